@@ -1,0 +1,51 @@
+"""Every error that latfit raises on purpose.
+
+LatfitError
+├── LogError               a log cannot be read as it stands
+│   ├── UnknownFormat      no reader recognises the content
+│   ├── MissingColumn      a column that is needed, or was named, is not there
+│   └── TooManyRefused     more rows were refused than the caller allows
+├── SampleError            a sample cannot answer the question
+├── LawError               a law, a law's parameter or a law specification is wrong
+├── RestartError           a restart policy is wrong, or has no finite answer
+└── FitError               a fit failed; the message carries what was reached
+
+The message says what was found, where, why it is a problem and what to do.
+The command line prints it as one line and exits with 1.
+"""
+
+
+class LatfitError(Exception):
+    """Base of all errors that latfit raises on purpose."""
+
+
+class LogError(LatfitError):
+    """A log cannot be read as it stands."""
+
+
+class UnknownFormat(LogError):
+    """No reader recognises the content of a log."""
+
+
+class MissingColumn(LogError):
+    """A column that is needed, or that was named, is not in the log."""
+
+
+class TooManyRefused(LogError):
+    """More rows were refused than the caller allows."""
+
+
+class SampleError(LatfitError):
+    """A sample cannot answer the question that it was asked."""
+
+
+class LawError(LatfitError):
+    """A law, a parameter of it or its specification is wrong."""
+
+
+class RestartError(LatfitError):
+    """A restart policy is wrong, or has no finite answer for this law."""
+
+
+class FitError(LatfitError):
+    """A fit did not succeed; the message carries what was reached."""

@@ -1,0 +1,318 @@
+"""Stage 1: what was observed, and what was not.
+
+A `LatencySample` is the compressed form of a log: for each status the sorted distinct
+latencies with their counts. It is small, immutable, picklable, and two of them add up to
+the sample of both logs, which is what bootstraps, chunked reading and clusters rest on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from latfit.errors import SampleError
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """Sorted distinct values and how often each was seen."""
+
+    values: Floats = field(default_factory=lambda: np.empty(0))
+    counts: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+    def __post_init__(self) -> None:
+        values = np.ascontiguousarray(self.values, dtype=np.float64)
+        counts = np.ascontiguousarray(self.counts, dtype=np.int64)
+        if values.shape != counts.shape or values.ndim != 1:
+            raise SampleError("a tally needs one count for each value")
+        if values.size and not (values[0] >= 0 and np.isfinite(values[-1]) and (np.diff(values) > 0).all()):
+            raise SampleError("latencies must be finite, not negative, and in strictly rising order")
+        if (counts <= 0).any():
+            raise SampleError("counts must be positive")
+        for array in (values, counts):
+            array.flags.writeable = False
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "counts", counts)
+
+    @classmethod
+    def of(cls, values: ArrayLike, counts: ArrayLike | None = None) -> Tally:
+        """Tally raw values in any order; `counts` weighs them."""
+        raw = np.asarray(values, dtype=np.float64).ravel()
+        if not np.isfinite(raw).all() or (raw < 0).any():
+            raise SampleError("latencies must be finite and not negative")
+        if counts is None:
+            return cls(*np.unique(raw, return_counts=True))
+        weights = np.asarray(counts, dtype=np.int64).ravel()
+        distinct, where = np.unique(raw[weights > 0], return_inverse=True)
+        sums = np.zeros(distinct.size, dtype=np.int64)
+        np.add.at(sums, where, weights[weights > 0])
+        return cls(distinct, sums)
+
+    @classmethod
+    def sum(cls, tallies: Iterable[Tally]) -> Tally:
+        """All values of several tallies in one."""
+        parts = [t for t in tallies if t.values.size]
+        if len(parts) < 2:
+            return parts[0] if parts else cls()
+        return cls.of(np.concatenate([t.values for t in parts]), np.concatenate([t.counts for t in parts]))
+
+    @property
+    def total(self) -> int:
+        """How many observations there are."""
+        return int(self.counts.sum())
+
+    def split(self, limit: float) -> tuple[Tally, int]:
+        """The part at or below `limit`, and how many lie beyond it."""
+        at = int(np.searchsorted(self.values, limit, side="right"))
+        return Tally(self.values[:at], self.counts[:at]), int(self.counts[at:].sum())
+
+    def expand(self) -> Floats:
+        """One entry an observation, sorted."""
+        return np.repeat(self.values, self.counts)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Tally):
+            return NotImplemented
+        return np.array_equal(self.values, other.values) and np.array_equal(self.counts, other.counts)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, eq=False)
+class KaplanMeier:
+    """The product-limit estimate of a sample, with failures as a competing risk.
+
+    At each time of a return (completion or failure) the arrays hold
+    n(t), how many were still out just before; S(t) = Π (1 − d/n), the probability of being
+    still out after it; F̃(t) = Σ S(t−) d_completed/n, the probability of having completed;
+    G̃(t), the same for failures; and Greenwood's sum Σ d/(n (n − d)).
+    S + F̃ + G̃ = 1 at every time.
+    """
+
+    times: Floats
+    at_risk: Ints
+    still_out: Floats
+    completed: Floats
+    failed: Floats
+    greenwood: Floats
+
+
+@dataclass(frozen=True)
+class LatencySample:
+    """Counts of what returned, what failed, what was still out, and what was lost.
+
+    `completed`, `failed` and `censored` are tallies of latencies in seconds: returned with a
+    result, returned without a usable one, and still out when last seen. `lost` counts probes
+    known never to return. `cutoff` is the time beyond which nothing was observed, or None;
+    `resolution` is the smallest step of the clock that measured (0 when it is too fine to see).
+    """
+
+    completed: Tally = field(default_factory=Tally)
+    failed: Tally = field(default_factory=Tally)
+    censored: Tally = field(default_factory=Tally)
+    lost: int = 0
+    cutoff: float | None = None
+    resolution: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.lost < 0:
+            raise SampleError(f"the number of lost probes is {self.lost}; it cannot be negative")
+        if not (np.isfinite(self.resolution) and self.resolution >= 0):
+            raise SampleError(f"the resolution is {self.resolution}; it must be finite and not negative")
+        if self.cutoff is None:
+            return
+        if not (np.isfinite(self.cutoff) and self.cutoff > 0):
+            raise SampleError(f"the cutoff is {self.cutoff}; it must be a positive, finite time")
+        for tally in (self.completed, self.failed, self.censored):
+            if tally.values.size and tally.values[-1] > self.cutoff:
+                raise SampleError(
+                    f"a latency of {tally.values[-1]:g} s lies beyond the cutoff {self.cutoff:g} s: use cut()"
+                )
+
+    @classmethod
+    def of(
+        cls,
+        completed: ArrayLike,
+        *,
+        failed: ArrayLike = (),
+        censored: ArrayLike = (),
+        lost: int = 0,
+        cutoff: float | None = None,
+        resolution: float | None = None,
+    ) -> LatencySample:
+        """A sample of raw latencies in any order; what lies beyond `cutoff` becomes censored at it."""
+        tallies = [Tally.of(values) for values in (completed, failed, censored)]
+        step = clock_resolution(tallies[:2]) if resolution is None else resolution
+        sample = cls(*tallies, lost=lost, resolution=step)
+        return sample if cutoff is None else sample.cut(cutoff)
+
+    @property
+    def n(self) -> int:
+        """How many probes there are, of every status."""
+        return self.completed.total + self.failed.total + self.censored.total + self.lost
+
+    @property
+    def out_at_cutoff(self) -> int:
+        """How many were still out at the cutoff or are known never to return."""
+        if self.cutoff is None:
+            return self.lost
+        at = np.searchsorted(self.censored.values, self.cutoff)
+        return self.lost + int(self.censored.counts[at:].sum())
+
+    @property
+    def censored_early(self) -> int:
+        """How many were lost from sight before the cutoff, or at all where there is none."""
+        return self.censored.total - (self.out_at_cutoff - self.lost)
+
+    def cut(self, cutoff: float) -> LatencySample:
+        """What would have been seen by someone who stopped looking at `cutoff`.
+
+        What was still out then becomes censored at `cutoff`; a latency equal to it did return;
+        what is known to be lost stays lost.
+        """
+        if not (np.isfinite(cutoff) and cutoff > 0):
+            raise SampleError(f"the cutoff is {cutoff:g}; it must be a positive, finite time in seconds")
+        if self.cutoff is not None and cutoff > self.cutoff:
+            raise SampleError(f"the sample was cut at {self.cutoff:g} s already; nothing is known up to {cutoff:g} s")
+        completed, late = self.completed.split(cutoff)
+        failed, failed_late = self.failed.split(cutoff)
+        censored, censored_late = self.censored.split(cutoff)
+        out = late + failed_late + censored_late
+        at_cutoff = Tally(np.array([cutoff]), np.array([out])) if out else Tally()
+        censored = Tally.sum([censored, at_cutoff])
+        return replace(self, completed=completed, failed=failed, censored=censored, cutoff=float(cutoff))
+
+    def __add__(self, other: LatencySample) -> LatencySample:
+        return LatencySample.sum([self, other])
+
+    def __radd__(self, other: Any) -> LatencySample:
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    @classmethod
+    def sum(cls, samples: Iterable[LatencySample]) -> LatencySample:
+        """The sample of several logs; their cutoffs must agree, the finest clock counts."""
+        parts = list(samples)
+        if not parts:
+            raise SampleError("there is no sample to add up")
+        cutoffs = {part.cutoff for part in parts}
+        if len(cutoffs) > 1:
+            shown = ", ".join(
+                "none" if c is None else f"{c:g} s" for c in sorted(cutoffs, key=lambda c: (c is not None, c))
+            )
+            raise SampleError(
+                f"samples with different cutoffs ({shown}) cannot be added: cut() them at the smallest first"
+            )
+        return cls(
+            completed=Tally.sum(p.completed for p in parts),
+            failed=Tally.sum(p.failed for p in parts),
+            censored=Tally.sum(p.censored for p in parts),
+            lost=sum(p.lost for p in parts),
+            cutoff=parts[0].cutoff,
+            resolution=min(p.resolution for p in parts),
+        )
+
+    def with_failed(self, treat_as: str) -> LatencySample:
+        """Read failures as `retry` (as they are), as `completed` or as `lost`."""
+        if treat_as == "retry":
+            return self
+        if treat_as == "completed":
+            return replace(self, completed=Tally.sum([self.completed, self.failed]), failed=Tally())
+        if treat_as == "lost":
+            return replace(self, lost=self.lost + self.failed.total, failed=Tally())
+        raise SampleError(f"failures can be read as retry, completed or lost, not as {treat_as!r}")
+
+    def kaplan_meier(self) -> KaplanMeier:
+        """The product-limit estimate of being still out; lost probes are at risk for ever."""
+        times = np.union1d(self.completed.values, self.failed.values)
+        done, gone = (_counts_at(tally, times) for tally in (self.completed, self.failed))
+        returned = done + gone
+        # censored strictly before a time have left the risk set; those at it have not
+        before = np.concatenate([[0], np.cumsum(self.censored.counts)])
+        left = before[np.searchsorted(self.censored.values, times, side="left")]
+        at_risk = self.n - left - (np.cumsum(returned) - returned)
+        if self.censored_early:
+            still_out = np.cumprod(1.0 - returned / at_risk)
+        else:  # the product telescopes, and the quotient is exact
+            still_out = (at_risk - returned) / self.n
+        previous = np.concatenate([[1.0], still_out[:-1]])
+        with np.errstate(divide="ignore"):
+            greenwood = np.cumsum(returned / (at_risk * (at_risk - returned).astype(np.float64)))
+        return KaplanMeier(
+            times=times,
+            at_risk=at_risk,
+            still_out=still_out,
+            completed=np.cumsum(previous * done / at_risk),
+            failed=np.cumsum(previous * gone / at_risk),
+            greenwood=greenwood,
+        )
+
+
+def _counts_at(tally: Tally, times: Floats) -> Ints:
+    """The counts of `tally` at `times`, which contain all of its values."""
+    counts = np.zeros(times.size, dtype=np.int64)
+    counts[np.searchsorted(times, tally.values)] = tally.counts
+    return counts
+
+
+MIN_DISTINCT_FOR_CLOCK = 10
+CLOCK_SHARE = 0.99
+
+
+def clock_resolution(tallies: Iterable[Tally]) -> float:
+    """The step of the clock that measured these latencies, 0 when it is too fine to see.
+
+    The step is the largest one of which all values are multiples, and then the largest multiple
+    of it (by factors 2, 3, 5) of which 99 % of the observations are: a batch system that looks at
+    its queue once a minute has a clock of 60 s though a few waits are odd. With fewer than ten
+    distinct values a coarse step may be chance, so only the decimals written count.
+    """
+    tally = Tally.sum(tallies)
+    positive = tally.values > 0
+    values, counts = tally.values[positive], tally.counts[positive]
+    if not values.size:
+        return 0.0
+    step = _decimal_step(values)
+    if values.size < MIN_DISTINCT_FOR_CLOCK:
+        return step
+    step = step or _common_divisor(values)
+    if not step:
+        return 0.0
+    multiples = np.rint(values / step).astype(np.int64)
+    factor = int(np.gcd.reduce(multiples))
+    needed = CLOCK_SHARE * counts.sum()
+    for prime in (2, 3, 5):
+        while counts[multiples % (factor * prime) == 0].sum() >= needed:
+            factor *= prime
+    # 1/1000, not 0.001 × 1: keep the step the float nearest to its decimal
+    return float(factor / round(1 / step)) if step < 1 and abs(round(1 / step) * step - 1) < 1e-12 else factor * step
+
+
+def _decimal_step(values: Floats) -> float:
+    """10^-k with the fewest decimals k ≤ 9 that write all values, or 0."""
+    for part in (values[:: max(1, values.size // 1000)], values):
+        for k in range(10):
+            scaled = part * 10.0**k
+            if scaled[-1] < 1e13 and (np.abs(scaled - np.rint(scaled)) <= 1e-15 * scaled).all():
+                break
+        else:
+            return 0.0
+    return float(10.0**-k)
+
+
+def _common_divisor(values: Floats) -> float:
+    """Euclid's algorithm on floats, for clocks that are not decimal (seconds written as hours), or 0."""
+    step = min(values[0], np.diff(values).min())
+    while values[-1] / step < 1e6:
+        rest = np.abs(values - step * np.rint(values / step))
+        odd = rest[rest > 1e-3 * step]
+        if not odd.size:
+            return float(values[-1] / np.rint(values[-1] / step))
+        step = odd.min()
+    return 0.0
