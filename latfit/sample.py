@@ -148,9 +148,9 @@ class LatencySample:
         resolution: float | None = None,
     ) -> LatencySample:
         """A sample of raw latencies in any order; what lies beyond `cutoff` becomes censored at it."""
-        tallies = [Tally.of(values) for values in (completed, failed, censored)]
-        step = clock_resolution(tallies[:2]) if resolution is None else resolution
-        sample = cls(*tallies, lost=lost, resolution=step)
+        returned, broken = Tally.of(completed), Tally.of(failed)
+        step = clock_resolution([returned, broken]) if resolution is None else resolution
+        sample = cls(returned, broken, Tally.of(censored), lost=lost, resolution=step)
         return sample if cutoff is None else sample.cut(cutoff)
 
     @property
@@ -203,12 +203,8 @@ class LatencySample:
             raise SampleError("there is no sample to add up")
         cutoffs = {part.cutoff for part in parts}
         if len(cutoffs) > 1:
-            shown = ", ".join(
-                "none" if c is None else f"{c:g} s" for c in sorted(cutoffs, key=lambda c: (c is not None, c))
-            )
-            raise SampleError(
-                f"samples with different cutoffs ({shown}) cannot be added: cut() them at the smallest first"
-            )
+            shown = ", ".join(sorted("none" if c is None else f"{c:g} s" for c in cutoffs))
+            raise SampleError(f"samples with different cutoffs ({shown}) do not add up: cut() them at the smallest")
         return cls(
             completed=Tally.sum(p.completed for p in parts),
             failed=Tally.sum(p.failed for p in parts),

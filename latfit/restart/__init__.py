@@ -1,0 +1,1 @@
+"""Stage 7: law and policy to completion time."""
