@@ -1,0 +1,220 @@
+"""What the commands share: the options of a log, JSON, notes, progress, and how errors end."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from latfit.errors import LatfitError
+
+if TYPE_CHECKING:
+    from latfit.logs import LogFacts, ProbeLog, SampledLog
+    from latfit.logs.source import Progress
+
+F = TypeVar("F", bound=Callable[..., Any])
+STATUSES = ("completed", "failed", "censored", "lost")
+UNITS = ("s", "ms", "us", "ns", "min", "h")
+
+
+class Commands(click.Group):
+    """The group of all commands; the one place where a LatfitError becomes a line and exit code 1."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; no user ever sees a traceback for bad data, a full disk or a closed pipe."""
+        try:
+            return super().invoke(ctx)
+        except LatfitError as error:
+            click.echo(f"latfit: {' '.join(str(error).split())}", err=True)
+            ctx.exit(1)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(1)
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            click.echo(f"latfit: {where}{error.strerror or error}", err=True)
+            ctx.exit(1)
+        except MemoryError:
+            click.echo("latfit: there is not enough memory for this", err=True)
+            ctx.exit(1)
+
+
+def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version as installed
+
+        click.echo(f"latfit {installed('latfit')}")
+        ctx.exit()
+
+
+version = click.Option(
+    ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version."
+)
+
+
+class Mapped(click.ParamType[tuple[str, str]]):
+    """NAME=VALUE on the command line."""
+
+    name = "NAME=VALUE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """Split at the first equals sign."""
+        if isinstance(value, tuple):
+            return value
+        left, equals, right = str(value).partition("=")
+        if not equals or not left:
+            self.fail(f"{value!r} is not of the form NAME=VALUE", param, ctx)
+        return left.strip(), right.strip()
+
+
+class Positive(click.ParamType[float]):
+    """A finite number greater than 0, or at least 0."""
+
+    name = "number"
+
+    def __init__(self, *, zero: bool = False) -> None:
+        self.zero = zero
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Parse, and refuse what is not a usable number."""
+        try:
+            number = float(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a number", param, ctx)
+        if not math.isfinite(number) or number < 0 or (number == 0 and not self.zero):
+            self.fail(f"{value!r} must be finite and {'not negative' if self.zero else 'greater than 0'}", param, ctx)
+        return number
+
+
+def log_options(function: F) -> F:
+    """The options that say how a log is read; `read_options(kwargs)` collects them."""
+    for option in reversed(
+        [
+            click.option("--format", "format", metavar="NAME",
+                         help="The log's format (default: recognised; see `latfit formats`)."),
+            click.option("--column", "columns", type=Mapped(), multiple=True, metavar="ROLE=NAME",
+                         help="Which column is the latency, submitted, ended, status or id; an empty name: none."),
+            click.option("--status", "statuses", type=Mapped(), multiple=True, metavar="STATUS=WORD[,WORD]",
+                         help="What the log's own words mean: completed, failed, censored or lost."),
+            click.option("--unit", type=click.Choice(UNITS),
+                         help="The unit of the latency column (default: by its name, else s)."),
+            click.option("--time-format", metavar="FORMAT",
+                         help="iso, epoch, epoch-ms, epoch-us, epoch-ns or a strptime pattern."),
+            click.option("--timezone", metavar="ZONE", help="The zone of times without an offset (default: UTC)."),
+            click.option("--year", type=click.IntRange(1970, 9999),
+                         help="The first year of a log that writes no years."),
+            click.option("--max-refused", type=click.FloatRange(0, 1), default=0.1, show_default=True, metavar="SHARE",
+                         help="The share of rows that may be refused before it is an error."),
+        ]
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+cutoff_option = click.option(
+    "--cutoff",
+    type=Positive(),
+    metavar="SECONDS",
+    help="When a probe still out counts as an outlier (default: from the log).",
+)
+failed_option = click.option(
+    "--failed", type=click.Choice(["retry", "completed", "lost"]), default="retry", show_default=True,
+    help="How to take probes that failed visibly: resubmitted at once, as completed, or as lost.",
+)  # fmt: skip
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON document and nothing else on stdout."
+)
+seed_option = click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of all random numbers."
+)
+log_argument = click.argument("log", metavar="LOG")
+
+
+def read_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The keyword arguments of `read_log` and `read_samples` from the parsed `log_options`."""
+    statuses = {}
+    for status, words in given["statuses"]:
+        if status not in STATUSES:
+            raise click.BadParameter(f"{status!r} is not one of {', '.join(STATUSES)}", param_hint="--status")
+        statuses.update(dict.fromkeys((word.strip() for word in words.split(",")), status))
+    same = {key: given[key] for key in ("format", "unit", "time_format", "timezone", "year", "max_refused")}
+    return {**same, "columns": dict(given["columns"]), "statuses": statuses}
+
+
+def load_log(log: str, given: Mapping[str, Any]) -> ProbeLog:
+    """The whole table of a LOG argument; guesses and refusals are told on stderr."""
+    from latfit.logs import read_log
+
+    with Reading() as progress:
+        table = read_log(log, progress=progress, **read_arguments(given))
+    tell(table.facts)
+    return table
+
+
+def load_samples(log: str, given: Mapping[str, Any], **grouping: Any) -> SampledLog:
+    """The samples of a LOG argument, read in chunks; guesses and refusals are told on stderr."""
+    from latfit.logs import read_samples
+
+    with Reading() as progress:
+        sampled = read_samples(log, progress=progress, **grouping, **read_arguments(given))
+    tell(sampled.facts)
+    return sampled
+
+
+def tell(facts: LogFacts) -> None:
+    """Say on stderr what was guessed, left out and refused."""
+    for note in facts.notes:
+        click.echo(f"note: {note}", err=True)
+    for reason, count in facts.skipped.items():
+        click.echo(f"note: {count} {reason} left out", err=True)
+    refused = facts.refused
+    if refused.count:
+        reasons = ", ".join(f"{count} × {reason}" for reason, count in refused.reasons.items())
+        first = refused.first[0]
+        rows = "1 row" if refused.count == 1 else f"{refused.count} rows"
+        click.echo(f"warning: {rows} refused ({reasons}); first, line {first.line}: {first.reason}", err=True)
+
+
+class Reading:
+    """Progress on stderr, on a terminal, once reading has taken a second; wiped at the end."""
+
+    def __init__(self) -> None:
+        self.start, self.shown = time.monotonic(), 0.0
+
+    def __enter__(self) -> Progress | None:
+        return self if sys.stderr.isatty() else None
+
+    def __call__(self, done: int, total: int | None) -> None:
+        """Show how far reading has come."""
+        now = time.monotonic()
+        if now - self.start > 1 and now - self.shown > 0.2:
+            self.shown = now
+            share = f" of {total / 1e6:.0f} MB ({done / total:.0%})" if total else " MB"
+            click.echo(f"\rreading: {done / 1e6:.0f}{share}", err=True, nl=False)
+
+    def __exit__(self, *_: object) -> None:
+        if self.shown:
+            click.echo("\r" + " " * 40 + "\r", err=True, nl=False)
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """One document on stdout: finite numbers only, null for what is infinite or absent."""
+    click.echo(json.dumps(finite(document), ensure_ascii=False, indent=2, allow_nan=False))
+
+
+def finite(value: Any) -> Any:
+    """The same document with every number that JSON cannot write replaced by None."""
+    if isinstance(value, Mapping):
+        return {str(key): finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(item) for item in value]
+    if isinstance(value, bool) or value is None or isinstance(value, (int, str)):
+        return value
+    number = float(value)
+    return number if math.isfinite(number) else None

@@ -1,0 +1,37 @@
+"""`latfit convert`: any log as the canonical table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from latfit.cli.common import Reading, json_option, log_argument, log_options, print_json, read_arguments, tell
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  latfit convert jobs.swf.gz -o jobs.parquet
+  sacct --parsable2 ... | latfit convert - -o jobs.csv"""
+)
+@log_argument
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="FILE.csv|parquet|jsonl",
+              help="Where to write; the ending says how.")  # fmt: skip
+@log_options
+@json_option
+def convert(log: str, output: Path, as_json: bool, **given: Any) -> None:
+    """Write a log as the canonical table: submitted, latency (s), status, and the log's own columns."""
+    from latfit.logs.convert import convert_log
+
+    with Reading() as progress:
+        facts, counts = convert_log(log, output, progress=progress, **read_arguments(given))
+    tell(facts)
+    if as_json:
+        refused = [{"line": r.line, "reason": r.reason} for r in facts.refused.first]
+        print_json({"output": str(output), "format": facts.format, "probes": sum(counts.values()), **counts,
+                    "refused": refused, "refused_count": facts.refused.count})  # fmt: skip
+        return
+    told = ", ".join(f"{count} {status}" for status, count in counts.items())
+    click.echo(f"{output}: {sum(counts.values())} probes ({told}) from {facts.path} ({facts.format})")

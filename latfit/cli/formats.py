@@ -1,0 +1,20 @@
+"""`latfit formats`: the log formats that can be read."""
+
+import click
+
+from latfit.cli.common import json_option, print_json
+
+
+@click.command(epilog="\b\nExample:\n  latfit formats")
+@json_option
+def formats(as_json: bool) -> None:
+    """List the log formats that latfit reads."""
+    from latfit.logs import FORMATS
+
+    rows = [{"name": f.name, "description": f.description} for f in sorted(FORMATS.values(), key=lambda f: f.name)]
+    if as_json:
+        print_json({"formats": rows})
+        return
+    for row in rows:
+        click.echo(f"{row['name']:10} {row['description']}")
+    click.echo("\nEach may be gzipped, and may come from standard input (-). The format is recognised by content.")

@@ -1,0 +1,76 @@
+"""`latfit outliers`: the share of probes that never return."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from latfit.cli.common import (
+    cutoff_option,
+    failed_option,
+    json_option,
+    load_samples,
+    log_argument,
+    log_options,
+    print_json,
+)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  latfit outliers probes.csv
+  latfit outliers probes.csv --cutoff 10000 --json
+  latfit outliers checks.csv --status completed=up --status lost=down"""
+)
+@log_argument
+@cutoff_option
+@failed_option
+@log_options
+@json_option
+def outliers(log: str, cutoff: float | None, failed: str, as_json: bool, **given: Any) -> None:
+    """Estimate the share of probes that never return.
+
+    The ratio is that of the probes still out at the cutoff, with a 95 % interval, and how it changes
+    with the cutoff: where it is still falling, some of those outliers are only late.
+    """
+    from latfit.outliers import cutoff_verdict, default_cutoff, outlier_ratio, ratio_by_cutoff
+
+    sample = load_samples(log, given).sample.with_failed(failed)
+    if cutoff is None:
+        choice = default_cutoff(sample)
+        cutoff = choice.cutoff
+        click.echo(f"note: the cutoff is {cutoff:g} s, {choice.reason}; change it with --cutoff", err=True)
+    ratio = outlier_ratio(sample, cutoff=cutoff)
+    verdict = cutoff_verdict(sample, ratio)
+    by_cutoff = ratio_by_cutoff(sample, cutoff=cutoff)
+    if as_json:
+        print_json(
+            {
+                "cutoff": ratio.cutoff,
+                "count": ratio.count,
+                "ratio": ratio.estimate,
+                "low": ratio.low,
+                "high": ratio.high,
+                "method": ratio.method,
+                "joint_ratio": None,
+                "by_cutoff": [
+                    {"cutoff": r.cutoff, "ratio": r.estimate, "low": r.low, "high": r.high} for r in by_cutoff
+                ],
+                "verdict": verdict,
+            }
+        )
+        return
+    click.echo(
+        f"{ratio.estimate:.2%} of {ratio.n} probes were still out at {ratio.cutoff:g} s "
+        f"(95 % interval {ratio.low:.2%} to {ratio.high:.2%}, {ratio.method}; {ratio.count} seen to be out)."
+    )
+    click.echo(
+        "The ratio is stable: half the cutoff would give much the same."
+        if verdict == "stable"
+        else "The ratio is still falling at this cutoff: some of these probes are late rather than lost."
+    )
+    click.echo("\n    cutoff (s)     ratio   95 % interval")
+    for r in by_cutoff:
+        click.echo(f"  {r.cutoff:12.6g}  {r.estimate:8.2%}   {r.low:.2%} to {r.high:.2%}")

@@ -1,0 +1,94 @@
+"""Any log as a file of the canonical table, chunk by chunk."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from latfit.errors import LogError
+from latfit.files import whole_file
+from latfit.logs.reading import MAX_REFUSED, check_refused, iter_log
+from latfit.logs.table import CANONICAL, LogFacts, ProbeLog
+
+Writer = Callable[[Path, pa.Schema], AbstractContextManager[Callable[[pa.Table], None]]]
+TYPED = ("parquet", "jsonl")  # formats whose columns have types of their own; elsewhere they are text
+
+
+def convert_log(
+    path: str | Path | Sequence[str | Path], output: str | Path, *, max_refused: float = MAX_REFUSED, **how: Any
+) -> tuple[LogFacts, dict[str, int]]:
+    """Write a log's canonical table to `output`, whole or not at all; return its facts and counts.
+
+    The ending of `output` (.csv, .parquet, .jsonl) says how; `how` is as for `read_log`.
+    """
+    output = Path(output)
+    if output.suffix not in WRITERS:
+        raise LogError(f"{output}: the ending says how to write; use one of {', '.join(WRITERS)}")
+    chunks = iter_log(path, **how)
+    first = next(chunks)
+    facts, counts = first.facts, Counter(first.counts)
+    schema = _table(first, None).schema
+    with whole_file(output) as part, WRITERS[output.suffix](part, schema) as write:
+        write(_table(first, schema))
+        for chunk in chunks:
+            facts = facts + chunk.facts
+            counts.update(chunk.counts)
+            write(_table(chunk, schema))
+        check_refused(counts.total(), facts, max_refused)
+    return facts, dict(counts)
+
+
+def _table(log: ProbeLog, schema: pa.Schema | None) -> pa.Table:
+    """The chunk with plain column types, the same in every chunk."""
+    frame = log.frame.copy(deep=False)
+    for name in frame.columns:
+        text = name == "status" or (name not in CANONICAL and log.facts.format not in TYPED)
+        if text or isinstance(frame[name].dtype, pd.CategoricalDtype):
+            frame[name] = frame[name].astype("string")
+    if schema is None:
+        return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
+    try:
+        return pa.Table.from_pandas(frame.reindex(columns=schema.names), schema=schema, preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise LogError(f"{log.facts.path}: a column changes its type within the log ({error})") from error
+
+
+@contextmanager
+def _csv(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
+    at = schema.get_field_index("submitted")
+    text = schema.set(at, pa.field("submitted", pa.string()))
+    with pa.csv.CSVWriter(path, text) as writer:
+
+        def write(table: pa.Table) -> None:
+            iso = [None if t is None else t.isoformat().replace("+00:00", "Z") for t in table["submitted"].to_pylist()]
+            writer.write_table(table.set_column(at, text.field(at), pa.array(iso, pa.string())))
+
+        yield write
+
+
+@contextmanager
+def _parquet(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
+    with pa.parquet.ParquetWriter(path, schema) as writer:
+        yield writer.write_table
+
+
+@contextmanager
+def _jsonl(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
+    with path.open("w", encoding="utf-8") as file:
+
+        def write(table: pa.Table) -> None:
+            frame = table.to_pandas()
+            frame.to_json(file, orient="records", lines=True, date_format="iso", date_unit="us", double_precision=15)
+
+        yield write
+
+
+WRITERS: dict[str, Writer] = {".csv": _csv, ".parquet": _parquet, ".jsonl": _jsonl}

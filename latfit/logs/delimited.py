@@ -1,0 +1,114 @@
+"""Text with delimited fields, in blocks: fast where every row is sound, row by row where one is not."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+from numpy.typing import NDArray
+
+from latfit.logs.source import Block, Source
+
+NULLS = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "none"]
+MAX_SPAN = 200  # lines that one quoted record may take
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """The rows of a block by column, their line numbers, and the lines that have the wrong number of fields."""
+
+    frame: pd.DataFrame
+    line: NDArray[np.int64]
+    misshapen: dict[int, str]
+
+
+def read_delimited(
+    source: Source, delimiter: str, names: Sequence[str], types: dict[str, pa.DataType], *, header: bool
+) -> Iterator[Chunk]:
+    """The columns of a delimited text; columns not in `types` are text."""
+    types = {name: types.get(name, pa.dictionary(pa.int32(), pa.string())) for name in names}
+    for block in source.blocks(quoted=True):
+        data, first = block.data, block.first_line
+        if header:
+            end = data.index(b"\n") + 1
+            data, first, header = data[end:], first + 1, False
+            if not data:
+                continue
+        chunk = _fast(Block(data, first), delimiter, types)
+        yield chunk if chunk is not None else _by_row(Block(data, first), delimiter, names)
+
+
+def _fast(block: Block, delimiter: str, types: dict[str, pa.DataType]) -> Chunk | None:
+    """All rows at once, or None if any of them needs a closer look."""
+    if b'"' in block.data:
+        rows = None
+    else:
+        rows = block.data.count(b"\n")
+    try:
+        table = pa.csv.read_csv(
+            pa.BufferReader(block.data),
+            read_options=pa.csv.ReadOptions(column_names=list(types), block_size=1 << 20),
+            parse_options=pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=rows is None),
+            convert_options=pa.csv.ConvertOptions(
+                column_types=types, null_values=NULLS, strings_can_be_null=True, auto_dict_max_cardinality=1 << 20
+            ),
+        )
+    except pa.ArrowInvalid:
+        return None
+    if table.num_rows != (block.data.count(b"\n") if rows is None else rows):
+        return None  # blank lines, or records over several lines
+    frame = table.unify_dictionaries().to_pandas(split_blocks=True, self_destruct=True)
+    return Chunk(frame, block.first_line + np.arange(len(frame), dtype=np.int64), {})
+
+
+def _by_row(block: Block, delimiter: str, names: Sequence[str]) -> Chunk:
+    """One record after the other, as text; a stray quote costs its own line only."""
+    lines = block.lines()
+    rows: list[list[str | None]] = []
+    numbers: list[int] = []
+    misshapen: dict[int, str] = {}
+    at = 0
+    while at < len(lines):
+        span, fields = _record(lines, at, delimiter)
+        number = block.first_line + at
+        if len(fields) == len(names):
+            rows.append([None if field.strip() in NULLS else field for field in fields])
+            numbers.append(number)
+        elif fields and any(field.strip() for field in fields):
+            misshapen[number] = f"wrong number of fields: {len(fields)} instead of {len(names)}"
+        at += span
+    frame = pd.DataFrame(rows, columns=list(names), dtype="str")
+    return Chunk(frame, np.array(numbers, dtype=np.int64), misshapen)
+
+
+def _record(lines: list[str], at: int, delimiter: str) -> tuple[int, list[str]]:
+    """How many lines the record at `at` takes, and its fields."""
+    if '"' not in lines[at]:
+        return 1, lines[at].split(delimiter)
+    quotes = 0
+    for span in range(1, min(MAX_SPAN, len(lines) - at) + 1):
+        quotes += lines[at + span - 1].count('"')
+        if quotes % 2 == 0:
+            return span, split_fields("\n".join(lines[at : at + span]), delimiter)
+    return 1, split_fields(lines[at], delimiter, quoting=csv.QUOTE_NONE)
+
+
+def split_fields(text: str, delimiter: str, *, quoting: int = csv.QUOTE_MINIMAL) -> list[str]:
+    """The fields of one record."""
+    csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
+    try:
+        return next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting), [])  # type: ignore[arg-type]
+    except csv.Error:
+        return text.split(delimiter)
+
+
+def head_fields(head: str, delimiter: str) -> list[str]:
+    """The fields of a log's first line."""
+    first = head.replace("\r", "\n").split("\n", 1)[0]
+    return [field.strip() for field in split_fields(first, delimiter)]

@@ -1,0 +1,93 @@
+"""What a format is, the options that every format takes, and the registry that makes a new one one new file."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from latfit.errors import LogError, UnknownFormat
+from latfit.logs.records import Records
+from latfit.logs.source import Source
+from latfit.logs.table import STATUSES
+
+UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0}
+ROLES = ("latency", "submitted", "ended", "status", "id")
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How to read a log; everything absent is guessed, and the guess is noted.
+
+    `columns` maps a role (latency, submitted, ended, status, id) to a column's name; an empty name
+    switches the role off; `latency` may be a sum such as `wait+run`. `statuses` maps the log's own
+    words to completed, failed, censored or lost. `time_format` is iso, epoch, epoch-ms, epoch-us,
+    epoch-ns or a strptime pattern; `timezone` is that of times without an offset (default UTC);
+    `year` that of the first event of a log that does not write years.
+    """
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    statuses: Mapping[str, str] = field(default_factory=dict)
+    unit: str | None = None
+    time_format: str | None = None
+    timezone: str | None = None
+    year: int | None = None
+
+    def __post_init__(self) -> None:
+        for role in self.columns:
+            if role not in ROLES:
+                raise LogError(f"{role!r} is not something a column can be; choose from {', '.join(ROLES)}")
+        for word, status in self.statuses.items():
+            if status not in STATUSES:
+                raise LogError(f"{word!r} cannot be read as {status!r}; choose from {', '.join(STATUSES)}")
+        if self.unit is not None and self.unit not in UNITS:
+            raise LogError(f"{self.unit!r} is not a unit of time; choose from {', '.join(UNITS)}")
+
+    @property
+    def lowered_statuses(self) -> dict[str, str]:
+        """The status words as they are compared: without regard to case."""
+        return {word.strip().lower(): status for word, status in self.statuses.items()}
+
+
+class Format(ABC):
+    """A log format: how to recognise it, and how to turn its lines into records."""
+
+    name: ClassVar[str]
+    description: ClassVar[str]
+    rank: ClassVar[int] = 50  # formats of lower rank are asked first
+
+    @abstractmethod
+    def sniff(self, head: str) -> bool:
+        """Whether a log that begins with `head` is in this format."""
+
+    @abstractmethod
+    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
+        """The records of the log, in chunks."""
+
+
+FORMATS: dict[str, Format] = {}
+
+
+def register(kind: type[Format]) -> type[Format]:
+    """Class decorator: make a format known to the reader, the command line and the tests."""
+    FORMATS[kind.name] = kind()
+    return kind
+
+
+def find_format(source: Source, name: str | None = None) -> Format:
+    """The format called `name`, or the one that recognises the content."""
+    ordered = sorted(FORMATS.values(), key=lambda f: f.rank)
+    if name is not None:
+        if name not in FORMATS:
+            raise UnknownFormat(f"{name!r} is not a log format; choose from {', '.join(f.name for f in ordered)}")
+        return FORMATS[name]
+    head = source.head.decode("latin-1" if source.is_parquet else "utf-8", errors="replace")
+    for candidate in ordered:
+        if candidate.sniff(head):
+            return candidate
+    shown = head.lstrip().split("\n", 1)[0][:60]
+    raise UnknownFormat(
+        f"{source.name}: no format recognises this content (it begins {shown!r}); "
+        f"name one with --format: {', '.join(f.name for f in ordered)}"
+    )

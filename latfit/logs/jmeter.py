@@ -1,0 +1,79 @@
+"""JMeter result files (JTL) written as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from latfit.errors import LogError
+from latfit.logs.delimited import Chunk, head_fields, read_delimited
+from latfit.logs.formats import Format, ReadOptions, register
+from latfit.logs.records import UNKNOWN, Records
+from latfit.logs.source import Source
+from latfit.logs.table import CENSORED, COMPLETED, FAILED
+from latfit.logs.tabular import Roles, to_records
+
+NEVER_ANSWERED = (
+    r"(?i)time[d-]? ?-?out|ConnectException|NoHttpResponse|UnknownHost|SocketException|Connection (?:refused|reset)"
+)
+TOLD = ("responseCode", "responseMessage", "failureMessage")
+
+
+@register
+class JMeter(Format):
+    """Latency is `elapsed`, in ms.
+
+    A sample that ended in a timeout or could not connect is censored; one with any other error failed.
+    """
+
+    name = "jmeter"
+    description = "JMeter results (JTL) as CSV; latency = elapsed"
+    rank = 25
+
+    def sniff(self, head: str) -> bool:
+        """By JMeter's column names."""
+        return {"timeStamp", "elapsed", "success"} <= set(head_fields(head, ","))
+
+    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
+        """Records of the samples."""
+        names = head_fields(source.head.decode(errors="replace"), ",")
+        if not {"timeStamp", "elapsed", "success"} <= set(names):
+            raise LogError(
+                f"{source.name}: line 1 must name timeStamp, elapsed and success; it has: {', '.join(names)}"
+            )
+        roles = Roles(latency=("elapsed",), submitted="timeStamp", seconds=1e-3)
+        types = {
+            "timeStamp": pa.string(),
+            "elapsed": pa.float64(),
+            **dict.fromkeys(TOLD, pa.string()),
+            "success": pa.string(),
+        }
+        rows = 0
+        for chunk in read_delimited(source, ",", names, types, header=True):
+            rows += chunk.line.size + len(chunk.misshapen)
+            if chunk.misshapen:
+                yield Records.unusable(chunk.misshapen)
+            records = to_records(chunk.frame, chunk.line, roles, options)
+            records.status = _statuses(chunk, records)
+            yield records
+        if not rows:
+            raise LogError(f"{source.name}: there is a header but no sample below it")
+
+
+def _statuses(chunk: Chunk, records: Records) -> NDArray[np.int8]:
+    success = chunk.frame["success"].astype("string").str.strip().str.lower()
+    status = np.full(len(success), UNKNOWN, dtype=np.int8)
+    status[(success == "true").to_numpy(dtype=bool, na_value=False)] = COMPLETED
+    failed = (success == "false").to_numpy(dtype=bool, na_value=False)
+    status[failed] = FAILED
+    for name in TOLD:
+        if name in chunk.frame:
+            told = chunk.frame[name].astype("string").str.contains(NEVER_ANSWERED, na=False).to_numpy(dtype=bool)
+            status[failed & told] = CENSORED
+    # appended runs repeat the header
+    records.refuse((success == "success").to_numpy(dtype=bool, na_value=False), "repeated header: it is not a sample")
+    records.refuse(status == UNKNOWN, lambda row: f"unknown status: success is {success.iloc[row]!r}")
+    return status

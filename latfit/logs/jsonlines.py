@@ -1,0 +1,79 @@
+"""JSON lines: one object a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.json
+from numpy.typing import NDArray
+
+from latfit.errors import LogError
+from latfit.logs.formats import Format, ReadOptions, register
+from latfit.logs.records import Records
+from latfit.logs.source import Block, Source
+from latfit.logs.tabular import Roles, resolve_roles, to_records
+
+
+@register
+class JsonLines(Format):
+    """Objects with the same keys, one a line; nested values are left out."""
+
+    name = "jsonl"
+    description = "JSON lines, one object a probe"
+    rank = 80
+
+    def sniff(self, head: str) -> bool:
+        """The first line is an object."""
+        return head.lstrip().startswith("{")
+
+    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
+        """Records by key."""
+        roles: Roles | None = None
+        for block in source.blocks():
+            frame, numbers, broken = _parse(block)
+            if broken:
+                yield Records.unusable(broken)
+            if not len(frame):
+                continue
+            if roles is None:
+                roles, notes = resolve_roles(list(map(str, frame.columns)), options, source.name)
+            for name in roles.used - set(frame.columns):
+                frame[name] = None
+            records = to_records(frame, numbers, roles, options)
+            records.notes += notes
+            yield records
+        if roles is None:
+            raise LogError(f"{source.name}: no line holds a JSON object")
+
+
+def _parse(block: Block) -> tuple[pd.DataFrame, NDArray[np.int64], dict[int, str]]:
+    """The objects of a block as a table, their line numbers, and the lines that hold none."""
+    lines = block.data.count(b"\n")
+    try:
+        table = pa.json.read_json(
+            pa.BufferReader(block.data), read_options=pa.json.ReadOptions(block_size=len(block.data) + 1)
+        )
+        if table.num_rows == lines:
+            plain = [name for name in table.column_names if not pa.types.is_nested(table.schema.field(name).type)]
+            return table.select(plain).to_pandas(), block.first_line + np.arange(lines), {}
+    except pa.ArrowInvalid:
+        pass
+    rows, numbers, broken = [], [], {}
+    for number, line in enumerate(block.lines(), start=block.first_line):
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            broken[number] = f"unparseable line: {str(error)[:60]}"
+            continue
+        if isinstance(value, dict):
+            rows.append({key: item for key, item in value.items() if not isinstance(item, (dict, list))})
+            numbers.append(number)
+        else:
+            broken[number] = f"not an object: {line[:40]!r}"
+    return pd.DataFrame(rows), np.array(numbers, dtype=np.int64), broken

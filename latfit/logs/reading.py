@@ -1,0 +1,127 @@
+"""Reading a log: whole as a table, or in chunks as the samples of its groups."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from latfit.errors import LogError, TooManyRefused
+from latfit.logs.formats import ReadOptions, find_format
+from latfit.logs.records import to_logs
+from latfit.logs.source import Progress, open_source
+from latfit.logs.table import Key, LogFacts, ProbeLog, SampledLog, concat
+from latfit.sample import LatencySample, clock_resolution
+
+MAX_REFUSED = 0.1
+
+
+def example_log() -> ProbeLog:
+    """The bundled log of 2137 probes: synthetic, calibrated to the aggregates of Glatard et al. 2006, §4."""
+    here = Path(__file__).parent.parent
+    installed, checkout = here / "egee-2006.csv", here.parent / "data" / "egee-2006.csv"
+    return read_log(installed if installed.exists() else checkout)
+
+
+def read_log(
+    path: str | Path | Sequence[str | Path],
+    *,
+    format: str | None = None,  # noqa: A002
+    max_refused: float = MAX_REFUSED,
+    progress: Progress | None = None,
+    **options: Any,
+) -> ProbeLog:
+    """The whole table of a log: a path, a glob, `-` for standard input, or several of these.
+
+    `options` are the fields of `ReadOptions`: columns, statuses, unit, time_format, timezone, year.
+    More than the share `max_refused` of refused rows, one row apart, is an error.
+    """
+    log = concat(iter_log(path, format=format, progress=progress, **options))
+    check_refused(len(log.frame), log.facts, max_refused)
+    return log
+
+
+def read_samples(
+    path: str | Path | Sequence[str | Path],
+    by: str | Sequence[str] = (),
+    *,
+    window: str | None = None,
+    format: str | None = None,  # noqa: A002
+    max_refused: float = MAX_REFUSED,
+    progress: Progress | None = None,
+    **options: Any,
+) -> SampledLog:
+    """The samples of a log's groups, read in chunks that are merged and forgotten; options as for `read_log`."""
+    columns = (by,) if isinstance(by, str) else tuple(by)
+    parts: dict[Key, list[LatencySample]] = {}
+    facts: LogFacts | None = None
+    for chunk in iter_log(path, format=format, progress=progress, **options):
+        facts = chunk.facts if facts is None else facts + chunk.facts
+        for key, sample in chunk.tallies(columns, window=window).items():
+            _merge(parts.setdefault(key, []), sample)
+    assert facts is not None
+    merged = {key: LatencySample.sum(samples) for key, samples in sorted(parts.items())}
+    check_refused(sum(sample.n for sample in merged.values()), facts, max_refused)
+    step = clock_resolution(tally for sample in merged.values() for tally in (sample.completed, sample.failed))
+    names = columns if window is None else (*columns, "window")
+    return SampledLog({key: replace(sample, resolution=step) for key, sample in merged.items()}, names, facts)
+
+
+def iter_log(
+    path: str | Path | Sequence[str | Path],
+    *,
+    format: str | None = None,  # noqa: A002
+    progress: Progress | None = None,
+    **options: Any,
+) -> Iterator[ProbeLog]:
+    """The table of a log in chunks; a limit on refused rows is the caller's."""
+    how = ReadOptions(**options)
+    for one in _paths(path):
+        with open_source(one, progress) as source:
+            kind = find_format(source, format)
+            yield from to_logs(kind.read(source, how), LogFacts(source.name, kind.name))
+
+
+def _paths(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
+    """Every file meant; a name with wildcards that exists as it is, is itself."""
+    if not isinstance(path, (str, Path)):
+        found = [one for each in path for one in _paths(each)]
+        if not found:
+            raise LogError("there is no log to read")
+        return found
+    text = str(path)
+    if not glob.has_magic(text) or Path(text).exists():
+        return [path]
+    matches: list[str | Path] = [
+        *sorted(name for name in glob.glob(text, recursive=True) if Path(name).is_file())  # noqa: PTH207
+    ]
+    if not matches:
+        raise LogError(f"{text}: no file matches")
+    return matches
+
+
+def _merge(parts: list[LatencySample], sample: LatencySample) -> None:
+    """Keep the parts few, so that merging many chunks costs little more than one pass."""
+    while parts and parts[-1].completed.values.size < 2 * sample.completed.values.size:
+        sample = parts.pop() + sample
+    parts.append(sample)
+
+
+def check_refused(taken: int, facts: LogFacts, allowed: float) -> None:
+    """Raise if nothing could be taken, or more was refused than `allowed`, one row apart."""
+    refused = facts.refused
+    if refused.count and not taken:
+        first = refused.first[0]
+        raise TooManyRefused(
+            f"{facts.path}: none of the {refused.count} rows can be used; line {first.line}: {first.reason}"
+        )
+    if not taken:
+        raise LogError(f"{facts.path}: there is no probe in this log")
+    if refused.count > max(1.0, allowed * (taken + refused.count)):
+        first = refused.first[0]
+        raise TooManyRefused(
+            f"{facts.path}: {refused.count} of {taken + refused.count} rows were refused, more than {allowed:.0%}; "
+            f"the first, line {first.line}: {first.reason}. Mend the log or the options, or allow it: --max-refused 1"
+        )

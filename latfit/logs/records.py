@@ -1,0 +1,176 @@
+"""From a format's raw columns to checked probes: the rules that hold for every format."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from latfit.logs.table import CENSORED, LOST, STATUSES, LogFacts, ProbeLog, Refusal, Refusals
+
+Bools = NDArray[np.bool_]
+UNKNOWN = -1
+A_YEAR = 365.25 * 86400
+
+
+@dataclass
+class Records:
+    """A chunk of records as a format understood them; `refuse` marks the rows that cannot be used.
+
+    `latency` is NaN where the record has none; `status` holds the codes of `STATUSES`; a censored
+    record without a latency was still out when the log ended. `submitted` is naive UTC.
+    """
+
+    line: NDArray[np.int64]
+    latency: NDArray[np.float64]
+    status: NDArray[np.int8]
+    submitted: NDArray[np.datetime64] | None = None
+    ids: NDArray[np.generic] | None = None
+    extras: dict[str, pd.Series] = field(default_factory=dict)
+    last_seen: np.datetime64 | None = None
+    unit_is_sure: bool = True
+    skipped: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
+    reasons: dict[int, str] = field(default_factory=dict)
+
+    @classmethod
+    def unusable(cls, refused: dict[int, str]) -> Records:
+        """Lines that could not even be split into fields: line number to reason."""
+        n = len(refused)
+        records = cls(np.fromiter(refused, np.int64, n), np.full(n, np.nan), np.full(n, UNKNOWN, np.int8))
+        records.reasons = dict(enumerate(refused.values()))
+        return records
+
+    def refuse(self, rows: Bools, reason: str | Callable[[int], str]) -> None:
+        """Mark rows as refused; the first reason given to a row stands."""
+        for row in np.flatnonzero(rows).tolist():
+            self.reasons.setdefault(row, reason if isinstance(reason, str) else reason(row))
+
+    @property
+    def kept(self) -> Bools:
+        """The rows not refused so far."""
+        kept = np.ones(self.line.size, dtype=bool)
+        kept[list(self.reasons)] = False
+        return kept
+
+    def check(self) -> None:
+        """Refuse what no probe can have been."""
+        x = self.latency
+        self.refuse(self.status == UNKNOWN, "no status")
+        with np.errstate(invalid="ignore"):
+            self.refuse(x < 0, lambda row: f"negative latency: {x[row]:g} s")
+            if not self.unit_is_sure:
+                self.refuse(
+                    np.isfinite(x) & (x > A_YEAR),
+                    lambda row: (
+                        f"implausible latency: {x[row]:g} s is more than a year; if it is not in seconds, give --unit"
+                    ),
+                )
+        open_ended = self.status == CENSORED if self.submitted is not None else np.zeros(x.size, dtype=bool)
+        if self.submitted is not None:
+            open_ended &= ~np.isnat(self.submitted)
+        self.refuse(~np.isfinite(x) & (self.status != LOST) & ~open_ended, "no latency")
+
+    def take(self, rows: Bools) -> Records:
+        """Some of the rows, without what was refused."""
+        return Records(
+            line=self.line[rows],
+            latency=self.latency[rows],
+            status=self.status[rows],
+            submitted=None if self.submitted is None else self.submitted[rows],
+            extras={name: column[rows] for name, column in self.extras.items()},
+        )
+
+    def table(self, facts: LogFacts) -> ProbeLog:
+        """The canonical table of these rows."""
+        n = self.line.size
+        when = (
+            np.full(n, "NaT", "datetime64[us]") if self.submitted is None else self.submitted.astype("datetime64[us]")
+        )
+        data: dict[str, object] = {
+            "submitted": pd.Series(when).dt.tz_localize("UTC"),
+            "latency": self.latency,
+            "status": pd.Categorical.from_codes(self.status, categories=pd.Index(STATUSES)),
+        }
+        for name, column in self.extras.items():
+            data[name if name not in data else f"log_{name}"] = column.reset_index(drop=True)
+        return ProbeLog(pd.DataFrame(data), facts)
+
+
+class SeenIds:
+    """The ids met so far, as sorted 64-bit hashes, to find the ones that come again."""
+
+    def __init__(self) -> None:
+        self.runs: list[NDArray[np.uint64]] = []
+
+    def again(self, ids: NDArray[np.generic], rows: Bools) -> Bools:
+        """Which rows repeat an id of an earlier kept row, here or in an earlier chunk."""
+        hashes = pd.util.hash_array(np.asarray(ids))
+        repeated = np.zeros(hashes.size, dtype=bool)
+        for run in self.runs:
+            at = np.minimum(np.searchsorted(run, hashes), run.size - 1)
+            repeated |= run[at] == hashes
+        candidates = np.flatnonzero(rows & ~repeated)
+        distinct, first = np.unique(hashes[candidates], return_index=True)
+        fresh = np.zeros(hashes.size, dtype=bool)
+        fresh[candidates[first]] = True
+        if distinct.size:
+            self._remember(distinct)
+        return rows & ~fresh
+
+    def _remember(self, run: NDArray[np.uint64]) -> None:
+        """Keep the runs few: merge as long as the last is not much larger."""
+        while self.runs and self.runs[-1].size < 2 * run.size:
+            run = np.sort(np.concatenate([self.runs.pop(), run]))
+        self.runs.append(run)
+
+
+def to_logs(chunks: Iterator[Records], facts: LogFacts) -> Iterator[ProbeLog]:
+    """Check every chunk and yield its table; what was out at the end of the log comes last.
+
+    The end of the log is the last time seen anywhere in it.
+    """
+    seen, pending, end = SeenIds(), [], None
+    for records in chunks:
+        records.check()
+        if records.ids is not None:
+            ids = records.ids
+            again = seen.again(ids, records.kept)
+            records.refuse(again, lambda row, ids=ids: f"duplicate id: {ids[row]}")  # type: ignore[misc]
+        end = _latest(end, records)
+        kept = records.kept
+        out = kept & (records.status == CENSORED) & np.isnan(records.latency)
+        if out.any():
+            pending.append(records.take(out))
+        chunk_facts = LogFacts(
+            facts.path, facts.format, _refusals(records, facts.path), dict(records.skipped), tuple(records.notes)
+        )
+        yield records.take(kept & ~out).table(chunk_facts)
+    for records in pending:
+        assert records.submitted is not None
+        assert end is not None
+        records.latency = (end - records.submitted) / np.timedelta64(1, "s")
+        note = f"{records.line.size} probes without an end were still out when the log ended ({end}Z): censored then"
+        yield records.table(LogFacts(facts.path, facts.format, notes=(note,)))
+
+
+def _latest(end: np.datetime64 | None, records: Records) -> np.datetime64 | None:
+    times = [t for t in (end, records.last_seen) if t is not None]
+    if records.submitted is not None and records.submitted.size:
+        known = records.kept & ~np.isnat(records.submitted)
+        if known.any():
+            spent = np.where(np.isfinite(records.latency), records.latency, 0.0)[known]
+            ends = records.submitted[known] + (spent * 1e6).astype("timedelta64[us]")
+            times.append(ends.max())
+    return max(times) if times else None
+
+
+def _refusals(records: Records, path: str) -> Refusals:
+    reasons = Counter(reason.split(":", 1)[0] for reason in records.reasons.values())
+    rows = sorted(records.reasons)
+    first = tuple(Refusal(int(records.line[row]), records.reasons[row], path) for row in rows[:1000])
+    return Refusals(len(rows), dict(reasons), first)

@@ -1,0 +1,220 @@
+"""The bytes of one log: a path or standard input, gunzipped, as blocks of whole lines."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from latfit.errors import LogError
+
+HEAD_BYTES = 1 << 16
+BLOCK_BYTES = 1 << 23
+MAX_LINE_BYTES = 1 << 24
+PARQUET_MAGIC = b"PAR1"
+
+Progress = Callable[[int, int | None], None]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Whole lines in UTF-8, each ended by a line feed, and the number of the first."""
+
+    data: bytes
+    first_line: int
+
+    def lines(self) -> list[str]:
+        """The lines without their ends."""
+        return self.data.decode().split("\n")[:-1]
+
+
+@dataclass
+class Source:
+    """One log, opened once. `head` is its beginning, for sniffing; `blocks()` yields all of it."""
+
+    name: str
+    stream: IO[bytes]
+    path: Path | None = None
+    opened: tuple[IO[bytes], ...] = ()
+    head: bytes = field(init=False, default=b"")
+
+    def __post_init__(self) -> None:
+        with self.reading():
+            self.head = _read_up_to(self.stream, HEAD_BYTES)
+        if self.head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            whole = io.BufferedReader(_Chained(self.head, self.stream))  # type: ignore[type-var]
+            self.stream = codecs.EncodedFile(whole, "utf-8", "utf-16", errors="replace")
+            with self.reading():
+                self.head = _read_up_to(self.stream, HEAD_BYTES)
+        self.head = self.head.removeprefix(codecs.BOM_UTF8)
+        if not self.head:
+            raise LogError(f"{self.name}: the file is empty")
+        if b"\0" in self.head and not self.is_parquet:
+            raise LogError(f"{self.name}: this is a binary file, not a log in a format that latfit reads")
+
+    def __enter__(self) -> Source:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for opened in self.opened:
+            opened.close()
+
+    @property
+    def is_parquet(self) -> bool:
+        """Whether the content begins as a Parquet file does."""
+        return self.head.startswith(PARQUET_MAGIC)
+
+    def reading(self) -> _Reading:
+        """A context in which trouble with the bytes becomes a LogError that names the log."""
+        return _Reading(self.name)
+
+    def read_all(self) -> bytes:
+        """Everything at once, for formats that need to seek."""
+        with self.reading():
+            return self.head + self.stream.read()
+
+    def blocks(self, *, quoted: bool = False, size: int = BLOCK_BYTES) -> Iterator[Block]:
+        """The lines in blocks; with `quoted`, no block ends inside a field in double quotes."""
+        line, rest = 1, b""
+        for chunk in self._chunks(size):
+            data = rest + chunk
+            end = _whole_lines(data, quoted)
+            if len(data) - end > MAX_LINE_BYTES:
+                raise LogError(
+                    f"{self.name}: line {line + data.count(10, 0, end)} is longer than {MAX_LINE_BYTES >> 20} MiB: "
+                    "this is not a log of one record a line"
+                )
+            if end:
+                yield Block(_utf8(data[:end]), line)
+                line += data.count(b"\n", 0, end)
+            rest = data[end:]
+        if rest:
+            yield Block(_utf8(rest if rest.endswith(b"\n") else rest + b"\n"), line)
+
+    def _chunks(self, size: int) -> Iterator[bytes]:
+        """The bytes with every line end as a line feed."""
+        data, held = self.head, b""
+        while data:
+            data = held + data
+            held = b"\r" if data.endswith(b"\r") else b""
+            if b"\r" in data:
+                data = data[: len(data) - len(held)].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+            yield data
+            with self.reading():
+                data = self.stream.read(size)
+        if held:
+            yield b"\n"
+
+
+class _Reading:
+    """Turns trouble with the bytes of a log into a LogError that names it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, (gzip.BadGzipFile, zlib.error, EOFError)):
+            raise LogError(f"{self.name}: the gzip data are damaged or cut short ({error})") from error
+        if isinstance(error, OSError):
+            raise LogError(f"{self.name}: cannot be read ({error.strerror or error})") from error
+
+
+class _Chained(io.RawIOBase):
+    """The bytes already read, then the rest of the stream."""
+
+    def __init__(self, first: bytes, then: IO[bytes]) -> None:
+        self.first, self.then = io.BytesIO(first), then
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+        data = self.first.read(len(buffer)) or self.then.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+class _Counted(io.RawIOBase):
+    """A file that tells how much of it has been read."""
+
+    def __init__(self, file: IO[bytes], total: int | None, progress: Progress) -> None:
+        self.file, self.total, self.progress, self.done = file, total, progress, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+        data = self.file.read(len(buffer))
+        buffer[: len(data)] = data
+        self.done += len(data)
+        self.progress(self.done, self.total)
+        return len(data)
+
+
+def open_source(path: str | Path, progress: Progress | None = None) -> Source:
+    """Open a log by its path, or standard input for `-`; gzip is recognised by its content."""
+    name, known = str(path), None if str(path) == "-" else Path(path)
+    with _Reading(name):
+        stream: IO[bytes] = sys.stdin.buffer if known is None else _open_file(known)
+        opened = [] if known is None else [stream]
+        if progress is not None:
+            total = known.stat().st_size if known else None
+            stream = io.BufferedReader(_Counted(stream, total, progress), 1 << 20)  # type: ignore[type-var]
+        if stream.peek(2)[:2] == b"\x1f\x8b":  # type: ignore[attr-defined]
+            stream = gzip.GzipFile(fileobj=stream)  # type: ignore[assignment]
+            opened.append(stream)
+    try:
+        return Source("<stdin>" if known is None else name, stream, known, tuple(reversed(opened)))
+    except LogError:
+        for one in opened:
+            one.close()
+        raise
+
+
+def _open_file(path: Path) -> IO[bytes]:
+    if path.is_dir():
+        raise LogError(f"{path}: this is a directory; name its files, or a glob such as '{path}/*.csv'")
+    if not path.exists():
+        raise LogError(f"{path}: there is no such file")
+    return path.open("rb")
+
+
+def _read_up_to(stream: IO[bytes], size: int) -> bytes:
+    """`size` bytes, or fewer at the end: a pipe may give less at a time."""
+    parts = []
+    while size > 0 and (data := stream.read(size)):
+        parts.append(data)
+        size -= len(data)
+    return b"".join(parts)
+
+
+def _whole_lines(data: bytes, quoted: bool) -> int:
+    """Where the last whole record ends: after a line feed that no open quote contains."""
+    end = data.rfind(b"\n") + 1
+    if quoted and data.count(b'"', 0, end) % 2:
+        opening = data.rfind(b'"', 0, end)
+        before = data.rfind(b"\n", 0, opening) + 1
+        # a quote that stays open for a megabyte is a stray one: leave it to the row parser
+        if end - before < 1 << 20:
+            return before
+    return end
+
+
+def _utf8(data: bytes) -> bytes:
+    """The same text with bytes that are not UTF-8 replaced."""
+    if data.isascii():
+        return data
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return data.decode(errors="replace").encode()
+    return data

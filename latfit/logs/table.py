@@ -1,0 +1,172 @@
+"""The canonical table of a log, and what was refused on the way to it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from latfit.errors import LogError, MissingColumn
+from latfit.sample import LatencySample, Tally, clock_resolution
+
+STATUSES = ("completed", "failed", "censored", "lost")
+COMPLETED, FAILED, CENSORED, LOST = range(4)
+CANONICAL = ("submitted", "latency", "status")
+SHOWN_REFUSALS = 1000
+WINDOW_SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 604800}
+A_MONDAY = pd.Timestamp("1970-01-05", tz="UTC")
+
+Key = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A row that was not taken: where it stands, and why."""
+
+    line: int
+    reason: str
+    path: str = ""
+
+
+@dataclass(frozen=True)
+class Refusals:
+    """How many rows were refused, for which reasons, and the first of them."""
+
+    count: int = 0
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    first: tuple[Refusal, ...] = ()
+
+    def __add__(self, other: Refusals) -> Refusals:
+        reasons = Counter(self.reasons) + Counter(other.reasons)
+        return Refusals(self.count + other.count, dict(reasons), (self.first + other.first)[:SHOWN_REFUSALS])
+
+
+@dataclass(frozen=True)
+class LogFacts:
+    """What is to be said of a log beside its probes.
+
+    `skipped` counts records that are not probes (steps of a job); `notes` are the guesses made.
+    """
+
+    path: str
+    format: str
+    refused: Refusals = Refusals()
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def __add__(self, other: LogFacts) -> LogFacts:
+        return LogFacts(
+            path=self.path if other.path == self.path else f"{self.path}, {other.path}",
+            format=self.format if other.format == self.format else f"{self.format}, {other.format}",
+            refused=self.refused + other.refused,
+            skipped=dict(Counter(self.skipped) + Counter(other.skipped)),
+            notes=tuple(dict.fromkeys(self.notes + other.notes)),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ProbeLog:
+    """One row a probe: `submitted` (UTC or NaT), `latency` (s), `status`, and the log's own columns.
+
+    completed: it came back after `latency`. failed: it came back, or was known to be dead, after
+    `latency`, without a usable result. censored: still out after `latency`. lost: known never to return.
+    """
+
+    frame: pd.DataFrame
+    facts: LogFacts
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many probes have each status."""
+        codes = self.frame["status"].cat.codes.to_numpy()
+        return dict(zip(STATUSES, np.bincount(codes, minlength=4).tolist(), strict=True))
+
+    @property
+    def resolution(self) -> float:
+        """The smallest step of the clock that measured, in seconds."""
+        sample = self._tallies()
+        return clock_resolution([sample.completed, sample.failed])
+
+    def sample(self, *, cutoff: float | None = None, failed: str = "retry") -> LatencySample:
+        """The latencies with their counts; what is out at `cutoff` becomes censored at it."""
+        sample = replace(self._tallies(), resolution=self.resolution).with_failed(failed)
+        return sample if cutoff is None else sample.cut(cutoff)
+
+    def groups(self, by: str | Sequence[str] = (), *, window: str | None = None) -> dict[Key, ProbeLog]:
+        """One log for each value of the columns `by` and each time window, in sorted order."""
+        return {key: ProbeLog(frame, self.facts) for key, frame in self._split(by, window)}
+
+    def samples(self, by: str | Sequence[str] = (), *, window: str | None = None) -> dict[Key, LatencySample]:
+        """One sample for each group, all with the clock of the whole log."""
+        step = self.resolution
+        return {k: replace(v, resolution=step) for k, v in self.tallies(by, window=window).items()}
+
+    def tallies(self, by: str | Sequence[str] = (), *, window: str | None = None) -> dict[Key, LatencySample]:
+        """Samples of the groups without a resolution: what chunks of a log contribute."""
+        return {key: ProbeLog(frame, self.facts)._tallies() for key, frame in self._split(by, window)}
+
+    def _tallies(self) -> LatencySample:
+        latency = self.frame["latency"].to_numpy()
+        codes = self.frame["status"].cat.codes.to_numpy()
+        done, gone, out = (Tally.of(latency[codes == code]) for code in (COMPLETED, FAILED, CENSORED))
+        return LatencySample(done, gone, out, lost=int(np.count_nonzero(codes == LOST)))
+
+    def _split(self, by: str | Sequence[str], window: str | None) -> Iterator[tuple[Key, pd.DataFrame]]:
+        columns = [by] if isinstance(by, str) else list(by)
+        for column in columns:
+            if column not in self.frame:
+                known = ", ".join(c for c in self.frame.columns if c not in CANONICAL) or "none"
+                raise MissingColumn(f"{self.facts.path}: there is no column {column!r} to group by; there are: {known}")
+        if not columns and window is None:
+            yield (), self.frame
+            return
+        keys = [self.frame[column].astype(str) for column in columns]
+        if window is not None:
+            keys.append(window_starts(self.frame["submitted"], window))
+        for key, frame in self.frame.groupby(keys, sort=True, observed=True):
+            yield tuple(map(str, key)), frame
+
+
+@dataclass(frozen=True)
+class SampledLog:
+    """A log read in chunks and kept only as the samples of its groups; `samples[()]` without groups."""
+
+    samples: Mapping[Key, LatencySample]
+    by: tuple[str, ...]
+    facts: LogFacts
+
+    @property
+    def sample(self) -> LatencySample:
+        """The sample of the whole log."""
+        return LatencySample.sum(self.samples.values())
+
+
+def window_starts(submitted: pd.Series[Any], window: str) -> pd.Series[Any]:
+    """The beginning of the time window that each submission falls into, as ISO text; weeks begin on Mondays."""
+    match = re.fullmatch(r"(\d+)\s*(s|min|h|d|w)", window.strip())
+    if not match or int(match[1]) == 0:
+        raise LogError(
+            f"{window!r} is not a time window; write a number and s, min, h, d or w, for example 1h, 1d or 7d"
+        )
+    if submitted.isna().all():
+        raise LogError("the log does not say when its probes were submitted, so it has no time windows")
+    width = pd.Timedelta(seconds=int(match[1]) * WINDOW_SECONDS[match[2]])
+    number = (submitted - A_MONDAY) // width
+    starts = A_MONDAY + number * width
+    return starts.dt.strftime("%Y-%m-%dT%H:%M:%SZ").fillna("unknown").rename("window")
+
+
+def concat(logs: Iterable[ProbeLog]) -> ProbeLog:
+    """All probes of several logs in one table."""
+    parts = list(logs)
+    facts = parts[0].facts
+    for part in parts[1:]:
+        facts = facts + part.facts
+    frames = [part.frame for part in parts if len(part.frame)] or [parts[0].frame]
+    frame = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
+    return ProbeLog(frame.reset_index(drop=True), facts)

@@ -1,0 +1,98 @@
+"""Points in time, as logs write them, to naive UTC."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from latfit.errors import LogError
+
+EPOCHS = {"epoch": "s", "epoch-ms": "ms", "epoch-us": "us", "epoch-ns": "ns"}
+OFFSET = re.compile(r"(?:Z|[+-]\d\d:?\d\d)$")
+Times = NDArray[np.datetime64]
+Bools = NDArray[np.bool_]
+
+
+def parse_times(
+    column: pd.Series[Any], name: str, time_format: str | None, timezone: str | None
+) -> tuple[Times, Bools]:
+    """Naive UTC times of a column, and which of its cells hold something that is no time.
+
+    Numbers are seconds, milliseconds, microseconds or nanoseconds since 1970 by their size, unless
+    `time_format` says which; text is ISO 8601 or in the given strptime pattern.
+    """
+    missing = column.isna().to_numpy()
+    if isinstance(column.dtype, pd.DatetimeTZDtype) or column.dtype.kind == "M":
+        return _to_utc(column, name, timezone), np.zeros(missing.size, dtype=bool)
+    if time_format in EPOCHS or (time_format is None and _is_numeric(column)):
+        numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+        times = _from_epoch(numbers, EPOCHS.get(time_format or ""))
+    else:
+        times = _from_text(column, name, time_format, timezone)
+    return times, np.isnat(times) & ~missing
+
+
+def _is_numeric(column: pd.Series[Any]) -> bool:
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return True
+    some = column.dropna().astype(str).head(20)
+    return len(some) > 0 and pd.to_numeric(some, errors="coerce").notna().mean() > 0.5
+
+
+def _from_epoch(numbers: NDArray[np.float64], unit: str | None) -> Times:
+    known = numbers[np.isfinite(numbers)]
+    if unit is None:  # 10^11 s is the year 5138, 10^11 ms is 1973
+        size = float(np.median(np.abs(known))) if known.size else 0.0
+        unit = "s" if size < 1e11 else "ms" if size < 1e14 else "us" if size < 1e17 else "ns"
+    scale = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}[unit]
+    micro = numbers * scale
+    sane = np.isfinite(micro) & (np.abs(micro) < 1e17)
+    times = np.full(numbers.size, "NaT", "datetime64[us]")
+    times[sane] = np.rint(micro[sane]).astype(np.int64).astype("datetime64[us]")
+    return times
+
+
+def _from_text(column: pd.Series[Any], name: str, time_format: str | None, timezone: str | None) -> Times:
+    text = column.astype("string").str.strip()
+    pattern = "ISO8601" if time_format in (None, "iso") else time_format
+    present = text.notna() & (text != "")
+    has_offset = text.str.contains(OFFSET, na=False)
+    if (
+        time_format in (None, "iso")
+        and timezone is None
+        and has_offset.any()
+        and (present & ~has_offset & _like_time(text)).any()
+    ):
+        line = int(np.flatnonzero((present & ~has_offset & _like_time(text)).to_numpy())[0]) + 1
+        raise LogError(
+            f"column {name!r} mixes times with and without an offset from UTC (row {line} of this part has none: "
+            f"{text.iloc[line - 1]!r}); say which zone those without one are in: --timezone UTC"
+        )
+    times = np.full(len(text), "NaT", "datetime64[us]")
+    try:
+        for rows, utc in ((has_offset, True), (present & ~has_offset, False)):
+            if rows.any():
+                parsed = pd.to_datetime(text[rows], format=pattern, errors="coerce", utc=utc)
+                times[rows.to_numpy()] = _to_utc(parsed, name, timezone)
+    except ValueError as error:
+        raise LogError(f"column {name!r}: {time_format!r} is not a time format that can be read ({error})") from error
+    return times
+
+
+def _like_time(text: pd.Series[Any]) -> pd.Series[Any]:
+    return text.str.contains(r"^\d{4}-\d\d-\d\d", na=False)
+
+
+def _to_utc(parsed: pd.Series[Any], name: str, timezone: str | None) -> Times:
+    if parsed.dt.tz is None and timezone is not None:
+        try:
+            parsed = parsed.dt.tz_localize(timezone, ambiguous="NaT", nonexistent="shift_forward")
+        except (KeyError, ValueError) as error:
+            raise LogError(f"{timezone!r} is not a time zone known here (for column {name!r})") from error
+    if parsed.dt.tz is not None:
+        parsed = parsed.dt.tz_convert("UTC").dt.tz_localize(None)
+    return parsed.to_numpy(dtype="datetime64[us]")

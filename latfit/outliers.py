@@ -1,0 +1,138 @@
+"""Stage 3: the outlier ratio ρ, its interval, and how it depends on the cutoff.
+
+An outlier is a probe that never returns. All that a log shows is who was still out at a cutoff T,
+so ρ is estimated by the probability of being still out at T; a probe that failed visibly did return.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from latfit.errors import SampleError
+from latfit.sample import LatencySample
+
+AT_RISK_AT_CUTOFF = 10
+CUTOFFS_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class OutlierRatio:
+    """The share still out at `cutoff`, with its interval.
+
+    `count` is how many were seen to be out at the cutoff or are known to be lost; `method` is
+    `wilson` where nothing was lost from sight before the cutoff and `kaplan-meier` otherwise.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    cutoff: float
+    count: int
+    n: int
+    method: str
+    level: float = 0.95
+
+
+@dataclass(frozen=True)
+class CutoffChoice:
+    """A cutoff, and in words why it is this one."""
+
+    cutoff: float
+    reason: str
+
+
+def default_cutoff(sample: LatencySample) -> CutoffChoice:
+    """The cutoff of a log for which none was given.
+
+    1. The sample's own cutoff, if it was cut.
+    2. The log's common censoring time: the most frequent one, if it holds at least half of the
+       censored probes and more than one, and no return lies beyond it.
+    3. Nothing censored: the largest latency; whoever is out then is lost.
+    4. The largest latency at which at least ten probes were still at risk, so that the estimate
+       does not rest on a handful; with fewer probes than that, the largest latency.
+    """
+    if sample.cutoff is not None:
+        return CutoffChoice(sample.cutoff, "the cutoff of the sample")
+    km = sample.kaplan_meier()
+    if not km.times.size:
+        raise SampleError(f"none of the {sample.n} probes returned: nothing can be said of a cutoff or a latency")
+    last, censored = float(km.times[-1]), sample.censored
+    if censored.total:
+        common = int(censored.counts.argmax())
+        value, held = float(censored.values[common]), int(censored.counts[common])
+        if held > 1 and 2 * held >= censored.total and value >= last:
+            return CutoffChoice(value, f"{held} of the {censored.total} censored probes were cut off at it")
+        enough = km.times[km.at_risk >= AT_RISK_AT_CUTOFF]
+        if enough.size:
+            return CutoffChoice(float(enough[-1]), f"the largest latency with {AT_RISK_AT_CUTOFF} probes still out")
+    return CutoffChoice(last or sample.resolution or 1.0, "the largest latency")
+
+
+def outlier_ratio(sample: LatencySample, *, cutoff: float | None = None, level: float = 0.95) -> OutlierRatio:
+    """The share of probes still out at the cutoff T, with a confidence interval.
+
+    Nothing censored before T: k/n with Wilson's interval. Otherwise 1 − F_KM(T), the Kaplan–Meier
+    estimate of being still out, with Greenwood's variance on the log-log scale.
+    """
+    if not 0 < level < 1:
+        raise SampleError(f"the confidence level is {level:g}; it must lie between 0 and 1")
+    if not sample.n:
+        raise SampleError("the sample is empty: there is no outlier ratio")
+    cut = sample.cut(default_cutoff(sample).cutoff if cutoff is None else cutoff)
+    assert cut.cutoff is not None
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    if cut.censored_early:
+        method, (estimate, low, high) = "kaplan-meier", _greenwood(cut, z)
+    else:
+        method, (estimate, low, high) = "wilson", _wilson(cut.out_at_cutoff, cut.n, z)
+    return OutlierRatio(estimate, low, high, cut.cutoff, cut.out_at_cutoff, cut.n, method, level)
+
+
+def _wilson(k: int, n: int, z: float) -> tuple[float, float, float]:
+    """k/n and Wilson's score interval (Wilson 1927)."""
+    p = k / n
+    centre = (p + z * z / (2 * n)) / (1 + z * z / n)
+    half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    return p, max(0.0, centre - half) if k else 0.0, min(1.0, centre + half) if k < n else 1.0
+
+
+def _greenwood(cut: LatencySample, z: float) -> tuple[float, float, float]:
+    """S(T) = Π (1 − d/n) and the interval S^exp(±z·s), s² = Σ d/(n(n−d)) / (log S)² (Kalbfleisch & Prentice).
+
+    Where the interval degenerates it is Wilson's with the number at risk last: at S = 1 because
+    nothing returned, at S = 0 because the last at risk did.
+    """
+    km = cut.kaplan_meier()
+    S = float(km.still_out[-1]) if km.times.size else 1.0
+    if S in (0.0, 1.0):
+        at_risk = int(km.at_risk[-1]) if km.times.size else cut.n
+        return S, *_wilson(round(S * at_risk), at_risk, z)[1:]
+    s = math.sqrt(float(km.greenwood[-1])) / abs(math.log(S))
+    return S, S ** math.exp(z * s), S ** math.exp(-z * s)
+
+
+def ratio_by_cutoff(sample: LatencySample, *, cutoff: float | None = None, level: float = 0.95) -> list[OutlierRatio]:
+    """The ratio at cutoffs from the median return up to T, about equally spaced in the logarithm."""
+    last = default_cutoff(sample).cutoff if cutoff is None else cutoff
+    km = sample.kaplan_meier()
+    reached = np.flatnonzero(km.still_out <= 0.5)
+    first = float(km.times[reached[0]]) if reached.size else last / 100
+    first = min(max(first, last * 1e-4), last / 4)
+    round_cutoffs = {float(f"{t:.3g}") for t in np.geomspace(first, last, CUTOFFS_SHOWN)[:-1]}
+    cutoffs = sorted(round_cutoffs | {float(f"{last / 2:.3g}"), last})
+    return [outlier_ratio(sample, cutoff=t, level=level) for t in cutoffs if t <= last]
+
+
+def cutoff_verdict(sample: LatencySample, ratio: OutlierRatio) -> str:
+    """`stable`, or `still falling`: half the cutoff would give a ratio above the interval at the cutoff.
+
+    A ratio of 0 cannot fall any further: all probes returned.
+    """
+    if ratio.estimate == 0:
+        return "stable"
+    half = outlier_ratio(sample, cutoff=ratio.cutoff / 2, level=ratio.level)
+    return "still falling" if half.estimate > ratio.high else "stable"
