@@ -14,6 +14,14 @@ The message says what was found, where, why it is a problem and what to do.
 The command line prints it as one line and exits with 1.
 """
 
+from collections.abc import Iterable
+
+
+def listed(names: Iterable[str], limit: int = 200) -> str:
+    """Names for a message, cut short where a log has very many or very long ones."""
+    text = ", ".join(names)
+    return text if len(text) <= limit else text[: limit - 2] + " …"
+
 
 class LatfitError(Exception):
     """Base of all errors that latfit raises on purpose."""

@@ -42,18 +42,13 @@ class Tally:
         object.__setattr__(self, "counts", counts)
 
     @classmethod
-    def of(cls, values: ArrayLike, counts: ArrayLike | None = None) -> Tally:
-        """Tally raw values in any order; `counts` weighs them."""
-        raw = np.asarray(values, dtype=np.float64).ravel()
-        if not np.isfinite(raw).all() or (raw < 0).any():
+    def of(cls, values: ArrayLike) -> Tally:
+        """Tally raw values in any order."""
+        ordered = np.sort(np.asarray(values, dtype=np.float64).ravel())
+        if ordered.size and not (ordered[0] >= 0 and np.isfinite(ordered[-1])):  # NaN sorts last
             raise SampleError("latencies must be finite and not negative")
-        if counts is None:
-            return cls(*np.unique(raw, return_counts=True))
-        weights = np.asarray(counts, dtype=np.int64).ravel()
-        distinct, where = np.unique(raw[weights > 0], return_inverse=True)
-        sums = np.zeros(distinct.size, dtype=np.int64)
-        np.add.at(sums, where, weights[weights > 0])
-        return cls(distinct, sums)
+        first = _first_of_each(ordered)
+        return cls(ordered[first], np.diff(first, append=ordered.size))
 
     @classmethod
     def sum(cls, tallies: Iterable[Tally]) -> Tally:
@@ -61,7 +56,12 @@ class Tally:
         parts = [t for t in tallies if t.values.size]
         if len(parts) < 2:
             return parts[0] if parts else cls()
-        return cls.of(np.concatenate([t.values for t in parts]), np.concatenate([t.counts for t in parts]))
+        values = np.concatenate([t.values for t in parts])
+        order = np.argsort(values, kind="stable")  # a merge: the parts are sorted already
+        values = values[order]
+        first = _first_of_each(values)
+        counts = np.add.reduceat(np.concatenate([t.counts for t in parts])[order], first)
+        return cls(values[first], counts)
 
     @property
     def total(self) -> int:
@@ -83,6 +83,13 @@ class Tally:
         return np.array_equal(self.values, other.values) and np.array_equal(self.counts, other.counts)
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _first_of_each(ordered: Floats) -> Ints:
+    """Where each distinct value of a sorted array begins."""
+    new = np.ones(ordered.size, dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    return np.flatnonzero(new)
 
 
 @dataclass(frozen=True, eq=False)

@@ -172,13 +172,13 @@ def tell(facts: LogFacts) -> None:
     for note in facts.notes:
         click.echo(f"note: {note}", err=True)
     for reason, count in facts.skipped.items():
-        click.echo(f"note: {count} {reason} left out", err=True)
+        click.echo(f"note: left out, as they are no probes: {count} {reason}", err=True)
     refused = facts.refused
     if refused.count:
         reasons = ", ".join(f"{count} × {reason}" for reason, count in refused.reasons.items())
-        first = refused.first[0]
-        rows = "1 row" if refused.count == 1 else f"{refused.count} rows"
-        click.echo(f"warning: {rows} refused ({reasons}); first, line {first.line}: {first.reason}", err=True)
+        first = refused.earliest
+        told = f"rows refused: {refused.count} ({reasons}); the first, line {first.line}: {first.reason}"
+        click.echo(f"warning: {told}", err=True)
 
 
 class Reading:

@@ -10,7 +10,6 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet
 
 from latfit.errors import LogError
@@ -63,13 +62,15 @@ def _table(log: ProbeLog, schema: pa.Schema | None) -> pa.Table:
 
 @contextmanager
 def _csv(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
-    at = schema.get_field_index("submitted")
-    text = schema.set(at, pa.field("submitted", pa.string()))
-    with pa.csv.CSVWriter(path, text) as writer:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        pd.DataFrame(columns=schema.names).to_csv(file, index=False, lineterminator="\n")
 
         def write(table: pa.Table) -> None:
-            iso = [None if t is None else t.isoformat().replace("+00:00", "Z") for t in table["submitted"].to_pylist()]
-            writer.write_table(table.set_column(at, text.field(at), pa.array(iso, pa.string())))
+            frame = table.to_pandas()
+            whole = (frame["submitted"].dt.microsecond.fillna(0) == 0).all()
+            pattern = "%Y-%m-%dT%H:%M:%SZ" if whole else "%Y-%m-%dT%H:%M:%S.%fZ"
+            frame["submitted"] = frame["submitted"].dt.strftime(pattern)
+            frame.to_csv(file, index=False, header=False, lineterminator="\n")
 
         yield write
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from latfit.errors import LogError
+from latfit.errors import LogError, listed
 from latfit.logs.delimited import head_fields, read_delimited
 from latfit.logs.formats import Format, ReadOptions, register
 from latfit.logs.records import Records
@@ -27,15 +27,15 @@ class Csv(Format):
 
     def sniff(self, head: str) -> bool:
         """Any text that has a delimiter in its first line, or is a column of numbers."""
-        first = head.lstrip().split("\n", 1)[0]
+        first = head.lstrip().split("\n", 1)[0].strip()
         if first.startswith(("<", "{", "[", "%PDF")):
             return False
-        return any(d in first for d in DELIMITERS) or _is_number(first.strip()) or first.strip().isidentifier()
+        return any(d in first for d in DELIMITERS) or _is_number(first) or (first.isidentifier() and len(first) < 64)
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """Records by column name; numbers alone are latencies."""
-        head = source.head.decode(errors="replace")
-        first = head.replace("\r", "\n").split("\n", 1)[0]
+        head = source.text
+        first = head.split("\n", 1)[0]
         delimiter = max(DELIMITERS, key=first.count)
         names = head_fields(head, delimiter)
         header = not all(_is_number(name) for name in names)
@@ -43,7 +43,9 @@ class Csv(Format):
             names = ["latency"] if len(names) == 1 else [f"column{i}" for i in range(1, len(names) + 1)]
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            raise LogError(f"{source.name}: line 1 names the column {twice!r} twice: columns need names of their own")
+            raise LogError(
+                f"{source.name}: line 1 names the column {twice[:40]!r} twice: columns need names of their own"
+            )
         roles, notes = resolve_roles(names, options, source.name)
         rows = 0
         for chunk in read_delimited(
@@ -56,14 +58,14 @@ class Csv(Format):
             records.notes += notes
             yield records
         if not rows:
-            raise LogError(f"{source.name}: there is a header ({', '.join(names)}) but no row below it")
+            raise LogError(f"{source.name}: there is a header ({listed(names)}) but no row below it")
 
 
 def _types(head: str, delimiter: str, names: list[str], roles: Roles, options: ReadOptions) -> dict[str, pa.DataType]:
     """The types to try first; a block that does not fit is read as text and looked at row by row."""
     types: dict[str, pa.DataType] = dict.fromkeys(roles.latency, pa.float64())
-    lines = head.replace("\r", "\n").split("\n")[1:3]
-    sample = dict(zip(names, head_fields(lines[0], delimiter), strict=False)) if lines else {}
+    second = head.split("\n", 2)[1] if "\n" in head else ""
+    sample = dict(zip(names, head_fields(second, delimiter), strict=False))
     for name in (roles.submitted, roles.ended):
         value = sample.get(name or "", "")
         if name and options.time_format in (None, "iso") and "-" in value[1:8]:

@@ -34,34 +34,29 @@ def read_delimited(
     """The columns of a delimited text; columns not in `types` are text."""
     types = {name: types.get(name, pa.dictionary(pa.int32(), pa.string())) for name in names}
     for block in source.blocks(quoted=True):
-        data, first = block.data, block.first_line
         if header:
-            end = data.index(b"\n") + 1
-            data, first, header = data[end:], first + 1, False
-            if not data:
+            end = block.data.index(b"\n") + 1
+            block, header = Block(block.data[end:], block.first_line + 1, block.n_lines - 1), False
+            if not block.n_lines:
                 continue
-        chunk = _fast(Block(data, first), delimiter, types)
-        yield chunk if chunk is not None else _by_row(Block(data, first), delimiter, names)
+        chunk = _fast(block, delimiter, types)
+        yield chunk if chunk is not None else _by_row(block, delimiter, names)
 
 
 def _fast(block: Block, delimiter: str, types: dict[str, pa.DataType]) -> Chunk | None:
     """All rows at once, or None if any of them needs a closer look."""
-    if b'"' in block.data:
-        rows = None
-    else:
-        rows = block.data.count(b"\n")
     try:
         table = pa.csv.read_csv(
             pa.BufferReader(block.data),
             read_options=pa.csv.ReadOptions(column_names=list(types), block_size=1 << 20),
-            parse_options=pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=rows is None),
+            parse_options=pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in block.data),
             convert_options=pa.csv.ConvertOptions(
                 column_types=types, null_values=NULLS, strings_can_be_null=True, auto_dict_max_cardinality=1 << 20
             ),
         )
     except pa.ArrowInvalid:
         return None
-    if table.num_rows != (block.data.count(b"\n") if rows is None else rows):
+    if table.num_rows != block.n_lines:
         return None  # blank lines, or records over several lines
     frame = table.unify_dictionaries().to_pandas(split_blocks=True, self_destruct=True)
     return Chunk(frame, block.first_line + np.arange(len(frame), dtype=np.int64), {})
@@ -110,5 +105,4 @@ def split_fields(text: str, delimiter: str, *, quoting: int = csv.QUOTE_MINIMAL)
 
 def head_fields(head: str, delimiter: str) -> list[str]:
     """The fields of a log's first line."""
-    first = head.replace("\r", "\n").split("\n", 1)[0]
-    return [field.strip() for field in split_fields(first, delimiter)]
+    return [field.strip() for field in split_fields(head.split("\n", 1)[0], delimiter)]

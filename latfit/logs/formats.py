@@ -82,11 +82,10 @@ def find_format(source: Source, name: str | None = None) -> Format:
         if name not in FORMATS:
             raise UnknownFormat(f"{name!r} is not a log format; choose from {', '.join(f.name for f in ordered)}")
         return FORMATS[name]
-    head = source.head.decode("latin-1" if source.is_parquet else "utf-8", errors="replace")
     for candidate in ordered:
-        if candidate.sniff(head):
+        if candidate.sniff(source.text):
             return candidate
-    shown = head.lstrip().split("\n", 1)[0][:60]
+    shown = source.text.lstrip().split("\n", 1)[0][:60]
     raise UnknownFormat(
         f"{source.name}: no format recognises this content (it begins {shown!r}); "
         f"name one with --format: {', '.join(f.name for f in ordered)}"

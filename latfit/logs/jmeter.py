@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from latfit.errors import LogError
+from latfit.errors import LogError, listed
 from latfit.logs.delimited import Chunk, head_fields, read_delimited
 from latfit.logs.formats import Format, ReadOptions, register
 from latfit.logs.records import UNKNOWN, Records
@@ -39,11 +39,9 @@ class JMeter(Format):
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """Records of the samples."""
-        names = head_fields(source.head.decode(errors="replace"), ",")
+        names = head_fields(source.text, ",")
         if not {"timeStamp", "elapsed", "success"} <= set(names):
-            raise LogError(
-                f"{source.name}: line 1 must name timeStamp, elapsed and success; it has: {', '.join(names)}"
-            )
+            raise LogError(f"{source.name}: line 1 must name timeStamp, elapsed and success; it has: {listed(names)}")
         roles = Roles(latency=("elapsed",), submitted="timeStamp", seconds=1e-3)
         types = {
             "timeStamp": pa.string(),
@@ -73,7 +71,5 @@ def _statuses(chunk: Chunk, records: Records) -> NDArray[np.int8]:
         if name in chunk.frame:
             told = chunk.frame[name].astype("string").str.contains(NEVER_ANSWERED, na=False).to_numpy(dtype=bool)
             status[failed & told] = CENSORED
-    # appended runs repeat the header
-    records.refuse((success == "success").to_numpy(dtype=bool, na_value=False), "repeated header: it is not a sample")
     records.refuse(status == UNKNOWN, lambda row: f"unknown status: success is {success.iloc[row]!r}")
     return status

@@ -52,14 +52,13 @@ class JsonLines(Format):
 
 def _parse(block: Block) -> tuple[pd.DataFrame, NDArray[np.int64], dict[int, str]]:
     """The objects of a block as a table, their line numbers, and the lines that hold none."""
-    lines = block.data.count(b"\n")
     try:
         table = pa.json.read_json(
             pa.BufferReader(block.data), read_options=pa.json.ReadOptions(block_size=len(block.data) + 1)
         )
-        if table.num_rows == lines:
+        if table.num_rows == block.n_lines:
             plain = [name for name in table.column_names if not pa.types.is_nested(table.schema.field(name).type)]
-            return table.select(plain).to_pandas(), block.first_line + np.arange(lines), {}
+            return table.select(plain).to_pandas(), block.first_line + np.arange(block.n_lines), {}
     except pa.ArrowInvalid:
         pass
     rows, numbers, broken = [], [], {}

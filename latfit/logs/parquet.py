@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from latfit.errors import LogError
+from latfit.errors import LogError, listed
 from latfit.logs.formats import Format, ReadOptions, register
 from latfit.logs.records import Records
 from latfit.logs.source import PARQUET_MAGIC, Source
@@ -38,7 +38,7 @@ class Parquet(Format):
             names = [field.name for field in file.schema_arrow if not pa.types.is_nested(field.type)]
             roles, notes = resolve_roles(names, options, source.name)
             if not file.metadata.num_rows:
-                raise LogError(f"{source.name}: there are columns ({', '.join(names)}) but no row")
+                raise LogError(f"{source.name}: there are columns ({listed(names)}) but no row")
             row = 1
             for batch in file.iter_batches(BATCH_ROWS, columns=names):
                 frame = batch.to_pandas()

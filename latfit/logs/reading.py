@@ -113,14 +113,14 @@ def check_refused(taken: int, facts: LogFacts, allowed: float) -> None:
     """Raise if nothing could be taken, or more was refused than `allowed`, one row apart."""
     refused = facts.refused
     if refused.count and not taken:
-        first = refused.first[0]
+        first = refused.earliest
         raise TooManyRefused(
             f"{facts.path}: none of the {refused.count} rows can be used; line {first.line}: {first.reason}"
         )
     if not taken:
         raise LogError(f"{facts.path}: there is no probe in this log")
     if refused.count > max(1.0, allowed * (taken + refused.count)):
-        first = refused.first[0]
+        first = refused.earliest
         raise TooManyRefused(
             f"{facts.path}: {refused.count} of {taken + refused.count} rows were refused, more than {allowed:.0%}; "
             f"the first, line {first.line}: {first.reason}. Mend the log or the options, or allow it: --max-refused 1"

@@ -109,7 +109,7 @@ class SeenIds:
 
     def again(self, ids: NDArray[np.generic], rows: Bools) -> Bools:
         """Which rows repeat an id of an earlier kept row, here or in an earlier chunk."""
-        hashes = pd.util.hash_array(np.asarray(ids))
+        hashes = _hashes(ids)
         repeated = np.zeros(hashes.size, dtype=bool)
         for run in self.runs:
             at = np.minimum(np.searchsorted(run, hashes), run.size - 1)
@@ -129,12 +129,24 @@ class SeenIds:
         self.runs.append(run)
 
 
+def _hashes(ids: NDArray[np.generic]) -> NDArray[np.uint64]:
+    """The same hash for an id whether it was read as a whole number or as its text."""
+    if ids.dtype.kind in "iu":
+        return pd.util.hash_array(ids)
+    text = pd.Series(ids, dtype="str")
+    whole = text.str.fullmatch(r"0|[1-9]\d{0,17}").fillna(False).to_numpy(dtype=bool)
+    hashes = pd.util.hash_array(text.to_numpy(dtype=object))
+    hashes[whole] = pd.util.hash_array(text[whole].to_numpy(dtype=np.int64))
+    return hashes
+
+
 def to_logs(chunks: Iterator[Records], facts: LogFacts) -> Iterator[ProbeLog]:
     """Check every chunk and yield its table; what was out at the end of the log comes last.
 
     The end of the log is the last time seen anywhere in it.
     """
     seen, pending, end = SeenIds(), [], None
+    held = facts  # of chunks in which nothing was usable, until there is a table to tell them with
     for records in chunks:
         records.check()
         if records.ids is not None:
@@ -146,16 +158,21 @@ def to_logs(chunks: Iterator[Records], facts: LogFacts) -> Iterator[ProbeLog]:
         out = kept & (records.status == CENSORED) & np.isnan(records.latency)
         if out.any():
             pending.append(records.take(out))
-        chunk_facts = LogFacts(
-            facts.path, facts.format, _refusals(records, facts.path), dict(records.skipped), tuple(records.notes)
-        )
-        yield records.take(kept & ~out).table(chunk_facts)
+        refused = _refusals(records, facts.path)
+        held = held + LogFacts(facts.path, facts.format, refused, dict(records.skipped), tuple(records.notes))
+        if (kept & ~out).any():
+            yield records.take(kept & ~out).table(held)
+            held = facts
     for records in pending:
         assert records.submitted is not None
         assert end is not None
         records.latency = (end - records.submitted) / np.timedelta64(1, "s")
-        note = f"{records.line.size} probes without an end were still out when the log ended ({end}Z): censored then"
-        yield records.table(LogFacts(facts.path, facts.format, notes=(note,)))
+        when = end.astype("datetime64[s]")
+        note = f"probes without an end were still out when the log ended, at {when}Z: {records.line.size} censored then"
+        yield records.table(held + LogFacts(facts.path, facts.format, notes=(note,)))
+        held = facts
+    if held != facts:
+        yield Records.unusable({}).table(held)
 
 
 def _latest(end: np.datetime64 | None, records: Records) -> np.datetime64 | None:

@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from latfit.errors import LogError, MissingColumn
+from latfit.errors import LogError, MissingColumn, listed
 from latfit.logs.delimited import head_fields, read_delimited
 from latfit.logs.formats import Format, ReadOptions, register
 from latfit.logs.records import Records
@@ -49,14 +49,14 @@ class Sacct(Format):
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """Records of the jobs."""
-        first = [field.lower() for field in head_fields(source.head.decode(errors="replace"), "|")]
+        first = [field.lower() for field in head_fields(source.text, "|")]
         header = "submit" in first
         names = first if header else list(WITHOUT_HEADER)
         names = [name or f"column{at}" for at, name in enumerate(names)]
         since = options.columns.get("submitted", "submit").lower()
         for name in (*NEEDED, since):
             if name not in names:
-                raise MissingColumn(f"{source.name}: sacct's field {name!r} is missing; there are: {', '.join(names)}")
+                raise MissingColumn(f"{source.name}: sacct's field {name!r} is missing; there are: {listed(names)}")
         rows = 0
         for chunk in read_delimited(source, "|", names, dict.fromkeys(names, pa.string()), header=header):
             rows += chunk.line.size + len(chunk.misshapen)

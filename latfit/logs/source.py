@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+import numpy as np
+
 from latfit.errors import LogError
 
 HEAD_BYTES = 1 << 16
-BLOCK_BYTES = 1 << 23
+BLOCK_BYTES = 1 << 24
 MAX_LINE_BYTES = 1 << 24
 PARQUET_MAGIC = b"PAR1"
 
@@ -28,6 +30,7 @@ class Block:
 
     data: bytes
     first_line: int
+    n_lines: int
 
     def lines(self) -> list[str]:
         """The lines without their ends."""
@@ -66,6 +69,12 @@ class Source:
             opened.close()
 
     @property
+    def text(self) -> str:
+        """The beginning as text, with every line end as a line feed."""
+        decoded = self.head.decode("latin-1" if self.is_parquet else "utf-8", errors="replace")
+        return decoded.replace("\r\n", "\n").replace("\r", "\n")
+
+    @property
     def is_parquet(self) -> bool:
         """Whether the content begins as a Parquet file does."""
         return self.head.startswith(PARQUET_MAGIC)
@@ -91,11 +100,12 @@ class Source:
                     "this is not a log of one record a line"
                 )
             if end:
-                yield Block(_utf8(data[:end]), line)
-                line += data.count(b"\n", 0, end)
+                block = _block(data[:end], line)
+                yield block
+                line += block.n_lines
             rest = data[end:]
         if rest:
-            yield Block(_utf8(rest if rest.endswith(b"\n") else rest + b"\n"), line)
+            yield _block(rest if rest.endswith(b"\n") else rest + b"\n", line)
 
     def _chunks(self, size: int) -> Iterator[bytes]:
         """The bytes with every line end as a line feed."""
@@ -209,12 +219,12 @@ def _whole_lines(data: bytes, quoted: bool) -> int:
     return end
 
 
-def _utf8(data: bytes) -> bytes:
-    """The same text with bytes that are not UTF-8 replaced."""
-    if data.isascii():
-        return data
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return data.decode(errors="replace").encode()
-    return data
+def _block(data: bytes, line: int) -> Block:
+    """A block in which bytes that are not UTF-8 are replaced."""
+    if not data.isascii():
+        try:
+            data.decode()
+        except UnicodeDecodeError:
+            data = data.decode(errors="replace").encode()
+    # numpy counts frequent bytes several times faster than bytes.count
+    return Block(data, line, int(np.count_nonzero(np.frombuffer(data, np.uint8) == ord("\n"))))

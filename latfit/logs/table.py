@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from latfit.errors import LogError, MissingColumn
+from latfit.errors import LogError, MissingColumn, listed
 from latfit.sample import LatencySample, Tally, clock_resolution
 
 STATUSES = ("completed", "failed", "censored", "lost")
@@ -40,6 +40,11 @@ class Refusals:
     count: int = 0
     reasons: Mapping[str, int] = field(default_factory=dict)
     first: tuple[Refusal, ...] = ()
+
+    @property
+    def earliest(self) -> Refusal:
+        """The refused row that stands first in its log."""
+        return min(self.first, key=lambda refusal: refusal.line)
 
     def __add__(self, other: Refusals) -> Refusals:
         reasons = Counter(self.reasons) + Counter(other.reasons)
@@ -120,7 +125,7 @@ class ProbeLog:
         columns = [by] if isinstance(by, str) else list(by)
         for column in columns:
             if column not in self.frame:
-                known = ", ".join(c for c in self.frame.columns if c not in CANONICAL) or "none"
+                known = listed(c for c in self.frame.columns if c not in CANONICAL) or "none"
                 raise MissingColumn(f"{self.facts.path}: there is no column {column!r} to group by; there are: {known}")
         if not columns and window is None:
             yield (), self.frame

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from latfit.errors import MissingColumn
+from latfit.errors import MissingColumn, listed
 from latfit.logs.formats import UNITS, ReadOptions
 from latfit.logs.records import UNKNOWN, Records
 from latfit.logs.table import CENSORED, COMPLETED, LOST, STATUSES
@@ -76,7 +76,7 @@ def resolve_roles(names: list[str], options: ReadOptions, log: str) -> tuple[Rol
     for role, wanted in options.columns.items():
         for name in wanted.split("+") if role == "latency" else [wanted]:
             if wanted and name not in names:
-                raise MissingColumn(f"{log}: there is no column {name!r} for {role}; there are: {', '.join(names)}")
+                raise MissingColumn(f"{log}: there is no column {name!r} for {role}; there are: {listed(names)}")
         chosen[role] = wanted or None
     units = {}
     for role, guesses in GUESSES.items():
@@ -88,7 +88,7 @@ def resolve_roles(names: list[str], options: ReadOptions, log: str) -> tuple[Rol
     if latency is None and not (chosen.get("submitted") and ended):
         raise MissingColumn(
             f"{log}: no column looks like a latency, nor a pair like a submission and an end; there are: "
-            f"{', '.join(names)}. Name it, for example: --column latency={names[-1]}"
+            f"{listed(names)}. Name it, for example: --column latency={names[-1][:40]}"
         )
     if latency is not None and "ended" not in options.columns:
         chosen["ended"] = None
@@ -150,8 +150,8 @@ def to_records(frame: pd.DataFrame, line: NDArray[np.int64], roles: Roles, optio
         records.status = np.full(line.size, COMPLETED, dtype=np.int8)
         records.status[np.isposinf(records.latency)] = LOST
     if roles.ended is not None:  # submitted, and never seen again
-        open_ended = np.isnan(records.latency) & np.isin(records.status, (COMPLETED, CENSORED))
-        records.status[open_ended & records.kept & frame[roles.ended].isna().to_numpy()] = CENSORED
+        open_ended = frame[roles.ended].isna().to_numpy() & np.isin(records.status, (COMPLETED, CENSORED, UNKNOWN))
+        records.status[open_ended & records.kept] = CENSORED
     records.latency[np.isposinf(records.latency)] = np.nan
     if roles.id is not None:
         records.refuse(frame[roles.id].isna().to_numpy(), "no id")
@@ -204,12 +204,12 @@ def _statuses(column: pd.Series[Any], records: Records, options: ReadOptions) ->
     words = column.astype("category")
     table = {**KNOWN_WORDS, **options.lowered_statuses}
     codes = np.full(len(words.cat.categories) + 1, UNKNOWN, dtype=np.int8)
-    used = np.unique(words.cat.codes.to_numpy())
+    used = np.bincount(words.cat.codes.to_numpy() + 1, minlength=codes.size)[1:] > 0
     for at, word in enumerate(words.cat.categories):
         status = table.get(str(word).strip().lower())
         if status is not None:
             codes[at] = STATUSES.index(status)
-            if at in used and str(word).strip().lower() not in (status, *options.lowered_statuses):
+            if used[at] and str(word).strip().lower() not in (status, *options.lowered_statuses):
                 records.notes.append(f"status {str(word)!r} is read as {status}")
     found = codes[words.cat.codes.to_numpy()]
     unknown = (found == UNKNOWN) & (words.cat.codes.to_numpy() >= 0)

@@ -1,0 +1,83 @@
+"""The shape of the package: imports go one way, start-up is light, everything public is documented."""
+
+import ast
+import inspect
+import subprocess
+import sys
+
+import click
+import pytest
+
+import latfit
+from conftest import REPO
+from latfit.cli import main
+
+ORDER = [
+    "errors", "files", "sample", "logs", "outliers", "laws", "fitting", "goodness", "restart", "analysis", "batch",
+    "report", "plots", "cli",
+]  # fmt: skip
+PACKAGE = REPO / "latfit"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+ONLY_IN = {"click": "cli", "matplotlib": "plots", "dask": "batch", "distributed": "batch"}
+
+
+def imports(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            yield node.module
+
+
+def stage(name):
+    return name.split(".")[1] if "." in name else None
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_go_one_way(path):
+    here = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    if here == "__init__":
+        return
+    for name in imports(path):
+        top = name.split(".")[0]
+        assert ONLY_IN.get(top, here) == here, f"{here} imports {top}"
+        if top == "latfit" and stage(name):
+            assert ORDER.index(stage(name)) <= ORDER.index(here), f"{here} imports {name}"
+            if here == "restart":
+                assert stage(name) in ("errors", "laws", "restart")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["outliers", "--help"], ["convert", "--help"]])
+def test_help_imports_nothing_heavy(arguments):
+    code = (
+        "import sys; from latfit.cli import main\n"
+        f"try: main({arguments!r})\n"
+        "except SystemExit as end: assert not end.code\n"
+        "heavy = {'numpy', 'scipy', 'pandas', 'pyarrow', 'matplotlib'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_import_latfit_is_light():
+    code = "import latfit, sys; assert not {'numpy', 'scipy', 'pandas'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_public_names_exist_and_are_documented():
+    assert sorted(latfit.__all__) == latfit.__all__ == dir(latfit)
+    for name in latfit.__all__:
+        assert inspect.getdoc(getattr(latfit, name)), f"{name} has no docstring"
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = latfit.nonsense
+
+
+@pytest.mark.parametrize("command", sorted(main.commands))
+def test_every_command_has_help_and_an_example(command):
+    shown = main.commands[command].get_help(click.Context(main.commands[command], info_name=f"latfit {command}"))
+    assert f"  latfit {command}" in shown or f"| latfit {command}" in shown
+    assert main.commands[command].help
+    for parameter in main.commands[command].params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help, f"{command} {parameter.opts} has no help"

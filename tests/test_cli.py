@@ -1,0 +1,92 @@
+"""The command line as a user runs it: outputs, exit codes, pipes."""
+
+import json
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from conftest import EGEE, LOGS
+
+
+def test_version(run):
+    assert run("--version").stdout == f"latfit {version('latfit')}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["outliers"],
+        ["outliers", EGEE, "--cutoff", "-5"],
+        ["outliers", EGEE, "--cutoff", "nan"],
+        ["outliers", EGEE, "--unit", "days"],
+        ["outliers", EGEE, "--column", "latency"],
+        ["outliers", EGEE, "--status", "fine=ok"],
+        ["outliers", EGEE, "--max-refused", "2"],
+        ["convert", EGEE],
+    ],
+)
+def test_wrong_usage_is_2(run, arguments):
+    done = run(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Traceback" not in done.stderr
+    assert "Error" in done.stderr
+
+
+def test_formats(run):
+    names = [row["name"] for row in json.loads(run("formats", "--json").stdout)["formats"]]
+    assert names == ["csv", "gwf", "htcondor", "jmeter", "jsonl", "parquet", "sacct", "swf"]
+    assert all(name in run("formats").stdout for name in names)
+
+
+def test_convert_tells_what_it_did(run, tmp_path):
+    done = run("convert", LOGS / "sacct-header.txt", "-o", tmp_path / "x.csv", "--max-refused", 1, "--json")
+    document = json.loads(done.stdout)
+    assert (document["probes"], document["completed"], document["censored"]) == (4, 2, 2)
+    assert document["refused_count"] == 2
+    assert document["refused"][0]["line"] == 8
+    assert "2 steps of jobs" in done.stderr
+    assert "rows refused: 2 (1 × end before start, 1 × duplicate id)" in done.stderr
+    assert (tmp_path / "x.csv").read_text().startswith("submitted,latency,status,jobid")
+
+
+def test_options_reach_the_reader(run, tmp_path):
+    (tmp_path / "x.csv").write_text("wert;zustand\n" + "100;gut\n" * 9 + "5000;weg\n")
+    done = run("outliers", tmp_path / "x.csv", "--column", "latency=wert", "--column", "status=zustand",
+               "--status", "completed=gut", "--status", "lost=weg,fort", "--unit", "ms", "--json")  # fmt: skip
+    document = json.loads(done.stdout)
+    assert (document["ratio"], document["cutoff"]) == (0.1, 0.1)
+
+
+def test_failures_by_option(run):
+    ratio = {
+        how: json.loads(run("outliers", LOGS / "probes.csv", "--cutoff", 100, "--failed", how, "--json").stdout)[
+            "ratio"
+        ]
+        for how in ("retry", "completed", "lost")
+    }
+    assert ratio == {"retry": 0.4, "completed": 0.4, "lost": 0.6}
+
+
+def test_standard_input(run):
+    done = run("outliers", "-", "--json", stdin=EGEE.read_bytes())
+    assert json.loads(done.stdout)["count"] == 53
+
+
+def test_a_closed_pipe_ends_quietly():
+    latfit = Path(sys.executable).parent / "latfit"
+    done = subprocess.run(
+        f"{latfit} outliers {EGEE} --json | head -c 1", shell=True, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "{"
+    assert "Traceback" not in done.stderr
+    assert "Exception" not in done.stderr
+
+
+def test_a_locale_that_is_not_utf_8(run):
+    done = run("outliers", EGEE, LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", HOME="/nonexistent")
+    assert done.returncode == 0
+    assert "Traceback" not in done.stderr
