@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,14 +35,23 @@ def read_delimited(
 ) -> Iterator[Chunk]:
     """The columns of a delimited text; columns not in `types` are text."""
     types = {name: types.get(name, pa.dictionary(pa.int32(), pa.string())) for name in names}
-    for block in source.blocks(quoted=True):
-        if header:
-            end = block.data.index(b"\n") + 1
-            block, header = Block(block.data[end:], block.first_line + 1, block.n_lines - 1), False
-            if not block.n_lines:
-                continue
-        chunk = _fast(block, delimiter, types)
-        yield chunk if chunk is not None else _by_row(block, delimiter, names)
+    with ThreadPoolExecutor(1) as ahead:  # parse the next block while the caller works on this one
+        waiting: deque[tuple[Block, Future[Chunk | None]]] = deque()
+        for block in source.blocks(quoted=True):
+            if header:
+                end = block.data.index(b"\n") + 1
+                block, header = Block(block.data[end:], block.first_line + 1, block.n_lines - 1), False
+            if block.n_lines:
+                waiting.append((block, ahead.submit(_fast, block, delimiter, types)))
+            if len(waiting) > 1:
+                yield _chunk(*waiting.popleft(), delimiter, names)
+        while waiting:
+            yield _chunk(*waiting.popleft(), delimiter, names)
+
+
+def _chunk(block: Block, parsed: Future[Chunk | None], delimiter: str, names: Sequence[str]) -> Chunk:
+    """What the fast way made of a block, or else the slow one."""
+    return parsed.result() or _by_row(block, delimiter, names)
 
 
 def _fast(block: Block, delimiter: str, types: dict[str, pa.DataType]) -> Chunk | None:

@@ -16,6 +16,7 @@ from latfit.logs.table import Key, LogFacts, ProbeLog, SampledLog, concat
 from latfit.sample import LatencySample, clock_resolution
 
 MAX_REFUSED = 0.1
+JOINED_ROWS = 1 << 20
 
 
 def example_log() -> ProbeLog:
@@ -55,14 +56,14 @@ def read_samples(
 ) -> SampledLog:
     """The samples of a log's groups, read in chunks that are merged and forgotten; options as for `read_log`."""
     columns = (by,) if isinstance(by, str) else tuple(by)
-    parts: dict[Key, list[LatencySample]] = {}
+    gathered: dict[Key, LatencySample] = {}
     facts: LogFacts | None = None
-    for chunk in iter_log(path, format=format, progress=progress, **options):
-        facts = chunk.facts if facts is None else facts + chunk.facts
-        for key, sample in chunk.tallies(columns, window=window).items():
-            _merge(parts.setdefault(key, []), sample)
+    for part in _joined(iter_log(path, format=format, progress=progress, **options)):
+        facts = part.facts if facts is None else facts + part.facts
+        for key, sample in part.tallies(columns, window=window).items():
+            gathered[key] = gathered[key] + sample if key in gathered else sample
     assert facts is not None
-    merged = {key: LatencySample.sum(samples) for key, samples in sorted(parts.items())}
+    merged = dict(sorted(gathered.items()))
     check_refused(sum(sample.n for sample in merged.values()), facts, max_refused)
     step = clock_resolution(tally for sample in merged.values() for tally in (sample.completed, sample.failed))
     names = columns if window is None else (*columns, "window")
@@ -102,11 +103,16 @@ def _paths(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
     return matches
 
 
-def _merge(parts: list[LatencySample], sample: LatencySample) -> None:
-    """Keep the parts few, so that merging many chunks costs little more than one pass."""
-    while parts and parts[-1].completed.values.size < 2 * sample.completed.values.size:
-        sample = parts.pop() + sample
-    parts.append(sample)
+def _joined(chunks: Iterator[ProbeLog]) -> Iterator[ProbeLog]:
+    """The chunks put together to a few million rows each: sorting once is cheaper than merging often."""
+    held: list[ProbeLog] = []
+    for chunk in chunks:
+        held.append(chunk)
+        if sum(len(log.frame) for log in held) >= JOINED_ROWS:
+            yield concat(held)
+            held = []
+    if held:
+        yield concat(held)
 
 
 def check_refused(taken: int, facts: LogFacts, allowed: float) -> None:
