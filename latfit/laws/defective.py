@@ -1,0 +1,87 @@
+"""A law of which a share never returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from latfit.errors import LawError
+from latfit.laws.base import Floats, Law, ParametricLaw
+from latfit.laws.continuous import ContinuousLaw
+
+
+@dataclass(frozen=True)
+class Defective(Law):
+    """F̃ = (1 − rho) F: a share rho of the jobs never returns. Glatard et al. 2006, §2.
+
+    A defective law inside is opened: the shares that return multiply.
+    """
+
+    name: ClassVar[str] = "defective"
+    law: Law
+    rho: float
+
+    def __post_init__(self) -> None:
+        rho = self.rho
+        if isinstance(rho, bool) or not isinstance(rho, (int, float, np.integer, np.floating)) or not 0 <= rho < 1:
+            raise LawError(f"the outlier ratio rho is {rho!r}; it must lie in [0, 1)")
+        if not isinstance(self.law, Law):
+            raise LawError(f"a defective law needs a law, not {self.law!r}")
+        law, rho = self.law, float(rho)
+        if isinstance(law, Defective):
+            law, rho = law.law, 1.0 - (1.0 - rho) * (1.0 - law.rho)
+        if law.rho > 0:
+            raise LawError(f"the {law.name} law has outliers of its own (rho = {law.rho:g}); use its rescaled(rho)")
+        object.__setattr__(self, "law", law)
+        object.__setattr__(self, "rho", rho)
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The smallest and the largest latency of what returns."""
+        return self.law.support
+
+    @property
+    def jumps(self) -> Floats | None:
+        """The times at which F̃ jumps; None for a continuous law."""
+        return self.law.jumps
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """The times at which the density jumps."""
+        return self.law.kinks
+
+    def cdf(self, t: ArrayLike) -> Floats:
+        """(1 − rho) F(t)."""
+        return (1.0 - self.rho) * self.law.cdf(t)
+
+    def still_out(self, t: ArrayLike) -> Floats:
+        """Rho + (1 − rho) S(t)."""
+        return self.rho + (1.0 - self.rho) * self.law.still_out(t)
+
+    def partial_moment(self, n: int, t: ArrayLike) -> Floats:
+        """(1 − rho) M_n(t)."""
+        return (1.0 - self.rho) * self.law.partial_moment(n, t)
+
+    def pdf(self, t: ArrayLike) -> Floats:
+        """(1 − rho) f(t)."""
+        return (1.0 - self.rho) * self._continuous().pdf(t)
+
+    def hazard(self, t: ArrayLike) -> Floats:
+        """f̃(t) / (rho + (1 − rho) S(t))."""
+        with np.errstate(all="ignore"):
+            return self.pdf(t) / self.still_out(t) if self.rho else self._continuous().hazard(t)
+
+    def sample(self, size: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
+        """Independent latencies, ∞ for what never returns."""
+        if not isinstance(self.law, ParametricLaw):
+            raise LawError(f"the {self.law.name} law cannot be sampled")
+        latencies = self.law.sample(size, rng)
+        return np.where(rng.random(size) < self.rho, np.inf, latencies)
+
+    def _continuous(self) -> ContinuousLaw:
+        if not isinstance(self.law, ContinuousLaw):
+            raise LawError(f"the {self.law.name} law has no density")
+        return self.law

@@ -1,0 +1,82 @@
+"""Laws by name, and laws written as text: `lognormal(mu=5.5,sigma=1)`."""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from typing import Any
+
+from latfit.errors import LawError
+from latfit.laws.base import REGISTRY, Law, ParametricLaw
+
+_CALL = re.compile(r"\s*([A-Za-z][\w-]*)\s*(?:\((.*)\)\s*)?", re.DOTALL)
+_ARGUMENT = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*(\[[^\[\]]*\]|[^,\[\]=]+?)\s*(,|$)")
+
+
+def law_names() -> list[str]:
+    """The names of all laws, in alphabetical order."""
+    return sorted(REGISTRY)
+
+
+def get_law(name: str) -> type[Law]:
+    """The law of that name."""
+    if name in REGISTRY:
+        return REGISTRY[name]
+    close = get_close_matches(name, REGISTRY, n=1)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    raise LawError(f"there is no law {name!r}{hint} (known: {', '.join(law_names())})")
+
+
+def parse_law(text: str) -> ParametricLaw:
+    """The law that `text` writes, such as `lognormal(mu=5.5,sigma=1)`; lists stand in brackets."""
+    call = _CALL.fullmatch(text)
+    if call is None:
+        raise LawError(f"{text!r} is not a law: write it as lognormal(mu=5.5,sigma=1)")
+    name, inside = call.groups()
+    law = get_law(name)
+    if not issubclass(law, ParametricLaw):
+        raise LawError(f"the {name} law comes from a log; it cannot be written as text")
+    names = [parameter.name for parameter in law.parameters]
+    shape = f"{name}({','.join(f'{p.name}=[…]' if p.many else f'{p.name}=…' for p in law.parameters)})"
+    if inside is None:
+        raise LawError(f"{text!r} has no parameters: write {shape}")
+    values = _arguments(text, inside, call.start(2), shape)
+    for given in values:
+        if given not in names:
+            close = get_close_matches(given, names, n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise LawError(f"{name} has no parameter {given!r}{hint} (write {shape})")
+    missing = [p for p in names if p not in values]
+    if missing:
+        raise LawError(f"{name} lacks {' and '.join(missing)}: write {shape}")
+    return law(**values)
+
+
+def _arguments(text: str, inside: str, offset: int, shape: str) -> dict[str, Any]:
+    """The `name=value` pairs between the parentheses; `offset` is where they begin in `text`."""
+    values: dict[str, Any] = {}
+    at = 0
+    while at < len(inside.rstrip()):
+        match = _ARGUMENT.match(inside, at)
+        if match is None:
+            where = f"{inside[at:].strip()!r} at position {offset + at + 1} of {text!r}"
+            raise LawError(f"cannot read {where}: write {shape}")
+        name, value, _ = match.groups()
+        if name in values:
+            raise LawError(f"{name} is given twice in {text!r}")
+        values[name] = _value(name, value, text)
+        at = match.end()
+    return values
+
+
+def _value(name: str, value: str, text: str) -> float | list[float]:
+    if value.startswith("["):
+        return [_number(name, item, text) for item in value[1:-1].split(",")]
+    return _number(name, value, text)
+
+
+def _number(name: str, value: str, text: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        raise LawError(f"{name} is {value.strip()!r} in {text!r}; it must be a number") from None

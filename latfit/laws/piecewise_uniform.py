@@ -1,0 +1,113 @@
+"""The piecewise-uniform law: a step density, such as a histogram."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from latfit.errors import LawError
+from latfit.laws.base import Floats, Parameter, check_probabilities, register
+from latfit.laws.continuous import ContinuousLaw
+
+
+@register
+@dataclass(frozen=True)
+class PiecewiseUniform(ContinuousLaw):
+    """Step density: probability probs[i], evenly spread between edges[i] and edges[i+1].
+
+    f(t) = probs[i]/(edges[i+1] − edges[i]). Chalasani et al., the step density of the examples.
+    """
+
+    name: ClassVar[str] = "piecewise-uniform"
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("edges", "non-negative", many=True),
+        Parameter("probs", "non-negative", many=True),
+    )
+    formula: ClassVar[str] = "f(t) = probs[i]/(edges[i+1]-edges[i]) on (edges[i],edges[i+1]]"
+    examples: ClassVar[tuple[str, ...]] = (
+        "piecewise-uniform(edges=[0,1,5],probs=[0.6666666666666666,0.3333333333333333])",
+        "piecewise-uniform(edges=[10,20,50,60],probs=[0.5,0,0.5])",
+    )
+    edges: tuple[float, ...]
+    probs: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.edges) != len(self.probs) + 1:
+            raise LawError(
+                f"{self.name}: there are {len(self.edges)} edges and {len(self.probs)} probs; "
+                "there must be one edge more than probs"
+            )
+        if not (np.diff(self.edges) > 0).all():
+            raise LawError(f"{self.name}: edges is {list(self.edges)}; the edges must rise strictly")
+        check_probabilities(self.name, "probs", self.probs)
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The outer edges of the pieces that have probability."""
+        used = np.flatnonzero(self.probs)
+        return self.edges[used[0]], self.edges[used[-1] + 1]
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """All edges."""
+        return self.edges
+
+    def scaled(self, factor: float) -> PiecewiseUniform:
+        """The law of factor · T."""
+        return PiecewiseUniform(tuple(edge * factor for edge in self.edges), self.probs)
+
+    @cached_property
+    def _pieces(self) -> tuple[Floats, Floats, Floats]:
+        """Edges, probabilities that add up to 1 exactly, and F at the edges."""
+        probs = np.array(self.probs) / np.sum(self.probs)
+        cumulative = np.concatenate([[0.0], np.cumsum(probs)])
+        return np.array(self.edges), probs, cumulative / cumulative[-1]
+
+    def _share(self, t: Floats) -> Floats:
+        """For each t and piece, the share of the piece that lies at or below t."""
+        edges, _, _ = self._pieces
+        return np.clip((t[..., None] - edges[:-1]) / np.diff(edges), 0.0, 1.0)
+
+    def _cdf(self, t: Floats) -> Floats:
+        edges, probs, _ = self._pieces
+        return np.where(t >= edges[-1], 1.0, self._share(t) @ probs)
+
+    def _sf(self, t: Floats) -> Floats:
+        edges, probs, _ = self._pieces
+        return np.clip((edges[1:] - t[..., None]) / np.diff(edges), 0.0, 1.0) @ probs
+
+    def _logpdf(self, t: Floats) -> Floats:
+        edges, probs, _ = self._pieces
+        heights: Floats = np.concatenate([[0.0], probs / np.diff(edges), [0.0]])
+        # a piece holds its upper edge; the first piece holds its lower edge too
+        i = np.searchsorted(edges, t, side="left")
+        return np.log(np.take(heights, np.where(t == edges[0], 1, i)))
+
+    def _ppf(self, q: Floats) -> Floats:
+        edges, probs, cumulative = self._pieces
+        i = np.clip(np.searchsorted(cumulative, q, side="left") - 1, 0, probs.size - 1)
+        return edges[i] + (q - cumulative[i]) / probs[i] * np.diff(edges)[i]
+
+    def _partial_moment(self, n: int, t: Floats) -> Floats:
+        """Σ over the pieces of their probability below t times the mean of uⁿ there."""
+        edges, probs, _ = self._pieces
+        ends = np.clip(t[..., None], edges[:-1], edges[1:])
+        return (self._share(t) * power_mean(n, edges[:-1], ends)) @ probs
+
+    def std(self) -> float:
+        """From the variances of the pieces and of their middles."""
+        edges, probs, _ = self._pieces
+        middles = 0.5 * (edges[1:] + edges[:-1])
+        return float(np.sqrt(probs @ ((middles - probs @ middles) ** 2 + np.diff(edges) ** 2 / 12)))
+
+
+def power_mean(n: int, a: Floats | float, b: Floats) -> Floats:
+    """The mean of uⁿ over [a, b]: Σ aⁱ bⁿ⁻ⁱ/(n+1), without a difference of powers."""
+    total = np.zeros_like(b)
+    for i in range(n + 1):
+        total = total + np.power(a, i) * b ** (n - i)
+    return total / (n + 1)
