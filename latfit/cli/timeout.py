@@ -1,0 +1,163 @@
+"""`latfit timeout`: how long to wait before cancelling and resubmitting."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from latfit.cli.common import (
+    Positive,
+    cutoff_option,
+    failed_option,
+    json_option,
+    load_samples,
+    log_options,
+    print_json,
+)
+
+if TYPE_CHECKING:
+    from latfit.laws import Law
+
+OBJECTIVES = "mean|std|moment:n|quantile:q|deadline:D"
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  latfit timeout probes.csv
+  latfit timeout probes.csv --cost 5 --max-submissions 1.5
+  latfit timeout probes.csv --law lognormal --objective quantile:0.95
+  latfit timeout --law "lognormal(mu=5.5,sigma=1)" --rho 0.025
+  latfit timeout --law "lognormal(mu=5.5,sigma=1)" --restarts 3 --json"""
+)
+@click.argument("log", metavar="[LOG]", required=False)
+@click.option("--law", metavar="SPEC|NAME", help="A law such as lognormal(mu=5.5,sigma=1); with LOG, the law to fit.")
+@click.option("--rho", type=float, metavar="R", help="The share that never returns; with LOG, rescale to it.")
+@click.option("--cost", type=Positive(zero=True), default=0.0, metavar="C", help="Seconds that each restart costs.")
+@click.option("--wall-clock", type=Positive(zero=True), default=0.0, metavar="r", help="Seconds each job itself runs.")
+@click.option("--restarts", type=click.IntRange(1), metavar="K", help="At most K restarts, the last attempt untimed.")
+@click.option("--copies", type=click.IntRange(1), default=1, metavar="b", help="Copies submitted at once.")
+@click.option("--max-submissions", type=Positive(), metavar="B", help="Submissions allowed for a job, on average.")
+@click.option("--objective", default="mean", show_default=True, metavar=OBJECTIVES, help="What to optimise.")
+@click.option("--at", "at", type=Positive(zero=True), metavar="T", help="Evaluate this timeout instead.")
+@cutoff_option
+@failed_option
+@log_options
+@json_option
+def timeout(log: str | None, law: str | None, as_json: bool, **given: Any) -> None:
+    """Find the timeout after which cancelling and resubmitting pays.
+
+    LOG is read as it stands (its empirical law), or a law is fitted to it with --law NAME; without LOG
+    the law is written out with --law SPEC.
+    """
+    _check_usage(log, law, given)
+    known = _law_of(log, law, given)
+    document, warnings = _solve(known, given)
+    document["warnings"] = [{"code": w.code, "message": w.message} for w in warnings]
+    if as_json:
+        print_json(document)
+        return
+    for warning in warnings:
+        click.echo(f"warning: {warning.message}", err=True)
+    for line in _lines(document, given):
+        click.echo(line)
+
+
+def _check_usage(log: str | None, law: str | None, given: dict[str, Any]) -> None:
+    if log is None and law is None:
+        raise click.UsageError("give a LOG, or a law with --law")
+    if log is not None and law is not None and "(" in law:
+        raise click.UsageError("with a LOG, --law is the name of the law to fit, without parameters")
+    mean_only = {"--objective": given["objective"] != "mean", "--copies": given["copies"] > 1,
+                 "--wall-clock": given["wall_clock"] > 0, "--max-submissions": given["max_submissions"] is not None,
+                 "--at": given["at"] is not None}  # fmt: skip
+    wrong = [name for name, used in mean_only.items() if used]
+    if given["restarts"] is not None and wrong:
+        raise click.UsageError(f"--restarts minimises the mean, with a --cost at most; it does not go with {wrong[0]}")
+    if given["at"] is not None and given["max_submissions"] is not None:
+        raise click.UsageError("--at evaluates one timeout; it does not go with --max-submissions")
+
+
+def _law_of(log: str | None, law: str | None, given: dict[str, Any]) -> Law:
+    """The law that LOG, --law and --rho ask for."""
+    from latfit.errors import FitError
+    from latfit.laws import Defective, Empirical, parse_law
+
+    rho = given["rho"]
+    if log is None:
+        return Defective(parse_law(law or ""), rho or 0.0)
+    sample = load_samples(log, given).sample.with_failed(given["failed"])
+    sample = sample if given["cutoff"] is None else sample.cut(given["cutoff"])
+    if law is None or law == "empirical":
+        empirical = Empirical.of(sample)
+        return empirical if rho is None else empirical.rescaled(rho)
+    from latfit.fitting import fit
+
+    best = fit(sample, [law], rho="joint" if rho is None else rho)[0]
+    if best.law is None or best.rho is None:
+        raise FitError(f"{law} could not be fitted: {best.error}")
+    return Defective(best.law, best.rho)
+
+
+def _solve(law: Law, given: dict[str, Any]) -> tuple[dict[str, Any], tuple[Any, ...]]:
+    """The document of the contract, and the warnings."""
+    from latfit.laws import Empirical
+    from latfit.restart import advise, evaluate_timeout, optimal_schedule, optimal_timeout
+
+    if given["restarts"] is not None:
+        return optimal_schedule(law, given["restarts"], cost=given["cost"]).to_dict(), ()
+    options = {name: given[name] for name in ("cost", "wall_clock", "copies", "objective")}
+    if given["at"] is not None:
+        return evaluate_timeout(law, given["at"], **options).to_dict(), ()
+    options["max_submissions"] = given["max_submissions"]
+    if isinstance(law, Empirical):
+        advice = advise(law, **options)
+        return advice.to_dict(), advice.warnings
+    return optimal_timeout(law, **options).to_dict(), ()
+
+
+def _lines(document: dict[str, Any], given: dict[str, Any]) -> list[str]:
+    """The result in a few lines."""
+    verdict, t, E = document["verdict"], document["timeout"], document["expected_duration"]
+    law = f"{document['law']}, rho = {document['rho']:.4g}, cost = {document['cost']:g} s"
+    if verdict is None:
+        return [f"No timeout can be recommended ({law})."]
+    schedule = document.get("schedule")
+    wait = {
+        "finite": f"Cancel and resubmit after {_s(t)}",
+        "never": "Do not cancel: no timeout helps",
+        "any": "Any timeout will do: it does not matter when you resubmit",
+        "immediate": "The sooner the better: the best timeout tends to 0",
+        "given": f"With a timeout of {_s(given['at'])}",
+    }[verdict]
+    if schedule and verdict == "finite":
+        wait = f"Cancel and resubmit after {', then '.join(_s(tau) for tau in schedule)}; then let it run"
+    lines = [f"{wait} ({law}).", f"  expected duration      {_s(E)}"]
+    if document["objective"]["name"] != "mean":
+        lines.append(f"  {document['objective']['name']:<22} {_figure(document['objective'])}")
+    lines.append(f"  standard deviation     {_s(document['std_duration'])}")
+    lines += [f"  {float(q):.0%} of jobs within     {_s(x)}" for q, x in document["quantiles"].items() if x is not None]
+    for name, key in (("submissions per job", "submissions"), ("speed-up", "speed_up")):
+        if document[key] is not None:
+            lines.append(f"  {name:<22} {document[key]:.4g}")
+    for name, key in (("within 1 %", "within_1pct"), ("within 5 %", "within_5pct")):
+        if document[key] is not None:
+            low, high = document[key]
+            lines.append(f"  {name:<22} {_s(low)} to {_s(high)}")
+    if document["conservative_timeout"] is not None:
+        lines.append(f"  on the safe side       {_s(document['conservative_timeout'])}")
+    return lines
+
+
+def _s(seconds: float | None) -> str:
+    return "no limit" if seconds is None else f"{seconds:.6g} s"
+
+
+def _figure(objective: dict[str, Any]) -> str:
+    value = objective["value"]
+    if value is None:
+        return "infinite"
+    if objective["name"].startswith("deadline"):
+        return f"{value:.2%} of jobs in time"
+    return f"{value:.6g} s^{objective['name'][7:]}" if objective["name"].startswith("moment") else _s(value)

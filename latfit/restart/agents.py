@@ -1,0 +1,83 @@
+"""Several agents with laws of their own: whom to ask first, how long to wait, whom to ask then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from latfit.errors import RestartError
+from latfit.laws.base import Law
+from latfit.restart.optimum import optimal_timeout
+from latfit.restart.result import finite
+from latfit.restart.schedule import best_attempt
+from latfit.restart.times import check_time, completes
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """Whom to ask and how long to wait, in the order of use; the last timeout of a finite strategy is None.
+
+    With unbounded restarts there is one step, repeated for ever.
+    """
+
+    expected_duration: float
+    steps: tuple[tuple[str, float | None], ...]
+    unbounded: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "expected_duration": finite(self.expected_duration),
+            "strategy": [{"agent": agent, "timeout": timeout} for agent, timeout in self.steps],
+        }
+
+
+def optimal_strategy(agents: Mapping[str, Law], *, restarts: int | None = None, cost: float = 0.0) -> Strategy:
+    """The strategy of the least expected duration over several agents.
+
+    E*_k = min over agents i and timeouts τ of M̃₁ᵢ(τ) + (1−F̃ᵢ(τ)) (τ + c + E*_{k−1}), from
+    E*_0 = min E[Tᵢ] on; without a limit on restarts the best agent's own E_J.
+
+    Chalasani et al. 1998, eqs. 2–4, whose remaining term drops the time τ that was waited.
+    """
+    c = check_time("cost", cost)
+    if not agents:
+        raise RestartError("there is no agent to ask")
+    if restarts is None:
+        return _unbounded(agents, c)
+    if restarts < 0 or restarts != int(restarts):
+        raise RestartError(f"the number of restarts is {restarts}; it must be a whole number, 0 or more")
+    E, steps = _last(agents)
+    for _ in range(int(restarts)):
+        options = {name: best_attempt(law, E, c) for name, law in agents.items()}
+        name = min(options, key=lambda key: options[key][1])
+        tau, value = options[name]
+        if np.isinf(tau) or value >= E * (1 - 1e-12):
+            break
+        E, steps = value, ((name, tau), *steps)
+    return Strategy(E, steps, unbounded=False)
+
+
+def _last(agents: Mapping[str, Law]) -> tuple[float, tuple[tuple[str, float | None], ...]]:
+    """The agent of the last attempt, which has no timeout."""
+    means = {name: float(law.partial_moment(1, np.inf)) for name, law in agents.items() if completes(law) >= 1 - 1e-12}
+    name = min(means, key=lambda key: means[key], default=None)
+    if name is None or not np.isfinite(means[name]):
+        raise RestartError(
+            "the last attempt has no timeout, and no agent completes in a finite mean time without one "
+            "(outliers, failures or a tail too heavy): allow unbounded restarts"
+        )
+    return means[name], ((name, None),)
+
+
+def _unbounded(agents: Mapping[str, Law], cost: float) -> Strategy:
+    optima = {name: optimal_timeout(law, cost=cost) for name, law in agents.items()}
+    durations = {name: best.expected_duration for name, best in optima.items()}
+    finite_ones = {name: E for name, E in durations.items() if E is not None}
+    if not finite_ones:
+        raise RestartError("no agent has a finite expected duration")
+    name = min(finite_ones, key=lambda key: finite_ones[key])
+    return Strategy(finite_ones[name], ((name, optima[name].timeout),), unbounded=True)

@@ -1,0 +1,206 @@
+"""The completion time J under restart with one timeout: moments, cdf, quantiles, submissions, sampling.
+
+One attempt with timeout t completes at u ≤ t (F̃), fails visibly at u ≤ t (G̃, the attempt is over at
+once) or is cut at t (S, still out). Whatever did not complete is followed, after the cost c, by the
+next attempt. Without failures this is the model of van Moorsel & Wolter and, with c = 0 and
+F̃ = (1−ρ)F, that of Glatard et al.
+"""
+
+from __future__ import annotations
+
+from math import comb
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from latfit.errors import RestartError
+from latfit.laws.base import Law
+from latfit.restart.copies import with_copies
+from latfit.restart.times import (
+    Floats,
+    check_time,
+    check_timeouts,
+    completes,
+    failure_times,
+    has_failures,
+    inverse_cdf,
+    still_out,
+)
+
+
+def expected_duration(
+    law: Law, t_inf: ArrayLike, *, cost: float = 0.0, wall_clock: float = 0.0, copies: int = 1
+) -> Floats:
+    """E_J(t): the expected time to completion when every attempt is cancelled at t and tried again.
+
+    E_J = M̃₁/F̃ + (∫₀ᵗ (u+c) dG̃ + S (t+c))/F̃; ∞ where nothing completes by t, and for t = ∞ with ρ > 0.
+    With a wall-clock time r that each attempt needs beside its latency, E_J = r + the same at t − r
+    with cost c + r.
+
+    van Moorsel & Wolter 2004, eq. 7; Glatard et al. 2006, eq. 6 (c = 0, F̃ = (1−ρ)F) and eq. 2 (r).
+    """
+    r = check_time("wall-clock time", wall_clock)
+    t = check_timeouts(t_inf) - r
+    started = t >= 0
+    at = np.where(started, t, 0.0)
+    E_J = r + moments(with_copies(law, copies), at, order=1, cost=check_time("cost", cost) + r)[1]
+    return np.where(started, E_J, np.inf)
+
+
+def moments(law: Law, t_inf: ArrayLike, order: int = 3, *, cost: float = 0.0) -> Floats:
+    """E[Jⁿ] for n = 0…order, along the first axis, under unbounded restarts with timeout t.
+
+    E[Jⁿ] F̃ = M̃ₙ + Σ_{l<n} C(n,l) [∫₀ᵗ (u+c)ⁿ⁻ˡ dG̃ + S (t+c)ⁿ⁻ˡ] E[Jˡ].
+
+    van Moorsel & Wolter 2004, Theorem 1 and Algorithm 1 (there without G̃).
+    """
+    t, c = check_timeouts(t_inf), check_time("cost", cost)
+    if order < 0:
+        raise RestartError(f"the order of a moment is {order}; it must be 0 or more")
+    F = law.cdf(t)
+    lost = [lost_moment(law, m, t, c) for m in range(order + 1)]
+    E = [np.ones(t.shape)]
+    with np.errstate(all="ignore"):
+        for n in range(1, order + 1):
+            total = law.partial_moment(n, t) + sum(comb(n, k) * _product(lost[n - k], E[k]) for k in range(n))
+            E.append(np.where(F > 0, total / F, np.inf))
+    return np.array(E)
+
+
+def lost_moment(law: Law, m: int, t: Floats, cost: float) -> Floats:
+    """∫₀ᵗ (u+c)ᵐ dG̃(u) + S(t) (t+c)ᵐ: what the attempts that did not complete took."""
+    cut = _product(still_out(law, t), (t + cost) ** m)
+    if not has_failures(law):
+        return cut
+    return cut + sum(comb(m, j) * cost ** (m - j) * law.failed_moment(j, t) for j in range(m + 1))
+
+
+def _product(weight: Floats, value: Floats) -> Floats:
+    """The product weight × value, where a weight of 0 wins over an infinite value."""
+    return np.where(weight > 0, weight * np.where(weight > 0, value, 0.0), 0.0)
+
+
+def std_duration(law: Law, t_inf: ArrayLike, *, cost: float = 0.0) -> Floats:
+    """The standard deviation of J under unbounded restarts with timeout t.
+
+    Var J = Var(T | T ≤ t) + q Var D + q (1+q) E[D]², q = (1−F̃)/F̃, D the time an attempt that did not
+    complete takes; without failures D = t + c.
+    """
+    t, c = check_timeouts(t_inf), check_time("cost", cost)
+    F = law.cdf(t)
+    out = still_out(law, t) + law.failed(t)
+    with np.errstate(all="ignore"):
+        q = out / F
+        mean, square = (law.partial_moment(n, t) / F for n in (1, 2))
+        D, D2 = (np.where(out > 0, lost_moment(law, m, t, c) / out, 0.0) for m in (1, 2))
+        spread = np.maximum(D2 - D * D, 0.0) if has_failures(law) else np.zeros(t.shape)
+        waited = _product(q, D)
+        variance = np.maximum(square - mean * mean, 0.0) + _product(q, spread) + waited * (waited + D)
+    finite = (F > 0) & np.isfinite(square) & np.isfinite(D)
+    return np.sqrt(np.where(finite, variance, np.inf))
+
+
+def completion_cdf(law: Law, x: ArrayLike, t_inf: float, *, cost: float = 0.0) -> Floats:
+    """F_J(x) = 1 − (1−F̃(t))ⁿ (1−F̃(min(x − n(t+c), t))), n = ⌊x/(t+c)⌋.
+
+    van Moorsel & Wolter 2004, eq. 2; Glatard et al. 2006, eq. 5. Not for laws with visible failures,
+    whose attempts last differently long.
+    """
+    t, c = check_timeouts(t_inf), check_time("cost", cost)
+    at = np.asarray(x, dtype=np.float64)
+    return np.where(at < 0, 0.0, -np.expm1(log_survival(law, np.maximum(at, 0.0), t, c)))
+
+
+def log_survival(law: Law, x: Floats, t: Floats, cost: float) -> Floats:
+    """The log of P(J > x) with timeout t, both vectorised."""
+    refuse_failures(law, "the distribution of the completion time")
+    period = t + cost
+    if law.jumps is not None:  # 0.3 + 0.3 + 0.1 must reach 0.7 in spite of rounding
+        x = x * (1 + 1e-12)
+    with np.errstate(all="ignore"):
+        n = np.where(np.isfinite(period) & (period > 0), np.floor(x / period), 0.0)
+    n = np.where(np.isfinite(n), n, 0.0)
+    rest = np.clip(np.where(n > 0, x - n * np.where(n > 0, period, 0.0), x), 0.0, t)
+    log_out = -_product(n, -log_not_completed(law, t)) + log_not_completed(law, rest)
+    at_once = (period == 0) & (law.cdf(t) > 0)  # any number of attempts at 0 takes no time
+    return np.where(at_once, -np.inf, log_out)
+
+
+def log_not_completed(law: Law, t: Floats) -> Floats:
+    """The log of 1 − F̃(t) without failures, accurate in both tails."""
+    F = law.cdf(t)
+    with np.errstate(all="ignore"):
+        return np.where(F < 0.5, np.log1p(-np.minimum(F, 0.5)), np.log(still_out(law, t)))
+
+
+def refuse_failures(law: Law, what: str) -> None:
+    """Say that something is not computed for laws with visible failures."""
+    if has_failures(law):
+        raise RestartError(
+            f"{what} is not computed for a law with visible failures, whose attempts last differently long: "
+            "read failures as completed or as lost, or ask for mean, std or a moment"
+        )
+
+
+def completion_quantile(law: Law, q: float, t_inf: ArrayLike, *, cost: float = 0.0) -> Floats:
+    """The smallest x with F_J(x) ≥ q: n (t+c) + F̃⁻¹(1 − (1−q)/(1−F̃(t))ⁿ), n failed attempts before it."""
+    if not 0 < q < 1:
+        raise RestartError(f"the level of a quantile is {q}; it must lie between 0 and 1")
+    refuse_failures(law, "a quantile of the completion time")
+    t, c = check_timeouts(t_inf), check_time("cost", cost)
+    F, target, log_out = law.cdf(t), np.log1p(-q), log_not_completed(law, t)
+    with np.errstate(all="ignore"):
+        attempts = np.where(F > 0, target / log_out, 1.0)
+    n = np.maximum(np.ceil(attempts * (1 - 1e-12)) - 1.0, 0.0)
+    level = np.minimum(-np.expm1(target + _product(n, -log_out)), F)
+    # a timeout of ∞ that is never reached at this level (ρ ≥ 1 − q) leaves the quantile infinite
+    reached = (F > 0) & ((n == 0) | np.isfinite(t)) & ((n > 0) | (q * (1 - 1e-12) <= F))
+    u = np.minimum(inverse_cdf(law, np.where(reached, level, 0.0)), t)
+    with np.errstate(all="ignore"):
+        return np.where(reached, _product(n, t + c) + u, np.inf)
+
+
+def submissions(law: Law, t_inf: ArrayLike, *, copies: int = 1) -> Floats:
+    """The expected number of submissions for one completed job, b/F̃(t) with b copies an attempt."""
+    F = with_copies(law, copies).cdf(check_timeouts(t_inf))
+    with np.errstate(all="ignore"):
+        return copies / F
+
+
+def simulate(
+    law: Law,
+    t_inf: ArrayLike,
+    size: int,
+    rng: np.random.Generator,
+    *,
+    cost: float = 0.0,
+) -> Floats:
+    """Completion times of `size` jobs, with one timeout for ever, or with several in turn and then none."""
+    schedule, c = np.atleast_1d(check_timeouts(t_inf)), check_time("cost", cost)
+    finite = np.ndim(t_inf) > 0
+    last = np.inf if finite else float(schedule[0])
+    if not finite and not float(law.cdf(last)) > 0:
+        raise RestartError(f"nothing completes within the timeout {last:g}: no job would ever end")
+    done, waiting = np.zeros(size), np.arange(size)
+    attempt = 0
+    while waiting.size:
+        t = float(schedule[attempt]) if attempt < schedule.size else last
+        latency, failure = _draw(law, waiting.size, rng)
+        completed = latency <= t
+        spent = np.where(completed, latency, np.minimum(failure, t) + c)
+        done[waiting] += spent
+        waiting = waiting[~completed & np.isfinite(spent)]
+        attempt += 1
+    return done
+
+
+def _draw(law: Law, size: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Latency and time of visible failure of `size` attempts; ∞ for what does not happen."""
+    p, F, G = rng.random(size), completes(law), float(law.failed(np.inf))
+    latency = np.where(p <= F, inverse_cdf(law, np.minimum(p, F)), np.inf)
+    if not G:
+        return latency, np.full(size, np.inf)
+    times = failure_times(law)
+    where = np.searchsorted(law.failed(times), p - F, side="left")
+    failure = np.concatenate([times, [np.inf]])[where]
+    return latency, np.where(p > F, failure, np.inf)

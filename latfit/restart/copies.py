@@ -1,0 +1,137 @@
+"""b copies of a job submitted at once: the first to complete counts. The attempt is a law of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.polynomial.legendre import leggauss
+from numpy.typing import ArrayLike
+
+from latfit.errors import RestartError
+from latfit.laws.base import Law
+from latfit.laws.steps import Steps
+from latfit.restart.times import Failing, Floats, density, failure_times, has_failures, scan_times, still_out
+
+NODES, WEIGHTS = leggauss(16)
+
+
+def with_copies(law: Law, copies: int) -> Law:
+    """The law of one attempt of `copies` simultaneous submissions."""
+    if copies < 1 or copies != int(copies):
+        raise RestartError(f"the number of copies is {copies}; it must be a whole number, 1 or more")
+    return law if copies == 1 else Copies(law, int(copies))
+
+
+@dataclass(frozen=True)
+class Copies(Law):
+    """The first of b independent copies: F̃_b = 1 − (1−F̃)ᵇ; it has failed when all have, G̃_b = G̃ᵇ.
+
+    Then E_J = ∫₀ᵗ (1−F̃)ᵇ / (1 − (1−F̃(t))ᵇ) when c = 0 and nothing fails.
+    """
+
+    name: ClassVar[str] = "copies"
+    law: Law
+    b: int
+    rho: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rho", self.law.rho**self.b)
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The support of one copy."""
+        return self.law.support
+
+    @property
+    def jumps(self) -> Floats | None:
+        """The jumps of one copy."""
+        return self.law.jumps
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """The kinks of one copy."""
+        return self.law.kinks
+
+    @property
+    def failures(self) -> Steps:
+        """The times at which the last of all copies fails, and their probabilities."""
+        times = failure_times(self.law)
+        cumulative = self.failed(times)
+        return Steps(times, np.diff(cumulative, prepend=0.0), cumulative)
+
+    @property
+    def resolution(self) -> float:
+        """The step of the clock that measured one copy."""
+        return self.law.resolution if isinstance(self.law, Failing) else 0.0
+
+    def _none_completed(self, t: ArrayLike) -> Floats:
+        return (still_out(self.law, t) + self.law.failed(t)) ** self.b
+
+    def cdf(self, t: ArrayLike) -> Floats:
+        """1 − (1−F̃)ᵇ, accurate for small F̃."""
+        F = self.law.cdf(t)
+        with np.errstate(all="ignore"):
+            return np.where(F < 0.5, -np.expm1(self.b * np.log1p(-np.minimum(F, 0.5))), 1.0 - self._none_completed(t))
+
+    def pdf(self, t: ArrayLike) -> Floats:
+        """The density b (1−F̃)ᵇ⁻¹ f̃."""
+        return self.b * still_out(self.law, t) ** (self.b - 1) * density(self.law, t)
+
+    def failed(self, t: ArrayLike) -> Floats:
+        """G̃ᵇ: all copies have failed."""
+        return self.law.failed(t) ** self.b
+
+    def still_out(self, t: ArrayLike) -> Floats:
+        """(1−F̃)ᵇ − G̃ᵇ: none has completed and not all have failed."""
+        out = self._none_completed(t)
+        return np.maximum(out - self.failed(t), 0.0) if has_failures(self.law) else out
+
+    def partial_moment(self, n: int, t: ArrayLike) -> Floats:
+        """∫₀ᵗ uⁿ dF̃_b, a sum over the jumps of a step law, Gauss–Legendre panels for a density."""
+        at = np.asarray(t, dtype=np.float64)
+        if n == 0:
+            return self.cdf(at)
+        if self.jumps is not None:
+            return Steps.of(self.jumps, np.diff(self.cdf(self.jumps), prepend=0.0)).moment(n, at)
+        edges, before = self._edges, self._cumulated(n)
+        inside = np.clip(at, edges[0], edges[-1])
+        left = np.clip(np.searchsorted(edges, inside, side="right") - 1, 0, edges.size - 2)
+        value = before[left] + self._integral(n, edges[left], inside)
+        return np.where(at >= edges[-1], before[-1], np.where(at <= edges[0], 0.0, value))
+
+    def failed_moment(self, n: int, t: ArrayLike) -> Floats:
+        """∫₀ᵗ uⁿ dG̃_b, a sum over the times of failure."""
+        return self.failures.moment(n, t)
+
+    @cached_property
+    def _edges(self) -> Floats:
+        edges = scan_times(self.law)
+        far = edges[-1] * np.geomspace(1, 1e100, 700)[1:]
+        return np.concatenate([edges, far]) if np.isinf(self.support[1]) else edges
+
+    @cached_property
+    def _sums(self) -> dict[int, Floats]:
+        return {}
+
+    def _cumulated(self, n: int) -> Floats:
+        """∫ uⁿ dF̃_b up to each edge, computed once for each n; the last is ∞ where the tail is too heavy."""
+        if n not in self._sums:
+            edges = self._edges
+            sums = np.concatenate([[0.0], np.cumsum(self._integral(n, edges[:-1], edges[1:]))])
+            beyond = float(self.still_out(edges[-1]) - self.still_out(np.inf))
+            if beyond > 0 and edges[-1] ** n * beyond > 1e-9 * sums[-1]:
+                sums[-1] = np.inf
+            self._sums[n] = sums
+        return self._sums[n]
+
+    def _integral(self, n: int, low: Floats, high: Floats) -> Floats:
+        """∫ uⁿ f̃_b(u) du over panels, in the variable log(u − start) that follows the law's scale."""
+        start = self.support[0]
+        a, b = np.log(low - start), np.log(high - start)
+        half = 0.5 * (b - a)[..., None]
+        gap = np.exp(0.5 * (a + b)[..., None] + half * NODES)
+        u = start + gap
+        return np.asarray((u**n * self.pdf(u) * gap * half) @ WEIGHTS)

@@ -1,0 +1,281 @@
+"""The optimal timeout for unbounded restarts, and what it brings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from latfit.errors import RestartError
+from latfit.laws.base import Law
+from latfit.laws.empirical import Empirical
+from latfit.restart.bounds import conservative_timeout
+from latfit.restart.completion import completion_quantile, expected_duration, std_duration
+from latfit.restart.copies import with_copies
+from latfit.restart.lattice import lattice_quantiles
+from latfit.restart.minimise import candidates
+from latfit.restart.objectives import Objective
+from latfit.restart.result import QUANTILES, Optimum, Verdict, finite, label
+from latfit.restart.times import (
+    Floats,
+    check_time,
+    check_timeouts,
+    completes,
+    has_failures,
+    inverse_cdf,
+    scan_times,
+    still_out,
+)
+from latfit.restart.windows import Window, flat_window
+
+NO_GAIN = 1e-9  # a relative gain below this is none
+TIE = 1e-12  # figures this close are equal
+
+
+@dataclass(frozen=True)
+class _Policy:
+    """A law under a policy with its wall-clock time r folded in: J = r + J′, cost c + r, timeout t − r."""
+
+    single: Law
+    law: Law
+    b: int
+    cost: float
+    r: float
+    objective: Objective
+
+    @classmethod
+    def of(cls, law: Law, cost: float, wall_clock: float, copies: int, objective: str) -> _Policy:
+        c, r = check_time("cost", cost), check_time("wall-clock time", wall_clock)
+        return cls(law, with_copies(law, copies), copies, c, r, Objective.parse(objective, shift=r))
+
+    def value(self, t: Floats) -> Floats:
+        return self.objective.value(self.law, t, self.cost + self.r)
+
+    def slope(self, t: Floats) -> Floats:
+        slope = self.objective.slope(self.law, t, self.cost + self.r)
+        assert slope is not None
+        return slope
+
+    def mean(self, t: Floats) -> Floats:
+        return self.r + expected_duration(self.law, t, cost=self.cost + self.r)
+
+
+def optimal_timeout(
+    law: Law,
+    *,
+    cost: float = 0.0,
+    wall_clock: float = 0.0,
+    copies: int = 1,
+    objective: str = "mean",
+    max_submissions: float | None = None,
+    min_completions: int = 1,
+    min_timeout: float = 0.0,
+) -> Optimum:
+    """The timeout t̂ that minimises E_J (or another objective) when restarts are unbounded.
+
+    Exact on step laws (empirical, discrete): the optimum is one of the times at which they
+    complete. Global on laws with a density, limits at 0 and ∞ included. `max_submissions` B keeps
+    F̃(t) ≥ 1/B; `min_completions` keeps so many observed completions at or below t̂ on empirical
+    laws. Equal figures: the smallest E_J, then the smallest t.
+
+    van Moorsel & Wolter 2004, §3.1; Glatard et al. 2006, §3.
+    """
+    policy = _Policy.of(law, cost, wall_clock, copies, objective)
+    if not completes(law) > 0:
+        raise RestartError("no attempt ever completes under this law: no timeout can help")
+    at_least = _earliest(law, policy, max_submissions, min_completions, min_timeout)
+    if law.jumps is not None:
+        return _on_steps(policy, at_least)
+    return _on_density(policy, at_least)
+
+
+def evaluate_timeout(
+    law: Law, timeout: float, *, cost: float = 0.0, wall_clock: float = 0.0, copies: int = 1, objective: str = "mean"
+) -> Optimum:
+    """What a given timeout brings, with verdict `given`; ∞ is no timeout."""
+    policy = _Policy.of(law, cost, wall_clock, copies, objective)
+    t = float(check_timeouts(timeout)) - policy.r
+    if t < 0:
+        raise RestartError(f"the timeout {timeout:g} s is shorter than the wall-clock time {policy.r:g} s")
+    return _result(policy, "given", t)
+
+
+def _earliest(
+    law: Law, policy: _Policy, max_submissions: float | None, min_completions: int, min_timeout: float
+) -> float:
+    """The smallest timeout that respects all limits."""
+    limits = [max(0.0, check_time("smallest timeout", min_timeout) - policy.r)]
+    if max_submissions is not None:
+        needed = policy.b / completes(policy.law)
+        if not max_submissions >= needed * (1 - TIE):
+            raise RestartError(
+                f"at most {max_submissions:g} submissions a job are allowed, but even without a timeout "
+                f"{needed:.6g} are needed: allow more"
+            )
+        limits.append(float(inverse_cdf(policy.law, min(policy.b / max_submissions, completes(policy.law)))))
+    if min_completions > 1:
+        limits.append(_nth_completion(law, min_completions))
+    return max(limits)
+
+
+def _nth_completion(law: Law, n: int) -> float:
+    """The time of the n-th observed completion of an empirical law."""
+    if not isinstance(law, Empirical):
+        return 0.0
+    seen = int(law.completed[-1])
+    if n > seen:
+        raise RestartError(f"only {seen} completions were seen, and {n} are needed at or below the timeout")
+    return float(law.jumps[np.searchsorted(law.completed, n)])
+
+
+def _on_steps(policy: _Policy, at_least: float) -> Optimum:
+    """The exact optimum on a step law. A sample never says `any` or `immediate`."""
+    t = candidates(policy.law, policy.value, None, at_least=at_least)
+    best = _pick(policy, t)
+    if not float(still_out(policy.law, best)) > 0 or _no_gain(policy, best):
+        return _result(policy, "never", np.inf)
+    return _result(policy, "finite", best)
+
+
+def _on_density(policy: _Policy, at_least: float) -> Optimum:
+    law, cost = policy.law, policy.cost + policy.r
+    smooth = policy.objective.name in ("mean", "std", "moment")
+    t = candidates(
+        law,
+        policy.value,
+        policy.slope if smooth else None,
+        special=policy.objective.special_times(law, cost),
+        at_least=at_least,
+    )
+    if policy.objective.name == "deadline":  # timeouts beyond D are all equal for it: the mean decides
+        D = policy.objective.parameter - policy.r
+        mean = Objective("mean")
+        beyond = candidates(
+            law,
+            lambda u: mean.value(law, u, cost),
+            lambda u: np.asarray(mean.slope(law, u, cost)),
+            at_least=max(D, at_least),
+        )
+        t = np.concatenate([t, beyond])
+    t = np.append(t, np.inf)
+    best = _pick(policy, t)
+    figure = float(policy.value(np.array(best)))
+    E_0 = origin_limit(law, cost) if at_least == 0 else np.inf
+    at_zero = policy.objective.limit(E_0) if np.isfinite(E_0) else np.inf
+    if np.isfinite(at_zero) and _is_constant(policy, at_zero):
+        return _result(policy, "any", np.inf)
+    if at_zero <= figure * (1 + TIE):
+        return _immediate(policy, E_0)
+    if _no_gain(policy, best):
+        return _result(policy, "never", np.inf)
+    return _result(policy, "finite", best)
+
+
+def _no_gain(policy: _Policy, t: float) -> bool:
+    """Whether t is no better than no timeout, by the objective and, where that is equal, by the mean."""
+    both = np.array([t, np.inf])
+    pairs = (policy.value(both), policy.mean(both))
+    return np.isinf(t) or all(np.isfinite(none) and figure >= none * (1 - NO_GAIN) for figure, none in pairs)
+
+
+def _pick(policy: _Policy, t: Floats) -> float:
+    """The t of the smallest figure; among equal ones that of the smallest E_J, then the smallest."""
+    v = policy.value(t)
+    v = np.where(np.isnan(v), np.inf, v)
+    if not np.isfinite(v).any():
+        raise RestartError(f"the objective {policy.objective} is infinite for every timeout")
+    equal = t[v <= v.min() * (1 + TIE)]
+    E_J = policy.mean(equal)
+    return float(equal[E_J.min() * (1 + TIE) >= E_J].min())
+
+
+def _is_constant(policy: _Policy, at_zero: float) -> bool:
+    """Whether the figure is the same for every timeout, limits included."""
+    no_timeout = float(policy.value(np.array(np.inf)))
+    if not np.isfinite(no_timeout) or abs(at_zero - no_timeout) > NO_GAIN * no_timeout:
+        return False
+    v = policy.value(scan_times(policy.law))
+    return bool((np.abs(v - no_timeout) <= NO_GAIN * no_timeout).all())
+
+
+def origin_limit(law: Law, cost: float) -> float:
+    """The limit of E_J(t) for t → 0, which is lim t/F̃(t) when nothing costs: 0, a number or ∞.
+
+    van Moorsel & Wolter 2004, §3: 1/f(0). The power of t with which F̃ starts decides.
+    """
+    if cost > 0 or law.support[0] > 0:
+        return np.inf
+    t = scan_times(law)[[0, 20]]
+    F = law.cdf(t)
+    power = float(np.log(F[1] / F[0]) / np.log(t[1] / t[0]))
+    if power < 1 - 1e-6:
+        return 0.0
+    return float(t[0] / F[0]) if power < 1 + 1e-6 else np.inf
+
+
+def _immediate(policy: _Policy, E_0: float) -> Optimum:
+    """The limit t → 0, in which J is exponential with mean E_0."""
+    E_R = finite(policy.mean(np.array(np.inf)))
+    windows = [flat_window(policy.law, 0.0, E_0 * (1 + p)) if E_0 > 0 else (0.0, 0.0) for p in (0.01, 0.05)]
+    return Optimum(
+        verdict="immediate",
+        timeout=0.0,
+        expected_duration=E_0,
+        std_duration=E_0,
+        quantiles={str(q): float(-E_0 * np.log1p(-q)) for q in QUANTILES},
+        submissions=None,
+        within_1pct=windows[0],
+        within_5pct=windows[1],
+        conservative_timeout=conservative_timeout(policy.law),
+        speed_up=E_R / E_0 if E_R is not None and E_0 > 0 else None,
+        **_about(policy, policy.objective.limit(E_0)),
+    )
+
+
+def _about(policy: _Policy, figure: float) -> dict[str, Any]:
+    """What every verdict reports alike."""
+    return {
+        "rho": float(policy.single.rho),
+        "law": label(policy.single),
+        "cost": policy.cost,
+        "objective": {"name": str(policy.objective), "value": finite(policy.objective.report(figure))},
+    }
+
+
+def _result(policy: _Policy, verdict: Verdict, t: float) -> Optimum:
+    law, cost, r = policy.law, policy.cost + policy.r, policy.r
+    E_J, E_R = policy.mean(np.array([t, np.inf]))
+    windows: list[Window | None] = [None, None]
+    if verdict == "any":
+        windows = [(0.0, np.inf), (0.0, np.inf)]
+    elif verdict != "given" and np.isfinite(E_J):
+        limits = [E_J * (1 + p) - r for p in (0.01, 0.05)]
+        windows = [_shift(flat_window(law, t, limit, cost=cost), r) for limit in limits]
+    safe = conservative_timeout(law, cost=cost, optimum=t) if verdict == "finite" else None
+    return Optimum(
+        verdict=verdict,
+        timeout=finite(t + r),
+        expected_duration=finite(E_J),
+        std_duration=finite(std_duration(law, t, cost=cost)),
+        quantiles=_quantiles(law, t, cost, r),
+        submissions=None if verdict == "any" else finite(policy.b / law.cdf(t)) if law.cdf(t) > 0 else None,
+        within_1pct=windows[0],
+        within_5pct=windows[1],
+        conservative_timeout=None if safe is None else safe + r,
+        speed_up=finite(E_R / E_J) if np.isfinite(E_R) and E_J > 0 else None,
+        **_about(policy, float(policy.value(np.array([t, np.inf]))[0])),
+    )
+
+
+def _shift(window: Window, r: float) -> Window:
+    return window[0] + r, window[1] + r
+
+
+def _quantiles(law: Law, t: float, cost: float, r: float) -> dict[str, float | None]:
+    """The quantiles of J; with failures only where all times are whole steps of a clock."""
+    if has_failures(law):
+        found = lattice_quantiles(law, QUANTILES, t, cost)
+    else:
+        found = [finite(completion_quantile(law, q, t, cost=cost)) for q in QUANTILES]
+    return {str(q): None if x is None else x + r for q, x in zip(QUANTILES, found, strict=True)}

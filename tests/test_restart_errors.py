@@ -1,0 +1,140 @@
+"""Wrong input to the restart engine: one clear error each."""
+
+import numpy as np
+import pytest
+
+from latfit.errors import LatfitError, LawError, RestartError, SampleError
+from latfit.laws import Defective, Empirical, parse_law
+from latfit.restart import (
+    completion_cdf,
+    completion_quantile,
+    evaluate_timeout,
+    expected_duration,
+    moments,
+    optimal_schedule,
+    optimal_timeout,
+    restart_helps,
+    schedule_cdf,
+    schedule_moments,
+    simulate,
+    stationarity,
+)
+from latfit.sample import LatencySample
+
+LAW = parse_law("lognormal(mu=5.5,sigma=1)")
+STUCK = Defective(LAW, 0.025)
+FAILING = Empirical.of(LatencySample.of([1, 2, 9], failed=[1.5]))
+
+
+@pytest.mark.parametrize("rho", [-0.1, 1.0, 1.2, np.nan])
+def test_rho_outside_its_range(rho):
+    with pytest.raises(LawError, match="rho"):
+        Defective(LAW, rho)
+
+
+@pytest.mark.parametrize("cost", [-1.0, np.nan, np.inf])
+def test_wrong_cost(cost):
+    for call in (
+        lambda: expected_duration(LAW, 300, cost=cost),
+        lambda: moments(LAW, 300, cost=cost),
+        lambda: optimal_timeout(LAW, cost=cost),
+        lambda: optimal_timeout(LAW, wall_clock=cost),
+        lambda: optimal_schedule(LAW, 2, cost=cost),
+        lambda: restart_helps(LAW, 300, cost=cost),
+    ):
+        with pytest.raises(RestartError, match="must be a finite number of seconds"):
+            call()
+
+
+@pytest.mark.parametrize("t", [-1.0, np.nan, [3.0, np.nan]])
+def test_wrong_timeout(t):
+    for call in (expected_duration, moments, restart_helps, stationarity):
+        with pytest.raises(RestartError, match="timeout"):
+            call(LAW, t)
+    with pytest.raises(RestartError, match="timeout"):
+        completion_cdf(LAW, 3.0, t)
+
+
+@pytest.mark.parametrize("K", [1, 3])
+def test_finite_restarts_with_outliers(K):
+    for call in (lambda: optimal_schedule(STUCK, K), lambda: schedule_moments(STUCK, (300.0,) * K)):
+        with pytest.raises(RestartError, match=r"0\.025 .*unbounded restarts.*deadline"):
+            call()
+    with pytest.raises(RestartError, match="never completes"):
+        optimal_schedule(FAILING, K)
+
+
+def test_finite_restarts_with_an_infinite_mean():
+    with pytest.raises(RestartError, match="infinite"):
+        optimal_schedule(parse_law("pareto(a=1,nu=0.8)"), 2)
+
+
+@pytest.mark.parametrize("K", [0, -1, 1.5])
+def test_wrong_number_of_restarts(K):
+    with pytest.raises(RestartError, match="restarts"):
+        optimal_schedule(LAW, K)
+
+
+@pytest.mark.parametrize("copies", [0, -2, 1.5])
+def test_wrong_number_of_copies(copies):
+    with pytest.raises(RestartError, match="copies"):
+        optimal_timeout(LAW, copies=copies)
+
+
+@pytest.mark.parametrize(
+    "objective",
+    ["", "median", "moment", "moment:0", "moment:1.5", "moment:x", "quantile:0", "quantile:1", "quantile:nan",
+     "deadline:0", "deadline:-3", "deadline:inf", "mean:2", "std:1"],
+)  # fmt: skip
+def test_wrong_objective(objective):
+    with pytest.raises(RestartError, match="objective"):
+        optimal_timeout(LAW, objective=objective)
+
+
+def test_deadline_shorter_than_the_job():
+    with pytest.raises(RestartError, match="wall-clock"):
+        optimal_timeout(LAW, wall_clock=500, objective="deadline:400")
+    with pytest.raises(RestartError, match="wall-clock"):
+        evaluate_timeout(LAW, 200, wall_clock=300)
+
+
+def test_what_failures_do_not_allow():
+    for call in (
+        lambda: completion_cdf(FAILING, 3.0, 2.0),
+        lambda: completion_quantile(FAILING, 0.5, 2.0),
+        lambda: schedule_cdf(FAILING, 3.0, (2.0,)),
+        lambda: optimal_timeout(FAILING, objective="deadline:5"),
+        lambda: optimal_timeout(FAILING, objective="quantile:0.5"),
+    ):
+        with pytest.raises(RestartError, match="visible failures"):
+            call()
+
+
+def test_other_wrong_numbers():
+    with pytest.raises(RestartError, match="quantile"):
+        completion_quantile(LAW, 1.0, 300)
+    with pytest.raises(RestartError, match="order"):
+        moments(LAW, 300, -1)
+    with pytest.raises(RestartError, match="order"):
+        restart_helps(LAW, 300, order=0)
+    with pytest.raises(RestartError, match="allow more"):
+        optimal_timeout(LAW, max_submissions=np.nan)
+    with pytest.raises(RestartError, match="smallest timeout"):
+        optimal_timeout(LAW, min_timeout=-1)
+    with pytest.raises(RestartError, match="no job would ever end"):
+        simulate(parse_law("uniform(a=2,b=3)"), 1.0, 5, np.random.default_rng(0))
+    with pytest.raises(RestartError, match="density"):
+        stationarity(FAILING, 2.0)
+
+
+def test_empty_sample():
+    with pytest.raises(SampleError):
+        Empirical.of(LatencySample.of([]))
+    with pytest.raises(SampleError):
+        Empirical.of(LatencySample.of([], lost=3))
+
+
+def test_laws_that_cannot_be_read():
+    for spec in ("nosuch(a=1)", "lognormal(mu=1)", "lognormal(mu=1,sigma=nan)", "lognormal(mu=1,sigma=1,x=2)"):
+        with pytest.raises(LatfitError):
+            parse_law(spec)
