@@ -1,0 +1,113 @@
+"""`latfit fit`: which law describes the latencies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from latfit.cli.common import (
+    cutoff_option,
+    failed_option,
+    json_option,
+    load_samples,
+    log_argument,
+    log_options,
+    print_json,
+    seed_option,
+)
+
+if TYPE_CHECKING:
+    from latfit.fitting import Fit
+    from latfit.goodness import GoodnessOfFit
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  latfit fit probes.csv
+  latfit fit probes.csv --law lognormal --law weibull --cutoff 10000 --json
+  latfit fit probes.csv --method ls --law lognormal-pareto --subsample 1000"""
+)
+@log_argument
+@click.option("--law", "laws", multiple=True, metavar="NAME", help="A law to fit (default: all; see `latfit laws`).")
+@click.option(
+    "--method",
+    type=click.Choice(["mle", "ls"]),
+    default="mle",
+    show_default=True,
+    help="Censored maximum likelihood, or least squares on the cdf.",
+)
+@click.option(
+    "--rho",
+    type=click.FloatRange(0, 1, max_open=True),
+    metavar="R",
+    help="The outlier ratio (default: estimated with the law; counted for least squares).",
+)
+@click.option(
+    "--bootstrap",
+    type=click.IntRange(0),
+    default=199,
+    show_default=True,
+    metavar="N",
+    help="Refitted resamples for the honest p-value; 0 for none.",
+)
+@click.option(
+    "--subsample",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Test a random subsample of so many completions, as Glatard et al. do with 1000.",
+)
+@cutoff_option
+@failed_option
+@log_options
+@seed_option
+@json_option
+def fit(
+    log: str,
+    laws: tuple[str, ...],
+    method: str,
+    rho: float | None,
+    bootstrap: int,
+    subsample: int | None,
+    cutoff: float | None,
+    failed: str,
+    seed: int,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Fit laws to the latencies of a log and rank them.
+
+    Likelihood fits are ranked by BIC, with the outlier ratio inside; least squares by its sum of squares. A law that
+    cannot be fitted is listed last with the reason.
+    """  # fmt: skip
+    import numpy as np
+
+    from latfit.fitting import fit as fit_laws
+    from latfit.goodness import assess
+
+    sample = load_samples(log, given).sample.with_failed(failed)
+    sample = sample if cutoff is None else sample.cut(cutoff)
+    fits = fit_laws(sample, laws or None, method=method, rho="joint" if rho is None else rho)
+    rng = np.random.default_rng(seed)
+    results = [(found, assess(sample, found, bootstrap=bootstrap, rng=rng, subsample=subsample)) for found in fits]
+    if as_json:
+        print_json({"fits": [{**found.to_dict(), "ks": ks and ks.to_dict()} for found, ks in results]})
+        return
+    click.echo(f"{sample.n} probes, {sample.completed.total} completed; {'BIC' if method == 'mle' else 'sse'} ranks.\n")
+    for found, ks in results:
+        click.echo(_line(found, ks))
+
+
+def _line(found: Fit, ks: GoodnessOfFit | None) -> str:
+    """A fit in words: the law, its score, its distance from the sample, or why there is none."""
+    if found.error is not None or ks is None:
+        return f"{found.name}: failed: {found.error}"
+    params = ", ".join(f"{name} {value:.6g}" for name, value in found.params.items())
+    score = f"BIC {found.bic:.1f}" if found.method == "mle" else f"sse {found.sse:.6g}"
+    limit = " (at its limit, an exponential law)" if found.at_limit else ""
+    honest = "" if ks.p_bootstrap is None else f", {ks.p_bootstrap:.3g} by bootstrap with refitting"
+    return (
+        f"{found.name}: {params}; rho {found.rho:.4g}; {score}{limit}\n"
+        f"    D_n {ks.d_n:.3f} (n = {ks.n}), p {ks.p_asymptotic:.3g} with parameters taken as known{honest}"
+    )

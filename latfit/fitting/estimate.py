@@ -1,0 +1,192 @@
+"""Batched maximum likelihood of one law: arrays in, arrays out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latfit.errors import FitError
+from latfit.fitting.batch import Floats, SampleBatch
+from latfit.fitting.kernel import KERNELS, Kernel
+from latfit.fitting.likelihood import DECREMENT, Likelihood, Maximum, best_start, log_likelihood, maximise
+
+EXPONENTIAL = 1e-12  # the distance at which a law is its exponential limit to rounding
+
+
+@dataclass(frozen=True, eq=False)
+class BatchFit:
+    """One law fitted to B samples by maximum likelihood.
+
+    `params` is (B, p) in the order of `parameters`; `covariance` is (B, p+1, p+1) for (params, ρ), not a number
+    where the information is not positive definite or the estimate lies on a boundary. `at_limit` marks estimates
+    at which the law is an exponential: its `params` are those of the limit to rounding. Where `error` is not
+    empty it says why there is no estimate, and the numbers are not numbers.
+    """
+
+    law: str
+    parameters: tuple[str, ...]
+    params: Floats
+    rho: Floats
+    log_likelihood: Floats
+    converged: NDArray[np.bool_]
+    at_limit: NDArray[np.bool_]
+    covariance: Floats
+    error: NDArray[np.str_]
+
+    @classmethod
+    def concatenate(cls, parts: list[BatchFit]) -> BatchFit:
+        """The fits of several blocks of samples in one."""
+        if len(parts) == 1:
+            return parts[0]
+        names = ("params", "rho", "log_likelihood", "converged", "at_limit", "covariance", "error")
+        arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+        return cls(parts[0].law, parts[0].parameters, **arrays)
+
+
+def read_rho(rho: str | float) -> float | None:
+    """ρ as given, or None where it is to be estimated with the law."""
+    if isinstance(rho, str):
+        if rho != "joint":
+            raise FitError(f'the outlier ratio is {rho!r}; it must be "joint" or a number in [0, 1)')
+        return None
+    if not 0 <= rho < 1:
+        raise FitError(f'the outlier ratio is {rho:g}; it must be "joint" or a number in [0, 1)')
+    return float(rho)
+
+
+def fit_batch(
+    law: str, batch: SampleBatch, *, rho: str | float = "joint", start: Floats | None = None, errors: bool = True
+) -> BatchFit:
+    """The most likely `law` for every sample of `batch`, with ρ joint, given or 0.
+
+    `start` are parameters near all estimates, (p,), as a bootstrap knows them; without `errors` there is no covariance.
+    """
+    if law not in KERNELS:
+        known = ", ".join(sorted(KERNELS))
+        raise FitError(f"{law!r} cannot be fitted in batches; these can: {known}")
+    kernel, fixed = KERNELS[law], read_rho(rho)
+    unit, blocks = batch.prepared
+    parts = [_fit_block(kernel, block, fixed, unit, start, errors) for block in blocks]
+    return BatchFit.concatenate(parts)
+
+
+def _fit_block(
+    kernel: Kernel, batch: SampleBatch, rho: float | None, unit: float, start: Floats | None, errors: bool
+) -> BatchFit:
+    error = _unfit(kernel, batch, rho)
+    fine = np.flatnonzero(error == "")
+    p = len(kernel.parameters)
+    params, shape = np.full((batch.size, p), np.nan), (batch.size, p + 1, p + 1)
+    ratio, value = np.full(batch.size, np.nan), np.full(batch.size, np.nan)
+    converged, at_limit = np.zeros(batch.size, dtype=bool), np.zeros(batch.size, dtype=bool)
+    covariance = np.full(shape, np.nan)
+    if fine.size:
+        part = batch if fine.size == batch.size else batch.take(fine)
+        best, limit = _maximum(kernel, part, rho, None if start is None else kernel.unnatural(start[:, None], unit))
+        natural, jacobian = kernel.natural(best.u, unit)
+        params[fine], ratio[fine], converged[fine], at_limit[fine] = natural.T, best.at.rho, best.converged, limit
+        value[fine] = best.at.value - part.n * np.log(unit)
+        if errors and kernel.closed_form(part) is None and not limit.all():
+            covariance[fine] = np.where(limit[:, None, None], np.nan, _covariance(best.at, jacobian, rho))
+    lost = (error == "") & ~converged
+    if lost.any():
+        error = np.where(lost, "the likelihood has no maximum that Newton's method could find", error)
+    return BatchFit(kernel.law, kernel.parameters, params, ratio, value, converged, at_limit, covariance, error)
+
+
+def _unfit(kernel: Kernel, batch: SampleBatch, rho: float | None) -> NDArray[np.str_]:
+    """Why a sample cannot have an estimate, "" where it can."""
+    low, high = batch.extremes
+    reasons = [
+        (batch.n == 0, "no completed probe"),
+        ((batch.lost > 0) & (rho == 0), "with lost probes the outlier ratio cannot be 0"),
+        (high == 0, "all latencies are 0: the clock is too coarse for a law"),
+        ((low >= high) & (kernel.min_distinct > 1), "all latencies are equal: the likelihood has no maximum"),
+        (
+            (low == 0) & (batch.cell == 0) & (not kernel.zero_allowed),
+            "latencies of 0 without a known clock: give the sample its resolution",
+        ),
+    ]
+    if not any(np.any(bad) for bad, _ in reasons):
+        return np.zeros(batch.size, dtype="U1")
+    return np.select([bad for bad, _ in reasons], [reason for _, reason in reasons], "")
+
+
+def _maximum(
+    kernel: Kernel, batch: SampleBatch, rho: float | None, start: Floats | None
+) -> tuple[Maximum, NDArray[np.bool_]]:
+    """The maximum, and where it is the limit in which the law is an exponential."""
+    nowhere = np.zeros(batch.size, dtype=bool)
+    exact = kernel.complete_form(batch) if batch.complete else None
+    if exact is not None:
+        return Maximum(exact, log_likelihood(kernel, batch, exact, rho), ~nowhere), nowhere
+    closed = kernel.closed_form(batch)
+    if closed is not None:
+        if rho is None:
+            return Maximum(closed, log_likelihood(kernel, batch, closed, rho), ~nowhere), nowhere
+        found = maximise(kernel, batch, rho, [best_start(kernel, batch, rho, kernel.starts(batch))[0]])
+        return Maximum(found.u, found.at, np.isfinite(found.at.value)), nowhere
+    if kernel.law == "exponential" and start is None:
+        return _exponential(batch, rho), nowhere
+    if kernel.tends_to_exponential:
+        return _maximum_or_limit(kernel, batch, rho, start)
+    starts = kernel.starts(batch) if start is None else [np.repeat(start, batch.size, axis=1)]
+    # a bootstrap needs no more digits than its resamples have
+    best = maximise(kernel, batch, rho, starts, decrement=DECREMENT if start is None else 1e-4)
+    if start is not None and not best.converged.all():
+        best = maximise(kernel, batch, rho, [best.u, *kernel.starts(batch)])
+    return best, nowhere
+
+
+def _exponential(batch: SampleBatch, rho: float | None) -> Maximum:
+    """The exponential law's maximum, which several laws are compared with."""
+    key = ("exponential", rho)
+    if key not in batch.memory:
+        kernel = KERNELS["exponential"]
+        batch.memory[key] = maximise(kernel, batch, rho, kernel.starts(batch))
+    found: Maximum = batch.memory[key]
+    return found
+
+
+def _maximum_or_limit(
+    kernel: Kernel, batch: SampleBatch, rho: float | None, start: Floats | None
+) -> tuple[Maximum, NDArray[np.bool_]]:
+    """Newton's method only where some start beats the exponential law that is the limit of this one.
+
+    One of the starts is so near to the limit that it beats it if the score there points away from it.
+    """
+    simple = _exponential(batch, rho)
+    starts = [*kernel.starts(batch), *(kernel.near_exponential(simple.u[0], share) for share in (1e-6, 1e-3, 0.03))]
+    if start is not None:
+        starts.append(np.repeat(start, batch.size, axis=1))
+    best = maximise(kernel, batch, rho, starts, above=simple.at.value + 1e-9)
+    gain = best.at.value - simple.at.value
+    limit = (~(gain > 1e-9) | (~best.converged & (gain < 1e-4))) & simple.converged
+    u = np.where(limit, kernel.near_exponential(simple.u[0], EXPONENTIAL), best.u)
+    value, ratio = (np.where(limit, a, b) for a, b in ((simple.at.value, best.at.value), (simple.at.rho, best.at.rho)))
+    return Maximum(u, best.at._replace(value=value, rho=ratio), best.converged | limit), limit
+
+
+def _covariance(at: Likelihood, jacobian: Floats, rho: float | None) -> Floats:
+    """The inverse of the observed information of (params, ρ); ρ is left out where it is given or 0."""
+    p, size = at.grad.shape
+    free = (at.rho > 0) & (rho is None)
+    information = np.zeros((size, p + 1, p + 1))
+    information[:, :p, :p] = -np.moveaxis(at.hess_u, -1, 0)
+    information[:, :p, p] = information[:, p, :p] = np.where(free, -at.cross, 0.0).T
+    information[:, p, p] = np.where(free, -at.curve, 1.0)
+    d = np.sqrt(np.abs(np.einsum("bii->bi", information))) + 1e-300
+    scaled = information / (d[:, :, None] * d[:, None, :])
+    fine = np.isfinite(scaled).all(axis=(1, 2))
+    fine[fine] = np.linalg.eigvalsh(scaled[fine])[:, 0] > 1e-12
+    inverse = np.full_like(scaled, np.nan)
+    inverse[fine] = np.linalg.inv(scaled[fine])
+    cov = inverse / (d[:, :, None] * d[:, None, :])
+    full = np.zeros((size, p + 1, p + 1))
+    full[:, :p, :p], full[:, p, p] = np.moveaxis(jacobian, -1, 0), 1.0
+    cov = np.asarray(full @ cov @ np.swapaxes(full, 1, 2))
+    cov[:, p, :] = np.where(free[:, None], cov[:, p, :], np.nan)
+    cov[:, :, p] = np.where(free[:, None], cov[:, :, p], np.nan)
+    return cov

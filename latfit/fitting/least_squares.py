@@ -1,0 +1,151 @@
+"""Least squares on the cdf, the paper's criterion: Σ over the clock's steps of (F(t) − F̃(t)/(1−ρ̂))².
+
+Glatard et al. 2006, §4.3. The steps run from the smallest to the largest latency, one resolution apart, at most
+10⁴ of them. Starts are compared on blocks of steps and the best is polished on all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latfit.errors import FitError
+from latfit.fitting.batch import Floats
+from latfit.sample import LatencySample, Tally
+
+MAX_GRID_STEPS = 10_000
+COARSE, FINE = 100, 250  # blocks of steps, finer towards t_min
+POLISHED = 4  # how many of the starts go on from the coarse to the fine blocks
+MAX_STEPS = 200
+
+
+class Model(Protocol):
+    """A law as least squares sees it: F(t) (B, k) with its gradient (p, B, k) in unconstrained parameters u (p, B)."""
+
+    def cdf(self, t: Floats, u: Floats) -> tuple[Floats, Floats]:
+        """F(t) and ∂F/∂u."""
+
+    def take(self, rows: NDArray[np.intp]) -> Model:
+        """The model for some of the samples."""
+
+
+class Target(NamedTuple):
+    """What F is fitted to: at times `t` the values `y`, `weight` steps each; arrays of shape (B, k)."""
+
+    t: Floats
+    y: Floats
+    weight: Floats
+
+    def blocks(self, count: int) -> Target:
+        """At most `count` log-spaced blocks of steps, with their mean times and values."""
+        steps = self.t.shape[1]
+        starts = np.unique(np.geomspace(1, steps + 1, count).astype(np.intp))[:-1] - 1
+        weight = np.add.reduceat(self.weight, starts, axis=1)
+        t, y = (np.add.reduceat(part * self.weight, starts, axis=1) / weight for part in (self.t, self.y))
+        return Target(t, y, weight)
+
+    def rows(self, rows: NDArray[np.intp]) -> Target:
+        """Some of the samples, in any order and number."""
+        return Target(self.t[rows], self.y[rows], self.weight[rows])
+
+
+def counted_ratio(sample: LatencySample) -> float:
+    """ρ̂ = 1 − F_KM at the largest latency: the share still out then, failures read as censored."""
+    return float(as_censored(sample).kaplan_meier().still_out[-1])
+
+
+def as_censored(sample: LatencySample) -> LatencySample:
+    """The sample with its failures censored at their time, which is how the law of completion sees them."""
+    if not sample.failed.values.size:
+        return sample
+    return replace(sample, failed=Tally(), censored=Tally.sum([sample.censored, sample.failed]))
+
+
+def target(sample: LatencySample, rho: float | None = None) -> Target:
+    """F̃_KM/(1−ρ̂) on the grid of the sample's clock."""
+    values = sample.completed.values
+    if values.size < 2:
+        raise FitError(f"least squares needs two distinct latencies; the sample has {values.size}")
+    curve = as_censored(sample).kaplan_meier()
+    span = values[-1] - values[0]
+    steps = MAX_GRID_STEPS
+    if sample.resolution:
+        steps = int(min(MAX_GRID_STEPS, max(1, np.rint(span / sample.resolution))))
+    t = values[0] + span * np.arange(steps + 1) / steps
+    # a grid point that rounding has put just below a latency still counts as at it
+    at = np.searchsorted(curve.times, t * (1 + 1e-12), side="right")
+    F = np.concatenate([[0.0], 1 - curve.still_out])[at]
+    ratio = float(curve.still_out[-1]) if rho is None else rho
+    return Target(np.maximum(t, 1e-300)[None], F[None] / (1 - ratio), np.ones((1, t.size)))
+
+
+class LeastSquares(NamedTuple):
+    """Where the weighted sum of squares of each sample is smallest."""
+
+    u: Floats
+    sse: Floats
+    converged: NDArray[np.bool_]
+
+
+def finalists(model: Model, goal: Target, starts: Sequence[Floats]) -> list[Floats]:
+    """The best few fits (p, 1) of one sample from many starts (p,), best first: on coarse blocks, then on fine ones."""
+    u = np.stack(starts, axis=1)
+    for count, tolerance in ((COARSE, 1e-2), (FINE, 1e-7)):
+        blocks = goal.blocks(count).rows(np.zeros(u.shape[1], dtype=np.intp))
+        found = levenberg_marquardt(model, blocks, u, tolerance=tolerance)
+        order = np.argsort(found.sse, kind="stable")[:POLISHED]
+        u = found.u[:, order[np.isfinite(found.sse[order])]]
+        if not u.size:
+            raise FitError("least squares found no start at which the law is a cdf")
+    return list(u.T[:, :, None])
+
+
+def levenberg_marquardt(model: Model, goal: Target, start: Floats, *, tolerance: float = 1e-9) -> LeastSquares:
+    """Damped Gauss–Newton steps on all samples at once; a step to where F is not a number, or falls, is refused.
+
+    A sample is done when a step promises to lower its sum of squares by less than `tolerance` of it.
+    """
+    u = start.copy()
+    sse, gradient, normal = _normal_equations(model, goal, u)
+    damping = np.full(u.shape[1], 1e-3)
+    converged = np.zeros(u.shape[1], dtype=bool)
+    alive = np.isfinite(sse)
+    identity = np.eye(u.shape[0])
+    for _ in range(MAX_STEPS):
+        rows = np.flatnonzero(alive)
+        if not rows.size:
+            break
+        size = np.sqrt(np.einsum("bii->bi", normal[rows])) + 1e-150
+        scaled = normal[rows] / (size[:, :, None] * size[:, None, :]) + damping[rows, None, None] * identity
+        step = -np.linalg.solve(scaled, (gradient[rows] / size)[:, :, None])[:, :, 0]
+        promised = -(step * gradient[rows] / size).sum(axis=1)
+        candidate = u[:, rows] + np.clip(step / size, -2.0, 2.0).T
+        new = _normal_equations(model.take(rows), goal.rows(rows), candidate)
+        better = new[0] < sse[rows]
+        small = promised < tolerance * sse[rows] + 1e-30
+        taken = rows[better]
+        u[:, taken] = candidate[:, better]
+        sse[taken], gradient[taken], normal[taken] = (part[better] for part in new)
+        damping[rows] = np.maximum(damping[rows] * np.where(better, 0.2, 6.0), 1e-9)
+        converged[rows] = small
+        alive[rows] = ~small & (damping[rows] < 1e14)
+    converged |= np.isfinite(sse) & (damping >= 1e14)  # no step of any size is better
+    return LeastSquares(u, sse, converged)
+
+
+def _normal_equations(model: Model, goal: Target, u: Floats) -> tuple[Floats, Floats, Floats]:
+    """Σ w r², Jᵀ w r (B, p) and Jᵀ w J (B, p, p) with r = F − y; the sum is ∞ where F is not a cdf."""
+    with np.errstate(all="ignore"):
+        F, J = model.cdf(goal.t, u)
+        residual = F - goal.y
+        weighted = J * goal.weight
+        sse = np.einsum("bk,bk->b", goal.weight * residual, residual)
+        gradient = np.einsum("pbk,bk->bp", weighted, residual)
+        normal = np.einsum("pbk,qbk->bpq", weighted, J)
+        legal = (np.diff(F, axis=1) >= -1e-12).all(axis=1)
+        legal &= np.isfinite(normal).all(axis=(1, 2)) & np.isfinite(gradient).all(axis=1)
+    return np.where(legal, sse, np.inf), gradient, normal

@@ -1,0 +1,213 @@
+"""The likelihood of defective, censored samples, with ρ profiled out, and its batched maximum.
+
+ℓ(θ, ρ) = Σ log((1−ρ) f(x_i)) + Σ log(ρ + (1−ρ) S(c_j)) + lost · log ρ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latfit.fitting.batch import Floats, SampleBatch, weighted_sum
+from latfit.fitting.kernel import Kernel, cell_density
+
+MAX_STEPS = 100
+SMALL = 64  # samples of at most so many latencies are searched from every start
+DECREMENT = 1e-7  # Newton converges quadratically: after a step that gains this much the next gains 1e-14
+
+
+class Likelihood(NamedTuple):
+    """ℓ at u, profiled over ρ: value (B,), gradient (p, B), Hessian (p, p, B); and ρ̂ with its derivatives.
+
+    `hess_u` is the Hessian at fixed ρ, `cross` is ∂²ℓ/∂u∂ρ (p, B) and `curve` is ∂²ℓ/∂ρ² (B,).
+    """
+
+    value: Floats
+    grad: Floats
+    hess: Floats
+    rho: Floats
+    hess_u: Floats
+    cross: Floats
+    curve: Floats
+
+
+@np.errstate(all="ignore")  # a step may go too far; what is not finite is refused by the caller
+def log_likelihood(kernel: Kernel, batch: SampleBatch, u: Floats, rho: float | None) -> Likelihood:
+    """ℓ of each sample at u; ρ is profiled out where it is None."""
+    done = cell_density(kernel, batch, u) if batch.cell else kernel.density(batch, u)
+    late = kernel.survival(batch.c, u)
+    log_s = np.where(batch.c_weights > 0, late.value, 0.0)
+    r = profile_rho(batch, log_s) if rho is None else np.full(batch.size, rho)
+    log_late = np.log1p(-r)[:, None] + log_s
+    log_out = np.logaddexp(np.log(r)[:, None], log_late)
+    q = np.where(r[:, None] > 0, np.exp(log_late - log_out), 1.0)  # P(merely late | still out at c)
+    value = done.value + batch.n * np.log1p(-r) + weighted_sum(batch.c_weights, log_out)
+    inverse = np.exp(-log_out)
+    curve = -batch.n / (1 - r) ** 2 - weighted_sum(batch.c_weights, (inverse * -np.expm1(log_s)) ** 2)
+    if batch.lost.any():
+        value = value + np.where(batch.lost > 0, batch.lost * np.log(r), 0.0)
+        curve = curve - np.where(batch.lost > 0, batch.lost / r**2, 0.0)
+    weight = batch.c_weights * q
+    pull = weight * late.grad
+    grad = done.grad + pull.sum(axis=-1)
+    cross = -(pull * inverse).sum(axis=-1) / (1 - r)
+    hess = done.hess + (weight * late.hess + (1 - q) * pull[:, None] * late.grad[None]).sum(axis=-1)
+    profiled = hess
+    if rho is None and r.any():
+        inside = np.where(r > 0, 1 / curve, 0.0)
+        profiled = hess - inside * cross[:, None] * cross[None]
+    return Likelihood(value, grad, profiled, r, hess, cross, curve)
+
+
+@np.errstate(all="ignore")
+def profile_rho(batch: SampleBatch, log_s: Floats) -> Floats:
+    """The ρ that maximises ℓ given S(c_j): max(0, 1 − p/F(T)), p = n/(n+m), when all m were cut at one T.
+
+    Otherwise the root of the score in ρ, which is concave: Newton's steps inside a shrinking bracket.
+    """
+    n, lost = batch.n, batch.lost
+    if log_s.shape[1] == 1 and not lost.any():
+        rho = 1 - n / ((n + batch.n_out) * -np.expm1(log_s[:, 0]))
+        return np.where((batch.n_out > 0) & (rho > 0), rho, 0.0)
+    S = np.exp(np.broadcast_to(log_s, (batch.size, log_s.shape[1])))
+    F = -np.expm1(np.broadcast_to(log_s, S.shape))
+    low, high = np.zeros(batch.size), 1 - n / batch.probes  # ρ cannot exceed the share that did not return
+    rho = high / 2
+    for _ in range(100):
+        part = np.where(batch.c_weights > 0, F / (rho[:, None] + (1 - rho[:, None]) * S), 0.0)
+        lost_part = np.where(lost > 0, lost / rho, 0.0)
+        score = weighted_sum(batch.c_weights, part) + lost_part - n / (1 - rho)
+        slope = -weighted_sum(batch.c_weights, part**2) - np.where(lost > 0, lost / rho**2, 0) - n / (1 - rho) ** 2
+        step = rho - score / slope
+        low, high = np.where(score > 0, rho, low), np.where(score > 0, high, rho)
+        new = np.where((step > low) & (step < high), step, (low + high) / 2)
+        moved, rho = np.abs(new - rho), new
+        if (moved <= 1e-15 + 1e-14 * rho).all():
+            break
+    return np.where(rho < 1e-14, 0.0, rho)
+
+
+class Maximum(NamedTuple):
+    """Where the likelihood of each sample is largest, and whether Newton's method arrived there."""
+
+    u: Floats
+    at: Likelihood
+    converged: NDArray[np.bool_]
+
+
+def maximise(
+    kernel: Kernel,
+    batch: SampleBatch,
+    rho: float | None,
+    starts: list[Floats],
+    *,
+    above: Floats | None = None,
+    decrement: float = DECREMENT,
+) -> Maximum:
+    """The maximum of each sample's likelihood, from its best start, or from each start where samples are small.
+
+    A small sample can have several maxima. Of others those of which no start is `above` are left there. Newton's method
+    ends with a step that promises to gain less than `decrement`.
+    """
+    if batch.thinned is not None:
+        starts = [maximise(kernel, batch.thinned, rho, starts, decrement=1e-3).u]
+    if batch.x.shape[1] > SMALL or len(starts) == 1:
+        return _newton(kernel, batch, rho, starts, above, decrement)
+    best, *others = (_newton(kernel, batch, rho, [start], None, decrement) for start in starts)
+    for other in others:
+        with np.errstate(invalid="ignore"):
+            better = (other.at.value > best.at.value + 1e-9) | ~np.isfinite(best.at.value)
+        better |= other.converged & ~best.converged & (other.at.value >= best.at.value - 1e-9)
+        best.u[:, better] = other.u[:, better]
+        best.converged[better] = other.converged[better]
+        for target, source in zip(best.at, other.at, strict=True):
+            target[..., better] = source[..., better]
+    return best
+
+
+@np.errstate(all="ignore")
+def _newton(
+    kernel: Kernel,
+    batch: SampleBatch,
+    rho: float | None,
+    starts: list[Floats],
+    above: Floats | None,
+    decrement: float,
+) -> Maximum:
+    """Newton's method with eigenvalues made negative and step halving, from the best start of each sample."""
+    u, at = best_start(kernel, batch, rho, starts)
+    step, gain = _newton_step(kernel, u, at)
+    share = kernel.limit_step(u, step)
+    converged = np.zeros(batch.size, dtype=bool)
+    alive = np.isfinite(at.value) if above is None else at.value > above
+    rows, part = np.arange(batch.size), batch  # the rows that are evaluated: all that are alive, and some others
+    for _ in range(MAX_STEPS):
+        if not alive.any():
+            break
+        if alive[rows].sum() <= 0.6 * rows.size:
+            rows = np.flatnonzero(alive)
+            part = batch.take(rows)
+        candidate = u[:, rows] + np.where(alive[rows], share[rows], 0.0) * step[:, rows]
+        new = log_likelihood(kernel, part, candidate, rho)
+        old, close = at.value[rows], gain[rows] < decrement
+        better = np.isfinite(new.grad).all(axis=0)
+        better &= new.value >= old + 1e-4 * share[rows] * gain[rows]
+        better |= close & (new.value >= old - 1e-9 * (1 + np.abs(old)))
+        better &= alive[rows]
+        share[rows[~better]] *= 0.25
+        taken = rows[better]
+        if taken.size == batch.size:
+            u, at = candidate, new
+        else:
+            u[:, taken] = candidate[:, better]
+            for target, source in zip(at, new, strict=True):
+                target[..., taken] = source[..., better]
+        converged[taken] = close[better] & (share[taken] > 0.99)
+        moving = taken[~converged[taken]]
+        if moving.size:
+            here = at if moving.size == batch.size else Likelihood(*(values[..., moving] for values in at))
+            step[:, moving], gain[moving] = _newton_step(kernel, u[:, moving], here)
+            share[moving] = kernel.limit_step(u[:, moving], step[:, moving])
+        alive &= ~converged & (share > 1e-9)
+    return Maximum(u, at, converged)
+
+
+def best_start(
+    kernel: Kernel, batch: SampleBatch, rho: float | None, starts: list[Floats]
+) -> tuple[Floats, Likelihood]:
+    """The start of each sample at which its likelihood is largest."""
+    if batch.size == 1 and len(starts) > 1:  # all starts of one sample in one call
+        wide = replace(batch, lost=np.repeat(batch.lost, len(starts)))
+        all_u = np.concatenate(starts, axis=1)
+        tried = log_likelihood(kernel, wide, all_u, rho)
+        best = [int(np.argmax(np.where(np.isnan(tried.value), -np.inf, tried.value)))]
+        return all_u[:, best], Likelihood(*(part[..., best] for part in tried))
+    u = np.array(starts[0], dtype=np.float64)
+    at = Likelihood(*(np.array(part) for part in log_likelihood(kernel, batch, u, rho)))
+    for other in starts[1:]:
+        there = log_likelihood(kernel, batch, other, rho)
+        better = (there.value > at.value) | (np.isfinite(there.value) & ~np.isfinite(at.value))
+        better &= np.isfinite(there.grad).all(axis=0)
+        u[:, better] = other[:, better]
+        for target, source in zip(at, there, strict=True):
+            target[..., better] = source[..., better]
+    return u, at
+
+
+def _newton_step(kernel: Kernel, u: Floats, at: Likelihood) -> tuple[Floats, Floats]:
+    """The step (p, B) along −|H|⁻¹ in the eigenvectors of H, and what it should gain, gᵀ|H|⁻¹g/2."""
+    size = kernel.curvature_scale(u)
+    hess = np.moveaxis(at.hess * (size[:, None] * size[None]), -1, 0)
+    grad = (at.grad * size).T
+    if not (np.isfinite(hess).all() and np.isfinite(grad).all()):
+        ok = np.asarray(np.isfinite(hess).all(axis=(1, 2)) & np.isfinite(grad).all(axis=1))
+        hess, grad = np.where(ok[:, None, None], hess, -np.eye(u.shape[0])), np.where(ok[:, None], grad, 0.0)
+    values, vectors = np.linalg.eigh(hess)
+    along = (vectors * grad[:, :, None]).sum(axis=1)
+    strength = np.abs(values)
+    strength = np.maximum(strength, 1e-10 * strength.max(axis=1, keepdims=True) + 1e-300)
+    move = along / strength
+    return size * (vectors * move[:, None, :]).sum(axis=2).T, (along * move).sum(axis=1) / 2

@@ -1,0 +1,260 @@
+"""Stage 6: does the fitted law describe the sample?
+
+Distances between the Kaplan–Meier estimate F̃ and the fitted (1−ρ)F, with two p-values. The asymptotic one takes
+the parameters as known, as Glatard et al. 2006, §4.3 do, and is too large after fitting. The honest one is a
+parametric bootstrap: each resample is rounded, cut and censored like the log, and fitted again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import kolmogorov
+from scipy.stats import cramervonmises
+
+from latfit.errors import FitError
+from latfit.fitting.batch import BLOCK_ELEMENTS, Floats, cell_width
+from latfit.fitting.distance import row_gaps, tallied_gaps
+from latfit.fitting.estimate import fit_batch
+from latfit.fitting.kernel import KERNELS
+from latfit.fitting.least_squares import as_censored
+from latfit.fitting.refit import refitted_laws
+from latfit.fitting.resample import Rows, Simulator
+from latfit.fitting.result import Fit, finite
+from latfit.laws import ContinuousLaw
+from latfit.sample import LatencySample
+
+Cdf = Callable[[Floats], Floats]
+MAX_FAILED = 0.02  # the share of resamples that may have no fit before the bootstrap is given up
+
+
+@dataclass(frozen=True)
+class GoodnessOfFit:
+    """A distance between a sample and a fitted law, and how often chance alone makes it as large.
+
+    `d_n` = √n · statistic for Kolmogorov–Smirnov, None for others. `p_asymptotic` takes the parameters as known;
+    `p_bootstrap` refits on each resample; None where it was not asked for or cannot be had.
+    """
+
+    statistic: float
+    d_n: float | None
+    n: int
+    p_asymptotic: float | None
+    p_bootstrap: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON: finite numbers or None."""
+        numbers = {name: finite(getattr(self, name)) for name in ("statistic", "d_n", "p_asymptotic", "p_bootstrap")}
+        return {"statistic": numbers["statistic"], "d_n": numbers["d_n"], "n": self.n} | numbers
+
+
+def ks_test(
+    sample: LatencySample,
+    fit: Fit,
+    *,
+    bootstrap: int = 999,
+    rng: np.random.Generator | None = None,
+    subsample: int | None = None,
+) -> GoodnessOfFit:
+    """Kolmogorov–Smirnov: sup |F̃(t) − (1−ρ)F(t)| over the times that were seen, and D_n = √n times that.
+
+    With `subsample` it is the paper's procedure: so many completions are drawn without replacement (all of them if
+    there are fewer), and their cdf is compared with F alone; Glatard et al. 2006, §4.3, took 1000.
+    """
+    law, rho, generator = _fitted(fit), float(fit.rho or 0.0), rng or np.random.default_rng(0)
+    if subsample is None:
+        n, statistic = sample.n, ks_distance(sample, law.cdf, rho, round_up=fit.method == "ls")
+    else:
+        n = min(subsample, sample.completed.total)
+        statistic = _subsampled(sample.completed.expand(), law.cdf, n, generator)
+    d_n = math.sqrt(n) * statistic
+    p = None
+    if bootstrap:
+        if subsample is None and fit.method == "mle" and fit.name in KERNELS:
+            distances = _batched_distances(sample, fit, bootstrap, generator)
+        else:
+            distances = _distances(sample, fit, bootstrap, generator, subsample)
+        p = _p_value(statistic, distances)
+    return GoodnessOfFit(statistic, d_n, n, float(kolmogorov(d_n)), p)
+
+
+def assess(
+    sample: LatencySample, fit: Fit, *, bootstrap: int, rng: np.random.Generator, subsample: int | None = None
+) -> GoodnessOfFit | None:
+    """`ks_test` for reports: None for a failed fit, no bootstrap where it fails or would take minutes.
+
+    It would for likelihood fits of laws without a kernel, each of which is a search of its own.
+    """
+    if fit.law is None:
+        return None
+    fast = fit.method == "ls" or fit.name in KERNELS
+    try:
+        return ks_test(sample, fit, bootstrap=bootstrap if fast else 0, rng=rng, subsample=subsample)
+    except FitError:
+        return ks_test(sample, fit, bootstrap=0, rng=rng, subsample=subsample)
+
+
+def _fitted(fit: Fit) -> ContinuousLaw:
+    if fit.law is None:
+        raise FitError(f"the {fit.name} fit failed, so there is nothing to test: {fit.error}")
+    return fit.law
+
+
+def _p_value(statistic: float, distances: Floats) -> float:
+    """(1 + how many resamples are as far) / (1 + how many there are)."""
+    fine = distances[np.isfinite(distances)]
+    if fine.size < (1 - MAX_FAILED) * distances.size:
+        failed = distances.size - fine.size
+        raise FitError(f"{failed} of {distances.size} bootstrap resamples could not be fitted: no p-value")
+    return float((1 + (fine >= statistic * (1 - 1e-12)).sum()) / (1 + fine.size))
+
+
+def ks_distance(sample: LatencySample, cdf: Cdf, rho: float, *, round_up: bool = False) -> float:
+    """The sup |F̃(t) − (1−ρ)F(t)|, before and after each jump of F̃.
+
+    On a clock so coarse that latencies are cells, the cells' ends are compared: (t − step/2, t + step/2], or
+    (t − step, t] with `round_up`, as least squares reads the clock.
+    """
+    curve = as_censored(sample).kaplan_meier()
+    times, after = curve.times, 1 - curve.still_out
+    cell = cell_width(sample)
+    if round_up and times.size > 1 and times[0] == 0:  # a latency of 0 lies in the first step too
+        times, after = times[1:], after[1:]
+    shift = 0.0 if round_up else cell / 2
+    high, low = times + shift, np.maximum(times + shift - cell, 0.0)
+    before = np.concatenate([[0.0], after[:-1]])
+    ends = (np.abs(after - (1 - rho) * cdf(high)), np.abs(before - (1 - rho) * cdf(low)))
+    return float(max(gap.max(initial=0.0) for gap in ends))
+
+
+def _subsampled(latencies: Floats, cdf: Cdf, n: int, rng: np.random.Generator) -> float:
+    """The plain distance of n of the latencies from F."""
+    chosen = np.sort(rng.choice(latencies, n, replace=False))
+    F, steps = cdf(chosen), np.arange(n + 1) / n
+    return float(max(np.max(steps[1:] - F), np.max(F - steps[:-1])))
+
+
+def _blocks(simulator: Simulator, count: int, rng: np.random.Generator) -> Iterator[Rows]:
+    """`count` simulated samples, as many at a time as stay in the processor's cache."""
+    size = max(1, BLOCK_ELEMENTS // simulator.n)
+    for start in range(0, count, size):
+        yield simulator.rows(min(size, count - start), rng)
+
+
+def _batched_distances(sample: LatencySample, fit: Fit, count: int, rng: np.random.Generator) -> Floats:
+    """The distances of `count` resamples from the laws fitted to them, all in arrays."""
+    simulator, kernel = Simulator.of(sample, fit), KERNELS[fit.name]
+    # ρ was estimated if the fit says how well; otherwise it was given
+    rho: str | float = "joint" if "rho" in (fit.std_errors or {}) else simulator.rho
+    params = np.array(list(fit.params.values()))
+    cell, parts = simulator.cell, []
+    for rows in _blocks(simulator, count, rng):
+        batch = rows.batch(cell, tallied=cell > 0)
+        found = fit_batch(fit.name, batch, rho=rho, start=None if fit.at_limit else params, errors=False)
+        fine = found.error == ""
+        u = kernel.unnatural(np.where(fine[:, None], found.params, params).T, 1.0)
+        if cell and not simulator.loss_times.size:
+            gaps = tallied_gaps(kernel, batch.x[0], batch.weights, cell, simulator.n, u, found.rho)
+        else:
+            gaps = row_gaps(kernel, rows, cell, u, found.rho)
+        parts.append(np.where(fine, gaps, np.nan))
+    return np.concatenate(parts)
+
+
+def _distances(sample: LatencySample, fit: Fit, count: int, rng: np.random.Generator, subsample: int | None) -> Floats:
+    """The distances of `count` resamples, one by one: for least squares, for laws without a kernel and subsamples."""
+    simulator, found = Simulator.of(sample, fit), []
+    for rows in _blocks(simulator, count, rng):
+        samples = [rows.sample(row, sample) for row in range(rows.time.shape[0])]
+        for resample, fitted in zip(samples, refitted_laws(samples, fit), strict=True):
+            if fitted is None:
+                found.append(np.nan)
+                continue
+            cdf, rho = fitted
+            if subsample is None:
+                found.append(ks_distance(resample, cdf, rho, round_up=fit.method == "ls"))
+            else:
+                latencies = resample.completed.expand()
+                found.append(_subsampled(latencies, cdf, min(subsample, latencies.size), rng))
+    return np.array(found)
+
+
+def cramer_von_mises(
+    sample: LatencySample, fit: Fit, *, bootstrap: int = 999, rng: np.random.Generator | None = None
+) -> GoodnessOfFit:
+    """W² = 1/(12n) + Σ (F(x_i) − (2i−1)/(2n))², for samples of which everything returned."""
+    return _complete_test(sample, fit, _w_squared, bootstrap, rng)
+
+
+def anderson_darling(
+    sample: LatencySample, fit: Fit, *, bootstrap: int = 999, rng: np.random.Generator | None = None
+) -> GoodnessOfFit:
+    """A² = −n − Σ (2i−1)/n (log F(x_i) + log S(x_{n+1−i})), for samples of which everything returned."""
+    return _complete_test(sample, fit, _a_squared, bootstrap, rng)
+
+
+def _w_squared(F: Floats) -> float:
+    n = F.size
+    return float(1 / (12 * n) + ((F - (2 * np.arange(1, n + 1) - 1) / (2 * n)) ** 2).sum())
+
+
+def _a_squared(F: Floats) -> float:
+    n = F.size
+    with np.errstate(divide="ignore"):
+        logs = np.log(F) + np.log1p(-F[::-1])
+    return float(-n - ((2 * np.arange(1, n + 1) - 1) / n * logs).sum())
+
+
+def _complete_test(
+    sample: LatencySample,
+    fit: Fit,
+    distance: Callable[[Floats], float],
+    bootstrap: int,
+    rng: np.random.Generator | None,
+) -> GoodnessOfFit:
+    """A distance that needs every latency, with the p-value that takes parameters as known where scipy has it."""
+    law, generator = _fitted(fit), rng or np.random.default_rng(0)
+    if sample.completed.total != sample.n:
+        raise FitError(f"{sample.n - sample.completed.total} of {sample.n} probes did not return: use ks_test")
+    latencies = sample.completed.expand()
+    statistic = distance(law.cdf(latencies))
+    p_known = float(cramervonmises(law.cdf(latencies), "uniform").pvalue) if distance is _w_squared else None
+    p = None
+    if bootstrap:
+        found = []
+        for rows in _blocks(Simulator.of(sample, fit), bootstrap, generator):
+            samples = [rows.sample(row, sample) for row in range(rows.time.shape[0])]
+            for resample, fitted in zip(samples, refitted_laws(samples, fit), strict=True):
+                found.append(np.nan if fitted is None else distance(fitted[0](resample.completed.expand())))
+        p = _p_value(statistic, np.array(found))
+    return GoodnessOfFit(statistic, None, sample.n, p_known, p)
+
+
+class PlotPoints(NamedTuple):
+    """What the fitted law says (`model`) beside what was seen (`observed`); on the diagonal where they agree."""
+
+    model: Floats
+    observed: Floats
+
+
+def pp(sample: LatencySample, fit: Fit) -> PlotPoints:
+    """Probabilities at each latency: (1−ρ)F beside the Kaplan–Meier F̃, taken in the middle of its jump."""
+    curve = as_censored(sample).kaplan_meier()
+    return PlotPoints((1 - float(fit.rho or 0.0)) * _fitted(fit).cdf(curve.times), _middles(curve.still_out))
+
+
+def qq(sample: LatencySample, fit: Fit) -> PlotPoints:
+    """Latencies: the quantiles of (1−ρ)F beside those of the sample, where the law reaches so far."""
+    curve = as_censored(sample).kaplan_meier()
+    p = _middles(curve.still_out) / (1 - float(fit.rho or 0.0))
+    inside = p < 1
+    return PlotPoints(_fitted(fit).ppf(p[inside]), curve.times[inside])
+
+
+def _middles(still_out: Floats) -> Floats:
+    """F̃ in the middle of each of its jumps."""
+    return np.asarray(1 - (still_out + np.concatenate([[1.0], still_out[:-1]])) / 2)
