@@ -15,37 +15,95 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from latfit.analysis import analyze
+    from latfit.decision import Analysis
     from latfit.errors import FitError, LatfitError, LawError, LogError, RestartError, SampleError
+    from latfit.fitting import Fit, fit, joint_outlier_ratio
+    from latfit.goodness import GoodnessOfFit, ks_test
+    from latfit.laws import Defective, Empirical, Law, parse_law
     from latfit.logs import ProbeLog, SampledLog, convert_log, example_log, read_log, read_samples
     from latfit.outliers import OutlierRatio, default_cutoff, outlier_ratio, ratio_by_cutoff
+    from latfit.restart import (
+        Optimum,
+        Schedule,
+        completion_cdf,
+        evaluate_timeout,
+        expected_duration,
+        geometric_bounds,
+        moments,
+        optimal_schedule,
+        optimal_strategy,
+        optimal_timeout,
+        restart_helps,
+    )
     from latfit.sample import LatencySample
 
 _HOME = {
+    "latfit.analysis": ("analyze",),
+    "latfit.decision": ("Analysis",),
     "latfit.errors": ("FitError", "LatfitError", "LawError", "LogError", "RestartError", "SampleError"),
+    "latfit.fitting": ("Fit", "fit", "joint_outlier_ratio"),
+    "latfit.goodness": ("GoodnessOfFit", "ks_test"),
+    "latfit.laws": ("Defective", "Empirical", "Law", "parse_law"),
     "latfit.logs": ("ProbeLog", "SampledLog", "convert_log", "example_log", "read_log", "read_samples"),
     "latfit.outliers": ("OutlierRatio", "default_cutoff", "outlier_ratio", "ratio_by_cutoff"),
+    "latfit.restart": (
+        "Optimum",
+        "Schedule",
+        "completion_cdf",
+        "evaluate_timeout",
+        "expected_duration",
+        "geometric_bounds",
+        "moments",
+        "optimal_schedule",
+        "optimal_strategy",
+        "optimal_timeout",
+        "restart_helps",
+    ),
     "latfit.sample": ("LatencySample",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
+    "Analysis",
+    "Defective",
+    "Empirical",
+    "Fit",
     "FitError",
+    "GoodnessOfFit",
     "LatencySample",
     "LatfitError",
+    "Law",
     "LawError",
     "LogError",
+    "Optimum",
     "OutlierRatio",
     "ProbeLog",
     "RestartError",
     "SampleError",
     "SampledLog",
+    "Schedule",
+    "analyze",
+    "completion_cdf",
     "convert_log",
     "default_cutoff",
+    "evaluate_timeout",
     "example_log",
+    "expected_duration",
+    "fit",
+    "geometric_bounds",
+    "joint_outlier_ratio",
+    "ks_test",
+    "moments",
+    "optimal_schedule",
+    "optimal_strategy",
+    "optimal_timeout",
     "outlier_ratio",
+    "parse_law",
     "ratio_by_cutoff",
     "read_log",
     "read_samples",
+    "restart_helps",
 ]
 
 

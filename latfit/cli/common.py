@@ -205,7 +205,12 @@ class Reading:
 
 def print_json(document: Mapping[str, Any]) -> None:
     """One document on stdout: finite numbers only, null for what is infinite or absent."""
-    click.echo(json.dumps(finite(document), ensure_ascii=False, indent=2, allow_nan=False))
+    click.echo(document_text(document))
+
+
+def document_text(document: Mapping[str, Any]) -> str:
+    """A document as JSON."""
+    return json.dumps(finite(document), ensure_ascii=False, indent=2, allow_nan=False)
 
 
 def finite(value: Any) -> Any:

@@ -1,0 +1,156 @@
+"""What the reader of an analysis should be warned of, because the theory or the data do not carry it."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import stats
+
+from latfit.decision import FittedLaw, Recommendation
+from latfit.fitting import JointRatio
+from latfit.logs import ProbeLog
+from latfit.outliers import CutoffChoice, OutlierRatio, cutoff_verdict
+from latfit.restart import Warned
+from latfit.sample import LatencySample
+
+QUEUES = ("swf", "gwf", "sacct", "htcondor")
+DRIFT = 0.1  # a smaller distance between the halves does not matter in practice
+DEPENDENCE = 0.1
+SIGNIFICANT = 0.01
+REJECTED = 0.05
+FLAT = 4.0  # a 5 % window whose ends are this far apart: nearly any timeout will do
+EDGE = 0.98
+
+
+def about_log(log: ProbeLog, sample: LatencySample, choice: CutoffChoice) -> list[Warned]:
+    """Refused rows, a queue, drift and dependence: the theory assumes independent, identical attempts."""
+    found = []
+    if log.facts.refused.count:
+        rows = log.facts.refused
+        found.append(
+            Warned("refused", f"{rows.count} rows of the log were refused, the first at line {rows.earliest.line}")
+        )
+    if log.facts.format in QUEUES:
+        found.append(
+            Warned(
+                "queue",
+                "these are waits in a queue: resubmitting loses the place in it, which the theory does not count",
+            )
+        )
+    return found + _in_time(log, sample, choice.cutoff)
+
+
+def _in_time(log: ProbeLog, sample: LatencySample, cutoff: float) -> list[Warned]:
+    """Drift (two-sample KS of the halves of the log) and dependence (lag-1 rank correlation)."""
+    frame = log.frame[["submitted", "latency", "status"]].dropna(subset=["submitted"])
+    if len(frame) < 40 or frame["submitted"].nunique() < 10:
+        return []
+    frame = frame.sort_values("submitted", kind="stable")
+    waits = np.where(frame["status"] == "completed", np.minimum(frame["latency"], cutoff), cutoff).astype(np.float64)
+    found = []
+    half = waits.size // 2
+    drift = stats.ks_2samp(waits[:half], waits[half:], method="asymp")
+    if drift.pvalue < SIGNIFICANT and drift.statistic > DRIFT:
+        medians = np.median(waits[:half]), np.median(waits[half:])
+        found.append(
+            Warned(
+                "drift",
+                f"the latencies drift: their median is {medians[0]:.4g} s in the first half of the log, "
+                f"{medians[1]:.4g} s in the second; look at windows of time",
+            )
+        )
+    if np.ptp(waits):
+        follow = stats.spearmanr(waits[:-1], waits[1:]).statistic
+        if follow > max(DEPENDENCE, 3 / np.sqrt(waits.size)):
+            found.append(
+                Warned(
+                    "dependence",
+                    f"slow probes follow slow ones (lag-1 rank correlation {follow:.2f}): a resubmitted job will not "
+                    "be as independent of the first as the theory assumes, and the gain will be smaller",
+                )
+            )
+    return found
+
+
+def about_ratio(
+    whole: LatencySample, ratio: OutlierRatio, joint: JointRatio | None, fits: tuple[FittedLaw, ...]
+) -> list[Warned]:
+    """A ratio that still falls, or that a fitting law contradicts."""
+    found = []
+    if cutoff_verdict(whole, ratio) == "still falling":
+        found.append(
+            Warned(
+                "ratio-falling",
+                f"the outlier ratio is still falling at the cutoff of {ratio.cutoff:g} s: some of the outliers are "
+                "late rather than lost",
+            )
+        )
+    fitting = any(f.fit.name == joint.law and _accepted(f) for f in fits) if joint else False
+    if joint and fitting and (joint.high < ratio.low or joint.low > ratio.high):
+        found.append(
+            Warned(
+                "rho-disagree",
+                f"the counted outlier ratio ({ratio.estimate:.2%}) and that of {joint.law} ({joint.estimate:.2%}) "
+                "disagree: beyond the cutoff the tail and the outliers cannot be told apart",
+            )
+        )
+    return found
+
+
+def _rejected(fitted: FittedLaw) -> bool:
+    return fitted.ks is not None and fitted.ks.p_bootstrap is not None and fitted.ks.p_bootstrap < REJECTED
+
+
+def _accepted(fitted: FittedLaw) -> bool:
+    return fitted.ks is not None and fitted.ks.p_bootstrap is not None and not _rejected(fitted)
+
+
+def about_fits(fits: tuple[FittedLaw, ...]) -> list[Warned]:
+    """No law that describes the latencies."""
+    tested = [f for f in fits if f.ks is not None and f.ks.p_bootstrap is not None]
+    if tested and all(_rejected(f) for f in tested):
+        return [
+            Warned(
+                "all-rejected", "no fitted law describes these latencies (all p < 0.05): trust the empirical timeout"
+            )
+        ]
+    return []
+
+
+def about_law(name: str | None, fits: tuple[FittedLaw, ...]) -> list[Warned]:
+    """A recommendation by a law that the data reject."""
+    if name and any(f.fit.name == name and _rejected(f) for f in fits):
+        return [Warned("law-rejected", f"the timeout is that of {name}, which the test rejects (p < 0.05)")]
+    return []
+
+
+def about_optimum(recommended: Recommendation, sample: LatencySample, cutoff: float) -> list[Warned]:
+    """An optimum at the edge of what was seen, beyond a timeout in force, or on a flat curve."""
+    best = recommended.optimum
+    if best is None or best.verdict != "finite" or best.timeout is None:
+        return []
+    found = []
+    early = sample.censored
+    cut_before = int(early.counts[early.values < best.timeout].sum())
+    if best.timeout > EDGE * cutoff and sample.out_at_cutoff:
+        found.append(
+            Warned("beyond-timeout", f"the optimum lies at the cutoff of {cutoff:g} s: beyond it nothing was seen")
+        )
+    elif cut_before > 5 and 2 * cut_before > early.total:
+        found.append(
+            Warned(
+                "beyond-timeout",
+                f"{cut_before} probes were given up before {best.timeout:g} s: a timeout is in force already, and "
+                "above it the log says little",
+            )
+        )
+    if best.within_5pct is not None:
+        low, high = best.within_5pct
+        if high > FLAT * low:
+            top = "any later time" if not np.isfinite(high) else f"{high:.4g} s"
+            found.append(
+                Warned(
+                    "flat",
+                    f"the choice hardly matters: any timeout from {low:.4g} s to {top} is within 5 % of the best",
+                )
+            )
+    return found

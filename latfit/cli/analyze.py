@@ -1,0 +1,100 @@
+"""`latfit analyze`: the main job, from a log to a decision."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from latfit.cli.common import (
+    Positive,
+    cutoff_option,
+    document_text,
+    failed_option,
+    json_option,
+    load_log,
+    log_argument,
+    log_options,
+    print_json,
+    seed_option,
+)
+
+if TYPE_CHECKING:
+    from latfit.decision import Analysis
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  latfit analyze probes.csv
+  latfit analyze probes.csv --by site --current 60
+  latfit analyze jobs.swf.gz --cost 30 --output report/
+  latfit analyze probes.csv --json | jq .timeout.timeout"""
+)
+@log_argument
+@cutoff_option
+@failed_option
+@click.option(
+    "--law", metavar="NAME", help="Recommend the timeout of this fitted law (default: of the data themselves)."
+)
+@click.option("--cost", type=Positive(zero=True), default=0.0, metavar="C", help="Seconds that each restart costs.")
+@click.option("--current", type=Positive(), metavar="T", help="The timeout in use now, to see what it costs.")
+@click.option("--by", metavar="COL[,COL]", help="One row for each value of these columns of the log.")
+@click.option(
+    "--resamples", type=click.IntRange(0), default=999, show_default=True, help="Bootstrap resamples; 0 for none."
+)
+@click.option("--markdown", is_flag=True, help="Print the report as Markdown.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="DIR",
+              help="Write report.md, results.json and the figures into this folder.")  # fmt: skip
+@click.option(
+    "--figures", type=click.Choice(["png", "svg"]), default="png", show_default=True, help="How to draw them."
+)
+@seed_option
+@log_options
+@json_option
+def analyze(log: str, as_json: bool, markdown: bool, output: Path | None, figures: str, **given: Any) -> None:
+    """From a log to a decision: how long to wait before resubmitting, and how much faster that is.
+
+    Reads the log, estimates the share of probes that never return, fits and tests latency laws, and
+    recommends a timeout with its uncertainty, what it brings, and what to be careful about.
+    """
+    from latfit.analysis import analyze as analyse
+
+    by = [name.strip() for name in given["by"].split(",")] if given["by"] else ()
+    asked = {key: given[key] for key in ("cutoff", "failed", "law", "cost", "current", "resamples", "seed")}
+    result = analyse(load_log(log, given), by=by, **asked)
+    if output is not None:
+        _write(result, output, figures)
+    if as_json:
+        print_json(result.to_dict())
+    elif markdown:
+        from latfit.report import to_markdown
+
+        click.echo(to_markdown(result), nl=False)
+    else:
+        _print(result)
+
+
+def _print(result: Analysis) -> None:
+    """The report; headings stand out on a terminal."""
+    from latfit.report import to_text
+
+    for line in to_text(result).splitlines():
+        click.secho(line, bold=line.isupper() and not line.startswith(" "))
+
+
+def _write(result: Analysis, folder: Path, ending: str) -> None:
+    from latfit.files import whole_file
+    from latfit.plots import save_figures
+    from latfit.report import to_markdown
+
+    folder.mkdir(parents=True, exist_ok=True)
+    names = save_figures(result, folder, ending=ending)
+    for name, text in (
+        ("report.md", to_markdown(result, figures=names)),
+        ("results.json", document_text(result.to_dict()) + "\n"),
+    ):
+        with whole_file(folder / name) as part:
+            part.write_text(text, encoding="utf-8")
+    click.echo(f"note: wrote report.md, results.json and {len(names)} figures into {folder}", err=True)

@@ -1,0 +1,42 @@
+"""`latfit plot`: the figures of an analysis."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from latfit.cli.common import Positive, cutoff_option, failed_option, load_log, log_argument, log_options, seed_option
+
+FIGURES = ("summary", "cdf", "survival", "completion", "expected-duration", "qq", "ratio")
+ENDINGS = (".png", ".svg", ".pdf")
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  latfit plot probes.csv -o summary.png
+  latfit plot probes.csv --figure expected-duration -o figure11.pdf"""
+)
+@log_argument
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="FILE.png|svg|pdf",
+              help="Where to draw; the ending says how.")  # fmt: skip
+@click.option(
+    "--figure", "name", type=click.Choice(FIGURES), default="summary", show_default=True, help="Which figure."
+)
+@cutoff_option
+@failed_option
+@click.option("--cost", type=Positive(zero=True), default=0.0, metavar="C", help="Seconds that each restart costs.")
+@seed_option
+@log_options
+def plot(log: str, output: Path, name: str, **given: Any) -> None:
+    """Draw the figures of an analysis: cdf, tail, jobs done, E_J against the timeout, quantiles, outlier ratio."""
+    from latfit.analysis import analyze
+    from latfit.plots import save_figure
+
+    if output.suffix not in ENDINGS:
+        raise click.BadParameter(f"{output}: the ending must be one of {', '.join(ENDINGS)}", param_hint="-o")
+    asked = {key: given[key] for key in ("cutoff", "failed", "cost", "seed")}
+    save_figure(analyze(load_log(log, given), test=False, **asked), name, output)
+    click.echo(f"{output}: {name}")

@@ -1,0 +1,207 @@
+"""Results as figures: each function takes a result and an Axes, draws, and returns the Axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from latfit.decision import Analysis, FittedLaw
+from latfit.files import whole_file
+from latfit.laws import Defective, Empirical
+from latfit.restart import completion_cdf, expected_duration
+
+# Okabe and Ito's colours, told apart by people with any kind of colour vision
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+STYLE: dict[str, Any] = {
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "legend.frameon": False,
+    "lines.linewidth": 1.6,
+    "savefig.dpi": 150,
+}
+POINTS = 400
+SHOWN_LAWS = 3
+
+Draw = Callable[[Analysis, Axes], Axes]
+
+
+def _law(fitted: FittedLaw) -> Defective:
+    assert fitted.fit.law is not None
+    return Defective(fitted.fit.law, fitted.fit.rho or 0.0)
+
+
+def _shown(result: Analysis) -> list[FittedLaw]:
+    return [fitted for fitted in result.fits if fitted.fit.law is not None][:SHOWN_LAWS]
+
+
+def _times(result: Analysis, *, first: float | None = None) -> Any:
+    """Times over the whole sample, equally spaced in the logarithm."""
+    positive = result.sample.completed.values[result.sample.completed.values > 0]
+    low = first or (positive[0] if positive.size else result.sample.resolution or 1.0)
+    return np.geomspace(low, max(result.outliers.cutoff, low * 1.01), POINTS)
+
+
+def plot_cdf(result: Analysis, axes: Axes) -> Axes:
+    """The empirical cdf and the best fitted laws, over the logarithm of time."""
+    t = _times(result)
+    empirical = Empirical.of(result.sample)
+    axes.step(t, empirical.cdf(t), where="post", color="black", label="log")
+    for fitted, colour in zip(_shown(result), COLOURS, strict=False):
+        axes.plot(t, _law(fitted).cdf(t), color=colour, label=fitted.fit.name)
+    axes.axhline(1 - result.outliers.estimate, color="grey", linewidth=0.8, linestyle=":")
+    axes.set(
+        xscale="log", xlabel="latency (s)", ylabel="share returned", ylim=(0, 1.02), title="Latency and fitted laws"
+    )
+    axes.legend(loc="lower right")
+    return axes
+
+
+def plot_survival(result: Analysis, axes: Axes) -> Axes:
+    """The share still out on log axes, where tails show; its floor is the outlier ratio."""
+    t = _times(result)
+    axes.step(t, Empirical.of(result.sample).still_out(t), where="post", color="black", label="log")
+    for fitted, colour in zip(_shown(result), COLOURS, strict=False):
+        axes.plot(t, _law(fitted).still_out(t), color=colour, label=fitted.fit.name)
+    if result.outliers.estimate > 0:
+        axes.axhline(result.outliers.estimate, color="grey", linewidth=0.8, linestyle=":", label="outlier ratio")
+    axes.set(xscale="log", yscale="log", xlabel="latency (s)", ylabel="share still out", title="The tail")
+    axes.set_ylim(max(1e-4, 0.3 / result.sample.n), 1.3)
+    axes.legend(loc="lower left")
+    return axes
+
+
+def plot_completion(result: Analysis, axes: Axes) -> Axes:
+    """F_J with the recommended timeout against F_R without one; Glatard et al. 2006, Figures 1 and 2."""
+    law = Empirical.of(result.sample)
+    best = result.timeout.optimum
+    t = _times(result)
+    axes.step(t, law.cdf(t), where="post", color="black", label="one submission, $F_R$")
+    if best is not None and best.verdict == "finite" and best.timeout and not result.sample.failed.total:
+        F_J = completion_cdf(law, t, best.timeout, cost=best.cost)
+        axes.plot(t, F_J, color=COLOURS[0], label=f"resubmitted after {best.timeout:.4g} s, $F_J$")
+        axes.axvline(best.timeout, color=COLOURS[0], linewidth=0.8, linestyle="--")
+    axes.set(
+        xscale="log", xlabel="time since submission (s)", ylabel="share of jobs done", ylim=(0, 1.02), title="Jobs done"
+    )
+    axes.legend(loc="lower right")
+    return axes
+
+
+def plot_expected_duration(result: Analysis, axes: Axes) -> Axes:
+    """E_J(t) with and without outliers, the optimum, its interval, the flat window and the asymptote.
+
+    Glatard et al. 2006, Figure 11: with outliers E_J tends to E_R + ρ/(1−ρ)·t.
+    """
+    law, best = Empirical.of(result.sample), result.timeout.optimum
+    cost = best.cost if best else 0.0
+    t = np.union1d(_times(result), law.jumps[law.jumps > 0][:: max(1, law.jumps.size // 2000)])
+    E = expected_duration(law, t, cost=cost)
+    axes.plot(t, E, color=COLOURS[0], label="with outliers" if law.rho > 0 else "$E_J(t)$")
+    if law.rho > 0 and not result.sample.failed.total:
+        returned = law.conditional()
+        axes.plot(t, expected_duration(returned, t, cost=cost), color=COLOURS[1], label="without outliers")
+        slope = law.rho / (1 - law.rho)
+        axes.plot(
+            t, result.latency.mean + slope * (t + cost), ":", color="grey", label="asymptote $E_R + \\rho t/(1-\\rho)$"
+        )
+    if (
+        best is not None
+        and best.verdict == "finite"
+        and best.timeout is not None
+        and best.expected_duration is not None
+    ):
+        if best.within_5pct is not None:
+            low, high = best.within_5pct
+            axes.axvspan(low, min(high, t[-1]), color=COLOURS[2], alpha=0.12, label="within 5 %")
+        if result.timeout.intervals is not None:
+            low, high = result.timeout.intervals.timeout
+            axes.plot([low, min(high, t[-1])], [best.expected_duration] * 2, color="black", linewidth=3, solid_capstyle="butt",
+                      label="95 % interval")  # fmt: skip
+        axes.plot(best.timeout, best.expected_duration, "o", color="black", label=f"optimum {best.timeout:.4g} s")
+    finite = E[np.isfinite(E)]
+    least = float(finite.min())
+    top = max(2.2 * least, float(E[-1]) if np.isfinite(E[-1]) else 0.0)
+    axes.set(xscale="log", xlabel="timeout (s)", ylabel="expected duration (s)", title="What a timeout brings")
+    axes.set_ylim(0.85 * least if least else 0, min(1.1 * top, 4 * least) if least else 1)
+    axes.legend(loc="upper center")
+    return axes
+
+
+def plot_qq(result: Analysis, axes: Axes) -> Axes:
+    """Quantiles of the log against those of the best laws; a law that fits lies on the diagonal."""
+    law = Empirical.of(result.sample)
+    F = law.cdf(law.jumps)
+    thin = slice(None, None, max(1, F.size // 500))
+    x, share = law.jumps[thin], F[thin]
+    for fitted, colour in zip(_shown(result), COLOURS, strict=False):
+        assert fitted.fit.law is not None
+        inside = share < (1 - (fitted.fit.rho or 0.0)) * (1 - 1e-9)
+        expected = fitted.fit.law.ppf(share[inside] / (1 - (fitted.fit.rho or 0.0)))
+        axes.plot(expected, x[inside], ".", markersize=3, color=colour, label=fitted.fit.name)
+    positive = x[x > 0]
+    ends = (positive[0], positive[-1]) if positive.size else (1e-3, 1.0)
+    axes.plot(ends, ends, color="grey", linewidth=0.8)
+    axes.set(xscale="log", yscale="log", xlabel="law (s)", ylabel="log (s)", title="Quantiles")
+    axes.set_xlim(ends[0] / 3, ends[1] * 3)
+    axes.legend(loc="upper left")
+    return axes
+
+
+def plot_ratio(result: Analysis, axes: Axes) -> Axes:
+    """The outlier ratio as a function of the cutoff, with its interval."""
+    t = [r.cutoff for r in result.by_cutoff]
+    ratio = np.array([r.estimate for r in result.by_cutoff])
+    low, high = (np.array([getattr(r, side) for r in result.by_cutoff]) for side in ("low", "high"))
+    axes.fill_between(t, 100 * low, 100 * high, color=COLOURS[0], alpha=0.2, label="95 % interval", linewidth=0)
+    axes.plot(t, 100 * ratio, "o-", color=COLOURS[0], markersize=4)
+    axes.axvline(result.outliers.cutoff, color="grey", linewidth=0.8, linestyle="--", label="cutoff")
+    axes.set(xscale="log", xlabel="cutoff (s)", ylabel="still out (%)", title="Outlier ratio", ylim=(0, None))
+    axes.legend()
+    return axes
+
+
+FIGURES: dict[str, Draw] = {
+    "cdf": plot_cdf,
+    "survival": plot_survival,
+    "completion": plot_completion,
+    "expected-duration": plot_expected_duration,
+    "qq": plot_qq,
+    "ratio": plot_ratio,
+}
+
+
+def figure(result: Analysis, name: str) -> Figure:
+    """One figure by its name, or `summary` for all of them on a page."""
+    names = list(FIGURES) if name == "summary" else [name]
+    columns = 2 if len(names) > 1 else 1
+    with mpl.rc_context(STYLE):  # type: ignore[arg-type]
+        page = Figure(figsize=(10, 12) if columns == 2 else (6, 4), layout="constrained")
+        axes = page.subplots(len(names) // columns, columns, squeeze=False).ravel()
+        for each, one in zip(names, axes, strict=True):
+            FIGURES[each](result, one)
+    return page
+
+
+def save_figure(result: Analysis, name: str, path: str | Path) -> None:
+    """Write a figure whole or not at all; the ending says in which format."""
+    with whole_file(path) as part, mpl.rc_context(STYLE):  # type: ignore[arg-type]
+        figure(result, name).savefig(part, format=Path(path).suffix[1:])
+
+
+def save_figures(result: Analysis, folder: Path, *, ending: str = "png", names: Sequence[str] = ()) -> list[str]:
+    """Write several figures, by default each one and the summary; the names of the files."""
+    files = []
+    for name in names or (*FIGURES, "summary"):
+        files.append(f"{name}.{ending}")
+        save_figure(result, name, folder / files[-1])
+    return files

@@ -1,0 +1,271 @@
+"""Results for people: the same sections as plain text or as Markdown."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from latfit.decision import Analysis, FittedLaw, Group, Recommendation
+
+WIDTH = 80
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading, some sentences, and perhaps a table with its columns' names."""
+
+    title: str
+    sentences: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    is_list: bool = False
+
+
+def seconds(value: float | None) -> str:
+    """A time as people say it."""
+    if value is None or value == float("inf"):
+        return "no limit"
+    if value >= 20_000:
+        return f"{value:.0f} s ({value / 3600:.3g} h)"
+    return f"{value:.0f} s" if value >= 1000 else f"{value:.3g} s"
+
+
+def between(low: float | None, high: float | None) -> str:
+    """A range of times."""
+    if high is None or high == float("inf"):
+        return f"{seconds(low)} and more"
+    return f"{seconds(low).removesuffix(' s')} to {seconds(high)}"
+
+
+def percent(share: float) -> str:
+    """A share with two decimals."""
+    return f"{100 * share:.2f} %"
+
+
+def sections(result: Analysis) -> list[Section]:
+    """The report, the decision first."""
+    found = [_decision(result), _outliers(result), _latency(result), _fits(result.fits, result.best)]
+    if result.groups:
+        found.append(_groups(result.groups, result.timeout))
+    if result.warnings:
+        told = tuple(f"{warning.code}: {warning.message}" for warning in result.warnings)
+        found.append(Section("Mind", told, is_list=True))
+    return found
+
+
+def _decision(result: Analysis) -> Section:
+    best = result.timeout.optimum
+    if best is None:
+        return Section("Decision", ("No timeout can be recommended: too few probes completed.",))
+    set_it = {
+        "finite": f"Set the timeout to {seconds(best.timeout)}{_window(best.within_1pct)}.",
+        "never": "Set no timeout: cancelling and resubmitting does not help.",
+        "any": "Any timeout will do: it does not change how long jobs take.",
+        "immediate": "The shorter the timeout the better; what a restart costs decides (give --cost).",
+        "given": "",
+    }[best.verdict]
+    sentences = [set_it, _gain(result.timeout), _load(result.timeout)]
+    if result.timeout.intervals and best.verdict == "finite":
+        bounds = result.timeout.intervals
+        sentences.append(f"The best timeout lies between {between(*bounds.timeout).replace(' to ', ' and ')} (95 %).")
+        if bounds.smoothed_timeout:
+            sentences.append(f"Smoothing the data first gives {seconds(bounds.smoothed_timeout)}.")
+    if best.conservative_timeout is not None:
+        sentences.append(f"On the safe side: {seconds(best.conservative_timeout)}; too late is safer than too early.")
+    if result.current is not None:
+        now = result.current
+        worse = "unknown" if now.regret is None else f"{100 * now.regret:.1f} % longer than the best"
+        sentences.append(
+            f"Your current timeout of {seconds(now.timeout)}: jobs take {seconds(now.expected_duration)}, {worse}."
+        )
+    return Section("Decision", tuple(sentence for sentence in sentences if sentence))
+
+
+def _window(window: tuple[float, float] | None) -> str:
+    return "" if window is None else f" (anything from {between(*window)} is within 1 %)"
+
+
+def _gain(recommended: Recommendation) -> str:
+    best, end, bounds = recommended.optimum, recommended.at_cutoff, recommended.intervals
+    assert best is not None
+    text = f"Expected duration {seconds(best.expected_duration)}"
+    if bounds:
+        text += f" (95 % interval {between(*bounds.expected_duration)})"
+    factor = recommended.speed_up_vs_cutoff
+    if end is None or factor is None or best.verdict != "finite":
+        return text + "."
+    text += f" instead of {seconds(end.expected_duration)} when waiting until the cutoff: {factor:.3g} × faster"
+    return text + (f" ({bounds.speed_up[0]:.3g} to {bounds.speed_up[1]:.3g})." if bounds else ".")
+
+
+def _load(recommended: Recommendation) -> str:
+    best, end = recommended.optimum, recommended.at_cutoff
+    assert best is not None
+    parts = []
+    if best.submissions is not None and best.verdict == "finite":
+        parts.append(f"{best.submissions:.2f} submissions per job")
+    last = best.quantiles.get("0.99")
+    if last is not None:
+        now = end.quantiles.get("0.99") if end else None
+        parts.append(f"99 % of jobs done within {seconds(last)}" + (f" (now {seconds(now)})" if now else ""))
+    return "; ".join(parts) + "." if parts else ""
+
+
+def _outliers(result: Analysis) -> Section:
+    ratio, joint = result.outliers, result.joint
+    sentences = [
+        f"{percent(ratio.estimate)} of {ratio.n} probes were still out at the cutoff of {seconds(ratio.cutoff)} "
+        f"(95 % interval {100 * ratio.low:.2f} to {percent(ratio.high)}, {ratio.method}; "
+        f"{ratio.count} seen to be out).",
+        f"The cutoff: {result.cutoff.reason}.",
+    ]
+    if joint:
+        sentences.append(
+            f"Estimated together with the law {joint.law}: {percent(joint.estimate)} "
+            f"({100 * joint.low:.2f} to {percent(joint.high)})."
+        )
+    return Section("Outliers", tuple(sentences))
+
+
+def _latency(result: Analysis) -> Section:
+    x = result.latency
+    log = result.facts
+    quantiles = ", ".join(f"{100 * float(q):g} % {seconds(value)}" for q, value in x.quantiles.items())
+    counts = ", ".join(f"{count} {status}" for status, count in result.counts.items() if count)
+    clock = f"clock {seconds(result.sample.resolution)}" if result.sample.resolution else "a fine clock"
+    return Section(
+        "Latency",
+        (
+            f"{log.path} ({log.format}): {counts}; {clock}.",
+            f"Those that returned: mean {seconds(x.mean)}, standard deviation {seconds(x.std)}, "
+            f"from {between(x.min, x.max)}. Quantiles: {quantiles}.",
+        ),
+    )
+
+
+def _fits(fits: Sequence[FittedLaw], best: str | None) -> Section:
+    columns = ("law", "parameters", "rho %", "BIC−", "KS", "p known", "p boot", "timeout", "regret")
+    least = min((f.fit.bic for f in fits if f.fit.bic is not None), default=0.0)
+    rows = tuple(_fit_row(fitted, least) for fitted in fits if fitted.fit.error is None)
+    failed = tuple(f"{f.fit.name}: {f.fit.error}" for f in fits if f.fit.error is not None)
+    explained = (
+        "BIC− is the distance from the best; p known takes the parameters as known (as the paper does), p boot fits "
+        "again on every resample and is the honest one; regret is what the law's timeout costs on the data.",
+    )
+    return Section("Fitted laws, best first", explained + failed, columns, rows)
+
+
+def _fit_row(fitted: FittedLaw, least: float) -> tuple[str, ...]:
+    one, ks, optimum = fitted.fit, fitted.ks, fitted.optimum
+    parameters = " ".join(f"{name}={value:.3g}" for name, value in one.params.items())
+    timeout = {"never": "none", "any": "any", "immediate": "0"}.get(optimum.verdict, "") if optimum else ""
+    if optimum and optimum.timeout and not timeout:
+        timeout = f"{optimum.timeout:.4g}"
+    regret = "" if fitted.regret is None else "∞" if fitted.regret == float("inf") else f"{100 * fitted.regret:.1f} %"
+    return (
+        one.name if one.method == "mle" else f"{one.name} {one.method}",
+        parameters,
+        f"{100 * (one.rho or 0):.2f}",
+        "" if one.bic is None else f"{one.bic - least:.0f}",
+        f"{ks.statistic:.3f}" if ks else "",
+        _p(ks.p_asymptotic if ks else None),
+        _p(ks.p_bootstrap if ks else None),
+        timeout,
+        regret,
+    )
+
+
+def _p(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}" if value >= 0.001 else "<.001"
+
+
+def _groups(groups: Sequence[Group], pooled: Recommendation) -> Section:
+    columns = (*groups[0].key, "probes", "out %", "timeout", "95 % interval", "E_J", "pooled costs", "")
+    rows = [(*group.key.values(), *_group_row(group)) for group in groups]
+    whole = (*("all" if i == 0 else "" for i, _ in enumerate(groups[0].key)), *_pooled_row(groups, pooled))
+    told = "* marks groups whose interval and the pooled one have nothing in common: they need a timeout of their own."
+    return Section("By group", (told,), columns, (*rows, whole))
+
+
+def _group_row(group: Group) -> tuple[str, ...]:
+    own = group.recommendation
+    timeout, interval, E = _short(own)
+    costs = "" if group.pooled_regret is None else f"+{100 * group.pooled_regret:.1f} %"
+    return (
+        str(group.probes),
+        f"{100 * group.ratio.estimate:.2f}",
+        timeout,
+        interval,
+        E,
+        costs,
+        "*" if group.differs else "",
+    )
+
+
+def _pooled_row(groups: Sequence[Group], pooled: Recommendation) -> tuple[str, ...]:
+    timeout, interval, E = _short(pooled)
+    return str(sum(g.probes for g in groups)), f"{100 * pooled.rho:.2f}", timeout, interval, E, "", ""
+
+
+def _short(own: Recommendation) -> tuple[str, str, str]:
+    best = own.optimum
+    if best is None:
+        return "too few", "", ""
+    timeout = seconds(best.timeout) if best.verdict == "finite" else best.verdict
+    return timeout, between(*own.intervals.timeout) if own.intervals else "", seconds(best.expected_duration)
+
+
+def to_text(result: Analysis, *, width: int = WIDTH) -> str:
+    """The report as plain text."""
+    blocks = []
+    for section in sections(result):
+        lines = [section.title.upper()]
+        for sentence in section.sentences:
+            mark = "- " if section.is_list else ""
+            lines += textwrap.wrap(
+                mark + sentence, width - 2, initial_indent="  ", subsequent_indent="  " + " " * len(mark)
+            )
+        if section.rows:
+            lines += ["", *("  " + line for line in _text_table(section, width - 2))]
+        blocks.append("\n".join(lines))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _text_table(section: Section, width: int) -> list[str]:
+    """Columns padded; a column of parameters goes to a line of its own where the table would be too wide."""
+    columns, rows = section.columns, section.rows
+    widths = [max(len(row[i]) for row in (columns, *rows)) for i in range(len(columns))]
+    below = columns.index("parameters") if "parameters" in columns and sum(widths) + 2 * len(widths) > width else None
+    kept = [i for i in range(len(columns)) if i != below]
+
+    def line(row: Sequence[str]) -> str:
+        return "  ".join(row[i].ljust(widths[i]) if i == 0 else row[i].rjust(widths[i]) for i in kept).rstrip()
+
+    lines = [line(columns), "  ".join("-" * widths[i] for i in kept)]
+    for row in rows:
+        lines.append(line(row))
+        if below is not None:
+            lines += textwrap.wrap(row[below], width - 4, initial_indent="    ", subsequent_indent="    ")
+    return lines
+
+
+def to_markdown(result: Analysis, *, figures: Sequence[str] = ()) -> str:
+    """The report as Markdown; what came from the log is escaped."""
+    blocks = [f"# latfit: {_escaped(result.facts.path)}"]
+    for section in sections(result):
+        blocks.append(f"## {section.title}")
+        mark = "- " if section.is_list else ""
+        blocks.append("\n".join(mark + _escaped(sentence) for sentence in section.sentences))
+        if section.rows:
+            head = [section.columns, tuple("---" for _ in section.columns)]
+            blocks.append("\n".join("| " + " | ".join(map(_escaped, row)) + " |" for row in (*head, *section.rows)))
+    blocks += [f"![{name}]({name})" for name in figures]
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _escaped(text: str) -> str:
+    """Text that Markdown and HTML take as it is."""
+    text = re.sub(r"[\r\n\t]+", " ", text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*_\[\]|#!])", r"\\\1", text) if text != "---" else text

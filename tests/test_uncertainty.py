@@ -1,0 +1,108 @@
+"""Intervals of the optimum: sane on edge cases, and covering what they should in simulation."""
+
+import numpy as np
+import pytest
+
+import latfit
+from latfit.laws import Defective, Empirical, parse_law
+from latfit.restart import expected_duration, optimal_timeout
+from latfit.sample import LatencySample
+from latfit.uncertainty import bootstrap, silverman, smoothed_timeout
+
+
+def draw(law, n, rng, cutoff=10_000.0):
+    x = law.sample(n, rng)
+    back = np.isfinite(x) & (x <= cutoff)
+    return LatencySample.of(np.round(x[back]), censored=np.full(n - back.sum(), cutoff), resolution=1, cutoff=cutoff)
+
+
+def intervals(sample, rng, resamples=299, cost=0.0):
+    law = Empirical.of(sample)
+    best = optimal_timeout(law, cost=cost, min_completions=5, min_timeout=sample.resolution)
+    t = np.inf if best.timeout is None else best.timeout
+    end = float(expected_duration(law, sample.cutoff or np.inf, cost=cost))
+    factor = end / best.expected_duration
+    return best, bootstrap(sample, t, best.expected_duration, factor, cost=cost, resamples=resamples, rng=rng)
+
+
+@pytest.mark.slow
+def test_coverage_and_regret():
+    """Coverage of the timeout, E_J and the speed-up; a small version of scripts/coverage."""
+    law = Defective(parse_law("lognormal(mu=5.5,sigma=1)"), 0.025)
+    truth = optimal_timeout(law)
+    speed_up = float(expected_duration(law, 10_000)) / truth.expected_duration
+    rng = np.random.default_rng(5)
+    hits, regret, smooth = np.zeros(3), 0.0, 0.0
+    rounds = 150
+    for _ in range(rounds):
+        best, found = intervals(draw(law, 500, rng), rng)
+        pairs = (
+            (found.timeout, truth.timeout),
+            (found.expected_duration, truth.expected_duration),
+            (found.speed_up, speed_up),
+        )
+        hits += [low <= true <= high for (low, high), true in pairs]
+        regret += float(expected_duration(law, best.timeout)) / truth.expected_duration - 1
+        smooth += float(expected_duration(law, found.smoothed_timeout)) / truth.expected_duration - 1
+    assert (hits / rounds > 0.95 - 3.5 * np.sqrt(0.95 * 0.05 / rounds)).all(), hits / rounds
+    assert smooth < regret < 0.03 * rounds
+
+
+def test_on_the_bundled_log():
+    sample = latfit.example_log().sample(cutoff=10_000)
+    best, found = intervals(sample, np.random.default_rng(0), resamples=499)
+    low, high = found.timeout
+    assert 300 < low < 345 < best.timeout < 365 < high < 420
+    low, high = found.expected_duration
+    assert 285 < low < 300 < high < 320
+    assert found.speed_up[0] < 2.158 < found.speed_up[1]
+    assert found.smoothed_timeout == pytest.approx(356, abs=6)
+
+
+def test_same_seed_same_intervals_and_time_scales():
+    sample = latfit.example_log().sample(cutoff=10_000)
+    _, one = intervals(sample, np.random.default_rng(7))
+    _, two = intervals(sample, np.random.default_rng(7))
+    assert one == two
+    x = np.repeat(sample.completed.values, sample.completed.counts)
+    slow = LatencySample.of(x * 1000, censored=np.full(53, 1e7), cutoff=1e7)
+    _, three = intervals(slow, np.random.default_rng(7))
+    assert np.array(three.timeout) / 1000 == pytest.approx(np.array(one.timeout), rel=1e-9)
+    assert np.array(three.expected_duration) / 1000 == pytest.approx(np.array(one.expected_duration), rel=1e-9)
+
+
+def test_where_no_timeout_helps_the_interval_says_so():
+    rng = np.random.default_rng(1)
+    sample = LatencySample.of(np.round(rng.normal(1000, 10, 300)))
+    best, found = intervals(sample, rng)
+    assert best.verdict == "never"
+    assert found.timeout == (np.inf, np.inf)
+    assert found.smoothed_timeout is None
+
+
+def test_zeros_and_a_coarse_clock_stay_where_they_are():
+    rng = np.random.default_rng(2)
+    minutes = np.floor(rng.lognormal(1.0, 2.0, 3000)) * 60
+    sample = LatencySample.of(minutes, lost=30)
+    best, found = intervals(sample, rng)
+    assert found.timeout[0] % 60 == found.timeout[1] % 60 == 0
+    assert found.timeout[0] <= best.timeout <= found.timeout[1]
+    assert found.expected_duration[0] <= best.expected_duration <= found.expected_duration[1]
+
+
+def test_censoring_and_failures_are_resampled_too():
+    rng = np.random.default_rng(3)
+    x, gone = rng.lognormal(5, 1, 2000), rng.exponential(600, 2000)
+    kind = rng.random(2000) < 0.5
+    early = gone < x
+    sample = LatencySample.of(x[~early], failed=gone[early & kind], censored=gone[early & ~kind], resolution=0)
+    best, found = intervals(sample, rng)
+    assert found.timeout[0] < best.timeout < found.timeout[1]
+    assert found.expected_duration[0] < best.expected_duration < found.expected_duration[1]
+
+
+def test_smoothing_needs_some_spread():
+    assert silverman(LatencySample.of([5.0] * 20)) == 0
+    assert smoothed_timeout(LatencySample.of([5.0] * 20, lost=3)) == pytest.approx(5, rel=1e-3)
+    with pytest.raises(latfit.SampleError, match="every latency is 0"):
+        smoothed_timeout(LatencySample.of([0.0] * 20))
