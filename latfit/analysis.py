@@ -11,7 +11,7 @@ from latfit.checks import about_fits, about_law, about_log, about_optimum, about
 from latfit.decision import Analysis, Current, FittedLaw, Group, LatencySummary, Recommendation
 from latfit.errors import FitError, SampleError
 from latfit.fitting import DEFAULT_LAWS, JointRatio, fit, joint_outlier_ratio
-from latfit.goodness import ks_test
+from latfit.goodness import assess
 from latfit.laws import Defective, Empirical, Law
 from latfit.logs import ProbeLog
 from latfit.outliers import CutoffChoice, default_cutoff, outlier_ratio, ratio_by_cutoff
@@ -45,7 +45,7 @@ def analyze(
     timeout in use now, `by` the columns to group by. `resamples` = 0 leaves out every bootstrap,
     `test` = False that of the tests of fit.
     """
-    rng = np.random.default_rng(seed)
+    for_fits, for_timeout, for_groups = np.random.default_rng(seed).spawn(3)
     whole = log.sample(failed=failed)
     choice = default_cutoff(whole) if cutoff is None else CutoffChoice(cutoff, "given")
     sample = whole.cut(choice.cutoff)
@@ -56,16 +56,16 @@ def analyze(
     ratio = outlier_ratio(sample)
     empirical = Empirical.of(sample)
     names = None if laws is None else list(dict.fromkeys([*laws, *([law] if law else [])]))
-    fits = _fits(sample, names, empirical, cost, min(resamples, TEST_RESAMPLES) if test else 0, rng)
+    fits = _fits(sample, names, empirical, cost, min(resamples, TEST_RESAMPLES) if test else 0, for_fits)
     joint = _joint(sample, fits)
     best = next((f.fit.name for f in fits if f.fit.method == "mle" and f.fit.error is None), None)
     known, warned = about_log(log, sample, choice), about_ratio(whole, ratio, joint, fits)
-    recommended, more = _recommend(empirical, sample, choice.cutoff, cost, resamples, rng)
+    recommended, more = _recommend(empirical, sample, choice.cutoff, cost, resamples, for_timeout)
     if law is not None:
         recommended = _by_law(law, fits, sample, recommended, choice.cutoff, cost)
     agree = not any(w.code == "rho-disagree" for w in warned)
-    without = _recommend(empirical.conditional(), sample, choice.cutoff, cost, 0, rng)[0] if agree else None
-    groups = _groups(log, by, choice.cutoff, failed, cost, resamples, rng, recommended)
+    without = _recommend(empirical.conditional(), sample, choice.cutoff, cost, 0, for_timeout)[0] if agree else None
+    groups = _groups(log, by, choice.cutoff, failed, cost, resamples, for_groups, recommended)
     warnings = (
         *known,
         *warned,
@@ -123,12 +123,7 @@ def _fits(
         if one.law is None or one.rho is None:
             found.append(FittedLaw(one, None, None, None))
             continue
-        # refitting the hybrid by likelihood takes most of a second: too long for every resample
-        rounds = 0 if (one.name, one.method) == (HYBRID, "mle") else resamples
-        try:
-            ks = ks_test(sample, one, bootstrap=rounds, rng=rng)
-        except FitError:
-            ks = ks_test(sample, one, bootstrap=0, rng=rng)
+        ks = assess(sample, one, bootstrap=resamples, rng=rng)
         optimum = optimal_timeout(Defective(one.law, one.rho), cost=cost)
         found.append(FittedLaw(one, ks, optimum, _regret(empirical, optimum.timeout, cost)))
     return tuple(found)

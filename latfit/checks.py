@@ -18,6 +18,7 @@ DEPENDENCE = 0.1
 SIGNIFICANT = 0.01
 REJECTED = 0.05
 FLAT = 4.0  # a 5 % window whose ends are this far apart: nearly any timeout will do
+SMALL_GAIN = 1.05
 EDGE = 0.98
 
 
@@ -126,9 +127,21 @@ def about_law(name: str | None, fits: tuple[FittedLaw, ...]) -> list[Warned]:
 def about_optimum(recommended: Recommendation, sample: LatencySample, cutoff: float) -> list[Warned]:
     """An optimum at the edge of what was seen, beyond a timeout in force, or on a flat curve."""
     best = recommended.optimum
-    if best is None or best.verdict != "finite" or best.timeout is None:
+    if best is None or best.within_5pct is None:
         return []
     found = []
+    low, high = best.within_5pct
+    middle = sample.completed.values[np.searchsorted(np.cumsum(sample.completed.counts), sample.completed.total / 2)]
+    gain = recommended.speed_up_vs_cutoff
+    if best.verdict == "finite" and gain is not None and gain < SMALL_GAIN:
+        told = f"the choice hardly matters: even waiting until the cutoff takes only {100 * (gain - 1):.1f} % longer"
+        found.append(Warned("flat", told))
+    elif high > FLAT * low and (best.verdict == "finite" or low <= middle):
+        top = "any later time" if not np.isfinite(high) else f"{high:.4g} s"
+        told = f"the choice hardly matters: any timeout from {low:.4g} s to {top} is within 5 % of the best"
+        found.append(Warned("flat", told))
+    if best.verdict != "finite" or best.timeout is None:
+        return found
     early = sample.censored
     cut_before = int(early.counts[early.values < best.timeout].sum())
     if best.timeout > EDGE * cutoff and sample.out_at_cutoff:
@@ -143,14 +156,4 @@ def about_optimum(recommended: Recommendation, sample: LatencySample, cutoff: fl
                 "above it the log says little",
             )
         )
-    if best.within_5pct is not None:
-        low, high = best.within_5pct
-        if high > FLAT * low:
-            top = "any later time" if not np.isfinite(high) else f"{high:.4g} s"
-            found.append(
-                Warned(
-                    "flat",
-                    f"the choice hardly matters: any timeout from {low:.4g} s to {top} is within 5 % of the best",
-                )
-            )
     return found

@@ -125,8 +125,8 @@ def plot_expected_duration(result: Analysis, axes: Axes) -> Axes:
             axes.axvspan(low, min(high, t[-1]), color=COLOURS[2], alpha=0.12, label="within 5 %")
         if result.timeout.intervals is not None:
             low, high = result.timeout.intervals.timeout
-            axes.plot([low, min(high, t[-1])], [best.expected_duration] * 2, color="black", linewidth=3, solid_capstyle="butt",
-                      label="95 % interval")  # fmt: skip
+            ends, level = [low, min(high, t[-1])], [best.expected_duration] * 2
+            axes.plot(ends, level, color="black", linewidth=3, solid_capstyle="butt", label="95 % interval")
         axes.plot(best.timeout, best.expected_duration, "o", color="black", label=f"optimum {best.timeout:.4g} s")
     finite = E[np.isfinite(E)]
     least = float(finite.min())

@@ -7,9 +7,11 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from latfit.checks import SMALL_GAIN
 from latfit.decision import Analysis, FittedLaw, Group, Recommendation
 
 WIDTH = 80
+NO_BREAK = "\u00a0"
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,10 @@ def _decision(result: Analysis) -> Section:
         "immediate": "The shorter the timeout the better; what a restart costs decides (give --cost).",
         "given": "",
     }[best.verdict]
+    gain = result.timeout.speed_up_vs_cutoff
+    if best.verdict == "finite" and gain is not None and gain < SMALL_GAIN:
+        worth = f"gains {100 * (gain - 1):.1f} % over waiting until the cutoff"
+        set_it = f"A timeout hardly helps: the best, {seconds(best.timeout)}, {worth}."
     sentences = [set_it, _gain(result.timeout), _load(result.timeout)]
     if result.timeout.intervals and best.verdict == "finite":
         bounds = result.timeout.intervals
@@ -222,7 +228,7 @@ def to_text(result: Analysis, *, width: int = WIDTH) -> str:
     blocks = []
     for section in sections(result):
         lines = [section.title.upper()]
-        for sentence in section.sentences:
+        for sentence in map(_kept_together, section.sentences):
             mark = "- " if section.is_list else ""
             lines += textwrap.wrap(
                 mark + sentence, width - 2, initial_indent="  ", subsequent_indent="  " + " " * len(mark)
@@ -230,7 +236,12 @@ def to_text(result: Analysis, *, width: int = WIDTH) -> str:
         if section.rows:
             lines += ["", *("  " + line for line in _text_table(section, width - 2))]
         blocks.append("\n".join(lines))
-    return "\n\n".join(blocks) + "\n"
+    return "\n\n".join(blocks).replace(NO_BREAK, " ") + "\n"
+
+
+def _kept_together(sentence: str) -> str:
+    """Numbers that are not torn from their units at the end of a line."""
+    return re.sub(r"(?<=\d) (?=(?:s|h|%|×)(?:\W|$))", NO_BREAK, sentence)
 
 
 def _text_table(section: Section, width: int) -> list[str]:

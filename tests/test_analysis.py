@@ -46,7 +46,7 @@ def test_the_papers_figures_through_the_shell(run):
     assert (counted["timeout"], counted["expected_duration"]) == (pytest.approx(358, abs=3), pytest.approx(300, abs=1))
     assert (ignored["timeout"], ignored["expected_duration"]) == (pytest.approx(360, abs=3), pytest.approx(289, abs=1))
     assert ignored["speed_up"] == pytest.approx(1.36, abs=0.006)
-    hybrid = [f for f in document["fits"] if f["law"] == "lognormal-pareto" and f["method"] == "ls"][0]
+    hybrid = next(f for f in document["fits"] if f["law"] == "lognormal-pareto" and f["method"] == "ls")
     assert hybrid["ks"]["d_n"] == pytest.approx(1.35, abs=0.1)
 
 

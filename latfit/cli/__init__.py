@@ -8,6 +8,7 @@ from latfit.cli.agents import agents
 from latfit.cli.analyze import analyze
 from latfit.cli.common import Commands, version
 from latfit.cli.convert import convert
+from latfit.cli.fit import fit
 from latfit.cli.formats import formats
 from latfit.cli.laws import laws
 from latfit.cli.outliers import outliers
@@ -21,7 +22,7 @@ main = Commands(
     latfit reads logs of probe jobs or requests, estimates the share that never returns, and
     finds the timeout after which resubmitting pays.
     """,
-    commands=[analyze, outliers, timeout, agents, plot, convert, laws, formats],
+    commands=[analyze, outliers, fit, timeout, agents, plot, convert, laws, formats],
     params=[version],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

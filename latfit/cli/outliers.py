@@ -35,6 +35,8 @@ def outliers(log: str, cutoff: float | None, failed: str, as_json: bool, **given
     The ratio is that of the probes still out at the cutoff, with a 95 % interval, and how it changes
     with the cutoff: where it is still falling, some of those outliers are only late.
     """
+    from latfit.errors import FitError
+    from latfit.fitting import joint_outlier_ratio
     from latfit.outliers import cutoff_verdict, default_cutoff, outlier_ratio, ratio_by_cutoff
 
     sample = load_samples(log, given).sample.with_failed(failed)
@@ -45,6 +47,11 @@ def outliers(log: str, cutoff: float | None, failed: str, as_json: bool, **given
     ratio = outlier_ratio(sample, cutoff=cutoff)
     verdict = cutoff_verdict(sample, ratio)
     by_cutoff = ratio_by_cutoff(sample, cutoff=cutoff)
+    try:
+        joint = joint_outlier_ratio(sample.cut(cutoff))
+    except FitError as problem:
+        joint = None
+        click.echo(f"note: no joint estimate of the ratio and a law: {problem}", err=True)
     if as_json:
         print_json(
             {
@@ -54,7 +61,11 @@ def outliers(log: str, cutoff: float | None, failed: str, as_json: bool, **given
                 "low": ratio.low,
                 "high": ratio.high,
                 "method": ratio.method,
-                "joint_ratio": None,
+                "joint_ratio": joint and joint.estimate,
+                "joint_low": joint and joint.low,
+                "joint_high": joint and joint.high,
+                "joint_law": joint and joint.law,
+                "confounded": joint and joint.confounded,
                 "by_cutoff": [
                     {"cutoff": r.cutoff, "ratio": r.estimate, "low": r.low, "high": r.high} for r in by_cutoff
                 ],
@@ -71,6 +82,11 @@ def outliers(log: str, cutoff: float | None, failed: str, as_json: bool, **given
         if verdict == "stable"
         else "The ratio is still falling at this cutoff: some of these probes are late rather than lost."
     )
+    if joint:
+        interval = f"95 % interval {joint.low:.2%} to {joint.high:.2%}"
+        click.echo(f"Estimated together with the law {joint.law}: {joint.estimate:.2%} ({interval}).")
+        if joint.confounded:
+            click.echo("The law's tail and the outliers can hardly be told apart: wait longer before giving probes up.")
     click.echo("\n    cutoff (s)     ratio   95 % interval")
     for r in by_cutoff:
         click.echo(f"  {r.cutoff:12.6g}  {r.estimate:8.2%}   {r.low:.2%} to {r.high:.2%}")

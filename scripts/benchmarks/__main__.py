@@ -23,12 +23,17 @@ def cell(value: float | None) -> str:
 def show(row: Row) -> None:
     verdict = {True: "met", False: "MISSED", None: "no rival"}[row.met]
     numbers = f"{cell(row.rival_value)} {row.unit} against {cell(row.latfit_value)} {row.unit}"
-    print(f"{row.work}\n    {row.rival}: {numbers}; ratio {cell(row.ratio)}, target {row.target} — {verdict}. {row.note}", flush=True)
+    print(
+        f"{row.work}\n    {row.rival}: {numbers}; ratio {cell(row.ratio)}, target {row.target} — {verdict}. {row.note}",
+        flush=True,
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/bench", description="Measure latfit against its rivals.")
-    parser.add_argument("rows", nargs="*", metavar="ROW", help=f"which groups of rows: {', '.join(groups())} (default: all)")
+    parser.add_argument(
+        "rows", nargs="*", metavar="ROW", help=f"which groups of rows: {', '.join(groups())} (default: all)"
+    )
     parser.add_argument("--quick", action="store_true", help="smaller sizes, for a first look")
     asked = parser.parse_args()
     for name in asked.rows or groups():

@@ -21,7 +21,9 @@ def _write(path: Path, rows: int, *, timestamps: bool) -> None:
         n = min(step, rows - first)
         latency = np.round(rng.lognormal(5.5, 1, n), 3)
         out = (rng.random(n) < 0.025) | (latency > 10_000)
-        frame = pd.DataFrame({"latency": np.where(out, 10_000.0, latency), "status": np.where(out, "censored", "completed")})
+        frame = pd.DataFrame(
+            {"latency": np.where(out, 10_000.0, latency), "status": np.where(out, "censored", "completed")}
+        )
         if timestamps:
             when = pd.Timestamp("2026-01-01", tz="UTC") + pd.to_timedelta(np.arange(first, first + n), unit="s")
             frame.insert(0, "submitted", when.strftime("%Y-%m-%dT%H:%M:%SZ"))
