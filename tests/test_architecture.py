@@ -73,11 +73,18 @@ def test_public_names_exist_and_are_documented():
         _ = latfit.nonsense
 
 
-@pytest.mark.parametrize("command", sorted(main.commands))
-def test_every_command_has_help_and_an_example(command):
-    shown = main.commands[command].get_help(click.Context(main.commands[command], info_name=f"latfit {command}"))
-    assert f"  latfit {command}" in shown or f"| latfit {command}" in shown
-    assert main.commands[command].help
-    for parameter in main.commands[command].params:
+def test_every_module_of_a_command_is_listed():
+    modules = {path.stem for path in (PACKAGE / "cli").glob("*.py")} - {"__init__", "common"}
+    assert modules == set(main.summaries)
+
+
+@pytest.mark.parametrize("name", main.summaries)
+def test_every_command_has_help_and_an_example(name):
+    command = main.get_command(click.Context(main), name)
+    shown = command.get_help(click.Context(command, info_name=f"latfit {name}"))
+    assert f"  latfit {name}" in shown or f"| latfit {name}" in shown
+    first = command.help.split("\n\n")[0].replace("\n", " ")
+    assert first.startswith(main.summaries[name].rstrip("."))
+    for parameter in command.params:
         if isinstance(parameter, click.Option):
-            assert parameter.help, f"{command} {parameter.opts} has no help"
+            assert parameter.help, f"{name} {parameter.opts} has no help"

@@ -1,19 +1,10 @@
-"""The command line: one command for each stage of the pipeline.
+"""The command line: one command for each stage of the pipeline, one module for each command.
 
-Every command parses, calls a library function or two, and renders. Libraries that are slow to
-import are imported inside the commands, so that `latfit --help` is instant.
+Every command parses, calls a library function or two, and renders. A command's module is imported
+when it is called, and slow libraries inside it, so that `latfit --help` is instant.
 """
 
-from latfit.cli.agents import agents
-from latfit.cli.analyze import analyze
 from latfit.cli.common import Commands, version
-from latfit.cli.convert import convert
-from latfit.cli.fit import fit
-from latfit.cli.formats import formats
-from latfit.cli.laws import laws
-from latfit.cli.outliers import outliers
-from latfit.cli.plot import plot
-from latfit.cli.timeout import timeout
 
 main = Commands(
     name="latfit",
@@ -22,7 +13,18 @@ main = Commands(
     latfit reads logs of probe jobs or requests, estimates the share that never returns, and
     finds the timeout after which resubmitting pays.
     """,
-    commands=[analyze, outliers, fit, timeout, agents, plot, convert, laws, formats],
+    summaries={
+        "analyze": "From a log to a decision: how long to wait, and how much faster that is.",
+        "batch": "Many logs to one table: a row of results for each group.",
+        "outliers": "Estimate the share of probes that never return.",
+        "fit": "Fit laws to the latencies of a log and rank them.",
+        "timeout": "Find the timeout after which cancelling and resubmitting pays.",
+        "agents": "Find whom of several agents to ask first, and how long to wait.",
+        "plot": "Draw the figures of an analysis.",
+        "convert": "Write a log as the canonical table.",
+        "laws": "List the latency laws, their parameters and their formulas.",
+        "formats": "List the log formats that latfit reads.",
+    },
     params=[version],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

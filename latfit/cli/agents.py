@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -37,7 +36,7 @@ Examples:
 @log_options
 @json_option
 def agents(agents: tuple[tuple[str, str], ...], restarts: int | None, cost: float, as_json: bool, **given: Any) -> None:
-    """Find whom of several agents to ask first, how long to wait, and whom to ask then."""
+    """Find whom of several agents to ask first, and how long to wait, and whom to ask then."""
     from latfit.restart import optimal_strategy
 
     names = [name for name, _ in agents]
@@ -57,6 +56,8 @@ def agents(agents: tuple[tuple[str, str], ...], restarts: int | None, cost: floa
 
 def _law(text: str, given: dict[str, Any]) -> Law:
     """The law that is written out, or the empirical law of the log of that name."""
+    from pathlib import Path
+
     from latfit.laws import Empirical, parse_law
 
     if "(" in text and not Path(text).exists():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -45,7 +44,7 @@ Examples:
     "--resamples", type=click.IntRange(0), default=999, show_default=True, help="Bootstrap resamples; 0 for none."
 )
 @click.option("--markdown", is_flag=True, help="Print the report as Markdown.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="DIR",
+@click.option("-o", "--output", type=click.Path(), metavar="DIR",
               help="Write report.md, results.json and the figures into this folder.")  # fmt: skip
 @click.option(
     "--figures", type=click.Choice(["png", "svg"]), default="png", show_default=True, help="How to draw them."
@@ -53,8 +52,8 @@ Examples:
 @seed_option
 @log_options
 @json_option
-def analyze(log: str, as_json: bool, markdown: bool, output: Path | None, figures: str, **given: Any) -> None:
-    """From a log to a decision: how long to wait before resubmitting, and how much faster that is.
+def analyze(log: str, as_json: bool, markdown: bool, output: str | None, figures: str, **given: Any) -> None:
+    """From a log to a decision: how long to wait, and how much faster that is.
 
     Reads the log, estimates the share of probes that never return, fits and tests latency laws, and
     recommends a timeout with its uncertainty, what it brings, and what to be careful about.
@@ -84,11 +83,14 @@ def _print(result: Analysis) -> None:
         click.secho(line, bold=line.isupper() and not line.startswith(" "))
 
 
-def _write(result: Analysis, folder: Path, ending: str) -> None:
+def _write(result: Analysis, output: str, ending: str) -> None:
+    from pathlib import Path
+
     from latfit.files import whole_file
     from latfit.plots import save_figures
     from latfit.report import to_markdown
 
+    folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
     names = save_figures(result, folder, ending=ending)
     for name, text in (

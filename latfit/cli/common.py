@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import sys
 import time
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -24,7 +24,30 @@ UNITS = ("s", "ms", "us", "ns", "min", "h")
 
 
 class Commands(click.Group):
-    """The group of all commands; the one place where a LatfitError becomes a line and exit code 1."""
+    """The group of all commands; the one place where a LatfitError becomes a line and exit code 1.
+
+    `summaries` names the commands and says what each does; the command NAME is `latfit.cli.NAME.NAME`.
+    """
+
+    def __init__(self, *, summaries: dict[str, str], **group: Any) -> None:
+        super().__init__(**group)
+        self.summaries = summaries
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order in which they help a newcomer."""
+        return list(self.summaries)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command that is called, and no other."""
+        if cmd_name not in self.summaries:
+            return None
+        command: click.Command = getattr(import_module(f"latfit.cli.{cmd_name}"), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(self.summaries.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; no user ever sees a traceback for bad data, a full disk or a closed pipe."""
@@ -210,6 +233,8 @@ def print_json(document: Mapping[str, Any]) -> None:
 
 def document_text(document: Mapping[str, Any]) -> str:
     """A document as JSON."""
+    import json
+
     return json.dumps(finite(document), ensure_ascii=False, indent=2, allow_nan=False)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -17,12 +16,15 @@ Examples:
   sacct --parsable2 ... | latfit convert - -o jobs.csv"""
 )
 @log_argument
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="FILE.csv|parquet|jsonl",
+@click.option("-o", "--output", required=True, type=click.Path(), metavar="FILE.csv|parquet|jsonl",
               help="Where to write; the ending says how.")  # fmt: skip
 @log_options
 @json_option
-def convert(log: str, output: Path, as_json: bool, **given: Any) -> None:
-    """Write a log as the canonical table: submitted, latency (s), status, and the log's own columns."""
+def convert(log: str, output: str, as_json: bool, **given: Any) -> None:
+    """Write a log as the canonical table.
+
+    Its columns are submitted (UTC), latency (s), status, and the log's own.
+    """
     from latfit.logs.convert import convert_log
 
     with Reading() as progress:
@@ -30,7 +32,7 @@ def convert(log: str, output: Path, as_json: bool, **given: Any) -> None:
     tell(facts)
     if as_json:
         refused = [{"line": r.line, "reason": r.reason} for r in facts.refused.first]
-        print_json({"output": str(output), "format": facts.format, "probes": sum(counts.values()), **counts,
+        print_json({"output": output, "format": facts.format, "probes": sum(counts.values()), **counts,
                     "refused": refused, "refused_count": facts.refused.count})  # fmt: skip
         return
     told = ", ".join(f"{count} {status}" for status, count in counts.items())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -20,7 +19,7 @@ Examples:
   latfit plot probes.csv --figure expected-duration -o figure11.pdf"""
 )
 @log_argument
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="FILE.png|svg|pdf",
+@click.option("-o", "--output", required=True, type=click.Path(), metavar="FILE.png|svg|pdf",
               help="Where to draw; the ending says how.")  # fmt: skip
 @click.option(
     "--figure", "name", type=click.Choice(FIGURES), default="summary", show_default=True, help="Which figure."
@@ -30,12 +29,15 @@ Examples:
 @click.option("--cost", type=Positive(zero=True), default=0.0, metavar="C", help="Seconds that each restart costs.")
 @seed_option
 @log_options
-def plot(log: str, output: Path, name: str, **given: Any) -> None:
-    """Draw the figures of an analysis: cdf, tail, jobs done, E_J against the timeout, quantiles, outlier ratio."""
+def plot(log: str, output: str, name: str, **given: Any) -> None:
+    """Draw the figures of an analysis.
+
+    They are the cdf, the tail, jobs done over time, E_J against the timeout, quantiles and the outlier ratio.
+    """
     from latfit.analysis import analyze
     from latfit.plots import save_figure
 
-    if output.suffix not in ENDINGS:
+    if not output.endswith(ENDINGS):
         raise click.BadParameter(f"{output}: the ending must be one of {', '.join(ENDINGS)}", param_hint="-o")
     asked = {key: given[key] for key in ("cutoff", "failed", "cost", "seed")}
     save_figure(analyze(load_log(log, given), test=False, **asked), name, output)

@@ -11,7 +11,7 @@ from latfit.logs.delimited import head_fields, read_delimited
 from latfit.logs.formats import Format, ReadOptions, register
 from latfit.logs.records import Records
 from latfit.logs.source import Source
-from latfit.logs.tabular import Roles, resolve_roles, to_records
+from latfit.logs.tabular import Roles, resolve_roles, settle_times, to_records
 from latfit.logs.times import OFFSET
 
 DELIMITERS = (",", "\t", ";", "|")
@@ -54,6 +54,7 @@ class Csv(Format):
             rows += chunk.line.size + len(chunk.misshapen)
             if chunk.misshapen:
                 yield Records.unusable(chunk.misshapen)
+            options = settle_times(chunk.frame, roles, options) if len(chunk.frame) else options
             records = to_records(chunk.frame, chunk.line, roles, options)
             records.notes += notes
             yield records

@@ -14,7 +14,7 @@ from latfit.logs.formats import Format, ReadOptions, register
 from latfit.logs.records import UNKNOWN, Records
 from latfit.logs.source import Source
 from latfit.logs.table import CENSORED, COMPLETED, FAILED
-from latfit.logs.tabular import Roles, to_records
+from latfit.logs.tabular import Roles, settle_times, to_records
 
 NEVER_ANSWERED = (
     r"(?i)time[d-]? ?-?out|ConnectException|NoHttpResponse|UnknownHost|SocketException|Connection (?:refused|reset)"
@@ -54,6 +54,7 @@ class JMeter(Format):
             rows += chunk.line.size + len(chunk.misshapen)
             if chunk.misshapen:
                 yield Records.unusable(chunk.misshapen)
+            options = settle_times(chunk.frame, roles, options) if len(chunk.frame) else options
             records = to_records(chunk.frame, chunk.line, roles, options)
             records.status = _statuses(chunk, records)
             yield records

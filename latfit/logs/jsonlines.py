@@ -15,7 +15,7 @@ from latfit.errors import LogError
 from latfit.logs.formats import Format, ReadOptions, register
 from latfit.logs.records import Records
 from latfit.logs.source import Block, Source
-from latfit.logs.tabular import Roles, resolve_roles, to_records
+from latfit.logs.tabular import Roles, resolve_roles, settle_times, to_records
 
 
 @register
@@ -41,6 +41,7 @@ class JsonLines(Format):
                 continue
             if roles is None:
                 roles, notes = resolve_roles(list(map(str, frame.columns)), options, source.name)
+                options = settle_times(frame, roles, options)
             for name in roles.used - set(frame.columns):
                 frame[name] = None
             records = to_records(frame, numbers, roles, options)

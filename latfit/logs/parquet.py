@@ -13,7 +13,7 @@ from latfit.errors import LogError, listed
 from latfit.logs.formats import Format, ReadOptions, register
 from latfit.logs.records import Records
 from latfit.logs.source import PARQUET_MAGIC, Source
-from latfit.logs.tabular import resolve_roles, to_records
+from latfit.logs.tabular import resolve_roles, settle_times, to_records
 
 BATCH_ROWS = 1 << 19
 
@@ -42,6 +42,7 @@ class Parquet(Format):
             row = 1
             for batch in file.iter_batches(BATCH_ROWS, columns=names):
                 frame = batch.to_pandas()
+                options = settle_times(frame, roles, options)
                 records = to_records(frame, row + np.arange(len(frame), dtype=np.int64), roles, options)
                 records.notes += notes
                 row += len(frame)

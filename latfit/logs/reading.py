@@ -16,7 +16,7 @@ from latfit.logs.table import Key, LogFacts, ProbeLog, SampledLog, concat
 from latfit.sample import LatencySample, clock_resolution
 
 MAX_REFUSED = 0.1
-JOINED_ROWS = 1 << 20
+JOINED_ROWS = 1 << 19
 
 
 def example_log() -> ProbeLog:

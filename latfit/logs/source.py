@@ -17,7 +17,7 @@ import numpy as np
 from latfit.errors import LogError
 
 HEAD_BYTES = 1 << 16
-BLOCK_BYTES = 1 << 23
+BLOCK_BYTES = 1 << 22
 MAX_LINE_BYTES = 1 << 24
 PARQUET_MAGIC = b"PAR1"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from latfit.errors import MissingColumn, listed
 from latfit.logs.formats import UNITS, ReadOptions
 from latfit.logs.records import UNKNOWN, Records
 from latfit.logs.table import CENSORED, COMPLETED, LOST, STATUSES
-from latfit.logs.times import parse_times
+from latfit.logs.times import epoch_format, parse_times
 
 # names that mean one thing only, best guess first; compared in lower case without separators
 GUESSES: dict[str, tuple[str, ...]] = {
@@ -136,6 +136,13 @@ def _guesses(roles: Roles, options: ReadOptions, unit: str | None) -> list[str]:
             hint = " (one probe each; switch off with --column id=)" if role == "id" else ""
             notes.append(f"column {name!r} is read as {role}{hint}")
     return notes
+
+
+def settle_times(frame: pd.DataFrame, roles: Roles, options: ReadOptions) -> ReadOptions:
+    """The options with the unit of epoch times decided once for the whole log, by its first rows."""
+    if options.time_format is not None or roles.submitted is None:
+        return options
+    return replace(options, time_format=epoch_format(frame[roles.submitted]))
 
 
 def to_records(frame: pd.DataFrame, line: NDArray[np.int64], roles: Roles, options: ReadOptions) -> Records:

@@ -28,12 +28,24 @@ def parse_times(
     missing = column.isna().to_numpy()
     if isinstance(column.dtype, pd.DatetimeTZDtype) or column.dtype.kind == "M":
         return _to_utc(column, name, timezone), np.zeros(missing.size, dtype=bool)
-    if time_format in EPOCHS or (time_format is None and _is_numeric(column)):
+    time_format = time_format or epoch_format(column)
+    if time_format in EPOCHS:
         numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-        times = _from_epoch(numbers, EPOCHS.get(time_format or ""))
+        times = _from_epoch(numbers, EPOCHS[time_format])
     else:
         times = _from_text(column, name, time_format, timezone)
     return times, np.isnat(times) & ~missing
+
+
+def epoch_format(column: pd.Series[Any]) -> str | None:
+    """The time format of a column of numbers, by their size; None for a column of anything else."""
+    if column.dtype.kind == "M" or isinstance(column.dtype, pd.DatetimeTZDtype) or not _is_numeric(column):
+        return None
+    numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    known = numbers[np.isfinite(numbers)]
+    size = float(np.median(np.abs(known))) if known.size else 0.0
+    # 10^11 s is the year 5138, 10^11 ms is 1973
+    return "epoch" if size < 1e11 else "epoch-ms" if size < 1e14 else "epoch-us" if size < 1e17 else "epoch-ns"
 
 
 def _is_numeric(column: pd.Series[Any]) -> bool:
@@ -43,11 +55,7 @@ def _is_numeric(column: pd.Series[Any]) -> bool:
     return len(some) > 0 and pd.to_numeric(some, errors="coerce").notna().mean() > 0.5
 
 
-def _from_epoch(numbers: NDArray[np.float64], unit: str | None) -> Times:
-    known = numbers[np.isfinite(numbers)]
-    if unit is None:  # 10^11 s is the year 5138, 10^11 ms is 1973
-        size = float(np.median(np.abs(known))) if known.size else 0.0
-        unit = "s" if size < 1e11 else "ms" if size < 1e14 else "us" if size < 1e17 else "ns"
+def _from_epoch(numbers: NDArray[np.float64], unit: str) -> Times:
     scale = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}[unit]
     micro = numbers * scale
     sane = np.isfinite(micro) & (np.abs(micro) < 1e17)

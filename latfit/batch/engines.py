@@ -1,0 +1,127 @@
+"""Where the work is done: in this process, in processes on all cores, or on a Dask cluster."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, TypeVar
+
+from latfit.errors import LatfitError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+ENGINES = ("processes", "dask")
+IN_FLIGHT = 64  # at least so many tasks are handed out at once
+CONNECT_SECONDS = 20
+
+
+@dataclass(frozen=True)
+class Pool:
+    """An executor and how many workers it has; without one the work is done here."""
+
+    executor: Executor | None
+    workers: int
+
+    def unordered(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
+        """(place, function(item)) for each item, as they come; a bounded number is under way at a time."""
+        if self.executor is None or (len(items) == 1 and isinstance(self.executor, ProcessPoolExecutor)):
+            yield from ((place, function(item)) for place, item in enumerate(items))
+            return
+        waiting, under_way = iter(enumerate(items)), dict[Future[Result], int]()
+        while True:
+            for place, item in waiting:
+                under_way[self.executor.submit(function, item)] = place
+                if len(under_way) >= max(IN_FLIGHT, 4 * self.workers):
+                    break
+            if not under_way:
+                return
+            for done in wait(under_way, return_when=FIRST_COMPLETED).done:
+                yield under_way.pop(done), _result(done)
+
+
+def _result(future: Future[Result]) -> Result:
+    try:
+        return future.result()
+    except BrokenProcessPool as problem:
+        raise LatfitError(
+            "a worker process was killed, perhaps for want of memory: go on with --resume, with fewer --workers"
+        ) from problem
+    except ImportError as problem:
+        raise LatfitError(f"a worker cannot import what it needs ({problem}): install latfit there") from problem
+    except Exception as problem:
+        if type(problem).__name__ == "KilledWorker":
+            raise LatfitError(f"Dask gave up on a task whose workers died again and again: {problem}") from problem
+        raise
+
+
+@contextmanager
+def open_pool(engine: str, *, scheduler: str | None = None, workers: int | None = None) -> Iterator[Pool]:
+    """The pool of an engine; with Dask a scheduler's address, or a cluster on this machine."""
+    if engine not in ENGINES:
+        raise LatfitError(f"the engine is {engine!r}; it must be one of {', '.join(ENGINES)}")
+    count = workers or len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1))
+    if engine == "dask":
+        with _dask(scheduler, count) as pool:
+            yield pool
+    elif count == 1:
+        yield Pool(None, 1)
+    else:
+        executor = ProcessPoolExecutor(count, mp_context=_context(), initializer=_start_worker)
+        try:
+            yield Pool(executor, count)
+        finally:
+            executor.shutdown(cancel_futures=True)
+
+
+def _context() -> Any:
+    """Workers forked from a server that has imported latfit already, where there is such a thing."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["latfit.batch"])
+    return context
+
+
+def _start_worker() -> None:
+    """Stop at Ctrl-C without a word, and when the parent is gone: a pool's workers would wait for ever."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def follow() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=follow, daemon=True).start()
+
+
+@contextmanager
+def _dask(scheduler: str | None, workers: int) -> Iterator[Pool]:
+    try:
+        distributed = import_module("distributed")
+    except ImportError as missing:
+        raise LatfitError("the dask engine needs Dask: pip install 'latfit[dask]'") from missing
+    with ExitStack() as stack:
+        if scheduler is None:
+            local = distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+            address = stack.enter_context(local).scheduler_address
+        else:
+            address = scheduler
+        try:
+            client = stack.enter_context(distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False))
+        except (OSError, ValueError) as problem:
+            raise LatfitError(f"{address}: no Dask scheduler answers there ({problem})") from problem
+        executor = client.get_executor(pure=False)
+        try:
+            yield Pool(executor, max(1, sum(client.nthreads().values())))
+        finally:
+            executor.shutdown(wait=False)

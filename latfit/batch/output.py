@@ -1,0 +1,52 @@
+"""The table of a batch as a file: Parquet, CSV or JSON lines by the name's ending."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+from latfit.batch.run import BatchResult
+from latfit.errors import LatfitError
+from latfit.files import whole_file
+
+
+def check_output(path: Path) -> None:
+    """Raise before the work begins if the table could not be written to `path`."""
+    if path.suffix not in WRITERS:
+        raise LatfitError(f"{path}: the ending says how to write; use one of {', '.join(WRITERS)}")
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise LatfitError(
+            f"{path}: cannot be written: " + ("it is a folder" if path.is_dir() else "there is no such folder")
+        )
+
+
+def write_table(result: BatchResult, path: Path) -> None:
+    """Write the rows, whole or not at all."""
+    check_output(path)
+    with whole_file(path) as part:
+        WRITERS[path.suffix](result, part)
+
+
+def _csv(result: BatchResult, path: Path) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(result.columns), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(result.rows)
+
+
+def _jsonl(result: BatchResult, path: Path) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in result.rows)
+
+
+def _parquet(result: BatchResult, path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kinds = {int: pa.int64(), float: pa.float64(), str: pa.string()}
+    schema = pa.schema([(name, kinds[kind]) for name, kind in result.columns.items()])
+    pq.write_table(pa.Table.from_pylist(result.rows, schema=schema), path)
+
+
+WRITERS = {".csv": _csv, ".parquet": _parquet, ".jsonl": _jsonl}

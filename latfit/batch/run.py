@@ -1,0 +1,210 @@
+"""Many logs and groups to one table: read each log, add up the samples of each group, analyse chunks of groups."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import astuple, dataclass
+from functools import partial
+from hashlib import blake2b
+from importlib.metadata import version
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from latfit.batch.engines import Pool, open_pool
+from latfit.batch.files import LogFile, Reading, find_files, merged, read_file
+from latfit.batch.journal import Journal, open_journal
+from latfit.batch.rows import RESAMPLES, RESULTS, Chunk, Options, Row, chunk_text
+from latfit.checks import QUEUES
+from latfit.errors import LogError
+from latfit.fitting import DEFAULT_LAWS
+from latfit.laws import Empirical
+from latfit.logs.table import Key
+from latfit.restart import expected_duration
+from latfit.sample import LatencySample
+
+Progress = Callable[[str, int, int], None]
+
+CHUNK_GROUPS = 256  # so many groups are fitted together; fewer where each of them is resampled
+RESAMPLED_GROUPS = 8
+TESTED_GROUPS = 200  # up to so many groups the best law of each is tested unless told otherwise
+
+
+@dataclass(frozen=True)
+class BatchResult:
+    """One row a group, then one for each log that could not be read; `columns` are the names and types.
+
+    `bad_files` and `bad_groups` pair the names of what has an error with the reason. `refused` counts the
+    rows of logs that were not taken, `notes` are what else is to be said.
+    """
+
+    columns: dict[str, type]
+    rows: list[Row]
+    bad_files: list[tuple[str, str]]
+    bad_groups: list[tuple[str, str]]
+    refused: int
+    notes: tuple[str, ...]
+
+    def to_frame(self) -> Any:
+        """The rows as a pandas DataFrame."""
+        import pandas as pd
+
+        kinds = {int: "Int64", float: "float64", str: "str"}
+        return pd.DataFrame(self.rows, columns=list(self.columns)).astype(
+            {name: kinds[kind] for name, kind in self.columns.items()}
+        )
+
+
+def run_batch(
+    paths: str | Path | Sequence[str | Path],
+    *,
+    by: str | Sequence[str] = (),
+    window: str | None = None,
+    cutoff: float | None = None,
+    failed: str = "retry",
+    cost: float = 0.0,
+    laws: Sequence[str] = DEFAULT_LAWS,
+    resamples: int = RESAMPLES,
+    test: bool | None = None,
+    seed: int = 0,
+    engine: str = "processes",
+    scheduler: str | None = None,
+    workers: int | None = None,
+    journal: str | Path | None = None,
+    resume: bool = False,
+    leave_out: Collection[str | Path] = (),
+    progress: Progress | None = None,
+    **how: Any,
+) -> BatchResult:
+    """One row of results for each value of the columns `by` and each time window, over any number of logs.
+
+    `paths` are files, globs and folders; `by` may also name `file`, or a folder's column such as `site` of
+    `site=cern/`. Without a `cutoff` each group has its own by the rule of `default_cutoff`. `test`: whether the
+    best law of each group is tested (default: with at most 200 groups). `engine` is `processes`, on so many
+    `workers`, or `dask`, with the address of a `scheduler` or a cluster on this machine. With a `journal`, what is
+    finished is kept there for `resume`; the caller removes it. `how` is as for `read_log`. The rows do not
+    depend on the engine, the workers or the order of anything.
+    """
+    reading = Reading((by,) if isinstance(by, str) else tuple(by), window, how)
+    skipped = {str(Path(path).absolute()) for path in leave_out}
+    files = find_files([paths] if isinstance(paths, (str, Path)) else paths, leave_out=skipped)
+    tell = progress or (lambda stage, done, total: None)
+    with open_pool(engine, scheduler=scheduler, workers=workers) as pool:
+        samples, bad_files, refused, notes = _read(pool, files, reading, tell)
+        tested = len(samples) <= TESTED_GROUPS if test is None else test
+        options = Options(cutoff, failed, cost, tuple(laws), resamples, tested, seed)
+        kept: AbstractContextManager[Journal | None] = nullcontext()
+        if journal is not None:
+            fingerprint = _fingerprint(samples, reading, options, bad_files)
+            kept = open_journal(Path(journal), fingerprint, resume=resume)
+        with kept as book:
+            rows = analyse_groups(pool, samples, options, book, tell)
+    return _table(samples, rows, reading, cost, bad_files, refused, notes)
+
+
+def _read(
+    pool: Pool, files: Sequence[LogFile], reading: Reading, tell: Progress
+) -> tuple[dict[Key, LatencySample], list[tuple[str, str]], int, tuple[str, ...]]:
+    """The samples of all groups, the logs that could not be read, how many rows were refused, and notes."""
+    parts: list[tuple[Key, LatencySample]] = []
+    bad, refused, queues = {}, 0, 0
+    for done, (place, found) in enumerate(pool.unordered(partial(read_file, how=reading), files), 1):
+        if found.error is not None:
+            bad[place] = (files[place].name, found.error)
+        elif found.facts is not None:
+            refused += found.facts.refused.count
+            queues += found.facts.format in QUEUES
+        parts.extend(found.samples.items())
+        tell("logs", done, len(files))
+    if len(bad) == len(files):
+        more = f" (and {len(bad) - 1} more logs that cannot be read)" if len(bad) > 1 else ""
+        raise LogError(bad[0][1] + more)
+    note = f"{queues} logs are of queues: resubmitting loses the place in a queue, which the theory does not count"
+    return merged(parts), [bad[place] for place in sorted(bad)], refused, (note,) if queues else ()
+
+
+def analyse_groups(
+    pool: Pool,
+    samples: Mapping[Key, LatencySample],
+    options: Options,
+    journal: Journal | None = None,
+    tell: Progress = lambda stage, done, total: None,
+) -> list[Row]:
+    """One row a group, in order. Which groups are fitted together depends on their names only."""
+    size = RESAMPLED_GROUPS if options.resamples or options.test else CHUNK_GROUPS
+    groups = iter(samples.items())
+    chunks = [Chunk(dict(islice(groups, size)), options) for _ in range(0, len(samples), size)]
+    texts = dict(journal.done) if journal else {}
+    todo = [at for at in range(len(chunks)) if at not in texts]
+    finished = sum(len(chunks[at].samples) for at in texts)
+    tell("groups", finished, len(samples))
+    for place, text in pool.unordered(chunk_text, [chunks[at] for at in todo]):
+        texts[todo[place]] = text
+        if journal:
+            journal.add(todo[place], text)
+        finished += len(chunks[todo[place]].samples)
+        tell("groups", finished, len(samples))
+    return [row for at in range(len(chunks)) for row in json.loads(texts[at])]
+
+
+def _fingerprint(samples: Mapping[Key, LatencySample], reading: Reading, options: Options, bad: Any) -> str:
+    """A checksum of everything that the rows depend on."""
+    digest = blake2b(repr((version("latfit"), reading.columns, astuple(options), bad)).encode(), digest_size=16)
+    for key, sample in samples.items():
+        digest.update(repr((key, sample.lost, sample.cutoff, sample.resolution)).encode())
+        for tally in (sample.completed, sample.failed, sample.censored):
+            for array in (tally.values, tally.counts):
+                digest.update(array.size.to_bytes(8) + array.tobytes())
+    return digest.hexdigest()
+
+
+def _table(
+    samples: Mapping[Key, LatencySample],
+    rows: list[Row],
+    reading: Reading,
+    cost: float,
+    bad_files: list[tuple[str, str]],
+    refused: int,
+    notes: tuple[str, ...],
+) -> BatchResult:
+    """The rows with the names of their groups in front and the logs that could not be read behind."""
+    names = [name if name not in RESULTS else f"log_{name}" for name in reading.columns]
+    columns: dict[str, type] = dict.fromkeys(names, str) | RESULTS
+    if reading.window is not None:
+        columns["kept_regret"] = float
+        for row, regret in zip(rows, kept_regrets(samples, rows, cost), strict=True):
+            row["kept_regret"] = regret
+    columns.setdefault("file", str)
+    columns["error"] = columns.pop("error")
+    nothing = dict.fromkeys(columns)
+    table = [nothing | dict(zip(names, key, strict=True)) | row for key, row in zip(samples, rows, strict=True)]
+    bad_groups = [
+        (", ".join(f"{name}={row[name]}" for name in names) or "all logs", row["error"])
+        for row in table
+        if row["error"] is not None
+    ]
+    table += [nothing | {"file": name, "error": error} for name, error in bad_files]
+    return BatchResult(columns, table, bad_files, bad_groups, refused, notes)
+
+
+def kept_regrets(samples: Mapping[Key, LatencySample], rows: Sequence[Row], cost: float) -> list[float | None]:
+    """What it costs each window to keep the timeout of the last window of its group before it that had one.
+
+    E_J of this window at that timeout over its own least E_J, − 1; None where it is infinite or there is none.
+    """
+    found: list[float | None] = []
+    before: tuple[Key, float] | None = None
+    for (key, sample), row in zip(samples.items(), rows, strict=True):
+        regret = None
+        if row["expected_duration"] and key[-1] != "unknown":
+            if before is not None and before[0] == key[:-1]:
+                law = Empirical.of(sample.cut(row["cutoff"]))
+                E_J = float(expected_duration(law, before[1], cost=cost))
+                regret = max(0.0, E_J / row["expected_duration"] - 1) if np.isfinite(E_J) else None
+            before = key[:-1], np.inf if row["timeout"] is None else row["timeout"]
+        found.append(regret)
+    return found

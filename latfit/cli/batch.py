@@ -1,0 +1,135 @@
+"""`latfit batch`: one row of results a group, over any number of logs."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from latfit.cli.common import Positive, cutoff_option, failed_option, log_options, read_arguments, seed_option
+
+if TYPE_CHECKING:
+    from latfit.batch import BatchResult
+
+NAMED = 20  # so many of what went wrong are named; the rows have them all
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  latfit batch logs/ --by site -o sites.csv
+  latfit batch 'logs/2026-*.csv.gz' --by site,queue --window 7d -o weeks.parquet
+  latfit batch logs/ --by file -o logs.jsonl --resume
+  latfit batch /shared/logs --by site -o sites.parquet --scheduler tcp://head:8786"""
+)
+@click.argument("logs", metavar="LOG...", nargs=-1, required=True)
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="OUT.parquet|csv|jsonl",
+              help="Where to write; the ending says how.")  # fmt: skip
+@click.option("--by", metavar="COL[,COL]", help="One row for each value of these columns; `file` is the log's name.")
+@click.option("--window", metavar="WIDTH", help="And one for each window of time: 1h, 1d, 7d; tells what drifts.")
+@cutoff_option
+@failed_option
+@click.option("--cost", type=Positive(zero=True), default=0.0, metavar="C", help="Seconds that each restart costs.")
+@click.option(
+    "--resamples", type=click.IntRange(0), default=199, show_default=True,
+    help="Bootstrap resamples for the intervals; 0 for none, which is many times faster.",
+)  # fmt: skip
+@click.option("--test/--no-test", default=None, help="Test the best law of each group (default: up to 200 groups).")
+@seed_option
+@click.option("--engine", type=click.Choice(["processes", "dask"]), help="Where to work (default: processes).")
+@click.option(
+    "--scheduler", metavar="ADDR", help="The address of a Dask scheduler (default: a cluster on this machine)."
+)
+@click.option("--workers", type=click.IntRange(1), metavar="N", help="How many processes (default: one a core).")
+@click.option("--resume", is_flag=True, help="Go on with a run that was killed: OUT.journal has what it finished.")
+@click.option("--strict", is_flag=True, help="Exit with 1 if a log or a group could not be analysed.")
+@log_options
+@click.pass_context
+def batch(
+    ctx: click.Context,
+    /,
+    logs: tuple[str, ...],
+    output: Path,
+    resume: bool,
+    strict: bool,
+    engine: str | None,
+    **given: Any,
+) -> None:
+    """Many logs to one table: a row of results for each group.
+
+    A group's probes may be spread over many logs. A log that cannot be read or a group that is too small
+    is a row that says so in `error`. What is finished is kept in OUT.journal until the table is written.
+    """
+    from latfit.batch import check_output, run_batch, write_table
+
+    if given["scheduler"] and (engine == "processes" or given["workers"]):
+        raise click.UsageError("--scheduler is for the dask engine, whose scheduler knows its workers")
+    check_output(output)
+    journal = output.with_name(output.name + ".journal")
+    if journal.exists() and not resume:
+        click.echo(f"note: {journal} of a run that did not finish is replaced", err=True)
+    by = [name.strip() for name in given["by"].split(",")] if given["by"] else ()
+    asked = {
+        key: given[key]
+        for key in ("window", "cutoff", "failed", "cost", "resamples", "test", "seed", "scheduler", "workers")
+    }
+    try:
+        with Working() as progress:
+            result = run_batch(
+                logs, by=by, engine=engine or ("dask" if given["scheduler"] else "processes"), journal=journal,
+                resume=resume, leave_out=[output, journal], progress=progress, **asked, **read_arguments(given),
+            )  # fmt: skip
+        write_table(result, output)
+    except KeyboardInterrupt:
+        kept = f"; what is finished is in {journal}: go on with --resume" if journal.exists() else ""
+        click.echo(f"latfit: stopped{kept}", err=True)
+        ctx.exit(130)
+    journal.unlink(missing_ok=True)
+    _summarise(result, output)
+    if strict and (result.bad_files or result.bad_groups):
+        ctx.exit(1)
+
+
+def _summarise(result: BatchResult, output: Path) -> None:
+    """On stderr: how much there is, and what went wrong, by name."""
+    for note in result.notes:
+        click.echo(f"note: {note}", err=True)
+    if result.refused:
+        click.echo(f"warning: rows refused: {result.refused}", err=True)
+    for what, bad in (("logs could not be read", result.bad_files), ("groups have no timeout", result.bad_groups)):
+        if bad:
+            click.echo(f"warning: {len(bad)} {what}:", err=True)
+        for name, reason in bad[:NAMED]:
+            click.echo(f"  {reason if name in reason else f'{name}: {reason}'}", err=True)
+        if len(bad) > NAMED:
+            click.echo(f"  and {len(bad) - NAMED} more: see the rows with an error", err=True)
+    groups = len(result.rows) - len(result.bad_files)
+    click.echo(f"{output}: {groups} groups, {groups - len(result.bad_groups)} with a timeout", err=True)
+
+
+class Working:
+    """Progress on stderr, on a terminal: how much is done, how fast, and how long it will take."""
+
+    def __init__(self) -> None:
+        self.stage, self.start, self.first, self.shown = "", 0.0, 0, 0.0
+
+    def __enter__(self) -> Working | None:
+        return self if sys.stderr.isatty() else None
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Show how far a stage has come."""
+        now = time.monotonic()
+        if stage != self.stage:
+            self.stage, self.start, self.first = stage, now, done
+        if now - self.shown > 0.2 and done > self.first:
+            self.shown = now
+            rate = (done - self.first) / max(now - self.start, 1e-3)
+            left = time.strftime("%H:%M:%S", time.gmtime((total - done) / rate))
+            click.echo(f"\r{stage}: {done} of {total}, {rate:.3g}/s, {left} left  ", err=True, nl=False)
+
+    def __exit__(self, *_: object) -> None:
+        if self.shown:
+            click.echo("\r" + " " * 60 + "\r", err=True, nl=False)
