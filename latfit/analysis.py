@@ -9,13 +9,14 @@ import numpy as np
 
 from latfit.checks import about_fits, about_law, about_log, about_optimum, about_ratio
 from latfit.decision import Analysis, Current, FittedLaw, Group, LatencySummary, Recommendation
-from latfit.errors import FitError, SampleError
+from latfit.errors import FitError, RestartError, SampleError
 from latfit.fitting import DEFAULT_LAWS, JointRatio, fit, joint_outlier_ratio
 from latfit.goodness import assess
-from latfit.laws import Defective, Empirical, Law
+from latfit.laws import Defective, Empirical, Law, get_law
 from latfit.logs import ProbeLog
 from latfit.outliers import CutoffChoice, default_cutoff, outlier_ratio, ratio_by_cutoff
 from latfit.restart import Warned, advise, evaluate_timeout, expected_duration, optimal_timeout
+from latfit.restart.result import label
 from latfit.sample import LatencySample
 from latfit.uncertainty import RESAMPLES, bootstrap
 
@@ -56,13 +57,18 @@ def analyze(
     ratio = outlier_ratio(sample)
     empirical = Empirical.of(sample)
     names = None if laws is None else list(dict.fromkeys([*laws, *([law] if law else [])]))
-    fits = _fits(sample, names, empirical, cost, min(resamples, TEST_RESAMPLES) if test else 0, for_fits)
+    if law is not None:
+        get_law(law)  # a name that is not known is told before anything is fitted
+    recommended, more = _recommend(empirical, sample, choice.cutoff, cost, resamples, for_timeout)
+    least = recommended.optimum.expected_duration if recommended.optimum else None
+    fits = _fits(sample, names, empirical, cost, least, min(resamples, TEST_RESAMPLES) if test else 0, for_fits)
     joint = _joint(sample, fits)
     best = next((f.fit.name for f in fits if f.fit.method == "mle" and f.fit.error is None), None)
-    known, warned = about_log(log, sample, choice), about_ratio(whole, ratio, joint, fits)
-    recommended, more = _recommend(empirical, sample, choice.cutoff, cost, resamples, for_timeout)
+    known, warned = about_log(log), about_ratio(whole, ratio, joint, fits)
+    used: Law = empirical
     if law is not None:
-        recommended = _by_law(law, fits, sample, recommended, choice.cutoff, cost)
+        used = _law_named(law, fits, sample)
+        recommended = _by_law(used, fits, recommended, choice.cutoff, cost)
     agree = not any(w.code == "rho-disagree" for w in warned)
     without = _recommend(empirical.conditional(), sample, choice.cutoff, cost, 0, for_timeout)[0] if agree else None
     groups = _groups(log, by, choice.cutoff, failed, cost, resamples, for_groups, recommended)
@@ -87,7 +93,7 @@ def analyze(
         best=best,
         timeout=recommended,
         timeout_without_outliers=without,
-        current=None if current is None else _current(empirical, current, cost, recommended),
+        current=None if current is None else _current(used, current, cost, recommended),
         groups=groups,
         warnings=warnings,
     )
@@ -109,6 +115,7 @@ def _fits(
     laws: Sequence[str] | None,
     empirical: Empirical,
     cost: float,
+    least: float | None,
     resamples: int,
     rng: np.random.Generator,
 ) -> tuple[FittedLaw, ...]:
@@ -124,19 +131,21 @@ def _fits(
             found.append(FittedLaw(one, None, None, None))
             continue
         ks = assess(sample, one, bootstrap=resamples, rng=rng)
-        optimum = optimal_timeout(Defective(one.law, one.rho), cost=cost)
-        found.append(FittedLaw(one, ks, optimum, _regret(empirical, optimum.timeout, cost)))
+        try:
+            optimum = optimal_timeout(Defective(one.law, one.rho), cost=cost)
+        except RestartError:  # a law so extreme that it has no usable times
+            found.append(FittedLaw(one, ks, None, None))
+            continue
+        found.append(FittedLaw(one, ks, optimum, _regret(empirical, optimum.timeout, cost, least)))
     return tuple(found)
 
 
-def _regret(law: Law, timeout: float | None, cost: float, best: float | None = None) -> float | None:
-    """How much longer jobs take with this timeout than with the best one, as a share; ∞ if they never end."""
-    if best is None:
-        best = optimal_timeout(law, cost=cost).expected_duration
-    if not best:
+def _regret(law: Law, timeout: float | None, cost: float, least: float | None) -> float | None:
+    """How much longer jobs take with this timeout than `least`, as a share; ∞ if they never end."""
+    if not least:
         return None
     taken = float(expected_duration(law, np.inf if timeout is None else timeout, cost=cost))
-    return max(0.0, taken / best - 1)
+    return max(0.0, taken / least - 1)
 
 
 def _joint(sample: LatencySample, fits: tuple[FittedLaw, ...]) -> JointRatio | None:
@@ -164,34 +173,34 @@ def _recommend(
     if advice.optimum is not None and resamples:
         t = np.inf if advice.optimum.timeout is None else advice.optimum.timeout
         E, factor = advice.optimum.expected_duration or np.inf, found.speed_up_vs_cutoff or np.inf
-        found = replace(found, intervals=bootstrap(sample, t, E, factor, cost=cost, resamples=resamples, rng=rng))
+        try:
+            found = replace(found, intervals=bootstrap(sample, t, E, factor, cost=cost, resamples=resamples, rng=rng))
+        except SampleError as problem:
+            return found, (*advice.warnings, Warned("no-interval", f"there are no intervals: {problem}"))
     return found, advice.warnings
 
 
+def _law_named(name: str, fits: tuple[FittedLaw, ...], sample: LatencySample) -> Defective:
+    """The fitted law that the user named."""
+    one = next((f.fit for f in fits if f.fit.name == name), None)
+    if one is None or one.law is None or one.rho is None:
+        raise FitError(f"{name} could not be fitted to {sample.n} probes: {one.error if one else 'it was not tried'}")
+    return Defective(one.law, one.rho)
+
+
 def _by_law(
-    name: str, fits: tuple[FittedLaw, ...], sample: LatencySample, empirical: Recommendation, cutoff: float, cost: float
+    law: Defective, fits: tuple[FittedLaw, ...], empirical: Recommendation, cutoff: float, cost: float
 ) -> Recommendation:
-    """The recommendation of the fitted law that the user named; its intervals are not known."""
-    one = next((f for f in fits if f.fit.name == name), None)
-    if one is None or one.fit.law is None or one.fit.rho is None:
-        raise FitError(
-            f"{name} could not be fitted to {sample.n} probes: {one.fit.error if one else 'it was not tried'}"
-        )
-    law = Defective(one.fit.law, one.fit.rho)
-    return replace(
-        empirical,
-        optimum=one.optimum,
-        rho=law.rho,
-        law=one.fit.law.spec(),
-        at_cutoff=evaluate_timeout(law, cutoff, cost=cost),
-        intervals=None,
-    )
+    """The recommendation of a fitted law; its intervals are not known."""
+    optimum = next(f.optimum for f in fits if f.fit.law is law.law)
+    end = evaluate_timeout(law, cutoff, cost=cost)
+    return replace(empirical, optimum=optimum, rho=law.rho, law=label(law), at_cutoff=end, intervals=None)
 
 
-def _current(law: Empirical, timeout: float, cost: float, best: Recommendation) -> Current:
+def _current(law: Law, timeout: float, cost: float, best: Recommendation) -> Current:
+    """What the timeout in use now brings under the law of the recommendation."""
     E = float(expected_duration(law, timeout, cost=cost))
-    reached = best.optimum.expected_duration if best.optimum else None
-    regret = None if not reached or not np.isfinite(E) else max(0.0, E / reached - 1)
+    regret = _regret(law, timeout, cost, best.optimum.expected_duration if best.optimum else None)
     return Current(timeout, E if np.isfinite(E) else None, regret)
 
 
@@ -216,11 +225,12 @@ def _groups(
             found.append(Group(names, sample.n, outlier_ratio(sample), nothing, False, None))
             continue
         law = Empirical.of(sample)
-        own, _ = _recommend(law, sample, cutoff, cost, resamples, rng)
+        own, warned = _recommend(law, sample, cutoff, cost, resamples, rng)
         regret = None
         if own.optimum and pooled.optimum:
             regret = _regret(law, pooled.optimum.timeout, cost, own.optimum.expected_duration)
-        found.append(Group(names, sample.n, outlier_ratio(sample), own, _differs(own, pooled), regret))
+        codes = tuple(w.code for w in warned)
+        found.append(Group(names, sample.n, outlier_ratio(sample), own, _differs(own, pooled), regret, codes))
     return tuple(found)
 
 

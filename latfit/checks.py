@@ -8,7 +8,7 @@ from scipy import stats
 from latfit.decision import FittedLaw, Recommendation
 from latfit.fitting import JointRatio
 from latfit.logs import ProbeLog
-from latfit.outliers import CutoffChoice, OutlierRatio, cutoff_verdict
+from latfit.outliers import OutlierRatio, cutoff_verdict
 from latfit.restart import Warned
 from latfit.sample import LatencySample
 
@@ -22,7 +22,7 @@ SMALL_GAIN = 1.05
 EDGE = 0.98
 
 
-def about_log(log: ProbeLog, sample: LatencySample, choice: CutoffChoice) -> list[Warned]:
+def about_log(log: ProbeLog) -> list[Warned]:
     """Refused rows, a queue, drift and dependence: the theory assumes independent, identical attempts."""
     found = []
     if log.facts.refused.count:
@@ -37,16 +37,15 @@ def about_log(log: ProbeLog, sample: LatencySample, choice: CutoffChoice) -> lis
                 "these are waits in a queue: resubmitting loses the place in it, which the theory does not count",
             )
         )
-    return found + _in_time(log, sample, choice.cutoff)
+    return found + _in_time(log)
 
 
-def _in_time(log: ProbeLog, sample: LatencySample, cutoff: float) -> list[Warned]:
+def _in_time(log: ProbeLog) -> list[Warned]:
     """Drift (two-sample KS of the halves of the log) and dependence (lag-1 rank correlation)."""
-    frame = log.frame[["submitted", "latency", "status"]].dropna(subset=["submitted"])
+    frame = log.frame.loc[log.frame["status"] == "completed", ["submitted", "latency"]].dropna()
     if len(frame) < 40 or frame["submitted"].nunique() < 10:
         return []
-    frame = frame.sort_values("submitted", kind="stable")
-    waits = np.where(frame["status"] == "completed", np.minimum(frame["latency"], cutoff), cutoff).astype(np.float64)
+    waits = frame.sort_values("submitted", kind="stable")["latency"].to_numpy()
     found = []
     half = waits.size // 2
     drift = stats.ks_2samp(waits[:half], waits[half:], method="asymp")

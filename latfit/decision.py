@@ -106,6 +106,7 @@ class Group:
     recommendation: Recommendation
     differs: bool
     pooled_regret: float | None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -170,6 +171,7 @@ def _ratio_dict(ratio: OutlierRatio) -> dict[str, Any]:
 
 def _group_dict(group: Group) -> dict[str, Any]:
     return {
+        "group": group.key,
         **group.key,
         "probes": group.probes,
         "count": group.ratio.count,
@@ -179,4 +181,5 @@ def _group_dict(group: Group) -> dict[str, Any]:
         **group.recommendation.to_dict(),
         "differs": group.differs,
         "pooled_regret": group.pooled_regret,
+        "warnings": list(group.warnings),
     }

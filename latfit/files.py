@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from latfit.errors import LatfitError
@@ -16,9 +16,16 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     path = Path(path)
     if path.is_dir():
         raise LatfitError(f"{path}: this is a directory; name a file to write")
+    if not path.parent.is_dir():
+        raise LatfitError(f"{path}: there is no folder {path.parent}")
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         yield beside
         beside.replace(path)
+    except OSError as error:
+        if error.filename is not None and str(error.filename) != str(beside):
+            raise
+        raise LatfitError(f"{path}: cannot be written ({error.strerror or error})") from error
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)

@@ -8,7 +8,7 @@ parametric bootstrap: each resample is rounded, cut and censored like the log, a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,18 +18,20 @@ from scipy.stats import cramervonmises
 
 from latfit.errors import FitError
 from latfit.fitting.batch import BLOCK_ELEMENTS, Floats, cell_width
-from latfit.fitting.distance import row_gaps, tallied_gaps
+from latfit.fitting.distance import row_gaps, standard_gaps
 from latfit.fitting.estimate import fit_batch
 from latfit.fitting.kernel import KERNELS
+from latfit.fitting.kernels.location_scale import LocationScaleKernel
 from latfit.fitting.least_squares import as_censored
 from latfit.fitting.refit import refitted_laws
-from latfit.fitting.resample import Rows, Simulator
+from latfit.fitting.resample import Simulator
 from latfit.fitting.result import Fit, finite
 from latfit.laws import ContinuousLaw
 from latfit.sample import LatencySample
 
 Cdf = Callable[[Floats], Floats]
 MAX_FAILED = 0.02  # the share of resamples that may have no fit before the bootstrap is given up
+MAX_DRAWS = 50_000_000  # simulated probes that a report waits for: some seconds a law
 
 
 @dataclass(frozen=True)
@@ -87,11 +89,12 @@ def assess(
 ) -> GoodnessOfFit | None:
     """`ks_test` for reports: None for a failed fit, no bootstrap where it fails or would take minutes.
 
-    It would for likelihood fits of laws without a kernel, each of which is a search of its own.
+    It would for likelihood fits of laws without a kernel, each of which is a search of its own, and where
+    `bootstrap` samples of this size have more than 5·10⁷ probes.
     """
     if fit.law is None:
         return None
-    fast = fit.method == "ls" or fit.name in KERNELS
+    fast = (fit.method == "ls" or fit.name in KERNELS) and bootstrap * sample.n <= MAX_DRAWS
     try:
         return ks_test(sample, fit, bootstrap=bootstrap if fast else 0, rng=rng, subsample=subsample)
     except FitError:
@@ -138,11 +141,10 @@ def _subsampled(latencies: Floats, cdf: Cdf, n: int, rng: np.random.Generator) -
     return float(max(np.max(steps[1:] - F), np.max(F - steps[:-1])))
 
 
-def _blocks(simulator: Simulator, count: int, rng: np.random.Generator) -> Iterator[Rows]:
-    """`count` simulated samples, as many at a time as stay in the processor's cache."""
-    size = max(1, BLOCK_ELEMENTS // simulator.n)
-    for start in range(0, count, size):
-        yield simulator.rows(min(size, count - start), rng)
+def _block_sizes(n: int, count: int) -> list[int]:
+    """`count` samples of n numbers in blocks, as many at a time as stay in the processor's cache."""
+    size = max(1, BLOCK_ELEMENTS // n)
+    return [min(size, count - start) for start in range(0, count, size)]
 
 
 def _batched_distances(sample: LatencySample, fit: Fit, count: int, rng: np.random.Generator) -> Floats:
@@ -152,23 +154,23 @@ def _batched_distances(sample: LatencySample, fit: Fit, count: int, rng: np.rand
     rho: str | float = "joint" if "rho" in (fit.std_errors or {}) else simulator.rho
     params = np.array(list(fit.params.values()))
     cell, parts = simulator.cell, []
-    for rows in _blocks(simulator, count, rng):
-        batch = rows.batch(cell, tallied=cell > 0)
-        found = fit_batch(fit.name, batch, rho=rho, start=None if fit.at_limit else params, errors=False)
+    if isinstance(kernel, LocationScaleKernel) and simulator.complete and not simulator.resolution:
+        sizes = _block_sizes(2 * simulator.n, count)  # latencies and probabilities
+        return np.concatenate([standard_gaps(kernel, simulator.n, size, rng) for size in sizes])
+    for size in _block_sizes(simulator.n, count):
+        rows = simulator.rows(size, rng)
+        found = fit_batch(fit.name, rows.batch(cell), rho=rho, start=None if fit.at_limit else params, errors=False)
         fine = found.error == ""
         u = kernel.unnatural(np.where(fine[:, None], found.params, params).T, 1.0)
-        if cell and not simulator.loss_times.size:
-            gaps = tallied_gaps(kernel, batch.x[0], batch.weights, cell, simulator.n, u, found.rho)
-        else:
-            gaps = row_gaps(kernel, rows, cell, u, found.rho)
-        parts.append(np.where(fine, gaps, np.nan))
+        parts.append(np.where(fine, row_gaps(kernel, rows, cell, u, found.rho), np.nan))
     return np.concatenate(parts)
 
 
 def _distances(sample: LatencySample, fit: Fit, count: int, rng: np.random.Generator, subsample: int | None) -> Floats:
     """The distances of `count` resamples, one by one: for least squares, for laws without a kernel and subsamples."""
     simulator, found = Simulator.of(sample, fit), []
-    for rows in _blocks(simulator, count, rng):
+    for size in _block_sizes(simulator.n, count):
+        rows = simulator.rows(size, rng)
         samples = [rows.sample(row, sample) for row in range(rows.time.shape[0])]
         for resample, fitted in zip(samples, refitted_laws(samples, fit), strict=True):
             if fitted is None:
@@ -225,8 +227,9 @@ def _complete_test(
     p_known = float(cramervonmises(law.cdf(latencies), "uniform").pvalue) if distance is _w_squared else None
     p = None
     if bootstrap:
-        found = []
-        for rows in _blocks(Simulator.of(sample, fit), bootstrap, generator):
+        simulator, found = Simulator.of(sample, fit), []
+        for size in _block_sizes(sample.n, bootstrap):
+            rows = simulator.rows(size, generator)
             samples = [rows.sample(row, sample) for row in range(rows.time.shape[0])]
             for resample, fitted in zip(samples, refitted_laws(samples, fit), strict=True):
                 found.append(np.nan if fitted is None else distance(fitted[0](resample.completed.expand())))

@@ -66,7 +66,7 @@ def default_cutoff(sample: LatencySample) -> CutoffChoice:
         value, held = float(censored.values[common]), int(censored.counts[common])
         if held > 1 and 2 * held >= censored.total and value >= last:
             return CutoffChoice(value, f"{held} of the {censored.total} censored probes were cut off at it")
-        enough = km.times[km.at_risk >= AT_RISK_AT_CUTOFF]
+        enough = km.times[(km.at_risk >= AT_RISK_AT_CUTOFF) & (km.times > 0)]
         if enough.size:
             return CutoffChoice(float(enough[-1]), f"the largest latency with {AT_RISK_AT_CUTOFF} probes still out")
     return CutoffChoice(last or sample.resolution or 1.0, "the largest latency")
@@ -109,7 +109,7 @@ def _greenwood(cut: LatencySample, z: float) -> tuple[float, float, float]:
     km = cut.kaplan_meier()
     S = float(km.still_out[-1]) if km.times.size else 1.0
     if S in (0.0, 1.0):
-        at_risk = int(km.at_risk[-1]) if km.times.size else cut.n
+        at_risk = int(km.at_risk[-1]) if km.times.size else max(1, cut.out_at_cutoff)
         return S, *_wilson(round(S * at_risk), at_risk, z)[1:]
     s = math.sqrt(float(km.greenwood[-1])) / abs(math.log(S))
     return S, S ** math.exp(z * s), S ** math.exp(-z * s)
@@ -130,9 +130,9 @@ def ratio_by_cutoff(sample: LatencySample, *, cutoff: float | None = None, level
 def cutoff_verdict(sample: LatencySample, ratio: OutlierRatio) -> str:
     """`stable`, or `still falling`: half the cutoff would give a ratio above the interval at the cutoff.
 
-    A ratio of 0 cannot fall any further: all probes returned.
+    A ratio cannot fall where all who are out are known to be lost.
     """
-    if ratio.estimate == 0:
+    if sample.cut(ratio.cutoff).out_at_cutoff == sample.lost:
         return "stable"
     half = outlier_ratio(sample, cutoff=ratio.cutoff / 2, level=ratio.level)
     return "still falling" if half.estimate > ratio.high else "stable"

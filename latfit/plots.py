@@ -111,9 +111,8 @@ def plot_expected_duration(result: Analysis, axes: Axes) -> Axes:
         returned = law.conditional()
         axes.plot(t, expected_duration(returned, t, cost=cost), color=COLOURS[1], label="without outliers")
         slope = law.rho / (1 - law.rho)
-        axes.plot(
-            t, result.latency.mean + slope * (t + cost), ":", color="grey", label="asymptote $E_R + \\rho t/(1-\\rho)$"
-        )
+        E_R = float(returned.partial_moment(1, np.inf))
+        axes.plot(t, E_R + slope * (t + cost), ":", color="grey", label="asymptote $E_R + \\rho t/(1-\\rho)$")
     if (
         best is not None
         and best.verdict == "finite"

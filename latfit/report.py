@@ -11,6 +11,7 @@ from latfit.checks import SMALL_GAIN
 from latfit.decision import Analysis, FittedLaw, Group, Recommendation
 
 WIDTH = 80
+MAX_KEY = 24  # characters of a group's name in a table
 NO_BREAK = "\u00a0"
 
 
@@ -31,13 +32,13 @@ def seconds(value: float | None) -> str:
         return "no limit"
     if value >= 20_000:
         return f"{value:.0f} s ({value / 3600:.3g} h)"
-    return f"{value:.0f} s" if value >= 1000 else f"{value:.3g} s"
+    return f"{value:.0f} s" if value >= 999.5 else f"{value:.3g} s"
 
 
 def between(low: float | None, high: float | None) -> str:
     """A range of times."""
     if high is None or high == float("inf"):
-        return f"{seconds(low)} and more"
+        return f"{seconds(low)} to no limit"
     return f"{seconds(low).removesuffix(' s')} to {seconds(high)}"
 
 
@@ -50,7 +51,7 @@ def sections(result: Analysis) -> list[Section]:
     """The report, the decision first."""
     found = [_decision(result), _outliers(result), _latency(result), _fits(result.fits, result.best)]
     if result.groups:
-        found.append(_groups(result.groups, result.timeout))
+        found.append(_groups(result))
     if result.warnings:
         told = tuple(f"{warning.code}: {warning.message}" for warning in result.warnings)
         found.append(Section("Mind", told, is_list=True))
@@ -75,17 +76,18 @@ def _decision(result: Analysis) -> Section:
     sentences = [set_it, _gain(result.timeout), _load(result.timeout)]
     if result.timeout.intervals and best.verdict == "finite":
         bounds = result.timeout.intervals
-        sentences.append(f"The best timeout lies between {between(*bounds.timeout).replace(' to ', ' and ')} (95 %).")
+        told = between(*bounds.timeout).replace(" to ", " and ")
+        sentences.append(f"The best timeout lies between {told} (95 %).")
         if bounds.smoothed_timeout:
             sentences.append(f"Smoothing the data first gives {seconds(bounds.smoothed_timeout)}.")
     if best.conservative_timeout is not None:
         sentences.append(f"On the safe side: {seconds(best.conservative_timeout)}; too late is safer than too early.")
     if result.current is not None:
         now = result.current
-        worse = "unknown" if now.regret is None else f"{100 * now.regret:.1f} % longer than the best"
-        sentences.append(
-            f"Your current timeout of {seconds(now.timeout)}: jobs take {seconds(now.expected_duration)}, {worse}."
-        )
+        told = "jobs would never end"
+        if now.expected_duration is not None and now.regret is not None:
+            told = f"jobs take {seconds(now.expected_duration)}, {100 * now.regret:.1f} % longer than with the best"
+        sentences.append(f"Your current timeout of {seconds(now.timeout)}: {told}.")
     return Section("Decision", tuple(sentence for sentence in sentences if sentence))
 
 
@@ -187,12 +189,19 @@ def _p(value: float | None) -> str:
     return "" if value is None else f"{value:.3f}" if value >= 0.001 else "<.001"
 
 
-def _groups(groups: Sequence[Group], pooled: Recommendation) -> Section:
+def _groups(result: Analysis) -> Section:
+    groups = result.groups
     columns = (*groups[0].key, "probes", "out %", "timeout", "95 % interval", "E_J", "pooled costs", "")
-    rows = [(*group.key.values(), *_group_row(group)) for group in groups]
-    whole = (*("all" if i == 0 else "" for i, _ in enumerate(groups[0].key)), *_pooled_row(groups, pooled))
+    rows = [(*map(_short_key, group.key.values()), *_group_row(group)) for group in groups]
+    names = ("all", *("" for _ in list(groups[0].key)[1:]))
+    probes = str(sum(group.probes for group in groups))
+    whole = (*names, probes, f"{100 * result.outliers.estimate:.2f}", *_short(result.timeout), "", "")
     told = "* marks groups whose interval and the pooled one have nothing in common: they need a timeout of their own."
     return Section("By group", (told,), columns, (*rows, whole))
+
+
+def _short_key(key: str) -> str:
+    return key if len(key) <= MAX_KEY else key[: MAX_KEY - 1] + "…"
 
 
 def _group_row(group: Group) -> tuple[str, ...]:
@@ -208,11 +217,6 @@ def _group_row(group: Group) -> tuple[str, ...]:
         costs,
         "*" if group.differs else "",
     )
-
-
-def _pooled_row(groups: Sequence[Group], pooled: Recommendation) -> tuple[str, ...]:
-    timeout, interval, E = _short(pooled)
-    return str(sum(g.probes for g in groups)), f"{100 * pooled.rho:.2f}", timeout, interval, E, "", ""
 
 
 def _short(own: Recommendation) -> tuple[str, str, str]:

@@ -166,6 +166,11 @@ class LatencySample:
         return self.completed.total + self.failed.total + self.censored.total + self.lost
 
     @property
+    def returned(self) -> int:
+        """How many came back, with a result or without."""
+        return self.completed.total + self.failed.total
+
+    @property
     def out_at_cutoff(self) -> int:
         """How many were still out at the cutoff or are known never to return."""
         if self.cutoff is None:
@@ -218,7 +223,7 @@ class LatencySample:
             censored=Tally.sum(p.censored for p in parts),
             lost=sum(p.lost for p in parts),
             cutoff=parts[0].cutoff,
-            resolution=min(p.resolution for p in parts),
+            resolution=min((p.resolution for p in parts if p.returned), default=parts[0].resolution),
         )
 
     def with_failed(self, treat_as: str) -> LatencySample:

@@ -70,6 +70,7 @@ class _Bins:
         if not positive.size:
             raise SampleError("every latency is 0: the clock is too coarse for an interval")
         last = max(float(t.values[-1]) for t in (returned, sample.censored) if t.values.size)
+        last = max(last, sample.cutoff or 0.0)
         h = blur * silverman(sample)
         low, high = np.log(positive[0]) - 4 * h, np.log(last) + 1e-9
         edges = np.linspace(low, max(high, low + 1e-6), BINS + 1)
@@ -198,10 +199,11 @@ def bootstrap(
         least[rows] = E[each, k]
         none = (S[each, k] < NOBODY) | ~np.isfinite(E[each, k])
         best[rows] = np.where(none, np.inf, bins.times[k])
+    faster = _delta(speed_up, at_end / here, at_end / least, level)
     return Intervals(
         timeout=_percentiles(best, timeout, level, sample.resolution),
         expected_duration=_delta(expected_duration, here, least, level),
-        speed_up=_delta(speed_up, at_end / here, at_end / least, level),
+        speed_up=(max(1.0, faster[0]), faster[1]),
         smoothed_timeout=smoothed_timeout(sample, cost=cost),
         level=level,
         resamples=resamples,
@@ -211,9 +213,11 @@ def bootstrap(
 def _percentiles(values: Floats, estimate: float, level: float, step: float) -> Range:
     """The percentiles, on the clock's steps; ∞ where so many resamples need no timeout."""
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2], method="inverted_cdf")
-    ends = min(float(low), estimate), max(float(high), estimate)  # binning may put the estimate just outside
-    low, high = (_on_clock(end, step) if np.isfinite(end) else np.inf for end in ends)
-    return low, high
+    low, high = min(float(low), estimate), max(float(high), estimate)  # binning may put the estimate just outside
+    if not step:
+        return low, high
+    floor = max(1.0, np.floor(low / step + 1e-9)) * step if np.isfinite(low) else np.inf
+    return floor, float(np.ceil(high / step - 1e-9) * step if np.isfinite(high) else np.inf)
 
 
 def _delta(estimate: float, fixed: Floats, chosen: Floats, level: float) -> Range:
@@ -224,4 +228,4 @@ def _delta(estimate: float, fixed: Floats, chosen: Floats, level: float) -> Rang
     z = NormalDist().inv_cdf((1 + level) / 2)
     s = float(np.log(fixed[good]).std())
     centre = np.log(estimate) - float((np.log(chosen[good]) - np.log(fixed[good])).mean())
-    return float(np.exp(centre - z * s)), float(np.exp(centre + z * s))
+    return min(float(np.exp(centre - z * s)), estimate), max(float(np.exp(centre + z * s)), estimate)

@@ -21,7 +21,7 @@ SWF_ROW = "{id} 0 {wait} 10 1 -1 -1 1 100 -1 1 1 1 -1 2 -1 -1 -1\n"
         (b"<?xml version='1.0'?><x/>", UnknownFormat, "no format recognises"),
         (b"once upon a time there was a log", UnknownFormat, "begins 'once upon"),
         (b"a,b\n1,2\n", MissingColumn, r"no column looks like a latency.*--column latency=b"),
-        (b"latency,latency\n1,2\n", LogError, "names the column 'latency' twice"),
+        (b"latency,latency\n1,2\n", LogError, "the column 'latency' is there twice"),
         (b"latency,status\n1,up\n2,up\n", TooManyRefused, "none of the 2 rows.*line 2: unknown status: 'up'"),
         (b"latency\n-1\n-2\n3\n", TooManyRefused, "2 of 3 rows were refused.*line 2: negative latency"),
         (b"latency\n1e8\n2e8\n5\n", TooManyRefused, r"implausible latency: 1e\+08 s is more than a year.*--unit"),
@@ -54,7 +54,7 @@ def test_one_clear_line(content, error, says, tmp_path, run):
     assert "Traceback" not in done.stderr
     told = [line for line in done.stderr.splitlines() if line.startswith("latfit: ")]
     assert len(told) == 1
-    assert str(path) in told[0] or error is LogError
+    assert str(path) in told[0]
 
 
 def test_no_file_and_a_directory(tmp_path, run):
@@ -132,7 +132,7 @@ def test_a_bad_log_leaves_no_file(tmp_path, run):
     (tmp_path / "x.csv").write_text("latency\n" + "-1\n" * 10 + "1\n")
     assert run("convert", tmp_path / "x.csv", "-o", tmp_path / "y.csv").returncode == 1
     assert sorted(p.name for p in tmp_path.iterdir()) == ["x.csv"]
-    assert run("convert", LOGS / "probes.csv", "-o", tmp_path / "y.xls").returncode == 1
+    assert run("convert", LOGS / "probes.csv", "-o", tmp_path / "y.xls").returncode == 2
     assert run("convert", LOGS / "probes.csv", "-o", tmp_path).returncode == 1
     assert run("convert", LOGS / "probes.csv", "-o", tmp_path / "no" / "y.csv").returncode == 1
     assert sorted(p.name for p in tmp_path.iterdir()) == ["x.csv"]

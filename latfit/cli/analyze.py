@@ -60,6 +60,8 @@ def analyze(log: str, as_json: bool, markdown: bool, output: str | None, figures
     """
     from latfit.analysis import analyze as analyse
 
+    if given["law"] is not None:
+        _check_law(given["law"])
     by = [name.strip() for name in given["by"].split(",")] if given["by"] else ()
     asked = {key: given[key] for key in ("cutoff", "failed", "law", "cost", "current", "resamples", "seed")}
     result = analyse(load_log(log, given), by=by, **asked)
@@ -73,6 +75,16 @@ def analyze(log: str, as_json: bool, markdown: bool, output: str | None, figures
         click.echo(to_markdown(result), nl=False)
     else:
         _print(result)
+
+
+def _check_law(name: str) -> None:
+    from latfit.errors import LawError
+    from latfit.laws import get_law
+
+    try:
+        get_law(name)
+    except LawError as problem:
+        raise click.BadParameter(str(problem), param_hint="--law") from problem
 
 
 def _print(result: Analysis) -> None:

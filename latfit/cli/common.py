@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import sys
@@ -51,6 +52,9 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; no user ever sees a traceback for bad data, a full disk or a closed pipe."""
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")  # a terminal without "×" is no reason to fail
         try:
             return super().invoke(ctx)
         except LatfitError as error:
@@ -161,6 +165,15 @@ log_argument = click.argument("log", metavar="LOG")
 
 def read_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
     """The keyword arguments of `read_log` and `read_samples` from the parsed `log_options`."""
+    from latfit.logs.formats import FORMATS, ROLES
+
+    if given["format"] is not None and given["format"] not in FORMATS:
+        raise click.BadParameter(
+            f"{given['format']!r} is not one of {', '.join(sorted(FORMATS))}", param_hint="--format"
+        )
+    for role, _ in given["columns"]:
+        if role not in ROLES:
+            raise click.BadParameter(f"{role!r} is not one of {', '.join(ROLES)}", param_hint="--column")
     statuses = {}
     for status, words in given["statuses"]:
         if status not in STATUSES:

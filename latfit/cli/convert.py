@@ -25,8 +25,10 @@ def convert(log: str, output: str, as_json: bool, **given: Any) -> None:
 
     Its columns are submitted (UTC), latency (s), status, and the log's own.
     """
-    from latfit.logs.convert import convert_log
+    from latfit.logs.convert import WRITERS, convert_log
 
+    if not output.endswith(tuple(WRITERS)):
+        raise click.BadParameter(f"the ending of {output!r} must be one of {', '.join(WRITERS)}", param_hint="-o")
     with Reading() as progress:
         facts, counts = convert_log(log, output, progress=progress, **read_arguments(given))
     tell(facts)

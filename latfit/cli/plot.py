@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
@@ -37,7 +38,7 @@ def plot(log: str, output: str, name: str, **given: Any) -> None:
     from latfit.analysis import analyze
     from latfit.plots import save_figure
 
-    if not output.endswith(ENDINGS):
+    if os.path.splitext(output)[1] not in ENDINGS:  # noqa: PTH122
         raise click.BadParameter(f"{output}: the ending must be one of {', '.join(ENDINGS)}", param_hint="-o")
     asked = {key: given[key] for key in ("cutoff", "failed", "cost", "seed")}
     save_figure(analyze(load_log(log, given), test=False, **asked), name, output)

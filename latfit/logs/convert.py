@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -12,13 +13,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 
-from latfit.errors import LogError
+from latfit.errors import LogError, listed
 from latfit.files import whole_file
 from latfit.logs.reading import MAX_REFUSED, check_refused, iter_log
 from latfit.logs.table import CANONICAL, LogFacts, ProbeLog
 
 Writer = Callable[[Path, pa.Schema], AbstractContextManager[Callable[[pa.Table], None]]]
-TYPED = ("parquet", "jsonl")  # formats whose columns have types of their own; elsewhere they are text
+TYPED = ("parquet",)  # formats whose columns have types of their own; elsewhere they are text
 
 
 def convert_log(
@@ -52,11 +53,16 @@ def _table(log: ProbeLog, schema: pa.Schema | None) -> pa.Table:
         text = name == "status" or (name not in CANONICAL and log.facts.format not in TYPED)
         if text or isinstance(frame[name].dtype, pd.CategoricalDtype):
             frame[name] = frame[name].astype("string")
-    if schema is None:
-        return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
+    new = [] if schema is None else sorted(set(frame.columns) - set(schema.names))
+    if new:
+        raise LogError(
+            f"{log.facts.path}: the columns {listed(new)} come only later in the log: convert its parts one by one"
+        )
     try:
+        if schema is None:
+            return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
         return pa.Table.from_pandas(frame.reindex(columns=schema.names), schema=schema, preserve_index=False)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+    except (pa.ArrowException, OverflowError) as error:
         raise LogError(f"{log.facts.path}: a column changes its type within the log ({error})") from error
 
 
@@ -86,8 +92,10 @@ def _jsonl(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]
     with path.open("w", encoding="utf-8") as file:
 
         def write(table: pa.Table) -> None:
-            frame = table.to_pandas()
-            frame.to_json(file, orient="records", lines=True, date_format="iso", date_unit="us", double_precision=15)
+            for row in table.to_pylist():
+                row["submitted"] = row["submitted"] and row["submitted"].isoformat().replace("+00:00", "Z")
+                row["latency"] = None if row["latency"] != row["latency"] else row["latency"]
+                file.write(json.dumps(row, ensure_ascii=False, default=str) + "\n")
 
         yield write
 

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from latfit.errors import LogError, listed
+from latfit.logs.columns import Roles, resolve_roles
 from latfit.logs.delimited import head_fields, read_delimited
-from latfit.logs.formats import Format, ReadOptions, register
+from latfit.logs.formats import ROLES, Format, ReadOptions, register
 from latfit.logs.records import Records
 from latfit.logs.source import Source
-from latfit.logs.tabular import Roles, resolve_roles, settle_times, to_records
+from latfit.logs.tabular import settle_times, to_records
 from latfit.logs.times import OFFSET
 
 DELIMITERS = (",", "\t", ";", "|")
@@ -24,28 +25,27 @@ class Csv(Format):
     name = "csv"
     description = "CSV or TSV with a header line, or one number a line"
     rank = 90
+    roles = ROLES
+    uses = ("statuses", "unit", "time_format", "timezone")
 
     def sniff(self, head: str) -> bool:
         """Any text that has a delimiter in its first line, or is a column of numbers."""
-        first = head.lstrip().split("\n", 1)[0].strip()
-        if first.startswith(("<", "{", "[", "%PDF")):
+        first, _, rest = head.lstrip().partition("\n")
+        if len(first) > 10_000 or first.startswith(("<", "{", "[", "%PDF")):
             return False
-        return any(d in first for d in DELIMITERS) or _is_number(first) or (first.isidentifier() and len(first) < 64)
+        second = rest.lstrip().split("\n", 1)[0]
+        numbers = _is_number(first) or (len(first) < 64 and _is_number(second))
+        return numbers or any(d in first for d in DELIMITERS) or (first.strip().isidentifier() and len(first) < 64)
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """Records by column name; numbers alone are latencies."""
-        head = source.text
+        head = source.text.lstrip("\n \t")
         first = head.split("\n", 1)[0]
         delimiter = max(DELIMITERS, key=first.count)
         names = head_fields(head, delimiter)
         header = not all(_is_number(name) for name in names)
         if not header:
             names = ["latency"] if len(names) == 1 else [f"column{i}" for i in range(1, len(names) + 1)]
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise LogError(
-                f"{source.name}: line 1 names the column {twice[:40]!r} twice: columns need names of their own"
-            )
         roles, notes = resolve_roles(names, options, source.name)
         rows = 0
         for chunk in read_delimited(
@@ -54,7 +54,7 @@ class Csv(Format):
             rows += chunk.line.size + len(chunk.misshapen)
             if chunk.misshapen:
                 yield Records.unusable(chunk.misshapen)
-            options = settle_times(chunk.frame, roles, options) if len(chunk.frame) else options
+            roles = settle_times(chunk.frame, roles) if len(chunk.frame) else roles
             records = to_records(chunk.frame, chunk.line, roles, options)
             records.notes += notes
             yield records
@@ -69,14 +69,12 @@ def _types(head: str, delimiter: str, names: list[str], roles: Roles, options: R
     sample = dict(zip(names, head_fields(second, delimiter), strict=False))
     for name in (roles.submitted, roles.ended):
         value = sample.get(name or "", "")
-        if name and options.time_format in (None, "iso") and "-" in value[1:8]:
+        if name and roles.time_formats.get(name) in (None, "iso") and "-" in value[1:8]:
             types[name] = pa.timestamp("us", tz="UTC" if OFFSET.search(value) else None)
         elif name and _is_number(value):
             types[name] = pa.float64()
-    if roles.id and sample.get(roles.id, "").isdecimal():
-        types[roles.id] = pa.int64()
-    elif roles.id:
-        types[roles.id] = pa.string()
+    if roles.id:
+        types[roles.id] = pa.string()  # 1 and 01 are two ids
     return types
 
 

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.csv
 from numpy.typing import NDArray
 
+from latfit.errors import LogError
 from latfit.logs.source import Block, Source
 
-NULLS = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "none"]
 MAX_SPAN = 200  # lines that one quoted record may take
 
 
@@ -34,19 +34,29 @@ def read_delimited(
     source: Source, delimiter: str, names: Sequence[str], types: dict[str, pa.DataType], *, header: bool
 ) -> Iterator[Chunk]:
     """The columns of a delimited text; columns not in `types` are text."""
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if list(names).count(name) > 1)
+        raise LogError(f"{source.name}: the column {twice[:40]!r} is there twice: columns need names of their own")
     types = {name: types.get(name, pa.dictionary(pa.int32(), pa.string())) for name in names}
     with ThreadPoolExecutor(1) as ahead:  # parse the next block while the caller works on this one
         waiting: deque[tuple[Block, Future[Chunk | None]]] = deque()
         for block in source.blocks(quoted=True):
             if header:
-                end = block.data.index(b"\n") + 1
-                block, header = Block(block.data[end:], block.first_line + 1, block.n_lines - 1), False
+                block, header = _below_header(block), False
             if block.n_lines:
                 waiting.append((block, ahead.submit(_fast, block, delimiter, types)))
             if len(waiting) > 1:
                 yield _chunk(*waiting.popleft(), delimiter, names)
         while waiting:
             yield _chunk(*waiting.popleft(), delimiter, names)
+
+
+def _below_header(block: Block) -> Block:
+    """The block without its first line that is not blank, and those before it."""
+    start = len(block.data) - len(block.data.lstrip())
+    end = block.data.index(b"\n", start) + 1
+    skipped = block.data.count(b"\n", 0, end)
+    return Block(block.data[end:], block.first_line + skipped, block.n_lines - skipped)
 
 
 def _chunk(block: Block, parsed: Future[Chunk | None], delimiter: str, names: Sequence[str]) -> Chunk:
@@ -62,7 +72,7 @@ def _fast(block: Block, delimiter: str, types: dict[str, pa.DataType]) -> Chunk 
             read_options=pa.csv.ReadOptions(column_names=list(types), block_size=1 << 20),
             parse_options=pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in block.data),
             convert_options=pa.csv.ConvertOptions(
-                column_types=types, null_values=NULLS, strings_can_be_null=True, auto_dict_max_cardinality=1 << 20
+                column_types=types, null_values=[""], strings_can_be_null=True, auto_dict_max_cardinality=1 << 20
             ),
         )
     except pa.ArrowInvalid:
@@ -81,10 +91,13 @@ def _by_row(block: Block, delimiter: str, names: Sequence[str]) -> Chunk:
     misshapen: dict[int, str] = {}
     at = 0
     while at < len(lines):
-        span, fields = _record(lines, at, delimiter)
+        span, fields = _record(lines, at, delimiter, len(names))
         number = block.first_line + at
+        if not lines[at].strip():
+            at += 1
+            continue
         if len(fields) == len(names):
-            rows.append([None if field.strip() in NULLS else field for field in fields])
+            rows.append([field or None for field in fields])
             numbers.append(number)
         elif fields and any(field.strip() for field in fields):
             misshapen[number] = f"wrong number of fields: {len(fields)} instead of {len(names)}"
@@ -93,27 +106,30 @@ def _by_row(block: Block, delimiter: str, names: Sequence[str]) -> Chunk:
     return Chunk(frame, np.array(numbers, dtype=np.int64), misshapen)
 
 
-def _record(lines: list[str], at: int, delimiter: str) -> tuple[int, list[str]]:
-    """How many lines the record at `at` takes, and its fields."""
-    if '"' not in lines[at]:
-        return 1, lines[at].split(delimiter)
+def _record(lines: list[str], at: int, delimiter: str, width: int) -> tuple[int, list[str]]:
+    """How many lines the record at `at` takes, and its fields; a stray quote is taken as it stands."""
     quotes = 0
     for span in range(1, min(MAX_SPAN, len(lines) - at) + 1):
         quotes += lines[at + span - 1].count('"')
         if quotes % 2 == 0:
-            return span, split_fields("\n".join(lines[at : at + span]), delimiter)
-    return 1, split_fields(lines[at], delimiter, quoting=csv.QUOTE_NONE)
+            used, fields = split_record("\n".join(lines[at : at + span]), delimiter)
+            if used == span and (span == 1 or len(fields) == width):
+                return span, fields
+            break
+    return 1, split_record(lines[at], delimiter, quoting=csv.QUOTE_NONE)[1]
 
 
-def split_fields(text: str, delimiter: str, *, quoting: int = csv.QUOTE_MINIMAL) -> list[str]:
-    """The fields of one record."""
+def split_record(text: str, delimiter: str, *, quoting: int = csv.QUOTE_MINIMAL) -> tuple[int, list[str]]:
+    """How many lines the first record of a text takes, and its fields."""
     csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting)  # type: ignore[arg-type]
     try:
-        return next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting), [])  # type: ignore[arg-type]
+        fields = next(reader, [])
+        return reader.line_num, fields
     except csv.Error:
-        return text.split(delimiter)
+        return 1, text.split(delimiter)
 
 
 def head_fields(head: str, delimiter: str) -> list[str]:
-    """The fields of a log's first line."""
-    return [field.strip() for field in split_fields(head.split("\n", 1)[0], delimiter)]
+    """The fields of a log's first line that is not blank."""
+    return [field.strip() for field in split_record(head.lstrip().split("\n", 1)[0], delimiter)[1]]

@@ -56,6 +56,18 @@ class Format(ABC):
     name: ClassVar[str]
     description: ClassVar[str]
     rank: ClassVar[int] = 50  # formats of lower rank are asked first
+    roles: ClassVar[tuple[str, ...]] = ()  # the columns that the user may choose
+    uses: ClassVar[tuple[str, ...]] = ()  # the other options that mean something for it
+
+    def check(self, options: ReadOptions) -> None:
+        """Refuse options that would be ignored."""
+        for role in options.columns:
+            if role not in self.roles:
+                raise LogError(f"{self.name} logs have their own {role}: --column {role}=… does not apply to them")
+        for name in ("statuses", "unit", "time_format", "timezone", "year"):
+            if getattr(options, name) and name not in self.uses:
+                flag = {"statuses": "status"}.get(name, name).replace("_", "-")
+                raise LogError(f"--{flag} does not apply to {self.name} logs")
 
     @abstractmethod
     def sniff(self, head: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from calendar import isleap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -42,6 +43,7 @@ class HtCondor(Format):
     name = "htcondor"
     description = "HTCondor user event log; latency = first execute - submit"
     rank = 15
+    uses = ("year",)
 
     def sniff(self, head: str) -> bool:
         """By the first event's line."""
@@ -50,6 +52,7 @@ class HtCondor(Format):
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """Records of the jobs, once the whole log is read."""
         jobs: dict[str, Job] = {}
+        earlier: list[tuple[str, Job]] = []
         broken: dict[int, str] = {}
         clock = _Clock()
         between = True
@@ -66,17 +69,22 @@ class HtCondor(Format):
                 if match is None or at is None:
                     broken[number] = f"unparseable event: {line[:40]!r}"
                     continue
-                _note_event(jobs, match["job"], match["code"], at, number)
+                _note_event(jobs, earlier, match["job"], match["code"], at, number)
         if not jobs:
             raise LogError(f"{source.name}: there is no event of a job in this log")
         if broken:
             yield Records.unusable(broken)
-        yield _records(jobs, clock, options)
+        yield _records([*earlier, *jobs.items()], clock, options)
 
 
-def _note_event(jobs: dict[str, Job], name: str, code: str, at: float, line: int) -> None:
+def _note_event(
+    jobs: dict[str, Job], earlier: list[tuple[str, Job]], name: str, code: str, at: float, line: int
+) -> None:
+    """Take an event into account; an id submitted again, as in logs put together, is another job."""
+    if code == SUBMIT and name in jobs:
+        earlier.append((name, jobs.pop(name)))
     job = jobs.setdefault(name, Job(line))
-    if code == SUBMIT and job.submitted is None:
+    if code == SUBMIT:
         job.submitted = at
     elif code == EXECUTE and job.executed is None:
         job.executed = at
@@ -92,6 +100,7 @@ class _Clock:
         self.month = 0
         self.last = -np.inf
         self.yearless = False
+        self.leap: set[int] = set()  # in which of the log's years there was a 29 February
 
     def read(self, match: re.Match[str]) -> float | None:
         """The event's time; without a year, as if the log began in the leap year 2000."""
@@ -101,8 +110,11 @@ class _Clock:
             else:
                 self.yearless = True
                 month = int(match["m"])
-                self.rolled += self.month == 12 and month == 1
+                if self.month and abs(month - self.month) > 6:  # over New Year, or back: events may be a little late
+                    self.rolled += 1 if month < self.month else -1
                 self.month = month
+                if (month, int(match["d"])) == (2, 29):
+                    self.leap.add(self.rolled)
                 when = datetime(
                     2000 + self.rolled, month, int(match["d"]), int(match["h"]), int(match["min"]), int(match["s"])
                 )
@@ -113,11 +125,13 @@ class _Clock:
         return at
 
     def first_year(self) -> int:
-        """The latest first year with which the log does not end in the future."""
+        """The latest first year with which the log does not end in the future, and has every 29 February in it."""
         now = datetime.now(UTC)
         end = datetime.fromtimestamp(self.last, UTC)
         this_year = (now.month, now.day) >= (end.month, end.day)
-        return now.year - self.rolled - (0 if this_year else 1)
+        year = now.year - self.rolled - (0 if this_year else 1)
+        fits = (y for y in range(year, year - 12, -1) if all(isleap(y + later) for later in self.leap))
+        return next(fits, year)
 
 
 def _in_years_from(year: int, times: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -133,11 +147,11 @@ def _in_years_from(year: int, times: NDArray[np.float64]) -> NDArray[np.float64]
     return np.array([at if np.isnan(at) else moved(at) for at in times])
 
 
-def _records(jobs: dict[str, Job], clock: _Clock, options: ReadOptions) -> Records:
+def _records(jobs: list[tuple[str, Job]], clock: _Clock, options: ReadOptions) -> Records:
     n = len(jobs)
 
     def column(name: str) -> NDArray[np.float64]:
-        values = (getattr(job, name) for job in jobs.values())
+        values = (getattr(job, name) for _, job in jobs)
         return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
     submitted, executed, ended = column("submitted"), column("executed"), column("ended")
@@ -159,6 +173,5 @@ def _records(jobs: dict[str, Job], clock: _Clock, options: ReadOptions) -> Recor
     records.submitted = np.full(n, "NaT", "datetime64[us]")
     records.submitted[known] = (submitted[known] * 1e6).astype(np.int64).astype("datetime64[us]")
     records.last_seen = np.datetime64(int(last[0] * 1e6), "us")
-    records.ids = np.array(list(jobs), dtype=object)
-    records.extras = {"id": pd.Series(list(jobs))}
+    records.extras = {"id": pd.Series([name for name, _ in jobs])}
     return records

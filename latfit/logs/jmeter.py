@@ -8,13 +8,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from latfit.errors import LogError, listed
+from latfit.errors import LogError, MissingColumn, listed
+from latfit.logs.columns import Roles
 from latfit.logs.delimited import Chunk, head_fields, read_delimited
-from latfit.logs.formats import Format, ReadOptions, register
+from latfit.logs.formats import UNITS, Format, ReadOptions, register
 from latfit.logs.records import UNKNOWN, Records
 from latfit.logs.source import Source
 from latfit.logs.table import CENSORED, COMPLETED, FAILED
-from latfit.logs.tabular import Roles, settle_times, to_records
+from latfit.logs.tabular import settle_times, to_records
 
 NEVER_ANSWERED = (
     r"(?i)time[d-]? ?-?out|ConnectException|NoHttpResponse|UnknownHost|SocketException|Connection (?:refused|reset)"
@@ -32,6 +33,8 @@ class JMeter(Format):
     name = "jmeter"
     description = "JMeter results (JTL) as CSV; latency = elapsed"
     rank = 25
+    roles = ("latency",)
+    uses = ("unit", "time_format", "timezone")
 
     def sniff(self, head: str) -> bool:
         """By JMeter's column names."""
@@ -42,19 +45,18 @@ class JMeter(Format):
         names = head_fields(source.text, ",")
         if not {"timeStamp", "elapsed", "success"} <= set(names):
             raise LogError(f"{source.name}: line 1 must name timeStamp, elapsed and success; it has: {listed(names)}")
-        roles = Roles(latency=("elapsed",), submitted="timeStamp", seconds=1e-3)
-        types = {
-            "timeStamp": pa.string(),
-            "elapsed": pa.float64(),
-            **dict.fromkeys(TOLD, pa.string()),
-            "success": pa.string(),
-        }
+        measured = options.columns.get("latency", "elapsed")
+        if measured not in names:
+            raise MissingColumn(f"{source.name}: there is no column {measured!r}; there are: {listed(names)}")
+        formats = {"timeStamp": options.time_format} if options.time_format else {}
+        roles = Roles((measured,), "timeStamp", seconds=UNITS[options.unit or "ms"], time_formats=formats)
+        types = dict.fromkeys(("timeStamp", "success", *TOLD), pa.string()) | {measured: pa.float64()}
         rows = 0
         for chunk in read_delimited(source, ",", names, types, header=True):
             rows += chunk.line.size + len(chunk.misshapen)
             if chunk.misshapen:
                 yield Records.unusable(chunk.misshapen)
-            options = settle_times(chunk.frame, roles, options) if len(chunk.frame) else options
+            roles = settle_times(chunk.frame, roles) if len(chunk.frame) else roles
             records = to_records(chunk.frame, chunk.line, roles, options)
             records.status = _statuses(chunk, records)
             yield records

@@ -11,11 +11,12 @@ import pyarrow as pa
 import pyarrow.json
 from numpy.typing import NDArray
 
-from latfit.errors import LogError
-from latfit.logs.formats import Format, ReadOptions, register
+from latfit.errors import LogError, listed
+from latfit.logs.columns import Roles, resolve_roles
+from latfit.logs.formats import ROLES, Format, ReadOptions, register
 from latfit.logs.records import Records
 from latfit.logs.source import Block, Source
-from latfit.logs.tabular import Roles, resolve_roles, settle_times, to_records
+from latfit.logs.tabular import settle_times, to_records
 
 
 @register
@@ -25,6 +26,8 @@ class JsonLines(Format):
     name = "jsonl"
     description = "JSON lines, one object a probe"
     rank = 80
+    roles = ROLES
+    uses = ("statuses", "unit", "time_format", "timezone")
 
     def sniff(self, head: str) -> bool:
         """The first line is an object."""
@@ -33,15 +36,23 @@ class JsonLines(Format):
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """Records by key."""
         roles: Roles | None = None
+        names: dict[str, None] = {}  # every key so far, in order
         for block in source.blocks():
             frame, numbers, broken = _parse(block)
             if broken:
                 yield Records.unusable(broken)
             if not len(frame):
                 continue
+            new = [name for name in map(str, frame.columns) if name not in names]
+            names.update(dict.fromkeys(new))
             if roles is None:
-                roles, notes = resolve_roles(list(map(str, frame.columns)), options, source.name)
-                options = settle_times(frame, roles, options)
+                roles, notes = resolve_roles(list(names), options, source.name)
+                roles = settle_times(frame, roles)
+            elif new and resolve_roles(list(names), options, source.name)[0].used != roles.used:
+                raise LogError(
+                    f"{source.name}: line {numbers[0]}: the keys {listed(new)} come only from here on, and change "
+                    "what is what; say it with --column"
+                )
             for name in roles.used - set(frame.columns):
                 frame[name] = None
             records = to_records(frame, numbers, roles, options)

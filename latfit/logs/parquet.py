@@ -10,10 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from latfit.errors import LogError, listed
-from latfit.logs.formats import Format, ReadOptions, register
+from latfit.logs.columns import resolve_roles
+from latfit.logs.formats import ROLES, Format, ReadOptions, register
 from latfit.logs.records import Records
 from latfit.logs.source import PARQUET_MAGIC, Source
-from latfit.logs.tabular import resolve_roles, settle_times, to_records
+from latfit.logs.tabular import settle_times, to_records
 
 BATCH_ROWS = 1 << 19
 
@@ -25,6 +26,8 @@ class Parquet(Format):
     name = "parquet"
     description = "Parquet with named columns"
     rank = 10
+    roles = ROLES
+    uses = ("statuses", "unit", "time_format", "timezone")
 
     def sniff(self, head: str) -> bool:
         """By the magic number."""
@@ -36,13 +39,15 @@ class Parquet(Format):
         try:
             file = pa.parquet.ParquetFile(source.path if plain else io.BytesIO(source.read_all()))
             names = [field.name for field in file.schema_arrow if not pa.types.is_nested(field.type)]
+            if len(set(names)) < len(names):
+                raise LogError(f"{source.name}: two columns have the same name ({listed(names)})")
             roles, notes = resolve_roles(names, options, source.name)
             if not file.metadata.num_rows:
                 raise LogError(f"{source.name}: there are columns ({listed(names)}) but no row")
             row = 1
             for batch in file.iter_batches(BATCH_ROWS, columns=names):
                 frame = batch.to_pandas()
-                options = settle_times(frame, roles, options)
+                roles = settle_times(frame, roles)
                 records = to_records(frame, row + np.arange(len(frame), dtype=np.int64), roles, options)
                 records.notes += notes
                 row += len(frame)

@@ -82,7 +82,11 @@ def iter_log(
     for one in _paths(path):
         with open_source(one, progress) as source:
             kind = find_format(source, format)
-            yield from to_logs(kind.read(source, how), LogFacts(source.name, kind.name))
+            kind.check(how)
+            try:
+                yield from to_logs(kind.read(source, how), LogFacts(source.name, kind.name))
+            except LogError as error:
+                raise error if source.name in str(error) else type(error)(f"{source.name}: {error}") from error
 
 
 def _paths(path: str | Path | Sequence[str | Path]) -> list[str | Path]:

@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from latfit.logs.table import CENSORED, LOST, STATUSES, LogFacts, ProbeLog, Refusal, Refusals
+from latfit.logs.table import CENSORED, LOST, SHOWN_REFUSALS, STATUSES, LogFacts, ProbeLog, Refusal, Refusals
 
 Bools = NDArray[np.bool_]
 UNKNOWN = -1
 A_YEAR = 365.25 * 86400
+A_CENTURY = 100 * A_YEAR
 
 
 @dataclass
@@ -109,6 +110,8 @@ class SeenIds:
 
     def again(self, ids: NDArray[np.generic], rows: Bools) -> Bools:
         """Which rows repeat an id of an earlier kept row, here or in an earlier chunk."""
+        known = ~pd.isna(ids)
+        rows = rows & known
         hashes = _hashes(ids)
         repeated = np.zeros(hashes.size, dtype=bool)
         for run in self.runs:
@@ -130,14 +133,10 @@ class SeenIds:
 
 
 def _hashes(ids: NDArray[np.generic]) -> NDArray[np.uint64]:
-    """The same hash for an id whether it was read as a whole number or as its text."""
-    if ids.dtype.kind in "iu":
-        return pd.util.hash_array(ids)
-    text = pd.Series(ids, dtype="str")
-    whole = text.str.fullmatch(r"0|[1-9]\d{0,17}").fillna(False).to_numpy(dtype=bool)
-    hashes = pd.util.hash_array(text.to_numpy(dtype=object))
-    hashes[whole] = pd.util.hash_array(text[whole].to_numpy(dtype=np.int64))
-    return hashes
+    """One hash for each id."""
+    if ids.dtype.kind not in "iu":
+        ids = pd.Series(ids, dtype="str").to_numpy(dtype=object)
+    return pd.util.hash_array(ids)
 
 
 def to_logs(chunks: Iterator[Records], facts: LogFacts) -> Iterator[ProbeLog]:
@@ -181,7 +180,7 @@ def _latest(end: np.datetime64 | None, records: Records) -> np.datetime64 | None
         known = records.kept & ~np.isnat(records.submitted)
         if known.any():
             spent = np.where(np.isfinite(records.latency), records.latency, 0.0)[known]
-            ends = records.submitted[known] + (spent * 1e6).astype("timedelta64[us]")
+            ends = records.submitted[known] + (np.minimum(spent, A_CENTURY) * 1e6).astype("timedelta64[us]")
             times.append(ends.max())
     return max(times) if times else None
 
@@ -189,5 +188,5 @@ def _latest(end: np.datetime64 | None, records: Records) -> np.datetime64 | None
 def _refusals(records: Records, path: str) -> Refusals:
     reasons = Counter(reason.split(":", 1)[0] for reason in records.reasons.values())
     rows = sorted(records.reasons)
-    first = tuple(Refusal(int(records.line[row]), records.reasons[row], path) for row in rows[:1000])
+    first = tuple(Refusal(int(records.line[row]), records.reasons[row], path) for row in rows[:SHOWN_REFUSALS])
     return Refusals(len(rows), dict(reasons), first)

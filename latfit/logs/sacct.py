@@ -38,6 +38,8 @@ class Sacct(Format):
     name = "sacct"
     description = "sacct --parsable2, with or without header; latency = start - submit"
     rank = 20
+    roles = ("submitted",)
+    uses = ("time_format", "timezone")
 
     def sniff(self, head: str) -> bool:
         """A header with sacct's names, or 26 fields with times where they should be."""
@@ -84,9 +86,9 @@ def _records(frame: pd.DataFrame, line: NDArray[np.int64], since: str, options: 
     queued = np.isnat(start)
     if "nodelist" in frame:
         queued |= (frame["nodelist"] == "None assigned").to_numpy() & (start == end)
-    elif "elapsed" in frame:
-        cancelled = frame["state"].str.startswith("CANCELLED", na=False).to_numpy()
-        queued |= cancelled & (frame["elapsed"] == "00:00:00").to_numpy() & (start == end)
+    else:
+        cancelled = frame["state"].str.startswith("CANCELLED", na=False).to_numpy() & (start == end)
+        queued |= cancelled & (frame["elapsed"] == "00:00:00").to_numpy() if "elapsed" in frame else cancelled
     records.status[queued] = CENSORED
     seen_until = np.where(queued, end, start)  # no end: still pending when the log ends
     records.latency = (seen_until - submitted) / np.timedelta64(1, "s")

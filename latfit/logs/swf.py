@@ -19,7 +19,7 @@ from latfit.logs.table import CENSORED, COMPLETED
 NUMBER = re.compile(r"^[-+]?[\d.]+(?:[eE][-+]?\d+)?$")
 CANCELLED = 5
 EPOCH_FROM = 5e8  # submit times of this size are seconds since 1970
-PARTIAL = ("2", "3", "4")  # parts of a job that has a line of its own
+PARTIAL = (2, 3, 4)  # parts of a job that has a line of its own
 
 
 class Workload(Format):
@@ -29,6 +29,7 @@ class Workload(Format):
     A job that started is completed, whatever became of it; one cancelled before it ran is censored.
     """
 
+    roles = ("latency",)
     fields: ClassVar[tuple[str, ...]]
     comment: ClassVar[str]
 
@@ -53,7 +54,7 @@ class Workload(Format):
                 yield Records.unusable(misshapen)
             rows += len(texts) + len(misshapen)
             frame = pd.DataFrame(texts, columns=list(self.fields), index=numbers, dtype="str")
-            partial = frame["status"].isin(PARTIAL)
+            partial = pd.to_numeric(frame["status"], errors="coerce").isin(PARTIAL)
             records = self._records(frame[~partial], measured, int(start[1]) if start else None)
             if partial.any():
                 records.skipped["partial executions of jobs"] = int(partial.sum())
@@ -105,7 +106,7 @@ class Workload(Format):
         records.latency = parts.sum(axis=1)
         records.status[(status == CANCELLED) & (run <= 0)] = CENSORED
         records.submitted = _submitted(number("submit"), start)
-        records.ids = frame["id"].to_numpy(dtype=object)
+        records.ids = frame["id"].where(frame["id"] != "-1").to_numpy(dtype=object)
         records.extras = {name: frame[name] for name in self.fields if name not in (*measured, "submit")}
         return records
 
@@ -117,7 +118,7 @@ def _submitted(submit: NDArray[np.float64], start: int | None) -> NDArray[np.dat
         return None
     if np.median(submit[known]) > EPOCH_FROM:
         start = 0
-    if start is None:
+    if start is None or start > 1e11:
         return None
     times = np.full(submit.size, "NaT", "datetime64[us]")
     times[known] = ((submit[known] + start) * 1e6).astype(np.int64).astype("datetime64[us]")

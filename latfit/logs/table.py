@@ -66,12 +66,17 @@ class LogFacts:
 
     def __add__(self, other: LogFacts) -> LogFacts:
         return LogFacts(
-            path=self.path if other.path == self.path else f"{self.path}, {other.path}",
-            format=self.format if other.format == self.format else f"{self.format}, {other.format}",
+            path=_joined(self.path, other.path),
+            format=_joined(self.format, other.format),
             refused=self.refused + other.refused,
             skipped=dict(Counter(self.skipped) + Counter(other.skipped)),
             notes=tuple(dict.fromkeys(self.notes + other.notes)),
         )
+
+
+def _joined(some: str, more: str) -> str:
+    """Both names, each once."""
+    return some if more in some.split(", ") else f"{some}, {more}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +128,8 @@ class ProbeLog:
 
     def _split(self, by: str | Sequence[str], window: str | None) -> Iterator[tuple[Key, pd.DataFrame]]:
         columns = [by] if isinstance(by, str) else list(by)
+        if not len(self.frame):
+            return
         for column in columns:
             if column not in self.frame:
                 known = listed(c for c in self.frame.columns if c not in CANONICAL) or "none"
@@ -130,7 +137,7 @@ class ProbeLog:
         if not columns and window is None:
             yield (), self.frame
             return
-        keys = [self.frame[column].astype(str) for column in columns]
+        keys = [self.frame[column].astype("string").fillna("unknown") for column in columns]
         if window is not None:
             keys.append(window_starts(self.frame["submitted"], window))
         for key, frame in self.frame.groupby(keys, sort=True, observed=True):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from latfit.errors import LogError
 
 EPOCHS = {"epoch": "s", "epoch-ms": "ms", "epoch-us": "us", "epoch-ns": "ns"}
-OFFSET = re.compile(r"(?:Z|[+-]\d\d:?\d\d)$")
+OFFSET = re.compile(r":\d\d(?:\.\d+)?\s*(?:Z|[+-]\d\d(?::?\d\d)?)$")
 Times = NDArray[np.datetime64]
 Bools = NDArray[np.bool_]
 
@@ -27,7 +27,8 @@ def parse_times(
     """
     missing = column.isna().to_numpy()
     if isinstance(column.dtype, pd.DatetimeTZDtype) or column.dtype.kind == "M":
-        return _to_utc(column, name, timezone), np.zeros(missing.size, dtype=bool)
+        times = _to_utc(column, name, timezone)
+        return times, np.isnat(times) & ~missing
     time_format = time_format or epoch_format(column)
     if time_format in EPOCHS:
         numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
@@ -69,16 +70,11 @@ def _from_text(column: pd.Series[Any], name: str, time_format: str | None, timez
     pattern = "ISO8601" if time_format in (None, "iso") else time_format
     present = text.notna() & (text != "")
     has_offset = text.str.contains(OFFSET, na=False)
-    if (
-        time_format in (None, "iso")
-        and timezone is None
-        and has_offset.any()
-        and (present & ~has_offset & _like_time(text)).any()
-    ):
-        line = int(np.flatnonzero((present & ~has_offset & _like_time(text)).to_numpy())[0]) + 1
+    without = (present & ~has_offset & text.str.contains(r"^\d{4}-\d\d-\d\d", na=False)).to_numpy(dtype=bool)
+    if timezone is None and has_offset.any() and without.any():
         raise LogError(
-            f"column {name!r} mixes times with and without an offset from UTC (row {line} of this part has none: "
-            f"{text.iloc[line - 1]!r}); say which zone those without one are in: --timezone UTC"
+            f"column {name!r} mixes times with and without an offset from UTC, such as {text[has_offset].iloc[0]!r} "
+            f"and {text[without].iloc[0]!r}; say which zone those without one are in: --timezone UTC"
         )
     times = np.full(len(text), "NaT", "datetime64[us]")
     try:
@@ -89,10 +85,6 @@ def _from_text(column: pd.Series[Any], name: str, time_format: str | None, timez
     except ValueError as error:
         raise LogError(f"column {name!r}: {time_format!r} is not a time format that can be read ({error})") from error
     return times
-
-
-def _like_time(text: pd.Series[Any]) -> pd.Series[Any]:
-    return text.str.contains(r"^\d{4}-\d\d-\d\d", na=False)
 
 
 def _to_utc(parsed: pd.Series[Any], name: str, timezone: str | None) -> Times:

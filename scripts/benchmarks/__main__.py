@@ -1,13 +1,31 @@
-"""The scoreboard: `scripts/bench [ROW…] [--quick]`."""
+"""The scoreboard: `scripts/bench [ROW…] [--quick]`; a full run writes docs/benchmarks.md."""
 
 from __future__ import annotations
 
 import argparse
 import importlib
 import pkgutil
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 import benchmarks
 from benchmarks.timing import Row
+
+TARGET = Path(__file__).parent.parent.parent / "docs" / "benchmarks.md"
+PACKAGES = (
+    "latfit",
+    "numpy",
+    "scipy",
+    "pandas",
+    "pyarrow",
+    "surpyval",
+    "lifelines",
+    "reliability",
+    "fitter",
+    "distributed",
+)
+VERDICT = {True: "met", False: "**missed**", None: "–"}
 
 
 def groups() -> list[str]:
@@ -21,12 +39,50 @@ def cell(value: float | None) -> str:
 
 
 def show(row: Row) -> None:
-    verdict = {True: "met", False: "MISSED", None: "no rival"}[row.met]
     numbers = f"{cell(row.rival_value)} {row.unit} against {cell(row.latfit_value)} {row.unit}"
+    verdict = VERDICT[row.met].strip("*").upper() if row.met is False else VERDICT[row.met]
     print(
-        f"{row.work}\n    {row.rival}: {numbers}; ratio {cell(row.ratio)}, target {row.target} — {verdict}. {row.note}",
+        f"{row.work}\n    {row.rival}: {numbers}; ratio {cell(row.ratio)}, target {row.target}: {verdict}. {row.note}",
         flush=True,
     )
+
+
+def markdown(rows: list[Row]) -> str:
+    """The scoreboard as a page, with the machine and the versions."""
+    cpu = next(
+        (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
+        "",
+    )
+    versions = []
+    for name in PACKAGES:
+        try:
+            versions.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            versions.append(f"{name}: not installed")
+    machine = f"{platform.machine()}, {cpu or 'unknown processor'}, Python {platform.python_version()}"
+    lines = [
+        "# Benchmarks",
+        "",
+        "Measured by `scripts/bench`: latfit and its rival take turns in one run; medians; answers are compared too.",
+        "A ratio with a target of ≥ is rival / latfit, one with ≤ is latfit / rival.",
+        "",
+        f"Machine: {machine}. {', '.join(versions)}.",
+        "",
+        "| work | rival or floor | rival | latfit | unit | ratio | target | | notes |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        cells = (
+            row.work,
+            row.rival,
+            cell(row.rival_value),
+            cell(row.latfit_value),
+            row.unit,
+            cell(row.ratio),
+            row.target,
+        )
+        lines.append("| " + " | ".join((*cells, VERDICT[row.met], row.note.replace("|", "/"))) + " |")
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
@@ -34,11 +90,16 @@ def main() -> None:
     parser.add_argument(
         "rows", nargs="*", metavar="ROW", help=f"which groups of rows: {', '.join(groups())} (default: all)"
     )
-    parser.add_argument("--quick", action="store_true", help="smaller sizes, for a first look")
+    parser.add_argument("--quick", action="store_true", help="smaller sizes, for a first look; writes nothing")
     asked = parser.parse_args()
+    found = []
     for name in asked.rows or groups():
         for row in importlib.import_module(f"benchmarks.{name}").rows(asked.quick):
             show(row)
+            found.append(row)
+    if not asked.rows and not asked.quick:
+        TARGET.write_text(markdown(found), encoding="utf-8")
+        print(f"\nwritten to {TARGET}")
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ class Row:
     @property
     def met(self) -> bool | None:
         """Whether the target is reached, None where there is nothing to compare with."""
-        if self.ratio is None:
+        if self.ratio is None or not self.target.startswith(("≥", "≤")):
             return None
         bound = float(self.target.split()[1])
         return self.ratio >= bound if self.target.startswith("≥") else self.ratio <= bound

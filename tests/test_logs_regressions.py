@@ -1,0 +1,183 @@
+"""Logs that were once read wrongly: each a case found by review or by use."""
+
+import json
+
+import pandas as pd
+import pytest
+
+import latfit
+from latfit.errors import LogError
+from latfit.outliers import cutoff_verdict, default_cutoff, outlier_ratio
+from latfit.sample import LatencySample
+
+
+def read(tmp_path, text, **options):
+    (tmp_path / "log").write_text(text)
+    return latfit.read_log(tmp_path / "log", max_refused=1, **options)
+
+
+def latencies(log, status="completed"):
+    return sorted(log.frame.loc[log.frame["status"] == status, "latency"])
+
+
+def test_rows_without_a_group_are_a_group(tmp_path):
+    log = read(tmp_path, "latency,site\n1,NA\n2,EU\n3,\n4,NA\n")
+    assert {key: sample.n for key, sample in log.samples("site").items()} == {("EU",): 1, ("NA",): 2, ("unknown",): 1}
+    sampled = latfit.read_samples(tmp_path / "log", "site")
+    assert sampled.sample.n == 4
+
+
+def test_words_for_nothing_are_nothing_where_a_value_is_needed(tmp_path):
+    log = read(
+        tmp_path, "submitted,ended,site\n2026-03-01 00:00:00,NA,None\n2026-03-01 00:00:00,2026-03-01 00:00:09,x\n"
+    )
+    assert latencies(log) == [9]
+    assert latencies(log, "censored") == [9]
+    assert list(log.frame["site"]) == ["x", "None"]
+
+
+def test_a_key_that_comes_late_is_not_ignored(tmp_path):
+    lines = [json.dumps({"latency": i, "padding": "x" * 100}) for i in range(2000)]
+    lines += [json.dumps({"latency": i, "status": "lost"}) for i in range(1000)]
+    with pytest.raises(LogError, match="the keys status come only from here on"):
+        read(tmp_path, "\n".join(lines))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("start_ms,end_ms\n0,250\n1000,1500\n", [0.25, 0.5]),
+        ("start,end\n1700000000,1700000010\n", [10]),
+        ("start,end\n1700000000,1700000010000\n", [10]),
+        ("start,end\n2026-03-01 00:00:00+01,2026-03-01 01:00:10+02\n", [10]),
+        ("start,end\n\n2026-03-01T00:00:00Z,2026-03-01T00:00:10Z\n", [10]),
+        ("\n\nlatency\n\n7\n\n8\n", [7, 8]),
+        ('"latency"\n7\n', [7]),
+        ("response time\n7\n", [7]),
+    ],
+)
+def test_times_and_headers_as_people_write_them(tmp_path, text, expected):
+    log = read(tmp_path, text)
+    assert latencies(log) == expected
+    assert log.facts.refused.count == 0
+
+
+def test_completed_without_an_end_is_refused(tmp_path):
+    log = read(
+        tmp_path, "start,end,status\n2026-03-01T00:00:00Z,,completed\n2026-03-01T00:00:00Z,2026-03-01T00:00:05Z,ok\n"
+    )
+    assert [r.reason for r in log.facts.refused.first] == ["no latency"]
+
+
+def test_ids_are_text_and_may_be_missing(tmp_path):
+    assert len(read(tmp_path, "id,latency\n1,5\n01,5\n001,5\n,5\n,5\n").frame) == 5
+
+
+def test_a_stray_quote_among_quoted_records(tmp_path):
+    rows = ['a,1,"two\nlines"' for _ in range(500)]
+    rows[250] = 'a,1,5" disk'
+    log = read(tmp_path, "site,latency,text\n" + "\n".join(rows) + "\n")
+    assert len(log.frame) + log.facts.refused.count >= 500
+    assert log.facts.refused.count <= 1
+
+
+def test_codes_as_statuses(tmp_path):
+    lines = [json.dumps({"latency": 1, "status": code}) for code in (200, 200, None)]
+    log = read(tmp_path, "\n".join(lines), statuses={"200": "completed"})
+    assert log.counts["completed"] == 2
+
+
+CONDOR = "{} ({}.000.000) {} Job\n...\n"
+
+
+def condor(*events):
+    return "".join(CONDOR.format(code, job, when) for code, job, when in events)
+
+
+def test_condor_over_two_months_and_out_of_order(tmp_path):
+    text = condor(("000", 1, "11/30 00:00:00"), ("001", 1, "01/02 00:00:00"))
+    assert latencies(read(tmp_path, text, year=2021)) == [33 * 86400]
+    late = condor(("000", 1, "12/31 23:59:50"), ("001", 2, "01/01 00:00:01"), ("000", 3, "12/31 23:59:59"),
+                  ("001", 1, "01/01 00:00:10"), ("001", 3, "01/01 00:00:11"))  # fmt: skip
+    assert latencies(read(tmp_path, late)) == [12, 20]
+
+
+def test_condor_on_a_leap_day(tmp_path):
+    log = read(tmp_path, condor(("000", 1, "02/29 23:50:00"), ("001", 1, "03/01 00:10:00")))
+    assert latencies(log) == [1200]
+    assert log.frame["submitted"][0].strftime("%m-%d") == "02-29"
+
+
+def test_condor_ids_that_come_again_are_other_jobs(tmp_path):
+    twice = [
+        ("000", 1, "03/01 00:00:00"),
+        ("001", 1, "03/01 00:00:05"),
+        ("000", 1, "03/02 00:00:00"),
+        ("001", 1, "03/02 00:00:09"),
+    ]
+    assert latencies(read(tmp_path, condor(*twice))) == [5, 9]
+
+
+def test_sacct_with_the_fewest_fields(tmp_path):
+    text = (
+        "JobID|Submit|Start|End|State\n1|2026-03-01T00:00:00|2026-03-01T00:01:00|2026-03-01T00:01:00|CANCELLED by 5\n"
+    )
+    assert latencies(read(tmp_path, text), "censored") == [60]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "says"),
+    [
+        ("results.jtl", {"columns": {"status": "success"}}, "--column status=… does not apply"),
+        ("jobs.swf", {"unit": "ms"}, "--unit does not apply to swf logs"),
+        ("sacct.txt", {"columns": {"latency": "nosuch"}}, "--column latency=… does not apply"),
+        ("probes.csv", {"year": 2020}, "--year does not apply to csv logs"),
+    ],
+)
+def test_options_are_honoured_or_refused(name, options, says):
+    from conftest import LOGS
+
+    with pytest.raises(LogError, match=says):
+        latfit.read_log(LOGS / name, max_refused=1, **options)
+
+
+def test_jmeter_can_measure_another_column(shared):
+    log = latfit.read_log(shared / "jmeter-slow.jtl", columns={"latency": "Connect"})
+    assert log.frame["latency"].median() < 0.1
+
+
+def test_converting_mixed_json_keeps_every_value(tmp_path):
+    lines = [{"latency": 0.1 + 0.2, "code": 200}, {"latency": 2, "code": "x"}]
+    (tmp_path / "x.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    latfit.convert_log(tmp_path / "x.jsonl", tmp_path / "y.jsonl")
+    written = [json.loads(line) for line in (tmp_path / "y.jsonl").read_text().splitlines()]
+    assert [row["latency"] for row in written] == [0.1 + 0.2, 2]
+    assert [row["code"] for row in written] == ["200", "x"]
+
+
+def test_columns_that_come_only_in_a_later_file_are_not_dropped(tmp_path):
+    (tmp_path / "a.csv").write_text("latency,site\n1,x\n")
+    (tmp_path / "b.csv").write_text("latency,host\n1,x\n")
+    with pytest.raises(LogError, match="the columns host come only later"):
+        latfit.convert_log([tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path / "out.csv")
+
+
+def test_merging_with_nothing_keeps_the_clock():
+    minutes = LatencySample.of([60.0 * i for i in range(1, 30)])
+    assert (minutes + LatencySample(lost=3)).resolution == 60
+
+
+def test_cutoffs_and_verdicts_of_odd_samples():
+    zeros = LatencySample.of([0] * 20 + [5, 6, 7], censored=[3, 4])
+    assert default_cutoff(zeros).cutoff > 0
+    lost = LatencySample.of([float(i) for i in range(1, 900)], lost=100)
+    assert cutoff_verdict(lost, outlier_ratio(lost)) == "stable"
+    nothing = outlier_ratio(LatencySample.of([], censored=[3] * 99 + [10]), cutoff=10)
+    assert nothing.low < 0.5
+
+
+def test_daylight_saving(tmp_path):
+    text = "submitted,latency\n2026-10-25T02:30:00,5\n2026-10-25T12:00:00,6\n"
+    log = read(tmp_path, text, timezone="Europe/Paris")
+    assert log.frame["submitted"].tolist() == [pd.Timestamp("2026-10-25T11:00:00Z")]
+    assert log.facts.refused.count == 1
