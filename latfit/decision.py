@@ -139,12 +139,12 @@ class Analysis:
                 "format": self.facts.format,
                 "probes": sum(self.counts.values()),
                 **self.counts,
-                "refused": [{"line": r.line, "reason": r.reason} for r in refused.first],
+                "refused": refused.to_list(),
                 "refused_count": refused.count,
                 "resolution": self.sample.resolution,
             },
             "outliers": {
-                **_ratio_dict(ratio),
+                **ratio.to_dict(),
                 "count": ratio.count,
                 "method": ratio.method,
                 "cutoff_reason": self.cutoff.reason,
@@ -152,7 +152,7 @@ class Analysis:
                 "joint_low": joint.low if joint else None,
                 "joint_high": joint.high if joint else None,
                 "joint_law": joint.law if joint else None,
-                "by_cutoff": [_ratio_dict(r) for r in self.by_cutoff],
+                "by_cutoff": [r.to_dict() for r in self.by_cutoff],
             },
             "latency": {each.name: getattr(self.latency, each.name) for each in fields(LatencySummary)},
             "fits": [fitted.to_dict() for fitted in self.fits],
@@ -163,10 +163,6 @@ class Analysis:
             "groups": [_group_dict(group) for group in self.groups],
             "warnings": [{"code": w.code, "message": w.message} for w in self.warnings],
         }
-
-
-def _ratio_dict(ratio: OutlierRatio) -> dict[str, Any]:
-    return {"cutoff": ratio.cutoff, "ratio": ratio.estimate, "low": ratio.low, "high": ratio.high}
 
 
 def _group_dict(group: Group) -> dict[str, Any]:

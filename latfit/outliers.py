@@ -36,6 +36,10 @@ class OutlierRatio:
     method: str
     level: float = 0.95
 
+    def to_dict(self) -> dict[str, float]:
+        """The ratio at its cutoff as plain values."""
+        return {"cutoff": self.cutoff, "ratio": self.estimate, "low": self.low, "high": self.high}
+
 
 @dataclass(frozen=True)
 class CutoffChoice:

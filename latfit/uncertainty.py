@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latfit.errors import SampleError
+from latfit.restart.advice import MIN_COMPLETIONS
 from latfit.sample import LatencySample, Tally
 
 Floats = NDArray[np.float64]
@@ -24,7 +25,6 @@ BINS = 2048
 RESAMPLES = 999
 BLUR = 0.35  # of Silverman's bandwidth, for the bootstrap
 SMOOTH = 1.0  # of Silverman's bandwidth, for the smoothed optimum
-MIN_COMPLETIONS = 5
 NOBODY = 1e-9  # a share still out below which a timeout is none
 ROWS = 64  # resamples worked on at once, so that they stay in the cache
 

@@ -63,11 +63,8 @@ def batch(
     A group's probes may be spread over many logs. A log that cannot be read or a group that is too small
     is a row that says so in `error`. What is finished is kept in OUT.journal until the table is written.
     """
-    from latfit.batch import check_output, run_batch, write_table
-
     if given["scheduler"] and (engine == "processes" or given["workers"]):
         raise click.UsageError("--scheduler is for the dask engine, whose scheduler knows its workers")
-    check_output(output)
     journal = output.with_name(output.name + ".journal")
     if journal.exists() and not resume:
         click.echo(f"note: {journal} of a run that did not finish is replaced", err=True)
@@ -77,6 +74,9 @@ def batch(
         for key in ("window", "cutoff", "failed", "cost", "resamples", "test", "seed", "scheduler", "workers")
     }
     try:
+        from latfit.batch import check_output, run_batch, write_table
+
+        check_output(output)
         with Working() as progress:
             result = run_batch(
                 logs, by=by, engine=engine or ("dask" if given["scheduler"] else "processes"), journal=journal,

@@ -33,9 +33,8 @@ def convert(log: str, output: str, as_json: bool, **given: Any) -> None:
         facts, counts = convert_log(log, output, progress=progress, **read_arguments(given))
     tell(facts)
     if as_json:
-        refused = [{"line": r.line, "reason": r.reason} for r in facts.refused.first]
         print_json({"output": output, "format": facts.format, "probes": sum(counts.values()), **counts,
-                    "refused": refused, "refused_count": facts.refused.count})  # fmt: skip
+                    "refused": facts.refused.to_list(), "refused_count": facts.refused.count})  # fmt: skip
         return
     told = ", ".join(f"{count} {status}" for status, count in counts.items())
     click.echo(f"{output}: {sum(counts.values())} probes ({told}) from {facts.path} ({facts.format})")

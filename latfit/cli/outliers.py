@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +15,10 @@ from latfit.cli.common import (
     log_options,
     print_json,
 )
+
+if TYPE_CHECKING:
+    from latfit.fitting import JointRatio
+    from latfit.outliers import OutlierRatio
 
 
 @click.command(
@@ -53,32 +57,31 @@ def outliers(log: str, cutoff: float | None, failed: str, as_json: bool, **given
         joint = None
         click.echo(f"note: no joint estimate of the ratio and a law: {problem}", err=True)
     if as_json:
+        together = {f"joint_{key}": joint and getattr(joint, key) for key in ("low", "high", "law")}
         print_json(
             {
-                "cutoff": ratio.cutoff,
+                **ratio.to_dict(),
                 "count": ratio.count,
-                "ratio": ratio.estimate,
-                "low": ratio.low,
-                "high": ratio.high,
                 "method": ratio.method,
                 "joint_ratio": joint and joint.estimate,
-                "joint_low": joint and joint.low,
-                "joint_high": joint and joint.high,
-                "joint_law": joint and joint.law,
+                **together,
                 "confounded": joint and joint.confounded,
-                "by_cutoff": [
-                    {"cutoff": r.cutoff, "ratio": r.estimate, "low": r.low, "high": r.high} for r in by_cutoff
-                ],
+                "by_cutoff": [each.to_dict() for each in by_cutoff],
                 "verdict": verdict,
             }
         )
-        return
+    else:
+        _print(ratio, by_cutoff, joint, verdict)
+
+
+def _print(ratio: OutlierRatio, by_cutoff: list[OutlierRatio], joint: JointRatio | None, verdict: str) -> None:
+    """The ratio in sentences, then as a function of the cutoff."""
     click.echo(
         f"{ratio.estimate:.2%} of {ratio.n} probes were still out at {ratio.cutoff:g} s "
         f"(95 % interval {ratio.low:.2%} to {ratio.high:.2%}, {ratio.method}; {ratio.count} seen to be out)."
     )
     click.echo(
-        "The ratio is stable: half the cutoff would give much the same."
+        "The ratio is stable."
         if verdict == "stable"
         else "The ratio is still falling at this cutoff: some of these probes are late rather than lost."
     )

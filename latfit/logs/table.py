@@ -46,6 +46,10 @@ class Refusals:
         """The refused row that stands first in its log."""
         return min(self.first, key=lambda refusal: refusal.line)
 
+    def to_list(self) -> list[dict[str, Any]]:
+        """The first refusals as plain values."""
+        return [{"line": refusal.line, "reason": refusal.reason} for refusal in self.first]
+
     def __add__(self, other: Refusals) -> Refusals:
         reasons = Counter(self.reasons) + Counter(other.reasons)
         return Refusals(self.count + other.count, dict(reasons), (self.first + other.first)[:SHOWN_REFUSALS])
