@@ -162,7 +162,8 @@ def _batched_distances(sample: LatencySample, fit: Fit, count: int, rng: np.rand
         found = fit_batch(fit.name, rows.batch(cell), rho=rho, start=None if fit.at_limit else params, errors=False)
         fine = found.error == ""
         u = kernel.unnatural(np.where(fine[:, None], found.params, params).T, 1.0)
-        parts.append(np.where(fine, row_gaps(kernel, rows, cell, u, found.rho), np.nan))
+        ratio = np.where(fine, found.rho, simulator.rho)
+        parts.append(np.where(fine, row_gaps(kernel, rows, cell, u, ratio), np.nan))
     return np.concatenate(parts)
 
 

@@ -6,14 +6,12 @@ import pytest
 from click.testing import CliRunner
 
 from conftest import EGEE
-from latfit.cli.common import Commands
-from latfit.cli.fit import fit
+from latfit.cli import main
 
 
 @pytest.fixture
 def call():
-    group = Commands(name="latfit", commands=[fit])
-    return lambda *args: CliRunner().invoke(group, ["fit", *map(str, args)])
+    return lambda *args: CliRunner().invoke(main, ["fit", *map(str, args)])
 
 
 def test_json_is_ranked_and_complete(call):

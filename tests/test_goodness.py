@@ -1,6 +1,7 @@
 """Goodness of fit: distances against scipy and by hand, p-values by simulation."""
 
 import csv
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,8 +10,10 @@ from scipy import stats
 from conftest import EGEE
 from latfit.errors import FitError
 from latfit.fitting import fit
-from latfit.fitting.resample import Simulator, draw
-from latfit.goodness import anderson_darling, cramer_von_mises, ks_distance, ks_test, pp, qq
+from latfit.fitting.distance import standard_gaps
+from latfit.fitting.kernel import KERNELS
+from latfit.fitting.resample import Simulator, draw, quantile_table
+from latfit.goodness import anderson_darling, assess, cramer_von_mises, ks_distance, ks_test, pp, qq
 from latfit.laws import ContinuousLaw, get_law, law_names, parse_law
 from latfit.sample import LatencySample
 
@@ -37,6 +40,17 @@ def test_complete_samples_against_scipy():
         theirs = stats.cramervonmises(x, found.law.cdf)
         assert w.statistic == pytest.approx(theirs.statistic, rel=1e-12)
         assert w.p_asymptotic == pytest.approx(theirs.pvalue, rel=1e-9)
+
+
+@pytest.mark.parametrize(("law", "theirs"), [("lognormal", stats.lognorm), ("weibull", stats.weibull_min),
+                                             ("log-logistic", stats.fisk)])  # fmt: skip
+def test_standard_resamples_against_scipy(law, theirs):
+    """Distances of resamples of log x, refitted: scipy fits and measures the same draws one by one."""
+    ours = standard_gaps(KERNELS[law], 300, 4, np.random.default_rng(3))
+    x = np.exp(KERNELS[law].standard_draws((4, 300), np.random.default_rng(3)))
+    for gap, row in zip(ours, x, strict=True):
+        best = theirs(*theirs.fit(row, floc=0))
+        assert gap == pytest.approx(stats.kstest(row, best.cdf).statistic, abs=2e-4)
 
 
 def test_anderson_darling_against_scipy():
@@ -130,7 +144,7 @@ def test_resamples_look_like_the_log():
 @pytest.mark.parametrize("name", [name for name in law_names() if issubclass(get_law(name), ContinuousLaw)])
 def test_draws_follow_the_law(name):
     law = parse_law(get_law(name).examples[0])
-    x = draw(law, (1, 4000), np.random.default_rng(7))[0]
+    x = draw(law, quantile_table(law), (1, 4000), np.random.default_rng(7))[0]
     assert stats.kstest(x, law.cdf).pvalue > 1e-4
 
 
@@ -169,6 +183,15 @@ def test_a_failed_fit_cannot_be_tested():
     sample = LatencySample.of([5.0, 5.0], resolution=0)
     with pytest.raises(FitError, match="failed"):
         ks_test(sample, fit(sample, ["lognormal"])[0])
+
+
+def test_reports_do_without_a_bootstrap_that_would_take_minutes():
+    rng = np.random.default_rng(1)
+    sample = LatencySample.of(rng.exponential(100, 2000), resolution=0)
+    found = fit(sample, ["exponential"])[0]
+    assert assess(sample, found, bootstrap=99, rng=rng).p_bootstrap is not None
+    assert assess(sample, found, bootstrap=25_001, rng=rng).p_bootstrap is None
+    assert assess(sample, replace(found, law=None, error="none"), bootstrap=99, rng=rng) is None
 
 
 def test_to_dict_is_plain():

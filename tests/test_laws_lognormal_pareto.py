@@ -1,6 +1,7 @@
 """The log-normal–Pareto law of Glatard et al., eq. 14, and when it is none."""
 
 import re
+import tracemalloc
 from itertools import pairwise
 
 import numpy as np
@@ -108,3 +109,19 @@ def test_a_narrow_dip_between_grid_points_is_found():
     """k far from 1 and a narrow body: F rises on any coarse grid, but falls just before t_max."""
     with pytest.raises(LawError, match="not a cdf: F falls near t = "):
         LogNormalPareto(mu=2, sigma=0.01, a=1, nu=2, k=200, t_min=0, t_max=1000)
+
+
+@pytest.mark.parametrize("sigma", [1e-300, 1e-3, 1e4, 1e300])
+@pytest.mark.parametrize("k", [1e-300, 0.4, 1e300])
+@pytest.mark.parametrize("t_max", [1e-305, 1e4, 1e300])
+def test_extreme_parameters_are_checked_in_little_memory(sigma, k, t_max):
+    tracemalloc.start()
+    try:
+        law = LogNormalPareto(mu=5, sigma=sigma, a=200, nu=1.4, k=k, t_min=0, t_max=t_max)
+        assert np.isfinite(law.cdf(t_max))
+    except LawError:
+        pass
+    finally:
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < 20e6

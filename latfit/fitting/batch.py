@@ -22,6 +22,7 @@ from latfit.sample import LatencySample, Tally
 Floats = NDArray[np.float64]
 
 COARSE_CLOCK = 0.05  # a clock whose step exceeds this share of the median makes cells of the latencies
+CELLS = 64.5  # latencies of more steps of a coarse clock than that are points again
 THINNED = 1000  # how many values a thinned sample has
 BLOCK_ELEMENTS = 1 << 17  # rows are worked on in blocks of this many values, so that they stay in the cache
 
@@ -31,8 +32,9 @@ class SampleBatch:
     """B samples as rows; every array has B rows, or one row that all samples share.
 
     `x`: latencies of completions with `weights`; `c`: times at which probes were still out with
-    `c_weights`; `lost`: (B,) probes known never to return. With `cell` > 0 a latency x stands for the
-    cell (x − cell/2, x + cell/2], cut at 0, and its likelihood is P(cell)/width(cell).
+    `c_weights`; `lost`: (B,) probes known never to return. With `cell` > 0 a latency x of at most 64 cells stands
+    for the cell (x − cell/2, x + cell/2], cut at 0, and its likelihood is P(cell)/width(cell). Beyond that f(x) is
+    the same: they differ by (cell/x)² x² f″/(24 f), 1e-5 where f goes like a power of x.
     """
 
     x: Floats
@@ -83,14 +85,28 @@ class SampleBatch:
         return np.where(self.x > 0, self.x, self.cell / 4) if self.cell else self.x
 
     @cached_property
+    def points(self) -> SampleBatch:
+        """The samples with those completions only that are read as points."""
+        return self._only(self.x > CELLS * self.cell, 0.0) if self.cell else self
+
+    @cached_property
+    def cells(self) -> SampleBatch:
+        """The samples with those completions only that are read as cells."""
+        return self._only(self.x <= CELLS * self.cell, self.cell)
+
+    def _only(self, chosen: NDArray[np.bool_], cell: float) -> SampleBatch:
+        columns = chosen.any(axis=0)
+        weights = np.where(chosen[:, columns], self.weights[:, columns], 0.0)
+        return replace(self, x=np.where(chosen, self.x, 1.0)[:, columns], weights=weights, cell=cell)
+
+    @cached_property
     def edges(self) -> tuple[Floats, Floats]:
         """The ends of the cells; a lower end at 0 is the smallest number instead."""
         return np.maximum(self.x - self.cell / 2, 1e-300), self.x + self.cell / 2
 
     def mean_of(self, values: Floats) -> Floats:
-        """(B,) the weighted mean over the completions of each sample."""
-        with np.errstate(invalid="ignore"):
-            return np.asarray(weighted_sum(self.weights, values) / self.n)
+        """(B,) the weighted mean over the completions of each sample, 0 where there are none."""
+        return np.asarray(weighted_sum(self.weights, values) / np.where(self.n > 0, self.n, 1.0))
 
     @cached_property
     def mean_x(self) -> Floats:
@@ -110,7 +126,9 @@ class SampleBatch:
     @cached_property
     def var_log(self) -> Floats:
         """(B,) the variance of log x, divisor n."""
-        return self.mean_of((self.log_x - self.mean_log[:, None]) ** 2)
+        off = self.log_x - self.mean_log[:, None]
+        off *= off
+        return self.mean_of(off)
 
     @cached_property
     def extremes(self) -> tuple[Floats, Floats]:
@@ -220,6 +238,16 @@ class SampleBatch:
         out = (~inside).sum(axis=1, dtype=np.float64)[:, None]
         x = np.where(inside, latencies, cutoff)
         return cls(x, inside.astype(np.float64), np.full((1, 1), cutoff), out, np.zeros(latencies.shape[0]))
+
+
+@dataclass(frozen=True, eq=False)
+class LogBatch(SampleBatch):
+    """Samples of which `x` is the logarithm already: enough for laws of log x, and for nothing else."""
+
+    @cached_property
+    def log_x(self) -> Floats:
+        """As given."""
+        return self.x
 
 
 def weighted_sum(weights: Floats, values: Floats) -> Floats:

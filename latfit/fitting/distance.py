@@ -5,19 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from latfit.fitting.batch import Floats
+from latfit.fitting.batch import Floats, LogBatch
 from latfit.fitting.kernel import Kernel
+from latfit.fitting.kernels.location_scale import LocationScaleKernel
+from latfit.fitting.likelihood import REFIT_DECREMENT, maximise
 from latfit.fitting.resample import Rows
-
-
-def tallied_gaps(kernel: Kernel, x: Floats, weights: Floats, cell: float, n: int, u: Floats, rho: Floats) -> Floats:
-    """Sup distances of rows that share their values, nothing censored before the cutoff."""
-    after = np.cumsum(weights, axis=1) / n
-    before = after - weights / n
-    share = (1 - rho)[:, None]
-    high, low = (share * kernel.probability(edge[None], u) for edge in (x + cell / 2, np.maximum(x - cell / 2, 1e-300)))
-    seen = weights > 0
-    return np.asarray(np.where(seen, np.maximum(np.abs(after - high), np.abs(before - low)), 0.0).max(axis=1))
 
 
 def row_gaps(kernel: Kernel, rows: Rows, cell: float, u: Floats, rho: Floats) -> Floats:
@@ -30,17 +22,44 @@ def row_gaps(kernel: Kernel, rows: Rows, cell: float, u: Floats, rho: Floats) ->
         F = kernel.probability(time, u)
         if rho.any():
             F *= share
-        if returned.all() and rows.ordered:  # every step is 1/n high, so the gap before it tells the one after it
-            F -= before
-            return np.asarray(np.maximum(F.max(axis=1), after[0, 0] - F.min(axis=1)))
+        if returned.all() and rows.ordered:
+            return _even_gaps(F)
         return np.asarray(np.where(returned, np.maximum(after - F, F - before), 0.0).max(axis=1))
     # of equal values only the last one ends a step, and only the first one begins it
-    same = key[:, 1:] == key[:, :-1]
-    edge = np.zeros((key.shape[0], 1), dtype=bool)
-    last, first = ~np.concatenate([same, edge], axis=1), ~np.concatenate([edge, same], axis=1)
-    high = np.abs(after - share * kernel.probability(time + cell / 2, u))
-    low = np.abs(before - share * kernel.probability(np.maximum(time - cell / 2, 1e-300), u))
-    return np.asarray(np.maximum(np.where(returned & last, high, 0), np.where(returned & first, low, 0)).max(axis=1))
+    last, first = returned.copy(), returned.copy()
+    last[:, :-1] &= ~(returned[:, 1:] & (key[:, 1:] == key[:, :-1]))
+    first[:, 1:] &= key[:, 1:] != key[:, :-1]
+    worst = np.zeros(u.shape[1])
+    for chosen, level, shift in ((last, after, cell / 2), (first, before, -cell / 2)):
+        row = np.nonzero(chosen)[0]
+        t = np.maximum(key[chosen] + shift, 1e-300)
+        F = (1 - rho[row]) * kernel.probability(t[:, None], u[:, row])[:, 0]
+        np.maximum.at(worst, row, np.abs(np.broadcast_to(level, key.shape)[chosen] - F))
+    return worst
+
+
+def standard_gaps(kernel: LocationScaleKernel, n: int, count: int, rng: np.random.Generator) -> Floats:
+    """Sup distances of `count` samples of n latencies that all returned, from the laws fitted to them; (count,).
+
+    log x = m + s z, so that neither m nor s matters: the rows are samples of z, sorted and fitted.
+    """
+    z = kernel.standard_draws((count, n), rng)
+    z.sort(axis=1)
+    batch = LogBatch.of_rows(z)
+    u = kernel.complete_form(batch)
+    if u is None:
+        found = maximise(kernel, batch, 0.0, [np.zeros((2, count))], decrement=REFIT_DECREMENT)
+        u = np.where(found.converged, found.u, np.nan)
+    z -= u[0][:, None]
+    z *= np.exp(-u[1])[:, None]
+    return _even_gaps(kernel.standard_cdf(z))
+
+
+def _even_gaps(F: Floats) -> Floats:
+    """Sup |i/n − F| before and after each of n even steps; every step is 1/n high, so the one gap tells the other."""
+    n = F.shape[1]
+    F -= np.arange(n) / n
+    return np.asarray(np.maximum(F.max(axis=1), 1 / n - F.min(axis=1)))
 
 
 def _steps(rows: Rows) -> tuple[Floats, NDArray[np.bool_], Floats]:
@@ -48,7 +67,8 @@ def _steps(rows: Rows) -> tuple[Floats, NDArray[np.bool_], Floats]:
     returned, n = rows.returned, rows.time.shape[1]
     if rows.ordered:
         return rows.time, returned, np.arange(1.0, n + 1)[None] / n
-    key = np.where(rows.lost, np.inf, rows.time)
-    order = np.lexsort((~returned, key), axis=1)  # at equal times returns come first
+    # at equal times returns come first
+    key = np.where(returned, rows.time, np.nextafter(np.where(rows.lost, np.inf, rows.time), np.inf))
+    order = np.argsort(key, axis=1)
     key, returned = (np.take_along_axis(part, order, axis=1) for part in (key, returned))
     return key, returned, 1 - np.cumprod(1 - returned / np.arange(float(n), 0, -1), axis=1)

@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 from latfit.errors import FitError
 from latfit.fitting.batch import Floats, SampleBatch
 from latfit.fitting.kernel import KERNELS, Kernel
-from latfit.fitting.likelihood import DECREMENT, Likelihood, Maximum, best_start, log_likelihood, maximise
+from latfit.fitting.likelihood import (
+    DECREMENT,
+    REFIT_DECREMENT,
+    SMALL,
+    Likelihood,
+    Maximum,
+    best_start,
+    log_likelihood,
+    maximise,
+)
 
 EXPONENTIAL = 1e-12  # the distance at which a law is its exponential limit to rounding
 
@@ -133,8 +142,7 @@ def _maximum(
     if kernel.tends_to_exponential:
         return _maximum_or_limit(kernel, batch, rho, start)
     starts = kernel.starts(batch) if start is None else [np.repeat(start, batch.size, axis=1)]
-    # a bootstrap needs no more digits than its resamples have
-    best = maximise(kernel, batch, rho, starts, decrement=DECREMENT if start is None else 1e-4)
+    best = maximise(kernel, batch, rho, starts, decrement=DECREMENT if start is None else REFIT_DECREMENT)
     if start is not None and not best.converged.all():
         best = maximise(kernel, batch, rho, [best.u, *kernel.starts(batch)])
     return best, nowhere
@@ -158,9 +166,11 @@ def _maximum_or_limit(
     One of the starts is so near to the limit that it beats it if the score there points away from it.
     """
     simple = _exponential(batch, rho)
-    starts = [*kernel.starts(batch), *(kernel.near_exponential(simple.u[0], share) for share in (1e-6, 1e-3, 0.03))]
+    starts = [kernel.near_exponential(simple.u[0], share) for share in (1e-6, 1e-3, 0.03)]
     if start is not None:
         starts.append(np.repeat(start, batch.size, axis=1))
+    if start is None or batch.x.shape[1] <= SMALL:
+        starts += kernel.starts(batch)
     best = maximise(kernel, batch, rho, starts, above=simple.at.value + 1e-9)
     gain = best.at.value - simple.at.value
     limit = (~(gain > 1e-9) | (~best.converged & (gain < 1e-4))) & simple.converged

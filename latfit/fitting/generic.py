@@ -20,19 +20,18 @@ from latfit.laws import ContinuousLaw
 
 def law_log_likelihood(law: ContinuousLaw, batch: SampleBatch, rho: float | None = None) -> tuple[float, float]:
     """ℓ of a batch of one under `law`, and the ρ that it is taken at: the most likely one where `rho` is None."""
+    done = float(batch.points.weights[0] @ law.logpdf(batch.points.x)[0])
     if batch.cell:
-        low, high = batch.edges
+        low, high = batch.cells.edges
         with np.errstate(divide="ignore"):
             seen = np.log(_probability(law, low, high)) - np.log(high - low)
-    else:
-        seen = law.logpdf(batch.x)
+        done += float(batch.cells.weights[0] @ seen[0])
     log_s = law.logsf(batch.c)
     ratio = float(profile_rho(batch, log_s)[0]) if rho is None else rho
     with np.errstate(divide="ignore"):
         out = np.logaddexp(np.log(ratio), np.log1p(-ratio) + log_s)
         lost = float(batch.lost[0] * np.log(ratio)) if batch.lost[0] else 0.0
-    value = float(batch.weights[0] @ seen[0] + batch.n[0] * np.log1p(-ratio) + batch.c_weights[0] @ out[0]) + lost
-    return value, ratio
+    return done + float(batch.n[0] * np.log1p(-ratio) + batch.c_weights[0] @ out[0]) + lost, ratio
 
 
 def _probability(law: ContinuousLaw, low: Floats, high: Floats) -> Floats:
@@ -64,8 +63,8 @@ def generic_maximum(build: Build, starts: Sequence[Floats], batch: SampleBatch, 
     best = min(starts, key=cost)
     if not np.isfinite(cost(best)):
         raise FitError("the likelihood is 0 at every start: the law cannot have produced these latencies")
-    options: dict[str, Any] = {"xatol": 1e-7, "fatol": 1e-9, "maxfev": 4000, "adaptive": True}
-    for _ in range(2):
+    for precision in (1e-3, 1e-7):  # the second search starts anew, because a simplex can collapse
+        options: dict[str, Any] = {"xatol": precision, "fatol": precision / 100, "maxfev": 4000, "adaptive": True}
         with np.errstate(all="ignore"):
             found: Any = minimize(cost, best, method="Nelder-Mead", options=options)  # type: ignore[call-overload]
         best = found.x

@@ -16,6 +16,7 @@ from scipy.special import ndtr
 from latfit.fitting.batch import Floats
 
 HYBRID = "lognormal-pareto"
+FREE = 5  # t_min and t_max are read off the sample
 
 
 @dataclass(frozen=True, eq=False)

@@ -58,6 +58,13 @@ class Kernel(ABC):
     def density(self, batch: SampleBatch, u: Floats) -> Jet:
         """Σ w log f(x) over the completions of each sample."""
 
+    def completions(self, batch: SampleBatch, u: Floats) -> Jet:
+        """Σ w log f(x) over the completions that are points and Σ w log(P(cell)/width) over those that are cells."""
+        points = self.density(batch.points, u)
+        if not batch.cell:
+            return points
+        return Jet(*(a + b for a, b in zip(points, cell_density(self, batch.cells, u), strict=True)))
+
     @abstractmethod
     def survival(self, t: Floats, u: Floats) -> Jet:
         """Log S(t) for t of shape (B, k) or (1, k)."""

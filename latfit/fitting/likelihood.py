@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latfit.fitting.batch import Floats, SampleBatch, weighted_sum
-from latfit.fitting.kernel import Kernel, cell_density
+from latfit.fitting.kernel import Kernel
 
 MAX_STEPS = 100
 SMALL = 64  # samples of at most so many latencies are searched from every start
 DECREMENT = 1e-7  # Newton converges quadratically: after a step that gains this much the next gains 1e-14
+REFIT_DECREMENT = 1e-2  # for resamples, whose own error is a gain of about 1: the next step gains 1e-4 at most
 
 
 class Likelihood(NamedTuple):
@@ -37,7 +38,7 @@ class Likelihood(NamedTuple):
 @np.errstate(all="ignore")  # a step may go too far; what is not finite is refused by the caller
 def log_likelihood(kernel: Kernel, batch: SampleBatch, u: Floats, rho: float | None) -> Likelihood:
     """ℓ of each sample at u; ρ is profiled out where it is None."""
-    done = cell_density(kernel, batch, u) if batch.cell else kernel.density(batch, u)
+    done = kernel.completions(batch, u)
     late = kernel.survival(batch.c, u)
     log_s = np.where(batch.c_weights > 0, late.value, 0.0)
     r = profile_rho(batch, log_s) if rho is None else np.full(batch.size, rho)

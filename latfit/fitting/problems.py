@@ -8,7 +8,7 @@ import numpy as np
 
 from latfit.errors import FitError
 from latfit.fitting.batch import Floats, SampleBatch
-from latfit.fitting.hybrid import HYBRID, HybridModel, hybrid_starts
+from latfit.fitting.hybrid import FREE, HYBRID, HybridModel, hybrid_starts
 from latfit.fitting.kernel import KERNELS, Kernel
 from latfit.fitting.least_squares import Model, finalists, target
 from latfit.fitting.numeric import Build, LawModel, law_builder, law_class, quartiles
@@ -40,6 +40,8 @@ def likelihood_problem(name: str, sample: LatencySample) -> Problem:
     """The problem for maximum likelihood of a law without a kernel; the hybrid starts from its least squares."""
     if name != HYBRID:
         return _plain_problem(name, sample)
+    if not sample.resolution and sample.completed.values[0] > 0:
+        raise FitError(f"{HYBRID} starts at the smallest latency where the clock has no step, with density 0: use ls")
     problem = hybrid_problem(sample)
     goal = target(sample)
     best = finalists(problem.model, goal._replace(t=goal.t / problem.unit), problem.starts)
@@ -50,9 +52,9 @@ def likelihood_problem(name: str, sample: LatencySample) -> Problem:
 def hybrid_problem(sample: LatencySample) -> Problem:
     """t_min is the smallest latency less one step of the clock, t_max the largest."""
     values, unit = sample.completed.values, quartiles(sample)[1]
+    if values.size <= FREE:
+        raise FitError(f"{HYBRID} has {FREE} free parameters; {values.size} distinct latencies do not determine them")
     t_min, t_max = max(0.0, values[0] - sample.resolution) / unit, values[-1] / unit
-    if not t_max > t_min:
-        raise FitError("all latencies are equal: the hybrid law needs a range of them")
     model = HybridModel(np.array([t_min]), np.array([t_max]))
     starts = hybrid_starts(values / unit, sample.completed.counts.astype(np.float64), t_min)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from latfit.errors import FitError
 from latfit.fitting.batch import Floats, SampleBatch, cell_width
@@ -22,20 +24,33 @@ Size = tuple[int, int]
 DRAWS: dict[str, Callable[[Any, Size, np.random.Generator], Floats]] = {
     "exponential": lambda law, size, rng: rng.exponential(1 / law.rate, size),
     "gamma": lambda law, size, rng: rng.gamma(law.shape, law.scale, size),
+    "log-logistic": lambda law, size, rng: law.scale * np.exp(rng.logistic(size=size) / law.shape),
     "lognormal": lambda law, size, rng: np.exp(law.mu + law.sigma * rng.standard_normal(size)),
+    "pareto": lambda law, size, rng: law.a * np.expm1(rng.standard_exponential(size) / law.nu),
     "uniform": lambda law, size, rng: rng.uniform(law.a, law.b, size),
     "weibull": lambda law, size, rng: law.scale * np.exp(np.log(rng.standard_exponential(size)) / law.shape),
 }
 
+REACH, STEPS = 20.0, 20_000  # of a table of quantiles: equal steps of the logit from −REACH to REACH
 
-def draw(law: ContinuousLaw, size: Size, rng: np.random.Generator) -> Floats:
-    """Latencies of a law; laws whose quantiles are slow are interpolated in a table of them."""
-    if law.name in DRAWS:
-        return DRAWS[law.name](law, size, rng)
-    logit = np.linspace(-20.0, 20.0, 20_001)
-    p = 1 / (1 + np.exp(-logit))
-    uniform = rng.random(size)
-    return np.asarray(np.interp(np.log(uniform) - np.log1p(-uniform), logit, law.ppf(p)))
+
+def quantile_table(law: ContinuousLaw) -> Floats | None:
+    """The quantiles at equal steps of the logit, for laws that have no generator and slow quantiles."""
+    return None if law.name in DRAWS else law.ppf(expit(np.linspace(-REACH, REACH, STEPS + 1)))
+
+
+def draw(law: ContinuousLaw, table: Floats | None, size: Size, rng: np.random.Generator) -> Floats:
+    """Latencies of a law, from numpy's generators or by interpolation in its table of quantiles."""
+    with np.errstate(over="ignore", under="ignore", divide="ignore"):
+        if table is None:
+            times = DRAWS[law.name](law, size, rng)
+        else:
+            place = (np.clip(rng.logistic(size=size), -REACH, REACH) + REACH) * (STEPS / (2 * REACH))
+            at = np.minimum(place.astype(np.intp), STEPS - 1)
+            times = table[at] + (place - at) * (table[at + 1] - table[at])
+    if not (times.min() > 0 and times.max() < np.inf):
+        raise FitError(f"{law.spec()} has latencies too small or too large for a number: it cannot be simulated")
+    return times
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,12 +66,12 @@ class Rows:
     lost: NDArray[np.bool_]
     ordered: bool
 
-    def batch(self, cell: float, *, tallied: bool) -> SampleBatch:
-        """The rows as a batch to fit; `tallied` where the clock is so coarse that few values differ."""
+    def batch(self, cell: float) -> SampleBatch:
+        """The rows as a batch to fit; with cells the distinct values of each row, with their numbers."""
         out = ~self.returned & ~self.lost
         x, weights = self.time, np.ones((1, self.time.shape[1]))
-        if tallied:
-            x, weights = _columns(self.time, self.returned)
+        if cell:
+            x, weights = _tallied(self.time, self.returned)
         elif not self.returned.all():
             weights = self.returned.astype(np.float64)
         c, c_weights = _packed(self.time, out)
@@ -74,23 +89,32 @@ class Rows:
         )
 
 
-def _columns(time: Floats, chosen: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """The distinct times chosen in any row (1, m), and how often each row has them (B, m)."""
-    values, where = np.unique(time[chosen], return_inverse=True)
-    row = np.repeat(np.arange(time.shape[0]), chosen.sum(axis=1))
-    counts = np.bincount(row * values.size + where, minlength=time.shape[0] * values.size)
-    return values[None], counts.reshape(time.shape[0], values.size).astype(np.float64)
+def _tallied(time: Floats, chosen: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """The distinct times chosen in each row (B, m), in order, and how often each was; padded with weight 0."""
+    key = np.sort(np.where(chosen, time, np.inf), axis=1)
+    new = np.isfinite(key)
+    kept = new.copy()
+    new[:, 1:] &= key[:, 1:] != key[:, :-1]
+    place = np.cumsum(new, axis=1) - 1  # of each time among the distinct ones of its row
+    shape = time.shape[0], int(place[:, -1].max()) + 1
+    values = np.ones(shape)
+    values[np.nonzero(new)[0], place[new]] = key[new]
+    flat = np.nonzero(kept)[0] * shape[1] + place[kept]
+    return values, np.bincount(flat, minlength=values.size).reshape(shape).astype(np.float64)
 
 
 def _packed(time: Floats, chosen: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """The times chosen in each row, moved to its front (B, k), with weight 1, or 0 where a row has fewer.
+    """The times chosen in each row, with their numbers.
 
-    Where they are all equal, as at a cutoff, they are one column with their number.
+    Where few differ, as at a cutoff, all rows share a column for each (1, k), with weights (B, k); otherwise they are
+    moved to the front of their row (B, k), with weight 0 where a row has fewer.
     """
     counts = chosen.sum(axis=1)
-    times = time[chosen]
-    if not times.size or times.min() == times.max():
-        return times[:1].reshape(1, -1), counts[:, None].astype(np.float64)[:, : min(1, times.size)]
+    values, where = np.unique(time[chosen], return_inverse=True)
+    if values.size <= counts.max():
+        flat = np.nonzero(chosen)[0] * values.size + where
+        shape = time.shape[0], values.size
+        return values[None], np.bincount(flat, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
     front = np.argsort(~chosen, axis=1, kind="stable")[:, : counts.max()]
     return np.take_along_axis(time, front, axis=1), (np.arange(counts.max()) < counts[:, None]).astype(np.float64)
 
@@ -115,6 +139,11 @@ class Simulator:
     known_lost: float
     loss_times: Floats
     loss_cdf: Floats
+
+    @cached_property
+    def table(self) -> Floats | None:
+        """The law's table of quantiles."""
+        return quantile_table(self.law)
 
     @classmethod
     def of(cls, sample: LatencySample, fit: Fit) -> Simulator:
@@ -141,10 +170,15 @@ class Simulator:
             1 - curve.still_out,
         )
 
+    @property
+    def complete(self) -> bool:
+        """Whether every probe is seen to return."""
+        return self.rho == 0 and self.cutoff == np.inf and not self.loss_times.size
+
     def rows(self, count: int, rng: np.random.Generator) -> Rows:
         """`count` samples."""
-        time = self._recorded(draw(self.law, (count, self.n), rng))
-        if self.rho == 0 and self.cutoff == np.inf and not self.loss_times.size:
+        time = self._recorded(draw(self.law, self.table, (count, self.n), rng))
+        if self.complete:
             time.sort(axis=1)
             return Rows(time, np.ones(time.shape, dtype=bool), np.zeros(time.shape, dtype=bool), ordered=True)
         # the probes of a sample are alike, so its outliers may be the first ones

@@ -15,6 +15,8 @@ from latfit.laws.continuous import ContinuousLaw
 
 REACH = 38.0  # standard deviations beyond which Φ is 0 or 1 in floating point
 TOLERANCE = 1e-12  # a negative density of this relative size is rounding
+NO_TIME = -700.0  # e^−700 s is no latency
+MINIMA = 64  # how many of the lowest local minima of the density are looked at more closely
 
 
 @register
@@ -124,14 +126,15 @@ class LogNormalPareto(ContinuousLaw):
     def _lowest_density(self) -> tuple[float, float]:
         """Where dF/d(log v) is lowest relative to its terms, and how low.
 
-        A grid as fine as Φ, α and the Pareto law vary, then each of its local minima is looked at
+        A grid as fine as Φ, α and the Pareto law vary, then its local minima are looked at
         more closely. Below the grid Φ is 0 and the density positive.
         """
         top = log(self.t_max - self.t_min)
-        low = min(self.mu, top) - REACH * self.sigma
+        low = min(max(self.mu - REACH * self.sigma, NO_TIME), top)
         reach = np.linspace(-REACH, REACH, 1200)
-        grids = (self.mu + self.sigma * reach, top + (reach - REACH) / self.k, np.arange(low, top, 1 / 16), [top])
-        x = np.unique(np.concatenate(grids))
+        with np.errstate(over="ignore"):
+            body, turn = self.mu + self.sigma * reach, top + (reach - REACH) / self.k
+        x = np.unique(np.concatenate([body, turn, np.arange(low, top, 1 / 16), [top]]))
         x = x[(x >= low) & (x <= top)]
         for _ in range(3):
             with np.errstate(all="ignore"):
@@ -141,6 +144,7 @@ class LogNormalPareto(ContinuousLaw):
                 relative <= np.minimum(np.append(relative[1:], np.inf), np.insert(relative[:-1], 0, np.inf))
             )
             at = at[relative[at] < 0.5]
+            at = at[np.argsort(relative[at], kind="stable")[:MINIMA]]
             ends = x[np.maximum(at - 1, 0)], x[np.minimum(at + 1, x.size - 1)]
             best = int(np.argmin(relative))
             lowest, where = float(relative[best]), float(np.exp(x[best]))

@@ -57,6 +57,10 @@ class LocationScaleKernel(Kernel):
     def standard_cdf(self, z: Floats) -> Floats:
         """F₀(z)."""
 
+    @abstractmethod
+    def standard_draws(self, size: tuple[int, int], rng: np.random.Generator) -> Floats:
+        """Values of z."""
+
     def probability(self, t: Floats, u: Floats) -> Floats:
         """F₀((log t − m)/s)."""
         inverse = np.exp(-u[1])
@@ -94,6 +98,10 @@ class LognormalKernel(LocationScaleKernel):
     def standard_cdf(self, z: Floats) -> Floats:
         """Φ(z)."""
         return np.asarray(ndtr(z))
+
+    def standard_draws(self, size: tuple[int, int], rng: np.random.Generator) -> Floats:
+        """Normal."""
+        return np.asarray(rng.standard_normal(size))
 
     def log_survival(self, z: Floats) -> tuple[Floats, Floats, Floats]:
         """Log Φ(−z), −h, −h (h − z) with h = φ/Φ(−z), the hazard."""
@@ -156,6 +164,10 @@ class WeibullKernel(ShapeScaleKernel):
         """1 − exp(−e^z)."""
         return np.asarray(-np.expm1(-np.exp(np.minimum(z, 300.0))))
 
+    def standard_draws(self, size: tuple[int, int], rng: np.random.Generator) -> Floats:
+        """Logarithms of exponential ones."""
+        return np.asarray(np.log(rng.standard_exponential(size)))
+
     def log_survival(self, z: Floats) -> tuple[Floats, Floats, Floats]:
         """−e^z, three times."""
         minus = -np.exp(np.minimum(z, 300.0))
@@ -186,6 +198,10 @@ class LogLogisticKernel(ShapeScaleKernel):
     def standard_cdf(self, z: Floats) -> Floats:
         """1/(1 + e^−z)."""
         return np.asarray(expit(z))
+
+    def standard_draws(self, size: tuple[int, int], rng: np.random.Generator) -> Floats:
+        """Logistic."""
+        return np.asarray(rng.logistic(size=size))
 
     def log_survival(self, z: Floats) -> tuple[Floats, Floats, Floats]:
         """−log(1 + e^z), −q, −q(1 − q)."""

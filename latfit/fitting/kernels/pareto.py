@@ -47,6 +47,11 @@ class ParetoKernel(Kernel):
         A_b = r / b * share - A
         return Jet.of(-A, [-A, -A_b], [-A, -A_b, A_b + r / b * share**2])
 
+    def probability(self, t: Floats, u: Floats) -> Floats:
+        """1 − e^(−A)."""
+        r, b = np.exp(u)[:, :, None]
+        return np.asarray(-np.expm1(-r / b * np.log1p(b * t)))
+
     def natural(self, u: Floats, unit: float) -> tuple[Floats, Floats]:
         """Named as in the paper: a = 1/b, ν = r/b."""
         a, nu, zero = unit * np.exp(-u[1]), np.exp(u[0] - u[1]), np.zeros_like(u[0])

@@ -54,6 +54,12 @@ class TruncatedGaussianKernel(Kernel):
         ]
         return Jet.of(value, grad, hess)
 
+    def probability(self, t: Floats, u: Floats) -> Floats:
+        """1 − S(t)."""
+        r, root = u[0][:, None], np.sqrt(u[1])[:, None]
+        log_s = -t * (r + root**2 * t / 2) + log_mills(r / root + root * t) - log_mills(r / root)
+        return np.asarray(-np.expm1(log_s))
+
     def natural(self, u: Floats, unit: float) -> tuple[Floats, Floats]:
         """μ = −r/c, σ = 1/√c."""
         r, c = u
@@ -92,13 +98,22 @@ _CURVE = (-4, 40, -444, 5648, -81620, 1324920, -23917516)  # (z m)′ z³
 _CC = (5, -74, 1059, -16324, 276025, -5125182)  # c² ∂²log Z/∂c² z⁴
 
 
+def log_mills(z: Floats) -> Floats:
+    """Log M(z)."""
+    M = np.sqrt(np.pi / 2) * erfcx(np.maximum(z, -30.0) / np.sqrt(2))
+    low = z < -30
+    if not low.any():
+        return np.asarray(np.log(M))
+    return np.asarray(np.where(low, log_ndtr(-z) + z**2 / 2 + np.log(2 * np.pi) / 2, np.log(M)))
+
+
 def log_normaliser(r: Floats, c: Floats) -> Jet:
     """Log Z(r, c) with its derivatives; (log M)′ = z − 1/M =: m, m′ = 1 + m/M."""
     root = np.sqrt(c)
     z = r / root
+    log_m = log_mills(z)
     with np.errstate(over="ignore"):
-        M = np.sqrt(np.pi / 2) * erfcx(z / np.sqrt(2))
-    log_m = np.where(z < -30, log_ndtr(-z) + z**2 / 2 + np.log(2 * np.pi) / 2, np.log(np.clip(M, 1e-300, 1e300)))
+        M = np.exp(log_m)
     m = z - 1 / M
     slope = 1 + m / M
     one, curve = 1 + z * m, m + z * slope

@@ -31,10 +31,14 @@ class UniformKernel(Kernel):
         low, high = np.maximum(low - batch.cell / 2, 0.0), high + batch.cell / 2
         return np.array([low, np.log(high - low)])
 
+    def completions(self, batch: SampleBatch, u: Floats) -> Jet:
+        """The same for points and for cells."""
+        return self.density(batch, u)
+
     def density(self, batch: SampleBatch, u: Floats) -> Jet:
-        """−n log(b − a), −∞ where b is below a latency; a stays where it is."""
+        """−n log(b − a), −∞ where b is below a latency or the end of its cell; a stays where it is."""
         zero = np.zeros_like(u[0])
-        inside = u[0] + np.exp(u[1]) >= batch.extremes[1] * (1 - 1e-14)
+        inside = u[0] + np.exp(u[1]) >= (batch.extremes[1] + batch.cell / 2) * (1 - 1e-14)
         return Jet.of(np.where(inside, -batch.n * u[1], -np.inf), [zero, -batch.n], [zero, zero, zero])
 
     def survival(self, t: Floats, u: Floats) -> Jet:
