@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import kolmogorov
-from scipy.stats import cramervonmises
 
 from latfit.errors import FitError
 from latfit.fitting.batch import BLOCK_ELEMENTS, Floats, cell_width
@@ -225,6 +224,8 @@ def _complete_test(
         raise FitError(f"{sample.n - sample.completed.total} of {sample.n} probes did not return: use ks_test")
     latencies = sample.completed.expand()
     statistic = distance(law.cdf(latencies))
+    from scipy.stats import cramervonmises  # slow to import, and rarely asked for
+
     p_known = float(cramervonmises(law.cdf(latencies), "uniform").pvalue) if distance is _w_squared else None
     p = None
     if bootstrap:

@@ -279,3 +279,16 @@ def test_drift_is_of_completions_only(tmp_path):
     status = np.where((np.arange(600) >= 300) & (rng.random(600) < 0.6), "failed", "completed")
     result = analyze(table(tmp_path, rng.lognormal(3, 0.5, 600), status=status, submitted=when), laws=QUICK, test=False)
     assert "drift" not in codes(result)
+
+
+def test_drift_and_dependence_against_scipy():
+    from scipy import stats
+
+    from latfit.checks import _distance, _ranks
+
+    rng = np.random.default_rng(15)
+    a, b = np.round(rng.lognormal(1, 1, 300)), np.round(rng.lognormal(1.2, 1, 200))
+    assert _distance(a, b) == pytest.approx(stats.ks_2samp(a, b).statistic, abs=1e-15)
+    assert np.corrcoef(_ranks(a[:200]), _ranks(b))[0, 1] == pytest.approx(
+        stats.spearmanr(a[:200], b).statistic, abs=1e-12
+    )

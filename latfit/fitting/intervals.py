@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq, minimize
-from scipy.stats import chi2
+from scipy.special import chdtri
 
 from latfit.errors import FitError, LawError
 from latfit.fitting.batch import Floats, SampleBatch
@@ -36,7 +36,7 @@ def profile_interval(sample: LatencySample, fitted: Fit, parameter: str, *, leve
         raise FitError(
             f"{fitted.name} has no free parameter {parameter!r}; it has {', '.join(fitted.std_errors or {})}"
         )
-    allowed = fitted.log_likelihood - float(chi2.ppf(level, 1)) / 2
+    allowed = fitted.log_likelihood - float(chdtri(1, 1 - level)) / 2
     if parameter == "rho":
 
         def excess(rho: float) -> float:
