@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from latfit.analysis import analyze
+    from latfit.batch import BatchResult, run_batch
     from latfit.decision import Analysis
     from latfit.errors import FitError, LatfitError, LawError, LogError, RestartError, SampleError
     from latfit.fitting import Fit, fit, joint_outlier_ratio
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "latfit.analysis": ("analyze",),
+    "latfit.batch": ("BatchResult", "run_batch"),
     "latfit.decision": ("Analysis",),
     "latfit.errors": ("FitError", "LatfitError", "LawError", "LogError", "RestartError", "SampleError"),
     "latfit.fitting": ("Fit", "fit", "joint_outlier_ratio"),
@@ -66,6 +68,7 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "Analysis",
+    "BatchResult",
     "Defective",
     "Empirical",
     "Fit",
@@ -104,6 +107,7 @@ __all__ = [
     "read_log",
     "read_samples",
     "restart_helps",
+    "run_batch",
 ]
 
 

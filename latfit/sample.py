@@ -191,6 +191,8 @@ class LatencySample:
         """
         if not (np.isfinite(cutoff) and cutoff > 0):
             raise SampleError(f"the cutoff is {cutoff:g}; it must be a positive, finite time in seconds")
+        if self.cutoff == cutoff:
+            return self
         if self.cutoff is not None and cutoff > self.cutoff:
             raise SampleError(f"the sample was cut at {self.cutoff:g} s already; nothing is known up to {cutoff:g} s")
         completed, late = self.completed.split(cutoff)

@@ -199,7 +199,8 @@ def bootstrap(
         least[rows] = E[each, k]
         none = (S[each, k] < NOBODY) | ~np.isfinite(E[each, k])
         best[rows] = np.where(none, np.inf, bins.times[k])
-    faster = _delta(speed_up, at_end / here, at_end / least, level)
+    with np.errstate(divide="ignore", invalid="ignore"):  # a resample may complete nothing; _delta leaves it out
+        faster = _delta(speed_up, at_end / here, at_end / least, level)
     return Intervals(
         timeout=_percentiles(best, timeout, level, sample.resolution),
         expected_duration=_delta(expected_duration, here, least, level),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
@@ -12,7 +14,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from latfit.errors import LatfitError
 
@@ -21,7 +23,7 @@ Result = TypeVar("Result")
 
 ENGINES = ("processes", "dask")
 IN_FLIGHT = 64  # at least so many tasks are handed out at once
-CONNECT_SECONDS = 20
+CONNECT_SECONDS = 10
 
 
 @dataclass(frozen=True)
@@ -75,25 +77,31 @@ def open_pool(engine: str, *, scheduler: str | None = None, workers: int | None 
     elif count == 1:
         yield Pool(None, 1)
     else:
-        executor = ProcessPoolExecutor(count, mp_context=_context(), initializer=_start_worker)
+        executor = _processes(count)
         try:
             yield Pool(executor, count)
         finally:
             executor.shutdown(cancel_futures=True)
 
 
-def _context() -> Any:
-    """Workers forked from a server that has imported latfit already, where there is such a thing."""
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["latfit.batch"])
-    return context
+def _processes(count: int) -> ProcessPoolExecutor:
+    """Workers on this machine, forked where that is safe: nothing has to be imported again."""
+    if sys.platform != "linux":
+        return ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker)
+    executor = ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("fork"), initializer=_start_worker)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until the workers know what to do at Ctrl-C
+    try:
+        executor.submit(int)  # forks them all
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    return executor
 
 
 def _start_worker() -> None:
     """Stop at Ctrl-C without a word, and when the parent is gone: a pool's workers would wait for ever."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if sys.platform == "linux":
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     parent = multiprocessing.parent_process()
     assert parent is not None
 
@@ -112,7 +120,9 @@ def _dask(scheduler: str | None, workers: int) -> Iterator[Pool]:
         raise LatfitError("the dask engine needs Dask: pip install 'latfit[dask]'") from missing
     with ExitStack() as stack:
         if scheduler is None:
-            local = distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+            local = distributed.LocalCluster(
+                n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=logging.ERROR
+            )
             address = stack.enter_context(local).scheduler_address
         else:
             address = scheduler

@@ -31,7 +31,9 @@ class LogFile:
 
     @classmethod
     def of(cls, name: str) -> LogFile:
-        """The log of that name."""
+        """The log of that name, `-` for standard input."""
+        if name == "-":
+            return cls(name, name, {"file": name})
         folders = [part.partition("=") for part in Path(name).parts[:-1]]
         parts = {column: unquote(value) for column, equals, value in folders if equals and column}
         return cls(name, os.path.abspath(name), {**parts, "file": name})  # noqa: PTH100

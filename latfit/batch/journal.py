@@ -27,7 +27,6 @@ class Journal:
         """Write down that a chunk is finished."""
         self.file.write(_line(chunk, rows))
         self.file.flush()
-        self.done[chunk] = rows
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -64,6 +65,14 @@ class Chunk:
     samples: Mapping[Key, LatencySample]
     options: Options
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """One string of bytes: Dask would send each of the thousands of small arrays as a message of its own."""
+        return _unpacked, (pickle.dumps((self.samples, self.options), protocol=pickle.HIGHEST_PROTOCOL),)
+
+
+def _unpacked(data: bytes) -> Chunk:
+    return Chunk(*pickle.loads(data))
+
 
 def chunk_text(chunk: Chunk) -> str:
     """The rows of a chunk as JSON: what the journal keeps."""
@@ -80,20 +89,27 @@ def chunk_rows(chunk: Chunk) -> list[Row]:
             # rows of one batch share a clock that makes cells, and are padded to less than twice their size
             alike[cell_width(cut), cut.completed.values.size.bit_length()].append((key, row, cut))
     for groups in alike.values():
-        samples = [cut for _, _, cut in groups]
-        _add_best_laws([row for _, row, _ in groups], samples, options.laws)
-        optima_of_them = _optima(samples, [row["cutoff"] for _, row, _ in groups], options.cost)
-        for (key, row, cut), found in zip(groups, optima_of_them, strict=True):
-            rng = np.random.default_rng([options.seed, name_seed(key)])
-            _add_recommendation(row, cut, found, options, rng)
-            if options.test:
-                _add_test(row, cut, rng)
+        with np.errstate(divide="ignore", invalid="ignore"):  # resamples of small groups in which nothing completes
+            _add_answers(groups, options)
     for row in rows:
         row["warnings"] = ",".join(row["warnings"])
     return rows
 
 
-def name_seed(key: Key) -> int:
+def _add_answers(groups: Sequence[tuple[Key, Row, LatencySample]], options: Options) -> None:
+    """The best law, the timeout with its intervals, and the test of the law, for groups that make one batch."""
+    keys, rows, samples = zip(*groups, strict=True)
+    _add_best_laws(rows, samples, options.laws)
+    found = _optima(samples, [row["cutoff"] for row in rows], options.cost)
+    for key, row, sample, optimum in zip(keys, rows, samples, found, strict=True):
+        _add_recommendation(row, sample, optimum)
+        if options.resamples or options.test:
+            rng = np.random.default_rng([options.seed, _name_seed(key)])
+            _add_intervals(row, sample, options, rng)
+            _add_test(row, sample, options, rng)
+
+
+def _name_seed(key: Key) -> int:
     """A whole number that depends on the name of a group and on nothing else."""
     return int.from_bytes(blake2b("\0".join(key).encode(), digest_size=8).digest())
 
@@ -106,7 +122,8 @@ def _begun(sample: LatencySample, options: Options) -> tuple[Row, LatencySample 
     row["warnings"] = []
     try:
         whole = sample.with_failed(options.failed)
-        cut = whole.cut(default_cutoff(whole).cutoff if options.cutoff is None else options.cutoff)
+        cutoff = default_cutoff(whole).cutoff if options.cutoff is None else options.cutoff
+        cut = whole if whole.cutoff == cutoff else whole.cut(cutoff)
         ratio = outlier_ratio(cut)
     except LatfitError as problem:
         row["error"] = str(problem)
@@ -163,25 +180,25 @@ def _optima(samples: Sequence[LatencySample], cutoffs: Sequence[float], cost: fl
     return [found.get(at) or optimum_of(samples[at], cutoffs[at], cost) for at in range(len(samples))]
 
 
-def _add_recommendation(
-    row: Row, sample: LatencySample, found: Found, options: Options, rng: np.random.Generator
-) -> None:
-    """The timeout, what it brings, its intervals, and what to know of it."""
+def _add_recommendation(row: Row, sample: LatencySample, found: Found) -> None:
+    """The timeout, what it brings, and what to know of it."""
     best, E_J = found.optimum, found.optimum.expected_duration
-    factor = found.at_cutoff / E_J if E_J else None
     row |= {"verdict": best.verdict, "timeout": best.timeout, "expected_duration": E_J}
-    row |= {"submissions": best.submissions, "speed_up_vs_cutoff": finite(factor)}
+    row |= {"submissions": best.submissions, "speed_up_vs_cutoff": finite(found.at_cutoff / E_J) if E_J else None}
     recommended = Recommendation(best, best.rho, best.law, None, None)
     row["warnings"] += [*found.codes, *(warned.code for warned in about_optimum(recommended, sample, row["cutoff"]))]
     if row["ratio"] > 0 and found.out_at_half > row["ratio_high"]:
         row["warnings"].append("ratio-falling")
+
+
+def _add_intervals(row: Row, sample: LatencySample, options: Options, rng: np.random.Generator) -> None:
+    """The bootstrap intervals of the timeout, of E_J and of the speed-up."""
     if not options.resamples:
         return
-    t = np.inf if best.timeout is None else best.timeout
+    t = np.inf if row["timeout"] is None else row["timeout"]
+    E_J, factor = (row[name] or np.inf for name in ("expected_duration", "speed_up_vs_cutoff"))
     try:
-        ends = bootstrap(
-            sample, t, E_J or np.inf, factor or np.inf, cost=options.cost, resamples=options.resamples, rng=rng
-        )
+        ends = bootstrap(sample, t, E_J, factor, cost=options.cost, resamples=options.resamples, rng=rng)
     except NUMERICAL:
         row["warnings"].append("no-interval")
         return
@@ -191,9 +208,9 @@ def _add_recommendation(
         row |= {f"{name}low": finite(pair[0]), f"{name}high": finite(pair[1])}
 
 
-def _add_test(row: Row, sample: LatencySample, rng: np.random.Generator) -> None:
+def _add_test(row: Row, sample: LatencySample, options: Options, rng: np.random.Generator) -> None:
     """The bootstrap p-value of the best law."""
-    if row["best"] is None:
+    if not options.test or row["best"] is None:
         return
     tested = assess(sample, fit(sample, [row["best"]])[0], bootstrap=TEST_RESAMPLES, rng=rng)
     p = row["p_bootstrap"] = None if tested is None else tested.p_bootstrap

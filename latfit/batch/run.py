@@ -9,7 +9,7 @@ from dataclasses import astuple, dataclass
 from functools import partial
 from hashlib import blake2b
 from importlib.metadata import version
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +89,7 @@ def run_batch(
     finished is kept there for `resume`; the caller removes it. `how` is as for `read_log`. The rows do not
     depend on the engine, the workers or the order of anything.
     """
-    reading = Reading((by,) if isinstance(by, str) else tuple(by), window, how)
+    reading = Reading((by,) if isinstance(by, str) else tuple(dict.fromkeys(by)), window, how)
     skipped = {str(Path(path).absolute()) for path in leave_out}
     files = find_files([paths] if isinstance(paths, (str, Path)) else paths, leave_out=skipped)
     tell = progress or (lambda stage, done, total: None)
@@ -112,7 +112,14 @@ def _read(
     """The samples of all groups, the logs that could not be read, how many rows were refused, and notes."""
     parts: list[tuple[Key, LatencySample]] = []
     bad, refused, queues = {}, 0, 0
-    for done, (place, found) in enumerate(pool.unordered(partial(read_file, how=reading), files), 1):
+    read = partial(read_file, how=reading)
+    here = [place for place, file in enumerate(files) if file.path == "-"]  # workers have no standard input
+    there = [place for place in range(len(files)) if place not in here]
+    results = chain(
+        ((place, read(files[place])) for place in here),
+        ((there[at], found) for at, found in pool.unordered(read, [files[place] for place in there])),
+    )
+    for done, (place, found) in enumerate(results, 1):
         if found.error is not None:
             bad[place] = (files[place].name, found.error)
         elif found.facts is not None:
@@ -123,7 +130,7 @@ def _read(
     if len(bad) == len(files):
         more = f" (and {len(bad) - 1} more logs that cannot be read)" if len(bad) > 1 else ""
         raise LogError(bad[0][1] + more)
-    note = f"{queues} logs are of queues: resubmitting loses the place in a queue, which the theory does not count"
+    note = f"logs of queues: {queues}; resubmitting loses the place in a queue, which the theory does not count"
     return merged(parts), [bad[place] for place in sorted(bad)], refused, (note,) if queues else ()
 
 
@@ -138,17 +145,17 @@ def analyse_groups(
     size = RESAMPLED_GROUPS if options.resamples or options.test else CHUNK_GROUPS
     groups = iter(samples.items())
     chunks = [Chunk(dict(islice(groups, size)), options) for _ in range(0, len(samples), size)]
-    texts = dict(journal.done) if journal else {}
-    todo = [at for at in range(len(chunks)) if at not in texts]
-    finished = sum(len(chunks[at].samples) for at in texts)
+    rows = {at: json.loads(text) for at, text in journal.done.items()} if journal else {}
+    todo = [at for at in range(len(chunks)) if at not in rows]
+    finished = sum(map(len, rows.values()))
     tell("groups", finished, len(samples))
     for place, text in pool.unordered(chunk_text, [chunks[at] for at in todo]):
-        texts[todo[place]] = text
         if journal:
             journal.add(todo[place], text)
-        finished += len(chunks[todo[place]].samples)
+        rows[todo[place]] = json.loads(text)
+        finished += len(rows[todo[place]])
         tell("groups", finished, len(samples))
-    return [row for at in range(len(chunks)) for row in json.loads(texts[at])]
+    return [row for at in range(len(chunks)) for row in rows[at]]
 
 
 def _fingerprint(samples: Mapping[Key, LatencySample], reading: Reading, options: Options, bad: Any) -> str:
@@ -157,7 +164,7 @@ def _fingerprint(samples: Mapping[Key, LatencySample], reading: Reading, options
     for key, sample in samples.items():
         digest.update(repr((key, sample.lost, sample.cutoff, sample.resolution)).encode())
         for tally in (sample.completed, sample.failed, sample.censored):
-            for array in (tally.values, tally.counts):
+            for array in (tally.values, tally.counts):  # noqa: PD011
                 digest.update(array.size.to_bytes(8) + array.tobytes())
     return digest.hexdigest()
 
