@@ -21,7 +21,9 @@ from latfit.sample import LatencySample
 from latfit.uncertainty import RESAMPLES, bootstrap
 
 HYBRID = "lognormal-pareto"
+HYBRID_VALUES = 20_000
 TEST_RESAMPLES = 199
+WORTH_IT = 0.01  # what a group must gain by a timeout of its own
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 
@@ -121,11 +123,11 @@ def _fits(
 ) -> tuple[FittedLaw, ...]:
     """Every law fitted, tested and put to use, the best first."""
     found = []
-    tried = (
-        fit(sample, laws)
-        if laws is not None
-        else [*fit(sample, (*DEFAULT_LAWS, HYBRID)), *fit(sample, [HYBRID], method="ls")]
-    )
+    if laws is not None:
+        tried = fit(sample, laws)
+    else:  # the likelihood of the hybrid is a search of its own, too long for very many latencies
+        few = sample.completed.values.size <= HYBRID_VALUES
+        tried = [*fit(sample, (*DEFAULT_LAWS, *([HYBRID] if few else []))), *fit(sample, [HYBRID], method="ls")]
     for one in tried:
         if one.law is None or one.rho is None:
             found.append(FittedLaw(one, None, None, None))
@@ -230,7 +232,8 @@ def _groups(
         if own.optimum and pooled.optimum:
             regret = _regret(law, pooled.optimum.timeout, cost, own.optimum.expected_duration)
         codes = tuple(w.code for w in warned)
-        found.append(Group(names, sample.n, outlier_ratio(sample), own, _differs(own, pooled), regret, codes))
+        differs = _differs(own, pooled) and regret is not None and regret > WORTH_IT
+        found.append(Group(names, sample.n, outlier_ratio(sample), own, differs, regret, codes))
     return tuple(found)
 
 

@@ -9,6 +9,7 @@ from scipy.special import kolmogorov
 from latfit.decision import FittedLaw, Recommendation
 from latfit.fitting import JointRatio
 from latfit.logs import ProbeLog
+from latfit.logs.columns import NO_OUTCOMES
 from latfit.outliers import OutlierRatio, cutoff_verdict
 from latfit.restart import Warned
 from latfit.sample import LatencySample
@@ -20,6 +21,7 @@ SIGNIFICANT = 0.01
 REJECTED = 0.05
 FLAT = 4.0  # a 5 % window whose ends are this far apart: nearly any timeout will do
 SMALL_GAIN = 1.05
+HEAVY_LOAD = 3.0
 EDGE = 0.98
 
 
@@ -28,9 +30,14 @@ def about_log(log: ProbeLog) -> list[Warned]:
     found = []
     if log.facts.refused.count:
         rows = log.facts.refused
-        found.append(
-            Warned("refused", f"{rows.count} rows of the log were refused, the first at line {rows.earliest.line}")
-        )
+        reasons = ", ".join(f"{count} × {reason}" for reason, count in rows.reasons.items())
+        told = f"{rows.count} rows of the log were refused ({reasons}), the first at line {rows.earliest.line}"
+        if {"unknown status", "no latency", "no status"} & set(rows.reasons):
+            told += "; if they never came back, the outlier ratio is too low: say so with --status lost=WORD"
+        found.append(Warned("refused", told))
+    if NO_OUTCOMES in log.facts.notes:
+        told = "the log has no column of outcomes: probes that were lost or given up do not show in it"
+        found.append(Warned("no-outcomes", told))
     if log.facts.format in QUEUES:
         found.append(
             Warned(
@@ -156,6 +163,10 @@ def about_optimum(recommended: Recommendation, sample: LatencySample, cutoff: fl
         found.append(Warned("flat", told))
     if best.verdict != "finite" or best.timeout is None:
         return found
+    if best.submissions is not None and best.submissions > HEAVY_LOAD:
+        times = f"a job would be submitted {best.submissions:.1f} times on average"
+        told = f"{times}; to limit that, see latfit timeout --max-submissions"
+        found.append(Warned("load", told))
     early = sample.censored
     cut_before = int(early.counts[early.values < best.timeout].sum())
     if best.timeout > EDGE * cutoff and sample.out_at_cutoff:

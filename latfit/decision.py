@@ -95,9 +95,10 @@ class Current:
 
 @dataclass(frozen=True)
 class Group:
-    """One group beside the pooled answer; `differs` if its interval and the pooled one have nothing in common.
+    """One group beside the pooled answer.
 
-    `pooled_regret` is what the pooled timeout costs this group more than its own.
+    `differs` if its interval and the pooled one have nothing in common and the pooled timeout costs it
+    more than 1 %; `pooled_regret` is what the pooled timeout costs this group more than its own.
     """
 
     key: dict[str, str]

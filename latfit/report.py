@@ -36,7 +36,9 @@ def seconds(value: float | None) -> str:
 
 
 def between(low: float | None, high: float | None) -> str:
-    """A range of times."""
+    """A range of times; ∞ to ∞ is no timeout."""
+    if low == float("inf"):
+        return "none"
     if high is None or high == float("inf"):
         return f"{seconds(low)} to no limit"
     return f"{seconds(low).removesuffix(' s')} to {seconds(high)}"
@@ -73,6 +75,9 @@ def _decision(result: Analysis) -> Section:
     if best.verdict == "finite" and gain is not None and gain < SMALL_GAIN:
         worth = f"gains {100 * (gain - 1):.1f} % over waiting until the cutoff"
         set_it = f"A timeout hardly helps: the best, {seconds(best.timeout)}, {worth}."
+    if best.verdict == "finite" and any(w.code == "not-identified" for w in result.warnings):
+        free = f"if restarts were free, {seconds(best.timeout)}"
+        set_it = f"The log alone does not tell what to set ({free}): give --cost, the seconds that a restart costs."
     sentences = [set_it, _gain(result.timeout), _load(result.timeout)]
     if result.timeout.intervals and best.verdict == "finite":
         bounds = result.timeout.intervals
@@ -80,8 +85,10 @@ def _decision(result: Analysis) -> Section:
         sentences.append(f"The best timeout lies between {told} (95 %).")
         if bounds.smoothed_timeout:
             sentences.append(f"Smoothing the data first gives {seconds(bounds.smoothed_timeout)}.")
-    if best.conservative_timeout is not None:
-        sentences.append(f"On the safe side: {seconds(best.conservative_timeout)}; too late is safer than too early.")
+    if best.verdict == "finite" and best.within_5pct is not None:
+        later = best.within_5pct[1]
+        told = "any later timeout" if later == float("inf") else f"waiting up to {seconds(later)}"
+        sentences.append(f"Too late is safer than too early: {told} costs at most 5 % more.")
     if result.current is not None:
         now = result.current
         told = "jobs would never end"
@@ -117,7 +124,7 @@ def _load(recommended: Recommendation) -> str:
     last = best.quantiles.get("0.99")
     if last is not None:
         now = end.quantiles.get("0.99") if end else None
-        parts.append(f"99 % of jobs done within {seconds(last)}" + (f" (now {seconds(now)})" if now else ""))
+        parts.append(f"99 % of jobs done within {seconds(last)}" + (f" ({seconds(now)} at the cutoff)" if now else ""))
     return "; ".join(parts) + "." if parts else ""
 
 
@@ -171,7 +178,7 @@ def _fit_row(fitted: FittedLaw, least: float) -> tuple[str, ...]:
     timeout = {"never": "none", "any": "any", "immediate": "0"}.get(optimum.verdict, "") if optimum else ""
     if optimum and optimum.timeout and not timeout:
         timeout = f"{optimum.timeout:.4g}"
-    regret = "" if fitted.regret is None else "∞" if fitted.regret == float("inf") else f"{100 * fitted.regret:.1f} %"
+    regret = "" if fitted.regret is None else _percent_more(fitted.regret)
     return (
         one.name if one.method == "mle" else f"{one.name} {one.method}",
         parameters,
@@ -183,6 +190,10 @@ def _fit_row(fitted: FittedLaw, least: float) -> tuple[str, ...]:
         timeout,
         regret,
     )
+
+
+def _percent_more(share: float) -> str:
+    return "∞" if share == float("inf") else f"{100 * share:.1f} %"
 
 
 def _p(value: float | None) -> str:
@@ -207,7 +218,7 @@ def _short_key(key: str) -> str:
 def _group_row(group: Group) -> tuple[str, ...]:
     own = group.recommendation
     timeout, interval, E = _short(own)
-    costs = "" if group.pooled_regret is None else f"+{100 * group.pooled_regret:.1f} %"
+    costs = "" if group.pooled_regret is None else _percent_more(group.pooled_regret)
     return (
         str(group.probes),
         f"{100 * group.ratio.estimate:.2f}",

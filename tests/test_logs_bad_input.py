@@ -133,6 +133,10 @@ def test_a_bad_log_leaves_no_file(tmp_path, run):
     assert run("convert", tmp_path / "x.csv", "-o", tmp_path / "y.csv").returncode == 1
     assert sorted(p.name for p in tmp_path.iterdir()) == ["x.csv"]
     assert run("convert", LOGS / "probes.csv", "-o", tmp_path / "y.xls").returncode == 2
-    assert run("convert", LOGS / "probes.csv", "-o", tmp_path).returncode == 1
+    assert run("convert", LOGS / "probes.csv", "-o", tmp_path).returncode == 2
+    (tmp_path / "z.csv").mkdir()
+    assert run("convert", LOGS / "probes.csv", "-o", tmp_path / "z.csv").returncode == 1
+    (tmp_path / "z.csv").rmdir()
+    assert run("convert", tmp_path / "x.csv", "-o", tmp_path / "x.csv", "--max-refused", 1).returncode == 1
     assert run("convert", LOGS / "probes.csv", "-o", tmp_path / "no" / "y.csv").returncode == 1
     assert sorted(p.name for p in tmp_path.iterdir()) == ["x.csv"]

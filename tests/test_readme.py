@@ -20,7 +20,7 @@ def test_commands(command, run, tmp_path, monkeypatch):
     (tmp_path / "data").symlink_to(EGEE.parent)
     done = run(*shlex.split(command)[1:])
     assert done.returncode == 0, done.stderr
-    assert done.stdout
+    assert done.stdout or (tmp_path / command.split()[-1]).exists()
 
 
 def test_the_decision_shown_is_the_decision_made(run, monkeypatch):

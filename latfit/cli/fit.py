@@ -30,7 +30,9 @@ Examples:
   latfit fit probes.csv --method ls --law lognormal-pareto --subsample 1000"""
 )
 @log_argument
-@click.option("--law", "laws", multiple=True, metavar="NAME", help="A law to fit (default: all; see `latfit laws`).")
+@click.option(
+    "--law", "laws", multiple=True, metavar="NAME", help="A law to fit (default: eight common ones; see `latfit laws`)."
+)
 @click.option(
     "--method",
     type=click.Choice(["mle", "ls"]),

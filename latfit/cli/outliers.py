@@ -81,7 +81,9 @@ def _print(ratio: OutlierRatio, by_cutoff: list[OutlierRatio], joint: JointRatio
         f"(95 % interval {ratio.low:.2%} to {ratio.high:.2%}, {ratio.method}; {ratio.count} seen to be out)."
     )
     click.echo(
-        "The ratio is stable."
+        "Nobody was still out."
+        if not ratio.estimate
+        else "The ratio is stable."
         if verdict == "stable"
         else "The ratio is still falling at this cutoff: some of these probes are late rather than lost."
     )

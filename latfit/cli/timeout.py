@@ -65,6 +65,13 @@ def timeout(log: str | None, law: str | None, as_json: bool, **given: Any) -> No
 
 
 def _check_usage(log: str | None, law: str | None, given: dict[str, Any]) -> None:
+    from latfit.errors import RestartError
+    from latfit.restart.objectives import Objective
+
+    try:
+        Objective.parse(given["objective"], shift=0.0)
+    except RestartError as problem:
+        raise click.BadParameter(str(problem), param_hint="--objective") from problem
     if log is None and law is None:
         raise click.UsageError("give a LOG, or a law with --law")
     if log is not None and law is not None and "(" in law:

@@ -40,6 +40,7 @@ WORDS = {
                  "pending", "queued"),
     "lost": ("lost", "outlier", "never"),
 }  # fmt: skip
+NO_OUTCOMES = "there is no status column: every row with a latency is taken as completed"
 EPOCH_UNITS = {"s": "epoch", "ms": "epoch-ms", "us": "epoch-us", "ns": "epoch-ns"}
 KNOWN_WORDS = {word: status for status, words in WORDS.items() for word in words}
 
@@ -132,6 +133,8 @@ def _guesses(roles: Roles, options: ReadOptions, unit: str | None) -> list[str]:
     notes += [
         f"column {name!r} is read as {kind}" for name, kind in roles.time_formats.items() if not options.time_format
     ]
+    if roles.status is None and not roles.ended:
+        notes.append(NO_OUTCOMES)
     for role in ("submitted", "status", "id"):
         name = getattr(roles, role)
         if name and name.lower() != role and role not in options.columns:

@@ -32,6 +32,8 @@ def convert_log(
     output = Path(output)
     if output.suffix not in WRITERS:
         raise LogError(f"{output}: the ending says how to write; use one of {', '.join(WRITERS)}")
+    if isinstance(path, (str, Path)) and output.exists() and output.samefile(path):
+        raise LogError(f"{output}: this is the log itself; write to another file")
     chunks = iter_log(path, **how)
     first = next(chunks)
     facts, counts = first.facts, Counter(first.counts)

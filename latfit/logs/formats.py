@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from latfit.errors import LogError, UnknownFormat
 from latfit.logs.records import Records
@@ -41,6 +42,13 @@ class ReadOptions:
         for word, status in self.statuses.items():
             if status not in STATUSES:
                 raise LogError(f"{word!r} cannot be read as {status!r}; choose from {', '.join(STATUSES)}")
+        if self.timezone is not None:
+            try:
+                ZoneInfo(self.timezone)
+            except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+                raise LogError(
+                    f"{self.timezone!r} is not a time zone known here; write for example Europe/Paris"
+                ) from error
         if self.unit is not None and self.unit not in UNITS:
             raise LogError(f"{self.unit!r} is not a unit of time; choose from {', '.join(UNITS)}")
 

@@ -116,8 +116,6 @@ def _statuses(column: pd.Series[Any], records: Records, options: ReadOptions) ->
                 records.notes.append(f"status {str(word)!r} is read as {status}")
     found = codes[words.cat.codes.to_numpy()]
     unknown = (found == UNKNOWN) & ~_blank(column)
-    records.refuse(
-        unknown,
-        lambda row: f"unknown status: {str(column.iloc[row])[:40]!r}; say what it means: --status completed=WORD",
-    )
+    hint = "say what it means: --status completed|failed|censored|lost=WORD"
+    records.refuse(unknown, lambda row: f"unknown status: {str(column.iloc[row])[:40]!r}; {hint}")
     return found

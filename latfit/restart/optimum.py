@@ -134,8 +134,8 @@ def _on_steps(policy: _Policy, at_least: float) -> Optimum:
     t = candidates(policy.law, policy.value, None, at_least=at_least)
     best = _pick(policy, t)
     if not float(still_out(policy.law, best)) > 0 or _no_gain(policy, best):
-        return _result(policy, "never", np.inf)
-    return _result(policy, "finite", best)
+        return _result(policy, "never", np.inf, at_least)
+    return _result(policy, "finite", best, at_least)
 
 
 def _on_density(policy: _Policy, at_least: float) -> Optimum:
@@ -168,8 +168,8 @@ def _on_density(policy: _Policy, at_least: float) -> Optimum:
     if at_zero <= figure * (1 + TIE):
         return _immediate(policy, E_0)
     if _no_gain(policy, best):
-        return _result(policy, "never", np.inf)
-    return _result(policy, "finite", best)
+        return _result(policy, "never", np.inf, at_least)
+    return _result(policy, "finite", best, at_least)
 
 
 def _no_gain(policy: _Policy, t: float) -> bool:
@@ -243,7 +243,8 @@ def _about(policy: _Policy, figure: float) -> dict[str, Any]:
     }
 
 
-def _result(policy: _Policy, verdict: Verdict, t: float) -> Optimum:
+def _result(policy: _Policy, verdict: Verdict, t: float, at_least: float = 0.0) -> Optimum:
+    """What a timeout brings; its windows hold only timeouts that are allowed."""
     law, cost, r = policy.law, policy.cost + policy.r, policy.r
     E_J, E_R = policy.mean(np.array([t, np.inf]))
     windows: list[Window | None] = [None, None]
@@ -251,7 +252,8 @@ def _result(policy: _Policy, verdict: Verdict, t: float) -> Optimum:
         windows = [(0.0, np.inf), (0.0, np.inf)]
     elif verdict != "given" and np.isfinite(E_J):
         limits = [E_J * (1 + p) - r for p in (0.01, 0.05)]
-        windows = [_shift(flat_window(law, t, limit, cost=cost), r) for limit in limits]
+        found = (flat_window(law, t, limit, cost=cost) for limit in limits)
+        windows = [(max(low, at_least) + r, high + r) for low, high in found]
     safe = conservative_timeout(law, cost=cost, optimum=t) if verdict == "finite" else None
     return Optimum(
         verdict=verdict,
@@ -266,10 +268,6 @@ def _result(policy: _Policy, verdict: Verdict, t: float) -> Optimum:
         speed_up=finite(E_R / E_J) if np.isfinite(E_R) and E_J > 0 else None,
         **_about(policy, float(policy.value(np.array([t, np.inf]))[0])),
     )
-
-
-def _shift(window: Window, r: float) -> Window:
-    return window[0] + r, window[1] + r
 
 
 def _quantiles(law: Law, t: float, cost: float, r: float) -> dict[str, float | None]:
