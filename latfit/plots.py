@@ -75,7 +75,7 @@ def plot_survival(result: Analysis, axes: Axes) -> Axes:
     if result.outliers.estimate > 0:
         axes.axhline(result.outliers.estimate, color="grey", linewidth=0.8, linestyle=":", label="outlier ratio")
     axes.set(xscale="log", yscale="log", xlabel="latency (s)", ylabel="share still out", title="The tail")
-    axes.set_ylim(max(1e-4, 0.3 / result.sample.n), 1.3)
+    axes.set_ylim(max(1e-6, 0.3 / result.sample.n, 0.4 * result.outliers.estimate), 1.3)
     axes.legend(loc="lower left")
     return axes
 

@@ -8,15 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from latfit.errors import LogError, TooManyRefused
 from latfit.logs.formats import ReadOptions, find_format
 from latfit.logs.records import to_logs
 from latfit.logs.source import Progress, open_source
-from latfit.logs.table import Key, LogFacts, ProbeLog, SampledLog, concat
+from latfit.logs.table import Codes, Floats, Key, LogFacts, ProbeLog, SampledLog, concat, outcomes, tallied
 from latfit.sample import LatencySample, clock_resolution
 
 MAX_REFUSED = 0.1
-JOINED_ROWS = 1 << 19
+WAITING_ROWS = 1 << 21
 
 
 def example_log() -> ProbeLog:
@@ -56,14 +58,13 @@ def read_samples(
 ) -> SampledLog:
     """The samples of a log's groups, read in chunks that are merged and forgotten; options as for `read_log`."""
     columns = (by,) if isinstance(by, str) else tuple(by)
-    gathered: dict[Key, LatencySample] = {}
+    gathering = _Gathering()
     facts: LogFacts | None = None
-    for part in _joined(iter_log(path, format=format, progress=progress, **options)):
-        facts = part.facts if facts is None else facts + part.facts
-        for key, sample in part.tallies(columns, window=window).items():
-            gathered[key] = gathered[key] + sample if key in gathered else sample
+    for chunk in iter_log(path, format=format, progress=progress, **options):
+        facts = chunk.facts if facts is None else facts + chunk.facts
+        gathering.add(chunk, columns, window)
     assert facts is not None
-    merged = dict(sorted(gathered.items()))
+    merged = dict(sorted(gathering.settle().items()))
     check_refused(sum(sample.n for sample in merged.values()), facts, max_refused)
     step = clock_resolution(tally for sample in merged.values() for tally in (sample.completed, sample.failed))
     names = columns if window is None else (*columns, "window")
@@ -107,16 +108,29 @@ def _paths(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
     return matches
 
 
-def _joined(chunks: Iterator[ProbeLog]) -> Iterator[ProbeLog]:
-    """The chunks put together to a few million rows each: sorting once is cheaper than merging often."""
-    held: list[ProbeLog] = []
-    for chunk in chunks:
-        held.append(chunk)
-        if sum(len(log.frame) for log in held) >= JOINED_ROWS:
-            yield concat(held)
-            held = []
-    if held:
-        yield concat(held)
+class _Gathering:
+    """The samples of groups, from chunks; latencies wait until there are millions: sorting once is cheap."""
+
+    def __init__(self) -> None:
+        self.samples: dict[Key, LatencySample] = {}
+        self.waiting: dict[Key, list[tuple[Floats, Codes]]] = {}
+        self.rows = 0
+
+    def add(self, log: ProbeLog, by: Sequence[str], window: str | None) -> None:
+        """Take a chunk in."""
+        for key, frame in log.split(by, window):
+            self.waiting.setdefault(key, []).append(outcomes(frame))
+            self.rows += len(frame)
+        if self.rows >= WAITING_ROWS:
+            self.settle()
+
+    def settle(self) -> dict[Key, LatencySample]:
+        """Tally what waits; the samples so far."""
+        for key, parts in self.waiting.items():
+            sample = tallied(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+            self.samples[key] = self.samples[key] + sample if key in self.samples else sample
+        self.waiting, self.rows = {}, 0
+        return self.samples
 
 
 def check_refused(taken: int, facts: LogFacts, allowed: float) -> None:

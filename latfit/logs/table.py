@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from latfit.errors import LogError, MissingColumn, listed
 from latfit.sample import LatencySample, Tally, clock_resolution
@@ -22,6 +23,8 @@ WINDOW_SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 604800}
 A_MONDAY = pd.Timestamp("1970-01-05", tz="UTC")
 
 Key = tuple[str, ...]
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int8]
 
 
 @dataclass(frozen=True)
@@ -103,34 +106,26 @@ class ProbeLog:
     @property
     def resolution(self) -> float:
         """The smallest step of the clock that measured, in seconds."""
-        sample = self._tallies()
+        sample = tallied(*outcomes(self.frame))
         return clock_resolution([sample.completed, sample.failed])
 
     def sample(self, *, cutoff: float | None = None, failed: str = "retry") -> LatencySample:
         """The latencies with their counts; what is out at `cutoff` becomes censored at it."""
-        sample = replace(self._tallies(), resolution=self.resolution).with_failed(failed)
+        sample = replace(tallied(*outcomes(self.frame)), resolution=self.resolution).with_failed(failed)
         return sample if cutoff is None else sample.cut(cutoff)
 
     def groups(self, by: str | Sequence[str] = (), *, window: str | None = None) -> dict[Key, ProbeLog]:
         """One log for each value of the columns `by` and each time window, in sorted order."""
-        return {key: ProbeLog(frame, self.facts) for key, frame in self._split(by, window)}
+        return {key: ProbeLog(frame, self.facts) for key, frame in self.split(by, window)}
 
     def samples(self, by: str | Sequence[str] = (), *, window: str | None = None) -> dict[Key, LatencySample]:
         """One sample for each group, all with the clock of the whole log."""
         step = self.resolution
-        return {k: replace(v, resolution=step) for k, v in self.tallies(by, window=window).items()}
+        groups = self.split(by, window)
+        return {key: replace(tallied(*outcomes(frame)), resolution=step) for key, frame in groups}
 
-    def tallies(self, by: str | Sequence[str] = (), *, window: str | None = None) -> dict[Key, LatencySample]:
-        """Samples of the groups without a resolution: what chunks of a log contribute."""
-        return {key: ProbeLog(frame, self.facts)._tallies() for key, frame in self._split(by, window)}
-
-    def _tallies(self) -> LatencySample:
-        latency = self.frame["latency"].to_numpy()
-        codes = self.frame["status"].cat.codes.to_numpy()
-        done, gone, out = (Tally.of(latency[codes == code]) for code in (COMPLETED, FAILED, CENSORED))
-        return LatencySample(done, gone, out, lost=int(np.count_nonzero(codes == LOST)))
-
-    def _split(self, by: str | Sequence[str], window: str | None) -> Iterator[tuple[Key, pd.DataFrame]]:
+    def split(self, by: str | Sequence[str], window: str | None) -> Iterator[tuple[Key, pd.DataFrame]]:
+        """The rows of each group, by the values of the columns and the beginning of the window."""
         columns = [by] if isinstance(by, str) else list(by)
         if not len(self.frame):
             return
@@ -146,6 +141,18 @@ class ProbeLog:
             keys.append(window_starts(self.frame["submitted"], window))
         for key, frame in self.frame.groupby(keys, sort=True, observed=True):
             yield tuple(map(str, key)), frame
+
+
+def outcomes(frame: pd.DataFrame) -> tuple[Floats, Codes]:
+    """The latencies of some rows, and the codes of their statuses."""
+    latency, codes = frame["latency"], frame["status"].cat.codes
+    return np.asarray(latency, dtype=np.float64), np.asarray(codes, dtype=np.int8)
+
+
+def tallied(latency: Floats, codes: Codes) -> LatencySample:
+    """The sample of some rows, without a resolution."""
+    done, gone, out = (Tally.of(latency[codes == code]) for code in (COMPLETED, FAILED, CENSORED))
+    return LatencySample(done, gone, out, lost=int(np.count_nonzero(codes == LOST)))
 
 
 @dataclass(frozen=True)
