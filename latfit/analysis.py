@@ -50,12 +50,7 @@ def analyze(
     """
     for_fits, for_timeout, for_groups = np.random.default_rng(seed).spawn(3)
     whole = log.sample(failed=failed)
-    choice = default_cutoff(whole) if cutoff is None else CutoffChoice(cutoff, "given")
-    sample = whole.cut(choice.cutoff)
-    if not sample.completed.total:
-        raise SampleError(
-            f"none of the {sample.n} probes completed within {choice.cutoff:g} s: there is nothing to analyse"
-        )
+    choice, sample = _cut(whole, cutoff)
     ratio = outlier_ratio(sample)
     empirical = Empirical.of(sample)
     names = None if laws is None else list(dict.fromkeys([*laws, *([law] if law else [])]))
@@ -66,7 +61,7 @@ def analyze(
     fits = _fits(sample, names, empirical, cost, least, min(resamples, TEST_RESAMPLES) if test else 0, for_fits)
     joint = _joint(sample, fits)
     best = next((f.fit.name for f in fits if f.fit.method == "mle" and f.fit.error is None), None)
-    known, warned = about_log(log), about_ratio(whole, ratio, joint, fits)
+    warned = about_ratio(whole, ratio, joint, fits)
     used: Law = empirical
     if law is not None:
         used = _law_named(law, fits, sample)
@@ -74,14 +69,7 @@ def analyze(
     agree = not any(w.code == "rho-disagree" for w in warned)
     without = _recommend(empirical.conditional(), sample, choice.cutoff, cost, 0, for_timeout)[0] if agree else None
     groups = _groups(log, by, choice.cutoff, failed, cost, resamples, for_groups, recommended)
-    warnings = (
-        *known,
-        *warned,
-        *about_fits(fits),
-        *more,
-        *about_optimum(recommended, sample, choice.cutoff),
-        *about_law(law, fits),
-    )
+    last = (*about_fits(fits), *more, *about_optimum(recommended, sample, choice.cutoff), *about_law(law, fits))
     return Analysis(
         facts=log.facts,
         counts=log.counts,
@@ -97,8 +85,18 @@ def analyze(
         timeout_without_outliers=without,
         current=None if current is None else _current(used, current, cost, recommended),
         groups=groups,
-        warnings=warnings,
+        warnings=(*about_log(log), *warned, *last),
     )
+
+
+def _cut(whole: LatencySample, cutoff: float | None) -> tuple[CutoffChoice, LatencySample]:
+    """The cutoff, given or from the data, and the sample cut at it."""
+    choice = default_cutoff(whole) if cutoff is None else CutoffChoice(cutoff, "given")
+    sample = whole.cut(choice.cutoff)
+    if not sample.completed.total:
+        within = f"none of the {sample.n} probes completed within {choice.cutoff:g} s"
+        raise SampleError(f"{within}: there is nothing to analyse")
+    return choice, sample
 
 
 def _summary(sample: LatencySample) -> LatencySummary:
