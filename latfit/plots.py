@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from latfit.decision import Analysis, FittedLaw
 from latfit.files import whole_file
+from latfit.goodness import qq
 from latfit.laws import Defective, Empirical
 from latfit.restart import completion_cdf, expected_duration
 
@@ -138,16 +139,11 @@ def plot_expected_duration(result: Analysis, axes: Axes) -> Axes:
 
 def plot_qq(result: Analysis, axes: Axes) -> Axes:
     """Quantiles of the log against those of the best laws; a law that fits lies on the diagonal."""
-    law = Empirical.of(result.sample)
-    F = law.cdf(law.jumps)
-    thin = slice(None, None, max(1, F.size // 500))
-    x, share = law.jumps[thin], F[thin]
     for fitted, colour in zip(_shown(result), COLOURS, strict=False):
-        assert fitted.fit.law is not None
-        inside = share < (1 - (fitted.fit.rho or 0.0)) * (1 - 1e-9)
-        expected = fitted.fit.law.ppf(share[inside] / (1 - (fitted.fit.rho or 0.0)))
-        axes.plot(expected, x[inside], ".", markersize=3, color=colour, label=fitted.fit.name)
-    positive = x[x > 0]
+        points = qq(result.sample, fitted.fit)
+        thin = slice(None, None, max(1, points.observed.size // 500))
+        axes.plot(points.model[thin], points.observed[thin], ".", markersize=3, color=colour, label=fitted.fit.name)
+    positive = result.sample.completed.values[result.sample.completed.values > 0]
     ends = (positive[0], positive[-1]) if positive.size else (1e-3, 1.0)
     axes.plot(ends, ends, color="grey", linewidth=0.8)
     axes.set(xscale="log", yscale="log", xlabel="law (s)", ylabel="log (s)", title="Quantiles")
