@@ -11,7 +11,7 @@ from scipy import stats
 from statsmodels.duration.survfunc import CumIncidenceRight, SurvfuncRight
 
 from latfit.errors import SampleError
-from latfit.sample import LatencySample, Tally, clock_resolution
+from latfit.sample import MERGED, LatencySample, Tally, clock_resolution
 
 waits = st.lists(st.integers(0, 50), max_size=30)
 
@@ -23,6 +23,13 @@ def test_merging_is_the_sample_of_all_values(a, b, c, lost):
     for order in itertools.permutations(parts):
         assert LatencySample.sum(order) == together
     assert (parts[0] + parts[1]) + parts[2] == parts[0] + (parts[1] + parts[2]) == together
+
+
+def test_large_tallies_are_merged_piece_by_piece():
+    rng = np.random.default_rng(5)
+    parts = [np.round(rng.lognormal(5, 1, n), 3) for n in (300_000, 200_000, 7)]
+    assert Tally.sum(map(Tally.of, parts)) == Tally.of(np.concatenate(parts))
+    assert max(Tally.of(x).values.size for x in parts) > 2 * MERGED
 
 
 @given(waits, waits, waits, st.integers(1, 60))

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from latfit.errors import LogError, listed
 from latfit.logs.columns import Roles, resolve_roles
-from latfit.logs.delimited import head_fields, read_delimited
+from latfit.logs.delimited import Chunk, head_fields, read_delimited
 from latfit.logs.formats import ROLES, Format, ReadOptions, register
 from latfit.logs.records import Records
 from latfit.logs.source import Source
@@ -47,19 +46,17 @@ class Csv(Format):
         if not header:
             names = ["latency"] if len(names) == 1 else [f"column{i}" for i in range(1, len(names) + 1)]
         roles, notes = resolve_roles(names, options, source.name)
-        rows = 0
-        for chunk in read_delimited(
-            source, delimiter, names, _types(head, delimiter, names, roles, options), header=header
-        ):
-            rows += chunk.line.size + len(chunk.misshapen)
-            if chunk.misshapen:
-                yield Records.unusable(chunk.misshapen)
-            roles = settle_times(chunk.frame, roles) if len(chunk.frame) else roles
-            records = to_records(chunk.frame, chunk.line, roles, options)
+        types = _types(head, delimiter, names, roles, options)
+        settled: Roles | None = None
+
+        def convert(chunk: Chunk) -> Records:
+            nonlocal settled
+            settled = settled or settle_times(chunk.frame, roles)
+            records = to_records(chunk.frame, chunk.line, settled, options)
             records.notes += notes
-            yield records
-        if not rows:
-            raise LogError(f"{source.name}: there is a header ({listed(names)}) but no row below it")
+            return records
+
+        yield from read_delimited(source, delimiter, names, types, convert, header=header)
 
 
 def _types(head: str, delimiter: str, names: list[str], roles: Roles, options: ReadOptions) -> dict[str, pa.DataType]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -15,10 +16,12 @@ import pyarrow as pa
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from latfit.errors import LogError
+from latfit.errors import LogError, listed
+from latfit.logs.records import Records
 from latfit.logs.source import Block, Source
 
 MAX_SPAN = 200  # lines that one quoted record may take
+MAX_THREADS = 4
 
 
 @dataclass(frozen=True)
@@ -31,45 +34,76 @@ class Chunk:
 
 
 def read_delimited(
-    source: Source, delimiter: str, names: Sequence[str], types: dict[str, pa.DataType], *, header: bool
-) -> Iterator[Chunk]:
-    """The columns of a delimited text; columns not in `types` are text."""
+    source: Source,
+    delimiter: str,
+    names: Sequence[str],
+    types: dict[str, pa.DataType],
+    convert: Callable[[Chunk], Records],
+    *,
+    header: bool,
+) -> Iterator[Records]:
+    """The records of a delimited text, in its order; columns not in `types` are text.
+
+    `convert` makes records of a chunk: of the first one alone, so that it can settle what holds for
+    the whole log, then of several at once in threads.
+    """
     if len(set(names)) < len(names):
         twice = next(name for name in names if list(names).count(name) > 1)
         raise LogError(f"{source.name}: the column {twice[:40]!r} is there twice: columns need names of their own")
     types = {name: types.get(name, pa.dictionary(pa.int32(), pa.string())) for name in names}
-    with ThreadPoolExecutor(1) as ahead:  # parse the next block while the caller works on this one
-        waiting: deque[tuple[Block, Future[Chunk | None]]] = deque()
-        for block in source.blocks(quoted=True):
-            if header:
-                block, header = _below_header(block), False
-            if block.n_lines:
-                waiting.append((block, ahead.submit(_fast, block, delimiter, types)))
-            if len(waiting) > 1:
-                yield _chunk(*waiting.popleft(), delimiter, names)
+
+    def work(block: Block) -> list[Records]:
+        chunk = _fast(block, delimiter, types) or _by_row(block, delimiter, names)
+        broken = [Records.unusable(chunk.misshapen)] if chunk.misshapen else []
+        return [*broken, convert(chunk)] if chunk.line.size else broken
+
+    blocks = source.blocks(quoted=True)
+    empty = True
+    for records in _in_threads(work, _below_header(blocks) if header else blocks):
+        empty = False
+        yield records
+    if empty:
+        raise LogError(f"{source.name}: there is a header ({listed(names)}) but no row below it")
+
+
+def _in_threads(work: Callable[[Block], list[Records]], blocks: Iterator[Block]) -> Iterator[Records]:
+    """The records of every block, in order: of the first before any other, then of several at once."""
+    for block in blocks:
+        if records := work(block):
+            yield from records
+            break
+    threads = min(MAX_THREADS, os.cpu_count() or 1)
+    with ThreadPoolExecutor(threads) as pool:
+        waiting: deque[Future[list[Records]]] = deque()
+        for block in blocks:
+            waiting.append(pool.submit(work, block))
+            if len(waiting) > threads:
+                yield from waiting.popleft().result()
         while waiting:
-            yield _chunk(*waiting.popleft(), delimiter, names)
+            yield from waiting.popleft().result()
 
 
-def _below_header(block: Block) -> Block:
-    """The block without its first line that is not blank, and those before it."""
-    start = len(block.data) - len(block.data.lstrip())
-    end = block.data.index(b"\n", start) + 1
-    skipped = block.data.count(b"\n", 0, end)
-    return Block(block.data[end:], block.first_line + skipped, block.n_lines - skipped)
-
-
-def _chunk(block: Block, parsed: Future[Chunk | None], delimiter: str, names: Sequence[str]) -> Chunk:
-    """What the fast way made of a block, or else the slow one."""
-    return parsed.result() or _by_row(block, delimiter, names)
+def _below_header(blocks: Iterator[Block]) -> Iterator[Block]:
+    """The blocks without the first line that is not blank, and those before it."""
+    for block in blocks:
+        start = len(block.data) - len(block.data.lstrip())
+        if start < len(block.data):
+            end = block.data.index(b"\n", start) + 1
+            skipped = block.data.count(b"\n", 0, end)
+            yield Block(block.data[end:], block.first_line + skipped, block.n_lines - skipped)
+            break
+    yield from blocks
 
 
 def _fast(block: Block, delimiter: str, types: dict[str, pa.DataType]) -> Chunk | None:
     """All rows at once, or None if any of them needs a closer look."""
+    if not block.n_lines:
+        return None
     try:
         table = pa.csv.read_csv(
             pa.BufferReader(block.data),
-            read_options=pa.csv.ReadOptions(column_names=list(types), block_size=1 << 20),
+            # one piece in this thread: other threads parse the blocks that follow
+            read_options=pa.csv.ReadOptions(column_names=list(types), block_size=len(block.data), use_threads=False),
             parse_options=pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in block.data),
             convert_options=pa.csv.ConvertOptions(
                 column_types=types, null_values=[""], strings_can_be_null=True, auto_dict_max_cardinality=1 << 20
@@ -79,7 +113,7 @@ def _fast(block: Block, delimiter: str, types: dict[str, pa.DataType]) -> Chunk 
         return None
     if table.num_rows != block.n_lines:
         return None  # blank lines, or records over several lines
-    frame = table.unify_dictionaries().to_pandas(split_blocks=True, self_destruct=True)
+    frame = table.to_pandas(split_blocks=True, self_destruct=True)
     return Chunk(frame, block.first_line + np.arange(len(frame), dtype=np.int64), {})
 
 

@@ -51,17 +51,16 @@ class JMeter(Format):
         formats = {"timeStamp": options.time_format} if options.time_format else {}
         roles = Roles((measured,), "timeStamp", seconds=UNITS[options.unit or "ms"], time_formats=formats)
         types = dict.fromkeys(("timeStamp", "success", *TOLD), pa.string()) | {measured: pa.float64()}
-        rows = 0
-        for chunk in read_delimited(source, ",", names, types, header=True):
-            rows += chunk.line.size + len(chunk.misshapen)
-            if chunk.misshapen:
-                yield Records.unusable(chunk.misshapen)
-            roles = settle_times(chunk.frame, roles) if len(chunk.frame) else roles
-            records = to_records(chunk.frame, chunk.line, roles, options)
+        settled: Roles | None = None
+
+        def convert(chunk: Chunk) -> Records:
+            nonlocal settled
+            settled = settled or settle_times(chunk.frame, roles)
+            records = to_records(chunk.frame, chunk.line, settled, options)
             records.status = _statuses(chunk, records)
-            yield records
-        if not rows:
-            raise LogError(f"{source.name}: there is a header but no sample below it")
+            return records
+
+        yield from read_delimited(source, ",", names, types, convert, header=True)
 
 
 def _statuses(chunk: Chunk, records: Records) -> NDArray[np.int8]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from latfit.errors import LogError, TooManyRefused
 from latfit.logs.formats import ReadOptions, find_format
-from latfit.logs.records import to_logs
+from latfit.logs.records import Records, checked
 from latfit.logs.source import Progress, open_source
 from latfit.logs.table import Codes, Floats, Key, LogFacts, ProbeLog, SampledLog, concat, outcomes, tallied
 from latfit.sample import LatencySample, clock_resolution
@@ -60,9 +60,13 @@ def read_samples(
     columns = (by,) if isinstance(by, str) else tuple(by)
     gathering = _Gathering()
     facts: LogFacts | None = None
-    for chunk in iter_log(path, format=format, progress=progress, **options):
-        facts = chunk.facts if facts is None else facts + chunk.facts
-        gathering.add(chunk, columns, window)
+    for records, told in _checked(path, format, progress, options):
+        facts = told if facts is None else facts + told
+        if columns or window is not None:
+            for key, frame in records.table(told).split(columns, window):
+                gathering.add(key, *outcomes(frame))
+        else:
+            gathering.add((), records.latency, records.status)
     assert facts is not None
     merged = dict(sorted(gathering.settle().items()))
     check_refused(sum(sample.n for sample in merged.values()), facts, max_refused)
@@ -79,13 +83,24 @@ def iter_log(
     **options: Any,
 ) -> Iterator[ProbeLog]:
     """The table of a log in chunks; a limit on refused rows is the caller's."""
+    for records, facts in _checked(path, format, progress, options):
+        yield records.table(facts)
+
+
+def _checked(
+    path: str | Path | Sequence[str | Path],
+    format: str | None,  # noqa: A002
+    progress: Progress | None,
+    options: dict[str, Any],
+) -> Iterator[tuple[Records, LogFacts]]:
+    """The probes of a log in chunks, with what is to be said of each chunk."""
     how = ReadOptions(**options)
     for one in _paths(path):
         with open_source(one, progress) as source:
             kind = find_format(source, format)
             kind.check(how)
             try:
-                yield from to_logs(kind.read(source, how), LogFacts(source.name, kind.name))
+                yield from checked(kind.read(source, how), LogFacts(source.name, kind.name))
             except LogError as error:
                 raise error if source.name in str(error) else type(error)(f"{source.name}: {error}") from error
 
@@ -116,11 +131,10 @@ class _Gathering:
         self.waiting: dict[Key, list[tuple[Floats, Codes]]] = {}
         self.rows = 0
 
-    def add(self, log: ProbeLog, by: Sequence[str], window: str | None) -> None:
-        """Take a chunk in."""
-        for key, frame in log.split(by, window):
-            self.waiting.setdefault(key, []).append(outcomes(frame))
-            self.rows += len(frame)
+    def add(self, key: Key, latency: Floats, codes: Codes) -> None:
+        """Take some rows of a group in."""
+        self.waiting.setdefault(key, []).append((latency, codes))
+        self.rows += latency.size
         if self.rows >= WAITING_ROWS:
             self.settle()
 

@@ -55,7 +55,8 @@ class Records:
     def kept(self) -> Bools:
         """The rows not refused so far."""
         kept = np.ones(self.line.size, dtype=bool)
-        kept[list(self.reasons)] = False
+        if self.reasons:
+            kept[list(self.reasons)] = False
         return kept
 
     def check(self) -> None:
@@ -71,13 +72,17 @@ class Records:
                         f"implausible latency: {x[row]:g} s is more than a year; if it is not in seconds, give --unit"
                     ),
                 )
-        open_ended = self.status == CENSORED if self.submitted is not None else np.zeros(x.size, dtype=bool)
-        if self.submitted is not None:
-            open_ended &= ~np.isnat(self.submitted)
-        self.refuse(~np.isfinite(x) & (self.status != LOST) & ~open_ended, "no latency")
+        absent = ~np.isfinite(x)
+        if absent.any():
+            absent &= self.status != LOST
+            if self.submitted is not None:  # out when the log ended
+                absent &= (self.status != CENSORED) | np.isnat(self.submitted)
+            self.refuse(absent, "no latency")
 
     def take(self, rows: Bools) -> Records:
         """Some of the rows, without what was refused."""
+        if rows.all():
+            return self
         return Records(
             line=self.line[rows],
             latency=self.latency[rows],
@@ -139,28 +144,29 @@ def _hashes(ids: NDArray[np.generic]) -> NDArray[np.uint64]:
     return pd.util.hash_array(ids)
 
 
-def to_logs(chunks: Iterator[Records], facts: LogFacts) -> Iterator[ProbeLog]:
-    """Check every chunk and yield its table; what was out at the end of the log comes last.
+def checked(chunks: Iterator[Records], facts: LogFacts) -> Iterator[tuple[Records, LogFacts]]:
+    """The probes of every chunk and what is to be said of it; what was out at the end of the log comes last.
 
     The end of the log is the last time seen anywhere in it.
     """
     seen, pending, end = SeenIds(), [], None
-    held = facts  # of chunks in which nothing was usable, until there is a table to tell them with
+    held = facts  # of chunks in which nothing was usable, until there are probes to tell them with
     for records in chunks:
         records.check()
         if records.ids is not None:
             ids = records.ids
             again = seen.again(ids, records.kept)
             records.refuse(again, lambda row, ids=ids: f"duplicate id: {ids[row]}")  # type: ignore[misc]
-        end = _latest(end, records)
         kept = records.kept
+        end = _latest(end, records, kept)
+        refused = _refusals(records, facts.path)
+        held = held + LogFacts(facts.path, facts.format, refused, dict(records.skipped), tuple(records.notes))
         out = kept & (records.status == CENSORED) & np.isnan(records.latency)
         if out.any():
             pending.append(records.take(out))
-        refused = _refusals(records, facts.path)
-        held = held + LogFacts(facts.path, facts.format, refused, dict(records.skipped), tuple(records.notes))
-        if (kept & ~out).any():
-            yield records.take(kept & ~out).table(held)
+            kept &= ~out
+        if kept.any():
+            yield records.take(kept), held
             held = facts
     for records in pending:
         assert records.submitted is not None
@@ -168,16 +174,17 @@ def to_logs(chunks: Iterator[Records], facts: LogFacts) -> Iterator[ProbeLog]:
         records.latency = (end - records.submitted) / np.timedelta64(1, "s")
         when = end.astype("datetime64[s]")
         note = f"probes without an end were still out when the log ended, at {when}Z: {records.line.size} censored then"
-        yield records.table(held + LogFacts(facts.path, facts.format, notes=(note,)))
+        yield records, held + LogFacts(facts.path, facts.format, notes=(note,))
         held = facts
     if held != facts:
-        yield Records.unusable({}).table(held)
+        yield Records.unusable({}), held
 
 
-def _latest(end: np.datetime64 | None, records: Records) -> np.datetime64 | None:
+def _latest(end: np.datetime64 | None, records: Records, kept: Bools) -> np.datetime64 | None:
+    """The latest time seen so far: `end`, the records' own word, or when the last kept one returned."""
     times = [t for t in (end, records.last_seen) if t is not None]
-    if records.submitted is not None and records.submitted.size:
-        known = records.kept & ~np.isnat(records.submitted)
+    if records.submitted is not None:
+        known = kept & ~np.isnat(records.submitted)
         if known.any():
             spent = np.where(np.isfinite(records.latency), records.latency, 0.0)[known]
             ends = records.submitted[known] + (np.minimum(spent, A_CENTURY) * 1e6).astype("timedelta64[us]")

@@ -9,8 +9,8 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from latfit.errors import LogError, MissingColumn, listed
-from latfit.logs.delimited import head_fields, read_delimited
+from latfit.errors import MissingColumn, listed
+from latfit.logs.delimited import Chunk, head_fields, read_delimited
 from latfit.logs.formats import Format, ReadOptions, register
 from latfit.logs.records import Records
 from latfit.logs.source import Source
@@ -59,18 +59,16 @@ class Sacct(Format):
         for name in (*NEEDED, since):
             if name not in names:
                 raise MissingColumn(f"{source.name}: sacct's field {name!r} is missing; there are: {listed(names)}")
-        rows = 0
-        for chunk in read_delimited(source, "|", names, dict.fromkeys(names, pa.string()), header=header):
-            rows += chunk.line.size + len(chunk.misshapen)
-            if chunk.misshapen:
-                yield Records.unusable(chunk.misshapen)
+
+        def convert(chunk: Chunk) -> Records:
             step = chunk.frame["jobid"].str.contains(".", regex=False, na=False).to_numpy(dtype=bool)
             records = _records(chunk.frame[~step], chunk.line[~step], since, options)
             if step.any():
                 records.skipped["steps of jobs"] = int(step.sum())
-            yield records
-        if not rows:
-            raise LogError(f"{source.name}: there is a header but no job below it")
+            return records
+
+        types = dict.fromkeys(names, pa.string())
+        yield from read_delimited(source, "|", names, types, convert, header=header)
 
 
 def _records(frame: pd.DataFrame, line: NDArray[np.int64], since: str, options: ReadOptions) -> Records:

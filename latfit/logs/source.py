@@ -17,7 +17,7 @@ import numpy as np
 from latfit.errors import LogError
 
 HEAD_BYTES = 1 << 16
-BLOCK_BYTES = 1 << 22
+BLOCK_BYTES = 1 << 21
 MAX_LINE_BYTES = 1 << 24
 PARQUET_MAGIC = b"PAR1"
 
@@ -210,7 +210,7 @@ def _read_up_to(stream: IO[bytes], size: int) -> bytes:
 def _whole_lines(data: bytes, quoted: bool) -> int:
     """Where the last whole record ends: after a line feed that no open quote contains."""
     end = data.rfind(b"\n") + 1
-    if quoted and data.count(b'"', 0, end) % 2:
+    if quoted and b'"' in data and data.count(b'"', 0, end) % 2:
         opening = data.rfind(b'"', 0, end)
         before = data.rfind(b"\n", 0, opening) + 1
         # a quote that stays open for a megabyte is a stray one: leave it to the row parser

@@ -42,7 +42,9 @@ def to_records(frame: pd.DataFrame, line: NDArray[np.int64], roles: Roles, optio
         may_be_out = (CENSORED, UNKNOWN) if roles.status is not None else (COMPLETED,)
         open_ended = _blank(frame[roles.ended]) & np.isin(records.status, may_be_out)
         records.status[open_ended & records.kept] = CENSORED
-    records.latency[np.isposinf(records.latency)] = np.nan
+    never = np.isposinf(records.latency)
+    if never.any():
+        records.latency[never] = np.nan
     if roles.id is not None:
         ids = frame[roles.id]
         records.ids = (
@@ -71,19 +73,27 @@ def _latency(frame: pd.DataFrame, roles: Roles, records: Records, options: ReadO
         seconds = span / np.timedelta64(1, "s")
         records.refuse(seconds < 0, lambda row: f"end before start: by {-seconds[row]:g} s")
         return seconds
-    total = np.zeros(len(frame))
+    total: NDArray[np.float64] | float = 0.0
     for name in roles.latency:
-        column = frame[name]
-        if column.dtype.kind == "m":
-            total += column.to_numpy() / np.timedelta64(1, "s") / roles.seconds
-            continue
-        # integers beyond 64 bits are objects, which pandas cannot convert but as text
-        plain = column.astype("string") if column.dtype == object else column
-        numbers = pd.to_numeric(plain, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-        bad = np.isnan(numbers) & ~_blank(column)
-        records.refuse(bad, lambda row, c=column, n=name: f"unparseable {n}: {str(c.iloc[row])[:40]!r}")  # type: ignore[misc]
-        total += numbers
+        total = total + _numbers(frame[name], name, roles.seconds, records)
+    assert not isinstance(total, float)
+    if roles.seconds == 1:
+        return total
     return total / round(1 / roles.seconds) if roles.seconds < 1 else total * roles.seconds
+
+
+def _numbers(column: pd.Series[Any], name: str, unit: float, records: Records) -> NDArray[np.float64]:
+    """The numbers of a column, in the unit of the log."""
+    if column.dtype.kind == "m":
+        return np.asarray(column.to_numpy() / np.timedelta64(1, "s") / unit)
+    if column.dtype.kind == "f":  # a cell that is no number would have made it text
+        return column.to_numpy()
+    # integers beyond 64 bits are objects, which pandas cannot convert but as text
+    plain = column.astype("string") if column.dtype == object else column
+    numbers = pd.to_numeric(plain, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    bad = np.isnan(numbers) & ~_blank(column)
+    records.refuse(bad, lambda row: f"unparseable {name}: {str(column.iloc[row])[:40]!r}")
+    return numbers
 
 
 def _blank(column: pd.Series[Any]) -> NDArray[np.bool_]:
@@ -114,8 +124,10 @@ def _statuses(column: pd.Series[Any], records: Records, options: ReadOptions) ->
             codes[at] = STATUSES.index(status)
             if used[at] and _word(word) not in (status, *options.lowered_statuses):
                 records.notes.append(f"status {str(word)!r} is read as {status}")
-    found = codes[words.cat.codes.to_numpy()]
-    unknown = (found == UNKNOWN) & ~_blank(column)
-    hint = "say what it means: --status completed|failed|censored|lost=WORD"
-    records.refuse(unknown, lambda row: f"unknown status: {str(column.iloc[row])[:40]!r}; {hint}")
+    found = np.asarray(codes[words.cat.codes.to_numpy()])
+    unknown = found == UNKNOWN
+    if unknown.any():
+        hint = "say what it means: --status completed|failed|censored|lost=WORD"
+        told = unknown & ~_blank(column)
+        records.refuse(told, lambda row: f"unknown status: {str(column.iloc[row])[:40]!r}; {hint}")
     return found
