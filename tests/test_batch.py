@@ -28,7 +28,7 @@ from latfit.fitting import SampleBatch, fit
 from latfit.laws import Empirical
 from latfit.logs import read_log
 from latfit.restart import expected_duration
-from latfit.restart.windows import flat_window
+from latfit.restart.windows import flat_windows
 from latfit.sample import LatencySample
 
 LATFIT = Path(sys.executable).parent / "latfit"
@@ -67,9 +67,8 @@ def test_the_batched_optimum_is_the_exact_one(cost):
         assert figures[0] == pytest.approx(figures[1], rel=1e-12)
         assert got[1:3] == pytest.approx(want[1:3], rel=1e-12, abs=1e-15)
         if a.verdict == "finite":  # a limit that is met exactly may fall on either side
-            near = [
-                flat_window(Empirical.of(sample), a.timeout, 1.05 * b.expected_duration * f, cost=cost) for f in NEAR
-            ]
+            limits = [1.05 * b.expected_duration * f for f in NEAR]
+            near = flat_windows(Empirical.of(sample), a.timeout, limits, cost=cost)
             assert any(a.within_5pct == pytest.approx(window, rel=1e-6) for window in near)
         verdicts.add((a.verdict, got.codes))
     assert len(verdicts) >= 2

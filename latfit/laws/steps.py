@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from latfit.laws.base import Floats, check_order
 
@@ -17,6 +17,7 @@ class Steps:
     times: Floats
     masses: Floats
     cumulative: Floats
+    _moments: dict[int, Floats] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, times: Floats, masses: Floats) -> Steps:
@@ -32,17 +33,30 @@ class Steps:
         """The same steps, `factor` times as high."""
         return Steps(self.times, self.masses * factor, self.cumulative * factor)
 
-    def count(self, t: ArrayLike) -> np.ndarray[tuple[int, ...], np.dtype[np.intp]]:
+    def count(self, t: ArrayLike) -> NDArray[np.intp]:
         """How many steps lie at or below t."""
-        return np.searchsorted(self.times, t, side="right")
+        at = np.asarray(t, dtype=np.float64)
+        before = self.times.size - at.size
+        if at.ndim == 1 and before >= 0 and np.array_equal(at, self.times[before:]):
+            return np.arange(before + 1, self.times.size + 1)  # the steps themselves need no search
+        return np.searchsorted(self.times, at, side="right")
 
     def mass(self, t: ArrayLike) -> Floats:
         """The mass at or below t."""
-        return np.concatenate([[0.0], self.cumulative])[self.count(t)]
+        return self._up_to(t, self.cumulative)
 
     def moment(self, n: int, t: ArrayLike) -> Floats:
         """Σ timeⁿ mass over the steps at or below t."""
         check_order(n)
         if n == 0:
             return self.mass(t)
-        return np.concatenate([[0.0], np.cumsum(self.times**n * self.masses)])[self.count(t)]
+        if n not in self._moments:
+            self._moments[n] = np.cumsum(self.times**n * self.masses)
+        return self._up_to(t, self._moments[n])
+
+    def _up_to(self, t: ArrayLike, sums: Floats) -> Floats:
+        """The running sum at the last step at or below t, 0 before the first."""
+        if not self.times.size:
+            return np.zeros(np.shape(t))
+        count = self.count(t)
+        return np.where(count > 0, sums[count - 1], 0.0)

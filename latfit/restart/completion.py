@@ -58,7 +58,7 @@ def moments(law: Law, t_inf: ArrayLike, order: int = 3, *, cost: float = 0.0) ->
     if order < 0:
         raise RestartError(f"the order of a moment is {order}; it must be 0 or more")
     F = law.cdf(t)
-    lost = [lost_moment(law, m, t, c) for m in range(order + 1)]
+    lost = {m: lost_moment(law, m, t, c) for m in range(1, order + 1)}
     E = [np.ones(t.shape)]
     with np.errstate(all="ignore"):
         for n in range(1, order + 1):

@@ -27,7 +27,7 @@ from latfit.restart.times import (
     scan_times,
     still_out,
 )
-from latfit.restart.windows import Window, flat_window
+from latfit.restart.windows import Window, flat_windows
 
 NO_GAIN = 1e-9  # a relative gain below this is none
 TIE = 1e-12  # figures this close are equal
@@ -217,7 +217,7 @@ def origin_limit(law: Law, cost: float) -> float:
 def _immediate(policy: _Policy, E_0: float) -> Optimum:
     """The limit t → 0, in which J is exponential with mean E_0."""
     E_R = finite(policy.mean(np.array(np.inf)))
-    windows = [flat_window(policy.law, 0.0, E_0 * (1 + p)) if E_0 > 0 else (0.0, 0.0) for p in (0.01, 0.05)]
+    windows = flat_windows(policy.law, 0.0, [1.01 * E_0, 1.05 * E_0]) if E_0 > 0 else [(0.0, 0.0)] * 2
     return Optimum(
         verdict="immediate",
         timeout=0.0,
@@ -251,8 +251,7 @@ def _result(policy: _Policy, verdict: Verdict, t: float, at_least: float = 0.0) 
     if verdict == "any":
         windows = [(0.0, np.inf), (0.0, np.inf)]
     elif verdict != "given" and np.isfinite(E_J):
-        limits = [E_J * (1 + p) - r for p in (0.01, 0.05)]
-        found = (flat_window(law, t, limit, cost=cost) for limit in limits)
+        found = flat_windows(law, t, [1.01 * E_J - r, 1.05 * E_J - r], cost=cost)
         windows = [(max(low, at_least) + r, high + r) for low, high in found]
     safe = conservative_timeout(law, cost=cost, optimum=t) if verdict == "finite" else None
     return Optimum(

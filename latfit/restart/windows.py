@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.optimize import brentq
@@ -14,16 +14,22 @@ from latfit.restart.times import Floats, failure_times, scan_times, still_out
 Window = tuple[float, float]
 
 
-def flat_window(law: Law, t: float, limit: float, *, cost: float = 0.0) -> Window:
-    """The connected set of timeouts around t with E_J ≤ limit; its end is ∞ where all later ones qualify."""
+def flat_windows(law: Law, t: float, limits: Sequence[float], *, cost: float = 0.0) -> list[Window]:
+    """For each limit the connected set of timeouts around t with E_J ≤ limit.
+
+    Its end is ∞ where all later timeouts qualify.
+    """
     if law.jumps is not None:
-        return _step_window(law, np.union1d(law.jumps, failure_times(law)), t, limit, cost)
-
-    def excess(u: Floats) -> Floats:
-        return expected_duration(law, u, cost=cost) - limit
-
+        return _step_windows(law, np.union1d(law.jumps, failure_times(law)), t, limits, cost)
     grid = scan_times(law)
-    return _left(excess, grid, t), _right(excess, grid, t)
+
+    def window(limit: float) -> Window:
+        def excess(u: Floats) -> Floats:
+            return expected_duration(law, u, cost=cost) - limit
+
+        return _left(excess, grid, t), _right(excess, grid, t)
+
+    return [window(limit) for limit in limits]
 
 
 def _left(excess: Callable[[Floats], Floats], grid: Floats, t: float) -> float:
@@ -60,10 +66,10 @@ def _root(excess: Callable[[Floats], Floats], a: float, b: float) -> float:
     return float(brentq(finite, a, b, xtol=1e-300, rtol=1e-13))
 
 
-def _step_window(law: Law, jumps: Floats, t: float, limit: float, cost: float) -> Window:
+def _step_windows(law: Law, jumps: Floats, t: float, limits: Sequence[float], cost: float) -> list[Window]:
     """On a step law E_J is a sawtooth: from each jump it rises with slope S/F̃, and only a jump brings it down.
 
-    So the window ends between two jumps on the right, and at a jump on the left.
+    So a window ends between two jumps on the right, and at a jump on the left.
     """
     F, S = law.cdf(jumps), still_out(law, jumps)
     E_J = expected_duration(law, jumps, cost=cost)
@@ -71,11 +77,12 @@ def _step_window(law: Law, jumps: Floats, t: float, limit: float, cost: float) -
         slope = np.where(S > 0, S / F, 0.0)
         rise = np.where(slope > 0, np.diff(jumps, append=np.inf) * slope, 0.0)
     crest = np.where(F > 0, E_J + rise, np.inf)
-    too_high = np.flatnonzero(crest > limit)
     at = int(np.searchsorted(jumps, t, side="right")) - 1
-    before, after = too_high[too_high < at], too_high[too_high >= at]
-    left = float(jumps[before[-1] + 1]) if before.size else float(jumps[0])
-    if not after.size:
-        return left, np.inf
-    j = after[0]
-    return left, max(t, float(jumps[j] + (limit - E_J[j]) / slope[j]))
+    found = []
+    for limit in limits:
+        too_high = np.flatnonzero(crest > limit)
+        before, after = too_high[too_high < at], too_high[too_high >= at]
+        left = float(jumps[before[-1] + 1]) if before.size else float(jumps[0])
+        right = max(t, float(jumps[after[0]] + (limit - E_J[after[0]]) / slope[after[0]])) if after.size else np.inf
+        found.append((left, right))
+    return found
