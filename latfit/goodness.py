@@ -27,6 +27,7 @@ from latfit.fitting.resample import Simulator
 from latfit.fitting.result import Fit, finite
 from latfit.laws import ContinuousLaw
 from latfit.sample import LatencySample
+from latfit.threads import in_threads
 
 Cdf = Callable[[Floats], Floats]
 MAX_FAILED = 0.02  # the share of resamples that may have no fit before the bootstrap is given up
@@ -151,19 +152,28 @@ def _batched_distances(sample: LatencySample, fit: Fit, count: int, rng: np.rand
     simulator, kernel = Simulator.of(sample, fit), KERNELS[fit.name]
     # ρ was estimated if the fit says how well; otherwise it was given
     rho: str | float = "joint" if "rho" in (fit.std_errors or {}) else simulator.rho
-    params = np.array(list(fit.params.values()))
-    cell, parts = simulator.cell, []
-    if isinstance(kernel, LocationScaleKernel) and simulator.complete and not simulator.resolution:
-        sizes = _block_sizes(2 * simulator.n, count)  # latencies and probabilities
-        return np.concatenate([standard_gaps(kernel, simulator.n, size, rng) for size in sizes])
-    for size in _block_sizes(simulator.n, count):
-        rows = simulator.rows(size, rng)
+    params, cell = np.array(list(fit.params.values())), simulator.cell
+
+    def standard(size: int, own: np.random.Generator) -> Floats:
+        assert isinstance(kernel, LocationScaleKernel)
+        return standard_gaps(kernel, simulator.n, size, own)
+
+    def general(size: int, own: np.random.Generator) -> Floats:
+        rows = simulator.rows(size, own)
         found = fit_batch(fit.name, rows.batch(cell), rho=rho, start=None if fit.at_limit else params, errors=False)
         fine = found.error == ""
         u = kernel.unnatural(np.where(fine[:, None], found.params, params).T, 1.0)
         ratio = np.where(fine, found.rho, simulator.rho)
-        parts.append(np.where(fine, row_gaps(kernel, rows, cell, u, ratio), np.nan))
-    return np.concatenate(parts)
+        return np.where(fine, row_gaps(kernel, rows, cell, u, ratio), np.nan)
+
+    alike = isinstance(kernel, LocationScaleKernel) and simulator.complete and not simulator.resolution
+    sizes = _block_sizes(2 * simulator.n if alike else simulator.n, count)  # latencies and probabilities
+    seeds = rng.integers(2**63, size=(len(sizes), 2))  # a stream of its own for each block, whichever thread has it
+
+    def block(at: int) -> Floats:
+        return (standard if alike else general)(sizes[at], np.random.default_rng(seeds[at]))
+
+    return np.concatenate(list(in_threads(block, range(len(sizes)))))
 
 
 def _distances(sample: LatencySample, fit: Fit, count: int, rng: np.random.Generator, subsample: int | None) -> Floats:

@@ -13,7 +13,7 @@ from conftest import REPO
 from latfit.cli import main
 
 ORDER = [
-    "errors", "files", "sample", "logs", "outliers", "laws", "fitting", "goodness", "restart", "uncertainty",
+    "errors", "files", "threads", "sample", "logs", "outliers", "laws", "fitting", "goodness", "restart", "uncertainty",
     "decision", "checks", "analysis", "batch", "report", "plots", "cli",
 ]  # fmt: skip
 PACKAGE = REPO / "latfit"

@@ -252,6 +252,8 @@ class LogBatch(SampleBatch):
 
 def weighted_sum(weights: Floats, values: Floats) -> Floats:
     """(B,) the sums of weights × values over each row; one row stands for all."""
+    if weights.shape[1] == 1 == values.shape[1]:
+        return weights[:, 0] * values[:, 0]
     return np.asarray(np.einsum("bm,bm->b", weights, values))
 
 

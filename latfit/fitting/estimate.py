@@ -108,6 +108,8 @@ def _fit_block(
 def _unfit(kernel: Kernel, batch: SampleBatch, rho: float | None) -> NDArray[np.str_]:
     """Why a sample cannot have an estimate, "" where it can."""
     low, high = batch.extremes
+    if ((low > 0) & (low < high)).all() and not (rho == 0 and batch.lost.any()):
+        return np.zeros(batch.size, dtype="U1")
     reasons = [
         (batch.n == 0, "no completed probe"),
         ((batch.lost > 0) & (rho == 0), "with lost probes the outlier ratio cannot be 0"),
@@ -118,8 +120,6 @@ def _unfit(kernel: Kernel, batch: SampleBatch, rho: float | None) -> NDArray[np.
             "latencies of 0 without a known clock: give the sample its resolution",
         ),
     ]
-    if not any(np.any(bad) for bad, _ in reasons):
-        return np.zeros(batch.size, dtype="U1")
     return np.select([bad for bad, _ in reasons], [reason for _, reason in reasons], "")
 
 
@@ -184,7 +184,7 @@ def _covariance(at: Likelihood, jacobian: Floats, rho: float | None) -> Floats:
     p, size = at.grad.shape
     free = (at.rho > 0) & (rho is None)
     information = np.zeros((size, p + 1, p + 1))
-    information[:, :p, :p] = -np.moveaxis(at.hess_u, -1, 0)
+    information[:, :p, :p] = -at.hess_u.transpose(2, 0, 1)
     information[:, :p, p] = information[:, p, :p] = np.where(free, -at.cross, 0.0).T
     information[:, p, p] = np.where(free, -at.curve, 1.0)
     d = np.sqrt(np.abs(np.einsum("bii->bi", information))) + 1e-300
@@ -195,7 +195,7 @@ def _covariance(at: Likelihood, jacobian: Floats, rho: float | None) -> Floats:
     inverse[fine] = np.linalg.inv(scaled[fine])
     cov = inverse / (d[:, :, None] * d[:, None, :])
     full = np.zeros((size, p + 1, p + 1))
-    full[:, :p, :p], full[:, p, p] = np.moveaxis(jacobian, -1, 0), 1.0
+    full[:, :p, :p], full[:, p, p] = jacobian.transpose(2, 0, 1), 1.0
     cov = np.asarray(full @ cov @ np.swapaxes(full, 1, 2))
     cov[:, p, :] = np.where(free[:, None], cov[:, p, :], np.nan)
     cov[:, :, p] = np.where(free[:, None], cov[:, :, p], np.nan)

@@ -53,14 +53,19 @@ def log_likelihood(kernel: Kernel, batch: SampleBatch, u: Floats, rho: float | N
         curve = curve - np.where(batch.lost > 0, batch.lost / r**2, 0.0)
     weight = batch.c_weights * q
     pull = weight * late.grad
-    grad = done.grad + pull.sum(axis=-1)
-    cross = -(pull * inverse).sum(axis=-1) / (1 - r)
-    hess = done.hess + (weight * late.hess + (1 - q) * pull[:, None] * late.grad[None]).sum(axis=-1)
+    grad = done.grad + _over_last(pull)
+    cross = -_over_last(pull * inverse) / (1 - r)
+    hess = done.hess + _over_last(weight * late.hess + (1 - q) * pull[:, None] * late.grad[None])
     profiled = hess
     if rho is None and r.any():
         inside = np.where(r > 0, 1 / curve, 0.0)
         profiled = hess - inside * cross[:, None] * cross[None]
     return Likelihood(value, grad, profiled, r, hess, cross, curve)
+
+
+def _over_last(values: Floats) -> Floats:
+    """The sum over the last axis, which mostly has one element: all that were out were cut at one time."""
+    return values[..., 0] if values.shape[-1] == 1 else np.asarray(values.sum(axis=-1))
 
 
 @np.errstate(all="ignore")
@@ -201,7 +206,7 @@ def best_start(
 def _newton_step(kernel: Kernel, u: Floats, at: Likelihood) -> tuple[Floats, Floats]:
     """The step (p, B) along −|H|⁻¹ in the eigenvectors of H, and what it should gain, gᵀ|H|⁻¹g/2."""
     size = kernel.curvature_scale(u)
-    hess = np.moveaxis(at.hess * (size[:, None] * size[None]), -1, 0)
+    hess = (at.hess * (size[:, None] * size[None])).transpose(2, 0, 1)
     grad = (at.grad * size).T
     if not (np.isfinite(hess).all() and np.isfinite(grad).all()):
         ok = np.asarray(np.isfinite(hess).all(axis=(1, 2)) & np.isfinite(grad).all(axis=1))

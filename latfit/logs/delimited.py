@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-import os
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,9 +16,9 @@ from numpy.typing import NDArray
 from latfit.errors import LogError, listed
 from latfit.logs.records import Records
 from latfit.logs.source import Block, Source
+from latfit.threads import in_threads
 
 MAX_SPAN = 200  # lines that one quoted record may take
-MAX_THREADS = 4
 
 
 @dataclass(frozen=True)
@@ -52,35 +49,25 @@ def read_delimited(
         raise LogError(f"{source.name}: the column {twice[:40]!r} is there twice: columns need names of their own")
     types = {name: types.get(name, pa.dictionary(pa.int32(), pa.string())) for name in names}
 
-    def work(block: Block) -> list[Records]:
-        chunk = _fast(block, delimiter, types) or _by_row(block, delimiter, names)
+    def parse(block: Block) -> Chunk:
+        return _fast(block, delimiter, types) or _by_row(block, delimiter, names)
+
+    def records(chunk: Chunk) -> list[Records]:
         broken = [Records.unusable(chunk.misshapen)] if chunk.misshapen else []
         return [*broken, convert(chunk)] if chunk.line.size else broken
 
     blocks = source.blocks(quoted=True)
-    empty = True
-    for records in _in_threads(work, _below_header(blocks) if header else blocks):
-        empty = False
-        yield records
-    if empty:
-        raise LogError(f"{source.name}: there is a header ({listed(names)}) but no row below it")
-
-
-def _in_threads(work: Callable[[Block], list[Records]], blocks: Iterator[Block]) -> Iterator[Records]:
-    """The records of every block, in order: of the first before any other, then of several at once."""
-    for block in blocks:
-        if records := work(block):
-            yield from records
+    blocks = _below_header(blocks) if header else blocks
+    found = False
+    for chunk in map(parse, blocks):
+        found = found or bool(chunk.line.size or chunk.misshapen)
+        yield from records(chunk)
+        if chunk.line.size:
             break
-    threads = min(MAX_THREADS, os.cpu_count() or 1)
-    with ThreadPoolExecutor(threads) as pool:
-        waiting: deque[Future[list[Records]]] = deque()
-        for block in blocks:
-            waiting.append(pool.submit(work, block))
-            if len(waiting) > threads:
-                yield from waiting.popleft().result()
-        while waiting:
-            yield from waiting.popleft().result()
+    if not found:
+        raise LogError(f"{source.name}: there is a header ({listed(names)}) but no row below it")
+    for several in in_threads(lambda block: records(parse(block)), blocks):
+        yield from several
 
 
 def _below_header(blocks: Iterator[Block]) -> Iterator[Block]:

@@ -1,0 +1,68 @@
+"""Threads: results in order, errors as they are, and the same numbers however many there are."""
+
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import latfit
+from conftest import EGEE
+from latfit import threads
+from latfit.goodness import ks_test
+from latfit.threads import in_threads
+
+
+def thread_of(_):
+    return threading.current_thread()
+
+
+def test_in_order_and_ahead_of_the_reader(monkeypatch):
+    monkeypatch.setattr(threads, "_free_threads", lambda: 3)
+    assert list(in_threads(lambda k: k * k, range(50))) == [k * k for k in range(50)]
+    assert threading.main_thread() not in in_threads(thread_of, range(5))
+    taken = []
+    results = in_threads(str, (taken.append(k) or k for k in range(100)))
+    next(results)
+    assert len(taken) <= 5  # what comes in is not read to its end at once
+    results.close()
+
+
+def test_errors_and_numpy_settings_pass_through(monkeypatch):
+    monkeypatch.setattr(threads, "_free_threads", lambda: 2)
+    with pytest.raises(ZeroDivisionError):
+        list(in_threads(lambda k: 1 / k, [1, 0]))
+    with warnings.catch_warnings(), np.errstate(divide="ignore"):
+        warnings.simplefilter("error")
+        assert list(in_threads(lambda k: float(np.divide(1.0, k)), [np.float64(0)])) == [np.inf]
+
+
+def test_one_by_one_inside_a_pool():
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(lambda: {*in_threads(thread_of, range(3))} == {threading.current_thread()}).result()
+
+
+@pytest.mark.parametrize("law", ["lognormal", "weibull", "pareto"])
+def test_the_number_of_threads_changes_no_number(law, monkeypatch):
+    sample = latfit.example_log().sample(cutoff=10_000)
+    best = latfit.fit(sample, [law])[0]
+    found = []
+    for count in (1, 3):
+        monkeypatch.setattr(threads, "_free_threads", lambda count=count: count)
+        found.append(ks_test(sample, best, bootstrap=199, rng=np.random.default_rng(4)))
+    assert found[0] == found[1]
+
+
+def test_a_log_is_read_alike(monkeypatch, tmp_path):
+    path = tmp_path / "long.csv"
+    header, rest = EGEE.read_bytes().split(b"\n", 1)
+    path.write_bytes(header + b"\n" + 60 * rest + b"odd,row,of,too,many,fields,here\n" + rest)  # several blocks
+    found = []
+    for count in (1, 3):
+        monkeypatch.setattr(threads, "_free_threads", lambda count=count: count)
+        found.append(latfit.read_samples(path, columns={"id": ""}))
+    assert found[0].sample == found[1].sample
+    assert found[0].facts == found[1].facts
+    assert found[0].sample.n == 61 * 2137
+    assert [refusal.line for refusal in found[0].facts.refused.first] == [60 * 2137 + 2]
