@@ -121,7 +121,7 @@ def _dask(scheduler: str | None, workers: int) -> Iterator[Pool]:
     with ExitStack() as stack:
         if scheduler is None:
             local = distributed.LocalCluster(
-                n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=logging.ERROR
+                n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.ERROR
             )
             address = stack.enter_context(local).scheduler_address
         else:
