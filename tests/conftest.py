@@ -7,8 +7,8 @@ import pytest
 from hypothesis import settings
 
 # the same examples in every run; HYPOTHESIS_PROFILE=explore looks for new ones
-settings.register_profile("same", derandomize=True)
-settings.register_profile("explore", settings.get_profile("default"))
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("explore", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 LOGS = Path(__file__).parent / "logs"

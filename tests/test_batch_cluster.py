@@ -17,7 +17,7 @@ DASK = Path(sys.executable).parent / "dask"
 LATFIT = Path(sys.executable).parent / "latfit"
 
 
-def wait_for(condition, seconds=60):
+def wait_for(condition, seconds=180):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not happen in time"
@@ -45,7 +45,7 @@ def cluster(tmp_path):
         for process in reversed(started):
             process.terminate()
         for process in reversed(started):
-            process.wait(timeout=30)
+            process.wait(timeout=120)
 
 
 def test_two_workers_give_the_rows_of_processes_and_one_may_die(cluster, tmp_path):

@@ -210,3 +210,10 @@ def test_laws(js, run):
     for row in rows:
         if row["example"]:
             assert js("timeout", "--law", row["example"])["law"].startswith(row["name"])
+
+
+def test_a_timeout_before_the_first_completion_is_said_to_be_useless(run):
+    done = run("timeout", EGEE, "--at", 0)
+    assert done.returncode == 0
+    assert "no job would ever end: no attempt completes by then" in done.stdout
+    assert json.loads(run("timeout", EGEE, "--at", 0, "--json").stdout)["expected_duration"] is None

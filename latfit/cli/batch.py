@@ -101,13 +101,13 @@ def _summarise(result: BatchResult, output: Path) -> None:
         click.echo(f"warning: rows refused: {result.refused}", err=True)
     for what, bad in (("logs could not be read", result.bad_files), ("groups have no timeout", result.bad_groups)):
         if bad:
-            click.echo(f"warning: {len(bad)} {what}:", err=True)
+            click.echo(f"warning: {what}: {len(bad)}", err=True)
         for name, reason in bad[:NAMED]:
             click.echo(f"  {reason if name in reason else f'{name}: {reason}'}", err=True)
         if len(bad) > NAMED:
             click.echo(f"  and {len(bad) - NAMED} more: see the rows with an error", err=True)
     groups = len(result.rows) - len(result.bad_files)
-    click.echo(f"{output}: {groups} groups, {groups - len(result.bad_groups)} with a timeout", err=True)
+    click.echo(f"{output}: groups: {groups}, with a timeout: {groups - len(result.bad_groups)}", err=True)
 
 
 class Working:

@@ -140,6 +140,8 @@ def _lines(document: dict[str, Any], given: dict[str, Any]) -> list[str]:
     }[verdict]
     if schedule and verdict == "finite":
         wait = f"Cancel and resubmit after {', then '.join(_s(tau) for tau in schedule)}; then let it run"
+    if verdict == "given" and E is None:
+        return [f"{wait} ({law}) no job would ever end: no attempt completes by then."]
     lines = [f"{wait} ({law}).", f"  expected duration      {_s(E)}"]
     if document["objective"]["name"] != "mean":
         lines.append(f"  {document['objective']['name']:<22} {_figure(document['objective'])}")
