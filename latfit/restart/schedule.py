@@ -125,7 +125,8 @@ def refuse_never_ending(law: Law) -> None:
     if completes(law) < 1 - 1e-12:
         raise RestartError(
             f"a share {1 - completes(law):.4g} of attempts never completes, and with finitely many restarts the last "
-            "one has no timeout, so every moment is infinite: allow unbounded restarts (without --restarts)"
+            "one has no timeout, so every moment is infinite: without --restarts they are unbounded, and --objective "
+            "deadline:D asks for the most jobs done in time"
         )
 
 
