@@ -125,8 +125,8 @@ def refuse_never_ending(law: Law) -> None:
     if completes(law) < 1 - 1e-12:
         raise RestartError(
             f"a share {1 - completes(law):.4g} of attempts never completes, and with finitely many restarts the last "
-            "one has no timeout, so every moment is infinite: allow unbounded restarts (no --restarts), if need be with "
-            "a deadline (--objective deadline:D)"
+            "one has no timeout, so every moment is infinite: allow unbounded restarts (no --restarts), if need be "
+            "with a deadline (--objective deadline:D)"
         )
 
 
