@@ -22,6 +22,14 @@ KS_DEFECTIVE = (
     "here is 999 plain fits, without draws and distances; its own test is the row `pvalue/defective`. What would close "
     "it: draws in the order of time (exponential spacings) instead of drawing and sorting."
 )
+HYBRID = (
+    "Why: 40 % of the time finds the best of the starts on blocks, 35 % polishes it on every step, 17 % checks twice "
+    "that the law found is a cdf; the rival is given the truth to start from. What would close it: one check."
+)
+PEER = (
+    "Why: latfit's side works on all cores, the rival's loop on one, so that other load on the machine slows latfit "
+    "more. What would close it: an idle machine, or more cores."
+)
 TWO = (
     "Why: the parent, on the same two cores, needs a tenth of one process's work to send groups and read rows. What "
     "would close it: shared memory in place of pipes, or a third core."
@@ -55,6 +63,8 @@ REMARKS = {
     "pvalue/lognormal": KS_COMPLETE,
     "pvalue/weibull": KS_NEWTON,
     "pvalue/defective-refits": KS_DEFECTIVE,
+    "hybrid/curve_fit": HYBRID,
+    "batch/peer": PEER,
     "batch/engines/two": TWO,
     "batch/engines/dask": DASK,
     "csv/plain/time": CSV,
