@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 from benchmarks import batch, bootstrap, fitting, growth, hybrid, optimum, pvalue, reading, startup
@@ -32,7 +33,7 @@ def main() -> None:
     unknown = [word for word in asked if not any(within(key, word) or within(word, key) for key in BENCHES)]
     if unknown:
         parser.error(f"there is no row {', '.join(unknown)}; see --help for the keys")
-    rows, grown = [], []
+    rows, grown, load = [], [], os.getloadavg()[0]
     for key, run in BENCHES.items():
         if any(within(key, word) or within(word, key) for word in asked):
             found = run(key, quick=options.quick)
@@ -41,7 +42,7 @@ def main() -> None:
                     show(one)
                     (grown if isinstance(one, Growth) else rows).append(one)
     if not options.rows and not options.quick:
-        TARGET.write_text(page(rows, grown), encoding="utf-8")
+        TARGET.write_text(page(rows, grown, load), encoding="utf-8")
         print(f"\nwritten to {TARGET}")
 
 

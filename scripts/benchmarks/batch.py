@@ -46,8 +46,8 @@ def peer(key: str, quick: bool) -> list[Row]:
         b = sum(row["best"] == "lognormal" for row in ours[:few])
         return b >= a, f"the truth, log-normal, is named best in {a} and {b} of {few} groups"
 
-    work = f"{count:.0e} groups × {SIZE} probes: rank 6 laws + optimum"
-    rival = f"surpyval's own six in a loop, ρ = 0, no optimum, {few} groups × {count // few}"
+    work = f"{count:.0e} groups × {SIZE} probes on all cores: rank 6 laws + optimum"
+    rival = f"surpyval's own six in a loop on one core, ρ = 0, no optimum, {few} groups × {count // few}"
     theirs, rounds = (lambda: [surpyval_laws(row) for row in x]), 1 if quick else 2
     return [duel(key, work, rival, "≥ 300 ×", theirs, lambda: analysed(groups), rounds=rounds, scale=count / few,
                  judge=judged)]  # fmt: skip

@@ -75,7 +75,7 @@ FEW = 5  # a peer's loop is measured on so many groups
 DEFECTIVE: dict[str, tuple[str, str, Callable[[Floats], float], str]] = {
     "surpyval": ("lognormal", "surpyval lfp", lambda x: rivals.surpyval_laws(x, ("lognormal",), lfp=True)["lognormal"],
                  "≥ 1000 ×"),
-    "lifelines": ("lognormal", "lifelines mixture cure", rivals.lifelines_cure, "≥ 1000 ×"),
+    "lifelines": ("lognormal", "lifelines mixture cure", rivals.lifelines_cure, "≥"),
     "reliability": ("weibull", "reliability Fit_Weibull_DS", rivals.reliability_defective, "≥"),
 }  # fmt: skip
 

@@ -58,8 +58,8 @@ def show(found: Row | Growth) -> None:
     print("\n".join(lines), flush=True)
 
 
-def machine() -> list[str]:
-    """The machine and the versions."""
+def machine(load: float) -> list[str]:
+    """The machine, how busy it was before the run, and the versions."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     cpu = next((line.split(":")[1].strip() for line in lines if "model name" in line), "unknown processor")
@@ -70,7 +70,9 @@ def machine() -> list[str]:
         except PackageNotFoundError:
             versions.append(f"{name}: not installed")
     cores = len(os.sched_getaffinity(0))
+    busy = " **Other work was running: these numbers do not count.**" if load > cores / 4 else ""
     return [f"{cpu}, {cores} cores, {platform.machine()}, Python {platform.python_version()}.",
+            f"Load before the run: {load:.1f}.{busy}",
             f"{', '.join(versions)}, {r_versions()}."]  # fmt: skip
 
 
@@ -114,10 +116,10 @@ def missed(rows: list[Row]) -> list[str]:
     return found or ["Nothing."]
 
 
-def page(rows: list[Row], grown: list[Growth]) -> str:
+def page(rows: list[Row], grown: list[Growth], load: float) -> str:
     """The whole page."""
     sections = {
-        "Machine and versions": machine(),
+        "Machine and versions": machine(load),
         "Scoreboard": scoreboard(rows),
         "How cost grows": growth(grown),
         "Who cannot do it": cannot.table(),
