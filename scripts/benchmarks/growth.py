@@ -1,34 +1,102 @@
-"""How cost grows: time and peak memory of the optimum and of the fits at n = 10³…10⁷ latencies."""
+"""How cost grows: time and peak memory at n = 10³…10⁷ latencies and 10²…10⁵ groups, each in a process of its own."""
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
 import numpy as np
 
-from benchmarks.timing import Row, in_process
+from benchmarks.data import probe_csv
+from benchmarks.reading import READ
+from benchmarks.reading import SETUP as READING
+from benchmarks.timing import in_process, in_turns, seconds
 
-SETUP = """
+IMPORTS = """
 import numpy as np
 from latfit.fitting import CLASSICAL, fit
 from latfit.laws import Empirical
-from latfit.restart import advise
+from latfit.restart import advise, empirical_optimum
 from latfit.sample import LatencySample
-x = np.random.default_rng(1).lognormal(5.5, 1, {n})
 """
-WORK = {
-    "sample and exact optimum": "sample = LatencySample.of(x, lost={n} // 40); advise(Empirical.of(sample))",
-    "sample and six laws": "sample = LatencySample.of(x, lost={n} // 40); fit(sample, CLASSICAL)",
-}
+DRAWN = IMPORTS + "x = np.random.default_rng(1).lognormal(5.5, 1, {n})"
+SAMPLED = DRAWN + "\nsample = LatencySample.of(x, lost={n} // 40)\n"
+GROUPS = "from benchmarks.batch import analysed, groups_of"
 
 
-def rows(quick: bool) -> list[Row]:
-    """One row a piece of work, with the exponent of n fitted from 10⁵ on."""
-    sizes = [10**k for k in range(3, 6 if quick else 8)]
-    found = []
-    for work, code in WORK.items():
-        measured = [in_process(SETUP.format(n=n), code.format(n=n)) for n in sizes]
-        last = measured[-3:]
-        exponent = np.polyfit(np.log(sizes[-3:]), np.log([m[0] for m in last]), 1)[0]
-        note = "; ".join(f"{n:.0e}: {t:.3g} s, {m:.0f} MiB" for n, (t, m) in zip(sizes, measured, strict=True))
-        work = f"growth: {work}, n = 10³…{sizes[-1]:.0e}"
-        found.append(Row(work, "linear growth", 1.0, float(exponent), "exponent", "none", float(exponent), note))
-    return found
+@dataclass(frozen=True)
+class Work:
+    """Some work at growing sizes: `code` is measured, after `setup`; `setup(0)` is all that is not of the size."""
+
+    told: str
+    unit: str
+    setup: Callable[[int], str]
+    code: Callable[[int], str]
+    sizes: range  # exponents of 10
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What was measured at each size, and the peak before anything of that size was made."""
+
+    key: str
+    work: str
+    unit: str
+    sizes: list[int]
+    seconds: list[list[float]]
+    peaks: list[float]
+    imports: float
+
+    @property
+    def medians(self) -> list[float]:
+        return [statistics.median(each) for each in self.seconds]
+
+    def exponent(self, values: list[float]) -> float:
+        """The slope of the logarithms over the last three sizes."""
+        return float(np.polyfit(np.log(self.sizes[-3:]), np.log(np.maximum(values[-3:], 1e-9)), 1)[0])
+
+    def told(self) -> str:
+        """The exponents in words."""
+        above = [peak - self.imports for peak in self.peaks]
+        time, memory = self.exponent(self.medians), self.exponent(above)
+        each = above[-1] * 2**20 / self.sizes[-1]
+        return (
+            f"{self.work}: time grows like n^{time:.2f} over the last three sizes, memory above the "
+            f"{self.imports:.0f} MiB of the imports like n^{memory:.2f}, {each:.0f} bytes a {self.unit}"
+        )
+
+
+def drawn(code: str, n: int) -> str:
+    return code.format(n=max(n, 10))
+
+
+WORKS = {
+    "optimum": Work("exact optimum of raw latencies", "latency", partial(drawn, DRAWN),
+                    lambda n: f"empirical_optimum(x, {n} // 40)", range(3, 8)),
+    "advice": Work("sample to advice with windows and quantiles", "latency", partial(drawn, SAMPLED),
+                   lambda n: "advise(Empirical.of(sample))", range(3, 8)),
+    "laws": Work("sample and six laws, ρ inside", "latency", partial(drawn, DRAWN),
+                 lambda n: f"sample = LatencySample.of(x, lost={n} // 40); fit(sample, CLASSICAL)", range(3, 8)),
+    "csv": Work("CSV to sample", "row", lambda n: READING,
+                lambda n: READ.format(path=str(probe_csv(n, timestamps=False))), range(3, 8)),
+    "groups": Work("batch of groups of 500 probes: six laws and optimum", "group",
+                   lambda n: f"{GROUPS}\ngroups = groups_of({n})", lambda n: "analysed(groups)", range(2, 6)),
+}  # fmt: skip
+
+
+def grow(key: str, work: Work, quick: bool) -> Growth:
+    """The largest two sizes are measured once, the others three times."""
+    exponents = work.sizes[:-2] if quick else work.sizes
+    sizes, times, peaks = [10**k for k in exponents], [], []
+    for n in sizes:
+        rounds = 1 if quick or n >= sizes[-2] else 3
+        (found,) = in_turns(rounds, partial(in_process, work.setup(n), work.code(n)))
+        times.append(seconds(found))
+        peaks.append(statistics.median(one.result.peak for one in found))
+    imports = in_process(work.setup(0), "pass").result.peak
+    return Growth(key, work.told, work.unit, sizes, times, peaks, imports)
+
+
+BENCHES = {f"growth/{name}": partial(grow, work=work) for name, work in WORKS.items()}

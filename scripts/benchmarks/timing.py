@@ -1,4 +1,4 @@
-"""Measuring: rounds in which latfit and its rival take turns, medians, and the peak memory of a process."""
+"""Measuring: rounds in which latfit and its rival take turns, and the peak memory of a process."""
 
 from __future__ import annotations
 
@@ -7,57 +7,110 @@ import statistics
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+Run = Callable[[], Any]
+Judge = Callable[[Any, Any], tuple[bool | None, str]]
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the scoreboard; `ratio` is rival / latfit for speed-ups (`≥` targets), latfit / rival otherwise."""
+    """One line of the scoreboard: what both sides measured, round by round, and whether their answers agree.
 
+    A target is "≥ 15 ×" (rival / latfit), "≤ 1.2 ×" (latfit / rival), or the sign alone where none was set.
+    `agree`: latfit's answer is the same or better; None where the two answers cannot be compared.
+    """
+
+    key: str
     work: str
     rival: str
-    rival_value: float | None
-    latfit_value: float | None
-    unit: str
     target: str
-    ratio: float | None
-    note: str = ""
+    theirs: list[float]
+    ours: list[float]
+    unit: str = "s"
+    agree: bool | None = None
+    answers: str = ""
+
+    @property
+    def bound(self) -> float | None:
+        """The number of the target."""
+        return float(self.target.split()[1]) if " " in self.target else None
+
+    @property
+    def ratio(self) -> float | None:
+        """Of the medians; None where the rival was not measured."""
+        if not self.theirs:
+            return None
+        theirs, ours = statistics.median(self.theirs), statistics.median(self.ours)
+        return theirs / ours if self.target.startswith("≥") else ours / theirs
 
     @property
     def met(self) -> bool | None:
-        """Whether the target is reached, None where there is nothing to compare with."""
-        if self.ratio is None or not self.target.startswith(("≥", "≤")):
+        """Whether the target is reached without a worse answer, None where there is nothing to compare with."""
+        if self.ratio is None or self.bound is None:
             return None
-        bound = float(self.target.split()[1])
-        return self.ratio >= bound if self.target.startswith("≥") else self.ratio <= bound
+        reached = self.ratio >= self.bound if self.target.startswith("≥") else self.ratio <= self.bound
+        return reached and self.agree is not False
 
 
-def seconds(run: Callable[[], Any]) -> float:
-    """Wall-clock time of one call."""
+class Timed(NamedTuple):
+    """How long something took and what came out; work that knows its own time better returns one of these."""
+
+    seconds: float
+    result: Any
+
+
+def timed(run: Run) -> Timed:
+    """One call with its wall-clock time."""
     start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
+    result = run()
+    elapsed = time.perf_counter() - start
+    return result if isinstance(result, Timed) else Timed(elapsed, result)
 
 
-def in_turns(rounds: int, *runs: Callable[[], float]) -> list[list[float]]:
-    """What each run measured, the runs taking turns so that the machine's moods hit all alike."""
-    measured: list[list[float]] = [[] for _ in runs]
-    for _ in range(rounds):
-        for values, run in zip(measured, runs, strict=True):
-            values.append(run())
-    return measured
+def in_turns(rounds: int, *runs: Run) -> list[list[Timed]]:
+    """What each run measured, the runs taking turns so that the machine's moods hit all alike.
+
+    Where there are three rounds or more, one goes before them to warm up.
+    """
+    measured: list[list[Timed]] = [[] for _ in runs]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(rounds + (rounds > 2)):
+            for found, run in zip(measured, runs, strict=True):
+                found.append(timed(run))
+    return [found[-rounds:] for found in measured]
 
 
-def median(values: list[float]) -> float:
-    """The median of what was measured."""
-    return statistics.median(values)
+def seconds(measured: list[Timed], scale: float = 1.0) -> list[float]:
+    """The times alone, times `scale`."""
+    return [scale * one.seconds for one in measured]
 
 
-def spread(values: list[float]) -> str:
-    """Smallest to largest, for the note."""
-    return f"{min(values):.3g}–{max(values):.3g}"
+def duel(key: str, work: str, rival: str, target: str, theirs: Run, ours: Run, *, rounds: int = 5,
+         scale: float = 1.0, judge: Judge | None = None) -> Row:  # fmt: skip
+    """One row; `scale` multiplies the rival's time where it did only a part of the work.
+
+    `judge` says whether latfit's answer is as good, and how the two compare. A rival that is missing or fails is
+    listed with the reason.
+    """
+    try:
+        a, b = in_turns(rounds, theirs, ours)
+    except Exception as problem:
+        told = f"not measured: {type(problem).__name__}: {str(problem).splitlines()[0]}"
+        return Row(key, work, rival, target, [], seconds(in_turns(rounds, ours)[0]), answers=told[:200])
+    agree, told = judge(a[-1].result, b[-1].result) if judge else (None, "")
+    return Row(key, work, rival, target, seconds(a, scale), seconds(b), agree=agree, answers=told)
+
+
+def never_worse(gaps: list[float], what: str) -> tuple[bool, str]:
+    """What the judge says of log-likelihoods, latfit's minus the rival's."""
+    ok = min(gaps) >= -1e-6
+    told = "never worse" if ok else "WORSE"
+    return ok, f"{what} {told}: latfit − rival {min(gaps):+.1e} to {max(gaps):+.1e} in {len(gaps)} fits"
 
 
 MEASURE = """
@@ -67,13 +120,21 @@ start = time.perf_counter()
 {work}
 elapsed = time.perf_counter() - start
 status = pathlib.Path("/proc/self/status").read_text()
-print(json.dumps([elapsed, int(status.split("VmHWM:")[1].split()[0]) / 1024]))
+peak = int(status.split("VmHWM:")[1].split()[0]) / 1024
+print(json.dumps([elapsed, peak, {answer}]))
 """
 
 
-def in_process(setup: str, work: str) -> tuple[float, float]:
-    """Seconds and peak MiB of some code in a process of its own; imports are in the peak, not in the time."""
-    code = MEASURE.format(setup=setup, work=work)
+class Cost(NamedTuple):
+    """Peak memory of a process in MiB, and the answer that it printed."""
+
+    peak: float
+    answer: Any
+
+
+def in_process(setup: str, work: str, answer: str = "None") -> Timed:
+    """The time of some code in a process of its own, with its `Cost`; imports are in the peak, not in the time."""
+    code = MEASURE.format(setup=setup, work=work, answer=answer)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    elapsed, peak = json.loads(done.stdout.splitlines()[-1])
-    return elapsed, peak
+    elapsed, peak, found = json.loads(done.stdout.splitlines()[-1])
+    return Timed(elapsed, Cost(peak, found))

@@ -1,0 +1,110 @@
+"""What speed costs: the fast paths in latfit, how much code each is, and the plain reference it is tested against."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+REPO = Path(__file__).parent.parent.parent
+
+
+class FastPath(NamedTuple):
+    """Where it is (a whole file, or what is named in it), what it must agree with, and which tests say so."""
+
+    told: str
+    file: str
+    names: tuple[str, ...]
+    reference: str
+    tests: tuple[str, ...]  # file::test
+
+
+FAST_PATHS = (
+    FastPath("exact optimum by pruned blocks", "restart/fast.py", (),
+             "E_i at every latency in plain numpy, and `optimal_timeout` of the empirical law",
+             ("test_restart_fast.py::test_against_the_plain_formula",
+              "test_restart_fast.py::test_agrees_with_the_law")),
+    FastPath("batched arrays of samples", "fitting/batch.py", (), "the samples fitted one by one",
+             ("test_fitting_mle.py::test_a_batch_is_its_samples", "test_fitting_mle.py::test_weights_are_copies")),
+    FastPath("batched Newton with ρ profiled out", "fitting/likelihood.py", (),
+             "the formula written out, differences for its derivatives, and a general optimiser",
+             ("test_fitting_likelihood.py::test_value_is_the_formula", "test_fitting_likelihood.py::test_derivatives",
+              "test_fitting_mle.py::test_general_censoring_against_an_optimiser")),
+    FastPath("kernels of the laws", "fitting/kernels", (), "the laws themselves, scipy, lifelines and surpyval",
+             ("test_fitting_likelihood.py::test_kernel_agrees_with_the_law",
+              "test_fitting_mle.py::test_no_worse_than_scipy",
+              "test_fitting_rivals.py::test_lifelines", "test_fitting_rivals.py::test_surpyval")),
+    FastPath("least squares on blocks of steps", "fitting/least_squares.py",
+             ("Target", "finalists", "levenberg_marquardt", "_normal_equations"), "scipy `least_squares` on every step",
+             ("test_fitting_least_squares.py::test_against_scipy",)),
+    FastPath("batched refits and distances for p-values", "fitting/distance.py", (),
+             "scipy, fitting one resample at a time",
+             ("test_goodness.py::test_standard_resamples_against_scipy", "test_goodness.py::test_size")),
+    FastPath("resamples by numpy's generators and tables", "fitting/resample.py", (), "the cdf of each law",
+             ("test_goodness.py::test_draws_follow_the_law", "test_goodness.py::test_resamples_look_like_the_log")),
+    FastPath("bootstrap of binned counts", "uncertainty.py", ("_Bins", "_blurred", "_curves", "bootstrap"),
+             "coverage and regret in simulations; no test compares it with a plain loop",
+             ("test_uncertainty.py::test_coverage_and_regret",)),
+    FastPath("optima of many groups at once", "batch/optimum.py", ("_Curves", "optima", "_optimum", "is_plain"),
+             "`optimum_of`, one sample at a time", ("test_batch.py::test_the_batched_optimum_is_the_exact_one",)),
+    FastPath("CSV in blocks by Arrow", "logs/delimited.py", ("read_delimited", "_fast", "_chunk"),
+             "the log read whole; no test compares it with `_by_row` on the same rows",
+             ("test_logs_formats.py::test_chunks_merge_to_the_same_sample",
+              "test_logs_regressions.py::test_a_stray_quote_among_quoted_records")),
+)  # fmt: skip
+
+
+def _code_lines(nodes: list[ast.stmt], text: list[str]) -> int:
+    """Lines that are neither blank, comment nor docstring."""
+    kept: set[int] = set()
+    for node in nodes:
+        kept.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+        for inner in ast.walk(node):
+            if (
+                isinstance(inner, ast.Expr)
+                and isinstance(inner.value, ast.Constant)
+                and isinstance(inner.value.value, str)
+            ):
+                kept.difference_update(range(inner.lineno, (inner.end_lineno or inner.lineno) + 1))
+    return sum(1 for k in kept if text[k - 1].strip() and not text[k - 1].strip().startswith("#"))
+
+
+def lines_of(path: FastPath) -> tuple[int, list[str]]:
+    """How many lines of code it is, and the names that are not there any more."""
+    place = REPO / "latfit" / path.file
+    total, gone = 0, set(path.names)
+    for file in sorted(place.glob("*.py")) if place.is_dir() else [place] * place.exists():
+        source = file.read_text(encoding="utf-8")
+        tree = ast.parse(source)
+        nodes = [node for node in tree.body if not path.names or getattr(node, "name", None) in path.names]
+        gone -= {getattr(node, "name", "") for node in nodes}
+        total += _code_lines(nodes, source.splitlines())
+    return total, sorted(gone) or [path.file] * (not total)
+
+
+@cache
+def _tests(file: str) -> frozenset[str]:
+    path = REPO / "tests" / file
+    tree = ast.parse(path.read_text(encoding="utf-8")) if path.exists() else ast.Module([], [])
+    return frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef))
+
+
+def table() -> list[str]:
+    """The table as Markdown; what is named here and gone from the code is said so."""
+    found = ["| fast path | where | lines of code | must agree with | tested by |", "|---|---|---|---|---|"]
+    total = 0
+    for path in FAST_PATHS:
+        lines, gone = lines_of(path)
+        total += lines
+        where = f"`latfit/{path.file}`" + "".join(f" **gone: {name}**" for name in gone)
+        missing = [test for test in path.tests if test.split("::")[1] not in _tests(test.split("::")[0])]
+        tests = ", ".join(f"`{test}`" + " **missing**" * (test in missing) for test in path.tests)
+        found.append(f"| {path.told} | {where} | {lines} | {path.reference} | {tests} |")
+    everything = (REPO / "latfit").rglob("*.py")
+    whole = sum(_code_lines(ast.parse(text).body, text.splitlines()) for text in map(Path.read_text, everything))
+    return [
+        *found,
+        "",
+        f"{total} of latfit's {whole} lines of code; blank lines, comments and docstrings do not count.",
+    ]
