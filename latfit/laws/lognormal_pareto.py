@@ -75,8 +75,12 @@ class LogNormalPareto(ContinuousLaw):
 
     def scaled(self, factor: float) -> LogNormalPareto:
         """The law of factor · T."""
-        times = (self.t_min * factor, self.t_max * factor)
-        return LogNormalPareto(self.mu + log(factor), self.sigma, self.a * factor, self.nu, self.k, *times)
+        in_unit = {name: getattr(self, name) * factor for name in ("a", "t_min", "t_max")}
+        law = object.__new__(LogNormalPareto)
+        for name, value in {**self.params, **in_unit, "mu": self.mu + log(factor)}.items():
+            object.__setattr__(law, name, value)
+        super(LogNormalPareto, law).__post_init__()  # in another unit F does not fall either: that is not checked again
+        return law
 
     def _weight(self, v: Floats) -> tuple[Floats, Floats]:
         """α and 1 − α at t_min + v."""
