@@ -226,6 +226,23 @@ def test_chunks_merge_to_the_same_sample(monkeypatch):
     assert sampled.sample == whole.sample()
 
 
+@pytest.mark.parametrize("name", ["probes.csv", "EGEE", "odd"])
+def test_whole_blocks_and_single_rows_give_the_same_log(name, monkeypatch, tmp_path):
+    path = {"EGEE": EGEE, "odd": tmp_path / "odd.csv"}.get(name, LOGS / name)
+    (tmp_path / "odd.csv").write_text(
+        'submitted,latency,status,note\n2026-03-01T00:00:00.5Z,1e3,completed,"a, b"\n2026-03-01 00:00:01+01:00,,lost,\n'
+        ",0.1,Completed,\u00e9\n2026-03-01T00:00:02Z,7,censored,\n"
+    )
+    fast = latfit.read_log(path, max_refused=1.0)
+    monkeypatch.setattr("latfit.logs.delimited._fast", lambda *_: None)
+    by_row = latfit.read_log(path, max_refused=1.0)
+    canonical = ["submitted", "latency", "status"]
+    pd.testing.assert_frame_equal(fast.frame[canonical], by_row.frame[canonical])
+    rest = [log.frame.drop(columns=canonical).astype("string") for log in (fast, by_row)]
+    pd.testing.assert_frame_equal(*rest)
+    assert fast.facts == by_row.facts
+
+
 def test_duplicate_ids_are_found_across_chunks(monkeypatch, tmp_path):
     lines = [f"{i % 700},{i}" for i in range(1000)]
     (tmp_path / "x.csv").write_text("id,latency\n" + "\n".join(lines) + "\n")

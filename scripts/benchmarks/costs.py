@@ -48,10 +48,13 @@ FAST_PATHS = (
              ("test_uncertainty.py::test_coverage_and_regret",)),
     FastPath("optima of many groups at once", "batch/optimum.py", ("_Curves", "optima", "_optimum", "is_plain"),
              "`optimum_of`, one sample at a time", ("test_batch.py::test_the_batched_optimum_is_the_exact_one",)),
-    FastPath("CSV in blocks by Arrow", "logs/delimited.py", ("read_delimited", "_fast", "_chunk"),
-             "the log read whole; no test compares it with `_by_row` on the same rows",
-             ("test_logs_formats.py::test_chunks_merge_to_the_same_sample",
-              "test_logs_regressions.py::test_a_stray_quote_among_quoted_records")),
+    FastPath("CSV in blocks by Arrow", "logs/delimited.py", ("read_delimited", "_fast"),
+             "the same log row by row, and read whole",
+             ("test_logs_formats.py::test_whole_blocks_and_single_rows_give_the_same_log",
+              "test_logs_formats.py::test_chunks_merge_to_the_same_sample")),
+    FastPath("work in threads", "threads.py", (), "the same work on one thread",
+             ("test_threads.py::test_the_number_of_threads_changes_no_number",
+              "test_threads.py::test_a_log_is_read_alike")),
 )  # fmt: skip
 
 
