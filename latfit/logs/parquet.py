@@ -37,7 +37,9 @@ class Parquet(Format):
         """Records by column name; nested columns are left out."""
         plain = source.path is not None and len(source.opened) == 1  # neither gzipped nor a pipe
         try:
-            file = pa.parquet.ParquetFile(source.path if plain else io.BytesIO(source.read_all()))
+            # a name such as s3:/x would be taken as an address, were it not opened here
+            opened = pa.OSFile(str(source.path)) if plain else io.BytesIO(source.read_all())
+            file = pa.parquet.ParquetFile(opened)
             names = [field.name for field in file.schema_arrow if not pa.types.is_nested(field.type)]
             if len(set(names)) < len(names):
                 raise LogError(f"{source.name}: two columns have the same name ({listed(names)})")
@@ -46,7 +48,7 @@ class Parquet(Format):
                 raise LogError(f"{source.name}: there are columns ({listed(names)}) but no row")
             row = 1
             for batch in file.iter_batches(BATCH_ROWS, columns=names):
-                frame = batch.to_pandas()
+                frame = batch.to_pandas(ignore_metadata=True)  # an index that pandas saved is a column too
                 roles = settle_times(frame, roles)
                 records = to_records(frame, row + np.arange(len(frame), dtype=np.int64), roles, options)
                 records.notes += notes
