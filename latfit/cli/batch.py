@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from latfit.cli.common import Positive, cutoff_option, failed_option, log_options, read_arguments, seed_option
+from latfit.stopping import if_stopped
 
 if TYPE_CHECKING:
     from latfit.batch import BatchResult
@@ -73,20 +74,18 @@ def batch(
         key: given[key]
         for key in ("window", "cutoff", "failed", "cost", "resamples", "test", "seed", "scheduler", "workers")
     }
-    try:
-        from latfit.batch import check_output, run_batch, write_table
+    from latfit.batch import check_output, run_batch, write_table
 
-        check_output(output)
-        with Working() as progress:
-            result = run_batch(
-                logs, by=by, engine=engine or ("dask" if given["scheduler"] else "processes"), journal=journal,
-                resume=resume, leave_out=[output, journal], progress=progress, **asked, **read_arguments(given),
-            )  # fmt: skip
+    def kept() -> str:
+        return f"; what is finished is in {journal}: go on with --resume" if journal.exists() else ""
+
+    check_output(output)
+    with if_stopped(kept), Working() as progress:
+        result = run_batch(
+            logs, by=by, engine=engine or ("dask" if given["scheduler"] else "processes"), journal=journal,
+            resume=resume, leave_out=[output, journal], progress=progress, **asked, **read_arguments(given),
+        )  # fmt: skip
         write_table(result, output)
-    except KeyboardInterrupt:
-        kept = f"; what is finished is in {journal}: go on with --resume" if journal.exists() else ""
-        click.echo(f"latfit: stopped{kept}", err=True)
-        ctx.exit(130)
     journal.unlink(missing_ok=True)
     _summarise(result, output)
     if strict and (result.bad_files or result.bad_groups):
