@@ -84,8 +84,8 @@ def _parse(block: Block) -> tuple[pd.DataFrame, NDArray[np.int64], dict[int, str
             broken[number] = f"unparseable line: {str(error)[:60]}"
             continue
         if isinstance(value, dict):
-            plain = {key: item for key, item in value.items() if not isinstance(item, (dict, list))}
-            rows.append({_whole(key): _whole(item) for key, item in plain.items()} if r"\ud" in line.lower() else plain)
+            row = {key: item for key, item in value.items() if not isinstance(item, (dict, list))}
+            rows.append({_whole(key): _whole(item) for key, item in row.items()} if r"\ud" in line.lower() else row)
             numbers.append(number)
         else:
             broken[number] = f"not an object: {line[:40]!r}"
