@@ -365,10 +365,10 @@ def strict(text):
     return json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} in the JSON"))
 
 
-@examples(25)
+@examples(60)
 @given(
     st.recursive(
-        st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+        st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from([math.inf, math.nan]) | st.text(),
         lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
         max_leaves=20,
     )
@@ -450,7 +450,7 @@ def test_analyze(written, table, cutoff, failed, cost, law, current, grouped, se
     assert got == python(lambda: analyze(latfit.read_log(path), by=by or (), **options).to_dict())
 
 
-@examples(12)
+@examples(25)
 @given(tables(), cutoffs, ways, st.sampled_from(["mle", "ls"]), st.none() | st.just(0.1), st.integers(0, 9))
 def test_fit(written, table, cutoff, failed, method, rho, seed):
     path = written(table)
@@ -468,7 +468,7 @@ def test_fit(written, table, cutoff, failed, method, rho, seed):
     assert got == python(compute)
 
 
-@examples(15)
+@examples(50)
 @given(
     tables(), cutoffs, ways, costs, st.sampled_from([None, "lognormal"]), st.sampled_from([None, 0.0, 0.2]),
     st.sampled_from([{}, {"at": 80.0}, {"copies": 2}, {"wall_clock": 30.0}, {"max_submissions": 1.4},
@@ -523,7 +523,7 @@ def test_outliers(written, table, cutoff, failed):
     assert got == python(compute)
 
 
-@examples(10)
+@examples(25)
 @given(tables(), cutoffs, ways, costs, st.none() | st.integers(0, 3))
 def test_agents(written, table, cutoff, failed, cost, restarts):
     path, spec = written(table), "gamma(shape=2,scale=40)"
