@@ -14,7 +14,16 @@ The message says what was found, where, why it is a problem and what to do.
 The command line prints it as one line and exits with 1.
 """
 
+import re
 from collections.abc import Iterable
+
+# what a terminal takes as a command, what turns the direction of a line, and halves of characters
+UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    """One line of text that is only shown, whatever a log or the name of a file holds."""
+    return UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def listed(names: Iterable[str], limit: int = 200) -> str:

@@ -9,10 +9,15 @@ from pathlib import Path
 
 from latfit.errors import LatfitError
 
+_unfinished: set[Path] = set()
+
 
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[Path]:
-    """A path to write to, beside `path`; it takes the place of `path` only if all went well."""
+    """A path to write to, beside `path`; it takes the place of `path` only if all went well.
+
+    It is a new file of its own: where `path` is a link, the link is replaced and not followed.
+    """
     path = Path(path)
     if path.is_dir():
         raise LatfitError(f"{path}: this is a directory; name a file to write")
@@ -20,6 +25,9 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         raise LatfitError(f"{path}: there is no folder {path.parent}")
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
+        _unfinished.add(beside)
+        beside.unlink(missing_ok=True)
+        beside.touch(exist_ok=False)
         yield beside
         beside.replace(path)
     except OSError as error:
@@ -27,5 +35,16 @@ def whole_file(path: str | Path) -> Iterator[Path]:
             raise
         raise LatfitError(f"{path}: cannot be written ({error.strerror or error})") from error
     finally:
-        with suppress(OSError):
-            beside.unlink(missing_ok=True)
+        _remove(beside)
+
+
+def remove_unfinished() -> None:
+    """Remove what is being written at this moment, for a process that is about to end."""
+    for beside in list(_unfinished):
+        _remove(beside)
+
+
+def _remove(beside: Path) -> None:
+    with suppress(OSError):
+        beside.unlink(missing_ok=True)
+    _unfinished.discard(beside)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ STYLE: dict[str, Any] = {
     "grid.alpha": 0.25,
     "legend.frameon": False,
     "lines.linewidth": 1.6,
+    "text.usetex": False,  # labels are written for matplotlib's own text, whatever its configuration says
     "savefig.dpi": 150,
 }
 POINTS = 400
@@ -189,14 +190,11 @@ def figure(result: Analysis, name: str) -> Figure:
 
 def save_figure(result: Analysis, name: str, path: str | Path) -> None:
     """Write a figure whole or not at all; the ending says in which format."""
-    with whole_file(path) as part, mpl.rc_context(STYLE):  # type: ignore[arg-type]
-        figure(result, name).savefig(part, format=Path(path).suffix[1:])
+    with whole_file(path) as part:
+        draw_figure(result, name, part, ending=Path(path).suffix[1:])
 
 
-def save_figures(result: Analysis, folder: Path, *, ending: str = "png", names: Sequence[str] = ()) -> list[str]:
-    """Write several figures, by default each one and the summary; the names of the files."""
-    files = []
-    for name in names or (*FIGURES, "summary"):
-        files.append(f"{name}.{ending}")
-        save_figure(result, name, folder / files[-1])
-    return files
+def draw_figure(result: Analysis, name: str, path: Path, *, ending: str) -> None:
+    """Write a figure straight to a file, in the format of that ending."""
+    with mpl.rc_context(STYLE):  # type: ignore[arg-type]
+        figure(result, name).savefig(path, format=ending)

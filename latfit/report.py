@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from latfit.checks import SMALL_GAIN
 from latfit.decision import Analysis, FittedLaw, Group, Recommendation
+from latfit.errors import printable
 
 WIDTH = 80
 MAX_KEY = 24  # characters of a group's name in a table
@@ -202,7 +203,7 @@ def _p(value: float | None) -> str:
 
 def _groups(result: Analysis) -> Section:
     groups = result.groups
-    columns = (*groups[0].key, "probes", "out %", "timeout", "95 % interval", "E_J", "pooled costs", "")
+    columns = (*map(printable, groups[0].key), "probes", "out %", "timeout", "95 % interval", "E_J", "pooled costs", "")
     rows = [(*map(_short_key, group.key.values()), *_group_row(group)) for group in groups]
     names = ("all", *("" for _ in list(groups[0].key)[1:]))
     probes = str(sum(group.probes for group in groups))
@@ -212,6 +213,7 @@ def _groups(result: Analysis) -> Section:
 
 
 def _short_key(key: str) -> str:
+    key = printable(key)
     return key if len(key) <= MAX_KEY else key[: MAX_KEY - 1] + "…"
 
 
@@ -239,7 +241,7 @@ def _short(own: Recommendation) -> tuple[str, str, str]:
 
 
 def to_text(result: Analysis, *, width: int = WIDTH) -> str:
-    """The report as plain text."""
+    """The report as plain text, of which a terminal takes nothing as a command."""
     blocks = []
     for section in sections(result):
         lines = [section.title.upper()]
@@ -250,7 +252,7 @@ def to_text(result: Analysis, *, width: int = WIDTH) -> str:
             )
         if section.rows:
             lines += ["", *("  " + line for line in _text_table(section, width - 2))]
-        blocks.append("\n".join(lines))
+        blocks.append("\n".join(map(printable, lines)))
     return "\n\n".join(blocks).replace(NO_BREAK, " ") + "\n"
 
 
@@ -293,5 +295,8 @@ def to_markdown(result: Analysis, *, figures: Sequence[str] = ()) -> str:
 
 def _escaped(text: str) -> str:
     """Text that Markdown and HTML take as it is."""
-    text = re.sub(r"[\r\n\t]+", " ", text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([\\`*_\[\]|#!])", r"\\\1", text) if text != "---" else text
+    if text == "---":
+        return text
+    text = re.sub(r"([\\`*_\[\]|#!~$@]|:(?=//)|(?<=www)\.|^[-+=])", r"\\\1", printable(re.sub(r"\s+", " ", text)))
+    text = re.sub(r"^(\d+)([.)])", r"\1\\\2", text)
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

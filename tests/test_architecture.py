@@ -13,8 +13,8 @@ from conftest import REPO
 from latfit.cli import main
 
 ORDER = [
-    "errors", "files", "threads", "sample", "logs", "outliers", "laws", "fitting", "goodness", "restart", "uncertainty",
-    "decision", "checks", "analysis", "batch", "report", "plots", "cli",
+    "errors", "files", "stopping", "threads", "sample", "logs", "outliers", "laws", "fitting", "goodness", "restart",
+    "uncertainty", "decision", "checks", "analysis", "batch", "report", "plots", "cli", "__main__",
 ]  # fmt: skip
 PACKAGE = REPO / "latfit"
 MODULES = sorted(PACKAGE.rglob("*.py"))

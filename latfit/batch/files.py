@@ -35,8 +35,13 @@ class LogFile:
         if name == "-":
             return cls(name, name, {"file": name})
         folders = [part.partition("=") for part in Path(name).parts[:-1]]
-        parts = {column: unquote(value) for column, equals, value in folders if equals and column}
-        return cls(name, os.path.abspath(name), {**parts, "file": name})  # noqa: PTH100
+        parts = {column: _text(unquote(value)) for column, equals, value in folders if equals and column}
+        return cls(_text(name), os.path.abspath(name), {**parts, "file": _text(name)})  # noqa: PTH100
+
+
+def _text(name: str) -> str:
+    """A name that can be written to a table; bytes that are no text are written in hexadecimal."""
+    return os.fsencode(name).decode(errors="backslashreplace")
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
-from typing import IO
 from zlib import crc32
 
 from latfit.errors import LatfitError
@@ -20,13 +20,17 @@ class Journal:
     Each line carries a checksum of its rows. From the first line that is torn or damaged on, nothing counts.
     """
 
-    def __init__(self, file: IO[bytes], done: dict[int, str]) -> None:
+    def __init__(self, file: FileIO, done: dict[int, str]) -> None:
         self.file, self.done = file, done
 
     def add(self, chunk: int, rows: str) -> None:
         """Write down that a chunk is finished."""
-        self.file.write(_line(chunk, rows))
-        self.file.flush()
+        rest = _line(chunk, rows)
+        try:
+            while rest:
+                rest = rest[self.file.write(rest) :]
+        except OSError as error:
+            raise LatfitError(f"{self.file.name}: cannot be written ({error.strerror})") from error
 
 
 @contextmanager
@@ -34,12 +38,14 @@ def open_journal(path: Path, fingerprint: str, *, resume: bool) -> Iterator[Jour
     """The journal of a run, with what an earlier run finished if it is to be resumed; the caller removes it."""
     header = json.dumps({"fingerprint": fingerprint}).encode() + b"\n"
     done: dict[int, str] = {}
+    if path.is_symlink():
+        raise LatfitError(f"{path}: this is a link; a journal is not written through one: remove it")
     if resume and path.exists():
         done, length = _read(path, header)
     else:
         path.write_bytes(header)
         length = len(header)
-    with path.open("r+b") as file:
+    with path.open("r+b", buffering=0) as file:  # nothing is left to write when it is closed
         file.truncate(length)
         file.seek(length)
         yield Journal(file, done)

@@ -46,7 +46,8 @@ def _parquet(result: BatchResult, path: Path) -> None:
 
     kinds = {int: pa.int64(), float: pa.float64(), str: pa.string()}
     schema = pa.schema([(name, kinds[kind]) for name, kind in result.columns.items()])
-    pq.write_table(pa.Table.from_pylist(result.rows, schema=schema), path)
+    with path.open("wb") as file:  # by its name, s3:/x would be taken as an address
+        pq.write_table(pa.Table.from_pylist(result.rows, schema=schema), file)
 
 
 WRITERS = {".csv": _csv, ".parquet": _parquet, ".jsonl": _jsonl}

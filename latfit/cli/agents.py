@@ -15,6 +15,7 @@ from latfit.cli.common import (
     load_samples,
     log_options,
     print_json,
+    say,
 )
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def agents(agents: tuple[tuple[str, str], ...], restarts: int | None, cost: floa
     click.echo(f"Expected duration {best.expected_duration:.6g} s:")
     for step, (name, timeout) in enumerate(best.steps):
         wait = "let it run" if timeout is None else f"give up after {timeout:.6g} s"
-        click.echo(f"  {'then ask' if step else 'ask'} {name}, {wait}")
+        say(f"  {'then ask' if step else 'ask'} {name}, {wait}")
     if best.unbounded and best.steps[0][1] is not None:
         click.echo("  and so on until it answers")
 

@@ -16,6 +16,7 @@ from latfit.cli.common import (
     log_argument,
     log_options,
     print_json,
+    say,
     seed_option,
 )
 
@@ -96,19 +97,23 @@ def _print(result: Analysis) -> None:
 
 
 def _write(result: Analysis, output: str, ending: str) -> None:
+    """Every file is written before the first one takes its place."""
+    from contextlib import ExitStack
     from pathlib import Path
 
     from latfit.files import whole_file
-    from latfit.plots import save_figures
+    from latfit.plots import FIGURES, draw_figure
     from latfit.report import to_markdown
 
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
-    names = save_figures(result, folder, ending=ending)
-    for name, text in (
-        ("report.md", to_markdown(result, figures=names)),
-        ("results.json", document_text(result.to_dict()) + "\n"),
-    ):
-        with whole_file(folder / name) as part:
-            part.write_text(text, encoding="utf-8")
-    click.echo(f"note: wrote report.md, results.json and {len(names)} figures into {folder}", err=True)
+    names = {f"{name}.{ending}": name for name in (*FIGURES, "summary")}
+    with ExitStack() as stack:
+        for file, name in names.items():
+            draw_figure(result, name, stack.enter_context(whole_file(folder / file)), ending=ending)
+        for name, text in (
+            ("report.md", to_markdown(result, figures=list(names))),
+            ("results.json", document_text(result.to_dict()) + "\n"),
+        ):
+            stack.enter_context(whole_file(folder / name)).write_text(text, encoding="utf-8")
+    say(f"note: wrote report.md, results.json and {len(names)} figures into {folder}", err=True)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from latfit.cli.common import Positive, cutoff_option, failed_option, log_options, read_arguments, seed_option
+from latfit.cli.common import Positive, cutoff_option, failed_option, log_options, read_arguments, say, seed_option
+from latfit.stopping import if_stopped
 
 if TYPE_CHECKING:
     from latfit.batch import BatchResult
@@ -67,26 +68,24 @@ def batch(
         raise click.UsageError("--scheduler is for the dask engine, whose scheduler knows its workers")
     journal = output.with_name(output.name + ".journal")
     if journal.exists() and not resume:
-        click.echo(f"note: {journal} of a run that did not finish is replaced", err=True)
+        say(f"note: {journal} of a run that did not finish is replaced", err=True)
     by = [name.strip() for name in given["by"].split(",")] if given["by"] else ()
     asked = {
         key: given[key]
         for key in ("window", "cutoff", "failed", "cost", "resamples", "test", "seed", "scheduler", "workers")
     }
-    try:
-        from latfit.batch import check_output, run_batch, write_table
+    from latfit.batch import check_output, run_batch, write_table
 
-        check_output(output)
-        with Working() as progress:
-            result = run_batch(
-                logs, by=by, engine=engine or ("dask" if given["scheduler"] else "processes"), journal=journal,
-                resume=resume, leave_out=[output, journal], progress=progress, **asked, **read_arguments(given),
-            )  # fmt: skip
+    def kept() -> str:
+        return f"; what is finished is in {journal}: go on with --resume" if journal.exists() else ""
+
+    check_output(output)
+    with if_stopped(kept), Working() as progress:
+        result = run_batch(
+            logs, by=by, engine=engine or ("dask" if given["scheduler"] else "processes"), journal=journal,
+            resume=resume, leave_out=[output, journal], progress=progress, **asked, **read_arguments(given),
+        )  # fmt: skip
         write_table(result, output)
-    except KeyboardInterrupt:
-        kept = f"; what is finished is in {journal}: go on with --resume" if journal.exists() else ""
-        click.echo(f"latfit: stopped{kept}", err=True)
-        ctx.exit(130)
     journal.unlink(missing_ok=True)
     _summarise(result, output)
     if strict and (result.bad_files or result.bad_groups):
@@ -96,18 +95,18 @@ def batch(
 def _summarise(result: BatchResult, output: Path) -> None:
     """On stderr: how much there is, and what went wrong, by name."""
     for note in result.notes:
-        click.echo(f"note: {note}", err=True)
+        say(f"note: {note}", err=True)
     if result.refused:
-        click.echo(f"warning: rows refused: {result.refused}", err=True)
+        say(f"warning: rows refused: {result.refused}", err=True)
     for what, bad in (("logs could not be read", result.bad_files), ("groups have no timeout", result.bad_groups)):
         if bad:
-            click.echo(f"warning: {what}: {len(bad)}", err=True)
+            say(f"warning: {what}: {len(bad)}", err=True)
         for name, reason in bad[:NAMED]:
-            click.echo(f"  {reason if name in reason else f'{name}: {reason}'}", err=True)
+            say(f"  {reason if name in reason else f'{name}: {reason}'}", err=True)
         if len(bad) > NAMED:
-            click.echo(f"  and {len(bad) - NAMED} more: see the rows with an error", err=True)
+            say(f"  and {len(bad) - NAMED} more: see the rows with an error", err=True)
     groups = len(result.rows) - len(result.bad_files)
-    click.echo(f"{output}: groups: {groups}, with a timeout: {groups - len(result.bad_groups)}", err=True)
+    say(f"{output}: groups: {groups}, with a timeout: {groups - len(result.bad_groups)}", err=True)
 
 
 class Working:
@@ -117,7 +116,7 @@ class Working:
         self.stage, self.start, self.first, self.shown = "", 0.0, 0, 0.0
 
     def __enter__(self) -> Working | None:
-        return self if sys.stderr.isatty() else None
+        return self if sys.stderr and sys.stderr.isatty() else None
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Show how far a stage has come."""

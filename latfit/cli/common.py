@@ -7,13 +7,14 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from latfit.errors import LatfitError
+from latfit.errors import UNPRINTABLE, LatfitError, printable
 
 if TYPE_CHECKING:
     from latfit.logs import LogFacts, ProbeLog, SampledLog
@@ -51,25 +52,42 @@ class Commands(click.Group):
             formatter.write_dl(list(self.summaries.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; no user ever sees a traceback for bad data, a full disk or a closed pipe."""
-        for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, io.TextIOWrapper):
-                stream.reconfigure(errors="replace")  # a terminal without "×" is no reason to fail
-        try:
+        """Run a command."""
+        os.environ["MPLBACKEND"] = "agg"  # commands draw into files only, whatever the user's Python draws on
+        with _clear_end():
             return super().invoke(ctx)
-        except LatfitError as error:
-            click.echo(f"latfit: {' '.join(str(error).split())}", err=True)
-            ctx.exit(1)
-        except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            ctx.exit(1)
-        except OSError as error:
-            where = f"{error.filename}: " if error.filename else ""
-            click.echo(f"latfit: {where}{error.strerror or error}", err=True)
-            ctx.exit(1)
-        except MemoryError:
-            click.echo("latfit: there is not enough memory for this", err=True)
-            ctx.exit(1)
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """Parse what comes before the command; `--help` and `--version` print already here."""
+        with _clear_end():
+            return super().make_context(*args, **kwargs)
+
+
+@contextmanager
+def _clear_end() -> Iterator[None]:
+    """No user ever sees a traceback for bad data, a full disk or a closed pipe."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without "×" is no reason to fail
+    try:
+        yield
+        return
+    except LatfitError as error:
+        told = " ".join(str(error).split())
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise click.exceptions.Exit(1) from None
+    except OSError as error:
+        told = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
+    except MemoryError:
+        told = "there is not enough memory for this"
+    say(f"latfit: {told}", err=True)
+    raise click.exceptions.Exit(1)
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print a line; a name from a log or of a file cannot move the cursor or clear the screen."""
+    click.echo(printable(text), err=err)
 
 
 def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -206,15 +224,15 @@ def load_samples(log: str, given: Mapping[str, Any], **grouping: Any) -> Sampled
 def tell(facts: LogFacts) -> None:
     """Say on stderr what was guessed, left out and refused."""
     for note in facts.notes:
-        click.echo(f"note: {note}", err=True)
+        say(f"note: {note}", err=True)
     for reason, count in facts.skipped.items():
-        click.echo(f"note: left out, as they are no probes: {count} {reason}", err=True)
+        say(f"note: left out, as they are no probes: {count} {reason}", err=True)
     refused = facts.refused
     if refused.count:
         reasons = ", ".join(f"{count} × {reason}" for reason, count in refused.reasons.items())
         first = refused.earliest
         told = f"rows refused: {refused.count} ({reasons}); the first, line {first.line}: {first.reason}"
-        click.echo(f"warning: {told}", err=True)
+        say(f"warning: {told}", err=True)
 
 
 class Reading:
@@ -224,7 +242,7 @@ class Reading:
         self.start, self.shown = time.monotonic(), 0.0
 
     def __enter__(self) -> Progress | None:
-        return self if sys.stderr.isatty() else None
+        return self if sys.stderr and sys.stderr.isatty() else None
 
     def __call__(self, done: int, total: int | None) -> None:
         """Show how far reading has come."""
@@ -248,7 +266,8 @@ def document_text(document: Mapping[str, Any]) -> str:
     """A document as JSON."""
     import json
 
-    return json.dumps(finite(document), ensure_ascii=False, indent=2, allow_nan=False)
+    text = json.dumps(finite(document), ensure_ascii=False, indent=2, allow_nan=False)
+    return "\n".join(UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", line) for line in text.split("\n"))
 
 
 def finite(value: Any) -> Any:

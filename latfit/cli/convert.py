@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from latfit.cli.common import Reading, json_option, log_argument, log_options, print_json, read_arguments, tell
+from latfit.cli.common import Reading, json_option, log_argument, log_options, print_json, read_arguments, say, tell
 
 
 @click.command(
@@ -37,4 +37,4 @@ def convert(log: str, output: str, as_json: bool, **given: Any) -> None:
                     "refused": facts.refused.to_list(), "refused_count": facts.refused.count})  # fmt: skip
         return
     told = ", ".join(f"{count} {status}" for status, count in counts.items())
-    click.echo(f"{output}: {sum(counts.values())} probes ({told}) from {facts.path} ({facts.format})")
+    say(f"{output}: {sum(counts.values())} probes ({told}) from {facts.path} ({facts.format})")

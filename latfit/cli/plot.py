@@ -7,7 +7,16 @@ from typing import Any
 
 import click
 
-from latfit.cli.common import Positive, cutoff_option, failed_option, load_log, log_argument, log_options, seed_option
+from latfit.cli.common import (
+    Positive,
+    cutoff_option,
+    failed_option,
+    load_log,
+    log_argument,
+    log_options,
+    say,
+    seed_option,
+)
 
 FIGURES = ("summary", "cdf", "survival", "completion", "expected-duration", "qq", "ratio")
 ENDINGS = (".png", ".svg", ".pdf")
@@ -42,4 +51,4 @@ def plot(log: str, output: str, name: str, **given: Any) -> None:
         raise click.BadParameter(f"{output}: the ending must be one of {', '.join(ENDINGS)}", param_hint="-o")
     asked = {key: given[key] for key in ("cutoff", "failed", "cost", "seed")}
     save_figure(analyze(load_log(log, given), test=False, **asked), name, output)
-    click.echo(f"{output}: {name}")
+    say(f"{output}: {name}")

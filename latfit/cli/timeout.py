@@ -14,6 +14,7 @@ from latfit.cli.common import (
     load_samples,
     log_options,
     print_json,
+    say,
 )
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def timeout(log: str | None, law: str | None, as_json: bool, **given: Any) -> No
         print_json(document)
         return
     for warning in warnings:
-        click.echo(f"warning: {warning.message}", err=True)
+        say(f"warning: {warning.message}", err=True)
     for line in _lines(document, given):
         click.echo(line)
 

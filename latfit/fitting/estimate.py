@@ -188,7 +188,8 @@ def _covariance(at: Likelihood, jacobian: Floats, rho: float | None) -> Floats:
     information[:, :p, p] = information[:, p, :p] = np.where(free, -at.cross, 0.0).T
     information[:, p, p] = np.where(free, -at.curve, 1.0)
     d = np.sqrt(np.abs(np.einsum("bii->bi", information))) + 1e-300
-    scaled = information / (d[:, :, None] * d[:, None, :])
+    with np.errstate(invalid="ignore"):  # an information that is infinite has no inverse, see below
+        scaled = information / (d[:, :, None] * d[:, None, :])
     fine = np.isfinite(scaled).all(axis=(1, 2))
     fine[fine] = np.linalg.eigvalsh(scaled[fine])[:, 0] > 1e-12
     inverse = np.full_like(scaled, np.nan)

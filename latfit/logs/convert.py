@@ -32,7 +32,7 @@ def convert_log(
     output = Path(output)
     if output.suffix not in WRITERS:
         raise LogError(f"{output}: the ending says how to write; use one of {', '.join(WRITERS)}")
-    if isinstance(path, (str, Path)) and output.exists() and output.samefile(path):
+    if isinstance(path, (str, Path)) and Path(path).exists() and output.exists() and output.samefile(path):
         raise LogError(f"{output}: this is the log itself; write to another file")
     chunks = iter_log(path, **how)
     first = next(chunks)
@@ -85,7 +85,7 @@ def _csv(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
 
 @contextmanager
 def _parquet(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
-    with pa.parquet.ParquetWriter(path, schema) as writer:
+    with path.open("wb") as file, pa.parquet.ParquetWriter(file, schema) as writer:
         yield writer.write_table
 
 

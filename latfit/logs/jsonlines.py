@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -83,8 +84,14 @@ def _parse(block: Block) -> tuple[pd.DataFrame, NDArray[np.int64], dict[int, str
             broken[number] = f"unparseable line: {str(error)[:60]}"
             continue
         if isinstance(value, dict):
-            rows.append({key: item for key, item in value.items() if not isinstance(item, (dict, list))})
+            row = {key: item for key, item in value.items() if not isinstance(item, (dict, list))}
+            rows.append({_whole(key): _whole(item) for key, item in row.items()} if r"\ud" in line.lower() else row)
             numbers.append(number)
         else:
             broken[number] = f"not an object: {line[:40]!r}"
     return pd.DataFrame(rows), np.array(numbers, dtype=np.int64), broken
+
+
+def _whole(value: Any) -> Any:
+    """Text without halves of characters, which JSON can write and nothing else can."""
+    return value.encode(errors="replace").decode() if isinstance(value, str) else value

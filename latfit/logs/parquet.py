@@ -37,16 +37,21 @@ class Parquet(Format):
         """Records by column name; nested columns are left out."""
         plain = source.path is not None and len(source.opened) == 1  # neither gzipped nor a pipe
         try:
-            file = pa.parquet.ParquetFile(source.path if plain else io.BytesIO(source.read_all()))
+            # a name such as s3:/x would be taken as an address, were it not opened here
+            opened = pa.OSFile(str(source.path)) if plain else io.BytesIO(source.read_all())
+            file = pa.parquet.ParquetFile(opened)
             names = [field.name for field in file.schema_arrow if not pa.types.is_nested(field.type)]
             if len(set(names)) < len(names):
                 raise LogError(f"{source.name}: two columns have the same name ({listed(names)})")
             roles, notes = resolve_roles(names, options, source.name)
             if not file.metadata.num_rows:
                 raise LogError(f"{source.name}: there are columns ({listed(names)}) but no row")
-            row = 1
+            row, binary = 1, [name for name in names if _is_binary(file.schema_arrow.field(name).type)]
             for batch in file.iter_batches(BATCH_ROWS, columns=names):
-                frame = batch.to_pandas()
+                batch.validate(full=True)  # text that is no UTF-8 would fail only later
+                frame = batch.to_pandas(ignore_metadata=True)  # an index that pandas saved is a column too
+                for name in binary:
+                    frame[name] = frame[name].map(_text, na_action="ignore")
                 roles = settle_times(frame, roles)
                 records = to_records(frame, row + np.arange(len(frame), dtype=np.int64), roles, options)
                 records.notes += notes
@@ -54,3 +59,12 @@ class Parquet(Format):
                 yield records
         except (pa.ArrowInvalid, OSError) as error:
             raise LogError(f"{source.name}: this Parquet file is damaged or cut short ({error})") from error
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    return any(test(kind) for test in (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary))
+
+
+def _text(data: bytes) -> str:
+    """Bytes as text; those that are none are written in hexadecimal."""
+    return data.decode(errors="backslashreplace")

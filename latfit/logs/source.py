@@ -173,6 +173,8 @@ class _Counted(io.RawIOBase):
 def open_source(path: str | Path, progress: Progress | None = None) -> Source:
     """Open a log by its path, or standard input for `-`; gzip is recognised by its content."""
     name, known = str(path), None if str(path) == "-" else Path(path)
+    if known is None and sys.stdin is None:
+        raise LogError("<stdin>: standard input is closed")
     with _Reading(name):
         stream: IO[bytes] = sys.stdin.buffer if known is None else _open_file(known)
         opened = [] if known is None else [stream]

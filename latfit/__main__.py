@@ -1,0 +1,15 @@
+"""The command `latfit`, also as `python -m latfit`."""
+
+from latfit.stopping import stop_cleanly
+
+
+def run() -> None:
+    """Run the command line, ready to be stopped before anything slow is imported."""
+    stop_cleanly()
+    from latfit.cli import main
+
+    main()
+
+
+if __name__ == "__main__":
+    run()
