@@ -275,8 +275,8 @@ class LatencySample:
             times=times,
             at_risk=at_risk,
             still_out=still_out,
-            completed=np.cumsum(previous * done / at_risk),
-            failed=np.cumsum(previous * gone / at_risk),
+            completed=np.minimum(np.cumsum(previous * done / at_risk), 1.0),  # a sum may round to more
+            failed=np.minimum(np.cumsum(previous * gone / at_risk), 1.0),
             greenwood=greenwood,
         )
 
@@ -292,6 +292,7 @@ MIN_DISTINCT_FOR_CLOCK = 10
 CLOCK_SHARE = 0.99
 
 
+@np.errstate(over="ignore")  # near the largest float there is no step to see
 def clock_resolution(tallies: Iterable[Tally]) -> float:
     """The step of the clock that measured these latencies, 0 when it is too fine to see.
 

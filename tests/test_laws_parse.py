@@ -182,3 +182,9 @@ def test_a_new_law_is_one_new_file(tmp_path):
     assert_allclose(
         [float(x) for x in run.stdout.split()], [theirs.mean(), theirs.std(), part, theirs.ppf(0.9)], rtol=1e-8
     )
+
+
+@pytest.mark.parametrize("text", ["weibull(shape=1{}x=1)", "weibull(shape={}[)", "weibull{}x(", "weibull()){}x"])
+def test_long_runs_of_spaces_take_linear_time(text):
+    with pytest.raises(LawError):
+        parse_law(text.format(" " * 1_000_000))

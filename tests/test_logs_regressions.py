@@ -1,8 +1,12 @@
 """Logs that were once read wrongly: each a case found by review or by use."""
 
+import gzip
 import json
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import latfit
@@ -12,7 +16,7 @@ from latfit.sample import LatencySample
 
 
 def read(tmp_path, text, **options):
-    (tmp_path / "log").write_text(text)
+    (tmp_path / "log").write_text(text, encoding="utf-8")
     return latfit.read_log(tmp_path / "log", max_refused=1, **options)
 
 
@@ -181,3 +185,80 @@ def test_daylight_saving(tmp_path):
     log = read(tmp_path, text, timezone="Europe/Paris")
     assert log.frame["submitted"].tolist() == [pd.Timestamp("2026-10-25T11:00:00Z")]
     assert log.facts.refused.count == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "taken", "refused"),
+    [
+        ("latency,status,site\n1,ok,a\n,,,,\n2,ok,b\n", 2, 1),  # a row of too many empty fields
+        ("\xa0\nlatency,status\n1,ok\n", 1, 0),  # white space above the header
+        ("\u2028\nlatency;status\n1;ok\n", 1, 0),
+        ("\n" * 60_000 + "latency\n1\n", 1, 0),
+        ('latency,site\n1,shut"\n2,"two\nlines"\n3,"more\nlines"\r', 3, 0),  # a stray quote and records of two lines
+        ('{"latency": 1, "site": "\\ud800"}\n{"latency": 2, "site": "é"}\n', 2, 0),  # half a surrogate pair
+        ('{}\nnull\n{"latency": 1}\n', 1, 2),
+        ('{"latency": 1}\nnull\n{"latency": 2}null\n', 1, 2),
+        ('{"latency": 1}\n' + '{"a":' * 100_000 + "\n", 1, 1),
+        (f"; UnixStartTime: {'1' * 5000}\n1 0 10 100 1 -1 -1 1 100 -1 1 1 1 -1 2 -1 -1 -1\n", 1, 0),
+        ("start,end\nnow,2026-03-01T00:00:00\n2026-03-01T00:00:00,2026-03-01T00:00:09\n", 1, 1),
+        ("start,end\n2026-03-01T00:00:00,today\n2026-03-01T00:00:00,2026-03-01T00:00:09\n", 1, 1),
+        ('{"ts": 1%s, "latency": 1}\n{"ts": 5, "latency": 2}\n' % ("0" * 400), 1, 1),
+        ("time,latency\n1e308,1\n1e308,2\n1700000000,3\n", 1, 2),
+    ],
+)
+def test_rows_in_are_rows_taken_and_refused(tmp_path, text, taken, refused):
+    log = read(tmp_path, text)
+    assert (len(log.frame), log.facts.refused.count) == (taken, refused)
+
+
+def test_latencies_near_the_largest_float(tmp_path):
+    log = read(tmp_path, "latency_s\n" + "\n".join(f"{i}.{i}e307" for i in range(1, 16)) + "\n1e-300\n")
+    assert log.resolution == 0
+
+
+def test_parquet_with_columns_of_bytes(tmp_path):
+    table = pa.table({"latency": [1.0, 2.0, 3.0], "status": [b"ok", b"lost", b"\xff"], "site": [b"a", None, b"\xe9"]})
+    pa.parquet.write_table(table, tmp_path / "x.parquet")
+    log = latfit.read_log(tmp_path / "x.parquet")
+    assert (log.counts["completed"], log.counts["lost"], log.facts.refused.count) == (1, 1, 1)
+    assert log.frame["site"][0] == "a"
+
+
+def test_parquet_groups_by_half_floats(tmp_path):
+    table = pa.table({"latency": [1.0, 2.0], "site": pa.array(np.array([1, 2], np.float16))})
+    pa.parquet.write_table(table, tmp_path / "x.parquet")
+    assert len(latfit.read_samples(tmp_path / "x.parquet", "site").samples) == 2
+
+
+def test_parquet_in_a_pipe_or_in_gzip(tmp_path, monkeypatch):
+    monkeypatch.setattr("latfit.logs.source.MAX_IN_MEMORY", 100)  # so that it goes to a file
+    pa.parquet.write_table(pa.table({"latency": [1.0, 2.0, 3.0]}), tmp_path / "x.parquet")
+    (tmp_path / "x.gz").write_bytes(gzip.compress((tmp_path / "x.parquet").read_bytes()))
+    assert len(latfit.read_log(tmp_path / "x.gz").frame) == 3
+
+
+def test_options_that_cannot_be_meant(tmp_path):
+    with pytest.raises(LogError, match="'%d%d' is not a time format"):
+        read(tmp_path, "start,end\n1 2,3 4\n", time_format="%d%d")
+    over_new_year = condor(("000", 1, "12/31 00:00:00"), ("001", 1, "01/01 00:00:05"))
+    with pytest.raises(LogError, match="run on from 9999 to 10000"):
+        read(tmp_path, over_new_year, year=9999)
+
+
+def test_many_refused_lines_keep_their_reasons(tmp_path):
+    log = read(tmp_path, '{"latency": 1}\n' + "[1]\n" * 3000 + "{\n" * 3000)
+    assert dict(log.facts.refused.reasons) == {"not an object": 3000, "unparseable line": 3000}
+    assert log.facts.refused.first[0].reason == "not an object: '[1]'"
+
+
+def test_the_share_that_completed_never_rounds_to_more_than_1():
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        sample = LatencySample.of(rng.random(30), censored=0.9 * rng.random(5))
+        assert sample.kaplan_meier().completed.max() <= 1
+
+
+def test_json_that_crashes_pyarrow(tmp_path):
+    (tmp_path / "log").write_text('null\n{"latency": 1}\n{"latency": 2}\n')
+    log = latfit.read_log(tmp_path / "log", format="jsonl")
+    assert (len(log.frame), log.facts.refused.first[0].reason) == (2, "not an object: 'null'")

@@ -12,6 +12,7 @@ from latfit.restart import (
     expected_duration,
     moments,
     optimal_schedule,
+    optimal_strategy,
     optimal_timeout,
     restart_helps,
     schedule_cdf,
@@ -138,3 +139,33 @@ def test_laws_that_cannot_be_read():
     for spec in ("nosuch(a=1)", "lognormal(mu=1)", "lognormal(mu=1,sigma=nan)", "lognormal(mu=1,sigma=1,x=2)"):
         with pytest.raises(LatfitError):
             parse_law(spec)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    ["truncated-gaussian(mu=-400,sigma=1e-320)", "lognormal(mu=-2,sigma=1e308)", "pareto(a=1e9,nu=1e-320)",
+     "weibull(shape=1e-320,scale=1e-320)"],
+)  # fmt: skip
+def test_laws_beyond_floats_are_refused(spec):
+    with pytest.raises(RestartError, match="too small, too large or too close"):
+        optimal_timeout(parse_law(spec))
+
+
+def test_figures_beyond_floats_are_none():
+    at = evaluate_timeout(parse_law("uniform(a=0,b=5)"), 1e-320)
+    assert (at.submissions, at.verdict) == (None, "given")
+    assert optimal_timeout(parse_law("gamma(shape=2,scale=1e300)"), copies=2).std_duration is None
+    with pytest.raises(RestartError, match="moment:3 is infinite for every timeout"):
+        optimal_timeout(parse_law("pareto(a=1e-9,nu=0.8)"), wall_clock=1e300, objective="moment:3")
+
+
+def test_limits_of_what_can_be_computed():
+    law = parse_law("exponential(rate=1)")
+    with pytest.raises(RestartError, match="whole number from 1 to"):
+        optimal_timeout(law, copies=10**400)
+    with pytest.raises(RestartError, match="whole number from 1 to"):
+        optimal_schedule(law, 10**20)
+    with pytest.raises(RestartError, match="whole number from 0 to"):
+        optimal_strategy({"a": law}, restarts=10**20)
+    best = optimal_timeout(parse_law("log-logistic(shape=8,scale=0.4)"), objective="deadline:1e-300", max_submissions=1)
+    assert best.timeout is None

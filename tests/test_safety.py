@@ -42,7 +42,6 @@ MODULES = {
     "pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "yaml", "subprocess", "pty", "code",
     "socket", "urllib.request", "http", "requests", "httpx", "fsspec", "ftplib", "xml", "webbrowser",
 }  # fmt: skip
-ALLOWED = {("batch/rows.py", "pickle")}  # what latfit itself packed for its own workers, see docs/cluster.md
 
 
 def dangers(path):
@@ -67,7 +66,7 @@ def dangers(path):
 def test_the_source_runs_nothing_and_unpickles_nothing():
     package = REPO / "latfit"
     found = {(path.relative_to(package).as_posix(), what) for path in package.rglob("*.py") for what in dangers(path)}
-    assert found == ALLOWED
+    assert not found
 
 
 def test_the_scan_finds_what_it_looks_for(tmp_path):
@@ -286,7 +285,7 @@ def test_a_log_cannot_command_the_terminal(canary):
     assert "DECISION" in shown
     assert_harmless(shown)
     shown = on_a_terminal("batch", odd, "--by", column, "--resamples", 0, "--no-test", "--workers", 1, "-o", "t.csv")
-    assert "1 logs could not be read" in shown
+    assert "logs could not be read: 1" in shown
     assert_harmless(shown)
     for arguments in (["outliers", odd / name, "--json"], ["outliers", next(odd.glob("b*"))], ["convert", odd / name,
                       "-o", "y.csv"]):  # fmt: skip
@@ -329,7 +328,7 @@ def test_odd_text_inside_a_log(canary):
     columns = {"latency": [float(k) for k in range(1, 21)], "status": ["completed"] * 20}
     odd = pa.array([b"\xff"] * 20)
     pq.write_table(pa.table({**columns, "site": odd}), "x.parquet")
-    for name, site in (("x.jsonl", "a?"), ("x.parquet", r"\xff")):
+    for name, site in (("x.jsonl", "a\ufffd"), ("x.parquet", r"\xff")):
         log = latfit.read_log(name)
         assert set(log.samples("site")) == {(site,)}
         for ending in ("csv", "jsonl", "parquet"):

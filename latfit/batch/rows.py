@@ -105,7 +105,9 @@ def chunk_rows(chunk: Chunk) -> list[Row]:
             # rows of one batch share a clock that makes cells, and are padded to less than twice their size
             alike[cell_width(cut), cut.completed.values.size.bit_length()].append((key, row, cut))
     for groups in alike.values():
-        with np.errstate(divide="ignore", invalid="ignore"):  # resamples of small groups in which nothing completes
+        with np.errstate(
+            divide="ignore", invalid="ignore", over="ignore"
+        ):  # resamples of small groups in which nothing completes
             _add_answers(groups, options)
     for row in rows:
         row["warnings"] = ",".join(row["warnings"])

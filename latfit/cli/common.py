@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 STATUSES = ("completed", "failed", "censored", "lost")
+LONGEST = 2000  # characters of an error; what a user wrote may be longer, and a log's names too
 UNITS = ("s", "ms", "us", "ns", "min", "h")
 
 
@@ -81,7 +82,7 @@ def _clear_end() -> Iterator[None]:
         told = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
     except MemoryError:
         told = "there is not enough memory for this"
-    say(f"latfit: {told}", err=True)
+    say(f"latfit: {told if len(told) <= LONGEST else told[:LONGEST] + ' …'}", err=True)
     raise click.exceptions.Exit(1)
 
 

@@ -179,6 +179,7 @@ def _maximum_or_limit(
     return Maximum(u, best.at._replace(value=value, rho=ratio), best.converged | limit), limit
 
 
+@np.errstate(all="ignore")  # what is not finite has no standard error
 def _covariance(at: Likelihood, jacobian: Floats, rho: float | None) -> Floats:
     """The inverse of the observed information of (params, ρ); ρ is left out where it is given or 0."""
     p, size = at.grad.shape

@@ -53,7 +53,7 @@ def _fit_one(name: str, sample: LatencySample, batch: SampleBatch, method: str, 
     try:
         if not sample.completed.total:
             raise FitError(f"none of the {sample.n} probes completed: there is no latency to fit")
-        with np.errstate(over="ignore", under="ignore"):  # a step may go too far, where it is refused
+        with np.errstate(all="ignore"):  # a step may go too far, where it is refused
             return _mle(name, sample, batch, rho) if method == "mle" else _ls(name, sample, rho)
     except (LatfitError, ArithmeticError, np.linalg.LinAlgError) as problem:
         return Fit(name, method, sample.n, error=str(problem))

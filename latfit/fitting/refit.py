@@ -32,6 +32,8 @@ def refitted_laws(samples: Sequence[LatencySample], fit: Fit) -> list[Fitted | N
 def _least_squares(samples: Sequence[LatencySample], fit: Fit) -> list[Fitted | None]:
     """All samples at once on blocks of steps, from the parameters of `fit`; ρ is counted in each."""
     fine = [row for row, sample in enumerate(samples) if sample.completed.values.size > 1]
+    if not fine:
+        return [None] * len(samples)
     chosen = [samples[row] for row in fine]
     unit = float(np.median([sample.completed.values[sample.completed.values.size // 2] for sample in chosen]))
     goal = _stacked([target(sample).blocks(FINE) for sample in chosen], unit)

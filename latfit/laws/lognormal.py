@@ -65,10 +65,10 @@ class LogNormal(ContinuousLaw):
         z = self._z(t)
         y = z - n * self.sigma
         below = 0.5 * np.exp(n * np.log(t) - 0.5 * z**2) * erfcx(-y / np.sqrt(2))
-        above = np.exp(n * self.mu + 0.5 * (n * self.sigma) ** 2) * ndtr(y)
+        above = np.exp(n * self.mu + 0.5 * np.square(n * self.sigma)) * ndtr(y)
         return np.where(t > 0, np.where(y < 0, below, above), 0.0)
 
     def std(self) -> float:
         """E[T] √(exp(sigma²) − 1); Glatard et al. 2006, eq. 11 prints the variance."""
         with np.errstate(over="ignore"):
-            return float(self.mean() * np.sqrt(np.expm1(self.sigma**2)))
+            return float(self.mean() * np.sqrt(np.expm1(np.square(self.sigma))))

@@ -48,7 +48,7 @@ class Pareto(ContinuousLaw):
         return -self.nu * np.log1p(t / self.a)
 
     def _logpdf(self, t: Floats) -> Floats:
-        return log(self.nu / self.a) - (self.nu + 1) * np.log1p(t / self.a)
+        return log(self.nu) - log(self.a) - (self.nu + 1) * np.log1p(t / self.a)
 
     def _ppf(self, q: Floats) -> Floats:
         return self.a * np.expm1(-np.log1p(-q) / self.nu)

@@ -9,8 +9,9 @@ from typing import Any
 from latfit.errors import LawError
 from latfit.laws.base import REGISTRY, Law, ParametricLaw
 
-_CALL = re.compile(r"\s*([A-Za-z][\w-]*)\s*(?:\((.*)\)\s*)?", re.DOTALL)
-_ARGUMENT = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*(\[[^\[\]]*\]|[^,\[\]=]+?)\s*(,|$)")
+# no two neighbours match the same characters: that would take time quadratic in a long run of spaces
+_CALL = re.compile(r"\s*([A-Za-z][\w-]*)\s*(?:\((.*)\))?", re.DOTALL)
+_ARGUMENT = re.compile(r"\s*([A-Za-z_]\w*)\s*=(\s*\[[^\[\]]*\]\s*|[^,\[\]=]+)(,|$)")
 
 
 def law_names() -> list[str]:
@@ -29,7 +30,7 @@ def get_law(name: str) -> type[Law]:
 
 def parse_law(text: str) -> ParametricLaw:
     """The law that `text` writes, such as `lognormal(mu=5.5,sigma=1)`; lists stand in brackets."""
-    call = _CALL.fullmatch(text)
+    call = _CALL.fullmatch(text.rstrip())
     if call is None:
         raise LawError(f"{text!r} is not a law: write it as lognormal(mu=5.5,sigma=1)")
     name, inside = call.groups()
@@ -64,7 +65,7 @@ def _arguments(text: str, inside: str, offset: int, shape: str) -> dict[str, Any
         name, value, _ = match.groups()
         if name in values:
             raise LawError(f"{name} is given twice in {text!r}")
-        values[name] = _value(name, value, text)
+        values[name] = _value(name, value.strip(), text)
         at = match.end()
     return values
 

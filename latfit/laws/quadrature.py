@@ -70,6 +70,8 @@ def _panels(law: ContinuousLaw, n: int) -> Panels:
     bottom, top = law.support
     median = float(law.ppf(0.5))
     m = median - bottom
+    if not 0 < m < np.inf:
+        raise LawError(f"the times of {law!r} are too small, too large or too close to compute with")
 
     def h(x: Floats, n: int = n) -> Floats:
         v = m * np.exp(x)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log, pi, sqrt
+from math import pi, sqrt
 from typing import ClassVar
 
 import numpy as np
@@ -54,8 +54,9 @@ class TruncatedGaussian(ContinuousLaw):
     def _logpdf(self, t: Floats) -> Floats:
         s, alpha = t / self.sigma, self._alpha
         if alpha < 0:
-            return -0.5 * ((t - self.mu) / self.sigma) ** 2 - log(self.sigma * sqrt(2 * pi)) - float(log_ndtr(-alpha))
-        return -s * (alpha + 0.5 * s) - log(self.sigma * sqrt(pi / 2) * erfcx(alpha / sqrt(2)))
+            density = -0.5 * ((t - self.mu) / self.sigma) ** 2
+            return np.asarray(density - np.log(self.sigma * sqrt(2 * pi)) - log_ndtr(-alpha))
+        return np.asarray(-s * (alpha + 0.5 * s) - np.log(self.sigma * sqrt(pi / 2) * erfcx(alpha / sqrt(2))))
 
     def _logsf(self, t: Floats) -> Floats:
         s, alpha, beta = t / self.sigma, self._alpha, (t - self.mu) / self.sigma

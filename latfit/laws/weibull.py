@@ -54,7 +54,7 @@ class Weibull(ContinuousLaw):
     def _logpdf(self, t: Floats) -> Floats:
         power = 0.0 if self.shape == 1 else (self.shape - 1) * np.log(t / self.scale)
         at_infinity: Floats = np.where(t == np.inf, -np.inf, power)
-        return log(self.shape / self.scale) + at_infinity + self._logsf(t)
+        return log(self.shape) - log(self.scale) + at_infinity + self._logsf(t)
 
     def _ppf(self, q: Floats) -> Floats:
         return self.scale * (-np.log1p(-q)) ** (1 / self.shape)

@@ -38,7 +38,7 @@ class Csv(Format):
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """Records by column name; numbers alone are latencies."""
-        head = source.text.lstrip("\n \t")
+        head = source.text.lstrip()
         first = head.split("\n", 1)[0]
         delimiter = max(DELIMITERS, key=first.count)
         names = head_fields(head, delimiter)

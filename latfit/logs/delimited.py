@@ -14,7 +14,7 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from latfit.errors import LogError, listed
-from latfit.logs.records import Records
+from latfit.logs.records import Records, shown
 from latfit.logs.source import Block, Source
 from latfit.threads import in_threads
 
@@ -57,7 +57,7 @@ def read_delimited(
         return [*broken, convert(chunk)] if chunk.line.size else broken
 
     blocks = source.blocks(quoted=True)
-    blocks = _below_header(blocks) if header else blocks
+    blocks = (block for block in (_below_header(blocks) if header else blocks) if not block.data.isspace())
     found = False
     for chunk in map(parse, blocks):
         found = found or bool(chunk.line.size or chunk.misshapen)
@@ -73,7 +73,7 @@ def read_delimited(
 def _below_header(blocks: Iterator[Block]) -> Iterator[Block]:
     """The blocks without the first line that is not blank, and those before it."""
     for block in blocks:
-        start = len(block.data) - len(block.data.lstrip())
+        start = len(block.data) - len(block.data.decode().lstrip().encode())  # white space as in `head_fields`
         if start < len(block.data):
             end = block.data.index(b"\n", start) + 1
             skipped = block.data.count(b"\n", 0, end)
@@ -112,16 +112,18 @@ def _by_row(block: Block, delimiter: str, names: Sequence[str]) -> Chunk:
     misshapen: dict[int, str] = {}
     at = 0
     while at < len(lines):
-        span, fields = _record(lines, at, delimiter, len(names))
-        number = block.first_line + at
         if not lines[at].strip():
             at += 1
             continue
+        span, fields = _record(lines, at, delimiter, len(names))
+        number = block.first_line + at
         if len(fields) == len(names):
             rows.append([field or None for field in fields])
             numbers.append(number)
-        elif fields and any(field.strip() for field in fields):
-            misshapen[number] = f"wrong number of fields: {len(fields)} instead of {len(names)}"
+        else:
+            misshapen[number] = shown(
+                len(misshapen), "wrong number of fields", f"{len(fields)} instead of {len(names)}"
+            )
         at += span
     frame = pd.DataFrame(rows, columns=list(names), dtype="str")
     return Chunk(frame, np.array(numbers, dtype=np.int64), misshapen)

@@ -6,7 +6,7 @@ import re
 from calendar import isleap
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import MAXYEAR, MINYEAR, UTC, datetime
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from latfit.errors import LogError
 from latfit.logs.formats import Format, ReadOptions, register
-from latfit.logs.records import Records
+from latfit.logs.records import Records, shown
 from latfit.logs.source import Source
 from latfit.logs.table import CENSORED, COMPLETED
 
@@ -67,7 +67,7 @@ class HtCondor(Format):
                 match = EVENT.match(line)
                 at = clock.read(match) if match else None
                 if match is None or at is None:
-                    broken[number] = f"unparseable event: {line[:40]!r}"
+                    broken[number] = shown(len(broken), "unparseable event", f"{line[:40]!r}")
                     continue
                 _note_event(jobs, earlier, match["job"], match["code"], at, number)
         if not jobs:
@@ -139,10 +139,13 @@ def _in_years_from(year: int, times: NDArray[np.float64]) -> NDArray[np.float64]
 
     def moved(at: float) -> float:
         when = datetime.fromtimestamp(at, UTC)
+        moved_to = when.year - 2000 + year
+        if not MINYEAR <= moved_to <= MAXYEAR:
+            raise LogError(f"the log writes no years, and its months run on from {year} to {moved_to}")
         try:
-            return when.replace(year=when.year - 2000 + year).timestamp()
+            return when.replace(year=moved_to).timestamp()
         except ValueError:
-            return when.replace(year=when.year - 2000 + year, month=3, day=1).timestamp()
+            return when.replace(year=moved_to, month=3, day=1).timestamp()
 
     return np.array([at if np.isnan(at) else moved(at) for at in times])
 

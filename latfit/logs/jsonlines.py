@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from latfit.errors import LogError, listed
 from latfit.logs.columns import Roles, resolve_roles
 from latfit.logs.formats import ROLES, Format, ReadOptions, register
-from latfit.logs.records import Records
+from latfit.logs.records import Records, shown
 from latfit.logs.source import Block, Source
 from latfit.logs.tabular import settle_times, to_records
 
@@ -65,33 +65,38 @@ class JsonLines(Format):
 
 def _parse(block: Block) -> tuple[pd.DataFrame, NDArray[np.int64], dict[int, str]]:
     """The objects of a block as a table, their line numbers, and the lines that hold none."""
-    try:
-        table = pa.json.read_json(
-            pa.BufferReader(block.data), read_options=pa.json.ReadOptions(block_size=len(block.data) + 1)
-        )
-        if table.num_rows == block.n_lines:
-            plain = [name for name in table.column_names if not pa.types.is_nested(table.schema.field(name).type)]
-            return table.select(plain).to_pandas(), block.first_line + np.arange(block.n_lines), {}
-    except pa.ArrowInvalid:
-        pass
-    rows, numbers, broken = [], [], {}
+    # pyarrow crashes on a line that is null (apache/arrow#47409), so it sees lines of objects only
+    if block.data.startswith(b"{") and block.data.count(b"\n{") == block.n_lines - 1:
+        try:
+            table = pa.json.read_json(
+                pa.BufferReader(block.data), read_options=pa.json.ReadOptions(block_size=len(block.data) + 1)
+            )
+            if table.num_rows == block.n_lines:
+                plain = [name for name in table.column_names if not pa.types.is_nested(table.schema.field(name).type)]
+                return table.select(plain).to_pandas(), block.first_line + np.arange(block.n_lines), {}
+        except pa.ArrowInvalid:
+            pass
+    rows, numbers = [], []
+    broken: dict[int, str] = {}
     for number, line in enumerate(block.lines(), start=block.first_line):
         if not line.strip():
             continue
         try:
             value = json.loads(line)
         except (ValueError, RecursionError) as error:
-            broken[number] = f"unparseable line: {str(error)[:60]}"
+            broken[number] = shown(len(broken), "unparseable line", str(error)[:60])
             continue
         if isinstance(value, dict):
             row = {key: item for key, item in value.items() if not isinstance(item, (dict, list))}
-            rows.append({_whole(key): _whole(item) for key, item in row.items()} if r"\ud" in line.lower() else row)
+            rows.append({_text(key): _text(item) for key, item in row.items()} if r"\ud" in line.lower() else row)
             numbers.append(number)
         else:
-            broken[number] = f"not an object: {line[:40]!r}"
+            broken[number] = shown(len(broken), "not an object", f"{line[:40]!r}")
     return pd.DataFrame(rows), np.array(numbers, dtype=np.int64), broken
 
 
-def _whole(value: Any) -> Any:
-    """Text without halves of characters, which JSON can write and nothing else can."""
-    return value.encode(errors="replace").decode() if isinstance(value, str) else value
+def _text(value: Any) -> Any:
+    r"""A value as it is, but for halves of surrogate pairs (`"\\ud800"`), which no text can hold: U+FFFD."""
+    if isinstance(value, str) and not value.isascii():
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return value

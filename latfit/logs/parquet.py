@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 
 import numpy as np
@@ -38,18 +37,21 @@ class Parquet(Format):
         plain = source.path is not None and len(source.opened) == 1  # neither gzipped nor a pipe
         try:
             # a name such as s3:/x would be taken as an address, were it not opened here
-            opened = pa.OSFile(str(source.path)) if plain else io.BytesIO(source.read_all())
+            opened = pa.OSFile(str(source.path)) if plain else source.seekable()
             file = pa.parquet.ParquetFile(opened)
             names = [field.name for field in file.schema_arrow if not pa.types.is_nested(field.type)]
             if len(set(names)) < len(names):
                 raise LogError(f"{source.name}: two columns have the same name ({listed(names)})")
+            binary = [name for name in names if _is_binary(file.schema_arrow.field(name).type)]
             roles, notes = resolve_roles(names, options, source.name)
             if not file.metadata.num_rows:
                 raise LogError(f"{source.name}: there are columns ({listed(names)}) but no row")
-            row, binary = 1, [name for name in names if _is_binary(file.schema_arrow.field(name).type)]
+            row = 1
             for batch in file.iter_batches(BATCH_ROWS, columns=names):
                 batch.validate(full=True)  # text that is no UTF-8 would fail only later
                 frame = batch.to_pandas(ignore_metadata=True)  # an index that pandas saved is a column too
+                halves = [name for name in names if frame[name].dtype == np.float16]  # which pandas cannot group by
+                frame[halves] = frame[halves].astype(np.float32)
                 for name in binary:
                     frame[name] = frame[name].map(_text, na_action="ignore")
                 roles = settle_times(frame, roles)
@@ -57,11 +59,15 @@ class Parquet(Format):
                 records.notes += notes
                 row += len(frame)
                 yield records
+            if row - 1 != file.metadata.num_rows:
+                told = f"it has {row - 1} rows and says {file.metadata.num_rows}"
+                raise LogError(f"{source.name}: this Parquet file is damaged ({told})")
         except (pa.ArrowInvalid, OSError) as error:
             raise LogError(f"{source.name}: this Parquet file is damaged or cut short ({error})") from error
 
 
 def _is_binary(kind: pa.DataType) -> bool:
+    """Whether a column holds bytes: text that its writer did not mark as such."""
     return any(test(kind) for test in (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary))
 
 

@@ -47,9 +47,18 @@ class Records:
         return records
 
     def refuse(self, rows: Bools, reason: str | Callable[[int], str]) -> None:
-        """Mark rows as refused; the first reason given to a row stands."""
+        """Mark rows as refused; the first reason given to a row stands, and only the first rows have a detail."""
+        kind = ""
         for row in np.flatnonzero(rows).tolist():
-            self.reasons.setdefault(row, reason if isinstance(reason, str) else reason(row))
+            if row in self.reasons:
+                continue
+            if isinstance(reason, str):
+                self.reasons[row] = reason
+            elif len(self.reasons) < SHOWN_REFUSALS:
+                self.reasons[row] = reason(row)
+            else:
+                kind = kind or reason(row).split(":", 1)[0]
+                self.reasons[row] = kind
 
     @property
     def kept(self) -> Bools:
@@ -105,6 +114,11 @@ class Records:
         for name, column in self.extras.items():
             data[name if name not in data else f"log_{name}"] = column.reset_index(drop=True)
         return ProbeLog(pd.DataFrame(data), facts)
+
+
+def shown(earlier: int, reason: str, detail: str) -> str:
+    """A reason with its detail for the first refusals, which are shown; millions of details would fill the memory."""
+    return f"{reason}: {detail}" if earlier < SHOWN_REFUSALS else reason
 
 
 class SeenIds:

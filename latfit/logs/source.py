@@ -5,7 +5,9 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
+import shutil
 import sys
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -19,6 +21,7 @@ from latfit.errors import LogError
 HEAD_BYTES = 1 << 16
 BLOCK_BYTES = 1 << 21
 MAX_LINE_BYTES = 1 << 24
+MAX_IN_MEMORY = 1 << 26
 PARQUET_MAGIC = b"PAR1"
 
 Progress = Callable[[int, int | None], None]
@@ -83,17 +86,26 @@ class Source:
         """A context in which trouble with the bytes becomes a LogError that names the log."""
         return _Reading(self.name)
 
-    def read_all(self) -> bytes:
-        """Everything at once, for formats that need to seek."""
+    def seekable(self) -> IO[bytes]:
+        """Everything, for formats that need to seek: in memory while it is small, else in a file."""
+        whole = tempfile.SpooledTemporaryFile(max_size=MAX_IN_MEMORY)  # noqa: SIM115
+        self.opened = (whole, *self.opened)
         with self.reading():
-            return self.head + self.stream.read()
+            whole.write(self.head)
+            shutil.copyfileobj(self.stream, whole, BLOCK_BYTES)
+        whole.seek(0)
+        return whole
 
     def blocks(self, *, quoted: bool = False, size: int = BLOCK_BYTES) -> Iterator[Block]:
         """The lines in blocks; with `quoted`, no block ends inside a field in double quotes."""
         line, rest = 1, b""
-        for chunk in self._chunks(size):
-            data = rest + chunk
-            end = _whole_lines(data, quoted)
+        chunks = self._chunks(size)
+        chunk = next(chunks, None)
+        while chunk is not None:
+            data, chunk = rest + chunk, next(chunks, None)
+            if chunk is None and not data.endswith(b"\n"):
+                data += b"\n"
+            end = _whole_lines(data, quoted) if chunk is not None else len(data)  # what comes last stays together
             if len(data) - end > MAX_LINE_BYTES:
                 raise LogError(
                     f"{self.name}: line {line + data.count(10, 0, end)} is longer than {MAX_LINE_BYTES >> 20} MiB: "
@@ -104,22 +116,19 @@ class Source:
                 yield block
                 line += block.n_lines
             rest = data[end:]
-        if rest:
-            yield _block(rest if rest.endswith(b"\n") else rest + b"\n", line)
 
     def _chunks(self, size: int) -> Iterator[bytes]:
         """The bytes with every line end as a line feed."""
         data, held = self.head, b""
         while data:
+            with self.reading():
+                following = self.stream.read(size)
             data = held + data
-            held = b"\r" if data.endswith(b"\r") else b""
+            held = b"\r" if following and data.endswith(b"\r") else b""  # half a line end, perhaps
             if b"\r" in data:
                 data = data[: len(data) - len(held)].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
             yield data
-            with self.reading():
-                data = self.stream.read(size)
-        if held:
-            yield b"\n"
+            data = following
 
 
 class _Reading:

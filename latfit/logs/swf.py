@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from latfit.errors import LogError, MissingColumn
 from latfit.logs.formats import Format, ReadOptions, register
-from latfit.logs.records import Records
+from latfit.logs.records import Records, shown
 from latfit.logs.source import Source
 from latfit.logs.table import CENSORED, COMPLETED
 
@@ -46,7 +46,7 @@ class Workload(Format):
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """Records by position."""
         measured = self._measured(options, source.name)
-        start = re.search(rb"UnixStartTime:\s*(\d+)", source.head)
+        start = re.search(rb"UnixStartTime:\s*(\d{1,11})\b", source.head)
         rows = waits = 0
         for block in source.blocks():
             texts, numbers, misshapen = self._split(block.lines(), block.first_line)
@@ -76,13 +76,16 @@ class Workload(Format):
         return measured
 
     def _split(self, lines: list[str], first: int) -> tuple[list[list[str]], list[int], dict[int, str]]:
-        texts, numbers, misshapen = [], [], {}
+        texts, numbers = [], []
+        misshapen: dict[int, str] = {}
         for number, line in enumerate(lines, start=first):
             if line.lstrip()[:1] in ("", ";", "#"):
                 continue
             fields = line.split()
             if len(fields) < len(self.fields):
-                misshapen[number] = f"wrong number of fields: {len(fields)} instead of {len(self.fields)}"
+                misshapen[number] = shown(
+                    len(misshapen), "wrong number of fields", f"{len(fields)} instead of {len(self.fields)}"
+                )
             else:
                 texts.append(fields[: len(self.fields)])
                 numbers.append(number)

@@ -13,7 +13,7 @@ from latfit.logs.columns import KNOWN_WORDS, Roles
 from latfit.logs.formats import ReadOptions
 from latfit.logs.records import UNKNOWN, Records
 from latfit.logs.table import CENSORED, COMPLETED, LOST, STATUSES
-from latfit.logs.times import epoch_format, parse_times
+from latfit.logs.times import epoch_format, numeric, parse_times
 
 NOTHING = ("", "nan", "na", "n/a", "null", "none", "nat")  # words for an absent value
 
@@ -87,10 +87,8 @@ def _numbers(column: pd.Series[Any], name: str, unit: float, records: Records) -
     if column.dtype.kind == "m":
         return np.asarray(column.to_numpy() / np.timedelta64(1, "s") / unit)
     if column.dtype.kind == "f":  # a cell that is no number would have made it text
-        return column.to_numpy()
-    # integers beyond 64 bits are objects, which pandas cannot convert but as text
-    plain = column.astype("string") if column.dtype == object else column
-    numbers = pd.to_numeric(plain, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+        return column.to_numpy(dtype=np.float64)
+    numbers = numeric(column)
     bad = np.isnan(numbers) & ~_blank(column)
     records.refuse(bad, lambda row: f"unparseable {name}: {str(column.iloc[row])[:40]!r}")
     return numbers

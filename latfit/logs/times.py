@@ -31,20 +31,26 @@ def parse_times(
         return times, np.isnat(times) & ~missing
     time_format = time_format or epoch_format(column)
     if time_format in EPOCHS:
-        numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-        times = _from_epoch(numbers, EPOCHS[time_format])
+        times = _from_epoch(numeric(column), EPOCHS[time_format])
     else:
         times = _from_text(column, name, time_format, timezone)
     return times, np.isnat(times) & ~missing
+
+
+def numeric(column: pd.Series[Any]) -> NDArray[np.float64]:
+    """The numbers of a column, NaN for what is none."""
+    # integers beyond 64 bits are objects, which pandas cannot convert but as text
+    plain = column.astype("string") if column.dtype == object else column
+    return pd.to_numeric(plain, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def epoch_format(column: pd.Series[Any]) -> str | None:
     """The time format of a column of numbers, by their size; None for a column of anything else."""
     if column.dtype.kind == "M" or isinstance(column.dtype, pd.DatetimeTZDtype) or not _is_numeric(column):
         return None
-    numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    numbers = numeric(column)
     known = numbers[np.isfinite(numbers)]
-    size = float(np.median(np.abs(known))) if known.size else 0.0
+    size = float(np.median(np.minimum(np.abs(known), 1e18))) if known.size else 0.0  # a mean of 1e308s overflows
     # 10^11 s is the year 5138, 10^11 ms is 1973
     return "epoch" if size < 1e11 else "epoch-ms" if size < 1e14 else "epoch-us" if size < 1e17 else "epoch-ns"
 
@@ -58,7 +64,8 @@ def _is_numeric(column: pd.Series[Any]) -> bool:
 
 def _from_epoch(numbers: NDArray[np.float64], unit: str) -> Times:
     scale = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}[unit]
-    micro = numbers * scale
+    with np.errstate(over="ignore"):
+        micro = numbers * scale
     sane = np.isfinite(micro) & (np.abs(micro) < 1e17)
     times = np.full(numbers.size, "NaT", "datetime64[us]")
     times[sane] = np.rint(micro[sane]).astype(np.int64).astype("datetime64[us]")
@@ -68,7 +75,7 @@ def _from_epoch(numbers: NDArray[np.float64], unit: str) -> Times:
 def _from_text(column: pd.Series[Any], name: str, time_format: str | None, timezone: str | None) -> Times:
     text = column.astype("string").str.strip()
     pattern = "ISO8601" if time_format in (None, "iso") else time_format
-    present = text.notna() & (text != "")
+    present = text.notna() & (text != "") & ~text.str.lower().isin(["now", "today"])  # pandas would ask the clock
     has_offset = text.str.contains(OFFSET, na=False)
     without = (present & ~has_offset & text.str.contains(r"^\d{4}-\d\d-\d\d", na=False)).to_numpy(dtype=bool)
     if timezone is None and has_offset.any() and without.any():
@@ -82,7 +89,7 @@ def _from_text(column: pd.Series[Any], name: str, time_format: str | None, timez
             if rows.any():
                 parsed = pd.to_datetime(text[rows], format=pattern, errors="coerce", utc=utc)
                 times[rows.to_numpy()] = _to_utc(parsed, name, timezone)
-    except ValueError as error:
+    except (ValueError, re.error) as error:  # such as %d given twice
         raise LogError(f"column {name!r}: {time_format!r} is not a time format that can be read ({error})") from error
     return times
 

@@ -12,7 +12,7 @@ from latfit.errors import RestartError
 from latfit.laws.base import Law
 from latfit.restart.optimum import optimal_timeout
 from latfit.restart.result import finite
-from latfit.restart.schedule import best_attempt
+from latfit.restart.schedule import MAX_RESTARTS, best_attempt
 from latfit.restart.times import check_time, completes
 
 
@@ -35,6 +35,7 @@ class Strategy:
         }
 
 
+@np.errstate(all="ignore")  # figures beyond all floats are ∞, which is reported as such
 def optimal_strategy(agents: Mapping[str, Law], *, restarts: int | None = None, cost: float = 0.0) -> Strategy:
     """The strategy of the least expected duration over several agents.
 
@@ -48,8 +49,8 @@ def optimal_strategy(agents: Mapping[str, Law], *, restarts: int | None = None, 
         raise RestartError("there is no agent to ask")
     if restarts is None:
         return _unbounded(agents, c)
-    if restarts < 0 or restarts != int(restarts):
-        raise RestartError(f"the number of restarts is {restarts}; it must be a whole number, 0 or more")
+    if not 0 <= restarts <= MAX_RESTARTS or restarts != int(restarts):
+        raise RestartError(f"the number of restarts is {restarts}; it must be a whole number from 0 to {MAX_RESTARTS}")
     E, steps = _last(agents)
     for _ in range(int(restarts)):
         options = {name: best_attempt(law, E, c) for name, law in agents.items()}

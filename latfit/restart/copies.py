@@ -15,13 +15,14 @@ from latfit.laws.base import Law
 from latfit.laws.steps import Steps
 from latfit.restart.times import Failing, Floats, density, failure_times, has_failures, scan_times, still_out
 
+MAX_COPIES = 10**9
 NODES, WEIGHTS = leggauss(16)
 
 
 def with_copies(law: Law, copies: int) -> Law:
     """The law of one attempt of `copies` simultaneous submissions."""
-    if copies < 1 or copies != int(copies):
-        raise RestartError(f"the number of copies is {copies}; it must be a whole number, 1 or more")
+    if not 1 <= copies <= MAX_COPIES or copies != int(copies):
+        raise RestartError(f"the number of copies is {copies}; it must be a whole number from 1 to {MAX_COPIES}")
     return law if copies == 1 else Copies(law, int(copies))
 
 

@@ -29,7 +29,7 @@ def candidates(
         return np.union1d(later, [at_least]) if at_least > law.jumps[0] else later
     corners = np.concatenate([kinks(law), [at_least], np.empty(0) if special is None else special])
     t = np.union1d(scan_times(law), corners)
-    t, corners = t[(t >= at_least) & (t > 0)], corners[(corners >= at_least) & (corners > 0)]
+    t, corners = (some[(some >= at_least) & (some > 0) & np.isfinite(some)] for some in (t, corners))
     if slope is None:
         return np.concatenate([corners, t[:1], _lowest(value, t)])
     brackets = minima(slope, t)

@@ -86,13 +86,13 @@ class Objective:
 
     def _shifted(self, E: Floats) -> Floats:
         """E[(r + J′)ⁿ] from the moments of J′ (and the same for their slopes)."""
-        n, r = int(self.parameter), self.shift
+        n, r = int(self.parameter), np.float64(self.shift)  # whose powers are ∞ where a float's are an error
         return E[n] if r == 0 else np.asarray(sum(comb(n, k) * r ** (n - k) * E[k] for k in range(n + 1)))
 
     def limit(self, E_0: float) -> float:
         """The figure for t → 0, where J is exponential with mean E_0 (c = r = 0)."""
         if self.name == "moment":
-            return float(factorial(int(self.parameter)) * E_0**self.parameter)
+            return float(factorial(int(self.parameter)) * np.float64(E_0) ** self.parameter)
         if self.name == "quantile":
             return float(-E_0 * np.log1p(-self.parameter))
         if self.name == "deadline":

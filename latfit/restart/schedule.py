@@ -18,6 +18,7 @@ from latfit.restart.optimum import NO_GAIN
 from latfit.restart.result import QUANTILES, finite, label
 from latfit.restart.times import Floats, check_time, check_timeouts, completes, density, inverse_cdf, still_out
 
+MAX_RESTARTS = 10_000  # more are as good as unbounded ones
 NOTHING = 1e-200  # no attempt is worth its name that completes less often: it is a restart at τ → 0
 
 
@@ -56,6 +57,7 @@ class Schedule:
         }
 
 
+@np.errstate(all="ignore")  # figures beyond all floats are ∞, which is reported as such
 def optimal_schedule(law: Law, restarts: int, *, cost: float = 0.0) -> Schedule:
     """The K timeouts that minimise E_J when only K restarts are allowed.
 
@@ -63,8 +65,8 @@ def optimal_schedule(law: Law, restarts: int, *, cost: float = 0.0) -> Schedule:
     van Moorsel & Wolter 2004, Algorithm 3.
     """
     c = check_time("cost", cost)
-    if restarts < 1 or restarts != int(restarts):
-        raise RestartError(f"the number of restarts is {restarts}; it must be a whole number, 1 or more")
+    if not 1 <= restarts <= MAX_RESTARTS or restarts != int(restarts):
+        raise RestartError(f"the number of restarts is {restarts}; it must be a whole number from 1 to {MAX_RESTARTS}")
     refuse_never_ending(law)
     E = float(law.partial_moment(1, np.inf))
     if not np.isfinite(E):
@@ -102,6 +104,7 @@ def best_attempt(law: Law, following: float, cost: float) -> tuple[float, float]
     return float(t[v <= best * (1 + 1e-13)].min()), float(best)
 
 
+@np.errstate(all="ignore")  # figures beyond all floats are ∞, which is reported as such
 def evaluate_schedule(law: Law, schedule: Sequence[float], *, cost: float = 0.0) -> Schedule:
     """What given timeouts bring, in the order of use."""
     E = schedule_moments(law, schedule, 2, cost=cost)

@@ -48,6 +48,7 @@ def _right(excess: Callable[[Floats], Floats], grid: Floats, t: float) -> float:
     if np.isinf(t):
         return np.inf
     later = np.concatenate([grid[grid > t], max(t, grid[-1]) * np.geomspace(2, 1e12, 80)])
+    later = later[np.isfinite(later)]
     above = np.flatnonzero(~(excess(later) <= 0))
     if not above.size:
         return np.inf

@@ -1,0 +1,234 @@
+"""The rule: exit 0, 1 or 2, one clear line, no traceback or warning, bounded time and memory, no row lost."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from fuzzing.cases import LOG, OUTPUT, Case
+from fuzzing.sane import insane
+from latfit.cli import main
+from latfit.errors import LatfitError
+from latfit.laws import parse_law
+from latfit.logs import ProbeLog, SampledLog, iter_log, read_log, read_samples
+from latfit.sample import LatencySample
+
+SECONDS = 10
+MEMORY = 1 << 30
+
+
+class TooLong(BaseException):
+    """More than the allowed time has passed; no handler of errors may catch it."""
+
+
+def broken(case: Case, folder: Path) -> list[str]:
+    """What the case breaks of the rule, run in this process."""
+    log = folder / "log"
+    log.write_bytes(case.content)
+    told: list[str] = []
+    _reset_peak()
+    try:
+        with _limited(SECONDS), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            if case.format:
+                told += _counts(case, log)
+            if case.kind == "law":
+                told += _round_trip(case.arguments[2])
+            told += _command(case, folder)
+    except TooLong:
+        told.append(f"takes more than {SECONDS} s: {traceback.format_exc(limit=-3)}")
+    except Exception:
+        told.append(traceback.format_exc())
+    peak = _peak()
+    if peak > MEMORY:
+        told.append(f"takes {peak >> 20} MiB")
+    for path in folder.iterdir():
+        path.unlink()
+    return told
+
+
+def broken_in_a_shell(case: Case, folder: Path) -> list[str]:
+    """The same for the installed command, as a process of its own: its exit, what it prints, its time and memory."""
+    (folder / "log").write_bytes(case.content)
+    command = [str(Path(sys.executable).parent / "latfit"), *_arguments(case, folder)]
+    with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as err:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+        timer = threading.Timer(SECONDS, process.kill)
+        timer.start()
+        _, status, usage = os.wait4(process.pid, 0)
+        timer.cancel()
+    process.returncode = os.waitstatus_to_exitcode(status)
+    stdout, stderr = ((folder / name).read_bytes().decode() for name in ("stdout", "stderr"))
+    told = _printed(case, process.returncode, stdout, stderr)
+    if process.returncode == -signal.SIGKILL:
+        told.append(f"takes more than {SECONDS} s")
+    if usage.ru_maxrss << 10 > MEMORY:
+        told.append(f"takes {usage.ru_maxrss >> 10} MiB")
+    return told
+
+
+def _arguments(case: Case, folder: Path) -> list[str]:
+    places = ((LOG, str(folder / "log")), (OUTPUT, str(folder / "output")))
+    words = []
+    for word in case.arguments:
+        place = next((path + word.removeprefix(name) for name, path in places if word.startswith(name)), word)
+        words.append(place)
+    return words
+
+
+def _command(case: Case, folder: Path) -> list[str]:
+    done = CliRunner().invoke(main, _arguments(case, folder))
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        return ["".join(traceback.format_exception(done.exception))]
+    told = _printed(case, done.exit_code, done.stdout, done.stderr)
+    if case.arguments[0] == "convert" and case.format and not done.exit_code:
+        told += _converted(folder, _format(case))
+    return told
+
+
+def _printed(case: Case, code: int, stdout: str, stderr: str) -> list[str]:
+    """What is wrong with an exit code and what was printed."""
+    if "Traceback" in stderr or "Warning:" in stderr:
+        return [f"stderr: {stderr}"]
+    if code not in (0, 1, 2):
+        return [f"exit code {code}: {stderr}"]
+    lines = [line for line in stderr.splitlines() if line.startswith("latfit: ")]
+    if code == 1 and (stdout or len(lines) != 1 or len(lines[0]) > 2100):
+        return [f"exit code 1 with {len(lines)} lines of error and stdout {stdout[:200]!r}: {stderr}"]
+    if code == 2 and (stdout or "Error" not in stderr):
+        return [f"exit code 2 with stdout {stdout[:200]!r}: {stderr}"]
+    if code or "--json" not in case.arguments:
+        return []
+
+    def refuse(constant: str) -> None:
+        raise ValueError(f"{constant} in the JSON document")
+
+    return insane(case.arguments[0], json.loads(stdout, parse_constant=refuse))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What reading a log gave: its sample and what is said of it, or the error."""
+
+    sample: LatencySample | None = None
+    refused: Mapping[str, int] = field(default_factory=dict)
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    error: str = ""
+    format: str = ""
+
+    @property
+    def total(self) -> tuple[int, str] | None:
+        """How many rows are accounted for, and as what they were read."""
+        if self.sample is None:
+            return None
+        return self.sample.n + sum(self.refused.values()) + sum(self.skipped.values()), self.format
+
+    def __str__(self) -> str:
+        if self.sample is None:
+            return self.error
+        counts = {name: getattr(self.sample, name).total for name in ("completed", "failed", "censored")}
+        return f"{counts}, {self.sample.lost} lost, refused {self.refused}, skipped {self.skipped}"
+
+
+def _read(reader: Callable[..., ProbeLog | SampledLog], path: Path, known: str | None) -> Outcome:
+    try:
+        log = reader(path, format=known, max_refused=1)
+    except LatfitError as error:
+        return Outcome(error=f"{type(error).__name__}: {error}".replace(str(path), "log"))
+    refused, sample = log.facts.refused, log.sample() if isinstance(log, ProbeLog) else log.sample
+    if sum(refused.reasons.values()) != refused.count or any(each.line < 1 for each in refused.first):
+        raise AssertionError(f"refusals do not add up: {refused}")
+    return Outcome(sample, refused.reasons, log.facts.skipped, format=log.facts.format)
+
+
+def _format(case: Case) -> str | None:
+    """The format that the command is told, if any."""
+    words = case.arguments
+    return words[words.index("--format") + 1] if "--format" in words else None
+
+
+def _counts(case: Case, path: Path) -> list[str]:
+    """Rows in = completed + failed + censored + lost + refused + skipped, however the log is read."""
+    known = _format(case)
+    whole, sampled = (_read(reader, path, known) for reader in (read_log, read_samples))
+    told = [] if whole == sampled else [f"read_log: {whole}; read_samples: {sampled}"]
+    if case.plain is not None:
+        plain = path.parent / "plain"
+        plain.write_bytes(case.plain)
+        unpacked = _read(read_log, plain, known)
+        told += [] if unpacked == whole else [f"packed: {whole}; plain: {unpacked}"]
+    total, format_read = whole.total or _total(path, known)
+    if case.rows is not None and total is not None and format_read == case.format and total != case.rows:
+        told.append(f"{case.rows} rows in the log, {total} accounted for: {whole}")
+    return told
+
+
+def _total(path: Path, known: str | None) -> tuple[int | None, str]:
+    """How many rows were taken, refused or skipped, though none may be usable."""
+    try:
+        chunks = list(iter_log(path, format=known))
+    except LatfitError:
+        return None, ""
+    taken = sum(len(chunk.frame) for chunk in chunks)
+    rest = sum(chunk.facts.refused.count + sum(chunk.facts.skipped.values()) for chunk in chunks)
+    return taken + rest, chunks[0].facts.format if chunks else ""
+
+
+def _converted(folder: Path, known: str | None) -> list[str]:
+    """What `convert` wrote is read back as it was."""
+    roles = {"latency": "latency", "submitted": "submitted", "status": "status", "id": ""}
+    output = next(path for path in folder.iterdir() if path.stem == "output")
+    before = read_log(folder / "log", format=known, max_refused=1)
+    after = read_log(output, max_refused=1, columns=roles, unit="s")
+    if before.counts != after.counts or after.facts.refused.count:
+        return [f"{before.counts} is converted to {after.counts}, refused {after.facts.refused}"]
+    return []
+
+
+def _round_trip(spec: str) -> list[str]:
+    """A law that can be read can be written and read again."""
+    try:
+        law = parse_law(spec)
+    except LatfitError as error:
+        return [] if "\n" not in str(error) else [f"more than one line: {error}"]
+    return [] if parse_law(law.spec()) == law else [f"{spec} is written as {law.spec()}"]
+
+
+@contextmanager
+def _limited(seconds: int) -> Iterator[None]:
+    """Stop after so many seconds of work; what other programs do meanwhile does not count."""
+
+    def stop(*_: object) -> None:
+        raise TooLong
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def _reset_peak() -> None:
+    """Begin to measure the peak of memory anew, where the system can."""
+    clear = Path("/proc/self/clear_refs")
+    if clear.exists():
+        clear.write_text("5")
+
+
+def _peak() -> int:
+    """The peak of memory in bytes, 0 where the system does not tell."""
+    status = Path("/proc/self/status")
+    return int(re.search(r"VmHWM:\s*(\d+)", status.read_text())[1]) << 10 if status.exists() else 0
