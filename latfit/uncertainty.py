@@ -88,8 +88,12 @@ class _Bins:
             return np.bincount(at, weights=tally.counts, minlength=BINS + 1).astype(np.float64)
 
         kernel = np.exp(-0.5 * (np.arange(-BINS // 2, BINS // 2 + 1) * width / h) ** 2) if h > width / 4 else None
-        blurred = [_blurred(counts(tally), kernel, sharp) for tally in (sample.completed, sample.failed)]
-        return cls(np.append(0.0, times), blurred[0], blurred[1], counts(sample.censored), sample.lost, width)
+        out = counts(sample.censored)
+        # after the last one lost from sight nobody is at risk: no return may be blurred beyond it
+        beyond = sample.lost or not sample.censored.total or sample.censored.values[-1] < returned.values[-1]
+        end = BINS if beyond else max(1, int(np.flatnonzero(out)[-1]))
+        done, gone = (_blurred(counts(tally), kernel, sharp, end) for tally in (sample.completed, sample.failed))
+        return cls(np.append(0.0, times), done, gone, out, sample.lost, width)
 
 
 def silverman(sample: LatencySample) -> float:
@@ -106,8 +110,8 @@ def silverman(sample: LatencySample) -> float:
     return 0.9 * (min(s, spread) if spread > 0 else s) * float(n ** (-1 / 5))
 
 
-def _blurred(counts: Floats, kernel: Floats | None, sharp: NDArray[np.bool_]) -> Floats:
-    """Counts spread by the kernel, but for the sharp bins; what would leave at an end stays in the last bin."""
+def _blurred(counts: Floats, kernel: Floats | None, sharp: NDArray[np.bool_], end: int) -> Floats:
+    """Counts spread by the kernel, but for the sharp bins; what would pass bin `end` stays in it."""
     if kernel is None or not counts.any():
         return counts
     half = kernel.size // 2
@@ -115,7 +119,8 @@ def _blurred(counts: Floats, kernel: Floats | None, sharp: NDArray[np.bool_]) ->
     wide = np.convolve(counts[1:] - kept, kernel / kernel.sum())
     inside = wide[half : half + kept.size].copy()
     inside[0] += wide[:half].sum()
-    inside[-1] += wide[half + kept.size :].sum()
+    inside[end - 1] += wide[half + end :].sum()
+    inside[end:] = 0.0
     return np.append(counts[0], kept + np.maximum(inside, 0.0))
 
 
@@ -205,19 +210,13 @@ def bootstrap(
         least[rows] = E[each, k]
         none = (S[each, k] < NOBODY) | ~np.isfinite(E[each, k])
         best[rows] = np.where(none, np.inf, bins.times[k])
-    there, until_end = _influence(bins, at, cost), _influence(bins, BINS, cost)
-    E = _curve_of(bins, cost).E
+    E, a = _curve_of(bins, cost).E, _accelerations(sample, timeout, cost)
     with np.errstate(divide="ignore", invalid="ignore"):  # a resample may complete nothing; _bca leaves it out
-        faster = _bca(
-            speed_up,
-            _Replicates(at_end / here, at_end / least, float(E[-1] / E[at])),
-            _acceleration(bins, until_end - there),
-            level,
-        )
+        faster = _bca(speed_up, _Replicates(at_end / here, at_end / least, float(E[-1] / E[at])), a[1], level)
     duration = _Replicates(here, least, float(E[at]))
     return Intervals(
         timeout=_percentiles(best, timeout, level, sample.resolution),
-        expected_duration=_bca(expected_duration, duration, _acceleration(bins, there), level),
+        expected_duration=_bca(expected_duration, duration, a[0], level),
         speed_up=(max(1.0, faster[0]), max(faster[1], _speed_up_if_more_are_lost(sample, bins, cost, level))),
         smoothed_timeout=smoothed_timeout(sample, cost=cost),
         level=level,
@@ -260,11 +259,20 @@ def _influence(bins: _Bins, at: int, cost: float) -> Floats:
     return np.concatenate([moved, beyond], axis=1)
 
 
-def _acceleration(bins: _Bins, influence: Floats) -> float:
-    """Efron's a = Σ l³ / (6 (Σ l²)^(3/2)) over the probes, l their influence: a sixth of a skewness, at most 1/6."""
+def _accelerations(sample: LatencySample, timeout: float, cost: float) -> tuple[float, float]:
+    """Efron's a = Σ l³ / (6 (Σ l²)^(3/2)) for E_J and for the speed-up, l the influence of each probe.
+
+    It is a sixth of the skewness, and at most 1/6, of what is linear in the probes.
+    """
+    bins = _Bins.of(sample, 0.0)
+    here = _influence(bins, int(np.clip(np.searchsorted(bins.times, timeout), 0, BINS)), cost)
     probes = np.array([bins.completed, bins.failed, bins.censored])
-    square, cube = ((probes * influence**k).sum() + bins.lost * influence[2, -1] ** k for k in (2, 3))
-    return float(cube / (6 * square**1.5)) if square > 0 else 0.0
+
+    def a(influence: Floats) -> float:
+        square, cube = ((probes * influence**k).sum() + bins.lost * influence[2, -1] ** k for k in (2, 3))
+        return float(cube / (6 * square**1.5)) if square > 0 else 0.0
+
+    return a(here), a(_influence(bins, BINS, cost) - here)
 
 
 def _speed_up_if_more_are_lost(sample: LatencySample, bins: _Bins, cost: float, level: float) -> float:
@@ -274,7 +282,7 @@ def _speed_up_if_more_are_lost(sample: LatencySample, bins: _Bins, cost: float, 
     makes t − W into s(t − W) with W = ∫₀ᵗ S.
     """
     ratio = outlier_ratio(sample, level=level)
-    if ratio.count >= FEW_OUT:
+    if ratio.estimate * ratio.n > FEW_OUT - 0.5:
         return 0.0
     E, S, F = _curve_of(bins, cost)
     s = (1 - ratio.high) / (1 - float(S[-1]))
