@@ -76,22 +76,22 @@ def page(rows: list[Row], rounds: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/calibrate", description=__doc__)
-    parser.add_argument("rounds", nargs="?", type=int, help=f"samples a case, default {ROUNDS}")
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"some of: {', '.join(PARTS)}; default all")
+    told = f"ROUNDS is how many samples a case has, default {ROUNDS}; PART is one of {', '.join(PARTS)}, default all"
+    parser.add_argument("what", nargs="*", metavar="ROUNDS or PART", help=told)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK} samples a case: does it run?")
     parser.add_argument("--jobs", type=int, default=1, help="processes, default 1")
-    given = sys.argv[1:]
-    if not any(each.isdigit() for each in given):  # ROUNDS may be left out before a PART
-        given = [str(QUICK if "--quick" in given else ROUNDS), *given]
-    options = parser.parse_args(given)
-    unknown = set(options.parts) - set(PARTS)
+    options = parser.parse_args()
+    numbers = [int(each) for each in options.what if each.isdigit()]
+    parts = [each for each in options.what if not each.isdigit()]
+    rounds = numbers[0] if numbers else QUICK if options.quick else ROUNDS
+    unknown = set(parts) - set(PARTS)
     if unknown:
         parser.error(f"there is no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
-    rows = list(results(options.parts or list(PARTS), options.rounds, options.jobs))
-    if options.parts or options.quick:
+    rows = list(results(parts or list(PARTS), rounds, options.jobs))
+    if parts or options.quick:
         print("\n\n".join(f"{name}\n\n{table}" for name, table in tables(rows).items()))
     else:
-        TARGET.write_text(page(rows, options.rounds))
+        TARGET.write_text(page(rows, rounds))
         print(f"wrote {TARGET}")
 
 
