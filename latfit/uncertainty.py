@@ -308,7 +308,7 @@ def _bca(estimate: float, values: _Replicates, a: float, level: float) -> Range:
     those of Cornish and Fisher by mean, spread and skewness of the resampled, which vary less than order statistics.
     """
     good = np.isfinite(values.fixed) & np.isfinite(values.chosen) & (values.fixed > 0) & (values.chosen > 0)
-    if not np.isfinite(estimate) or good.sum() < 20:
+    if not np.isfinite(estimate) or not 0 < values.centre < np.inf or good.sum() < 20:
         return 0.0, np.inf
     fixed, chosen = np.log(values.fixed[good]), np.log(values.chosen[good])
     mean, s = float(fixed.mean()), float(fixed.std())
