@@ -31,7 +31,7 @@ def drawn(spec: str, n: int, kind: str, rng: np.random.Generator) -> LatencySamp
 
 def _row(name: str, about: dict[str, str], p: np.ndarray) -> Row:
     """Rejections at three levels, and a χ² test that ten equal bins hold equally many p-values."""
-    cells = {}
+    cells = {"logs": str(p.size)}
     for level in (0.01, 0.05, 0.1):
         rejected = float((p <= level + 1e-12).mean())
         error = np.sqrt(level * (1 - level) / p.size)
@@ -103,9 +103,13 @@ def tasks() -> list[Task]:
         *(Task(known, (lognormal, n, COMPLETE), 4) for n in (50, 200, 1000)),
         Task(known, (lognormal, 200, CENSORED), 4),
         Task(fitted, (lognormal, 200), 4),
-        *(Task(bootstrapped, ("KS bootstrap", spec, 200, kind)) for spec in LAWS for kind in kinds[:2]),
+        *(Task(bootstrapped, ("KS bootstrap", spec, 200, kind), 2) for spec in LAWS for kind in kinds[:2]),
         *(Task(bootstrapped, ("KS bootstrap", spec, 200, ROUNDED)) for spec in LAWS[:5]),  # slow for the others
-        *(Task(bootstrapped, ("KS bootstrap", spec, n, CENSORED)) for spec in (lognormal, weibull) for n in (50, 1000)),
+        *(
+            Task(bootstrapped, ("KS bootstrap", spec, n, CENSORED), 2)
+            for spec in (lognormal, weibull)
+            for n in (50, 1000)
+        ),
         *(Task(bootstrapped, ("KS bootstrap, least squares", lognormal, 200, kind), 0.5) for kind in kinds),
         Task(bootstrapped, ("KS bootstrap, subsample of 100", lognormal, 500, COMPLETE), 0.5),
         Task(bootstrapped, ("Cramér–von Mises bootstrap", lognormal, 100, COMPLETE), 0.5),
