@@ -20,13 +20,18 @@ from latfit.goodness import GoodnessOfFit, anderson_darling, cramer_von_mises, k
 from latfit.sample import LatencySample
 
 COMPLETE, CENSORED, ROUNDED = "complete", "2.5 % outliers, cut at 90 %", "60 s clock"
+LATE, ROUNDED_UP = "2.5 % outliers, cut at 99.99 %", "60 s clock that rounds up"
 Test = Callable[..., GoodnessOfFit]
 
 
 def drawn(spec: str, n: int, kind: str, rng: np.random.Generator) -> LatencySample:
     law = law_of(spec)
-    rho, cutoff = (0.025, float(law.ppf(0.9))) if kind == CENSORED else (0.0, None)
-    return recorded(latencies(law, n, rho, rng), cutoff, 60.0 if kind == ROUNDED else 0.0)
+    centile = {CENSORED: 0.9, LATE: 0.9999}.get(kind)
+    rho, cutoff = (0.0, None) if centile is None else (0.025, float(law.ppf(centile)))
+    x = latencies(law, n, rho, rng)
+    if kind == ROUNDED_UP:
+        x = 60 * np.ceil(x / 60)
+    return recorded(x, cutoff, 60.0 if kind in (ROUNDED, ROUNDED_UP) else 0.0)
 
 
 def _row(name: str, about: dict[str, str], p: np.ndarray) -> Row:
@@ -115,4 +120,8 @@ def tasks() -> list[Task]:
         Task(bootstrapped, ("Cramér–von Mises bootstrap", lognormal, 100, COMPLETE), 0.5),
         Task(bootstrapped, ("Anderson–Darling bootstrap", lognormal, 100, COMPLETE), 0.5),
         *(Task(alarms, (n,), 2) for n in (50, 200, 1000)),
+        *(
+            Task(bootstrapped, ("KS bootstrap, least squares", lognormal, 200, kind), 0.5)
+            for kind in (LATE, ROUNDED_UP)
+        ),
     ]
