@@ -11,6 +11,7 @@ from latfit.checks import about_fits, about_law, about_log, about_optimum, about
 from latfit.decision import Analysis, Current, FittedLaw, Group, LatencySummary, Recommendation
 from latfit.errors import FitError, RestartError, SampleError
 from latfit.fitting import DEFAULT_LAWS, JointRatio, fit, joint_outlier_ratio
+from latfit.fitting.intervals import COMPETING
 from latfit.goodness import assess
 from latfit.laws import Defective, Empirical, Law, get_law
 from latfit.logs import ProbeLog
@@ -150,13 +151,11 @@ def _regret(law: Law, timeout: float | None, cost: float, least: float | None) -
 
 def _joint(sample: LatencySample, fits: tuple[FittedLaw, ...]) -> JointRatio | None:
     """The ratio estimated together with the best law but the hybrid; None where no law could be fitted."""
-    for one in fits:
-        if one.fit.method == "mle" and one.fit.error is None and one.fit.name != HYBRID:
-            try:
-                return joint_outlier_ratio(sample, [one.fit.name])
-            except FitError:
-                return None
-    return None
+    found = [f.fit for f in fits if f.fit.method == "mle" and f.fit.error is None and f.fit.name != HYBRID]
+    try:
+        return joint_outlier_ratio(sample, [one.name for one in found if one.score - found[0].score < COMPETING])
+    except FitError:
+        return None
 
 
 def _recommend(

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latfit.errors import SampleError
+from latfit.outliers import outlier_ratio
 from latfit.restart.advice import MIN_COMPLETIONS
 from latfit.sample import LatencySample, Tally
 
@@ -26,6 +28,8 @@ RESAMPLES = 999
 BLUR = 0.35  # of Silverman's bandwidth, for the bootstrap
 SMOOTH = 1.0  # of Silverman's bandwidth, for the smoothed optimum
 NOBODY = 1e-9  # a share still out below which a timeout is none
+FEW_OUT = 5  # with fewer probes still out at the cutoff, resampling them does not tell how many there may be
+MAX_SKEWNESS = 1.0  # beyond it a quantile by Cornish and Fisher no longer rises with its probability
 ROWS = 64  # resamples worked on at once, so that they stay in the cache
 
 
@@ -84,8 +88,12 @@ class _Bins:
             return np.bincount(at, weights=tally.counts, minlength=BINS + 1).astype(np.float64)
 
         kernel = np.exp(-0.5 * (np.arange(-BINS // 2, BINS // 2 + 1) * width / h) ** 2) if h > width / 4 else None
-        blurred = [_blurred(counts(tally), kernel, sharp) for tally in (sample.completed, sample.failed)]
-        return cls(np.append(0.0, times), blurred[0], blurred[1], counts(sample.censored), sample.lost, width)
+        out = counts(sample.censored)
+        # after the last one lost from sight nobody is at risk: no return may be blurred beyond it
+        beyond = sample.lost or not sample.censored.total or sample.censored.values[-1] < returned.values[-1]
+        end = BINS if beyond else max(1, int(np.flatnonzero(out)[-1]))
+        done, gone = (_blurred(counts(tally), kernel, sharp, end) for tally in (sample.completed, sample.failed))
+        return cls(np.append(0.0, times), done, gone, out, sample.lost, width)
 
 
 def silverman(sample: LatencySample) -> float:
@@ -102,8 +110,8 @@ def silverman(sample: LatencySample) -> float:
     return 0.9 * (min(s, spread) if spread > 0 else s) * float(n ** (-1 / 5))
 
 
-def _blurred(counts: Floats, kernel: Floats | None, sharp: NDArray[np.bool_]) -> Floats:
-    """Counts spread by the kernel, but for the sharp bins; what would leave at an end stays in the last bin."""
+def _blurred(counts: Floats, kernel: Floats | None, sharp: NDArray[np.bool_], end: int) -> Floats:
+    """Counts spread by the kernel, but for the sharp bins; what would pass bin `end` stays in it."""
     if kernel is None or not counts.any():
         return counts
     half = kernel.size // 2
@@ -111,12 +119,21 @@ def _blurred(counts: Floats, kernel: Floats | None, sharp: NDArray[np.bool_]) ->
     wide = np.convolve(counts[1:] - kept, kernel / kernel.sum())
     inside = wide[half : half + kept.size].copy()
     inside[0] += wide[:half].sum()
-    inside[-1] += wide[half + kept.size :].sum()
+    inside[end - 1] += wide[half + end :].sum()
+    inside[end:] = 0.0
     return np.append(counts[0], kept + np.maximum(inside, 0.0))
 
 
-def _curves(times: Floats, done: Floats, gone: Floats, out: Floats, lost: Floats, cost: float) -> tuple[Floats, Floats]:
-    """E_J at every bin, and S, for rows of counts: E_J = (∫₀ᵗ S + c(1 − F̃))/F̃ with Kaplan–Meier's S."""
+class _Curves(NamedTuple):
+    """At every bin: E_J, the probability S of being still out, and F̃ of having completed."""
+
+    E: Floats
+    S: Floats
+    F: Floats
+
+
+def _curves(times: Floats, done: Floats, gone: Floats, out: Floats, lost: Floats, cost: float) -> _Curves:
+    """E_J = (∫₀ᵗ S + c(1 − F̃))/F̃ with Kaplan–Meier's S, for rows of counts."""
     returned = done + gone
     later = np.cumsum((returned + out)[:, ::-1], axis=1)[:, ::-1] + lost[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -127,20 +144,13 @@ def _curves(times: Floats, done: Floats, gone: Floats, out: Floats, lost: Floats
     waited = np.cumsum(before * np.diff(times, prepend=0.0), axis=1)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         E = np.where(F > 0, (waited + cost * (1.0 - F)) / F, np.inf)
-    return E, S
+    return _Curves(E, S, F)
 
 
-def _curve_of(bins: _Bins, cost: float) -> tuple[Floats, Floats]:
-    """E_J and S of the bins themselves."""
-    E, S = _curves(
-        bins.times,
-        bins.completed[None],
-        bins.failed[None],
-        bins.censored[None],
-        np.array([float(bins.lost)]),
-        cost,
-    )
-    return E[0], S[0]
+def _curve_of(bins: _Bins, cost: float) -> _Curves:
+    """E_J, S and F̃ of the bins themselves."""
+    counts = (bins.completed[None], bins.failed[None], bins.censored[None])
+    return _Curves(*(each[0] for each in _curves(bins.times, *counts, np.array([float(bins.lost)]), cost)))
 
 
 def _allowed(bins: _Bins, done: Floats, resolution: float) -> NDArray[np.bool_]:
@@ -152,7 +162,7 @@ def _allowed(bins: _Bins, done: Floats, resolution: float) -> NDArray[np.bool_]:
 def smoothed_timeout(sample: LatencySample, *, cost: float = 0.0) -> float | None:
     """The optimum of the sample blurred by Silverman's bandwidth; None where no timeout helps."""
     bins = _Bins.of(sample, SMOOTH)
-    E, S = _curve_of(bins, cost)
+    E, S, _ = _curve_of(bins, cost)
     E[~_allowed(bins, bins.completed[None], sample.resolution)[0]] = np.inf
     at = int(E.argmin())
     if not np.isfinite(E[at]) or S[at] < NOBODY:
@@ -178,8 +188,9 @@ def bootstrap(
     """Intervals for the optimum of `sample`: its `timeout` (∞ for none), E_J there, and the speed-up over the cutoff.
 
     The timeout: percentiles of the optima of Poisson resamples of the blurred sample. E_J: the
-    delta method on the log scale at the fixed timeout, moved by the bootstrap estimate of the
-    optimism, since the minimum over t is biased low. The speed-up over the cutoff: the same.
+    bias-corrected and accelerated interval on the log scale at the fixed timeout, moved by the
+    bootstrap estimate of the optimism, since the minimum over t is biased low. The speed-up over the
+    cutoff: the same.
     """
     bins = _Bins.of(sample, BLUR)
     at = int(np.clip(np.searchsorted(bins.times, timeout), 0, BINS))
@@ -191,7 +202,7 @@ def bootstrap(
             rng.poisson(each, shape).astype(np.float64) for each in (bins.completed, bins.failed, bins.censored)
         )
         lost = rng.poisson(bins.lost, shape[0]).astype(np.float64)
-        E, S = _curves(bins.times, done, gone, out, lost, cost)
+        E, S, _ = _curves(bins.times, done, gone, out, lost, cost)
         here[rows], at_end[rows] = E[:, at], E[:, -1]
         E[~_allowed(bins, done, sample.resolution)] = np.inf
         k = E.argmin(axis=1)
@@ -199,12 +210,14 @@ def bootstrap(
         least[rows] = E[each, k]
         none = (S[each, k] < NOBODY) | ~np.isfinite(E[each, k])
         best[rows] = np.where(none, np.inf, bins.times[k])
-    with np.errstate(divide="ignore", invalid="ignore"):  # a resample may complete nothing; _delta leaves it out
-        faster = _delta(speed_up, at_end / here, at_end / least, level)
+    E, a = _curve_of(bins, cost).E, _accelerations(sample, timeout, cost)
+    with np.errstate(divide="ignore", invalid="ignore"):  # a resample may complete nothing; _bca leaves it out
+        faster = _bca(speed_up, _Replicates(at_end / here, at_end / least, float(E[-1] / E[at])), a[1], level)
+    duration = _Replicates(here, least, float(E[at]))
     return Intervals(
         timeout=_percentiles(best, timeout, level, sample.resolution),
-        expected_duration=_delta(expected_duration, here, least, level),
-        speed_up=(max(1.0, faster[0]), faster[1]),
+        expected_duration=_bca(expected_duration, duration, a[0], level),
+        speed_up=(max(1.0, faster[0]), max(faster[1], _speed_up_if_more_are_lost(sample, bins, cost, level))),
         smoothed_timeout=smoothed_timeout(sample, cost=cost),
         level=level,
         resamples=resamples,
@@ -221,12 +234,92 @@ def _percentiles(values: Floats, estimate: float, level: float, step: float) -> 
     return floor, float(np.ceil(high / step - 1e-9) * step if np.isfinite(high) else np.inf)
 
 
-def _delta(estimate: float, fixed: Floats, chosen: Floats, level: float) -> Range:
-    """exp(log estimate − optimism ± z s): s is the spread at the fixed timeout, the optimism that of choosing it."""
-    good = np.isfinite(fixed) & np.isfinite(chosen) & (fixed > 0) & (chosen > 0)
-    if not np.isfinite(estimate) or good.sum() < 20:
+def _influence(bins: _Bins, at: int, cost: float) -> Floats:
+    """∂ log E_J(t) for one more completion, failure or censored probe in each bin (3, bins + 1), t that of bin `at`.
+
+    A probe seen in bin i moves the hazards λ = d/n of the bins j ≤ i by (1{j = i and it returned} − λ_j)/n_j, and
+    E_J = (W + c(1−F̃))/F̃ has W = Σ S₋ Δt, F̃ = Σ S₋ λ₁, S = Π (1 − λ). A lost probe counts as censored in the last bin.
+    """
+    done, gone = bins.completed[: at + 1], bins.failed[: at + 1]
+    later = np.append(bins.completed + bins.failed + bins.censored, bins.lost)[::-1].cumsum()[::-1][: at + 1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        each = np.where(later > 0, 1.0 / later, 0.0)
+        first, hazard = done * each, (done + gone) * each
+        S = np.cumprod(1.0 - hazard)
+        before = np.append(1.0, S[:-1])
+        W, F = np.cumsum(before * np.diff(bins.times[: at + 1], prepend=0.0)), np.cumsum(before * first)
+        rest = np.where(hazard < 1, 1.0 / (1.0 - hazard), 0.0)
+        top = W[-1] + cost * (1.0 - F[-1])
+        by_F = -cost / top - 1.0 / F[-1]  # ∂ log E_J / ∂F̃
+        by_first = by_F * before * each
+        by_hazard = -((W[-1] - W) / top + by_F * (F[-1] - F)) * rest * each
+    fall = np.cumsum(first * by_first + hazard * by_hazard)
+    moved = np.array([by_first + by_hazard - fall, by_hazard - fall, -fall])
+    beyond = np.full((3, bins.times.size - at - 1), -fall[-1])
+    return np.concatenate([moved, beyond], axis=1)
+
+
+def _accelerations(sample: LatencySample, timeout: float, cost: float) -> tuple[float, float]:
+    """Efron's a = Σ l³ / (6 (Σ l²)^(3/2)) for E_J and for the speed-up, l the influence of each probe.
+
+    It is a sixth of the skewness, and at most 1/6, of what is linear in the probes.
+    """
+    bins = _Bins.of(sample, 0.0)
+    here = _influence(bins, int(np.clip(np.searchsorted(bins.times, timeout), 0, BINS)), cost)
+    probes = np.array([bins.completed, bins.failed, bins.censored])
+
+    def a(influence: Floats) -> float:
+        square, cube = ((probes * influence**k).sum() + bins.lost * influence[2, -1] ** k for k in (2, 3))
+        return float(cube / (6 * square**1.5)) if square > 0 else 0.0
+
+    return a(here), a(_influence(bins, BINS, cost) - here)
+
+
+def _speed_up_if_more_are_lost(sample: LatencySample, bins: _Bins, cost: float, level: float) -> float:
+    """The speed-up if ρ were at the upper end of its interval; 0 where enough are out for a bootstrap.
+
+    A sample without outliers has none in any resample, though some may be lost. Scaling F̃ to sF̃, s = (1−ρ′)/(1−ρ),
+    makes t − W into s(t − W) with W = ∫₀ᵗ S.
+    """
+    ratio = outlier_ratio(sample, level=level)
+    if ratio.estimate * ratio.n > FEW_OUT - 0.5:
+        return 0.0
+    E, S, F = _curve_of(bins, cost)
+    s = (1 - ratio.high) / (1 - float(S[-1]))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        W = E * F - cost * (1 - F)
+        scaled = np.where(F > 0, (bins.times - s * (bins.times - W) + cost * (1 - s * F)) / (s * F), np.inf)
+    chosen = scaled[_allowed(bins, bins.completed[None], sample.resolution)[0]]
+    return float(scaled[-1] / chosen.min()) if chosen.size else 0.0
+
+
+class _Replicates(NamedTuple):
+    """Resampled values at the fixed timeout and at the chosen one, and the value of what was resampled."""
+
+    fixed: Floats
+    chosen: Floats
+    centre: float
+
+
+def _bca(estimate: float, values: _Replicates, a: float, level: float) -> Range:
+    """The bias-corrected and accelerated interval of the logarithm (Efron 1987), minus the optimism of choosing t.
+
+    z₀ = Φ⁻¹(P(resampled < resampled from)) and the quantile at z₀ + w/(1 − a w), w = z₀ ± z. Quantiles are
+    those of Cornish and Fisher by mean, spread and skewness of the resampled, which vary less than order statistics.
+    """
+    good = np.isfinite(values.fixed) & np.isfinite(values.chosen) & (values.fixed > 0) & (values.chosen > 0)
+    if not np.isfinite(estimate) or not 0 < values.centre < np.inf or good.sum() < 20:
         return 0.0, np.inf
-    z = NormalDist().inv_cdf((1 + level) / 2)
-    s = float(np.log(fixed[good]).std())
-    centre = np.log(estimate) - float((np.log(chosen[good]) - np.log(fixed[good])).mean())
-    return min(float(np.exp(centre - z * s)), estimate), max(float(np.exp(centre + z * s)), estimate)
+    fixed, chosen = np.log(values.fixed[good]), np.log(values.chosen[good])
+    mean, s = float(fixed.mean()), float(fixed.std())
+    centre = np.log(estimate) - float((chosen - fixed).mean())
+    if s == 0:
+        return min(float(np.exp(centre)), estimate), max(float(np.exp(centre)), estimate)
+    sixth = float(np.clip(np.mean(((fixed - mean) / s) ** 3), -MAX_SKEWNESS, MAX_SKEWNESS)) / 6
+    off = (np.log(values.centre) - mean) / s
+    z_0, z = float(np.clip(off + sixth * (1 - off**2), -1, 1)), NormalDist().inv_cdf((1 + level) / 2)
+    ends = []
+    for w in (z_0 - z, z_0 + z):
+        u = z_0 + w / (1 - a * w)
+        ends.append(float(np.exp(centre + s * (u + sixth * (u**2 - 1) - off))))
+    return min(ends[0], estimate), max(ends[1], estimate)

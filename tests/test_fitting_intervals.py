@@ -56,6 +56,19 @@ def test_joint_interval_covers():
     assert hits / 40 >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / 40)
 
 
+def test_joint_interval_is_wide_enough_for_laws_that_compete():
+    """Weibull latencies are called gamma or truncated Gaussian one time in seven: their intervals count too."""
+    rng = np.random.default_rng(6)
+    x = np.where(rng.random(300) < 0.05, np.inf, 300 * rng.weibull(1.5, 300))
+    sample = sample_of(x, 700.0)
+    fits = fit(sample)
+    rivals = [found for found in fits if found.bic - fits[0].bic < 6]
+    assert len(rivals) > 1
+    ends = np.array([profile_interval(sample, found, "rho") for found in rivals])
+    joint = joint_outlier_ratio(sample)
+    assert (joint.low, joint.high) == (ends[:, 0].min(), ends[:, 1].max())
+
+
 def test_confounded_when_the_cutoff_is_early():
     """Cut near the median nobody can tell a long tail from outliers."""
     assert joint_outlier_ratio(sample_of(outliers(300, 0.05, 3), 260.0)).confounded

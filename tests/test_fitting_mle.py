@@ -52,7 +52,7 @@ def one(sample, law, **options):
 
 @pytest.mark.parametrize("spec", REGULAR)
 def test_recovery_and_coverage(spec):
-    """60 samples; scripts/recovery does 200."""
+    """60 samples; scripts/recovery and scripts/calibrate do more."""
     law, rng, rho = parse_law(spec), np.random.default_rng(11), 0.025
     cutoff = float(law.ppf(0.975))
     x = np.where(rng.random((60, 2000)) < rho, np.inf, law.sample((60, 2000), rng))

@@ -86,7 +86,7 @@ def test_cells_are_compared_at_their_ends():
 @pytest.mark.parametrize("spec", ["lognormal(mu=5.5,sigma=1)", "weibull(shape=1.5,scale=300)"])
 @pytest.mark.parametrize(("rho", "centile", "step"), [(0.0, None, 0.0), (0.025, 0.9, 0.0), (0.0, None, 60.0)])
 def test_size(spec, rho, centile, step):
-    """Under the null 5 % of p-values are below 5 %; 60 samples here, 400 in scripts/recovery."""
+    """Under the null 5 % of p-values are below 5 %; 60 samples here, 400 in scripts/calibrate."""
     rng, law = np.random.default_rng(3), parse_law(spec)
     cutoff = None if centile is None else float(law.ppf(centile))
     p = []

@@ -1,5 +1,7 @@
 """Intervals of the optimum: sane on edge cases, and covering what they should in simulation."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,16 @@ import latfit
 from latfit.laws import Defective, Empirical, parse_law
 from latfit.restart import expected_duration, optimal_timeout
 from latfit.sample import LatencySample
-from latfit.uncertainty import bootstrap, silverman, smoothed_timeout
+from latfit.uncertainty import (
+    BINS,
+    _accelerations,
+    _Bins,
+    _curve_of,
+    _influence,
+    bootstrap,
+    silverman,
+    smoothed_timeout,
+)
 
 
 def draw(law, n, rng, cutoff=10_000.0):
@@ -27,7 +38,7 @@ def intervals(sample, rng, resamples=299, cost=0.0):
 
 @pytest.mark.slow
 def test_coverage_and_regret():
-    """Coverage of the timeout, E_J and the speed-up; a small version of scripts/coverage."""
+    """Coverage of the timeout, E_J and the speed-up; a small version of scripts/calibrate."""
     law = Defective(parse_law("lognormal(mu=5.5,sigma=1)"), 0.025)
     truth = optimal_timeout(law)
     speed_up = float(expected_duration(law, 10_000)) / truth.expected_duration
@@ -99,6 +110,43 @@ def test_censoring_and_failures_are_resampled_too():
     best, found = intervals(sample, rng)
     assert found.timeout[0] < best.timeout < found.timeout[1]
     assert found.expected_duration[0] < best.expected_duration < found.expected_duration[1]
+
+
+@pytest.mark.parametrize("cost", [0.0, 30.0])
+@pytest.mark.parametrize("at", [1100, 1500, BINS])
+def test_influence_is_the_derivative(at, cost):
+    """Of log E_J with respect to the number of probes of each kind in a bin, by differences."""
+    rng = np.random.default_rng(3)
+    x, gone, kind = rng.lognormal(5, 1, 2000), rng.exponential(600, 2000), rng.random(2000) < 0.5
+    early = gone < x
+    sample = LatencySample.of(x[~early], failed=gone[early & kind], censored=gone[early & ~kind], lost=20)
+    bins = _Bins.of(sample, 0.35)
+    influence = _influence(bins, at, cost)
+
+    def slope(name, i=None):
+        logs = []
+        for h in (1e-3, -1e-3):
+            more = bins.lost + h if i is None else getattr(bins, name) + h * (np.arange(BINS + 1) == i)
+            logs.append(np.log(_curve_of(replace(bins, **{name: more}), cost).E[at]))
+        return (logs[0] - logs[1]) / 2e-3
+
+    for row, name in enumerate(("completed", "failed", "censored")):
+        for i in (700, 1000, 1200, 1700, BINS):
+            assert influence[row, i] == pytest.approx(slope(name, i), rel=1e-4, abs=1e-8)
+    assert influence[2, -1] == pytest.approx(slope("lost"), rel=1e-4)
+
+
+def test_nobody_returns_after_the_last_was_lost_from_sight():
+    """A sliver of a return that is blurred beyond it would end the survival, and the skewness would be unbounded."""
+    rng = np.random.default_rng(6)
+    x, gone = rng.lognormal(5.5, 1, 500), np.minimum(rng.exponential(3000, 500), 10_000)
+    x[:12] = np.inf
+    sample = LatencySample.of(x[x <= gone], censored=gone[x > gone], cutoff=10_000)
+    bins, law = _Bins.of(sample, 0.35), Empirical.of(sample)
+    assert _curve_of(bins, 0.0).S[-1] == pytest.approx(law.rho, rel=0.05)
+    assert all(abs(a) <= 1 / 6 for a in _accelerations(sample, 400.0, 0.0))
+    _, found = intervals(sample, rng)
+    assert found.speed_up[0] < 1.5 < 2 < found.speed_up[1]
 
 
 def test_smoothing_needs_some_spread():

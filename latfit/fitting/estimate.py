@@ -181,16 +181,21 @@ def _maximum_or_limit(
 
 @np.errstate(all="ignore")  # what is not finite has no standard error
 def _covariance(at: Likelihood, jacobian: Floats, rho: float | None) -> Floats:
-    """The inverse of the observed information of (params, ρ); ρ is left out where it is given or 0."""
+    """The inverse of the observed information of (params, ρ); ρ is left out where it is given.
+
+    Where ρ is estimated to be 0 it has no variance, but the parameters vary with it: without that their standard
+    errors are those of a known ρ, and ±1.96 of them covered as little as 75 % in small samples.
+    """
     p, size = at.grad.shape
     free = (at.rho > 0) & (rho is None)
     information = np.zeros((size, p + 1, p + 1))
     information[:, :p, :p] = -at.hess_u.transpose(2, 0, 1)
-    information[:, :p, p] = information[:, p, :p] = np.where(free, -at.cross, 0.0).T
-    information[:, p, p] = np.where(free, -at.curve, 1.0)
+    information[:, p, p] = 1.0
+    if rho is None:
+        information[:, :p, p] = information[:, p, :p] = -at.cross.T
+        information[:, p, p] = -at.curve
     d = np.sqrt(np.abs(np.einsum("bii->bi", information))) + 1e-300
-    with np.errstate(invalid="ignore"):  # an information that is infinite has no inverse, see below
-        scaled = information / (d[:, :, None] * d[:, None, :])
+    scaled = information / (d[:, :, None] * d[:, None, :])
     fine = np.isfinite(scaled).all(axis=(1, 2))
     fine[fine] = np.linalg.eigvalsh(scaled[fine])[:, 0] > 1e-12
     inverse = np.full_like(scaled, np.nan)

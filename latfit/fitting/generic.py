@@ -76,12 +76,19 @@ def generic_maximum(build: Build, starts: Sequence[Floats], batch: SampleBatch, 
 
 
 def _covariance(build: Build, u: Floats, ratio: float, batch: SampleBatch, rho: float | None) -> Floats | None:
-    """The inverse of the observed information of (u, ρ), by central differences; ρ only where it is free and not 0."""
-    free = rho is None and ratio > 0
-    point = np.append(u, ratio) if free else u
+    """The inverse of the observed information of (u, ρ), by central differences; ρ only where it is free.
+
+    Where ρ is estimated to be 0 but some are out, the parameters still vary with it; the information is then taken
+    where ρ is small beside the probability S(c) of being merely late.
+    """
+    centre = ratio
+    if rho is None and not ratio and batch.c_weights.any():
+        centre = 1e-2 * float(np.exp(build(u).logsf(batch.c)[batch.c_weights > 0].min()))
+    free = rho is None and centre > 0
+    point = np.append(u, centre) if free else u
     step = np.full(point.size, 1e-3)
     if free:
-        step[-1] = 1e-2 * min(ratio, 1 - ratio)
+        step[-1] = 1e-2 * min(ratio, 1 - ratio) if ratio else centre / 2
 
     def value(v: Floats) -> float:
         return law_log_likelihood(build(v[: u.size]), batch, float(v[-1]) if free else ratio)[0]

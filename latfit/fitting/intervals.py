@@ -110,9 +110,10 @@ def _end(excess: Callable[[float], float], inside: float, limit: float, step: fl
 class JointRatio:
     """ρ estimated together with a law, because whoever is out at the cutoff may be merely late.
 
-    `low` and `high` are the ends of a likelihood interval under `law`, the best one by BIC. `confounded` says that the
-    log cannot tell a long tail from outliers: the interval reaches 0 although probes are out, or another law that is
-    not ruled out puts ρ outside it.
+    `law` is the best one by BIC. `low` and `high` are the ends of the likelihood intervals under it and under the laws
+    that are not ruled out, within 6 of its BIC: the best one need not be the true one. `confounded` says that the log
+    cannot tell a long tail from outliers: the interval under the best law reaches 0 although probes are out, or
+    another law puts ρ outside it.
     """
 
     estimate: float
@@ -123,13 +124,16 @@ class JointRatio:
 
 
 def joint_outlier_ratio(sample: LatencySample, laws: Sequence[str] | None = None, *, level: float = 0.95) -> JointRatio:
-    """The most likely (law, ρ) with a likelihood interval for ρ."""
+    """The most likely (law, ρ) with a likelihood interval for ρ, wide enough for the laws that compete."""
     fits = [found for found in fit(sample, laws) if found.error is None]
     if not fits:
         raise FitError("no law could be fitted, so there is no joint estimate of the outlier ratio")
     best = fits[0]
     low, high = profile_interval(sample, best, "rho", level=level)
     out = sample.n - sample.completed.total - sample.failed.total
-    rivals = [float(found.rho or 0.0) for found in fits if found.score - best.score < COMPETING]
-    disputed = any(not low <= rho <= high for rho in rivals)
-    return JointRatio(float(best.rho or 0.0), low, high, best.name, bool(out) and (low == 0.0 or disputed))
+    rivals = [found for found in fits[1:] if found.score - best.score < COMPETING]
+    disputed = any(not low <= float(found.rho or 0.0) <= high for found in rivals)
+    confounded = bool(out) and (low == 0.0 or disputed)
+    ends = [(low, high), *(profile_interval(sample, found, "rho", level=level) for found in rivals)]
+    lows, highs = zip(*ends, strict=True)
+    return JointRatio(float(best.rho or 0.0), min(lows), max(highs), best.name, confounded)

@@ -127,7 +127,8 @@ def _generic_mle(name: str, sample: LatencySample, batch: SampleBatch, rho: floa
         )
         size = found.u.size
         variance[:-1] = np.einsum("ij,jk,ik->i", jacobian, found.covariance[:size, :size], jacobian)
-        variance[-1] = found.covariance[-1, -1] if found.covariance.shape[0] > size else np.nan
+        if found.rho > 0 and found.covariance.shape[0] > size:
+            variance[-1] = found.covariance[-1, -1]
     value = found.log_likelihood - float(batch.n[0]) * math.log(problem.unit)
     errors = _std_errors([*free, "rho"], variance, rho)
     return _likelihood_fit(law, sample.n, found.rho, rho, value, errors, held=len(problem.held))

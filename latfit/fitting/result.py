@@ -15,8 +15,9 @@ class Fit:
 
     `law` is proper and `rho` stands beside it: the fitted law of latency is `Defective(law, rho)`. `n` counts all
     probes. `std_errors` has an entry for each parameter, and for `rho` where it was estimated; an entry is None on a
-    boundary. `at_limit` is true where the law is at the exponential that it contains as a limit. `bic` counts the
-    parameters, and ρ where it was estimated. Where `error` is not None there is no law and no score.
+    boundary. For positive parameters they are to be used on the log scale, and for small samples `profile_interval` is
+    better (docs/calibration.md). `at_limit` is true where the law is at the exponential that it contains as a limit.
+    `bic` counts the parameters, and ρ where it was estimated. Where `error` is not None there is no law and no score.
     """
 
     name: str

@@ -1,0 +1,80 @@
+"""Parameters of fitted laws: 1.96 standard errors either way, and profile likelihood."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calibration.cases import Row, Task, coverage, latencies, law_of, recorded, short
+from calibration.ratios import CHI2_95, CUTS, LAWS, SIZES
+from latfit.fitting import SampleBatch, fit, fit_batch
+from latfit.fitting.estimate import BatchFit
+from latfit.fitting.intervals import _Profile
+
+COMPLETE = (0.0, 1.0)
+
+
+def standard_errors(rng: np.random.Generator, rounds: int, spec: str, rho: float, centile: float) -> list[Row]:
+    """The estimate ± 1.96 standard errors, on the log scale for positive parameters; ρ estimated too."""
+    law = law_of(spec)
+    cutoff = None if centile == 1 else float(law.ppf(centile))
+    found = [fit_batch(law.name, SampleBatch.of_rows(latencies(law, (rounds, n), rho, rng), cutoff)) for n in SIZES]
+    case = {"law": short(spec), "ρ": f"{rho:g}", "cut at": "–" if cutoff is None else f"{centile:.1%}", "clock": "fine"}
+    return _rows("standard-errors", case, law.params, found)
+
+
+def coarse_clock(rng: np.random.Generator, rounds: int, spec: str, step: float) -> list[Row]:
+    """The same on a clock that rounds, read in cells where that matters."""
+    law, (rho, centile), found = law_of(spec), CUTS[0], []
+    cutoff = step * round(float(law.ppf(centile)) / step)
+    for n in SIZES:
+        x = (latencies(law, n, rho, rng) for _ in range(rounds))
+        found.append(fit_batch(law.name, SampleBatch.of_samples([recorded(each, cutoff, step) for each in x])))
+    case = {"law": short(spec), "ρ": f"{rho:g}", "cut at": f"{centile:.1%}", "clock": f"{step:g} s"}
+    return _rows("standard-errors", case, law.params, found)
+
+
+def _rows(table: str, case: dict[str, str], truth: dict[str, float], fits: list[BatchFit]) -> list[Row]:
+    rows = []
+    for i, (name, true) in enumerate(truth.items()):
+        cells = {}
+        for n, found in zip(SIZES, fits, strict=True):
+            estimate, error = found.params[:, i], np.sqrt(found.covariance[:, i, i])
+            there = np.isfinite(error)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                off = (estimate - true) / error if name == "mu" else np.log(estimate / true) * estimate / error
+                plain = (estimate - true) / error
+            cells[f"n = {n}"] = coverage((np.abs(off) <= 1.959964)[there])
+            cells[f"plain, n = {n}"] = coverage((np.abs(plain) <= 1.959964)[there])
+            if there.mean() < 0.995:
+                cells[f"n = {n}"] += f" ({100 * there.mean():.0f} %)"
+        cells = {key: cells[key] for key in sorted(cells, key=lambda key: key.startswith("plain"))}
+        rows.append(Row(table, {"parameter": name, **case}, cells))
+    return rows
+
+
+def profile(rng: np.random.Generator, rounds: int, spec: str, n: int, rho: float, centile: float) -> Row:
+    """`profile_interval` covers the truth if the likelihood there, the others maximised, is within χ²/2 of the top."""
+    law, hits = law_of(spec), []
+    cutoff = float(law.ppf(centile))
+    for _ in range(rounds):
+        sample = recorded(latencies(law, n, rho, rng), cutoff)
+        found = fit(sample, [law.name])[0]
+        if found.log_likelihood is not None:
+            enough = found.log_likelihood - CHI2_95 / 2
+            hits.append([_Profile(sample, found, name, None)(true) >= enough for name, true in law.params.items()])
+    columns = zip(law.params, np.array(hits).T, strict=True)
+    case = {"law": short(spec), "n": str(n), "ρ": f"{rho:g}", "cut at": f"{centile:.1%}"}
+    covered = [f"{name} {coverage(column)}" for name, column in columns]
+    return Row("profile", case, {"first parameter": covered[0], "second parameter": covered[1]})
+
+
+def tasks() -> list[Task]:
+    return [
+        *(Task(standard_errors, (spec, *cut), 4) for spec in LAWS for cut in (COMPLETE, *CUTS)),
+        *(Task(coarse_clock, ("lognormal(mu=5.5,sigma=1)", step), 1) for step in (1.0, 60.0)),
+        *(
+            Task(profile, (spec, n, *CUTS[1]))
+            for spec in ("lognormal(mu=5.5,sigma=1)", "weibull(shape=1.5,scale=300)", "pareto(a=300,nu=2.5)")
+            for n in (50, 200)
+        ),
+    ]
