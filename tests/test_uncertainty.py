@@ -7,18 +7,11 @@ import pytest
 
 import latfit
 from latfit.laws import Defective, Empirical, parse_law
-from latfit.restart import expected_duration, optimal_timeout
+from latfit.restart import empirical_optimum, expected_duration, optimal_timeout
 from latfit.sample import LatencySample
-from latfit.uncertainty import (
-    BINS,
-    _accelerations,
-    _Bins,
-    _curve_of,
-    _influence,
-    bootstrap,
-    silverman,
-    smoothed_timeout,
-)
+from latfit.uncertainty import bootstrap, silverman, smoothed_timeout
+from latfit.uncertainty.bins import BINS, Bins, curve_of, influence
+from latfit.uncertainty.intervals import _accelerations
 
 
 def draw(law, n, rng, cutoff=10_000.0):
@@ -120,20 +113,20 @@ def test_influence_is_the_derivative(at, cost):
     x, gone, kind = rng.lognormal(5, 1, 2000), rng.exponential(600, 2000), rng.random(2000) < 0.5
     early = gone < x
     sample = LatencySample.of(x[~early], failed=gone[early & kind], censored=gone[early & ~kind], lost=20)
-    bins = _Bins.of(sample, 0.35)
-    influence = _influence(bins, at, cost)
+    bins = Bins.of(sample, 0.35)
+    moved = influence(bins, at, cost)
 
     def slope(name, i=None):
         logs = []
         for h in (1e-3, -1e-3):
             more = bins.lost + h if i is None else getattr(bins, name) + h * (np.arange(BINS + 1) == i)
-            logs.append(np.log(_curve_of(replace(bins, **{name: more}), cost).E[at]))
+            logs.append(np.log(curve_of(replace(bins, **{name: more}), cost).E[at]))
         return (logs[0] - logs[1]) / 2e-3
 
     for row, name in enumerate(("completed", "failed", "censored")):
         for i in (700, 1000, 1200, 1700, BINS):
-            assert influence[row, i] == pytest.approx(slope(name, i), rel=1e-4, abs=1e-8)
-    assert influence[2, -1] == pytest.approx(slope("lost"), rel=1e-4)
+            assert moved[row, i] == pytest.approx(slope(name, i), rel=1e-4, abs=1e-8)
+    assert moved[2, -1] == pytest.approx(slope("lost"), rel=1e-4)
 
 
 def test_nobody_returns_after_the_last_was_lost_from_sight():
@@ -142,8 +135,8 @@ def test_nobody_returns_after_the_last_was_lost_from_sight():
     x, gone = rng.lognormal(5.5, 1, 500), np.minimum(rng.exponential(3000, 500), 10_000)
     x[:12] = np.inf
     sample = LatencySample.of(x[x <= gone], censored=gone[x > gone], cutoff=10_000)
-    bins, law = _Bins.of(sample, 0.35), Empirical.of(sample)
-    assert _curve_of(bins, 0.0).S[-1] == pytest.approx(law.rho, rel=0.05)
+    bins, law = Bins.of(sample, 0.35), Empirical.of(sample)
+    assert curve_of(bins, 0.0).S[-1] == pytest.approx(law.rho, rel=0.05)
     assert all(abs(a) <= 1 / 6 for a in _accelerations(sample, 400.0, 0.0))
     _, found = intervals(sample, rng)
     assert found.speed_up[0] < 1.5 < 2 < found.speed_up[1]
@@ -154,3 +147,20 @@ def test_smoothing_needs_some_spread():
     assert smoothed_timeout(LatencySample.of([5.0] * 20, lost=3)) == pytest.approx(5, rel=1e-3)
     with pytest.raises(latfit.SampleError, match="every latency is 0"):
         smoothed_timeout(LatencySample.of([0.0] * 20))
+
+
+def test_bins_agree_with_a_plain_loop():
+    """The timeout's interval: resample, blur every latency, take the exact optimum, 2000 times over."""
+    rng = np.random.default_rng(11)
+    sample = draw(Defective(parse_law("lognormal(mu=5.5,sigma=1)"), 0.025), 1000, rng)
+    latencies, out = sample.completed.expand(), sample.n - sample.completed.total
+    optima = []
+    for _ in range(2000):
+        back = rng.binomial(sample.n, latencies.size / sample.n)
+        x = rng.choice(latencies, back) * np.exp(0.35 * silverman(sample) * rng.standard_normal(back))
+        optima.append(empirical_optimum(x, sample.n - back)[0])
+    plain = np.quantile(optima, [0.025, 0.975])
+    best = empirical_optimum(latencies, out)
+    found = bootstrap(sample, *best, 2.0, resamples=2000, rng=rng)
+    width = plain[1] - plain[0]
+    assert found.timeout == pytest.approx(plain, abs=0.1 * width)

@@ -1,10 +1,4 @@
-"""How sure the optimal timeout is: bootstrap intervals, and a smoother optimum.
-
-Latencies are put into narrow bins of the logarithm of time, so that a resample is a row of counts
-and costs the same for a thousand probes as for ten million. The timeout's interval is the percentile
-interval of a *smoothed* bootstrap: the resamples are drawn from the sample blurred a little, because
-the optimum is a cube-root estimator (Kim and Pollard 1990), for which the plain bootstrap fails.
-"""
+"""Intervals for the optimal timeout and what it brings, and a smoother optimum."""
 
 from __future__ import annotations
 
@@ -15,15 +9,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from latfit.errors import SampleError
 from latfit.outliers import outlier_ratio
 from latfit.restart.advice import MIN_COMPLETIONS
-from latfit.sample import LatencySample, Tally
+from latfit.sample import LatencySample
+from latfit.uncertainty.bins import BINS, Bins, Floats, curve_of, curves, influence
 
-Floats = NDArray[np.float64]
 Range = tuple[float, float]
 
-BINS = 2048
 RESAMPLES = 999
 BLUR = 0.35  # of Silverman's bandwidth, for the bootstrap
 SMOOTH = 1.0  # of Silverman's bandwidth, for the smoothed optimum
@@ -49,111 +41,7 @@ class Intervals:
     resamples: int
 
 
-@dataclass(frozen=True)
-class _Bins:
-    """Expected counts of completions, failures and the censored in bins of log time; `lost` have no time.
-
-    The first bin is the time 0; `width` is that of the others in the logarithm.
-    """
-
-    times: Floats
-    completed: Floats
-    failed: Floats
-    censored: Floats
-    lost: int
-    width: float
-
-    @classmethod
-    def of(cls, sample: LatencySample, blur: float) -> _Bins:
-        """The sample in bins, its returns blurred by `blur` times Silverman's bandwidth.
-
-        Latencies that the clock itself blurs more are left as they are.
-        """
-        returned = Tally.sum([sample.completed, sample.failed])
-        positive = returned.values[returned.values > 0]
-        if not positive.size:
-            raise SampleError("every latency is 0: the clock is too coarse for an interval")
-        last = max(float(t.values[-1]) for t in (returned, sample.censored) if t.values.size)
-        last = max(last, sample.cutoff or 0.0)
-        h = blur * silverman(sample)
-        low, high = np.log(positive[0]) - 4 * h, np.log(last) + 1e-9
-        edges = np.linspace(low, max(high, low + 1e-6), BINS + 1)
-        width = float(edges[1] - edges[0])
-        times = np.exp(edges[1:] - width / 2)
-        sharp = times * h < sample.resolution
-
-        def counts(tally: Tally) -> Floats:
-            at = ((np.log(np.maximum(tally.values, positive[0])) - low) / width).astype(np.intp)
-            at = np.where(tally.values > 0, np.clip(at, 0, BINS - 1) + 1, 0)
-            return np.bincount(at, weights=tally.counts, minlength=BINS + 1).astype(np.float64)
-
-        kernel = np.exp(-0.5 * (np.arange(-BINS // 2, BINS // 2 + 1) * width / h) ** 2) if h > width / 4 else None
-        out = counts(sample.censored)
-        # after the last one lost from sight nobody is at risk: no return may be blurred beyond it
-        beyond = sample.lost or not sample.censored.total or sample.censored.values[-1] < returned.values[-1]
-        end = BINS if beyond else max(1, int(np.flatnonzero(out)[-1]))
-        done, gone = (_blurred(counts(tally), kernel, sharp, end) for tally in (sample.completed, sample.failed))
-        return cls(np.append(0.0, times), done, gone, out, sample.lost, width)
-
-
-def silverman(sample: LatencySample) -> float:
-    """Silverman's bandwidth 0.9 min(s, IQR/1.34) n^(−1/5) of the logarithms of the completions above 0."""
-    above = sample.completed.values > 0
-    values, counts = sample.completed.values[above], sample.completed.counts[above]
-    if not values.size:
-        return 0.0
-    logs, n = np.log(values), int(counts.sum())
-    centre = np.average(logs, weights=counts)
-    s = float(np.sqrt(np.average((logs - centre) ** 2, weights=counts)))
-    low, high = logs[np.minimum(np.searchsorted(np.cumsum(counts), [0.25 * n, 0.75 * n]), logs.size - 1)]
-    spread = float(high - low) / 1.34
-    return 0.9 * (min(s, spread) if spread > 0 else s) * float(n ** (-1 / 5))
-
-
-def _blurred(counts: Floats, kernel: Floats | None, sharp: NDArray[np.bool_], end: int) -> Floats:
-    """Counts spread by the kernel, but for the sharp bins; what would pass bin `end` stays in it."""
-    if kernel is None or not counts.any():
-        return counts
-    half = kernel.size // 2
-    kept = np.where(sharp, counts[1:], 0.0)
-    wide = np.convolve(counts[1:] - kept, kernel / kernel.sum())
-    inside = wide[half : half + kept.size].copy()
-    inside[0] += wide[:half].sum()
-    inside[end - 1] += wide[half + end :].sum()
-    inside[end:] = 0.0
-    return np.append(counts[0], kept + np.maximum(inside, 0.0))
-
-
-class _Curves(NamedTuple):
-    """At every bin: E_J, the probability S of being still out, and F̃ of having completed."""
-
-    E: Floats
-    S: Floats
-    F: Floats
-
-
-def _curves(times: Floats, done: Floats, gone: Floats, out: Floats, lost: Floats, cost: float) -> _Curves:
-    """E_J = (∫₀ᵗ S + c(1 − F̃))/F̃ with Kaplan–Meier's S, for rows of counts."""
-    returned = done + gone
-    later = np.cumsum((returned + out)[:, ::-1], axis=1)[:, ::-1] + lost[:, None]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        hazard = np.where(later > 0, 1.0 / later, 0.0)
-    S = np.cumprod(1.0 - returned * hazard, axis=1, dtype=np.float64)
-    before = np.concatenate([np.ones((S.shape[0], 1)), S[:, :-1]], axis=1)
-    F = np.cumsum(before * done * hazard, axis=1)
-    waited = np.cumsum(before * np.diff(times, prepend=0.0), axis=1)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        E = np.where(F > 0, (waited + cost * (1.0 - F)) / F, np.inf)
-    return _Curves(E, S, F)
-
-
-def _curve_of(bins: _Bins, cost: float) -> _Curves:
-    """E_J, S and F̃ of the bins themselves."""
-    counts = (bins.completed[None], bins.failed[None], bins.censored[None])
-    return _Curves(*(each[0] for each in _curves(bins.times, *counts, np.array([float(bins.lost)]), cost)))
-
-
-def _allowed(bins: _Bins, done: Floats, resolution: float) -> NDArray[np.bool_]:
+def _allowed(bins: Bins, done: Floats, resolution: float) -> NDArray[np.bool_]:
     """Where a timeout may lie: at least five completions at or below it, not below the clock's step."""
     late_enough = (bins.times > 0) & (bins.times * np.exp(bins.width) >= resolution)
     return np.asarray((np.cumsum(done, axis=1) >= MIN_COMPLETIONS - 1e-9) & late_enough)
@@ -161,8 +49,8 @@ def _allowed(bins: _Bins, done: Floats, resolution: float) -> NDArray[np.bool_]:
 
 def smoothed_timeout(sample: LatencySample, *, cost: float = 0.0) -> float | None:
     """The optimum of the sample blurred by Silverman's bandwidth; None where no timeout helps."""
-    bins = _Bins.of(sample, SMOOTH)
-    E, S, _ = _curve_of(bins, cost)
+    bins = Bins.of(sample, SMOOTH)
+    E, S, _ = curve_of(bins, cost)
     E[~_allowed(bins, bins.completed[None], sample.resolution)[0]] = np.inf
     at = int(E.argmin())
     if not np.isfinite(E[at]) or S[at] < NOBODY:
@@ -192,7 +80,7 @@ def bootstrap(
     bootstrap estimate of the optimism, since the minimum over t is biased low. The speed-up over the
     cutoff: the same.
     """
-    bins = _Bins.of(sample, BLUR)
+    bins = Bins.of(sample, BLUR)
     at = int(np.clip(np.searchsorted(bins.times, timeout), 0, BINS))
     best, least, here, at_end = (np.empty(resamples) for _ in range(4))
     for start in range(0, resamples, ROWS):
@@ -202,7 +90,7 @@ def bootstrap(
             rng.poisson(each, shape).astype(np.float64) for each in (bins.completed, bins.failed, bins.censored)
         )
         lost = rng.poisson(bins.lost, shape[0]).astype(np.float64)
-        E, S, _ = _curves(bins.times, done, gone, out, lost, cost)
+        E, S, _ = curves(bins.times, done, gone, out, lost, cost)
         here[rows], at_end[rows] = E[:, at], E[:, -1]
         E[~_allowed(bins, done, sample.resolution)] = np.inf
         k = E.argmin(axis=1)
@@ -210,7 +98,7 @@ def bootstrap(
         least[rows] = E[each, k]
         none = (S[each, k] < NOBODY) | ~np.isfinite(E[each, k])
         best[rows] = np.where(none, np.inf, bins.times[k])
-    E, a = _curve_of(bins, cost).E, _accelerations(sample, timeout, cost)
+    E, a = curve_of(bins, cost).E, _accelerations(sample, timeout, cost)
     with np.errstate(divide="ignore", invalid="ignore"):  # a resample may complete nothing; _bca leaves it out
         faster = _bca(speed_up, _Replicates(at_end / here, at_end / least, float(E[-1] / E[at])), a[1], level)
     duration = _Replicates(here, least, float(E[at]))
@@ -234,48 +122,23 @@ def _percentiles(values: Floats, estimate: float, level: float, step: float) -> 
     return floor, float(np.ceil(high / step - 1e-9) * step if np.isfinite(high) else np.inf)
 
 
-def _influence(bins: _Bins, at: int, cost: float) -> Floats:
-    """∂ log E_J(t) for one more completion, failure or censored probe in each bin (3, bins + 1), t that of bin `at`.
-
-    A probe seen in bin i moves the hazards λ = d/n of the bins j ≤ i by (1{j = i and it returned} − λ_j)/n_j, and
-    E_J = (W + c(1−F̃))/F̃ has W = Σ S₋ Δt, F̃ = Σ S₋ λ₁, S = Π (1 − λ). A lost probe counts as censored in the last bin.
-    """
-    done, gone = bins.completed[: at + 1], bins.failed[: at + 1]
-    later = np.append(bins.completed + bins.failed + bins.censored, bins.lost)[::-1].cumsum()[::-1][: at + 1]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        each = np.where(later > 0, 1.0 / later, 0.0)
-        first, hazard = done * each, (done + gone) * each
-        S = np.cumprod(1.0 - hazard)
-        before = np.append(1.0, S[:-1])
-        W, F = np.cumsum(before * np.diff(bins.times[: at + 1], prepend=0.0)), np.cumsum(before * first)
-        rest = np.where(hazard < 1, 1.0 / (1.0 - hazard), 0.0)
-        top = W[-1] + cost * (1.0 - F[-1])
-        by_F = -cost / top - 1.0 / F[-1]  # ∂ log E_J / ∂F̃
-        by_first = by_F * before * each
-        by_hazard = -((W[-1] - W) / top + by_F * (F[-1] - F)) * rest * each
-    fall = np.cumsum(first * by_first + hazard * by_hazard)
-    moved = np.array([by_first + by_hazard - fall, by_hazard - fall, -fall])
-    beyond = np.full((3, bins.times.size - at - 1), -fall[-1])
-    return np.concatenate([moved, beyond], axis=1)
-
-
 def _accelerations(sample: LatencySample, timeout: float, cost: float) -> tuple[float, float]:
     """Efron's a = Σ l³ / (6 (Σ l²)^(3/2)) for E_J and for the speed-up, l the influence of each probe.
 
     It is a sixth of the skewness, and at most 1/6, of what is linear in the probes.
     """
-    bins = _Bins.of(sample, 0.0)
-    here = _influence(bins, int(np.clip(np.searchsorted(bins.times, timeout), 0, BINS)), cost)
+    bins = Bins.of(sample, 0.0)
+    here = influence(bins, int(np.clip(np.searchsorted(bins.times, timeout), 0, BINS)), cost)
     probes = np.array([bins.completed, bins.failed, bins.censored])
 
     def a(influence: Floats) -> float:
         square, cube = ((probes * influence**k).sum() + bins.lost * influence[2, -1] ** k for k in (2, 3))
         return float(cube / (6 * square**1.5)) if square > 0 else 0.0
 
-    return a(here), a(_influence(bins, BINS, cost) - here)
+    return a(here), a(influence(bins, BINS, cost) - here)
 
 
-def _speed_up_if_more_are_lost(sample: LatencySample, bins: _Bins, cost: float, level: float) -> float:
+def _speed_up_if_more_are_lost(sample: LatencySample, bins: Bins, cost: float, level: float) -> float:
     """The speed-up if ρ were at the upper end of its interval; 0 where enough are out for a bootstrap.
 
     A sample without outliers has none in any resample, though some may be lost. Scaling F̃ to sF̃, s = (1−ρ′)/(1−ρ),
@@ -284,7 +147,7 @@ def _speed_up_if_more_are_lost(sample: LatencySample, bins: _Bins, cost: float, 
     ratio = outlier_ratio(sample, level=level)
     if ratio.estimate * ratio.n > FEW_OUT - 0.5:
         return 0.0
-    E, S, F = _curve_of(bins, cost)
+    E, S, F = curve_of(bins, cost)
     s = (1 - ratio.high) / (1 - float(S[-1]))
     with np.errstate(divide="ignore", invalid="ignore"):
         W = E * F - cost * (1 - F)
