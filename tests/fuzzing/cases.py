@@ -53,7 +53,7 @@ def _text(seed: int, kind: str, rng: random.Random) -> Case:
     """A log of lines; its records are counted on the damaged text."""
     if kind == "fixture":
         path = rng.choice(FIXTURES)
-        log = _fixture(path.read_text(), path.name)
+        log = taken_apart(path.read_text(), path.name)
     else:
         log = MAKERS[kind](rng, rng.choice((1, 3, 8, 20, 40)))
     damage = []
@@ -87,7 +87,7 @@ def _text(seed: int, kind: str, rng: random.Random) -> Case:
     return Case(seed, kind, tuple(damage), _log_arguments(rng, known), content, log.format, rows, plain)
 
 
-def _fixture(text: str, name: str) -> TextLog:
+def taken_apart(text: str, name: str) -> TextLog:
     """A log of the test suite, taken apart at its white space or delimiters."""
     formats = {"tsv": "csv", "jtl": "jmeter", "txt": "sacct", "log": "htcondor"}
     kind = formats.get(name.rsplit(".", 1)[1], name.rsplit(".", 1)[1])
