@@ -1,11 +1,14 @@
 """The command `latfit`, also as `python -m latfit`."""
 
+import os
+
 from latfit.stopping import stop_cleanly
 
 
 def run() -> None:
     """Run the command line, ready to be stopped before anything slow is imported."""
     stop_cleanly()
+    os.environ["MPLBACKEND"] = "agg"  # commands draw into files only, whatever the user's Python draws on
     from latfit.cli import main
 
     main()

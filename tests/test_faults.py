@@ -196,7 +196,7 @@ def test_what_is_there_is_replaced_and_a_link_is_not_followed(name, place):
     assert output.read_bytes().startswith((b"\x89PNG", b"PAR1", b"{", b"submitted,"))
 
 
-@pytest.mark.parametrize("name", ["csv", "batch", "analyze"])
+@pytest.mark.parametrize("name", ["csv", "batch"])
 def test_a_folder_in_the_place_of_a_file_stays(name, place):
     output = output_of(WRITERS[name], place)
     (output / "inside").mkdir(parents=True)
@@ -396,12 +396,12 @@ def test_an_installation_that_cannot_be_written(place):
         path.chmod(0o555 if path.is_dir() else 0o444)
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "latfit", *WRITERS["analyze"]],
+            [sys.executable, "-m", "latfit", *PRINTERS["analyze"]],
             cwd=place, capture_output=True, text=True, timeout=60, check=False,
             env=bare(PYTHONPATH=str(installed)), preexec_fn=bind_root,
         )  # fmt: skip
         assert_clear(done, 0)
-        assert (place / "out" / "report.md").exists()
+        assert "DECISION" in done.stdout
         assert not list(installed.rglob("__pycache__"))
     finally:
         for path in [installed, *installed.rglob("*")]:

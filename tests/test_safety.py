@@ -381,10 +381,11 @@ def test_nothing_goes_out(canary):
     assert offline(sys.executable, "-c", "import socket; socket.socket(socket.AF_UNIX)").returncode == 0
     frame = pd.DataFrame({"latency": np.arange(1.0, 41), "status": "completed", "site": 20 * ["a", "b"]})
     frame.to_csv("x.csv", index=False)
+    frame.head(4).to_csv("tiny.csv", index=False)
     Path("s3:/bucket").mkdir(parents=True)
     frame.to_parquet(canary.parent / "s3:" / "bucket" / "x.parquet")
     for arguments in (
-        ["analyze", "x.csv", "--resamples", 9, "-o", "out"],
+        ["analyze", "tiny.csv", "--resamples", 9, "-o", "out"],
         ["fit", "x.csv", "--law", "weibull", "--bootstrap", 9],
         ["timeout", "x.csv"],
         ["batch", "x.csv", "--by", "site", "--resamples", 9, "--workers", 2, "-o", "s3:/bucket/t.parquet"],

@@ -54,7 +54,6 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""
-        os.environ["MPLBACKEND"] = "agg"  # commands draw into files only, whatever the user's Python draws on
         with _clear_end():
             return super().invoke(ctx)
 
