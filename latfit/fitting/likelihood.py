@@ -80,7 +80,9 @@ def profile_rho(batch: SampleBatch, log_s: Floats) -> Floats:
         return np.where((batch.n_out > 0) & (rho > 0), rho, 0.0)
     S = np.exp(np.broadcast_to(log_s, (batch.size, log_s.shape[1])))
     F = -np.expm1(np.broadcast_to(log_s, S.shape))
-    low, high = np.zeros(batch.size), 1 - n / batch.probes  # ρ cannot exceed the share that did not return
+    # ρ is 0 where the score at 0 is not positive, and cannot exceed the share that did not return
+    rising = (lost > 0) | (weighted_sum(batch.c_weights, np.where(batch.c_weights > 0, F / S, 0.0)) > n)
+    low, high = np.zeros(batch.size), np.where(rising, 1 - n / batch.probes, 0.0)
     rho = high / 2
     for _ in range(100):
         part = np.where(batch.c_weights > 0, F / (rho[:, None] + (1 - rho[:, None]) * S), 0.0)
@@ -91,7 +93,7 @@ def profile_rho(batch: SampleBatch, log_s: Floats) -> Floats:
         low, high = np.where(score > 0, rho, low), np.where(score > 0, high, rho)
         new = np.where((step > low) & (step < high), step, (low + high) / 2)
         moved, rho = np.abs(new - rho), new
-        if (moved <= 1e-15 + 1e-14 * rho).all():
+        if (moved <= 1e-15 + 1e-12 * rho).all():  # Newton: the next step is far smaller
             break
     return np.where(rho < 1e-14, 0.0, rho)
 
