@@ -262,3 +262,11 @@ def test_json_that_crashes_pyarrow(tmp_path):
     (tmp_path / "log").write_text('null\n{"latency": 1}\n{"latency": 2}\n')
     log = latfit.read_log(tmp_path / "log", format="jsonl")
     assert (len(log.frame), log.facts.refused.first[0].reason) == (2, "not an object: 'null'")
+
+
+def test_null_characters_of_json_do_not_make_a_binary_csv(tmp_path):
+    (tmp_path / "x.jsonl").write_text('{"latency": 1, "a\\u0000": "b\\u0000"}\n{"latency": 2, "a\\u0000": "c"}\n')
+    latfit.convert_log(tmp_path / "x.jsonl", tmp_path / "y.csv")
+    log = latfit.read_log(tmp_path / "y.csv")
+    assert log.counts["completed"] == 2
+    assert list(log.frame["a\ufffd"]) == ["b\ufffd", "c"]

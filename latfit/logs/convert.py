@@ -71,14 +71,18 @@ def _table(log: ProbeLog, schema: pa.Schema | None) -> pa.Table:
 @contextmanager
 def _csv(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
     with path.open("w", encoding="utf-8", newline="") as file:
-        pd.DataFrame(columns=schema.names).to_csv(file, index=False, lineterminator="\n")
+
+        def put(text: str) -> None:
+            file.write(text.replace("\0", "\ufffd"))  # JSON can hold a null character, a text file cannot
+
+        put(pd.DataFrame(columns=schema.names).to_csv(index=False, lineterminator="\n"))
 
         def write(table: pa.Table) -> None:
             frame = table.to_pandas()
             whole = (frame["submitted"].dt.microsecond.fillna(0) == 0).all()
             pattern = "%Y-%m-%dT%H:%M:%SZ" if whole else "%Y-%m-%dT%H:%M:%S.%fZ"
             frame["submitted"] = frame["submitted"].dt.strftime(pattern)
-            frame.to_csv(file, index=False, header=False, lineterminator="\n")
+            put(frame.to_csv(index=False, header=False, lineterminator="\n"))
 
         yield write
 
