@@ -112,7 +112,7 @@ def _by_row(block: Block, delimiter: str, names: Sequence[str]) -> Chunk:
     misshapen: dict[int, str] = {}
     at = 0
     while at < len(lines):
-        if not lines[at].strip():
+        if not lines[at].strip() and delimiter not in lines[at]:  # tabs alone are empty fields
             at += 1
             continue
         span, fields = _record(lines, at, delimiter, len(names))
