@@ -62,7 +62,7 @@ class Parquet(Format):
             if row - 1 != file.metadata.num_rows:
                 told = f"it has {row - 1} rows and says {file.metadata.num_rows}"
                 raise LogError(f"{source.name}: this Parquet file is damaged ({told})")
-        except (pa.ArrowInvalid, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise LogError(f"{source.name}: this Parquet file is damaged or cut short ({error})") from error
 
 
