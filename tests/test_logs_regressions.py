@@ -159,6 +159,12 @@ def test_converting_mixed_json_keeps_every_value(tmp_path):
     assert [row["code"] for row in written] == ["200", "x"]
 
 
+def test_converting_text_with_nul_in_it(tmp_path):
+    (tmp_path / "x.jsonl").write_text('{"latency": 1, "site": "a\\u0000b"}\n')
+    latfit.convert_log(tmp_path / "x.jsonl", tmp_path / "y.csv")
+    assert list(latfit.read_log(tmp_path / "y.csv").frame["site"]) == ["a\ufffdb"]
+
+
 def test_columns_that_come_only_in_a_later_file_are_not_dropped(tmp_path):
     (tmp_path / "a.csv").write_text("latency,site\n1,x\n")
     (tmp_path / "b.csv").write_text("latency,host\n1,x\n")
@@ -191,6 +197,8 @@ def test_daylight_saving(tmp_path):
     ("text", "taken", "refused"),
     [
         ("latency,status,site\n1,ok,a\n,,,,\n2,ok,b\n", 2, 1),  # a row of too many empty fields
+        ("latency\tstatus\n1\tok\n\t\n2\tok\n", 2, 1),  # and of just as many, whatever else the log holds
+        ("latency\tstatus\n1\tok\n\t\nx\tok\n", 1, 2),
         ("\xa0\nlatency,status\n1,ok\n", 1, 0),  # white space above the header
         ("\u2028\nlatency;status\n1;ok\n", 1, 0),
         ("\n" * 60_000 + "latency\n1\n", 1, 0),

@@ -20,29 +20,39 @@ def count_rows(log: TextLog, data: bytes) -> int | None:
         return _events(text)
     if log.format == "jsonl":
         return sum(bool(line.strip()) for line in lines)
-    first = next((line for line in lines if line.strip()), "")
+    start, first = next(((at, line) for at, line in enumerate(lines) if line.strip()), (0, ""))
     if first != log.lines()[0] or text.index(first) > FAR:
         return None  # which line the header is, and what the delimiter, is a guess
-    records = _quoted(text, log.separator, first) if '"' in text else sum(bool(line.strip()) for line in lines)
+    quotes = text.count('"')
+    if quotes > 1:
+        records = _quoted(lines[start:], log.separator, may_be_cut=quotes % 2 == 1 and len(text) > FAR)
+    else:  # a stray quote costs no more than its line
+        records = sum(_filled(line, log.separator) for line in lines[start:])
     return None if records is None else records - log.header
 
 
-def _quoted(text: str, separator: str, first: str) -> int | None:
-    """Records of a well-formed quoted text; None for quotes that do not close, or swallow whole records."""
-    lines = [line + "\n" for line in text.split("\n")]
-    if text.count('"') == 1:  # a stray one costs no more than its line
-        return sum(bool(line.strip()) for line in lines)
+def _filled(line: str, separator: str) -> bool:
+    """Whether a line holds a record: tabs alone are empty fields where tabs separate."""
+    return bool(line.strip()) or separator in line
+
+
+def _quoted(texts: list[str], separator: str, *, may_be_cut: bool) -> int | None:
+    """Records of a well-formed quoted text; None for quotes that do not close, or swallow whole records.
+
+    Where a log is read in parts and has a stray quote, a record of several lines may be cut in two.
+    """
+    lines = [line + "\n" for line in texts]
     csv.field_size_limit(1 << 30)
     rows = before = 0
     reader = csv.reader(lines, delimiter=separator, strict=True)
     try:
         for fields in reader:
             span = reader.line_num - before
-            if span > 1 and (len(fields) != first.count(separator) + 1 or span > MAX_SPAN):
+            if span > 1 and (len(fields) != texts[0].count(separator) + 1 or span > MAX_SPAN or may_be_cut):
                 return None
             if any("".join(lines[before : before + n]).count('"') % 2 == 0 for n in range(1, span)):
                 return None  # a stray quote in front of the one that opens
-            rows += span > 1 or bool(lines[before].strip())
+            rows += span > 1 or _filled(texts[before], separator)
             before = reader.line_num
     except csv.Error:
         return None
@@ -57,7 +67,7 @@ def _events(text: str) -> int | None:
         if not lines:
             continue
         head = lines[0]
-        event = re.match(r"(\d{3}) \((\d+\.\d+)\.\d+\) (\S+) (\d\d:\d\d:\d\d) ", head, re.ASCII)
+        event = re.match(r"(\d{3}) \((\d+\.\d+)\.\d+\) (\d{4}-\d\d-\d\d|\d\d/\d\d) (\d\d:\d\d:\d\d) ", head, re.ASCII)
         if not event:
             if re.match(r"\d", head):
                 return None  # whether this is an event after all is a matter of opinion
