@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
+from latfit.errors import printable
 from latfit.files import remove_unfinished
 
 _hints: list[Callable[[], str]] = []
@@ -34,7 +35,7 @@ def stop_cleanly() -> None:
     def stop(number: int, _: FrameType | None) -> None:
         if os.getpid() == here:  # and not a worker that was forked from it
             remove_unfinished()
-            told = f"latfit: stopped{''.join(hint() for hint in _hints)}\n"
+            told = printable(f"latfit: stopped{''.join(hint() for hint in _hints)}") + "\n"
             with suppress(OSError):
                 os.write(2, ("\n" if os.isatty(2) else "").encode() + told.encode(errors="backslashreplace"))
         os._exit(128 + number)

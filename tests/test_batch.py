@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import os
+import pickle
 import pty
 import signal
 import subprocess
@@ -358,3 +359,13 @@ def wait_for(condition, seconds=60):
     while not condition():
         assert time.monotonic() < end, "it did not happen in time"
         time.sleep(0.02)
+
+
+def test_a_chunk_survives_the_way_to_a_worker():
+    samples = {("a",): LatencySample.of([3.0, 1.0, 3.0], failed=[2.0], lost=300, resolution=1.0),
+               ("b",): LatencySample.of([5.0] * 400, censored=[7.0], cutoff=9.0, resolution=1.0)}  # fmt: skip
+    for some in (samples, {}):
+        back = pickle.loads(pickle.dumps(Chunk(some, Options(cost=2.0))))
+        assert back == Chunk(some, Options(cost=2.0))
+    with pytest.raises(ValueError, match="read-only"):
+        pickle.loads(pickle.dumps(Chunk(samples, Options()))).samples["a",].completed.counts[0] = 9

@@ -288,10 +288,11 @@ def test_a_signal_at_any_moment(arguments, tries, place):
         found = files(place)
         assert set(found) <= allowed, "something was left behind"
         found.pop(f"{output.name}.journal", None)
-        assert found in (old, new) or all(found[name] in (old[name], new[name]) for name in new)
+        assert all(found[name] in (old[name], new[name]) for name in new)
         if done.returncode <= 0:
             assert found == new
-    assert sum(code > 0 for code in codes) >= tries // 3, codes
+    if arguments[0] != "batch":  # which writes so fast that the moment may be missed
+        assert sum(code > 0 for code in codes) >= tries // 3, codes
 
 
 def test_a_signal_that_the_parent_ignores_stays_ignored(place):

@@ -278,3 +278,23 @@ def test_null_characters_of_json_do_not_make_a_binary_csv(tmp_path):
     log = latfit.read_log(tmp_path / "y.csv")
     assert log.counts["completed"] == 2
     assert list(log.frame["a\ufffd"]) == ["b\ufffd", "c"]
+
+
+def test_the_first_refused_line_keeps_its_reason_among_many(tmp_path):
+    rows = ["5,weird", *["abc,completed"] * 1500, *["1,completed"] * 20_000]
+    (tmp_path / "x.csv").write_text("latency,status\n" + "\n".join(rows) + "\n")
+    refused = latfit.read_log(tmp_path / "x.csv").facts.refused
+    assert refused.count == 1501
+    assert "'weird'; say what it means" in refused.earliest.reason
+
+
+def test_the_unit_of_epochs_is_settled_by_the_first_rows_that_have_one(tmp_path):
+    """Of a log whose later blocks alone would be read as seconds."""
+    rows = (
+        [",1"] * 20_000
+        + [f"{1767225600000 + k},1" for k in range(120_000)]
+        + ["0,1", "0,1", "1767225600000,1"] * 90_000
+    )
+    (tmp_path / "x.csv").write_text("submitted,latency\n" + "\n".join(rows) + "\n")
+    log = latfit.read_samples(tmp_path / "x.csv")
+    assert (log.sample.n, log.facts.refused.count) == (410_000, 0)

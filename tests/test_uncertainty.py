@@ -164,3 +164,13 @@ def test_bins_agree_with_a_plain_loop():
     found = bootstrap(sample, *best, 2.0, resamples=2000, rng=rng)
     width = plain[1] - plain[0]
     assert found.timeout == pytest.approx(plain, abs=0.1 * width)
+
+
+def test_nobody_out_and_a_cutoff_far_away():
+    """The blur of the last latencies reaches far beyond them, and must not count as probes at risk."""
+    x = np.random.default_rng(8).lognormal(5, 0.3, 200)
+    sample = LatencySample.of(x, cutoff=10_000.0)
+    best = empirical_optimum(x)
+    found = bootstrap(sample, *best, 1.0, resamples=199, rng=np.random.default_rng(1))
+    assert 0.9 * best[1] < found.expected_duration[0] < best[1] < found.expected_duration[1] < 1.1 * best[1]
+    assert np.isfinite(found.speed_up[1])

@@ -67,7 +67,7 @@ class Chunk:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A few long arrays: to send each of the thousands of short ones on its own takes longer than to fit a law."""
-        tallies = [tally for sample in self.samples.values() for tally in _tallies(sample)]
+        tallies = [Tally(), *(tally for sample in self.samples.values() for tally in _tallies(sample))]
         others = [(sample.lost, sample.cutoff, sample.resolution) for sample in self.samples.values()]
         sizes = np.array([tally.values.size for tally in tallies])
         values, counts = (np.concatenate([getattr(t, name) for t in tallies]) for name in ("values", "counts"))
@@ -84,7 +84,9 @@ def _unpacked(
 ) -> Chunk:
     """The chunk as it was."""
     counts, ends = small.astype(np.int64), np.cumsum(sizes).tolist()
-    parts = [Tally.trusted(values[a:b], counts[a:b]) for a, b in pairwise([0, *ends])]
+    for array in (values, counts):
+        array.flags.writeable = False
+    parts = [Tally.trusted(values[a:b], counts[a:b]) for a, b in pairwise(ends)]
     each = zip(parts[::3], parts[1::3], parts[2::3], others, strict=True)
     samples = [LatencySample(done, gone, out, *rest) for done, gone, out, rest in each]
     return Chunk(dict(zip(keys, samples, strict=True)), options)
@@ -105,9 +107,8 @@ def chunk_rows(chunk: Chunk) -> list[Row]:
             # rows of one batch share a clock that makes cells, and are padded to less than twice their size
             alike[cell_width(cut), cut.completed.values.size.bit_length()].append((key, row, cut))
     for groups in alike.values():
-        with np.errstate(
-            divide="ignore", invalid="ignore", over="ignore"
-        ):  # resamples of small groups in which nothing completes
+        # resamples of small groups in which nothing completes, and latencies near the largest number
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             _add_answers(groups, options)
     for row in rows:
         row["warnings"] = ",".join(row["warnings"])

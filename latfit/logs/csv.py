@@ -11,7 +11,7 @@ from latfit.logs.delimited import Chunk, head_fields, read_delimited
 from latfit.logs.formats import ROLES, Format, ReadOptions, register
 from latfit.logs.records import Records
 from latfit.logs.source import Source
-from latfit.logs.tabular import settle_times, to_records
+from latfit.logs.tabular import Settling
 from latfit.logs.times import OFFSET
 
 DELIMITERS = (",", "\t", ";", "|")
@@ -47,16 +47,16 @@ class Csv(Format):
             names = ["latency"] if len(names) == 1 else [f"column{i}" for i in range(1, len(names) + 1)]
         roles, notes = resolve_roles(names, options, source.name)
         types = _types(head, delimiter, names, roles, options)
-        settled: Roles | None = None
+        settling = Settling(roles, options)
 
         def convert(chunk: Chunk) -> Records:
-            nonlocal settled
-            settled = settled or settle_times(chunk.frame, roles)
-            records = to_records(chunk.frame, chunk.line, settled, options)
+            records = settling.records(chunk.frame, chunk.line)
             records.notes += notes
             return records
 
-        yield from read_delimited(source, delimiter, names, types, convert, header=header)
+        yield from read_delimited(
+            source, delimiter, names, types, convert, header=header, settled=lambda: settling.settled
+        )
 
 
 def _types(head: str, delimiter: str, names: list[str], roles: Roles, options: ReadOptions) -> dict[str, pa.DataType]:

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from latfit.errors import LogError, listed
 from latfit.logs.records import Records, shown
-from latfit.logs.source import Block, Source
+from latfit.logs.source import MAX_LINE_BYTES, Block, Source
 from latfit.threads import in_threads
 
 MAX_SPAN = 200  # lines that one quoted record may take
+csv.field_size_limit(MAX_SPAN * MAX_LINE_BYTES)  # the length of lines is limited where they are read
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,12 @@ def read_delimited(
     convert: Callable[[Chunk], Records],
     *,
     header: bool,
+    settled: Callable[[], bool] = lambda: True,
 ) -> Iterator[Records]:
     """The records of a delimited text, in its order; columns not in `types` are text.
 
-    `convert` makes records of a chunk: of the first one alone, so that it can settle what holds for
-    the whole log, then of several at once in threads.
+    `convert` makes records of a chunk: of one after the other until it has `settled` what holds for the
+    whole log, then of several at once in threads.
     """
     if len(set(names)) < len(names):
         twice = next(name for name in names if list(names).count(name) > 1)
@@ -57,12 +59,13 @@ def read_delimited(
         return [*broken, convert(chunk)] if chunk.line.size else broken
 
     blocks = source.blocks(quoted=True)
-    blocks = (block for block in (_below_header(blocks) if header else blocks) if not block.data.isspace())
+    blocks = _below_header(blocks) if header else blocks
+    blocks = (block for block in blocks if not block.data.isspace() or delimiter.encode() in block.data)
     found = False
     for chunk in map(parse, blocks):
         found = found or bool(chunk.line.size or chunk.misshapen)
         yield from records(chunk)
-        if chunk.line.size:
+        if chunk.line.size and settled():
             break
     if not found:
         raise LogError(f"{source.name}: there is a header ({listed(names)}) but no row below it")
@@ -144,7 +147,6 @@ def _record(lines: list[str], at: int, delimiter: str, width: int) -> tuple[int,
 
 def split_record(text: str, delimiter: str, *, quoting: int = csv.QUOTE_MINIMAL) -> tuple[int, list[str]]:
     """How many lines the first record of a text takes, and its fields."""
-    csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting)  # type: ignore[arg-type]
     try:
         fields = next(reader, [])

@@ -15,7 +15,7 @@ from latfit.logs.formats import UNITS, Format, ReadOptions, register
 from latfit.logs.records import UNKNOWN, Records
 from latfit.logs.source import Source
 from latfit.logs.table import CENSORED, COMPLETED, FAILED
-from latfit.logs.tabular import settle_times, to_records
+from latfit.logs.tabular import Settling
 
 NEVER_ANSWERED = (
     r"(?i)time[d-]? ?-?out|ConnectException|NoHttpResponse|UnknownHost|SocketException|Connection (?:refused|reset)"
@@ -51,16 +51,14 @@ class JMeter(Format):
         formats = {"timeStamp": options.time_format} if options.time_format else {}
         roles = Roles((measured,), "timeStamp", seconds=UNITS[options.unit or "ms"], time_formats=formats)
         types = dict.fromkeys(("timeStamp", "success", *TOLD), pa.string()) | {measured: pa.float64()}
-        settled: Roles | None = None
+        settling = Settling(roles, options)
 
         def convert(chunk: Chunk) -> Records:
-            nonlocal settled
-            settled = settled or settle_times(chunk.frame, roles)
-            records = to_records(chunk.frame, chunk.line, settled, options)
+            records = settling.records(chunk.frame, chunk.line)
             records.status = _statuses(chunk, records)
             return records
 
-        yield from read_delimited(source, ",", names, types, convert, header=True)
+        yield from read_delimited(source, ",", names, types, convert, header=True, settled=lambda: settling.settled)
 
 
 def _statuses(chunk: Chunk, records: Records) -> NDArray[np.int8]:

@@ -48,17 +48,15 @@ class Records:
 
     def refuse(self, rows: Bools, reason: str | Callable[[int], str]) -> None:
         """Mark rows as refused; the first reason given to a row stands, and only the first rows have a detail."""
-        kind = ""
-        for row in np.flatnonzero(rows).tolist():
+        kind = reason if isinstance(reason, str) else ""
+        for at, row in enumerate(np.flatnonzero(rows).tolist()):
             if row in self.reasons:
                 continue
-            if isinstance(reason, str):
-                self.reasons[row] = reason
-            elif len(self.reasons) < SHOWN_REFUSALS:
+            if not isinstance(reason, str) and at < SHOWN_REFUSALS:
                 self.reasons[row] = reason(row)
-            else:
-                kind = kind or reason(row).split(":", 1)[0]
-                self.reasons[row] = kind
+                continue
+            kind = kind or reason(row).split(":", 1)[0]  # type: ignore[operator]
+            self.reasons[row] = kind
 
     @property
     def kept(self) -> Bools:

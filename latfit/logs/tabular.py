@@ -27,6 +27,21 @@ def settle_times(frame: pd.DataFrame, roles: Roles) -> Roles:
     return replace(roles, time_formats=formats)
 
 
+class Settling:
+    """Makes records of one table after another; the unit of epoch times is settled by the first rows that have one."""
+
+    def __init__(self, roles: Roles, options: ReadOptions) -> None:
+        self.roles, self.options, self.settled = roles, options, False
+
+    def records(self, frame: pd.DataFrame, line: NDArray[np.int64]) -> Records:
+        """The records of a table."""
+        if not self.settled:
+            self.roles = settle_times(frame, self.roles)
+            times = [name for name in (self.roles.submitted, self.roles.ended) if name is not None]
+            self.settled = all(frame[name].notna().any() for name in times)
+        return to_records(frame, line, self.roles, self.options)
+
+
 def to_records(frame: pd.DataFrame, line: NDArray[np.int64], roles: Roles, options: ReadOptions) -> Records:
     """The records of a table with these roles."""
     records = Records(line, np.empty(0), np.empty(0, dtype=np.int8), unit_is_sure=roles.sure)

@@ -17,6 +17,7 @@ from latfit.sample import LatencySample, Tally
 Floats = NDArray[np.float64]
 
 BINS = 2048
+NOBODY = 1e-9  # a count or a share that is none: the far ends of a blur, of which 1/n would overflow
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,8 @@ def _blurred(counts: Floats, kernel: Floats | None, sharp: NDArray[np.bool_], en
     inside[0] += wide[:half].sum()
     inside[end - 1] += wide[half + end :].sum()
     inside[end:] = 0.0
-    return np.append(counts[0], kept + np.maximum(inside, 0.0))
+    inside[inside < NOBODY] = 0.0
+    return np.append(counts[0], kept + inside)
 
 
 class Curves(NamedTuple):

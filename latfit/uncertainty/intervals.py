@@ -12,16 +12,15 @@ from numpy.typing import NDArray
 from latfit.outliers import outlier_ratio
 from latfit.restart.advice import MIN_COMPLETIONS
 from latfit.sample import LatencySample
-from latfit.uncertainty.bins import BINS, Bins, Floats, curve_of, curves, influence
+from latfit.uncertainty.bins import BINS, NOBODY, Bins, Floats, curve_of, curves, influence
 
 Range = tuple[float, float]
 
 RESAMPLES = 999
 BLUR = 0.35  # of Silverman's bandwidth, for the bootstrap
 SMOOTH = 1.0  # of Silverman's bandwidth, for the smoothed optimum
-NOBODY = 1e-9  # a share still out below which a timeout is none
 FEW_OUT = 5  # with fewer probes still out at the cutoff, resampling them does not tell how many there may be
-MAX_SKEWNESS = 1.0  # beyond it a quantile by Cornish and Fisher no longer rises with its probability
+MAX_SKEWNESS, REACH = 1.0, 3.0  # up to these a quantile by Cornish and Fisher rises with its probability
 ROWS = 64  # resamples worked on at once, so that they stay in the cache
 
 
@@ -183,6 +182,6 @@ def _bca(estimate: float, values: _Replicates, a: float, level: float) -> Range:
     z_0, z = float(np.clip(off + sixth * (1 - off**2), -1, 1)), NormalDist().inv_cdf((1 + level) / 2)
     ends = []
     for w in (z_0 - z, z_0 + z):
-        u = z_0 + w / (1 - a * w)
+        u = float(np.clip(z_0 + w / (1 - a * w), -REACH, REACH))
         ends.append(float(np.exp(centre + s * (u + sixth * (u**2 - 1) - off))))
     return min(ends[0], estimate), max(ends[1], estimate)

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -25,6 +27,7 @@ from latfit.logs import ProbeLog, SampledLog, iter_log, read_log, read_samples
 from latfit.sample import LatencySample
 
 SECONDS = 10
+HANGS = 180
 MEMORY = 1 << 30
 
 
@@ -63,8 +66,10 @@ def broken_in_a_shell(case: Case, folder: Path) -> list[str]:
     (folder / "log").write_bytes(case.content)
     command = [str(Path(sys.executable).parent / "latfit"), *_arguments(case, folder)]
     with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as err:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
-        timer = threading.Timer(SECONDS, process.kill)
+        # seconds of the processor: what other programs do meanwhile does not count
+        limited = partial(resource.setrlimit, resource.RLIMIT_CPU, (SECONDS, SECONDS))
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, preexec_fn=limited)
+        timer = threading.Timer(HANGS, process.kill)
         timer.start()
         _, status, usage = os.wait4(process.pid, 0)
         timer.cancel()
@@ -72,7 +77,7 @@ def broken_in_a_shell(case: Case, folder: Path) -> list[str]:
     stdout, stderr = ((folder / name).read_bytes().decode() for name in ("stdout", "stderr"))
     told = _printed(case, process.returncode, stdout, stderr)
     if process.returncode == -signal.SIGKILL:
-        told.append(f"takes more than {SECONDS} s")
+        told.append(f"takes more than {SECONDS} s, or hangs")
     if usage.ru_maxrss << 10 > MEMORY:
         told.append(f"takes {usage.ru_maxrss >> 10} MiB")
     return told
