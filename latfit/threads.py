@@ -31,7 +31,7 @@ def in_threads(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         waiting: deque[Future[R]] = deque()
         for item in items:
             waiting.append(pool.submit(copy_context().run, work, item))  # numpy's errstate belongs to the context
-            if len(waiting) > threads:
+            if len(waiting) > 2 * threads:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()

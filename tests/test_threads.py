@@ -25,7 +25,7 @@ def test_in_order_and_ahead_of_the_reader(monkeypatch):
     taken = []
     results = in_threads(str, (taken.append(k) or k for k in range(100)))
     next(results)
-    assert len(taken) <= 5  # what comes in is not read to its end at once
+    assert len(taken) <= 8  # what comes in is not read to its end at once
     results.close()
 
 

@@ -24,6 +24,8 @@ Result = TypeVar("Result")
 ENGINES = ("processes", "dask")
 IN_FLIGHT = 64  # at least so many tasks are handed out at once
 CONNECT_SECONDS = 10
+# Dask has workers give every freed page back at once, and numpy's next array pays for getting it again
+KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": 1 << 28, "MALLOC_MMAP_THRESHOLD_": 1 << 25}
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,7 @@ def _dask(scheduler: str | None, workers: int) -> Iterator[Pool]:
         raise LatfitError("the dask engine needs Dask: pip install 'latfit[dask]'") from missing
     with ExitStack() as stack:
         if scheduler is None:
+            stack.enter_context(import_module("dask").config.set({"distributed.nanny.pre-spawn-environ": KEEP_MEMORY}))
             local = distributed.LocalCluster(
                 n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.ERROR
             )
