@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import kolmogorov
 
 from latfit.errors import FitError
-from latfit.fitting.batch import BLOCK_ELEMENTS, Floats, cell_width
+from latfit.fitting.batch import Floats, cell_width
 from latfit.fitting.distance import row_gaps, standard_gaps
 from latfit.fitting.estimate import fit_batch
 from latfit.fitting.kernel import KERNELS
@@ -31,6 +31,7 @@ from latfit.threads import in_threads
 
 Cdf = Callable[[Floats], Floats]
 MAX_FAILED = 0.02  # the share of resamples that may have no fit before the bootstrap is given up
+BLOCK_ELEMENTS = 1 << 19  # resampled latencies in a block: large, so that threads seldom wait for the interpreter
 MAX_DRAWS = 50_000_000  # simulated probes that a report waits for: some seconds a law
 
 
@@ -142,7 +143,7 @@ def _subsampled(latencies: Floats, cdf: Cdf, n: int, rng: np.random.Generator) -
 
 
 def _block_sizes(n: int, count: int) -> list[int]:
-    """`count` samples of n numbers in blocks, as many at a time as stay in the processor's cache."""
+    """`count` samples of n numbers in blocks."""
     size = max(1, BLOCK_ELEMENTS // n)
     return [min(size, count - start) for start in range(0, count, size)]
 

@@ -72,7 +72,7 @@ def joint(rng: np.random.Generator, rounds: int, spec: str, rho: float, centile:
 
 
 def joint_chosen(rng: np.random.Generator, rounds: int, spec: str, n: int, rho: float, centile: float) -> Row:
-    """As `latfit outliers` does it: the law is chosen by BIC among all, the interval is that of the chosen one."""
+    """As `latfit outliers` does it: the law is chosen by BIC among all, and the interval covers all that compete."""
     law, hits, right = law_of(spec), [], []
     cutoff = float(law.ppf(centile))
     for _ in range(rounds):
