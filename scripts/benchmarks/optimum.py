@@ -17,9 +17,9 @@ KINDS = {
 }
 
 
-def judged(x: Floats, found: tuple[float, float]) -> tuple[bool, str]:
-    """E_J against the plain formula at every latency of the sorted ones."""
-    i = np.arange(1, x.size + 1)
+def judged(latencies: Floats, found: tuple[float, float]) -> tuple[bool, str]:
+    """E_J against the plain formula at every latency."""
+    x, i = np.sort(latencies), np.arange(1, latencies.size + 1)
     E = float(np.min((np.cumsum(x) + (x.size + x.size // 40 - i) * x) / i))
     return bool(np.isclose(found[1], E, rtol=1e-9, atol=0)), f"E_J {found[1]:.6f} s, by the plain formula {E:.6f} s"
 
@@ -29,8 +29,15 @@ def optimum(key: str, kind: str, quick: bool) -> list[Row]:
     n = 10**6 if quick else 10**7
     x = KINDS[kind](np.random.default_rng(7), n)
     work = f"exact empirical optimum, {n:.0e} unsorted latencies, {kind}"
-    runs = (partial(np.sort, x), partial(empirical_optimum, x, n // 40))
-    return [duel(key, work, "np.sort", "≤ 1.2 ×", *runs, rounds=7, judge=judged)]
+
+    def theirs() -> float:  # keeps nothing: the next run of either side must find the same free memory
+        return float(np.sort(x)[-1])
+
+    def judge(_: float, found: tuple[float, float]) -> tuple[bool, str]:
+        return judged(x, found)
+
+    ours = partial(empirical_optimum, x, n // 40)
+    return [duel(key, work, "np.sort", "≤ 1.2 ×", theirs, ours, rounds=7, judge=judge)]
 
 
 BENCHES = {f"optimum/{kind}": partial(optimum, kind=kind) for kind in KINDS}

@@ -70,7 +70,7 @@ def machine(load: float) -> list[str]:
         except PackageNotFoundError:
             versions.append(f"{name}: not installed")
     cores = len(os.sched_getaffinity(0))
-    busy = " **Other work was running: these numbers do not count.**" if load > cores / 4 else ""
+    busy = " **Other work was running: these numbers do not count.**" if load > cores / 2 else ""
     return [f"{cpu}, {cores} cores, {platform.machine()}, Python {platform.python_version()}.",
             f"Load before the run: {load:.1f}.{busy}",
             f"{', '.join(versions)}, {r_versions()}."]  # fmt: skip
