@@ -40,7 +40,6 @@ CASES = (
     Case("lognormal(mu=5.5,sigma=1)", 500, censored_after=3000.0),
     Case("lognormal(mu=5.5,sigma=1)", 500, cost=100.0),
     Case("lognormal(mu=6.5,sigma=1)", 500, 0.05, 20_000.0, step=60.0),
-    Case("lognormal(mu=5.5,sigma=0.5)", 200, 0.0),
     Case("lognormal(mu=5.5,sigma=0.5)", 500),
     Case("lognormal(mu=5.5,sigma=1.5)", 500),
     Case("truncated-gaussian(mu=300,sigma=100)", 500),
