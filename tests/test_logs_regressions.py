@@ -298,3 +298,11 @@ def test_the_unit_of_epochs_is_settled_by_the_first_rows_that_have_one(tmp_path)
     (tmp_path / "x.csv").write_text("submitted,latency\n" + "\n".join(rows) + "\n")
     log = latfit.read_samples(tmp_path / "x.csv")
     assert (log.sample.n, log.facts.refused.count) == (410_000, 0)
+
+
+def test_times_beyond_the_calendar_are_refused(tmp_path):
+    (tmp_path / "x.csv").write_text(
+        "submitted,latency\n" + "2026-03-01T00:00:00Z,1\n" * 9 + "12026-03-01T00:00:00Z,1\n"
+    )
+    facts, counts = latfit.convert_log(tmp_path / "x.csv", tmp_path / "y.jsonl")
+    assert (counts["completed"], facts.refused.count) == (9, 1)

@@ -13,6 +13,7 @@ from latfit.errors import LogError
 
 EPOCHS = {"epoch": "s", "epoch-ms": "ms", "epoch-us": "us", "epoch-ns": "ns"}
 OFFSET = re.compile(r":\d\d(?:\.\d+)?\s*(?:Z|[+-]\d\d(?::?\d\d)?)$")
+FIRST, LAST = np.datetime64("0001-01-01"), np.datetime64("9999-12-31T23:59:59.999999")
 Times = NDArray[np.datetime64]
 Bools = NDArray[np.bool_]
 
@@ -25,16 +26,17 @@ def parse_times(
     Numbers are seconds, milliseconds, microseconds or nanoseconds since 1970 by their size, unless
     `time_format` says which; text is ISO 8601 or in the given strptime pattern.
     """
-    missing = column.isna().to_numpy()
+    time_format = time_format or epoch_format(column)
     if isinstance(column.dtype, pd.DatetimeTZDtype) or column.dtype.kind == "M":
         times = _to_utc(column, name, timezone)
-        return times, np.isnat(times) & ~missing
-    time_format = time_format or epoch_format(column)
-    if time_format in EPOCHS:
+    elif time_format in EPOCHS:
         times = _from_epoch(numeric(column), EPOCHS[time_format])
     else:
         times = _from_text(column, name, time_format, timezone)
-    return times, np.isnat(times) & ~missing
+    beyond = (times < FIRST) | (times > LAST)
+    if beyond.any():  # where pandas has times, but no calendar has
+        times = np.where(beyond, np.datetime64("NaT"), times)
+    return times, np.isnat(times) & ~column.isna().to_numpy()
 
 
 def numeric(column: pd.Series[Any]) -> NDArray[np.float64]:
