@@ -306,3 +306,10 @@ def test_times_beyond_the_calendar_are_refused(tmp_path):
     )
     facts, counts = latfit.convert_log(tmp_path / "x.csv", tmp_path / "y.jsonl")
     assert (counts["completed"], facts.refused.count) == (9, 1)
+
+
+def test_a_bare_quote_beside_a_record_of_two_lines(tmp_path):
+    (tmp_path / "x.csv").write_text('latency,site,note\n1,"two\nlines",shut"\n2,a,b\n3,a,b,too many\n')
+    log = latfit.read_log(tmp_path / "x.csv", max_refused=1.0)
+    assert list(log.frame["latency"]) == [1, 2]
+    assert [refusal.line for refusal in log.facts.refused.first] == [5]

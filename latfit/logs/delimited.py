@@ -134,14 +134,18 @@ def _by_row(block: Block, delimiter: str, names: Sequence[str]) -> Chunk:
 
 def _record(lines: list[str], at: int, delimiter: str, width: int) -> tuple[int, list[str]]:
     """How many lines the record at `at` takes, and its fields; a stray quote is taken as it stands."""
-    quotes = 0
-    for span in range(1, min(MAX_SPAN, len(lines) - at) + 1):
-        quotes += lines[at + span - 1].count('"')
-        if quotes % 2 == 0:
-            used, fields = split_record("\n".join(lines[at : at + span]), delimiter)
-            if used == span and (span == 1 or len(fields) == width):
-                return span, fields
-            break
+    if lines[at].count('"') % 2 == 0:
+        used, fields = split_record(lines[at], delimiter)
+        if used == 1:
+            return 1, fields
+    several = (line + "\n" for line in lines[at : at + MAX_SPAN])
+    reader = csv.reader(several, delimiter=delimiter, strict=True)  # a quote that closes nothing is an error
+    try:
+        fields = next(reader)
+        if len(fields) == width:
+            return reader.line_num, fields
+    except csv.Error:
+        pass
     return 1, split_record(lines[at], delimiter, quoting=csv.QUOTE_NONE)[1]
 
 
