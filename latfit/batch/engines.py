@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import TypeVar
 
 from latfit.errors import LatfitError
+from latfit.threads import usable_cores
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -72,7 +73,7 @@ def open_pool(engine: str, *, scheduler: str | None = None, workers: int | None 
     """The pool of an engine; with Dask a scheduler's address, or a cluster on this machine."""
     if engine not in ENGINES:
         raise LatfitError(f"the engine is {engine!r}; it must be one of {', '.join(ENGINES)}")
-    count = workers or len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1))
+    count = workers or usable_cores()
     if engine == "dask":
         with _dask(scheduler, count) as pool:
             yield pool
