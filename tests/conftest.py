@@ -11,7 +11,7 @@ settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
-LOGS = Path(__file__).parent / "logs"
+DATA = Path(__file__).parent / "data"
 REPO = Path(__file__).parent.parent
 EGEE = REPO / "data" / "egee-2006.csv"
 SHARED = REPO.parent / "shared" / "data"

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import latfit
-from conftest import EGEE, LOGS
+from conftest import DATA, EGEE
 from latfit import analyze
 from latfit.plots import FIGURES, figure
 from latfit.report import to_markdown, to_text
@@ -166,7 +166,7 @@ def test_failures_end_an_attempt(tmp_path):
 
 @pytest.mark.parametrize("name", ["probes.csv", "jobs.gwf", "sacct-header.txt", "results.jtl", "yearless.log"])
 def test_tiny_logs_give_a_report(name, run):
-    done = run("analyze", LOGS / name, "--max-refused", 1, "--resamples", 19)
+    done = run("analyze", DATA / name, "--max-refused", 1, "--resamples", 19)
     assert done.returncode == 0, done.stderr
     assert "No timeout can be recommended" in done.stdout
 

@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from conftest import LOGS
+from conftest import DATA
 from fuzzing.cases import KINDS, LOG, Case, make_case, taken_apart
 from fuzzing.count import count_rows
 from fuzzing.logs import MAKERS
@@ -51,7 +51,7 @@ def test_logs_without_damage_are_read_whole(kind, tmp_path):
      ("sacct.txt", 2), ("sacct-header.txt", 8), ("yearless.log", 4), ("iso.log", 2)],
 )  # fmt: skip
 def test_the_independent_counter_counts(name, rows, tmp_path):
-    content = (LOGS / name).read_bytes()
+    content = (DATA / name).read_bytes()
     log = taken_apart(content.decode(), name)
     assert count_rows(log, content) == rows
     case = Case(0, "fixture", (), ("timeout", LOG, "--json"), content, log.format, rows)

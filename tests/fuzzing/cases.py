@@ -3,7 +3,7 @@
 import random
 from dataclasses import dataclass
 
-from conftest import EGEE, LOGS
+from conftest import DATA, EGEE
 from fuzzing.count import count_rows
 from fuzzing.logs import MAKERS, TextLog
 from fuzzing.mutate import BYTES, FIELDS, LINES, NUMBERS, PACKINGS, TEXTS, TIMES, WRECKS, nasty
@@ -16,7 +16,7 @@ LOG, OUTPUT = "{log}", "{output}"  # stand for the paths of the log and of what 
 PARAMETERS = (
     "1", "0.5", "2", "100", "1e-9", "1e9", "1e300", "1e-300", "1e308", "1e-320", "0", "-1", "3.7", "nan", "1e17",
 )  # fmt: skip
-FIXTURES = sorted(path for path in LOGS.iterdir() if path.is_file())
+FIXTURES = sorted(path for path in DATA.iterdir() if path.is_file())
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import EGEE, LOGS
+from conftest import DATA, EGEE
 
 
 def test_version(run):
@@ -43,7 +43,7 @@ def test_formats(run):
 
 
 def test_convert_tells_what_it_did(run, tmp_path):
-    done = run("convert", LOGS / "sacct-header.txt", "-o", tmp_path / "x.csv", "--max-refused", 1, "--json")
+    done = run("convert", DATA / "sacct-header.txt", "-o", tmp_path / "x.csv", "--max-refused", 1, "--json")
     document = json.loads(done.stdout)
     assert (document["probes"], document["completed"], document["censored"]) == (4, 2, 2)
     assert document["refused_count"] == 2
@@ -63,7 +63,7 @@ def test_options_reach_the_reader(run, tmp_path):
 
 def test_failures_by_option(run):
     ratio = {
-        how: json.loads(run("outliers", LOGS / "probes.csv", "--cutoff", 100, "--failed", how, "--json").stdout)[
+        how: json.loads(run("outliers", DATA / "probes.csv", "--cutoff", 100, "--failed", how, "--json").stdout)[
             "ratio"
         ]
         for how in ("retry", "completed", "lost")

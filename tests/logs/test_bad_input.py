@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import latfit
-from conftest import EGEE, LOGS
+from conftest import DATA, EGEE
 from latfit.errors import LogError, MissingColumn, TooManyRefused, UnknownFormat
 
 SWF_ROW = "{id} 0 {wait} 10 1 -1 -1 1 100 -1 1 1 1 -1 2 -1 -1 -1\n"
@@ -87,7 +87,7 @@ def test_wrong_names_from_the_user():
     with pytest.raises(UnknownFormat, match="'xls' is not a log format"):
         latfit.read_log(EGEE, format="xls")
     with pytest.raises(LogError, match="not a time zone"):
-        latfit.read_log(LOGS / "sacct.txt", timezone="Mars/Olympus")
+        latfit.read_log(DATA / "sacct.txt", timezone="Mars/Olympus")
 
 
 def test_a_truncated_last_line_costs_one_row(tmp_path):
@@ -132,11 +132,11 @@ def test_a_bad_log_leaves_no_file(tmp_path, run):
     (tmp_path / "x.csv").write_text("latency\n" + "-1\n" * 10 + "1\n")
     assert run("convert", tmp_path / "x.csv", "-o", tmp_path / "y.csv").returncode == 1
     assert sorted(p.name for p in tmp_path.iterdir()) == ["x.csv"]
-    assert run("convert", LOGS / "probes.csv", "-o", tmp_path / "y.xls").returncode == 2
-    assert run("convert", LOGS / "probes.csv", "-o", tmp_path).returncode == 2
+    assert run("convert", DATA / "probes.csv", "-o", tmp_path / "y.xls").returncode == 2
+    assert run("convert", DATA / "probes.csv", "-o", tmp_path).returncode == 2
     (tmp_path / "z.csv").mkdir()
-    assert run("convert", LOGS / "probes.csv", "-o", tmp_path / "z.csv").returncode == 1
+    assert run("convert", DATA / "probes.csv", "-o", tmp_path / "z.csv").returncode == 1
     (tmp_path / "z.csv").rmdir()
     assert run("convert", tmp_path / "x.csv", "-o", tmp_path / "x.csv", "--max-refused", 1).returncode == 1
-    assert run("convert", LOGS / "probes.csv", "-o", tmp_path / "no" / "y.csv").returncode == 1
+    assert run("convert", DATA / "probes.csv", "-o", tmp_path / "no" / "y.csv").returncode == 1
     assert sorted(p.name for p in tmp_path.iterdir()) == ["x.csv"]

@@ -139,10 +139,10 @@ def test_sacct_with_the_fewest_fields(tmp_path):
     ],
 )
 def test_options_are_honoured_or_refused(name, options, says):
-    from conftest import LOGS
+    from conftest import DATA
 
     with pytest.raises(LogError, match=says):
-        latfit.read_log(LOGS / name, max_refused=1, **options)
+        latfit.read_log(DATA / name, max_refused=1, **options)
 
 
 def test_jmeter_can_measure_another_column(shared):

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import latfit
-from conftest import EGEE, LOGS
+from conftest import DATA, EGEE
 from latfit.logs import FORMATS, iter_log
 
 # file: (format, completed, failed, censored, lost, lines refused)
@@ -42,7 +42,7 @@ def test_every_format_has_a_fixture():
 @pytest.mark.parametrize("name", EXPECTED)
 def test_counts_and_refused_lines(name):
     kind, *counts, refused = EXPECTED[name]
-    log = read(LOGS / name)
+    log = read(DATA / name)
     assert log.facts.format == kind
     assert list(log.counts.values()) == counts
     assert sorted(r.line for r in log.facts.refused.first) == refused
@@ -53,7 +53,7 @@ def test_counts_and_refused_lines(name):
 @pytest.mark.parametrize("name", EXPECTED)
 @pytest.mark.parametrize("change", ["gzip", "bom", "crlf", "stdin", "no last line end", "utf-16"])
 def test_the_wrapping_does_not_matter(name, change, tmp_path, monkeypatch):
-    data = (LOGS / name).read_bytes()
+    data = (DATA / name).read_bytes()
     if change == "bom":
         data = b"\xef\xbb\xbf" + data
     elif change == "crlf":
@@ -67,7 +67,7 @@ def test_the_wrapping_does_not_matter(name, change, tmp_path, monkeypatch):
     if change == "stdin":
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(data))))
     there = read("-" if change == "stdin" else path)
-    plain = read(LOGS / name)
+    plain = read(DATA / name)
     pd.testing.assert_frame_equal(there.frame, plain.frame)
     assert [r.line for r in there.facts.refused.first] == [r.line for r in plain.facts.refused.first]
 
@@ -75,8 +75,8 @@ def test_the_wrapping_does_not_matter(name, change, tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", EXPECTED)
 @pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl"])
 def test_the_canonical_table_reads_back_the_same(name, ending, tmp_path):
-    log = read(LOGS / name)
-    facts, counts = latfit.convert_log(LOGS / name, tmp_path / f"out.{ending}", max_refused=1)
+    log = read(DATA / name)
+    facts, counts = latfit.convert_log(DATA / name, tmp_path / f"out.{ending}", max_refused=1)
     again = read(tmp_path / f"out.{ending}")
     assert counts == log.counts == again.counts
     assert facts.refused.count == log.facts.refused.count
@@ -86,7 +86,7 @@ def test_the_canonical_table_reads_back_the_same(name, ending, tmp_path):
 
 
 def test_csv_outcomes_times_and_columns():
-    log = read(LOGS / "probes.csv")
+    log = read(DATA / "probes.csv")
     assert latencies(log, "completed") == [12.5, 17]
     assert latencies(log, "failed") == [30]
     assert latencies(log, "censored") == [600]
@@ -96,7 +96,7 @@ def test_csv_outcomes_times_and_columns():
 
 
 def test_pairs_of_times_and_who_was_out_at_the_end():
-    log = read(LOGS / "pairs.tsv")
+    log = read(DATA / "pairs.tsv")
     assert latencies(log, "completed") == [90, 90]
     assert latencies(log, "failed") == [120]
     assert latencies(log, "censored") == [160]  # submitted 00:00:20, the log ends at 00:03:00
@@ -104,47 +104,47 @@ def test_pairs_of_times_and_who_was_out_at_the_end():
 
 
 def test_json_lines_units_and_epochs():
-    log = read(LOGS / "requests.jsonl")
+    log = read(DATA / "requests.jsonl")
     assert latencies(log, "completed") == [0.25, 1.2505]
     assert log.frame["submitted"][0] == pd.Timestamp("2026-01-01T00:00:00Z")
 
 
 def test_swf_waits_runs_and_cancellations():
-    log = read(LOGS / "jobs.swf")
+    log = read(DATA / "jobs.swf")
     assert latencies(log, "completed") == [0, 10, 35.5]
     assert latencies(log, "censored") == [70]
     assert log.facts.skipped == {"partial executions of jobs": 1}
     assert log.frame["submitted"][0] == pd.Timestamp(10**9, unit="s", tz="UTC")
-    whole = read(LOGS / "jobs.swf", columns={"latency": "wait+run"})
+    whole = read(DATA / "jobs.swf", columns={"latency": "wait+run"})
     assert latencies(whole, "completed") == [20, 50, 95.5, 110]
 
 
 def test_sacct_from_eligible_and_pending():
-    log = read(LOGS / "sacct-header.txt")
+    log = read(DATA / "sacct-header.txt")
     assert latencies(log, "completed") == [30, 1200]
     assert latencies(log, "censored") == [1200, 9000]
     assert log.facts.skipped == {"steps of jobs": 2}
-    fairer = read(LOGS / "sacct-header.txt", columns={"submitted": "eligible"})
+    fairer = read(DATA / "sacct-header.txt", columns={"submitted": "eligible"})
     assert latencies(fairer, "completed") == [30, 900]
 
 
 def test_sacct_times_are_local(tmp_path):
-    log = read(LOGS / "sacct.txt", timezone="Europe/Paris")
+    log = read(DATA / "sacct.txt", timezone="Europe/Paris")
     assert log.frame["submitted"][0] == pd.Timestamp("2026-03-01T20:43:34Z")
 
 
 def test_condor_over_new_year():
-    log = read(LOGS / "yearless.log", year=2019)
+    log = read(DATA / "yearless.log", year=2019)
     assert latencies(log, "completed") == [120]
     assert latencies(log, "censored") == [240, 600]
     assert log.frame["submitted"].max() == pd.Timestamp("2020-01-01T00:06:00Z")
-    guessed = read(LOGS / "yearless.log")
+    guessed = read(DATA / "yearless.log")
     assert any("writes no years" in note for note in guessed.facts.notes)
     assert guessed.frame["submitted"].max() <= pd.Timestamp.now(tz="UTC")
 
 
 def test_jmeter_errors_fail_and_timeouts_are_censored():
-    log = read(LOGS / "results.jtl")
+    log = read(DATA / "results.jtl")
     assert latencies(log, "completed") == [0.537, 0.64]
     assert latencies(log, "failed") == [0.012]
     assert latencies(log, "censored") == [21, 30]
@@ -207,7 +207,7 @@ def test_statuses_by_the_users_word(tmp_path):
 
 def test_several_files_and_globs(tmp_path):
     for name in ("a.csv", "b.csv"):
-        shutil.copy(LOGS / "probes.csv", tmp_path / name)
+        shutil.copy(DATA / "probes.csv", tmp_path / name)
     log = read(str(tmp_path / "*.csv"))
     assert log.counts == read([tmp_path / "a.csv", tmp_path / "b.csv"]).counts
     assert list(log.counts.values()) == [4, 2, 2, 2]
@@ -228,7 +228,7 @@ def test_chunks_merge_to_the_same_sample(monkeypatch):
 
 @pytest.mark.parametrize("name", ["probes.csv", "EGEE", "odd"])
 def test_whole_blocks_and_single_rows_give_the_same_log(name, monkeypatch, tmp_path):
-    path = {"EGEE": EGEE, "odd": tmp_path / "odd.csv"}.get(name, LOGS / name)
+    path = {"EGEE": EGEE, "odd": tmp_path / "odd.csv"}.get(name, DATA / name)
     (tmp_path / "odd.csv").write_text(
         'submitted,latency,status,note\n2026-03-01T00:00:00.5Z,1e3,completed,"a, b"\n2026-03-01 00:00:01+01:00,,lost,\n'
         ",0.1,Completed,\u00e9\n2026-03-01T00:00:02Z,7,censored,\n"
