@@ -9,8 +9,8 @@ import numpy as np
 
 from latfit.checks import about_fits, about_law, about_log, about_optimum, about_ratio
 from latfit.decision import Analysis, Current, FittedLaw, Group, LatencySummary, Recommendation
-from latfit.errors import FitError, RestartError, SampleError
-from latfit.fitting import DEFAULT_LAWS, JointRatio, fit, joint_outlier_ratio
+from latfit.errors import FitError, LawError, RestartError, SampleError
+from latfit.fitting import DEFAULT_LAWS, Fit, JointRatio, fit, joint_outlier_ratio
 from latfit.fitting.intervals import COMPETING
 from latfit.goodness import assess
 from latfit.laws import Defective, Empirical, Law, get_law
@@ -131,11 +131,12 @@ def _fits(
         if one.law is None or one.rho is None:
             found.append(FittedLaw(one, None, None, None))
             continue
-        ks = assess(sample, one, bootstrap=resamples, rng=rng)
         try:
+            ks = assess(sample, one, bootstrap=resamples, rng=rng)
             optimum = optimal_timeout(Defective(one.law, one.rho), cost=cost)
-        except RestartError:  # a law so extreme that it has no usable times
-            found.append(FittedLaw(one, ks, None, None))
+        except (LawError, RestartError) as problem:  # a law so extreme that it has no usable times
+            unusable = Fit(one.name, one.method, one.n, error=f"the fitted law cannot be used: {problem}")
+            found.append(FittedLaw(unusable, None, None, None))
             continue
         found.append(FittedLaw(one, ks, optimum, _regret(empirical, optimum.timeout, cost, least)))
     return tuple(found)
