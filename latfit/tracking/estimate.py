@@ -126,18 +126,18 @@ def best(laws: Curves, level: int, *, cost: float, slack: float, splice: bool = 
     if enough >= done.size:
         return None
     kernel = _kernel(returned, effective)
-    F_mass, fast = _blurred(returned, kernel)
-    G_mass = _blurred(before * gone, kernel)[0] if gone.any() else np.zeros_like(F_mass)
-    edges = laws.edges[: done.size + 1]
-    middle = np.concatenate([edges[0] * np.exp(-WIDTH * (np.arange(fast, 0, -1) - 0.5)), edges[1:] * math.exp(-WIDTH / 2)])
+    half = kernel.size // 2  # the blur spreads over so many buckets before the first, and beyond the last
+    F_mass, G_mass = np.convolve(returned, kernel), np.convolve(before * gone, kernel)
+    edges = laws.edges[0] * np.exp(WIDTH * np.arange(-half, done.size + half + 1))
     mass = F_mass + G_mass
-    F, spent = np.cumsum(F_mass)[fast:], np.cumsum(mass * middle)[fast:]
-    out = np.maximum(1 - np.cumsum(mass)[fast:], 0.0)
-    E = (spent + out * edges[1:] + cost * (1 - F))[enough:] / F[enough:]
+    F, spent = np.cumsum(F_mass), np.cumsum(mass * edges[1:]) * math.exp(-WIDTH / 2)
+    out = np.maximum(1 - np.cumsum(mass), 0.0)
+    first = half + enough
+    E = (spent + out * edges[1:] + cost * (1 - F))[first:] / F[first:]
     at = int(np.argmin(E))
     above = np.flatnonzero(E[at:] > (1 + slack) * E[at])
     end = at + int(above[0]) - 1 if above.size else E.size - 1
-    chosen = enough + end
+    chosen = first + end
     return Estimate(float(edges[chosen + 1]), float(E[end]), float(out[chosen]), effective, level, False)
 
 
@@ -155,17 +155,6 @@ def _kernel(mass: Floats, effective: float) -> Floats:
         return np.ones(1)
     kernel = np.exp(-0.5 * (np.arange(-half, half + 1) / h) ** 2)
     return kernel / kernel.sum()
-
-
-def _blurred(mass: Floats, kernel: Floats) -> tuple[Floats, int]:
-    """The masses blurred, from some buckets earlier on (how many); what would cross the last edge is reflected."""
-    half = kernel.size // 2
-    whole = np.convolve(mass, kernel)
-    if not half:
-        return whole, 0
-    inside, beyond = whole[:-half], whole[-half:]
-    inside[-half:] += beyond[::-1][-inside.size :]
-    return inside, half
 
 
 def estimate(memories: Memories, *, cost: float, slack: float, splice: bool = True) -> Estimate | None:
