@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from latfit.tracking.memories import COMPLETED, FAILED, LEVELS, WIDTH, Floats, Memories
+from latfit.tracking.memories import LEVELS, WIDTH, Floats, Memories
 
 AGREE = 1.7  # standard errors within which two memories agree
 ALARM = 2.0  # and from which the longest is contradicted
@@ -37,8 +37,8 @@ class Estimate:
 class Curves:
     """Kaplan–Meier by memory: hazards, F̃, S, and how many buckets of each have enough at risk."""
 
-    done: Floats  # (LEVELS, buckets) cause-specific hazards
-    gone: Floats
+    done: Floats  # (LEVELS, buckets) hazards of completing
+    gone: Floats  # of failing
     F: Floats
     S: Floats
     limit: list[int]
@@ -46,21 +46,27 @@ class Curves:
     effective: Floats  # (LEVELS,)
 
 
-def curves(memories: Memories, counts: Floats | None = None) -> Curves:
-    """The laws of all memories over the buckets in use; `counts` may be resampled ones, in effective numbers."""
+def curves(memories: Memories) -> Curves:
+    """The laws of all memories over the buckets in use."""
     low, high = memories.low, memories.high
     scale = memories.whole / np.maximum(memories.cross.diagonal(), 1e-300)
-    here = memories.counts[:, :, low:high] if counts is None else counts
-    lost = memories.lost
-    returned = here[COMPLETED] + here[FAILED]
-    later = np.cumsum(here[2][:, ::-1], axis=1)[:, ::-1] - here[2]
+    counts = memories.counts[:, :, low:high]
+    return curves_of(counts, memories.lost, scale, memories.whole * scale, memories.edges(low, high))
+
+
+def curves_of(counts: Floats, lost: Floats, scale: Floats, effective: Floats, edges: Floats) -> Curves:
+    """Kaplan–Meier of weighted counts by status, memory and bucket; `scale` makes numbers of weights."""
+    done, gone, cut = counts
+    returned = done + gone
+    later = np.zeros_like(cut)  # given up after the bucket began
+    later[:, :-1] = np.cumsum(cut[:, :0:-1], axis=1)[:, ::-1]
     at_risk = np.cumsum(returned[:, ::-1], axis=1)[:, ::-1] + later + lost[:, None]
     limit = np.count_nonzero(at_risk * scale[:, None] >= AT_RISK, axis=1)
-    inverse = 1 / np.maximum(at_risk, 1e-300)
-    done, gone = here[COMPLETED] * inverse, here[FAILED] * inverse
+    at_risk[at_risk == 0] = 1.0
+    done, gone = done / at_risk, gone / at_risk
     S = np.cumprod(np.maximum(1 - done - gone, 0.0), axis=1)
     F = np.cumsum(_before(S) * done, axis=1)
-    return Curves(done, gone, F, S, limit.tolist(), memories.edges(low, high), memories.whole * scale)
+    return Curves(done, gone, F, S, limit.tolist(), edges, effective)
 
 
 def _before(S: Floats) -> Floats:
@@ -80,7 +86,7 @@ def distances(memories: Memories, laws: Curves, level: int) -> list[float]:
             found.append(0.0)
             continue
         gap = float(np.abs(laws.F[short, :upto] - laws.F[level, :upto]).max())
-        if memories.high and laws.gone[level].any():
+        if laws.gone[level].any():
             gap = max(gap, float(np.abs(laws.S[short, :upto] - laws.S[level, :upto]).max()))
         shared = memories.cross[short, level] / (memories.whole[short] * memories.whole[level])
         found.append(gap / math.sqrt(max(float(spread[short] + spread[level] - 2 * shared), 1e-12)))
@@ -116,8 +122,7 @@ def spliced(laws: Curves, level: int, *, splice: bool = True) -> tuple[Floats, F
 def best(laws: Curves, level: int, *, cost: float, slack: float, splice: bool = True) -> Estimate | None:
     """The timeout by the law of one memory; None where too few attempts completed."""
     done, gone = spliced(laws, level, splice=splice)
-    S = np.cumprod(np.maximum(1 - done - gone, 0.0))
-    before = _before(S)
+    before = _before(np.cumprod(np.maximum(1 - done - gone, 0.0), dtype=np.float64))
     returned = before * done
     if done.size == 0:
         return None
@@ -154,7 +159,7 @@ def _kernel(mass: Floats, effective: float) -> Floats:
     if half < 1:
         return np.ones(1)
     kernel = np.exp(-0.5 * (np.arange(-half, half + 1) / h) ** 2)
-    return kernel / kernel.sum()
+    return np.asarray(kernel / kernel.sum())
 
 
 def estimate(memories: Memories, *, cost: float, slack: float, splice: bool = True) -> Estimate | None:

@@ -55,7 +55,7 @@ class Memories:
         """`bucket` for many at once."""
         with np.errstate(divide="ignore"):
             at = np.ceil(np.log(latency) / WIDTH - NEAR) - self.first - (statuses < CENSORED)
-        return np.clip(at, 0, BUCKETS - 1).astype(np.int64)
+        return np.asarray(np.clip(at, 0, BUCKETS - 1), dtype=np.int64)
 
     def edges(self, low: int, high: int) -> Floats:
         """The times at which the buckets from `low` to before `high` begin, and the last one ends."""
@@ -101,16 +101,24 @@ class Memories:
         used = np.flatnonzero(self.counts.any(axis=(0, 1)))
         self.low, self.high = (int(used[0]), int(used[-1]) + 1) if used.size else (BUCKETS, 0)
 
-    def restart_shortest(self, buckets: Sequence[int], statuses: Sequence[int]) -> None:
-        """Let the shortest memory hold these observations only, all with the same weight."""
+    def level(self) -> float | None:
+        """The mean log latency of completions in the memory of middle length; None where there are none."""
+        done = self.counts[COMPLETED, LEVELS // 2]
+        total = float(done.sum())
+        if not total:
+            return None
+        return (float(done @ np.arange(BUCKETS)) / total + self.first + 0.5) * WIDTH
+
+    def restart_shortest(self, run: Sequence[tuple[int, int]]) -> None:
+        """Let the shortest memory hold these observations only, bucket and status, all with the same weight."""
         g = self.weight[0]
         self.counts[:, 0], self.lost[0] = 0.0, 0.0
-        for bucket, status in zip(buckets, statuses, strict=True):
+        for bucket, status in run:
             if status == LOST:
                 self.lost[0] += g
             else:
                 self.counts[status, 0, bucket] += g
-        n = len(buckets)
+        n = len(run)
         self.whole[0] = n * g
         self.cross[0], self.cross[:, 0] = 0.0, 0.0
         self.cross[0, 0] = n * g * g
