@@ -63,6 +63,8 @@ class LogFacts:
     """What is to be said of a log beside its probes.
 
     `skipped` counts records that are not probes (steps of a job); `notes` are the guesses made.
+    `kind` says what the rows are: `jobs` of a batch system or `probes` (requests count as such);
+    `queue` whether they wait in a queue, in which resubmitting loses the place.
     """
 
     path: str
@@ -70,6 +72,8 @@ class LogFacts:
     refused: Refusals = Refusals()
     skipped: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    kind: str = "probes"
+    queue: bool = False
 
     def __add__(self, other: LogFacts) -> LogFacts:
         return LogFacts(
@@ -78,6 +82,8 @@ class LogFacts:
             refused=self.refused + other.refused,
             skipped=dict(Counter(self.skipped) + Counter(other.skipped)),
             notes=tuple(dict.fromkeys(self.notes + other.notes)),
+            kind="jobs" if "jobs" in (self.kind, other.kind) else self.kind,
+            queue=self.queue or other.queue,
         )
 
 
