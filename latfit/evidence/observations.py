@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pandas as pd
 
 from latfit.logs import ProbeLog
 from latfit.logs.columns import NO_OUTCOMES
-from latfit.logs.table import CENSORED, COMPLETED, FAILED, LOST, outcomes, tallied
+from latfit.logs.table import CANONICAL, CENSORED, COMPLETED, FAILED, LOST, Key, outcomes, tallied
 from latfit.numbers import Bools, Floats, Ints
 from latfit.sample import LatencySample
 
@@ -103,33 +104,62 @@ class Observations:
         """Which probes did not return within what was seen."""
         return (self.status == CENSORED) | (self.status == LOST)
 
+    def ordered(self) -> Observations:
+        """The same in the order of submission, unknown times last."""
+        if self.submitted is None or np.isnan(self.submitted).all():
+            return replace(self, submitted=None)
+        order = np.argsort(self.submitted, kind="stable")
+        return self if (np.diff(order) == 1).all() else self.take(order)
+
     @classmethod
     def of(cls, log: ProbeLog) -> Observations:
-        """The probes of a log."""
+        """The probes of a log in the order of submission."""
+        return cls.as_logged(log).ordered()
+
+    @classmethod
+    def as_logged(cls, log: ProbeLog, *, columns: bool = True) -> Observations:
+        """The probes of a log in its own order."""
         latency, codes = outcomes(log.frame)
         when = log.frame["submitted"]
         submitted = None
-        order = np.arange(latency.size)
-        if when.notna().any() and when.nunique() > 1:
+        if when.notna().any():
             micro = when.astype("datetime64[us, UTC]").astype("int64").to_numpy()
             submitted = np.where(when.isna().to_numpy(), np.nan, micro / 1e6)
-            order = np.argsort(submitted, kind="stable")  # unknown times come last
-        extras = [str(name) for name in log.frame.columns if name not in ("submitted", "latency", "status")]
-        columns = {}
-        for name in extras[: 4 * MAX_COLUMNS]:
-            if len(columns) < MAX_COLUMNS and (KEYS.match(name) or not AFTERWARDS.search(name)):
-                column = as_groups(name, log.frame[name])
-                if column is not None:
-                    columns[name] = column.take(order)
+            submitted = None if np.ptp(submitted[np.isfinite(submitted)]) == 0 else submitted
         return cls(
-            latency=latency[order],
-            status=codes[order].astype(np.int64),
-            submitted=None if submitted is None else submitted[order],
-            columns=columns,
-            queue=bool(getattr(log.facts, "queue", log.facts.format in ("swf", "gwf", "sacct", "htcondor"))),
+            latency=latency,
+            status=codes.astype(np.int64),
+            submitted=submitted,
+            columns=explaining(log.frame) if columns else {},
+            queue=log.facts.queue,
             has_outcomes=NO_OUTCOMES not in log.facts.notes,
             resolution=log.resolution,
         )
+
+
+def explaining(frame: pd.DataFrame) -> dict[str, Column]:
+    """The columns of a log that may explain a latency: those that are known before it, and have groups."""
+    extras = [str(name) for name in frame.columns if name not in CANONICAL]
+    found: dict[str, Column] = {}
+    for name in extras[: 4 * MAX_COLUMNS]:
+        if len(found) < MAX_COLUMNS and (KEYS.match(name) or not AFTERWARDS.search(name)):
+            column = as_groups(name, frame[name])
+            if column is not None:
+                found[name] = column
+    return found
+
+
+def group_rows(log: ProbeLog, by: Sequence[str], window: str | None = None) -> tuple[list[Key], list[Ints]]:
+    """The names of the groups of a log, sorted, and which of its rows each has, in their order."""
+    texts = log.keys(by, window)
+    if not texts:
+        return [()], [np.arange(len(log.frame))]
+    together = pd.MultiIndex.from_arrays(texts)
+    codes, names = pd.factorize(together, sort=True)
+    order = np.argsort(codes, kind="stable")
+    edges = np.searchsorted(codes[order], np.arange(len(names) + 1))
+    rows = [order[a:b] for a, b in pairwise(edges.tolist())]
+    return [tuple(map(str, name if isinstance(name, tuple) else (name,))) for name in names], rows
 
 
 def as_groups(name: str, values: pd.Series[Any]) -> Column | None:
