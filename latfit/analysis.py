@@ -241,4 +241,3 @@ def _differs(own: Recommendation | None, pooled: Recommendation | None, regret: 
         return False
     (low, high), (pooled_low, pooled_high) = own.intervals.timeout, pooled.intervals.timeout
     return low > pooled_high or high < pooled_low
-

@@ -149,7 +149,9 @@ def _by_law(options: Options, case: Prepared, found: Sequence[FittedLaw]) -> Rec
         reason = one.error if one else "it was not tried"
         raise FitError(f"{options.law} could not be fitted to {case.sample.n} probes: {reason}")
     law = law_of(case.sample, one)
-    return of_optimum(optimal_timeout(law, max_submissions=options.max_submissions, **options.policy), law, case, options)  # type: ignore[arg-type]
+    return of_optimum(
+        optimal_timeout(law, max_submissions=options.max_submissions, **options.policy), law, case, options
+    )  # type: ignore[arg-type]
 
 
 def _without(law: Empirical, case: Prepared, options: Options) -> Recommendation | None:
@@ -169,5 +171,3 @@ def _current(chosen: Recommendation, case: Prepared, options: Options) -> Curren
     E = float(expected_duration(law, options.current, cost=options.cost))
     least = chosen.expected_duration
     return Current(options.current, finite(E), max(0.0, E / least - 1) if least else None)
-
-

@@ -187,4 +187,3 @@ def law_named(name: str) -> None:
 
     if not hasattr(get_law(name), "start") and name != "lognormal-pareto":
         raise LawError(f"{name} cannot be fitted to a log; see `latfit laws` for those that can")
-
