@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from latfit.errors import LogError, MissingColumn, listed
 from latfit.logs.columns import Roles
 from latfit.logs.delimited import Chunk, head_fields, read_delimited
-from latfit.logs.formats import UNITS, Format, ReadOptions, register
+from latfit.logs.formats import Format, ReadOptions, register
 from latfit.logs.records import UNKNOWN, Records
 from latfit.logs.source import Source
 from latfit.logs.table import CENSORED, COMPLETED, FAILED
 from latfit.logs.tabular import Settling
+from latfit.units import UNITS
 
 NEVER_ANSWERED = (
     r"(?i)time[d-]? ?-?out|ConnectException|NoHttpResponse|UnknownHost|SocketException|Connection (?:refused|reset)"

@@ -117,6 +117,12 @@ class Source:
                 line += block.n_lines
             rest = data[end:]
 
+    def texts(self, *, size: int = BLOCK_BYTES) -> Iterator[str]:
+        """The text in pieces that may end anywhere, for formats that are not made of lines."""
+        decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        for chunk in self._chunks(size):
+            yield decoder.decode(chunk)
+
     def _chunks(self, size: int) -> Iterator[bytes]:
         """The bytes with every line end as a line feed."""
         data, held = self.head, b""
