@@ -59,9 +59,10 @@ def time_format_of(column: pd.Series[Any], name: str) -> str | None:
     parts = words.str.extract(DATE).dropna()
     first, second = (pd.to_numeric(parts[at]) for at in (0, 2))
     if (first > 12).any() and (second > 12).any():
+        shown = [words.loc[part[part > 12].index[0]] for part in (first, second)]
         raise LogError(
-            f"column {name!r} has dates with the day first, such as {words.loc[first[first > 12].index[0]]!r}, and with the month "
-            f"first, such as {words.loc[second[second > 12].index[0]]!r}; give --time-format, or do without it: --column submitted="
+            f"column {name!r} has dates with the day first, such as {shown[0][:40]!r}, and with the month first, such "
+            f"as {shown[1][:40]!r}; give --time-format, or do without it: --column submitted="
         )
     if (first > 12).any() or (parts[1] == ".").all():  # dots are written between day, month and year only
         return "day-first"
