@@ -209,7 +209,7 @@ def _names(reading: Grouping) -> list[str]:
     names: list[str] = []
     for name in reading.by:
         while name in taken:
-            name = f"log_{name}"  # noqa: PLW2901
+            name = f"log_{name}"
         taken.add(name)
         names.append(name)
     return names if reading.window is None else [*names, "window"]

@@ -51,6 +51,7 @@ def decide(
     >>> sample = LatencySample.of([2.0, 2.5, 3.0, 3.5, 4.0, 60.0, 70.0, 80.0], lost=1)
     >>> decide([sample], Options(resamples=0, test=False))[0].timeout.timeout
     4.0
+
     """
     asked = options or Options()
     if asked.law is not None:
@@ -151,7 +152,7 @@ def _by_law(options: Options, case: Prepared, found: Sequence[FittedLaw]) -> Rec
     law = law_of(case.sample, one)
     return of_optimum(
         optimal_timeout(law, max_submissions=options.max_submissions, **options.policy), law, case, options
-    )  # type: ignore[arg-type]
+    )
 
 
 def _without(law: Empirical, case: Prepared, options: Options) -> Recommendation | None:

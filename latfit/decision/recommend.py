@@ -130,9 +130,9 @@ def of_optimum(best: Optimum, law: Law, case: Prepared, options: Options) -> Rec
     """The recommendation that an optimum of a law is; its intervals are not known."""
     plain = {name: getattr(best, name) for name in ("verdict", "timeout", "expected_duration", "submissions",
              "within_1pct", "within_5pct", "rho", "law", "cost", "objective", "speed_up")}  # fmt: skip
-    policy = dict(options.policy)
+    policy = options.policy
     keep = {key: policy[key] for key in ("cost", "wall_clock", "copies")}
-    end = float(expected_duration(law, case.cutoff.cutoff, **keep))  # type: ignore[arg-type]
+    end = float(expected_duration(law, case.cutoff.cutoff, **keep))
     return Recommendation(**plain, exact_timeout=best.timeout, at_cutoff=finite(end), source=law, policy=policy,
                           cutoff=case.cutoff.cutoff)  # fmt: skip
 

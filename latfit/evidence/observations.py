@@ -124,7 +124,7 @@ class Observations:
     @property
     def lost(self) -> Bools:
         """Which probes did not return within what was seen."""
-        return (self.status == CENSORED) | (self.status == LOST)
+        return np.asarray((self.status == CENSORED) | (self.status == LOST))
 
     def ordered(self) -> Observations:
         """The same in the order of submission, unknown times last."""
@@ -231,5 +231,5 @@ def _binned(name: str, numbers: Floats) -> Column | None:
     edges = np.unique(np.quantile(known, np.linspace(0, 1, BINS + 1)[1:-1]))
     codes = np.where(np.isfinite(numbers), np.searchsorted(edges, numbers), edges.size + 1)
     ends = ["", *(f"{edge:g}" for edge in edges), ""]
-    names = [f"{a or '…'} to {b or '…'}" for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    names = [f"{a or '…'} to {b or '…'}" for a, b in pairwise(ends)]
     return Column(name, codes.astype(np.int64), (*names, "unknown"))

@@ -95,8 +95,8 @@ def _withheld(result: Analysis) -> list[str]:
             own_rows = "; the table below has the decision of each" if result.groups else f" (--by {mixed.column.name})"
             told.append(f"Decide by {mixed.column.name}{own_rows}. The log mixes different populations{hurt}.")
         elif code == "dependent" and evidence and evidence.replay:
-            told.append("Do not cancel: a resubmitted job would have waited as long. Replayed on this log, a timeout of "
-                        f"{seconds(_formula_timeout(own))} takes {seconds(own.replayed)} a job instead of "
+            told.append("Do not cancel: a resubmitted job would have waited as long. Replayed on this log, a timeout "
+                        f"of {seconds(_formula_timeout(own))} takes {seconds(own.replayed)} a job instead of "
                         f"{seconds(evidence.replay.waiting.expected_duration)} by waiting.")  # fmt: skip
         elif code in ("queue", "censored", "few-completions", "not-identified"):
             told.append(_REASONS[code] if code != "few-completions" else _few(made))
@@ -109,8 +109,8 @@ _REASONS = {
     "in the queue, which no formula counts.",
     "censored": "More probes were given up than came back: what they would have taken is not known. Measure with a "
     "later cutoff.",
-    "not-identified": "The clock is too coarse to tell which of the shortest waits is worth a restart: give --cost, the "
-    "seconds that a restart costs.",
+    "not-identified": "The clock is too coarse to tell which of the shortest waits is worth a restart: give --cost, "
+    "the seconds that a restart costs.",
 }
 
 
