@@ -3,7 +3,7 @@
 from latfit.restart.advice import Advice, Warned, advise
 from latfit.restart.agents import Strategy, optimal_strategy
 from latfit.restart.amenability import restart_helps, stationarity
-from latfit.restart.bounds import conservative_timeout, geometric_bounds, upper_bound_timeout
+from latfit.restart.bounds import geometric_bounds, lower_bound_timeout, upper_bound_timeout
 from latfit.restart.completion import (
     completion_cdf,
     completion_quantile,
@@ -14,35 +14,44 @@ from latfit.restart.completion import (
     submissions,
 )
 from latfit.restart.copies import Copies
+from latfit.restart.evaluate import PolicyOutcome, evaluate_policy, simulate_policy
 from latfit.restart.fast import empirical_optimum
 from latfit.restart.optimum import evaluate_timeout, optimal_timeout
-from latfit.restart.result import Optimum
+from latfit.restart.policies import Policy, parse_policy, policy_names
+from latfit.restart.result import Optimum, Outcome
 from latfit.restart.schedule import Schedule, evaluate_schedule, optimal_schedule, schedule_cdf, schedule_moments
 
 __all__ = [
     "Advice",
     "Copies",
     "Optimum",
+    "Outcome",
+    "Policy",
+    "PolicyOutcome",
     "Schedule",
     "Strategy",
     "Warned",
     "advise",
     "completion_cdf",
     "completion_quantile",
-    "conservative_timeout",
     "empirical_optimum",
+    "evaluate_policy",
     "evaluate_schedule",
     "evaluate_timeout",
     "expected_duration",
     "geometric_bounds",
+    "lower_bound_timeout",
     "moments",
     "optimal_schedule",
     "optimal_strategy",
     "optimal_timeout",
+    "parse_policy",
+    "policy_names",
     "restart_helps",
     "schedule_cdf",
     "schedule_moments",
     "simulate",
+    "simulate_policy",
     "stationarity",
     "std_duration",
     "submissions",

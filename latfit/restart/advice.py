@@ -32,7 +32,7 @@ class Advice:
 
     def to_dict(self) -> dict[str, Any]:
         """The Optimum as plain values, all None where there is none."""
-        empty = {field.name: None for field in fields(Optimum)}
+        empty = {**{field.name: None for field in fields(Optimum)}, "parallel": None}
         return self.optimum.to_dict() if self.optimum is not None else {**empty, **self.about}
 
 
