@@ -4,6 +4,7 @@ from latfit.restart.advice import Advice, Warned, advise
 from latfit.restart.agents import Strategy, optimal_strategy
 from latfit.restart.amenability import restart_helps, stationarity
 from latfit.restart.bounds import geometric_bounds, lower_bound_timeout, upper_bound_timeout
+from latfit.restart.compare import Comparison, compare_policies
 from latfit.restart.completion import (
     completion_cdf,
     completion_quantile,
@@ -20,9 +21,13 @@ from latfit.restart.optimum import evaluate_timeout, optimal_timeout
 from latfit.restart.policies import Policy, parse_policy, policy_names
 from latfit.restart.result import Optimum, Outcome
 from latfit.restart.schedule import Schedule, evaluate_schedule, optimal_schedule, schedule_cdf, schedule_moments
+from latfit.restart.search import Budget, optimal_policy
+from latfit.restart.single_r import single_r
 
 __all__ = [
     "Advice",
+    "Budget",
+    "Comparison",
     "Copies",
     "Optimum",
     "Outcome",
@@ -32,6 +37,7 @@ __all__ = [
     "Strategy",
     "Warned",
     "advise",
+    "compare_policies",
     "completion_cdf",
     "completion_quantile",
     "empirical_optimum",
@@ -42,6 +48,7 @@ __all__ = [
     "geometric_bounds",
     "lower_bound_timeout",
     "moments",
+    "optimal_policy",
     "optimal_schedule",
     "optimal_strategy",
     "optimal_timeout",
@@ -52,6 +59,7 @@ __all__ = [
     "schedule_moments",
     "simulate",
     "simulate_policy",
+    "single_r",
     "stationarity",
     "std_duration",
     "submissions",

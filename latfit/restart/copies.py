@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -29,6 +29,7 @@ SMALLEST = 1e-280  # seconds above the start: earlier no moment can begin, and a
 NODES, WEIGHTS = leggauss(16)
 
 
+@lru_cache(maxsize=16)
 def with_copies(law: Law, copies: int) -> Law:
     """The law of one attempt of `copies` simultaneous submissions."""
     if not 1 <= copies <= MAX_COPIES or copies != int(copies):

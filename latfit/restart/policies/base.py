@@ -50,6 +50,12 @@ class Policy(ABC):
     """Within which limits the second of two free times may be a multiple of the first; None: one free time."""
     searched: ClassVar[bool] = False
     """Whether there are parameters to optimise: `spanned` makes the policy of one or two numbers."""
+    needs_budget: ClassVar[bool] = False
+    """Whether its optimum is only one under a budget: without it, the more submissions the better."""
+    compared: ClassVar[bool] = True
+    """Whether a comparison of all kinds shows its optimum."""
+    copies_at_once: ClassVar[int | None] = None
+    """Of a policy with one timeout, how many copies run side by side: its exact optimum is known."""
 
     def __post_init__(self) -> None:
         for parameter in self.parameters:
@@ -69,10 +75,19 @@ class Policy(ABC):
     def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
         """The copies of `size` jobs in the order of their starts, until each job is done."""
 
+    def mean_submissions(self, law: Law, cost: float) -> float:
+        """N, the mean number of submissions; policies that know a short way to it state it."""
+        return self.plan(law, cost).submissions
+
     @classmethod
     def spanned(cls, time: float, ratio: float) -> Policy:
         """The policy whose first free time is `time` and whose second one is `ratio` times it."""
         raise RestartError(f"{cls.name} has no parameter to optimise")
+
+    @property
+    def most_submissions(self) -> int | None:
+        """How many submissions a job makes at most, None where there is no limit."""
+        return None
 
     @property
     def params(self) -> dict[str, Any]:

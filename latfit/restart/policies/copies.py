@@ -28,6 +28,7 @@ class CopiesPolicy(Policy):
     example: ClassVar[str] = "copies(b=2,t_inf=435)"
     says: ClassVar[str] = "submit b at once, cancel all after t_inf and submit b again"
     searched: ClassVar[bool] = True
+    copies_at_once: ClassVar[int | None] = 2
     b: int = 2
     t_inf: float | None = None
 
@@ -40,6 +41,11 @@ class CopiesPolicy(Policy):
         """Copies of one attempt start together."""
         t = np.inf if self.t_inf is None else self.t_inf
         return (Submission(k * (t + cost) if k else 0.0, t) for k in count() for _ in range(self.b))
+
+    @property
+    def most_submissions(self) -> int | None:
+        """The copies of one attempt, if it is never cancelled."""
+        return self.b if self.t_inf is None else None
 
     @classmethod
     def spanned(cls, time: float, ratio: float) -> CopiesPolicy:

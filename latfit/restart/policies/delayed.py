@@ -53,6 +53,13 @@ class Delayed(Policy):
             return Plan((attempt(law, gap),), repeats=False)
         return Plan((attempt(law, gap), self._stretch(law, gap, at_gap)), repeats=True)
 
+    def mean_submissions(self, law: Law, cost: float) -> float:
+        """1 + S(t0)/F̃(t_inf)."""
+        at_gap, at_end = not_completed(law, np.array([self.t0 + cost, self.t_inf]))
+        if self.t_inf <= self.t0 + cost:
+            at_gap = at_end
+        return float(1.0 + at_gap / (1.0 - at_end)) if at_end < 1 else np.inf
+
     def _stretch(self, law: Law, gap: float, at_gap: float) -> Round:
         """From one submission to the next, given that the copy before is still out at age t0."""
 

@@ -14,6 +14,9 @@ from latfit.laws.base import Law, Parameter
 from latfit.numbers import Floats
 from latfit.restart.plan import Plan, not_completed, overlapping
 from latfit.restart.policies.base import Policy, Submission, register
+from latfit.restart.policies.copies import CopiesPolicy
+
+AT_ONCE = 1000.0
 
 
 @register
@@ -33,7 +36,7 @@ class Hedge(Policy):
     example: ClassVar[str] = "hedge(d=300,t_inf=900,q=1)"
     says: ClassVar[str] = "a second request after d with probability q, cancel both at t_inf and begin again"
     searched: ClassVar[bool] = True
-    ratios: ClassVar[tuple[float, float] | None] = (1.0, 1e4)
+    ratios: ClassVar[tuple[float, float] | None] = (1.0, AT_ONCE)
     d: float
     t_inf: float | None = None
     q: float = 1.0
@@ -61,6 +64,13 @@ class Hedge(Policy):
         once = overlapping(law, end, survival, running, shifts=(0.0, -d), submissions=made, pause=cost)
         return Plan((once,), repeats=True)
 
+    def mean_submissions(self, law: Law, cost: float) -> float:
+        """(1 + q S(d))/H(t_inf)."""
+        end, d = np.inf if self.t_inf is None else self.t_inf, self.d + cost
+        at_d, at_end, after = not_completed(law, np.array([d, end, max(end - d, 0.0)]))
+        made, out = (1.0 + self.q * at_d, at_end * (1.0 - self.q + self.q * after)) if d < end else (1.0, at_end)
+        return float(made if np.isinf(end) else made / (1.0 - out) if out < 1 else np.inf)
+
     def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
         """The first of each round, and the second of those that have one."""
         end = np.inf if self.t_inf is None else self.t_inf
@@ -70,10 +80,15 @@ class Hedge(Policy):
             if self.d + cost < end:
                 yield Submission(start + self.d + cost, end - self.d - cost, self.q)
 
+    @property
+    def most_submissions(self) -> int | None:
+        """Two, if they are never cancelled."""
+        return 2 if self.t_inf is None else None
+
     @classmethod
-    def spanned(cls, time: float, ratio: float) -> Hedge:
-        """The first time is d."""
-        return cls(time, time * ratio)
+    def spanned(cls, time: float, ratio: float) -> Policy:
+        """The first time is d; where the second one is very much later, that is two copies at once."""
+        return cls(time, time * ratio) if ratio < AT_ONCE else CopiesPolicy(2, time * ratio)
 
     def sentence(self) -> str:
         """As an order."""

@@ -31,6 +31,7 @@ class Luby(Policy):
     example: ClassVar[str] = "luby(unit=60)"
     says: ClassVar[str] = "timeouts 1, 1, 2, 1, 1, 2, 4, … times unit, for when nothing is known"
     searched: ClassVar[bool] = True
+    compared: ClassVar[bool] = False
     unit: float
 
     def plan(self, law: Law, cost: float) -> Plan:

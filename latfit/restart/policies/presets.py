@@ -35,6 +35,11 @@ class Preset(Policy):
         timeout = float(self.params["timeout"])
         return SchedulePolicy((timeout,) * (len(sleeps) + 1), sleeps, self.full_jitter)
 
+    @property
+    def most_submissions(self) -> int | None:
+        """One for each attempt."""
+        return self.schedule.most_submissions
+
     def plan(self, law: Law, cost: float) -> Plan:
         """That of the schedule."""
         return self.schedule.plan(law, cost)

@@ -32,6 +32,7 @@ class Resubmit(Policy):
     example: ClassVar[str] = "resubmit(d=306)"
     says: ClassVar[str] = "submit again every d and never cancel"
     searched: ClassVar[bool] = True
+    needs_budget: ClassVar[bool] = True
     d: float
 
     def plan(self, law: Law, cost: float) -> Plan:
@@ -48,6 +49,10 @@ class Resubmit(Policy):
                 f"resubmit: with d = {self.d:g} s more than {MOST} copies would be out at a time; choose a larger d"
             )
         return Plan(tuple(rounds), repeats=rounds[-1].out > 0)
+
+    def mean_submissions(self, law: Law, cost: float) -> float:
+        """1 + Σ_n Π_{k ≤ n} S(k d)."""
+        return float(1.0 + np.cumprod(not_completed(law, (self.d + cost) * np.arange(1.0, MOST + 1.0))).sum())
 
     def _round(self, law: Law, gap: float, n: int) -> Round:
         """Between submission n and the next one, with n + 1 copies out, given that none has completed before."""

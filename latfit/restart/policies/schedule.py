@@ -50,6 +50,11 @@ class SchedulePolicy(Policy):
             raise RestartError(f"schedule: jitter is {self.jitter:g}; it is a share of the sleep, from 0 to 1")
 
     @property
+    def most_submissions(self) -> int | None:
+        """One for each timeout."""
+        return len(self.timeouts)
+
+    @property
     def pauses(self) -> tuple[float, ...]:
         """The longest sleep after each attempt, 0 after the last."""
         return (*(self.sleeps or (0.0,) * (len(self.timeouts) - 1)), 0.0)

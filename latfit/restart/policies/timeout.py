@@ -28,6 +28,7 @@ class Timeout(Policy):
     example: ClassVar[str] = "timeout(t=384)"
     says: ClassVar[str] = "cancel after t and submit again"
     searched: ClassVar[bool] = True
+    copies_at_once: ClassVar[int | None] = 1
     t: float | None = None
 
     def plan(self, law: Law, cost: float) -> Plan:
@@ -39,6 +40,11 @@ class Timeout(Policy):
         """One copy after the other."""
         t = np.inf if self.t is None else self.t
         return (Submission(k * (t + cost) if k else 0.0, t) for k in count())
+
+    @property
+    def most_submissions(self) -> int | None:
+        """One without a timeout, any number with one."""
+        return 1 if self.t is None else None
 
     @classmethod
     def spanned(cls, time: float, ratio: float) -> Timeout:
