@@ -162,7 +162,7 @@ def _lines(document: dict[str, Any], given: dict[str, Any]) -> list[str]:
             low, high = document[key]
             lines.append(f"  {name:<22} {_s(low)} to {_s(high)}")
     if document["conservative_timeout"] is not None:
-        lines.append(f"  at most 5 % more until {_s(document['conservative_timeout'])}")
+        lines.append(f"  waiting up to {_s(document['conservative_timeout'])} costs at most 5 % more")
     return lines
 
 
@@ -171,9 +171,7 @@ def _s(seconds: float | None) -> str:
 
 
 def _figure(objective: dict[str, Any]) -> str:
+    from latfit.restart.objectives import Objective
+
     value = objective["value"]
-    if value is None:
-        return "infinite"
-    if objective["name"].startswith("deadline"):
-        return f"{value:.2%} of jobs in time"
-    return f"{value:.6g} s^{objective['name'][7:]}" if objective["name"].startswith("moment") else _s(value)
+    return "infinite" if value is None else Objective.parse(objective["name"]).text(value)
