@@ -10,7 +10,7 @@ import numpy as np
 from latfit.checks import about_fits, about_law, about_log, about_optimum, about_ratio
 from latfit.decision import Analysis, Current, FittedLaw, Group, LatencySummary, Recommendation
 from latfit.errors import FitError, LawError, RestartError, SampleError
-from latfit.fitting import DEFAULT_LAWS, Fit, JointRatio, fit, joint_outlier_ratio
+from latfit.fitting import DEFAULT_LAWS, Fit, JointRatio, fit, fitted_law, joint_outlier_ratio
 from latfit.fitting.intervals import COMPETING
 from latfit.goodness import assess
 from latfit.laws import Defective, Empirical, Law, get_law
@@ -133,7 +133,7 @@ def _fits(
             continue
         try:
             ks = assess(sample, one, bootstrap=resamples, rng=rng)
-            optimum = optimal_timeout(Defective(one.law, one.rho), cost=cost)
+            optimum = optimal_timeout(fitted_law(sample, one), cost=cost)
         except (LawError, RestartError) as problem:  # a law so extreme that it has no usable times
             unusable = Fit(one.name, one.method, one.n, error=f"the fitted law cannot be used: {problem}")
             found.append(FittedLaw(unusable, None, None, None))

@@ -89,7 +89,6 @@ def _check_usage(log: str | None, law: str | None, given: dict[str, Any]) -> Non
 
 def _law_of(log: str | None, law: str | None, given: dict[str, Any]) -> Law:
     """The law that LOG, --law and --rho ask for."""
-    from latfit.errors import FitError
     from latfit.laws import Defective, Empirical, parse_law
 
     rho = given["rho"]
@@ -100,12 +99,10 @@ def _law_of(log: str | None, law: str | None, given: dict[str, Any]) -> Law:
     if law is None or law == "empirical":
         empirical = Empirical.of(sample)
         return empirical if rho is None else empirical.rescaled(rho)
-    from latfit.fitting import fit
+    from latfit.fitting import fit, fitted_law
 
     best = fit(sample, [law], rho="joint" if rho is None else rho)[0]
-    if best.law is None or best.rho is None:
-        raise FitError(f"{law} could not be fitted: {best.error}")
-    return Defective(best.law, best.rho)
+    return fitted_law(sample, best)
 
 
 def _solve(law: Law, given: dict[str, Any]) -> tuple[dict[str, Any], tuple[Any, ...]]:

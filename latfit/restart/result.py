@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from latfit.laws.base import Law, ParametricLaw
+from latfit.laws.competing import Competing
 from latfit.laws.defective import Defective
 from latfit.restart.times import Floats
 from latfit.restart.windows import Window
@@ -58,5 +59,6 @@ def finite(value: float | np.floating[Any] | Floats | None) -> float | None:
 
 def label(law: Law) -> str:
     """How a law is written: the specification of what returns, or the name of a law without one."""
-    inner = law.law if isinstance(law, Defective) else law
-    return inner.spec() if isinstance(inner, ParametricLaw) else inner.name
+    while isinstance(law, (Defective, Competing)):
+        law = law.law
+    return law.spec() if isinstance(law, ParametricLaw) else law.name
