@@ -116,9 +116,8 @@ def _decided(log: str, law: str | None, given: dict[str, Any]) -> tuple[dict[str
 
 def _law_of_log(log: str, law: str | None, given: dict[str, Any]) -> Law:
     """The law of the data of LOG, or the one fitted to them, rescaled to --rho."""
-    from latfit.decision.fits import law_of
     from latfit.errors import FitError
-    from latfit.fitting import fit
+    from latfit.fitting import fit, fitted_law
     from latfit.laws import Empirical
 
     sample, rho = prepared(log, given)[0].sample, given["rho"]
@@ -128,7 +127,7 @@ def _law_of_log(log: str, law: str | None, given: dict[str, Any]) -> Law:
     best = fit(sample, [str(law)], rho="joint" if rho is None else rho)[0]
     if best.law is None:
         raise FitError(f"{law} could not be fitted: {best.error}")
-    return law_of(sample, best)
+    return fitted_law(sample, best)
 
 
 def _lines(document: dict[str, Any], given: dict[str, Any]) -> list[str]:
