@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,14 +11,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from latfit.errors import LogError, MissingColumn, listed
+from latfit.errors import LatfitError, LogError, MissingColumn, listed
 from latfit.sample import LatencySample, Tally, clock_resolution
+from latfit.units import parse_duration
 
 STATUSES = ("completed", "failed", "censored", "lost")
 COMPLETED, FAILED, CENSORED, LOST = range(4)
 CANONICAL = ("submitted", "latency", "status")
 SHOWN_REFUSALS = 1000
-WINDOW_SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 604800}
+MAX_WINDOW = 1e9
 A_MONDAY = pd.Timestamp("1970-01-05", tz="UTC")
 
 Key = tuple[str, ...]
@@ -63,7 +63,7 @@ class LogFacts:
     """What is to be said of a log beside its probes.
 
     `skipped` counts records that are not probes (steps of a job); `notes` are the guesses made,
-    `advice` what to do about refused rows.
+    `advice` what to do about refused rows; `unchosen` counts the rows that `where`, `since` and `until` leave out.
     `kind` says what the rows are: `jobs` of a batch system or `probes` (requests count as such);
     `queue` whether they wait in a queue, in which resubmitting loses the place.
     """
@@ -76,6 +76,7 @@ class LogFacts:
     kind: str = "probes"
     queue: bool = False
     advice: tuple[str, ...] = ()
+    unchosen: int = 0
 
     def __add__(self, other: LogFacts) -> LogFacts:
         return LogFacts(
@@ -87,6 +88,7 @@ class LogFacts:
             kind="jobs" if "jobs" in (self.kind, other.kind) else self.kind,
             queue=self.queue or other.queue,
             advice=tuple(dict.fromkeys(self.advice + other.advice)),
+            unchosen=self.unchosen + other.unchosen,
         )
 
 
@@ -180,14 +182,15 @@ class SampledLog:
 
 def window_starts(submitted: pd.Series[Any], window: str) -> pd.Series[Any]:
     """The beginning of the time window that each submission falls into, as ISO text; weeks begin on Mondays."""
-    match = re.fullmatch(r"(\d+)\s*(s|min|h|d|w)", window.strip())
-    if not match or int(match[1]) == 0:
-        raise LogError(
-            f"{window!r} is not a time window; write a number and s, min, h, d or w, for example 1h, 1d or 7d"
-        )
+    try:
+        seconds = parse_duration(window)
+    except LatfitError as error:
+        raise LogError(f"{window!r} is not a time window: {error}") from error
+    if seconds < 1 or seconds % 1 or seconds > MAX_WINDOW:
+        raise LogError(f"{window!r} is not a time window: it must be of whole seconds, for example 90s, 1h, 1d or 7d")
     if submitted.isna().all():
         raise LogError("the log does not say when its probes were submitted, so it has no time windows")
-    width = pd.Timedelta(seconds=int(match[1]) * WINDOW_SECONDS[match[2]])
+    width = pd.Timedelta(seconds=int(seconds))
     number = (submitted - A_MONDAY) // width
     starts = A_MONDAY + number * width
     return starts.dt.strftime("%Y-%m-%dT%H:%M:%SZ").fillna("unknown").rename("window")
