@@ -129,6 +129,8 @@ def _log_end(
 
 def _paths(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
     """Every file meant; a name with wildcards that exists as it is, is itself."""
+    if hasattr(path, "columns") or hasattr(path, "dtype"):
+        raise LogError(f"this is a {type(path).__name__} and not the path of a log: use latfit.from_frame for it")
     if not isinstance(path, (str, Path)):
         found = [one for each in path for one in _paths(each)]
         if not found:

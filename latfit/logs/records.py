@@ -197,7 +197,7 @@ def checked(
         unchosen = 0
         if choose is not None:
             end = latest(end, records, records.kept)
-            records, unchosen = choose(records)  # noqa: PLW2901
+            records, unchosen = choose(records)
         if records.ids is not None:
             ids = records.ids
             again = seen.again(ids, records.kept)

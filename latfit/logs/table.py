@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from latfit.errors import LatfitError, LogError, MissingColumn, listed
+from latfit.errors import LatfitError, LogError, MissingColumn, listed, printable
 from latfit.sample import LatencySample, Tally, clock_resolution
 from latfit.units import parse_duration
 
@@ -19,6 +20,7 @@ STATUSES = ("completed", "failed", "censored", "lost")
 COMPLETED, FAILED, CENSORED, LOST = range(4)
 CANONICAL = ("submitted", "latency", "status")
 SHOWN_REFUSALS = 1000
+SHOWN_ROWS = 5  # of a log, in a notebook
 MAX_WINDOW = 1e9
 A_MONDAY = pd.Timestamp("1970-01-05", tz="UTC")
 
@@ -107,6 +109,21 @@ class ProbeLog:
 
     frame: pd.DataFrame
     facts: LogFacts
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{count} {status}" for status, count in self.counts.items() if count) or "none"
+        refused = f", {self.facts.refused.count} rows refused" if self.facts.refused.count else ""
+        return f"<ProbeLog {self.facts.path!r} ({self.facts.format}): {len(self.frame)} probes, {told}{refused}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the counts, the notes, and the first rows."""
+        notes = "".join(f"<li>{escape(printable(note))}</li>" for note in self.facts.notes)
+        rows = self.frame.head(SHOWN_ROWS).to_html(index=False, border=0)
+        return f"<p>{escape(printable(repr(self)[1:-1]))}</p>{f'<ul>{notes}</ul>' if notes else ''}{rows}"
+
+    def to_frame(self) -> pd.DataFrame:
+        """The table as a data frame of its own, which may be changed."""
+        return self.frame.copy()
 
     @property
     def counts(self) -> dict[str, int]:
