@@ -19,7 +19,16 @@ from latfit.logs.table import CENSORED, COMPLETED
 
 EVENT = re.compile(r'"([A-Z_]+)" "[^"]*" \d+ ', re.ASCII)
 # positions from 0, by the manual of lsb.acct
-FIELDS = {"finished": 2, "job": 3, "processors": 6, "submit": 7, "start": 10, "user": 11, "queue": 12, "from_host": 16}
+FIELDS = {
+    "finished": 2,
+    "job_number": 3,
+    "processors": 6,
+    "submit": 7,
+    "start": 10,
+    "user": 11,
+    "queue": 12,
+    "from_host": 16,
+}
 ASKED_HOSTS = 22  # how many names of hosts follow, then how many hosts ran it, then these
 AFTER_HOSTS = {"state": 0, "job_name": 2, "project": 24, "exit_status": 25, "index": 29}
 NAMES = (*FIELDS, *AFTER_HOSTS)
@@ -86,7 +95,9 @@ def _records(frame: pd.DataFrame, line: NDArray[np.int64]) -> Records:
     records.submitted = moments(frame["submit"], "submit", "epoch", None, records)
     index = frame["index"].fillna("0")
     # a job that was requeued finishes more than once: the first start is the wait
-    records.ids = (frame["job"] + "[" + index + "] " + frame["submit"]).to_numpy(dtype=object)
-    records.extras = {name: frame[name] for name in (*GROUPS, "job", "index", "job_name", "state", "exit_status")}
+    records.ids = (frame["job_number"] + "[" + index + "] " + frame["submit"]).to_numpy(dtype=object)
+    records.extras = {
+        name: frame[name] for name in (*GROUPS, "job_number", "index", "job_name", "state", "exit_status")
+    }
     records.notes.append(told("start - submission in s (fields 11 and 8)", "field 8", GROUPS))
     return records

@@ -17,7 +17,7 @@ from latfit.logs.source import Source
 from latfit.logs.table import CENSORED, COMPLETED
 
 FIELDS = {
-    "queue": 0, "host": 1, "group": 2, "owner": 3, "job_name": 4, "job": 5, "account": 6, "submission": 8, "start": 9,
+    "queue": 0, "host": 1, "group": 2, "owner": 3, "job_name": 4, "job_number": 5, "account": 6, "submission": 8, "start": 9,
     "end": 10, "failed": 11, "exit_status": 12, "project": 31, "department": 32, "pe": 33, "slots": 34, "task": 35,
     "pe_task": 41,
 }  # fmt: skip
@@ -85,8 +85,10 @@ def _records(frame: pd.DataFrame, line: NDArray[np.int64]) -> Records:
     records.submitted = moments(pd.Series(submission), "submission", "epoch", None, records)
     task = frame["task"].fillna("")
     # a job that was put back into the queue has several lines: the first start is the wait
-    records.ids = (frame["job"] + "." + task + " " + frame["submission"]).to_numpy(dtype=object)
-    records.extras = {name: frame[name] for name in (*GROUPS, "job", "task", "job_name", "failed", "exit_status")}
+    records.ids = (frame["job_number"] + "." + task + " " + frame["submission"]).to_numpy(dtype=object)
+    records.extras = {
+        name: frame[name] for name in (*GROUPS, "job_number", "task", "job_name", "failed", "exit_status")
+    }
     unit = "ms" if milliseconds.any() else "s"
     records.notes.append(told(f"start - submission in {unit}", "submission", GROUPS))
     return records
