@@ -17,9 +17,9 @@ from latfit.logs.source import Source
 from latfit.logs.table import CENSORED, COMPLETED
 
 FIELDS = {
-    "queue": 0, "host": 1, "group": 2, "owner": 3, "job_name": 4, "job_number": 5, "account": 6, "submission": 8, "start": 9,
-    "end": 10, "failed": 11, "exit_status": 12, "project": 31, "department": 32, "pe": 33, "slots": 34, "task": 35,
-    "pe_task": 41,
+    "queue": 0, "host": 1, "group": 2, "owner": 3, "job_name": 4, "job_number": 5, "account": 6, "submission": 8,
+    "start": 9, "end": 10, "failed": 11, "exit_status": 12, "project": 31, "department": 32, "pe": 33, "slots": 34,
+    "task": 35, "pe_task": 41,
 }  # fmt: skip
 GROUPS = ("queue", "host", "owner", "group", "project", "department", "pe", "slots")
 FEWEST = 36  # fields of the oldest versions; newer ones have 45 and more
