@@ -12,7 +12,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from latfit.errors import LogError, MissingColumn, listed
-from latfit.logs.columns import UNIT_WORDS
 from latfit.logs.formats import Format, ReadOptions, register
 from latfit.logs.http import HttpOutcomes
 from latfit.logs.lines import (
@@ -20,7 +19,6 @@ from latfit.logs.lines import (
     Parsed,
     absent,
     first_lines,
-    in_seconds,
     moments,
     read_lines,
     request_parts,
@@ -31,6 +29,7 @@ from latfit.logs.records import Records
 from latfit.logs.source import Source
 from latfit.logs.table import COMPLETED
 from latfit.logs.times import numeric
+from latfit.units import UNIT_WORDS, in_seconds
 
 # a list such as `0.010, 0.020`, a quoted text (perhaps after `name=`), a time in brackets, a word
 TOKEN = re.compile(r'[^\s",\[]+(?:(?:,| :) [^\s",\[]+)+|[\w.$]*[=:]?"(?:[^"\\]|\\.)*"|\[[^\[\]]*\]|\S+')

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from latfit.errors import MissingColumn, listed
 from latfit.logs.delimited import Chunk, head_fields, read_delimited
 from latfit.logs.formats import Format, ReadOptions, register
-from latfit.logs.lines import absent, floats, in_seconds, moments, told
+from latfit.logs.lines import absent, floats, moments, told
 from latfit.logs.outcomes import OutcomeTally
 from latfit.logs.records import UNKNOWN, Records
 from latfit.logs.source import Source
 from latfit.logs.table import CENSORED, STATUSES
+from latfit.units import in_seconds
 
 WORDS = {
     "success": "completed", "failure": "failed", "startup_failure": "failed", "stale": "failed",
@@ -64,8 +65,10 @@ class GitHubActions(Format):
         outcomes = OutcomeTally("outcomes by conclusion")
         unit = options.unit or DURATIONS.get(measured or "", "s")
         what = f"{measured} in {unit}" if measured else f"{end} - {start}"
-        rest = [name for name in names if name not in (measured, start, end)]
-        note = told(what, start, rest)
+        # in the canonical table the status is what became of the run: no other column may look like one
+        rest = {name: "log_conclusion" if name == "conclusion" else name for name in names}
+        rest = {name: called for name, called in rest.items() if name not in (measured, start, end)}
+        note = told(what, start, rest.values())
 
         def convert(chunk: Chunk) -> Records:
             frame = chunk.frame
@@ -78,7 +81,7 @@ class GitHubActions(Format):
             outcomes.add(frame["conclusion"], records)
             key = next((name for name in IDS if name in names), None)
             records.ids = frame[key].to_numpy(dtype=object) if key and "attempt" not in names else None
-            records.extras = {name: frame[name] for name in rest}
+            records.extras = {called: frame[name] for name, called in rest.items()}
             records.notes.append(note)
             if idle.any():
                 records.skipped["runs that were skipped"] = int(idle.sum())

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from latfit.errors import LogError, MissingColumn, listed
-from latfit.logs.formats import UNITS, ReadOptions
+from latfit.logs.formats import ReadOptions
 from latfit.logs.records import A_CENTURY, Records, shown
 from latfit.logs.source import Block, Source
 from latfit.logs.table import CANONICAL
@@ -109,12 +109,6 @@ def seconds_before(times: NDArray[np.datetime64], latency: NDArray[np.float64]) 
     """When a request was sent that was answered at `times` after `latency`."""
     spent = np.where(np.isfinite(latency), np.clip(latency, 0, A_CENTURY), 0)
     return np.asarray(times - (spent * 1e6).astype("timedelta64[us]"))
-
-
-def in_seconds(values: NDArray[np.float64], unit: str) -> NDArray[np.float64]:
-    """Numbers of a unit in seconds; 250 ms are 0.25 s and not a digit more."""
-    seconds = UNITS[unit]
-    return values / round(1 / seconds) if seconds < 1 else values * seconds
 
 
 def chosen(role: str, options: ReadOptions, usual: str, names: Iterable[str], log: str) -> str:

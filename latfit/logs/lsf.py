@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -44,7 +43,8 @@ class Lsf(Format):
     name = "lsf"
     description = "LSF lsb.acct; latency = start - submission of JOB_FINISH events"
     rank = 11
-    queue: ClassVar[bool] = True
+    kind = "jobs"
+    queue = True
 
     def sniff(self, head: str) -> bool:
         """A quoted event, its version and its time."""

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from latfit.errors import LogError, MissingColumn, listed
 from latfit.logs.formats import Format, ReadOptions, register
 from latfit.logs.http import HttpOutcomes
-from latfit.logs.lines import APACHE_TIME, absent, first_lines, floats, in_seconds, moments, told
+from latfit.logs.lines import APACHE_TIME, absent, first_lines, floats, moments, told
 from latfit.logs.records import Records, shown
 from latfit.logs.source import Block, Source
 from latfit.logs.table import COMPLETED
+from latfit.units import in_seconds
 
 FIELD = re.compile(r"[A-Za-z0-9_.-]+:", re.ASCII)
 # labels of a latency and their units, best first: those of ltsv.org, and what people add

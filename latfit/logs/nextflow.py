@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -38,7 +37,8 @@ class Nextflow(Format):
     description = "Nextflow trace; latency = start - submit, or duration - realtime"
     rank = 27
     uses = ("timezone",)
-    queue: ClassVar[bool] = True
+    kind = "jobs"
+    queue = True
 
     def sniff(self, head: str) -> bool:
         """By the trace's column names."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,7 +26,7 @@ class OutcomeTally:
         self.counts: Counter[tuple[str, str]] = Counter()
         self.lock = threading.Lock()
 
-    def add(self, words: pd.Series[str], records: Records) -> None:
+    def add(self, words: pd.Series[Any], records: Records) -> None:
         """Count the words of the rows that were not refused so far, and will not be for want of a latency."""
         timed = (records.latency >= 0) | (np.isnan(records.latency) & np.isin(records.status, (CENSORED, LOST)))
         kept = records.kept & (records.status >= 0) & timed

@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -53,7 +52,8 @@ class Pbs(Format):
     rank = 12
     roles = ("submitted",)
     uses = ("timezone",)
-    queue: ClassVar[bool] = True
+    kind = "jobs"
+    queue = True
 
     def sniff(self, head: str) -> bool:
         """A first line with a date, a type of record and a job."""

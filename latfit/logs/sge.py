@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -40,7 +39,8 @@ class Sge(Format):
     name = "sge"
     description = "SGE or UGE accounting; latency = start - submission"
     rank = 13
-    queue: ClassVar[bool] = True
+    kind = "jobs"
+    queue = True
 
     def sniff(self, head: str) -> bool:
         """Enough fields between colons, with numbers where the job and its times are."""

@@ -10,11 +10,12 @@ import pyarrow as pa
 from latfit.errors import LogError, listed
 from latfit.logs.delimited import Chunk, head_fields, read_delimited
 from latfit.logs.formats import Format, ReadOptions, register
-from latfit.logs.lines import floats, in_seconds, moments, told
+from latfit.logs.lines import floats, moments, told
 from latfit.logs.outcomes import OutcomeTally
 from latfit.logs.records import UNKNOWN, Records
 from latfit.logs.source import Source
 from latfit.logs.table import STATUSES
+from latfit.units import in_seconds
 
 NEEDED = ("checked_at", "site", "status", "response_ms")
 WORDS = {"up": "completed", "degraded": "completed", "down": "lost"}

@@ -16,7 +16,6 @@ from latfit.logs.lines import (
     Parsed,
     first_lines,
     floats,
-    in_seconds,
     json_object,
     moments,
     plain_text,
@@ -26,6 +25,7 @@ from latfit.logs.lines import (
 from latfit.logs.records import Records
 from latfit.logs.source import Source
 from latfit.logs.table import CENSORED
+from latfit.units import in_seconds
 
 ROW = re.compile(r"\d{19},\d{1,3},\d+,\d+,\d+,", re.ASCII)
 NAMES = ("timestamp", "code", "latency", "error", "attack", "method", "url")

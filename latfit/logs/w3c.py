@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from latfit.errors import LogError, MissingColumn, listed
 from latfit.logs.formats import Format, ReadOptions, register
 from latfit.logs.http import HttpOutcomes
-from latfit.logs.lines import Parsed, chosen, floats, in_seconds, moments, read_lines, seconds_before, told
+from latfit.logs.lines import Parsed, chosen, floats, moments, read_lines, seconds_before, told
 from latfit.logs.records import Records
 from latfit.logs.source import Source
+from latfit.units import in_seconds
 
 FIELDS = re.compile(r"^#Fields:[ \t]*(.*)$", re.MULTILINE)
 NEEDED = ("date", "time", "time-taken", "sc-status")
