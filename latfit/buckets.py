@@ -65,7 +65,7 @@ class Histogram:
         slack = ROUNDED * (1 + abs(self.latency_sum))
         if not low - slack <= self.latency_sum <= high + slack:
             raise SampleError(
-                f"the sum of the latencies is {self.latency_sum:g} s, but the buckets allow only {low:g} to {high:g} s: "
+                f"the sum of the latencies is {self.latency_sum:g} s, but the buckets allow {low:g} to {high:g} s: "
                 "it is of other requests, or in another unit"
             )
 

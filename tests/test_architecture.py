@@ -75,7 +75,7 @@ def test_public_names_exist_and_are_documented():
 
 
 def test_every_module_of_a_command_is_listed():
-    modules = {path.stem for path in (PACKAGE / "cli").glob("*.py")} - {"__init__", "common"}
+    modules = {path.stem for path in (PACKAGE / "cli").glob("*.py")} - {"__init__", "common", "histograms"}
     assert modules == set(main.summaries)
 
 

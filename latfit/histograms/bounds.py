@@ -122,7 +122,7 @@ def worst_regret(histogram: Histogram, edge: int, *, cost: float = 0.0) -> float
 
 
 def _largest_ratio(histogram: Histogram, k: int, cost: float) -> float:
-    """max E(e_k)/E(t) without regard to the sum."""
+    """The largest E(e_k)/E(t), without regard to the sum."""
     e, n, N = histogram.edges, histogram.counts, histogram.n
     m, C = n.size, np.concatenate([[0], np.cumsum(n)])
     lo, hi = (np.concatenate([[0.0], np.cumsum(n * end)]) for end in (e[:-1], e[1:]))
