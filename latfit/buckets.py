@@ -60,14 +60,19 @@ class Histogram:
     def _check_sum(self) -> None:
         if self.latency_sum is None:
             return
-        low = float(self.counts @ self.edges[:-1]) + self.n_inf * self.edges[-1]
-        high = np.inf if self.n_inf else float(self.counts @ self.edges[1:])
+        low, high = self._sums
         slack = ROUNDED * (1 + abs(self.latency_sum))
         if not low - slack <= self.latency_sum <= high + slack:
             raise SampleError(
                 f"the sum of the latencies is {self.latency_sum:g} s, but the buckets allow {low:g} to {high:g} s: "
                 "it is of other requests, or in another unit"
             )
+
+    @property
+    def _sums(self) -> tuple[float, float]:
+        """The least and the largest sum of latencies that the counts allow."""
+        low = float(self.counts @ self.edges[:-1] + self.n_inf * self.edges[-1])
+        return low, np.inf if self.n_inf else float(self.counts @ self.edges[1:])
 
     @classmethod
     def of(
@@ -145,10 +150,13 @@ class Histogram:
                 "a counter of the earlier scrape is higher than that of the later one: the process was restarted "
                 "between them, or the scrapes are in the wrong order"
             )
-        known = None
-        if self.latency_sum is not None and earlier.latency_sum is not None:
-            known = self.latency_sum - earlier.latency_sum
-        return Histogram(self.edges, counts, beyond, lost, failed, latency_sum=known)
+        gained = Histogram(self.edges, counts, beyond, lost, failed)
+        if self.latency_sum is None or earlier.latency_sum is None:
+            return gained
+        known = self.latency_sum - earlier.latency_sum
+        allowed = float(np.clip(known, *gained._sums))
+        rounded = abs(allowed - known) <= ROUNDED * self.latency_sum  # both sums grew for a long time
+        return replace(gained, latency_sum=allowed if rounded else known)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Histogram):

@@ -123,12 +123,11 @@ def _lines(found: Guarantee) -> list[str]:
     lines = [f"{set_it} at most {_time(found.guaranteed)}; {better}."]
     lines.append(f"  worst regret           {_percent(found.worst_regret)} (the most that another timeout could save)")
     if found.likely is not None:
-        law = found.likely
-        then = "no timeout" if law.optimum.timeout is None else _time(law.optimum.timeout)
-        lines.append(
-            f"  likely regret          {_percent(law.regret)} (under the {law.fit.name} law fitted to the buckets)"
-        )
-        lines.append(f"  likely best            {then}, mean {_time(law.optimum.expected_duration)}")
+        other, name = found.likely.optimum, found.likely.law.partition("(")[0]
+        under = "with latencies spread evenly in each bucket" if name == "histogram" else f"under a fitted {name} law"
+        then = "no timeout" if other.timeout is None else _time(other.timeout)
+        lines.append(f"  likely regret          {_percent(found.likely.regret)} ({under})")
+        lines.append(f"  likely best            {then}, mean {_time(other.expected_duration)}")
     if best.expected_duration is not None:
         lines.append(f"  mean if spread evenly  {_time(best.expected_duration)}")
     if best.submissions is not None:

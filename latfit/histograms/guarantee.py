@@ -9,11 +9,9 @@ import numpy as np
 
 from latfit.buckets import Histogram
 from latfit.histograms.bounds import Bounds, bounds, worst_regret
-from latfit.histograms.likely import Likely, histogram_law, likely
+from latfit.histograms.likely import EVEN, Likely, histogram_law, likely
 from latfit.restart import Optimum, Warned, evaluate_timeout
 from latfit.restart.advice import MIN_COMPLETIONS
-
-FAR = 0.05  # a law that is this far from the counts at an edge is not likely
 
 
 @dataclass(frozen=True)
@@ -21,8 +19,9 @@ class Guarantee:
     """The timeout whose E_J has the least upper bound, and what is known of it.
 
     `optimum` has what the timeout brings if latencies are spread evenly inside their buckets, or as evenly as a known
-    sum allows; None where too few completed. `guaranteed` ≥ E_J at the timeout, `least` ≤ E_J of any timeout, whatever happened inside
-    the buckets; `worst_regret` is the largest E_J(timeout)/E_J(best) − 1 that the counts allow (∞ if unbounded).
+    sum allows; None where too few completed. Whatever happened inside the buckets, `guaranteed` ≥ E_J at the timeout
+    and `least` ≤ E_J of any timeout; `worst_regret` is the largest E_J(timeout)/E_J(best) − 1 that the counts allow,
+    ∞ where they do not limit it.
     """
 
     histogram: Histogram
@@ -91,12 +90,11 @@ def guaranteed_timeout(histogram: Histogram, *, cost: float = 0.0) -> Guarantee:
     E = float(
         np.clip(optimum.expected_duration or np.inf, known.low[k], known.high[k])
     )  # a known sum may forbid "even"
-    optimum = replace(optimum, law="histogram", expected_duration=E, objective={"name": "mean", "value": E})
+    optimum = replace(optimum, law=EVEN, expected_duration=E, objective={"name": "mean", "value": E})
     strikes = int(np.cumsum(histogram.counts)[k]) < histogram.n
     optimum = replace(optimum, verdict="finite") if strikes else replace(optimum, verdict="never", timeout=None)
     fitted = likely(histogram, timeout, cost=cost)
-    law = fitted if isinstance(fitted, Likely) else None
-    return Guarantee(histogram, known, optimum, float(high[k]), regret, law, _warnings(histogram, regret, fitted))
+    return Guarantee(histogram, known, optimum, float(high[k]), regret, fitted, _warnings(histogram, regret, fitted))
 
 
 def _never(histogram: Histogram, cost: float, waiting: float) -> Optimum:
@@ -104,12 +102,12 @@ def _never(histogram: Histogram, cost: float, waiting: float) -> Optimum:
     found = evaluate_timeout(histogram_law(histogram), np.inf, cost=cost)
     return replace(
         found, verdict="never", timeout=None, expected_duration=waiting, submissions=1.0, speed_up=1.0, rho=0.0,
-        std_duration=None, quantiles=dict.fromkeys(found.quantiles), law="histogram",
+        std_duration=None, quantiles=dict.fromkeys(found.quantiles), law=EVEN,
         objective={"name": "mean", "value": waiting},
     )  # fmt: skip
 
 
-def _warnings(histogram: Histogram, regret: float, fitted: Likely | str | None) -> tuple[Warned, ...]:
+def _warnings(histogram: Histogram, regret: float, fitted: Likely | None) -> tuple[Warned, ...]:
     """What the reader of a guarantee should know."""
     found = []
     if np.isinf(regret):
@@ -124,12 +122,15 @@ def _warnings(histogram: Histogram, regret: float, fitted: Likely | str | None) 
             "a histogram holds only what returned: give the number that never did with --lost, or the bounds are "
             "those of a system that loses nothing",
         ))  # fmt: skip
-    if isinstance(fitted, str):
-        found.append(Warned("no-likely-law", fitted))
-    elif fitted is not None and fitted.distance > FAR:
-        found.append(Warned(
-            "unlikely-law",
-            f"the law fitted to the buckets, {fitted.fit.name}, misses the counts by up to {fitted.distance:.0%}: do "
-            "not rely on the likely regret",
-        ))  # fmt: skip
+    if fitted is not None and fitted.law == EVEN:
+        why = "can be fitted to so few buckets"
+        if fitted.distance is not None:
+            why = f"fits the buckets: the best misses a count by {fitted.distance:.0%}"
+        message = f"no law {why}; the likely regret takes latencies to be spread evenly inside each bucket"
+        found.append(Warned("no-law", message))
+    found.append(Warned(
+        "untested",
+        "a histogram keeps no order: whether slow attempts follow each other, so that a resubmission is slow too, "
+        "cannot be checked; E_J takes attempts to be independent",
+    ))  # fmt: skip
     return tuple(found)

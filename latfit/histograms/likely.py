@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.special import xlogy
 
 from latfit.buckets import Histogram
 from latfit.errors import FitError, LawError, SampleError
@@ -18,6 +19,8 @@ from latfit.laws.piecewise_uniform import PiecewiseUniform
 from latfit.numbers import Floats
 from latfit.restart import Optimum, expected_duration, optimal_timeout
 
+EVEN = "histogram"  # the law of latencies spread evenly inside each bucket
+FAR = 0.05  # a law that is this far from the counts at an edge is not likely
 LAWS = ("exponential", "lognormal", "weibull", "gamma", "log-logistic")
 
 
@@ -91,9 +94,7 @@ def _fitted(name: str, histogram: Histogram) -> Fit:
 def _log_likelihood(law: ContinuousLaw, edges: Floats, cells: Floats) -> float:
     F, S = law.cdf(edges), law.sf(edges)
     inside = np.where(F[1:] < 0.5, np.diff(F), -np.diff(S))  # from the side on which the difference keeps its digits
-    with np.errstate(divide="ignore"):
-        log_p = np.log(np.append(np.maximum(inside, 0.0), S[-1]))
-    return float(np.where(cells > 0, cells * log_p, 0.0).sum())
+    return float(xlogy(cells, np.append(np.maximum(inside, 0.0), S[-1])).sum())
 
 
 def _quartiles(histogram: Histogram) -> Floats:
@@ -105,22 +106,23 @@ def _quartiles(histogram: Histogram) -> Floats:
 
 @dataclass(frozen=True)
 class Likely:
-    """The most likely law, its best timeout, and what another timeout costs under it.
+    """A likely law of the latencies, its best timeout, and what another timeout costs under it.
 
-    `distance` is the largest difference between the law and the counts at an edge, max|F(e_k) − C_k/n|.
+    `law` is the specification of the law fitted to the counts, or `histogram` where none of them comes near: latencies
+    are then spread evenly inside each bucket. `distance` is the largest difference between the fitted law and the
+    counts at an edge, max|F(e_k) − C_k/n|, None where no law could be fitted.
     """
 
-    fit: Fit
+    law: str
     optimum: Optimum
     regret: float
-    distance: float
+    distance: float | None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values: the law as it is written, its best timeout, E_J there, and the regret."""
-        assert self.fit.law is not None
         return {
-            "law": self.fit.law.spec(),
-            "rho": self.fit.rho,
+            "law": self.law,
+            "rho": self.optimum.rho,
             "verdict": self.optimum.verdict,
             "timeout": self.optimum.timeout,
             "expected_duration": self.optimum.expected_duration,
@@ -129,17 +131,21 @@ class Likely:
         }
 
 
-def likely(histogram: Histogram, timeout: float, *, cost: float = 0.0) -> Likely | str:
-    """What the law fitted to the counts says of a timeout, or why there is none."""
+def likely(histogram: Histogram, timeout: float, *, cost: float = 0.0) -> Likely | None:
+    """What a likely law says of a timeout; None where it says: the sooner the better.
+
+    The law fitted to the counts that is best by BIC, unless it misses a count by more than 5 %.
+    """
     best = fit_buckets(histogram)[0]
-    if best.law is None or best.rho is None:
-        return f"no law can be fitted to these buckets: {best.error}"
-    law = Defective(best.law, best.rho)
+    law, name, distance = histogram_law(histogram), EVEN, None
+    if best.law is not None and best.rho is not None:
+        counted = np.cumsum(histogram.counts) / histogram.returned
+        distance = float(np.abs(best.law.cdf(histogram.edges[1:]) - counted).max())
+        if distance <= FAR:
+            law, name = Defective(best.law, best.rho), best.law.spec()
     optimum = optimal_timeout(law, cost=cost)
-    here = float(expected_duration(law, timeout, cost=cost))
     E = optimum.expected_duration
     if not E:
-        return f"under the law fitted to the buckets, {best.law.spec()}, the sooner the better: give --cost"
-    counted = np.cumsum(histogram.counts) / histogram.returned
-    distance = float(np.abs(best.law.cdf(histogram.edges[1:]) - counted).max())
-    return Likely(best, optimum, max(here / E - 1, 0.0), distance)
+        return None
+    regret = float(expected_duration(law, timeout, cost=cost)) / E - 1
+    return Likely(name, optimum, max(regret, 0.0), distance)

@@ -1,4 +1,4 @@
-"""Buckets whose ends are powers of 2^(2^−schema): native histograms of Prometheus, exponential ones of OpenTelemetry."""
+"""Buckets that end at powers of 2^(2^−schema): native histograms of Prometheus, exponential ones of OpenTelemetry."""
 
 from __future__ import annotations
 

@@ -84,7 +84,6 @@ class _Scrape:
         self.units: dict[str, str] = {}
         self.histograms: dict[Key, _Found] = {}
         self.counters: list[Series] = []
-        self.unusable: list[str] = []
 
     def take(self, text: str) -> None:
         """One line: a comment, a sample of a histogram, or another sample."""
@@ -109,15 +108,14 @@ class _Scrape:
             found = self._series(base, labels)
             setattr(found, "total" if ending == "_sum" else "count", float(value))
         elif self.types.get(name) == "counter" or name.endswith("_total"):
-            if len(self.counters) < MAX_SERIES:
-                self.counters.append(Series(name, labels, float(value)))
+            self.counters.append(Series(name, labels, float(value)))
+        if len(self.histograms) + len(self.counters) > MAX_SERIES:
+            raise ValueError(f"there are more than {MAX_SERIES} series here: leave out those that do not matter")
 
     def _series_known(self, base: str, labels: dict[str, str]) -> bool:
         return self.types.get(base) == "histogram" or (base, tuple(sorted(labels.items()))) in self.histograms
 
     def _series(self, base: str, labels: dict[str, str]) -> _Found:
-        if len(self.histograms) > MAX_SERIES:
-            raise ValueError(f"there are more than {MAX_SERIES} series here")
         return self.histograms.setdefault((base, tuple(sorted(labels.items()))), _Found(labels))
 
     def log(self, format: str, unit: float | None) -> HistogramLog:  # noqa: A002
@@ -176,7 +174,8 @@ def native_histogram(text: str) -> Histogram:
     deltas = [int(delta) for delta in fields.get("positive_deltas", "[]").strip("[]").split(",") if delta]
     if any(len(span) != 2 or span[1] < 0 for span in spans) or sum(span[1] for span in spans) != len(deltas):
         raise ValueError("a native histogram whose spans and deltas do not match")
-    indices, at = [], 0
+    indices: list[int] = []
+    at = 0
     for offset, length in spans:
         at += offset
         indices.extend(range(at, at + length))
