@@ -13,6 +13,7 @@ import numpy as np
 
 from latfit.errors import SampleError
 from latfit.numbers import Bools, Floats, Ints
+from latfit.units import in_seconds
 
 ROUNDED = 1e-9  # a sum of latencies may miss its bounds by this share: it was added up in floats
 
@@ -95,6 +96,12 @@ class Histogram:
         """The same histogram with attempts that it could not hold, and a sum where one is given."""
         known = self.latency_sum if latency_sum is None else latency_sum
         return replace(self, lost=self.lost + lost, failed=self.failed + failed, latency_sum=known)
+
+    def in_unit(self, unit: str) -> Histogram:
+        """The histogram whose times were written in `unit`, in seconds."""
+        total = None if self.latency_sum is None else in_seconds(self.latency_sum, unit)
+        edges = np.array([in_seconds(edge, unit) for edge in self.edges.tolist()])
+        return replace(self, edges=edges, latency_sum=total)
 
     def compact(self) -> Histogram:
         """The same counts with runs of empty buckets as one bucket; no bound changes but those at edges left out."""

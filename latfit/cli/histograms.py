@@ -8,6 +8,7 @@ import click
 
 from latfit.cli.common import Positive, print_json, say
 from latfit.errors import HistogramFound, LogError, SampleError
+from latfit.units import seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,10 +81,10 @@ def _count(read: HistogramLog, name: str, given: dict[str, Any]) -> int:
 
 def likely_law(histogram: Histogram, name: str | None) -> tuple[Law, tuple[Any, ...]]:
     """The law for questions that have no guaranteed answer: even inside the buckets, or fitted to the counts."""
+    from latfit.decision import Warned
     from latfit.errors import FitError
     from latfit.histograms import fit_buckets, histogram_law
     from latfit.laws import Defective
-    from latfit.restart import Warned
 
     if name is None or name == "empirical":
         told = "inside each bucket, latencies are taken to be spread evenly: this answer is likely, not guaranteed"
@@ -118,35 +119,25 @@ def _lines(found: Guarantee) -> list[str]:
     limit = "whatever happened inside the buckets, the mean is"
     set_it = f"Set no timeout: {limit}"
     if best.timeout is not None:
-        set_it = f"Set the timeout to {_time(best.timeout)}: {limit}"
-    better = f"no timeout can do better than {_time(found.least)}"
-    lines = [f"{set_it} at most {_time(found.guaranteed)}; {better}."]
+        set_it = f"Set the timeout to {seconds(best.timeout)}: {limit}"
+    better = f"no timeout can do better than {seconds(found.least)}"
+    lines = [f"{set_it} at most {seconds(found.guaranteed)}; {better}."]
     lines.append(f"  worst regret           {_percent(found.worst_regret)} (the most that another timeout could save)")
     if found.likely is not None:
         other, name = found.likely.optimum, found.likely.law.partition("(")[0]
         under = "with latencies spread evenly in each bucket" if name == "histogram" else f"under a fitted {name} law"
-        then = "no timeout" if other.timeout is None else _time(other.timeout)
+        then = "no timeout" if other.timeout is None else seconds(other.timeout)
         lines.append(f"  likely regret          {_percent(found.likely.regret)} ({under})")
-        lines.append(f"  likely best            {then}, mean {_time(other.expected_duration)}")
+        lines.append(f"  likely best            {then}, mean {seconds(other.expected_duration)}")
     if best.expected_duration is not None:
-        lines.append(f"  mean if spread evenly  {_time(best.expected_duration)}")
+        lines.append(f"  mean if spread evenly  {seconds(best.expected_duration)}")
     if best.submissions is not None:
         lines.append(f"  submissions per job    {best.submissions:.4g}")
     counts = [f"{int(histogram.counts.sum())} in {histogram.counts.size} buckets", f"{histogram.n_inf} beyond"]
     counts += [f"{n} {what}" for what, n in (("failed", histogram.failed), ("lost", histogram.lost)) if n]
-    known = "" if histogram.latency_sum is None else f"; their sum is {_time(histogram.latency_sum)}"
+    known = "" if histogram.latency_sum is None else f"; their sum is {seconds(histogram.latency_sum)}"
     lines.append(f"  latencies              {', '.join(counts)}{known}")
     return lines
-
-
-def _time(seconds: float | None) -> str:
-    """A time in the unit in which people say it."""
-    if seconds is None:
-        return "no limit"
-    for unit, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if seconds >= unit or (name == "s" and seconds == 0):
-            return f"{seconds / unit:.4g} {name}"
-    return f"{seconds * 1e9:.4g} ns"
 
 
 def _percent(share: float) -> str:

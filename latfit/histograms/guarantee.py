@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from latfit.buckets import Histogram
+from latfit.decision import Warned
 from latfit.histograms.bounds import Bounds, bounds, worst_regret
 from latfit.histograms.likely import EVEN, Likely, histogram_law, likely
-from latfit.restart import Optimum, Warned, evaluate_timeout
-from latfit.restart.advice import MIN_COMPLETIONS
+from latfit.restart import Optimum, evaluate_timeout
+from latfit.restart.steps import MIN_COMPLETIONS
 
 
 @dataclass(frozen=True)

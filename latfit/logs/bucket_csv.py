@@ -29,7 +29,7 @@ class BucketCsv(HistogramFormat):
         """By the columns le and count or cumulative."""
         return _delimiter(head) is not None
 
-    def parse(self, source: Source, unit: float | None) -> HistogramLog:
+    def parse(self, source: Source, unit: str | None) -> HistogramLog:
         """The rows in any order."""
         delimiter = _delimiter(source.text)
         names = [name.lower() for name in head_fields(source.text, delimiter or ",")]
@@ -56,7 +56,7 @@ class BucketCsv(HistogramFormat):
                              "the column cumulative")  # fmt: skip
             total = np.cumsum(counts) if kind == "count" and (counts >= 0).all() else counts
             try:
-                histogram = from_cumulative(np.array(ends) * (unit or 1.0), total)
+                histogram = from_cumulative(ends, total).in_unit(unit or "s")
             except SampleError as problem:
                 raise LogError(f"{source.name}: {problem}") from problem
             series.append(Series("", dict(zip([names[i] for i in labelled], labels, strict=True)), histogram))

@@ -15,10 +15,10 @@ from latfit.errors import LogError, SampleError
 from latfit.logs.formats import register
 from latfit.logs.histogram_format import HistogramFormat, HistogramLog, Series
 from latfit.logs.source import Source
+from latfit.units import in_seconds
 
 INTERVAL = re.compile(r"(?:Tag=([^,]*),)?([\d.]+),([\d.]+),([\d.]+),(HIST\S+)\s*$")
 MAX_PAYLOAD = 1 << 26  # bytes of one histogram, once inflated
-NANOSECONDS = 1e-9
 WHOLE = (1, 1.0, 0x3FF0000000000000)  # how a ratio of 1 between recorded and real values is written
 
 
@@ -35,7 +35,7 @@ class HdrLog(HistogramFormat):
         first = head.lstrip().split("\n")[:20]
         return any(line.startswith("#[Histogram log format") or INTERVAL.match(line) for line in first)
 
-    def parse(self, source: Source, unit: float | None) -> HistogramLog:
+    def parse(self, source: Source, unit: str | None) -> HistogramLog:
         """The sum of the intervals of each tag, in whatever order they come."""
         total: dict[tuple[str, int, int, int], Any] = {}  # by tag and layout, whose counts add up as they are
         for block in source.blocks():
@@ -58,7 +58,7 @@ class HdrLog(HistogramFormat):
             raise LogError(f"{source.name}: there is no interval in this log")
         try:
             series = [
-                Series("", {"tag": tag} if tag else {}, _histogram(one, unit or NANOSECONDS))
+                Series("", {"tag": tag} if tag else {}, _histogram(one, unit or "ns"))
                 for (tag, *_), one in total.items()
             ]
         except SampleError as problem:
@@ -101,7 +101,7 @@ def _check(payload: str) -> None:
         raise ValueError(f"it inflates to more than {MAX_PAYLOAD >> 20} MiB")
 
 
-def _histogram(hdr: Any, unit: float) -> Histogram:
+def _histogram(hdr: Any, unit: str) -> Histogram:
     """The recorded values in seconds; a whole value v stands for a latency in [v, v + 1).
 
     HdrHistogram's buckets hold their lower end and not their upper one, so each edge is moved down by the smallest
@@ -113,12 +113,12 @@ def _histogram(hdr: Any, unit: float) -> Histogram:
     high = [hdr.get_highest_equivalent_value(value) + 1 for value in low]
     edges, filled = [0.0], []
     for i, *ends in zip(used, low, high, strict=True):
-        start, end = (float(np.nextafter(value * unit, 0.0)) for value in ends)
+        start, end = (float(np.nextafter(in_seconds(value, unit), 0.0)) for value in ends)
         if start > edges[-1]:
             edges.append(start)
             filled.append(0)
         edges.append(end)
         filled.append(int(counts[i]))
     if not filled:
-        edges, filled = [0.0, unit], [0]
+        edges, filled = [0.0, 1.0], [0]
     return Histogram(np.array(edges), np.array(filled))

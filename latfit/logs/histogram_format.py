@@ -13,7 +13,7 @@ from pathlib import Path
 
 from latfit.buckets import Histogram
 from latfit.errors import HistogramFound, LogError, SampleError, listed
-from latfit.logs.formats import UNITS, Format, ReadOptions, find_format
+from latfit.logs.formats import Format, ReadOptions, find_format
 from latfit.logs.reading import _paths
 from latfit.logs.records import Records
 from latfit.logs.source import Source, open_source
@@ -119,12 +119,12 @@ class HistogramFormat(Format):
     uses = ("unit",)
 
     @abstractmethod
-    def parse(self, source: Source, unit: float | None) -> HistogramLog:
-        """The histograms of a file; `unit` in seconds is that of its bounds where the user says it."""
+    def parse(self, source: Source, unit: str | None) -> HistogramLog:
+        """The histograms of a file; `unit` is that of its bounds where the user says it."""
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """There are no probes here: raise a HistogramFound, with what is."""
-        log = self.parse(source, UNITS[options.unit] if options.unit else None)
+        log = self.parse(source, options.unit)
         raise HistogramFound(
             f"{source.name}: this is a histogram ({self.name}), not a log of probes; latfit timeout and latfit analyze "
             "take histograms, other commands need the log itself",
@@ -149,7 +149,7 @@ def read_histograms(
             if not isinstance(kind, HistogramFormat):
                 raise LogError(f"{source.name}: this is not a histogram but a log ({kind.name})")
             kind.check(ReadOptions(unit=unit))
-            logs.append(kind.parse(source, UNITS[unit] if unit else None))
+            logs.append(kind.parse(source, unit))
     first, *others = logs
     if not others:
         return first

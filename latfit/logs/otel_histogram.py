@@ -15,9 +15,9 @@ from latfit.logs.formats import register
 from latfit.logs.histogram_format import HistogramFormat, HistogramLog, Series
 from latfit.logs.native import native_buckets
 from latfit.logs.source import Source
+from latfit.units import UNIT_WORDS, in_seconds
 
 MAX_DOCUMENT = 1 << 26  # characters of one JSON document
-UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0}
 Run = tuple[str, tuple[tuple[str, str], ...], int]  # a series, and when its counts began
 DELTA = (1, "1", "AGGREGATION_TEMPORALITY_DELTA", "DELTA")
 
@@ -34,7 +34,7 @@ class OtelHistogram(HistogramFormat):
         """By the key of the outermost object."""
         return bool(re.match(r'\s*\{\s*"resource_?[mM]etrics"', head))
 
-    def parse(self, source: Source, unit: float | None) -> HistogramLog:
+    def parse(self, source: Source, unit: str | None) -> HistogramLog:
         """The documents of a file, one after the other, on a line each or not."""
         found: dict[Run, tuple[int, Series]] = {}
         notes: dict[str, None] = {}
@@ -45,10 +45,10 @@ class OtelHistogram(HistogramFormat):
                 if data is None:
                     others.add(name)
                     continue
-                factor = unit or _unit(name, str(metric.get("unit") or ""), notes)
+                used = unit or _unit(name, str(metric.get("unit") or ""), notes)
                 for point in _objects(_get(data, "dataPoints")):
                     try:
-                        one = Series(name, _labels(point), _histogram(point, factor, notes, name))
+                        one = Series(name, _labels(point), _histogram(point, used, notes, name))
                         _take(found, one, point, _get(data, "aggregationTemporality"))
                     except (SampleError, ValueError, TypeError, OverflowError) as problem:
                         raise LogError(f"{source.name}: {name or 'a histogram'}: {problem}") from problem
@@ -132,7 +132,7 @@ def _take(found: dict[Run, tuple[int, Series]], one: Series, point: dict[str, An
         found[run] = time, one
 
 
-def _histogram(point: dict[str, Any], factor: float, notes: dict[str, None], name: str) -> Histogram:
+def _histogram(point: dict[str, Any], unit: str, notes: dict[str, None], name: str) -> Histogram:
     """The histogram of a data point in seconds."""
     if "scale" in point:
         histogram = _exponential(point)
@@ -149,12 +149,12 @@ def _histogram(point: dict[str, Any], factor: float, notes: dict[str, None], nam
         histogram = from_cumulative([*bounds, np.inf], np.cumsum(counts))
     if _get(point, "count") is not None and _whole(point, "count") != histogram.returned:
         raise SampleError(f"the count is {_whole(point, 'count')}, but the buckets have {histogram.returned}")
-    scaled = Histogram(histogram.edges * factor, histogram.counts, histogram.n_inf)
+    scaled = histogram.in_unit(unit)
     total = point.get("sum")
     if not isinstance(total, (int, float)) or not np.isfinite(total) or not scaled.returned:
         return scaled
     try:
-        return scaled.with_outcomes(latency_sum=float(total) * factor)
+        return scaled.with_outcomes(latency_sum=in_seconds(float(total), unit))
     except SampleError as problem:
         notes[f"{name}: the sum is not used: {problem}"] = None
         return scaled
@@ -176,9 +176,9 @@ def _whole(point: dict[str, Any], name: str) -> int:
     return int(_get(point, name) or 0)
 
 
-def _unit(name: str, unit: str, notes: dict[str, None]) -> float:
-    """Seconds by the metric's unit, and a note where it says none that is a time."""
-    if unit in UNITS:
-        return UNITS[unit]
+def _unit(name: str, unit: str, notes: dict[str, None]) -> str:
+    """The metric's unit, or seconds and a note where it says none that is a time."""
+    if unit in UNIT_WORDS:
+        return UNIT_WORDS[unit]
     notes[f"the unit of {name} is {unit!r}: its buckets are taken to be in seconds; --unit says otherwise"] = None
-    return 1.0
+    return "s"

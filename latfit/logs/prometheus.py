@@ -14,14 +14,13 @@ from latfit.logs.formats import register
 from latfit.logs.histogram_format import HistogramFormat, HistogramLog, Key, Series
 from latfit.logs.native import native_buckets
 from latfit.logs.source import Source
+from latfit.units import UNIT_WORDS, in_seconds
 
 QUOTED = r'"(?:[^"\\]|\\.)*"'
 SAMPLE = re.compile(rf"([a-zA-Z_:][\w:.]*)?\s*(?:\{{((?:[^\"{{}}]|{QUOTED})*)\}})?\s*(\{{[^{{}}]*\}}|\S+)")
 LABEL = re.compile(rf"\s*(?:([\w.:]+|{QUOTED})\s*=\s*)?({QUOTED})\s*(?:,|$)")
 TOLD = re.compile(r"# (TYPE|UNIT|HELP) (\S+) ?(\S*)")
 ENDINGS = ("_bucket", "_sum", "_count")
-UNITS = {"seconds": 1.0, "milliseconds": 1e-3, "ms": 1e-3, "microseconds": 1e-6, "us": 1e-6, "nanoseconds": 1e-9,
-         "ns": 1e-9, "minutes": 60.0, "hours": 3600.0}  # fmt: skip
 MAX_SERIES = 200_000
 
 
@@ -59,7 +58,7 @@ class Prometheus(HistogramFormat):
             lines and re.match(r'[a-zA-Z_:][\w:]*_bucket\{[^#]*le="[^"]*"[^#]*\} ', lines[0])
         )
 
-    def parse(self, source: Source, unit: float | None) -> HistogramLog:
+    def parse(self, source: Source, unit: str | None) -> HistogramLog:
         """All histograms and counters; other metrics are passed over."""
         scrape = _Scrape(source.name)
         for block in source.blocks():
@@ -118,16 +117,16 @@ class _Scrape:
     def _series(self, base: str, labels: dict[str, str]) -> _Found:
         return self.histograms.setdefault((base, tuple(sorted(labels.items()))), _Found(labels))
 
-    def log(self, format: str, unit: float | None) -> HistogramLog:  # noqa: A002
+    def log(self, format: str, unit: str | None) -> HistogramLog:  # noqa: A002
         """What was taken, in seconds."""
         notes: dict[str, None] = {}
         series = []
         for (base, _), found in self.histograms.items():
-            factor, note = (unit, "") if unit else _unit(base, self.units)
+            used, note = (unit, "") if unit else _unit(base, self.units)
             if note:
                 notes[note] = None
             try:
-                histogram, note = _histogram(found, factor or 1.0)
+                histogram, note = _histogram(found, used)
             except SampleError as problem:
                 raise LogError(f"{self.path}: {base}{_shown(found.labels)}: {problem}") from problem
             if note:
@@ -188,22 +187,20 @@ def native_histogram(text: str) -> Histogram:
     return found.with_outcomes(latency_sum=total) if np.isfinite(total) else found
 
 
-def _histogram(found: _Found, factor: float) -> tuple[Histogram, str]:
+def _histogram(found: _Found, unit: str) -> tuple[Histogram, str]:
     """The histogram of a series in seconds, and a note where its sum is of no use."""
     if found.native is not None and not found.cumulative:
-        native, total = found.native, found.native.latency_sum
-        scaled = None if total is None else total * factor
-        return Histogram(native.edges * factor, native.counts, native.n_inf, latency_sum=scaled), ""
+        return found.native.in_unit(unit), ""
     if not found.cumulative:
         raise SampleError("it has no buckets: a sum and a count say only the mean")
     ends = sorted(found.cumulative)
-    histogram = from_cumulative(np.array(ends) * factor, np.array([found.cumulative[end] for end in ends]))
+    histogram = from_cumulative(ends, [found.cumulative[end] for end in ends]).in_unit(unit)
     if found.count is not None and found.count != histogram.returned:
         raise SampleError(f"the count is {found.count:g}, but the bucket le=+Inf has {histogram.returned}")
     if found.total is None or not np.isfinite(found.total):
         return histogram, ""
     try:
-        return histogram.with_outcomes(latency_sum=found.total * factor), ""
+        return histogram.with_outcomes(latency_sum=in_seconds(found.total, unit)), ""
     except SampleError as problem:
         return histogram, f"the sum is not used: {problem}"
 
@@ -214,12 +211,13 @@ def _split(name: str) -> tuple[str, str]:
     return name.removesuffix(ending), ending
 
 
-def _unit(base: str, units: dict[str, str]) -> tuple[float, str]:
+def _unit(base: str, units: dict[str, str]) -> tuple[str, str]:
     """Seconds, unless the metric says otherwise, and a note where that was guessed."""
     told = units.get(base, "") or base.removesuffix("_total").rsplit("_", 1)[-1]
-    if told in UNITS:
-        return UNITS[told], "" if UNITS[told] == 1 else f"the buckets of {base} are in {told}"
-    return 1.0, f"the buckets of {base} are taken to be in seconds; --unit says otherwise"
+    if told in UNIT_WORDS and len(told) > 1:  # a single letter at the end of a name says nothing
+        unit = UNIT_WORDS[told]
+        return unit, "" if unit == "s" else f"the buckets of {base} are in {unit}"
+    return "s", f"the buckets of {base} are taken to be in seconds; --unit says otherwise"
 
 
 def _text(quoted: str) -> str:
