@@ -103,7 +103,7 @@ version = click.Option(
 )
 
 
-class Mapped(click.ParamType[tuple[str, str]]):
+class Mapped(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.4
     """NAME=VALUE on the command line."""
 
     name = "NAME=VALUE"
@@ -118,7 +118,7 @@ class Mapped(click.ParamType[tuple[str, str]]):
         return left.strip(), right.strip()
 
 
-class Positive(click.ParamType[float]):
+class Positive(click.ParamType):  # type: ignore[type-arg]
     """A finite number greater than 0, or at least 0."""
 
     name = "number"

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +63,12 @@ class Changes:
     weekly: Cycle | None
     probes: int
     blocks: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """The contract's fields."""
+        shown = [{"at": None if one.at is None else f"{np.datetime_as_string(one.at, unit='s')}Z", "kind": one.kind,
+                  "p_value": one.p_value, "index": one.index} for one in self.changes]  # fmt: skip
+        return {"changes": shown, "daily_cycle": self.daily_cycle, "weekly_cycle": self.weekly_cycle}
 
     @property
     def daily_cycle(self) -> float | None:

@@ -43,6 +43,8 @@ class HtCondor(Format):
     name = "htcondor"
     description = "HTCondor user event log; latency = first execute - submit"
     rank = 15
+    kind = "jobs"
+    queue = True
     uses = ("year",)
 
     def sniff(self, head: str) -> bool:

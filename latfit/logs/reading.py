@@ -100,7 +100,7 @@ def _checked(
             kind = find_format(source, format)
             kind.check(how)
             try:
-                yield from checked(kind.read(source, how), LogFacts(source.name, kind.name))
+                yield from checked(kind.read(source, how), LogFacts(source.name, kind.name, kind=kind.kind, queue=kind.queue))
             except LogError as error:
                 raise error if source.name in str(error) else type(error)(f"{source.name}: {error}") from error
 

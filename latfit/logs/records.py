@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from latfit.logs.table import CENSORED, LOST, SHOWN_REFUSALS, STATUSES, LogFacts, ProbeLog, Refusal, Refusals
+from latfit.logs.table import CANONICAL, CENSORED, LOST, SHOWN_REFUSALS, STATUSES, LogFacts, ProbeLog, Refusal, Refusals
 
 Bools = NDArray[np.bool_]
 UNKNOWN = -1
@@ -110,8 +110,17 @@ class Records:
             "status": pd.Categorical.from_codes(self.status, categories=pd.Index(STATUSES)),
         }
         for name, column in self.extras.items():
-            data[name if name not in data else f"log_{name}"] = column.reset_index(drop=True)
+            data[self._own_name(name)] = column.reset_index(drop=True)
         return ProbeLog(pd.DataFrame(data), facts)
+
+    def _own_name(self, name: str) -> str:
+        """The table's name for a column of the log; one that is called like a canonical column is renamed."""
+        if name not in CANONICAL:
+            return name
+        own = f"log_{name}"
+        while own in self.extras:
+            own = f"log_{own}"
+        return own
 
 
 def shown(earlier: int, reason: str, detail: str) -> str:
@@ -172,7 +181,7 @@ def checked(chunks: Iterator[Records], facts: LogFacts) -> Iterator[tuple[Record
         kept = records.kept
         end = _latest(end, records, kept)
         refused = _refusals(records, facts.path)
-        held = held + LogFacts(facts.path, facts.format, refused, dict(records.skipped), tuple(records.notes))
+        held = held + replace(facts, refused=refused, skipped=dict(records.skipped), notes=tuple(records.notes))
         out = kept & (records.status == CENSORED) & np.isnan(records.latency)
         if out.any():
             pending.append(records.take(out))
@@ -186,7 +195,7 @@ def checked(chunks: Iterator[Records], facts: LogFacts) -> Iterator[tuple[Record
         records.latency = (end - records.submitted) / np.timedelta64(1, "s")
         when = end.astype("datetime64[s]")
         note = f"probes without an end were still out when the log ended, at {when}Z: {records.line.size} censored then"
-        yield records, held + LogFacts(facts.path, facts.format, notes=(note,))
+        yield records, held + replace(facts, notes=(note,))
         held = facts
     if held != facts:
         yield Records.unusable({}), held

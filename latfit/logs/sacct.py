@@ -38,6 +38,8 @@ class Sacct(Format):
     name = "sacct"
     description = "sacct --parsable2, with or without header; latency = start - submit"
     rank = 20
+    kind = "jobs"
+    queue = True
     roles = ("submitted",)
     uses = ("time_format", "timezone")
 

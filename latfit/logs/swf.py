@@ -29,6 +29,8 @@ class Workload(Format):
     A job that started is completed, whatever became of it; one cancelled before it ran is censored.
     """
 
+    kind = "jobs"
+    queue = True
     roles = ("latency",)
     fields: ClassVar[tuple[str, ...]]
     comment: ClassVar[str]
