@@ -9,7 +9,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.dates import ConciseDateFormatter, date2num
+from matplotlib.dates import ConciseDateFormatter
 from matplotlib.figure import Figure
 
 from latfit.analysis import Analysis
@@ -226,10 +226,10 @@ def plot_drift(log: ProbeLog, result: Drift, axes: Axes) -> Axes:
         part = part.iloc[:: max(1, len(part) // SHOWN_PROBES)]
         if len(part):
             when = part["submitted"].dt.tz_localize(None).to_numpy()
-            axes.plot(when, part["latency"].to_numpy(), ",", color=colour, alpha=0.5, label=status)
+            axes.plot(when, part["latency"].to_numpy(), ".", color=colour, markersize=1.5, alpha=0.5, label=status)
     for change in result.changes.changes:
         if change.at is not None:
-            axes.axvline(date2num(change.at), color="grey", linewidth=0.8, linestyle="--")
+            axes.axvline(change.at, color="grey", linewidth=0.8, linestyle="--")  # type: ignore[arg-type]
     for window in result.windows:
         if window.timeout is not None:
             ends = _dates(np.array([window.start, window.end]))

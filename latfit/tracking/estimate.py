@@ -186,3 +186,21 @@ def estimate(memories: Memories, *, cost: float, slack: float, splice: bool = Tr
     if found is None:
         return None
     return Estimate(found.timeout, found.expected_duration, found.still_out, found.effective, level, changed)
+
+
+def regret(memories: Memories, level: int, timeout: float, *, cost: float) -> float:
+    """E_J at a timeout over the least, less 1, by the law of one memory as it was seen; ∞ where nothing completes.
+
+    Beyond what was seen, nothing is taken to complete.
+    """
+    laws = curves(memories)
+    done, gone = spliced(laws, level)
+    before = _before(np.cumprod(np.maximum(1 - done - gone, 0.0), dtype=np.float64))
+    completed, failed = before * done, before * gone
+    enough = int(np.searchsorted(np.cumsum(completed) * float(laws.effective[level]), COMPLETIONS - 1e-9))
+    at = int(np.searchsorted(laws.edges[1 : done.size + 1], timeout * (1 + 1e-9), side="right")) - 1
+    if at < 0 or not completed[: at + 1].sum() > 0:
+        return math.inf
+    least = float(_durations(completed, failed, laws.edges, cost, first=min(enough, done.size - 1)).min())
+    here = _durations(completed[: at + 1], failed[: at + 1], laws.edges, cost, first=at, t=timeout)
+    return max(float(here[0]) / least - 1, 0.0)
