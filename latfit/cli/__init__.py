@@ -21,6 +21,8 @@ main = Commands(
         "timeout": "Find the timeout after which cancelling and resubmitting pays.",
         "replay": "Replay timeouts on the log itself: no formula, no independence.",
         "agents": "Find whom of several agents to ask first, and how long to wait.",
+        "drift": "Say when a log changed and in what, and what following the change would have brought.",
+        "watch": "Follow a growing log and say when its timeout should change.",
         "plot": "Draw the figures of an analysis.",
         "convert": "Write a log as the canonical table.",
         "laws": "List the latency laws, their parameters and their formulas.",
