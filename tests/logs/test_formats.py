@@ -24,6 +24,7 @@ EXPECTED = {
     "yearless.log": ("htcondor", 1, 0, 2, 0, [17]),
     "iso.log": ("htcondor", 1, 0, 0, 0, [5]),
     "results.jtl": ("jmeter", 2, 1, 2, 0, [6]),
+    "run.probe": ("probe", 1, 1, 2, 0, [10]),
 }
 
 

@@ -1,0 +1,92 @@
+"""When a log says enough: what the uncertainty of the best timeout can still cost."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from latfit.errors import LatfitError
+
+FIRST = 30  # probes that have ended before the first look
+GROWTH = 1.25  # each look has this many times the probes of the one before
+RESAMPLES = 199
+
+
+@dataclass(frozen=True)
+class Precision:
+    """The best timeout of a growing log, its interval, and how much longer jobs may take by the uncertainty of it.
+
+    `regret` is the largest E_J(t)/E_J(timeout) − 1 over the interval's t; ∞ while it cannot be told: `why` says why.
+    """
+
+    probes: int
+    timeout: float | None
+    low: float | None
+    high: float | None
+    regret: float
+    why: str = ""
+
+
+def precision(path: str | Path, *, cutoff: float, cost: float = 0.0, seed: int = 0) -> Precision:
+    """How precisely a log tells the best timeout now; only first attempts of jobs count.
+
+    Sequential stopping looks at this at 1.25 times as many probes each time. Those still out are censored at their
+    age, so that the quick do not count more than the slow because they end first.
+
+    Parameters
+    ----------
+    path : str or Path
+        The log that is being written.
+    cutoff : float
+        That of the probes, in seconds.
+    cost : float
+        Of a restart, in seconds.
+    seed : int
+        Of the resamples.
+
+    Returns
+    -------
+    Precision
+        What the log does not say yet is in `why`.
+
+    """
+    from dataclasses import replace
+
+    from latfit.analysis import analyze
+    from latfit.logs import read_log
+
+    log = read_log(path, max_refused=1.0)
+    if "attempt" in log.frame:
+        log = replace(log, frame=log.frame[log.frame["attempt"] == 1].reset_index(drop=True))
+    n = len(log.frame)
+    try:
+        found = analyze(log, cutoff=cutoff, cost=cost, laws=[], resamples=RESAMPLES, test=False, seed=seed)
+    except LatfitError as error:
+        return Precision(n, None, None, None, math.inf, str(error))
+    answer = found.to_dict()["timeout"]
+    timeout, low, high = answer["timeout"], answer["low"], answer["high"]
+    if answer["verdict"] in (None, "withheld") or low is None:
+        return Precision(n, timeout, low, high, math.inf, "there is no decision yet")
+    return Precision(n, timeout, low, high, regret_within(found.sample, timeout, (low, high), cutoff, cost=cost))
+
+
+def regret_within(
+    sample: object, timeout: float | None, interval: tuple[float, float | None], cutoff: float, *, cost: float = 0.0
+) -> float:
+    """The largest E_J(t)/E_J(timeout) − 1 for t in the interval, by the empirical law; no timeout is the cutoff."""
+    import numpy as np
+
+    from latfit.laws import Empirical
+    from latfit.restart import expected_duration
+    from latfit.sample import LatencySample
+
+    assert isinstance(sample, LatencySample)
+    law = Empirical.of(sample)
+    low, high = (min(cutoff, cutoff if end is None else end) for end in interval)
+    inside = law.jumps[(law.jumps > low) & (law.jumps < high)]
+    # between two jumps E_J only rises: it is largest just before a jump, and at the end
+    at = np.concatenate([[low, high], inside, np.nextafter(inside, 0)])
+    least = float(expected_duration(law, cutoff if timeout is None else timeout, cost=cost))
+    worst = float(np.max(expected_duration(law, at, cost=cost)))
+    return max(0.0, worst / least - 1) if least > 0 and math.isfinite(worst) else math.inf
