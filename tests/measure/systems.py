@@ -79,8 +79,19 @@ class SlurmCluster:
         """The jobs that wait or run."""
         return self.call("squeue", "--noheader", "--format=%i %T %j").splitlines()
 
-    def node_pid(self, name):
-        return int((self.folder / f"{name}.pid").read_text())
+    def kill_node(self, name):
+        """SIGKILL for a node's daemon and what it runs, as if the power had failed."""
+        jobs = {f"SLURM_JOB_ID={job}" for job in self.call("squeue", "-h", "-t", "R", "-w", name, "-o", "%i").split()}
+        os.kill(int((self.folder / f"{name}.pid").read_text()), signal.SIGKILL)
+        ours = f"SLURM_CONF={self.environment['SLURM_CONF']}"
+        for entry in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                environment = (entry / "environ").read_bytes().decode(errors="replace").split("\0")
+                if ours in environment and jobs.intersection(environment):
+                    parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                    if "slurmstepd" in Path(f"/proc/{parent}/comm").read_text():
+                        os.kill(parent, signal.SIGKILL)
+                    os.kill(int(entry.name), signal.SIGKILL)
 
 
 @contextlib.contextmanager

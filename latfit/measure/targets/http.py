@@ -68,6 +68,7 @@ class Http(Target):
         async with aiohttp.ClientSession(
             connector=connector, timeout=no_limits, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False
         ) as client:
+            client._retry_connection = False  # a request that aiohttp repeats by itself would be measured as one
             yield _Requests(self, client, headers, body)
 
     async def _reach(self) -> None:
@@ -89,6 +90,8 @@ class Http(Target):
                 if not colon or not name.strip():
                     raise ProbeError(f"{self.headers}: line {number} is not of the form `Name: value`")
                 found.append((name.strip(), value.strip()))
+        if urlsplit(self.url).username and any(name.lower() == "authorization" for name, _ in found):
+            raise ProbeError(f"{self.headers}: there is an Authorization, and a user in the URL: leave out one of them")
         return found
 
     def completes(self, code: int) -> bool:

@@ -18,6 +18,7 @@ PROGRAMS = ("sbatch", "squeue", "scancel")
 WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT"}
 GOING = {"RUNNING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING"}
 DONE = {"COMPLETED", "COMPLETING"}
+SETTLE = 2.0  # seconds in which a job that is COMPLETING should show how it ended
 UNHEARD = ("contact", "connect", "socket", "timed out", "longer than")  # in what scancel says
 
 
@@ -115,6 +116,7 @@ class _Jobs(Session):
     def __init__(self, target: Slurm, run: str) -> None:
         self.target, self.run = target, run
         self.waiting: dict[str, asyncio.Future[tuple[float, str]]] = {}
+        self.completing: dict[str, float] = {}  # since when
 
     async def probe(self, attempt: Attempt) -> Outcome:
         start = time.monotonic()
@@ -140,12 +142,13 @@ class _Jobs(Session):
             raise
         finally:
             del self.waiting[job]
+            self.completing.pop(job, None)
         return Outcome("completed" if state in DONE | GOING else "failed", at - start, state)
 
     async def watch(self) -> None:
         """Ask squeue for all jobs of the run, again and again; while it does not answer, nothing is known."""
-        ask = ("squeue", "--noheader", "--states=all", "--name", _name(self.run), "--format=%i %T")
-        over = DONE if self.target.until == "end" else DONE | GOING
+        fields = "--Format=jobid:20,state:20,exit_code:12"
+        ask = ("squeue", "--noheader", "--states=all", "--name", _name(self.run), fields)
         while True:
             await asyncio.sleep(self.target.poll)
             asked = list(self.waiting)
@@ -154,11 +157,21 @@ class _Jobs(Session):
             code, said, _ = await called(*ask)
             if code:
                 continue
-            now = time.monotonic()
-            states = dict(line.split(" ", 1) for line in said.splitlines() if " " in line)
+            states = {words[0]: words[1:] for words in map(str.split, said.splitlines()) if len(words) == 3}
             for job in asked:
+                state, status = states.get(job, ("GONE", "0"))  # forgotten by the controller, so over: how is not known
                 told = self.waiting.get(job)
-                state = states.get(job, "GONE")  # forgotten by the controller, so over; how is not known
-                going = state in WAITING or (state in GOING and self.target.until == "end")
-                if told is not None and not told.done() and (state in over or not going):
-                    told.set_result((now, state))
+                if told is not None and not told.done():
+                    self._tell(job, told, state, failed=status != "0")
+
+    def _tell(self, job: str, told: asyncio.Future[tuple[float, str]], state: str, *, failed: bool) -> None:
+        """End a job's wait if its state says so. The end is when COMPLETING begins; what follows says how it ended."""
+        now = time.monotonic()
+        if state in WAITING or (state in GOING and self.target.until == "end"):
+            return
+        if state == "COMPLETING" and self.target.until == "end":
+            since = self.completing.setdefault(job, now)
+            if now - since < SETTLE:
+                return
+            state = "FAILED" if failed else state
+        told.set_result((self.completing.get(job, now), state))
