@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         restart_helps,
     )
     from latfit.sample import LatencySample
+    from latfit.tracking.tracker import Tracker
 
 _HOME = {
     "latfit.analysis": ("analyze",),
@@ -63,6 +64,7 @@ _HOME = {
         "restart_helps",
     ),
     "latfit.sample": ("LatencySample",),
+    "latfit.tracking.tracker": ("Tracker",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
@@ -86,6 +88,7 @@ __all__ = [
     "SampleError",
     "SampledLog",
     "Schedule",
+    "Tracker",
     "analyze",
     "completion_cdf",
     "convert_log",

@@ -257,6 +257,12 @@ class LatencySample:
             return replace(self, lost=self.lost + self.failed.total, failed=Tally())
         raise SampleError(f"failures can be read as retry, completed or lost, not as {treat_as!r}")
 
+    def failures_censored(self) -> LatencySample:
+        """The sample with its failures censored at their time, which is how the law of completion sees them."""
+        if not self.failed.total:
+            return self
+        return replace(self, failed=Tally(), censored=Tally.sum([self.censored, self.failed]))
+
     def kaplan_meier(self) -> KaplanMeier:
         """The product-limit estimate of being still out; lost probes are at risk for ever."""
         times = np.union1d(self.completed.values, self.failed.values)

@@ -1,6 +1,6 @@
 """Stage 7: law and policy to completion time."""
 
-from latfit.restart.advice import Advice, Warned, advise
+
 from latfit.restart.agents import Strategy, optimal_strategy
 from latfit.restart.amenability import restart_helps, stationarity
 from latfit.restart.bounds import conservative_timeout, geometric_bounds, upper_bound_timeout
@@ -20,13 +20,13 @@ from latfit.restart.result import Optimum
 from latfit.restart.schedule import Schedule, evaluate_schedule, optimal_schedule, schedule_cdf, schedule_moments
 
 __all__ = [
-    "Advice",
+
     "Copies",
     "Optimum",
     "Schedule",
     "Strategy",
-    "Warned",
-    "advise",
+
+
     "completion_cdf",
     "completion_quantile",
     "conservative_timeout",
