@@ -14,6 +14,7 @@ main = Commands(
     finds the timeout after which resubmitting pays.
     """,
     summaries={
+        "probe": "Measure a system with probes, and write a log that every command reads.",
         "analyze": "From a log to a decision: how long to wait, and how much faster that is.",
         "batch": "Many logs to one table: a row of results for each group.",
         "outliers": "Estimate the share of probes that never return.",

@@ -46,6 +46,7 @@ EXPECTED = {
     "runs.aslib": ("aslib", 2, 1, 1, 0, [16, 17]),
     "checks.upptime": ("upptime", 2, 0, 0, 1, [5]),
     "runs.github-actions": ("github-actions", 1, 1, 2, 0, [7, 8]),
+    "run.probe": ("probe", 1, 1, 2, 0, [10]),
 }
 SUMMARIES = {"locust", "wrk"}  # recognised, and always refused
 
