@@ -22,6 +22,7 @@ main = Commands(
         "agents": "Find whom of several agents to ask first, and how long to wait.",
         "plot": "Draw the figures of an analysis.",
         "settings": "Write a decision in the words of a tool: what to paste, how often it tries, and what to know.",
+        "verify": "Did it work? What was predicted from BEFORE against what the jobs of AFTER took.",
         "convert": "Write a log as the canonical table.",
         "laws": "List the latency laws, their parameters and their formulas.",
         "formats": "List the log formats that latfit reads.",
