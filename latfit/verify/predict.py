@@ -40,11 +40,13 @@ def predict(
     """
     longest = max(timeouts)
     seen = sample.cut(longest) if sample.cutoff is None or longest < sample.cutoff else sample
+    if not seen.completed.total:
+        raise SampleError(f"no probe completed within {longest:g} s: no job would ever be done with that timeout")
     law = Empirical.of(seen)
     at = _facts(law, timeouts)
     E, submissions = _jobs(at, cost)
-    if not np.isfinite(E) or not E > 0:
-        raise SampleError(f"no probe completed within {timeouts[0]:g} s: no job would ever be done with that timeout")
+    if not E > 0:
+        raise SampleError("every probe took 0 s by the clock of the log: there is nothing to compare")
     if seen.censored_early:
         drawn = [_jobs(_facts(Empirical.of(one), timeouts), cost)[0] for one in _resamples(seen, rng)]
         return Prediction(E, float(np.std(np.log([x for x in drawn if np.isfinite(x)]))), submissions)
