@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from typing import Any
 
 import click
 
 from latfit.cli.common import (
+    Positive,
     cutoff_option,
     failed_option,
     json_option,
@@ -18,25 +18,22 @@ from latfit.cli.common import (
     say,
 )
 
-SECONDS = {"": 1.0, "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-PART = r"(\d+(?:\.\d+)?|\.\d+)(ns|us|ms|min|s|m|h|d)"
 
-
-class Duration(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.4
+class Duration(Positive):
     """Seconds, or numbers with units: 358, 350ms, 6m, 1h30m."""
 
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """The time in seconds."""
-        if isinstance(value, (int, float)):
-            return float(value)
-        text = str(value).strip()
-        if re.fullmatch(r"\d+(?:\.\d*)?|\.\d+", text):
-            return float(text)
-        if not re.fullmatch(f"(?:{PART})+", text):
-            self.fail(f"{value!r} is not a time; write 358, 350ms, 6m or 1h30m", param, ctx)
-        return sum(float(f"{float(count) * SECONDS[unit]:.12g}") for count, unit in re.findall(PART, text))
+        from latfit.errors import LatfitError
+        from latfit.units import parse_duration
+
+        try:
+            seconds = value if isinstance(value, (int, float)) else parse_duration(str(value))
+        except LatfitError as problem:
+            self.fail(str(problem), param, ctx)
+        return super().convert(seconds, param, ctx)
 
 
 @click.command(
@@ -54,7 +51,7 @@ Examples:
 @click.option("--attempts", type=click.IntRange(1), metavar="K", help="Attempts for a job (default: from --undone).")
 @click.option("--undone", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.001, show_default=True,
               metavar="SHARE", help="The share of jobs that may stay undone after the last attempt.")  # fmt: skip
-@click.option("--cost", type=Duration(), default=0.0, metavar="C",
+@click.option("--cost", type=Duration(zero=True), default=0.0, metavar="C",
               help="Seconds between giving up an attempt and the next; written where the tool can wait.")  # fmt: skip
 @cutoff_option
 @failed_option
@@ -75,8 +72,6 @@ def settings(tool: str | None, log: str | None, as_json: bool, **given: Any) -> 
         raise click.UsageError("give a LOG that decides, or the timeout to write with --timeout")
     _known(tool)
     wanted = {name: given[name] for name in ("timeout", "attempts", "undone", "cost", "cutoff", "failed")}
-    if wanted["timeout"] == 0:
-        raise click.BadParameter("it must be greater than 0", param_hint="--timeout")
     found = settings_for(tool, None if log is None else load_log(log, given), **wanted)
     if as_json:
         print_json(found.to_dict())

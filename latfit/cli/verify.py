@@ -33,7 +33,9 @@ Examples:
 @click.argument("before", metavar="BEFORE")
 @click.argument("after", metavar="AFTER")
 @click.option("--timeout", type=Duration(), metavar="T", help="The timeout that was set (default: BEFORE's decision).")
-@click.option("--cost", type=Duration(), default=0.0, metavar="C", help="Seconds that a restart was taken to cost.")
+@click.option(
+    "--cost", type=Duration(zero=True), default=0.0, metavar="C", help="Seconds that a restart was taken to cost."
+)
 @click.option("--job", metavar="COLUMN", help="AFTER's column that names the job (default: by its name).")
 @click.option("--attempt", metavar="COLUMN", help="AFTER's column with the number of the attempt (default: by name).")
 @cutoff_option

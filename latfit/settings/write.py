@@ -133,9 +133,10 @@ def _known(tool: Tool, log: ProbeLog, timeout: float | None, cost: float, cutoff
     """The decision of the log with the tool's own waits as the cost of a restart (rule 3)."""
     waits = tool.pause(1, cost)
     for _ in range(5):
-        document = analyze(log, laws=(), test=False, cost=waits, cutoff=cutoff, failed=failed).to_dict()
-        decision = document["timeout"]
-        law = Empirical.of(log.sample(cutoff=document["outliers"]["cutoff"], failed=failed))
+        found = analyze(log, laws=(), test=False, cost=waits, cutoff=cutoff, failed=failed)
+        document, sample = found.to_dict(), found.decision.sample
+        assert sample is not None
+        decision, law = document["timeout"], Empirical.of(sample)
         t = decision["timeout"] if timeout is None else timeout
         if not t:
             break

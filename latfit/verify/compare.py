@@ -106,9 +106,10 @@ def verify(
 
 def _before(log: ProbeLog, cutoff: float | None, failed: str, cost: float, rng: np.random.Generator) -> _Before:
     """The decision of the earlier log, and what waiting until its cutoff takes."""
-    document = analyze(log, laws=(), test=False, cost=cost, cutoff=cutoff, failed=failed).to_dict()
+    found = analyze(log, laws=(), test=False, cost=cost, cutoff=cutoff, failed=failed)
+    document, sample = found.to_dict(), found.decision.sample
+    assert sample is not None
     end = document["outliers"]["cutoff"]
-    sample = log.sample(cutoff=end, failed=failed)
     replay = (document.get("evidence") or {}).get("replay")
     return _Before(sample, end, document["timeout"], replay, predict(sample, [end], cost=cost, rng=rng))
 

@@ -213,12 +213,15 @@ def test_visible_failures_are_retried_too(fast_log):
 @pytest.mark.parametrize("verdict", ["withheld", "never", "any", None])
 def test_nothing_to_paste(monkeypatch, log, verdict):
     """A decision that is withheld, or says that no timeout helps, becomes no snippet but a reason."""
-    result = latfit.analyze(log, laws=(), test=False, resamples=0).to_dict()
+    made = latfit.analyze(log, laws=(), test=False, resamples=0)
+    result = made.to_dict()
     result["timeout"] |= {"verdict": verdict, "timeout": None}
     if verdict == "withheld":
         result["timeout"]["withheld"] = ["dependent", "queue"]
 
     class Stub:
+        decision = made.decision
+
         def to_dict(self):
             return result
 

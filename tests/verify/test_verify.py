@@ -127,10 +127,13 @@ def test_errors():
 
 def test_a_withheld_decision_is_no_prediction(monkeypatch):
     before, after = pair(1, 300, 100)
-    document = latfit.analyze(before, laws=(), test=False, resamples=0).to_dict()
+    made = latfit.analyze(before, laws=(), test=False, resamples=0)
+    document = made.to_dict()
     document["timeout"] |= {"verdict": "withheld", "timeout": None, "withheld": ["queue"]}
 
     class Stub:
+        decision = made.decision
+
         def to_dict(self):
             return document
 
@@ -143,11 +146,14 @@ def test_a_withheld_decision_is_no_prediction(monkeypatch):
 
 def test_the_basis_of_a_replayed_decision(monkeypatch):
     before, after = pair(1, 300, 100)
-    document = latfit.analyze(before, laws=(), test=False).to_dict()
+    made = latfit.analyze(before, laws=(), test=False)
+    document = made.to_dict()
     document["timeout"]["basis"] = "replay"
     document["evidence"] = {"replay": {"expected_duration": 5.0, "low": 4.0, "high": 6.25}}
 
     class Stub:
+        decision = made.decision
+
         def to_dict(self):
             return document
 
