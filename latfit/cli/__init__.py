@@ -25,6 +25,8 @@ main = Commands(
         "drift": "Say when a log changed and in what, and what following the change would have brought.",
         "watch": "Follow a growing log and say when its timeout should change.",
         "plot": "Draw the figures of an analysis.",
+        "settings": "Write a decision in the words of a tool: what to paste, how often it tries, and what to know.",
+        "verify": "Did it work? What was predicted from BEFORE against what the jobs of AFTER took.",
         "convert": "Write a log as the canonical table.",
         "laws": "List the latency laws, their parameters and their formulas.",
         "formats": "List the log formats that latfit reads.",
