@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from latfit.logs.histogram_format import HistogramLog
 
 F = TypeVar("F", bound="Callable[..., Any]")
-ONLY = {"lost": "--lost", "failures": "--failures", "sum": "--sum", "before": "--before", "where": "--where"}
+ONLY = {"lost": "--lost", "failures": "--failures", "sum": "--sum", "before": "--before"}
 
 
 def histogram_options(function: F) -> F:
@@ -33,8 +33,6 @@ def histogram_options(function: F) -> F:
             click.option("--sum", type=Positive(zero=True), metavar="S",
                          help="Histograms: the sum of all latencies in seconds (default: from LOG)."),
             click.option("--before", metavar="FILE", help="Histograms: an earlier scrape, to be subtracted."),
-            click.option("--where", multiple=True, metavar="LABEL=VALUE",
-                         help="Histograms: the series to take, by label or by name; also LABEL!=VALUE, LABEL~REGEX."),
         ]
     ):  # fmt: skip
         function = option(function)
