@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from latfit.analysis import Analysis, analyze
     from latfit.batch import BatchResult, run_batch
+    from latfit.buckets import Histogram
     from latfit.decision import Decision, Options, decide
     from latfit.errors import FitError, LatfitError, LawError, LogError, RestartError, SampleError
     from latfit.fitting import Fit, fit, joint_outlier_ratio
     from latfit.goodness import GoodnessOfFit, ks_test
+    from latfit.histograms import Guarantee, guaranteed_timeout
     from latfit.laws import Defective, Empirical, Law, parse_law
-    from latfit.logs import ProbeLog, SampledLog, convert_log, example_log, read_log, read_samples
+    from latfit.logs import ProbeLog, SampledLog, convert_log, example_log, read_histograms, read_log, read_samples
     from latfit.outliers import OutlierRatio, default_cutoff, outlier_ratio, ratio_by_cutoff
     from latfit.restart import (
         Optimum,
@@ -43,12 +45,22 @@ if TYPE_CHECKING:
 _HOME = {
     "latfit.analysis": ("Analysis", "analyze"),
     "latfit.batch": ("BatchResult", "run_batch"),
+    "latfit.buckets": ("Histogram",),
     "latfit.decision": ("Decision", "Options", "decide"),
     "latfit.errors": ("FitError", "LatfitError", "LawError", "LogError", "RestartError", "SampleError"),
     "latfit.fitting": ("Fit", "fit", "joint_outlier_ratio"),
     "latfit.goodness": ("GoodnessOfFit", "ks_test"),
+    "latfit.histograms": ("Guarantee", "guaranteed_timeout"),
     "latfit.laws": ("Defective", "Empirical", "Law", "parse_law"),
-    "latfit.logs": ("ProbeLog", "SampledLog", "convert_log", "example_log", "read_log", "read_samples"),
+    "latfit.logs": (
+        "ProbeLog",
+        "SampledLog",
+        "convert_log",
+        "example_log",
+        "read_histograms",
+        "read_log",
+        "read_samples",
+    ),
     "latfit.outliers": ("OutlierRatio", "default_cutoff", "outlier_ratio", "ratio_by_cutoff"),
     "latfit.restart": (
         "Optimum",
@@ -77,6 +89,8 @@ __all__ = [
     "Fit",
     "FitError",
     "GoodnessOfFit",
+    "Guarantee",
+    "Histogram",
     "LatencySample",
     "LatfitError",
     "Law",
@@ -101,6 +115,7 @@ __all__ = [
     "expected_duration",
     "fit",
     "geometric_bounds",
+    "guaranteed_timeout",
     "joint_outlier_ratio",
     "ks_test",
     "moments",
@@ -110,6 +125,7 @@ __all__ = [
     "outlier_ratio",
     "parse_law",
     "ratio_by_cutoff",
+    "read_histograms",
     "read_log",
     "read_samples",
     "restart_helps",

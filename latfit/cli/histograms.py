@@ -42,10 +42,10 @@ def histogram_options(function: F) -> F:
 
 
 def check_histogram_options(given: dict[str, Any]) -> None:
-    """Refuse options that would be ignored, as LOG has turned out to hold probes."""
+    """Refuse options that would be ignored, as no histogram was found."""
     for name, flag in ONLY.items():
         if given[name] not in (None, ()):
-            raise click.UsageError(f"{flag} is for histograms; this log has the probes themselves")
+            raise click.UsageError(f"{flag} is for histograms, and there is none here")
 
 
 def load_histogram(log: str, found: HistogramFound, given: dict[str, Any]) -> Histogram:

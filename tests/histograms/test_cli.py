@@ -84,8 +84,8 @@ def test_analyze_gives_the_same_answer(call, golden):
     assert inside["timeout"] == plain
 
 
-def test_standard_input_counters_and_labels(call, scrape):
-    found = document(call("timeout", "-", "--lost", "timeouts_total", "--json", stdin=SCRAPE))
+def test_standard_input_counters_and_labels(run, call, scrape):
+    found = document(run("timeout", "-", "--lost", "timeouts_total", "--json", stdin=SCRAPE))
     assert found["counts"] == {"in_buckets": 180, "beyond": 12, "failed": 0, "lost": 8}
     assert found["guaranteed"] == pytest.approx(0.45, rel=1e-9)
     one = document(call("timeout", scrape, "--where", "site=a", "--lost", "4", "--json"))
