@@ -9,6 +9,7 @@ LatfitError
 ├── SampleError            a sample cannot answer the question
 ├── LawError               a law, a law's parameter or a law specification is wrong
 ├── RestartError           a restart policy is wrong, or has no finite answer
+├── ProbeError             a system cannot be probed as asked
 └── FitError               a fit failed; the message carries what was reached
 
 The message says what was found, where, why it is a problem and what to do.
@@ -76,3 +77,7 @@ class RestartError(LatfitError):
 
 class FitError(LatfitError):
     """A fit did not succeed; the message carries what was reached."""
+
+
+class ProbeError(LatfitError):
+    """A system cannot be probed as asked: it is not there, or the log or the options do not allow it."""

@@ -152,9 +152,8 @@ def _decided(log: str, law: str | None, given: dict[str, Any]) -> tuple[dict[str
 
 def _law_of_log(log: str, law: str | None, given: dict[str, Any]) -> Law:
     """The law of the data of LOG, or the one fitted to them, rescaled to --rho."""
-    from latfit.decision.fits import law_of
     from latfit.errors import FitError
-    from latfit.fitting import fit
+    from latfit.fitting import fit, fitted_law
     from latfit.laws import Empirical
 
     sample, rho = prepared(log, given)[0].sample, given["rho"]
@@ -164,7 +163,7 @@ def _law_of_log(log: str, law: str | None, given: dict[str, Any]) -> Law:
     best = fit(sample, [str(law)], rho="joint" if rho is None else rho)[0]
     if best.law is None:
         raise FitError(f"{law} could not be fitted: {best.error}")
-    return law_of(sample, best)
+    return fitted_law(sample, best)
 
 
 def _lines(document: dict[str, Any], given: dict[str, Any]) -> list[str]:
@@ -198,7 +197,7 @@ def _lines(document: dict[str, Any], given: dict[str, Any]) -> list[str]:
             low, high = document[key]
             lines.append(f"  {name:<22} {_s(low)} to {_s(high)}")
     if document["conservative_timeout"] is not None:
-        lines.append(f"  at most 5 % more until {_s(document['conservative_timeout'])}")
+        lines.append(f"  waiting up to {_s(document['conservative_timeout'])} costs at most 5 % more")
     return lines
 
 
@@ -207,9 +206,7 @@ def _s(seconds: float | None) -> str:
 
 
 def _figure(objective: dict[str, Any]) -> str:
+    from latfit.restart.objectives import Objective
+
     value = objective["value"]
-    if value is None:
-        return "infinite"
-    if objective["name"].startswith("deadline"):
-        return f"{value:.2%} of jobs in time"
-    return f"{value:.6g} s^{objective['name'][7:]}" if objective["name"].startswith("moment") else _s(value)
+    return "infinite" if value is None else Objective.parse(objective["name"]).text(value)

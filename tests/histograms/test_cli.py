@@ -130,7 +130,7 @@ def test_other_questions_get_a_likely_answer_that_says_so(call, golden):
         (("timeout", "{golden}", "--law", "piecewise-uniform"), 1, "could not be fitted"),
         (("analyze", "{golden}", "--current", "3"), 2, "--current needs a log of probes"),
         (("timeout", "{egee}", "--lost", "4"), 2, "--lost is for histograms"),
-        (("timeout", "{egee}", "--where", "a=b"), 2, "--where is for histograms"),
+        (("timeout", "{golden}", "--since", "2026-03-01"), 2, "--since needs the times of probes"),
     ],
 )  # fmt: skip
 def test_ends_clearly(call, golden, arguments, code, match):
