@@ -11,6 +11,7 @@ import pytest
 import latfit
 from conftest import DATA, EGEE
 from latfit.logs import FORMATS, iter_log
+from latfit.logs.histogram_format import HistogramFormat
 
 # file: (format, completed, failed, censored, lost, lines refused)
 EXPECTED = {
@@ -45,6 +46,7 @@ EXPECTED = {
     "runs.aslib": ("aslib", 2, 1, 1, 0, [16, 17]),
     "checks.upptime": ("upptime", 2, 0, 0, 1, [5]),
     "runs.github-actions": ("github-actions", 1, 1, 2, 0, [7, 8]),
+    "run.probe": ("probe", 1, 1, 2, 0, [10]),
 }
 SUMMARIES = {"locust", "wrk"}  # recognised, and always refused
 
@@ -58,7 +60,8 @@ def latencies(log, status):
 
 
 def test_every_format_has_a_fixture():
-    assert {expected[0] for expected in EXPECTED.values()} | {"parquet"} | SUMMARIES == set(FORMATS)
+    histograms = {name for name, kind in FORMATS.items() if isinstance(kind, HistogramFormat)}  # tests/histograms
+    assert {expected[0] for expected in EXPECTED.values()} | {"parquet"} | SUMMARIES | histograms == set(FORMATS)
 
 
 @pytest.mark.parametrize("name", EXPECTED)
