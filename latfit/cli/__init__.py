@@ -14,12 +14,16 @@ main = Commands(
     finds the timeout after which resubmitting pays.
     """,
     summaries={
+        "probe": "Measure a system with probes, and write a log that every command reads.",
         "analyze": "From a log to a decision: how long to wait, and how much faster that is.",
         "batch": "Many logs to one table: a row of results for each group.",
         "outliers": "Estimate the share of probes that never return.",
         "fit": "Fit laws to the latencies of a log and rank them.",
         "timeout": "Find the timeout after which cancelling and resubmitting pays.",
+        "replay": "Replay timeouts on the log itself: no formula, no independence.",
         "agents": "Find whom of several agents to ask first, and how long to wait.",
+        "drift": "Say when a log changed and in what, and what following the change would have brought.",
+        "watch": "Follow a growing log and say when its timeout should change.",
         "plot": "Draw the figures of an analysis.",
         "settings": "Write a decision in the words of a tool: what to paste, how often it tries, and what to know.",
         "verify": "Did it work? What was predicted from BEFORE against what the jobs of AFTER took.",
