@@ -31,7 +31,7 @@ SURE = 0.01  # a pilot in which later attempts are this surely not like first on
 async def loop(system: str, seed: int, n: int, k: int, folder: Path) -> dict:
     """One turn of the loop; everything that the table shows."""
     rng = np.random.default_rng([seed, SYSTEMS.index(system)])
-    service = Service("independent" if system == "haproxy" else system, rng)
+    service = Service("independent" if system == "haproxy" else system, rng, seed=seed)
     server = await service.run()
     before = folder / "before.csv"
     await probes(service.port, n, before, rng)
@@ -45,7 +45,11 @@ async def loop(system: str, seed: int, n: int, k: int, folder: Path) -> dict:
         server.close()
         return row
     await pairs(service.port, k, t, folder / "pilot.csv", rng)
+    pilot = await asyncio.to_thread(lambda: verify(log, read_attempts(folder / "pilot.csv"), timeout=CUTOFF).tests)
+    row |= {"pilot": pilot["later_attempts"], "drift": pilot["drift"]}
     arms = {"waiting": [CUTOFF], "constant": [t]}
+    if decision["timeout"] and _sure(row["drift"]):  # the system has changed since: the timeout has to follow it
+        arms["tracked"] = latfit.Tracker(initial=t, cutoff=CUTOFF, seed=seed)
     if system == "haproxy":
         arms.pop("constant")
     await jobs(service.port, k, arms, ATTEMPTS, folder, rng)
@@ -72,9 +76,8 @@ def measured(log: latfit.ProbeLog, folder: Path, timeout: float | None) -> dict:
             took[path.stem] = {"mean": mean, "error": error, "done": int(done.sum()), "jobs": int(time.size)}
     after = next(path for path in folder.iterdir() if path.stem == "constant")
     told = verify(log, read_attempts(after), timeout=timeout, cutoff=CUTOFF).to_dict()
-    pilot = verify(log, read_attempts(folder / "pilot.csv"), timeout=CUTOFF, cutoff=CUTOFF)
     keep = ("predicted", "measured", "agrees", "verdict", "sentence", "reasons", "tests")
-    return {"took": took, "pilot": pilot.tests["later_attempts"], **{name: told[name] for name in keep}}
+    return {"took": took, **{name: told[name] for name in keep}}
 
 
 def line(row: dict) -> str:
@@ -86,12 +89,24 @@ def line(row: dict) -> str:
     inside = seen["low"] <= predicted["expected_duration"] <= seen["high"]
     reasons = ", ".join(reason["code"] for reason in row["reasons"])
     verdict = row["verdict"] if row["agrees"] else f"{row['verdict']}: {reasons}"
-    pilot = "" if row["pilot"] is None else f"{row['pilot']:.2g}" if row["pilot"] >= SURE else f"**{row['pilot']:.0e}**"
-    applied = row["timeout"] and (row["pilot"] is None or row["pilot"] >= SURE)
-    gain = _gain(row, "constant")
+    pilot = ", ".join(_p(name, row[name]) for name in ("pilot", "drift"))
+    if not row["timeout"] or _sure(row["pilot"]):
+        advice = "wait: 1"
+    else:
+        arm = "tracked" if "tracked" in row["took"] else "constant"
+        advice = f"{arm}: {_gain(row, arm)}"
     cells = [row["system"], str(row["seed"]), decision, pilot, _ms(predicted), f"{_ms(seen)}{' ·' if inside else ''}",
-             verdict, gain, gain if applied else "not applied: 1"]  # fmt: skip
+             verdict, _gain(row, "constant"), advice]  # fmt: skip
     return f"| {' | '.join(cells)} |"
+
+
+def _sure(p: float | None) -> bool:
+    return p is not None and p < SURE
+
+
+def _p(name: str, p: float | None) -> str:
+    text = "–" if p is None else f"{p:.2f}" if p >= SURE else f"**{p:.0e}**"
+    return {"pilot": "later ", "drift": "drift "}[name] + text
 
 
 def _ms(estimate: dict) -> str:
@@ -107,7 +122,7 @@ def _gain(row: dict, arm: str) -> str:
 
 
 HEAD = """\
-| system | seed | decision | pilot, p | predicted E_J, ms | measured, ms | verify | speed-up | by the advice |
+| system | seed | decision | pilot, p | predicted E_J, ms | measured, ms | verify | constant t | by the advice |
 |---|---|---|---|---|---|---|---|---|"""
 
 

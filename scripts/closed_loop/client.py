@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import csv
+import socket
 import tempfile
 import time
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from pathlib import Path
 import aiohttp
 import numpy as np
 
-from latfit.retrying import Retrying
+from latfit.retrying import Retrying, Source
 
 CUTOFF = 4.0
 IN_FLIGHT = 16
@@ -93,7 +94,7 @@ def new_session() -> aiohttp.ClientSession:
     )
 
 
-async def jobs(port: int, count: int, arms: dict[str, list[float]], attempts: int, folder: Path,
+async def jobs(port: int, count: int, arms: dict[str, list[float] | Source], attempts: int, folder: Path,
                rng: np.random.Generator) -> None:  # fmt: skip
     """Jobs under several policies in turn, so that all see the same system; a log for each."""
     errors = (Broken, aiohttp.ClientError)
@@ -114,7 +115,7 @@ async def jobs(port: int, count: int, arms: dict[str, list[float]], attempts: in
 async def through_haproxy(service, snippet: str, count: int, path: Path, rng: np.random.Generator) -> None:
     """Jobs through HAProxy with the backend that latfit wrote; the attempts are those of the service's own log."""
     with tempfile.TemporaryDirectory() as folder:
-        config, front = Path(folder) / "haproxy.cfg", service.port + 1
+        config, front = Path(folder) / "haproxy.cfg", free_port()
         backend = snippet.replace("HOST:PORT", f"127.0.0.1:{service.port}")
         config.write_text(
             "defaults\n    timeout connect 5s\n    timeout client 60s\n    timeout queue 60s\n"
@@ -141,6 +142,13 @@ async def through_haproxy(service, snippet: str, count: int, path: Path, rng: np
         (name, (began + timedelta(seconds=at)).isoformat(), f"{x:.6f}", status) for name, at, x, status in service.log
     ]
     write(path, ("request_id", "submitted", "latency", "status"), sorted(rows))
+
+
+def free_port() -> int:
+    """A port that nothing listens on."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
 
 
 def write(path: Path, names: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:

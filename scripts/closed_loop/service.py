@@ -28,6 +28,7 @@ class Service:
     log: list[tuple[str, float, float, str]] = field(default_factory=list)
     start: float = field(default_factory=time.monotonic)
     port: int = 0
+    seed: int = 0
 
     async def run(self) -> asyncio.Server:
         """Listen; the caller closes the server."""
@@ -67,7 +68,7 @@ class Service:
         if self.system == "lossy":
             await asyncio.sleep(self.rng.uniform(0.05, 0.15))
             return True
-        rng = np.random.default_rng([int(job), 7]) if self.system == "sticky" else self.rng
+        rng = np.random.default_rng([int(job), self.seed]) if self.system == "sticky" else self.rng
         kind, x = rng.random(), MEDIAN * rng.lognormal(0, SIGMA)
         if self.system == "sticky":  # the same job takes as long again; some jobs are just long
             x = 2.0 if kind < HANGS else x
