@@ -15,9 +15,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from latfit.analysis import analyze
+    from latfit.analysis import Analysis, analyze
     from latfit.batch import BatchResult, run_batch
-    from latfit.decision import Analysis
+    from latfit.decision import Decision, Options, decide
     from latfit.errors import FitError, LatfitError, LawError, LogError, RestartError, SampleError
     from latfit.fitting import Fit, fit, joint_outlier_ratio
     from latfit.goodness import GoodnessOfFit, ks_test
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from latfit.tracking.tracker import Tracker
 
 _HOME = {
-    "latfit.analysis": ("analyze",),
+    "latfit.analysis": ("Analysis", "analyze"),
     "latfit.batch": ("BatchResult", "run_batch"),
-    "latfit.decision": ("Analysis",),
+    "latfit.decision": ("Decision", "Options", "decide"),
     "latfit.errors": ("FitError", "LatfitError", "LawError", "LogError", "RestartError", "SampleError"),
     "latfit.fitting": ("Fit", "fit", "joint_outlier_ratio"),
     "latfit.goodness": ("GoodnessOfFit", "ks_test"),
@@ -71,6 +71,7 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 __all__ = [
     "Analysis",
     "BatchResult",
+    "Decision",
     "Defective",
     "Empirical",
     "Fit",
@@ -82,6 +83,7 @@ __all__ = [
     "LawError",
     "LogError",
     "Optimum",
+    "Options",
     "OutlierRatio",
     "ProbeLog",
     "RestartError",
@@ -92,6 +94,7 @@ __all__ = [
     "analyze",
     "completion_cdf",
     "convert_log",
+    "decide",
     "default_cutoff",
     "evaluate_timeout",
     "example_log",

@@ -166,6 +166,7 @@ def analyze(
     >>> import latfit
     >>> latfit.analyze(latfit.example_log(), resamples=0, test=False).timeout.timeout
     358.0
+
     """
     table = log if isinstance(log, (ProbeLog, LatencySample)) else LatencySample.of(log)
     named = None if laws is None else (laws,) if isinstance(laws, str) else tuple(laws)
@@ -241,4 +242,3 @@ def _differs(own: Recommendation | None, pooled: Recommendation | None, regret: 
         return False
     (low, high), (pooled_low, pooled_high) = own.intervals.timeout, pooled.intervals.timeout
     return low > pooled_high or high < pooled_low
-

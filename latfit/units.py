@@ -22,9 +22,9 @@ UNIT_WORDS = {word: unit for unit, words in _SPELLINGS.items() for word in words
 """Every word for a unit of time and the unit it means; `m` is not among them: it is a minute only beside a number."""
 
 _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
-_PART = re.compile(rf"\s*({_NUMBER})\s*([a-zµμ]+)\s*,?")
-_CLOCK = re.compile(r"(?:(\d+)(?:-|\s*days?,?\s*))?(\d+):([0-5]?\d):([0-5]?\d(?:\.\d*)?)")
-_ISO = re.compile(r"p(?:(\d+)d)?(?:t(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d*)?)s)?)?")
+_PART = re.compile(rf"\s*({_NUMBER})\s*([a-zµμ]+)\s*,?", re.ASCII)
+_CLOCK = re.compile(r"(?:(\d+)(?:-|\s*days?,?\s*))?(\d+):([0-5]?\d):([0-5]?\d(?:\.\d*)?)", re.ASCII)
+_ISO = re.compile(r"p(?:(\d+)d)?(?:t(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d*)?)s)?)?", re.ASCII)
 
 
 def in_seconds(number: float, unit: str) -> float:
@@ -39,13 +39,8 @@ def parse_duration(text: str) -> float:
     A number alone is in seconds. `m` is a minute. Two numbers with one colon are refused: they may be hours
     and minutes, or minutes and seconds.
 
-    Parameters
-    ----------
-    text : a duration; units are ns, us (µs), ms, s, m (min), h, d, w or their names, in any case.
-
-    Returns
-    -------
-    Seconds, finite and not negative.
+    `text` is a number, or numbers with ns, us (µs), ms, s, m (min), h, d, w or their names, in any case. Returns
+    seconds, finite and not negative; anything else raises a LatfitError.
 
     >>> parse_duration("1h30m"), parse_duration("272450ms"), parse_duration("1-00:04:32")
     (5400.0, 272.45, 86672.0)
@@ -61,7 +56,7 @@ def parse_duration(text: str) -> float:
 
 
 def _seconds(plain: str) -> float | None:
-    if re.fullmatch(_NUMBER, plain):
+    if re.fullmatch(_NUMBER, plain, re.ASCII):
         return float(plain)
     if clock := _CLOCK.fullmatch(plain):
         days, hours, minutes = (int(part or 0) for part in clock.groups()[:3])

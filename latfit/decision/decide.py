@@ -51,6 +51,7 @@ def decide(
     >>> sample = LatencySample.of([2.0, 2.5, 3.0, 3.5, 4.0, 60.0, 70.0, 80.0], lost=1)
     >>> decide([sample], Options(resamples=0, test=False))[0].timeout.timeout
     4.0
+
     """
     asked = options or Options()
     if asked.law is not None:
@@ -149,7 +150,9 @@ def _by_law(options: Options, case: Prepared, found: Sequence[FittedLaw]) -> Rec
         reason = one.error if one else "it was not tried"
         raise FitError(f"{options.law} could not be fitted to {case.sample.n} probes: {reason}")
     law = law_of(case.sample, one)
-    return of_optimum(optimal_timeout(law, max_submissions=options.max_submissions, **options.policy), law, case, options)  # type: ignore[arg-type]
+    return of_optimum(
+        optimal_timeout(law, max_submissions=options.max_submissions, **options.policy), law, case, options
+    )
 
 
 def _without(law: Empirical, case: Prepared, options: Options) -> Recommendation | None:
@@ -169,5 +172,3 @@ def _current(chosen: Recommendation, case: Prepared, options: Options) -> Curren
     E = float(expected_duration(law, options.current, cost=options.cost))
     least = chosen.expected_duration
     return Current(options.current, finite(E), max(0.0, E / least - 1) if least else None)
-
-

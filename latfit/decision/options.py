@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from latfit.errors import SampleError
 from latfit.restart.objectives import Objective
@@ -54,7 +55,7 @@ class Options:
         return (self.objective, self.wall_clock, self.copies, self.max_submissions) == ("mean", 0.0, 1, None)
 
     @property
-    def policy(self) -> dict[str, object]:
+    def policy(self) -> dict[str, Any]:
         """The arguments of `optimal_timeout`."""
         return {"cost": self.cost, "wall_clock": self.wall_clock, "copies": self.copies, "objective": self.objective}
 

@@ -130,9 +130,9 @@ def of_optimum(best: Optimum, law: Law, case: Prepared, options: Options) -> Rec
     """The recommendation that an optimum of a law is; its intervals are not known."""
     plain = {name: getattr(best, name) for name in ("verdict", "timeout", "expected_duration", "submissions",
              "within_1pct", "within_5pct", "rho", "law", "cost", "objective", "speed_up")}  # fmt: skip
-    policy = dict(options.policy)
+    policy = options.policy
     keep = {key: policy[key] for key in ("cost", "wall_clock", "copies")}
-    end = float(expected_duration(law, case.cutoff.cutoff, **keep))  # type: ignore[arg-type]
+    end = float(expected_duration(law, case.cutoff.cutoff, **keep))
     return Recommendation(**plain, exact_timeout=best.timeout, at_cutoff=finite(end), source=law, policy=policy,
                           cutoff=case.cutoff.cutoff)  # fmt: skip
 
@@ -187,4 +187,3 @@ def law_named(name: str) -> None:
 
     if not hasattr(get_law(name), "start") and name != "lognormal-pareto":
         raise LawError(f"{name} cannot be fitted to a log; see `latfit laws` for those that can")
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -45,7 +46,7 @@ def _costed(mixed: Mixing, seen: Observations, case: Prepared, timeout: float, o
     order = np.argsort(codes, kind="stable")
     edges = np.flatnonzero(np.diff(codes[order], prepend=-1, append=codes.max() + 1))
     groups: list[tuple[str, LatencySample]] = []
-    for a, b in zip(edges[:-1], edges[1:], strict=True):
+    for a, b in itertools.pairwise(edges):
         if b - a >= GROUP:
             sample = seen.take(np.sort(order[a:b])).sample.cut(case.cutoff.cutoff)
             groups.append((mixed.column.labels[codes[order[a]]], sample))

@@ -181,7 +181,9 @@ def flat(seen: Case) -> Warned | None:
     done = seen.case.sample.completed
     middle = np.quantile(done.values, 0.5, weights=done.counts, method="inverted_cdf")
     if high > FLAT * low and (made.verdict == "finite" or low <= middle):
-        told = f"the choice hardly matters: any timeout from {seconds(low)} to {seconds(high)} is within 5 % of the best"
+        told = (
+            f"the choice hardly matters: any timeout from {seconds(low)} to {seconds(high)} is within 5 % of the best"
+        )
         return Warned("flat", told)
     return None
 

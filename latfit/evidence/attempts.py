@@ -85,8 +85,8 @@ def later_attempts(
 
         E_J(t) = ∫₀ᵗ S₁ + (1 − F₁(t)) (c + E₂(t)),  E₂(t) = (∫₀ᵗ S₂ + c (1 − F₂(t))) / F₂(t),
 
-    which is the formula of Glatard et al. (2006, eq. 6) where F₁ = F₂. It is a lower bound where jobs differ: those that
-    were slow twice are slower still. The laws are compared by the log-rank test (Mantel 1966); the interval is a
+    which is the formula of Glatard et al. (2006, eq. 6) where F₁ = F₂. It is a lower bound where jobs differ: those
+    that were slow twice are slower still. The laws are compared by the log-rank test (Mantel 1966); the interval is a
     bootstrap over jobs.
 
     Parameters

@@ -88,7 +88,9 @@ class Observations:
 
     def cut_at(self, value: float) -> Observations:
         """The same with completions at exactly `value` read as censored."""
-        return replace(self, status=np.where((self.latency == value) & (self.status == COMPLETED), CENSORED, self.status))
+        return replace(
+            self, status=np.where((self.latency == value) & (self.status == COMPLETED), CENSORED, self.status)
+        )
 
     def with_failed(self, treat_as: str) -> Observations:
         """Failures read as `retry` (as they are), `completed` or `lost`."""
@@ -99,10 +101,30 @@ class Observations:
         """The latency of what completed, ∞ for all else: what is ranked."""
         return np.where(self.status == COMPLETED, self.latency, np.inf)
 
+    @classmethod
+    def concat(cls, parts: Sequence[Observations]) -> Observations:
+        """The probes of several logs; a column counts where all of them have it."""
+        first = parts[0]
+        if len(parts) == 1:
+            return first
+        times = [np.full(p.n, np.nan) if p.submitted is None else p.submitted for p in parts]
+        together = np.concatenate(times)
+        columns = {name: _joined([p.columns[name] for p in parts])
+                   for name in first.columns if all(name in p.columns for p in parts)}  # fmt: skip
+        return cls(
+            latency=np.concatenate([p.latency for p in parts]),
+            status=np.concatenate([p.status for p in parts]),
+            submitted=None if np.isnan(together).all() else together,
+            columns=columns,
+            queue=any(p.queue for p in parts),
+            has_outcomes=all(p.has_outcomes for p in parts),
+            resolution=min(p.resolution for p in parts),
+        )
+
     @property
     def lost(self) -> Bools:
         """Which probes did not return within what was seen."""
-        return (self.status == CENSORED) | (self.status == LOST)
+        return np.asarray((self.status == CENSORED) | (self.status == LOST))
 
     def ordered(self) -> Observations:
         """The same in the order of submission, unknown times last."""
@@ -135,6 +157,13 @@ class Observations:
             has_outcomes=NO_OUTCOMES not in log.facts.notes,
             resolution=log.resolution,
         )
+
+
+def _joined(parts: Sequence[Column]) -> Column:
+    """One column of several logs, equal labels being equal groups."""
+    labels = {label: at for at, label in enumerate(dict.fromkeys(label for part in parts for label in part.labels))}
+    codes = [np.array([labels[label] for label in part.labels], dtype=np.int64)[part.codes] for part in parts]
+    return Column(parts[0].name, np.concatenate(codes), tuple(labels))
 
 
 def explaining(frame: pd.DataFrame) -> dict[str, Column]:
@@ -202,5 +231,5 @@ def _binned(name: str, numbers: Floats) -> Column | None:
     edges = np.unique(np.quantile(known, np.linspace(0, 1, BINS + 1)[1:-1]))
     codes = np.where(np.isfinite(numbers), np.searchsorted(edges, numbers), edges.size + 1)
     ends = ["", *(f"{edge:g}" for edge in edges), ""]
-    names = [f"{a or '…'} to {b or '…'}" for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    names = [f"{a or '…'} to {b or '…'}" for a, b in pairwise(ends)]
     return Column(name, codes.astype(np.int64), (*names, "unknown"))

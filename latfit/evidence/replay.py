@@ -107,6 +107,7 @@ def replay(
     cost : seconds that each resubmission costs.
     groups : a code for each probe; a job is resubmitted into its own group.
     curve : whether to look for the best timeout.
+
     """
     if seen.submitted is None:
         return None
@@ -147,7 +148,7 @@ def _track(seen: Observations, groups: Ints | None, cutoff: float) -> _Track:
     group = group[order]
     when = seen.submitted[order] - seen.submitted.min()
     span = float(when.max()) + 1.0
-    origin = group * (2 * span)
+    origin = np.asarray(group * (2 * span), dtype=np.float64)
     ends = np.searchsorted(group, group, side="right")
     latency, status = seen.latency[order], seen.status[order]
     inside = latency <= cutoff

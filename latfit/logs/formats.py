@@ -12,8 +12,8 @@ from latfit.errors import LogError, UnknownFormat
 from latfit.logs.records import Records
 from latfit.logs.source import Source
 from latfit.logs.table import STATUSES
+from latfit.units import UNITS
 
-UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0}
 ROLES = ("latency", "submitted", "ended", "status", "id")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,7 +26,7 @@ class OutcomeTally:
         self.counts: Counter[tuple[str, str]] = Counter()
         self.lock = threading.Lock()
 
-    def add(self, words: pd.Series[str], records: Records) -> None:
+    def add(self, words: pd.Series[Any], records: Records) -> None:
         """Count the words of the rows that were not refused so far."""
         kept = records.kept & (records.status >= 0)
         codes, names = pd.factorize(words[kept], use_na_sentinel=False)

@@ -16,6 +16,7 @@ Bools = NDArray[np.bool_]
 UNKNOWN = -1
 A_YEAR = 365.25 * 86400
 A_CENTURY = 100 * A_YEAR
+DUPLICATES = "--column id= takes rows that repeat an id (column {!r}) as probes of their own"
 
 
 @dataclass
@@ -23,7 +24,9 @@ class Records:
     """A chunk of records as a format understood them; `refuse` marks the rows that cannot be used.
 
     `latency` is NaN where the record has none; `status` holds the codes of `STATUSES`; a censored
-    record without a latency was still out when the log ended. `submitted` is naive UTC.
+    record without a latency was still out when the log ended. `submitted` is naive UTC. `extras` are the
+    log's own columns, `raw` all of them as they were read. `notes` say what was guessed, `advice` what to do
+    about refused rows.
     """
 
     line: NDArray[np.int64]
@@ -31,12 +34,15 @@ class Records:
     status: NDArray[np.int8]
     submitted: NDArray[np.datetime64] | None = None
     ids: NDArray[np.generic] | None = None
+    id_column: str | None = None  # that the ids came from, where the user may switch it off
     extras: dict[str, pd.Series] = field(default_factory=dict)
     last_seen: np.datetime64 | None = None
     unit_is_sure: bool = True
     skipped: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
+    advice: list[str] = field(default_factory=list)
     reasons: dict[int, str] = field(default_factory=dict)
+    raw: pd.DataFrame | None = None
 
     @classmethod
     def unusable(cls, refused: dict[int, str]) -> Records:
@@ -178,10 +184,15 @@ def checked(chunks: Iterator[Records], facts: LogFacts) -> Iterator[tuple[Record
             ids = records.ids
             again = seen.again(ids, records.kept)
             records.refuse(again, lambda row, ids=ids: f"duplicate id: {ids[row]}")  # type: ignore[misc]
+            if again.any() and records.id_column is not None:
+                records.advice.append(DUPLICATES.format(records.id_column))
         kept = records.kept
         end = _latest(end, records, kept)
         refused = _refusals(records, facts.path)
-        held = held + replace(facts, refused=refused, skipped=dict(records.skipped), notes=tuple(records.notes))
+        held = held + replace(
+            facts, refused=refused, skipped=dict(records.skipped), notes=tuple(records.notes),
+            advice=tuple(records.advice),
+        )  # fmt: skip
         out = kept & (records.status == CENSORED) & np.isnan(records.latency)
         if out.any():
             pending.append(records.take(out))

@@ -62,7 +62,8 @@ class Refusals:
 class LogFacts:
     """What is to be said of a log beside its probes.
 
-    `skipped` counts records that are not probes (steps of a job); `notes` are the guesses made.
+    `skipped` counts records that are not probes (steps of a job); `notes` are the guesses made,
+    `advice` what to do about refused rows.
     `kind` says what the rows are: `jobs` of a batch system or `probes` (requests count as such);
     `queue` whether they wait in a queue, in which resubmitting loses the place.
     """
@@ -74,6 +75,7 @@ class LogFacts:
     notes: tuple[str, ...] = ()
     kind: str = "probes"
     queue: bool = False
+    advice: tuple[str, ...] = ()
 
     def __add__(self, other: LogFacts) -> LogFacts:
         return LogFacts(
@@ -84,6 +86,7 @@ class LogFacts:
             notes=tuple(dict.fromkeys(self.notes + other.notes)),
             kind="jobs" if "jobs" in (self.kind, other.kind) else self.kind,
             queue=self.queue or other.queue,
+            advice=tuple(dict.fromkeys(self.advice + other.advice)),
         )
 
 

@@ -30,7 +30,7 @@ def decided(path: str, timeout: float | None = None) -> tuple[float, float]:
                 f"{path}: this log gives no timeout to run jobs by (verdict: {answer['verdict']}); give --timeout"
             )
         timeout = float(window[1])
-    share = float(Empirical.of(found.sample).cdf(timeout))
+    share = float(Empirical.of(log.sample(cutoff=found.to_dict()["outliers"]["cutoff"])).cdf(timeout))
     if share <= 0:
         raise ProbeError(f"{path}: nothing completed within {seconds(timeout)}: jobs with this timeout would never end")
     return timeout, share

@@ -5,8 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from latfit.errors import LatfitError
+
+if TYPE_CHECKING:
+    from latfit.sample import LatencySample
 
 FIRST = 30  # probes that have ended before the first look
 GROWTH = 1.25  # each look has this many times the probes of the one before
@@ -68,20 +72,19 @@ def precision(path: str | Path, *, cutoff: float, cost: float = 0.0, seed: int =
     timeout, low, high = answer["timeout"], answer["low"], answer["high"]
     if answer["verdict"] in (None, "withheld") or low is None:
         return Precision(n, timeout, low, high, math.inf, "there is no decision yet")
-    return Precision(n, timeout, low, high, regret_within(found.sample, timeout, (low, high), cutoff, cost=cost))
+    return Precision(n, timeout, low, high, regret_within(log.sample(cutoff=cutoff), timeout, (low, high), cost=cost))
 
 
 def regret_within(
-    sample: object, timeout: float | None, interval: tuple[float, float | None], cutoff: float, *, cost: float = 0.0
+    sample: LatencySample, timeout: float | None, interval: tuple[float, float | None], *, cost: float = 0.0
 ) -> float:
-    """The largest E_J(t)/E_J(timeout) − 1 for t in the interval, by the empirical law; no timeout is the cutoff."""
+    """The largest E_J(t)/E_J(timeout) − 1 for t in the interval, by the law of a sample; no timeout is its cutoff."""
     import numpy as np
 
     from latfit.laws import Empirical
     from latfit.restart import expected_duration
-    from latfit.sample import LatencySample
 
-    assert isinstance(sample, LatencySample)
+    cutoff = math.inf if sample.cutoff is None else sample.cutoff
     law = Empirical.of(sample)
     low, high = (min(cutoff, cutoff if end is None else end) for end in interval)
     inside = law.jumps[(law.jumps > low) & (law.jumps < high)]

@@ -1,6 +1,5 @@
 """Stage 7: law and policy to completion time."""
 
-
 from latfit.restart.agents import Strategy, optimal_strategy
 from latfit.restart.amenability import restart_helps, stationarity
 from latfit.restart.bounds import conservative_timeout, geometric_bounds, upper_bound_timeout
@@ -14,23 +13,18 @@ from latfit.restart.completion import (
     submissions,
 )
 from latfit.restart.copies import Copies
-from latfit.restart.fast import empirical_optimum
 from latfit.restart.optimum import evaluate_timeout, optimal_timeout
 from latfit.restart.result import Optimum
 from latfit.restart.schedule import Schedule, evaluate_schedule, optimal_schedule, schedule_cdf, schedule_moments
 
 __all__ = [
-
     "Copies",
     "Optimum",
     "Schedule",
     "Strategy",
-
-
     "completion_cdf",
     "completion_quantile",
     "conservative_timeout",
-    "empirical_optimum",
     "evaluate_schedule",
     "evaluate_timeout",
     "expected_duration",

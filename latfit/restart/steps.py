@@ -55,7 +55,7 @@ class StepCurves:
                 np.where(early[:, None], S, plain_S), np.where(early[:, None], F, plain_F))  # fmt: skip
         before = np.concatenate([np.ones((S.shape[0], 1)), S[:, :-1]], axis=1)
         W = np.cumsum(before * np.diff(times, prepend=0.0, axis=1), axis=1)
-        return cls(times, F, S, W, np.cumsum(done, axis=1), probes)
+        return cls(times, F, np.asarray(S, dtype=np.float64), W, np.cumsum(done, axis=1), probes)
 
     def E_J(self, cost: Floats | float = 0.0) -> Floats:
         """E_J = (∫₀ᵗ S + c (1 − F̃))/F̃ at every time, ∞ where nothing has completed."""
@@ -114,7 +114,7 @@ class StepCurves:
         with np.errstate(divide="ignore", invalid="ignore"):
             score = np.log(curves.E_J(cost)) + np.sqrt((1.0 - curves.F) / (n * curves.F))
         score = np.where(allowed & np.isfinite(score), score, np.inf)
-        return (score.min(axis=1, keepdims=True) + TIE >= score).argmax(axis=1)
+        return np.asarray((score.min(axis=1, keepdims=True) + TIE >= score).argmax(axis=1))
 
     def window(self, at: Ints, limit: Floats, cost: Floats | float = 0.0) -> tuple[Floats, Floats]:
         """(B,) the ends of the connected set of timeouts around index `at` with E_J ≤ limit.

@@ -61,9 +61,7 @@ class Bins:
         beyond = sample.lost or not sample.censored.total or sample.censored.values[-1] < returned.values[-1]
         end = size if beyond else max(1, int(np.flatnonzero(out)[-1]))
         blur_ = _Blur(kernel, sharp, end)
-        done, gone = (
-            blur_(shape.counts(tally.values, tally.counts)) for tally in (sample.completed, sample.failed)
-        )
+        done, gone = (blur_(shape.counts(tally.values, tally.counts)) for tally in (sample.completed, sample.failed))
         return replace(shape, completed=done, failed=gone, censored=out, blur=blur_)
 
     def counts(self, values: Floats, weights: Floats | Ints) -> Floats:

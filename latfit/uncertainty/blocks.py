@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -20,6 +20,7 @@ class Blocks:
     latency: Floats
     status: Ints
     count: int
+    _kept: dict[int, tuple[Floats, Floats, Floats, Floats]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, latency: Floats, status: Ints, time: float) -> Blocks:
@@ -34,19 +35,17 @@ class Blocks:
 
     def _matrix(self, bins: Bins) -> tuple[Floats, Floats, Floats, Floats]:
         """The counts of each block, blurred as those of the bins; kept, since every resample needs them."""
-        kept = self.__dict__.get("_kept")
-        if kept is None or kept[0] is not bins:
+        if id(bins) not in self._kept:
             block = np.arange(self.latency.size) * self.count // self.latency.size
-            parts = []
-            for code in (0, 1, 2):
-                rows = []
-                for one in range(self.count):
-                    mine = (block == one) & (self.status == code)
-                    counts = bins.counts(self.latency[mine], np.ones(int(mine.sum())))
-                    rows.append(bins.blur(counts) if bins.blur is not None and code < 2 else counts)
-                parts.append(np.array(rows))
+            done, gone, out = (self._counts(bins, block, code) for code in (0, 1, 2))
             lost = np.bincount(block[self.status == 3], minlength=self.count).astype(np.float64)
-            kept = (bins, (*parts, lost))
-            object.__setattr__(self, "_kept", kept)
-        found: tuple[Floats, Floats, Floats, Floats] = kept[1]
-        return found
+            self._kept[id(bins)] = (done, gone, out, lost)
+        return self._kept[id(bins)]
+
+    def _counts(self, bins: Bins, block: Ints, code: int) -> Floats:
+        rows = []
+        for one in range(self.count):
+            mine = (block == one) & (self.status == code)
+            counts = bins.counts(self.latency[mine], np.ones(int(mine.sum())))
+            rows.append(bins.blur(counts) if bins.blur is not None and code < 2 else counts)
+        return np.array(rows)
