@@ -196,7 +196,9 @@ class _Run:
                 self.precision = await asyncio.to_thread(precision, self.journal.path, cutoff=self.pace.cutoff)
                 due = max(int(ended * GROWTH), loop.counts.ended.total() + 1)
                 if self.until_precise is not None and self.precision.regret <= self.until_precise:
-                    loop.stop(f"precise: the uncertainty of the timeout costs {self.precision.regret:.1%} at most")
+                    return loop.stop(
+                        f"precise: the uncertainty of the timeout costs {self.precision.regret:.1%} at most"
+                    )
             if self.progress is not None:
                 self.progress(loop.counts, self.precision)
 
