@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from latfit.errors import ProbeError
 from latfit.units import seconds
+
+if TYPE_CHECKING:
+    from latfit.logs import ProbeLog
+
+
+def first_attempts(path: str | Path) -> ProbeLog:
+    """A log without the later attempts of its jobs, which were made only because a first one was slow."""
+    from latfit.logs import read_log
+
+    log = read_log(path)
+    if "attempt" not in log.frame:
+        return log
+    return replace(log, frame=log.frame[log.frame["attempt"] == 1].reset_index(drop=True))
 
 
 def decided(path: str, timeout: float | None = None) -> tuple[float, float]:
@@ -14,23 +29,21 @@ def decided(path: str, timeout: float | None = None) -> tuple[float, float]:
     The timeout is the given one, or the upper end of the window in which E_J stays within 5 % of its minimum: too
     late is safer than too early. Only first attempts of the log count.
     """
-    from latfit.analysis import analyze
+    from latfit.decision import Options, decide
+    from latfit.evidence import Observations
     from latfit.laws import Empirical
-    from latfit.logs import read_log
 
-    log = read_log(path)
-    if "attempt" in log.frame:
-        log = replace(log, frame=log.frame[log.frame["attempt"] == 1].reset_index(drop=True))
-    found = analyze(log, laws=[], test=False, resamples=0)
-    answer = found.to_dict()["timeout"]
+    options = Options(laws=("exponential",), test=False, resamples=0)  # no law is asked for
+    found = decide([Observations.of(first_attempts(path))], options)[0].require()
+    assert found.timeout is not None
+    assert found.sample is not None
     if timeout is None:
-        window = answer["within_5pct"] or (None, None)
-        if answer["timeout"] is None or window[1] is None:
-            raise ProbeError(
-                f"{path}: this log gives no timeout to run jobs by (verdict: {answer['verdict']}); give --timeout"
-            )
+        window = found.timeout.within_5pct or (None, None)
+        if found.timeout.timeout is None or window[1] is None:
+            said = f"verdict: {', '.join([found.timeout.verdict, *found.timeout.withheld])}"
+            raise ProbeError(f"{path}: this log gives no timeout to run jobs by ({said}); give one with --timeout")
         timeout = float(window[1])
-    share = float(Empirical.of(log.sample(cutoff=found.to_dict()["outliers"]["cutoff"])).cdf(timeout))
+    share = float(Empirical.of(found.sample).cdf(timeout))
     if share <= 0:
         raise ProbeError(f"{path}: nothing completed within {seconds(timeout)}: jobs with this timeout would never end")
     return timeout, share

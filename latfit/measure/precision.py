@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from latfit.errors import LatfitError
-
 if TYPE_CHECKING:
     from latfit.sample import LatencySample
 
@@ -55,28 +53,26 @@ def precision(path: str | Path, *, cutoff: float, cost: float = 0.0, seed: int =
         What the log does not say yet is in `why`.
 
     """
-    from dataclasses import replace
+    from latfit.decision import Options, decide
+    from latfit.evidence import Observations
+    from latfit.measure.before import first_attempts
 
-    from latfit.analysis import analyze
-    from latfit.logs import read_log
-
-    log = read_log(path, max_refused=1.0)
-    if "attempt" in log.frame:
-        log = replace(log, frame=log.frame[log.frame["attempt"] == 1].reset_index(drop=True))
-    n = len(log.frame)
-    try:
-        found = analyze(log, cutoff=cutoff, cost=cost, laws=[], resamples=RESAMPLES, test=False, seed=seed)
-    except LatfitError as error:
-        return Precision(n, None, None, None, math.inf, str(error))
-    answer = found.to_dict()["timeout"]
-    timeout, low, high = answer["timeout"], answer["low"], answer["high"]
-    if answer["verdict"] in (None, "withheld") or low is None:
-        return Precision(n, timeout, low, high, math.inf, "there is no decision yet")
-    return Precision(n, timeout, low, high, regret_within(log.sample(cutoff=cutoff), timeout, (low, high), cost=cost))
+    log = first_attempts(path)
+    # no law is asked for: the one that is quickest to fit
+    options = Options(cutoff=cutoff, cost=cost, laws=("exponential",), resamples=RESAMPLES, test=False, seed=seed)
+    found = decide([Observations.of(log)], options)[0]
+    n, best = len(log.frame), found.timeout
+    if best is None or best.verdict == "withheld" or best.intervals is None:
+        withheld = best is not None and best.withheld
+        why = found.error or (f"withheld: {', '.join(best.withheld)}" if best and withheld else "too few completions")
+        return Precision(n, None, None, None, math.inf, why)
+    low, high = map(float, best.intervals.timeout)
+    regret = regret_within(log.sample(cutoff=cutoff), best.timeout, (low, high), cost=cost)
+    return Precision(n, best.timeout, low, high, regret)
 
 
 def regret_within(
-    sample: LatencySample, timeout: float | None, interval: tuple[float, float | None], *, cost: float = 0.0
+    sample: LatencySample, timeout: float | None, interval: tuple[float, float], *, cost: float = 0.0
 ) -> float:
     """The largest E_J(t)/E_J(timeout) − 1 for t in the interval, by the law of a sample; no timeout is its cutoff."""
     import numpy as np
@@ -86,7 +82,7 @@ def regret_within(
 
     cutoff = math.inf if sample.cutoff is None else sample.cutoff
     law = Empirical.of(sample)
-    low, high = (min(cutoff, cutoff if end is None else end) for end in interval)
+    low, high = (min(cutoff, end) for end in interval)
     inside = law.jumps[(law.jumps > low) & (law.jumps < high)]
     # between two jumps E_J only rises: it is largest just before a jump, and at the end
     at = np.concatenate([[low, high], inside, np.nextafter(inside, 0)])
