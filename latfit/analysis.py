@@ -14,6 +14,7 @@ from latfit.decision.recommend import group_costs
 from latfit.evidence import Observations
 from latfit.evidence.observations import group_rows
 from latfit.logs import LogFacts, ProbeLog
+from latfit.logs.frames import as_log
 from latfit.outliers import OutlierRatio, ratio_by_cutoff
 from latfit.sample import LatencySample
 
@@ -168,7 +169,7 @@ def analyze(
     358.0
 
     """
-    table = log if isinstance(log, (ProbeLog, LatencySample)) else LatencySample.of(log)
+    table = log if isinstance(log, LatencySample) else as_log(log)
     named = None if laws is None else (laws,) if isinstance(laws, str) else tuple(laws)
     options = Options(cutoff=cutoff, failed=failed, censoring=censoring, cost=cost, laws=named, law=law,
                       current=current, resamples=resamples, test=test, seed=seed)  # fmt: skip

@@ -21,6 +21,7 @@ from latfit import Defective, Empirical, LatencySample, LatfitError, analyze, ex
 from latfit.batch import BatchResult, write_table
 from latfit.cli import main
 from latfit.cli.common import document_text, finite
+from latfit.fitting import fitted_law
 from latfit.goodness import assess
 from latfit.laws import get_law, parse_law
 from latfit.logs.table import STATUSES, LogFacts, ProbeLog
@@ -486,7 +487,7 @@ def test_timeout(written, table, cutoff, failed, cost, law, rho, more):
             found = latfit.fit(sample, [law], rho="joint" if rho is None else rho)[0]
             if found.law is None:
                 raise LatfitError(f"{law} could not be fitted: {found.error}")
-            known = Defective(found.law, found.rho)
+            known = fitted_law(sample, found)
         if "at" in more:
             return {**latfit.evaluate_timeout(known, more["at"], cost=cost).to_dict(), "warnings": []}
         if law is not None:

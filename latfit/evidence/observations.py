@@ -159,6 +159,14 @@ class Observations:
         )
 
 
+def group_column(log: ProbeLog, by: str) -> Ints:
+    """A code for each probe of a log, in the order of submission, by the values of a column."""
+    text = log.keys([by], None)[0]
+    whole = Observations.as_logged(log, columns=False)
+    named = replace(whole, columns={by: _categories(by, text)}).ordered()
+    return named.columns[by].codes
+
+
 def _joined(parts: Sequence[Column]) -> Column:
     """One column of several logs, equal labels being equal groups."""
     labels = {label: at for at, label in enumerate(dict.fromkeys(label for part in parts for label in part.labels))}

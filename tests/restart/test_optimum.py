@@ -11,10 +11,10 @@ from latfit.restart import (
     advise,
     completion_cdf,
     completion_quantile,
-    conservative_timeout,
     evaluate_timeout,
     expected_duration,
     geometric_bounds,
+    lower_bound_timeout,
     moments,
     optimal_schedule,
     optimal_timeout,
@@ -340,13 +340,15 @@ def test_wall_clock_with_every_objective():
     )
 
 
-def test_conservative_timeout_of_a_sample_lies_near_that_of_its_law():
+def test_conservative_timeout_is_the_end_of_the_5_percent_window():
     rng = np.random.default_rng(11)
     law = Empirical.of(LatencySample.of(V.sample(20_000, rng)))
     best = optimal_timeout(law)
-    assert best.timeout < best.conservative_timeout
-    assert best.conservative_timeout == pytest.approx(0.31105, abs=0.05)
-    assert conservative_timeout(Empirical.of(LatencySample.of([4, 5, 6.0]))) is None
+    assert best.timeout < best.conservative_timeout == best.within_5pct[1]
+    assert float(expected_duration(law, best.conservative_timeout)) <= best.expected_duration * (1.05 + 1e-9)
+    assert lower_bound_timeout(law, optimum=best.timeout) == pytest.approx(0.31105, abs=0.05)
+    assert optimal_timeout(parse_law("uniform(a=1,b=2)")).conservative_timeout is None
+    assert lower_bound_timeout(Empirical.of(LatencySample.of([4, 5, 6.0]))) is None
 
 
 def test_bounds_enclose():
