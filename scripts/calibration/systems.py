@@ -8,8 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from calibration.cases import Floats, law_of
-from calibration.timeouts import bundled
+from calibration.cases import Floats, bundled, law_of
 
 CUTOFF = 20_000.0
 ATTEMPTS, CHANGE, SCORED = 4200, 1680, 200
