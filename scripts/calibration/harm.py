@@ -6,7 +6,7 @@ import numpy as np
 
 import latfit
 from calibration.cases import Row, Task
-from calibration.systems import System, population
+from calibration.worlds import System, population
 from latfit.decision.curves import curves_of
 
 SYSTEMS = 1000
