@@ -15,9 +15,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from latfit.analysis import analyze
+    from latfit.analysis import Analysis, analyze
     from latfit.batch import BatchResult, run_batch
-    from latfit.decision import Analysis
+    from latfit.decision import Decision, Options, decide
     from latfit.errors import FitError, LatfitError, LawError, LogError, RestartError, SampleError
     from latfit.fitting import Fit, fit, joint_outlier_ratio
     from latfit.goodness import GoodnessOfFit, ks_test
@@ -41,11 +41,12 @@ if TYPE_CHECKING:
         restart_helps,
     )
     from latfit.sample import LatencySample
+    from latfit.tracking.tracker import Tracker
 
 _HOME = {
-    "latfit.analysis": ("analyze",),
+    "latfit.analysis": ("Analysis", "analyze"),
     "latfit.batch": ("BatchResult", "run_batch"),
-    "latfit.decision": ("Analysis",),
+    "latfit.decision": ("Decision", "Options", "decide"),
     "latfit.errors": ("FitError", "LatfitError", "LawError", "LogError", "RestartError", "SampleError"),
     "latfit.fitting": ("Fit", "fit", "joint_outlier_ratio"),
     "latfit.goodness": ("GoodnessOfFit", "ks_test"),
@@ -69,12 +70,14 @@ _HOME = {
         "restart_helps",
     ),
     "latfit.sample": ("LatencySample",),
+    "latfit.tracking.tracker": ("Tracker",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "Analysis",
     "BatchResult",
+    "Decision",
     "Defective",
     "Empirical",
     "Fit",
@@ -86,16 +89,19 @@ __all__ = [
     "LawError",
     "LogError",
     "Optimum",
+    "Options",
     "OutlierRatio",
     "ProbeLog",
     "RestartError",
     "SampleError",
     "SampledLog",
     "Schedule",
+    "Tracker",
     "analyze",
     "compare_policies",
     "completion_cdf",
     "convert_log",
+    "decide",
     "default_cutoff",
     "evaluate_policy",
     "evaluate_timeout",

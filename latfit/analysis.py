@@ -1,39 +1,144 @@
-"""Stage 8: the whole pipeline in one call, from a log to a decision."""
+"""Stage 11: the whole pipeline in one call, from a log to a decision."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from latfit.checks import about_fits, about_law, about_log, about_optimum, about_ratio
-from latfit.decision import Analysis, Current, FittedLaw, Group, LatencySummary, Recommendation
-from latfit.errors import FitError, RestartError, SampleError
-from latfit.fitting import DEFAULT_LAWS, JointRatio, fit, joint_outlier_ratio
-from latfit.fitting.intervals import COMPETING
-from latfit.goodness import assess
-from latfit.laws import Defective, Empirical, Law, get_law
-from latfit.logs import ProbeLog
-from latfit.outliers import CutoffChoice, default_cutoff, outlier_ratio, ratio_by_cutoff
-from latfit.restart import Warned, advise, evaluate_timeout, expected_duration, optimal_timeout
-from latfit.restart.result import label
+from latfit.decision import Decision, Options, Recommendation, Warned, decide
+from latfit.decision.options import RESAMPLES
+from latfit.decision.recommend import group_costs
+from latfit.evidence import Observations
+from latfit.evidence.observations import group_rows
+from latfit.logs import LogFacts, ProbeLog
+from latfit.outliers import OutlierRatio, ratio_by_cutoff
 from latfit.sample import LatencySample
-from latfit.uncertainty import RESAMPLES, bootstrap
 
-HYBRID = "lognormal-pareto"
-HYBRID_VALUES = 20_000
-TEST_RESAMPLES = 199
 WORTH_IT = 0.01  # what a group must gain by a timeout of its own
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+
+
+@dataclass(frozen=True)
+class Group:
+    """One group beside the pooled answer.
+
+    `differs` if its interval and the pooled one have nothing in common and the pooled timeout costs it
+    more than 1 %; `pooled_regret` is what the pooled timeout costs this group more than its own (∞: it never ends).
+    """
+
+    key: dict[str, str]
+    decision: Decision
+    differs: bool
+    pooled_regret: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        own, ratio = self.decision, self.decision.outliers
+        return {
+            "group": self.key,
+            **self.key,
+            "probes": sum(own.counts.values()),
+            "count": ratio and ratio.count,
+            "ratio": ratio and ratio.estimate,
+            "ratio_low": ratio and ratio.low,
+            "ratio_high": ratio and ratio.high,
+            "best": own.best and own.best.fit.name,
+            **(own.timeout.to_dict() if own.timeout else {"verdict": None, "timeout": None}),
+            "differs": self.differs,
+            "pooled_regret": self.pooled_regret,
+            "warnings": list(own.codes),
+            "error": own.error,
+        }
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Everything that the report shows; `to_dict()` is the JSON of `latfit analyze`."""
+
+    facts: LogFacts
+    decision: Decision
+    by_cutoff: tuple[OutlierRatio, ...]
+    groups: tuple[Group, ...]
+    by: tuple[str, ...]
+    warnings: tuple[Warned, ...]
+    seen: Observations | None = None
+
+    @property
+    def timeout(self) -> Recommendation:
+        """The recommendation."""
+        assert self.decision.timeout is not None
+        return self.decision.timeout
+
+    def to_dict(self) -> dict[str, Any]:
+        """The contract's document; numbers may be infinite where the command line writes null."""
+        made, refused = self.decision, self.facts.refused
+        ratio, joint, latency = made.outliers, made.joint, made.latency
+        assert ratio is not None
+        assert made.cutoff is not None
+        return {
+            "log": {
+                "path": self.facts.path,
+                "format": self.facts.format,
+                "probes": sum(made.counts.values()),
+                **made.counts,
+                "refused": refused.to_list(),
+                "refused_count": refused.count,
+                "resolution": made.whole.resolution,
+            },
+            "outliers": {
+                **ratio.to_dict(),
+                "count": ratio.count,
+                "method": ratio.method,
+                "cutoff_reason": made.cutoff.reason,
+                "joint_ratio": joint.estimate if joint else None,
+                "joint_low": joint.low if joint else None,
+                "joint_high": joint.high if joint else None,
+                "joint_law": joint.law if joint else None,
+                "by_cutoff": [r.to_dict() for r in self.by_cutoff],
+            },
+            "latency": vars(latency) if latency else None,
+            "fits": [fitted.to_dict() for fitted in made.fits],
+            "best": made.best and made.best.fit.name,
+            "timeout": self.timeout.to_dict(),
+            "timeout_without_outliers": made.without_outliers and made.without_outliers.to_dict(),
+            "evidence": made.evidence and made.evidence.to_dict(),
+            "current": made.current and made.current.to_dict(),
+            "groups": [group.to_dict() for group in self.groups],
+            "warnings": [{"code": w.code, "message": w.message} for w in self.warnings],
+        }
+
+    def to_frame(self) -> Any:
+        """The fitted laws as a pandas DataFrame, one row a law."""
+        import pandas as pd
+
+        return pd.DataFrame([_flat(fitted.to_dict()) for fitted in self.decision.fits])
+
+    def __repr__(self) -> str:
+        made = self.timeout
+        what = f"timeout {made.timeout:g} s" if made.timeout is not None else made.verdict
+        return f"<Analysis of {self.facts.path}: {sum(self.decision.counts.values())} probes, {what}>"
+
+    def _repr_html_(self) -> str:
+        from latfit.report import to_html_fragment
+
+        return to_html_fragment(self)
+
+
+def _flat(fit: dict[str, Any]) -> dict[str, Any]:
+    ks, timeout = fit.pop("ks"), fit.pop("timeout") or {}
+    more = {"timeout": timeout.get("timeout"), "regret": timeout.get("regret")}
+    return {**fit, **{f"ks_{key}": value for key, value in ks.items()}, **more}
 
 
 def analyze(
-    log: ProbeLog,
+    log: Any,
     *,
     cutoff: float | None = None,
     failed: str = "retry",
-    laws: Sequence[str] | None = None,
+    censoring: str = "auto",
+    laws: str | Sequence[str] | None = None,
     law: str | None = None,
     cost: float = 0.0,
     current: float | None = None,
@@ -42,200 +147,98 @@ def analyze(
     test: bool = True,
     seed: int = 0,
 ) -> Analysis:
-    """From a log to a decision: outliers, fits, goodness of fit, the timeout with intervals, warnings.
+    """From a log to a decision: evidence, outliers, fits, goodness of fit, the timeout with intervals, warnings.
 
-    `laws` are those to fit (default: all classical ones); the recommended timeout is that of the
-    empirical law unless `law` names one of them. `cost` is what a restart costs, `current` the
-    timeout in use now, `by` the columns to group by. `resamples` = 0 leaves out every bootstrap,
-    `test` = False that of the tests of fit.
+    Parameters
+    ----------
+    log : a `ProbeLog`, a `LatencySample`, or an array, Series or DataFrame of latencies in seconds.
+    cutoff : when a probe still out counts as an outlier (default: from the log).
+    laws : those to fit (default: all classical ones); `law`: recommend the timeout of this fitted one.
+    cost : seconds that a restart costs; `current`: the timeout in use now; `by`: columns to group by.
+    resamples : 0 leaves out every bootstrap, `test=False` that of the tests of fit.
+
+    Returns
+    -------
+    An `Analysis`: `.timeout` is the recommendation, `.to_dict()` the JSON of the command line.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> latfit.analyze(latfit.example_log(), resamples=0, test=False).timeout.timeout
+    358.0
+
     """
-    for_fits, for_timeout, for_groups = np.random.default_rng(seed).spawn(3)
-    whole = log.sample(failed=failed)
-    choice, sample = _cut(whole, cutoff)
-    ratio = outlier_ratio(sample)
-    empirical = Empirical.of(sample)
-    names = None if laws is None else list(dict.fromkeys([*laws, *([law] if law else [])]))
-    if law is not None:
-        get_law(law)  # a name that is not known is told before anything is fitted
-    recommended, more = _recommend(empirical, sample, choice.cutoff, cost, resamples, for_timeout)
-    least = recommended.optimum.expected_duration if recommended.optimum else None
-    fits = _fits(sample, names, empirical, cost, least, min(resamples, TEST_RESAMPLES) if test else 0, for_fits)
-    joint = _joint(sample, fits)
-    best = next((f.fit.name for f in fits if f.fit.method == "mle" and f.fit.error is None), None)
-    warned = about_ratio(whole, ratio, joint, fits)
-    used: Law = empirical
-    if law is not None:
-        used = _law_named(law, fits, sample)
-        recommended = _by_law(used, fits, recommended, choice.cutoff, cost)
-    agree = not any(w.code == "rho-disagree" for w in warned)
-    without = _recommend(empirical.conditional(), sample, choice.cutoff, cost, 0, for_timeout)[0] if agree else None
-    groups = _groups(log, by, choice.cutoff, failed, cost, resamples, for_groups, recommended)
-    last = (*about_fits(fits), *more, *about_optimum(recommended, sample, choice.cutoff), *about_law(law, fits))
+    table = log if isinstance(log, (ProbeLog, LatencySample)) else LatencySample.of(log)
+    named = None if laws is None else (laws,) if isinstance(laws, str) else tuple(laws)
+    options = Options(cutoff=cutoff, failed=failed, censoring=censoring, cost=cost, laws=named, law=law,
+                      current=current, resamples=resamples, test=test, seed=seed)  # fmt: skip
+    seen = table if not isinstance(table, ProbeLog) else Observations.of(table)
+    made = decide([seen], options, detail=True)[0].require()
+    facts = table.facts if isinstance(table, ProbeLog) else LogFacts("sample", "sample")
+    columns = [by] if isinstance(by, str) else list(by)
+    shown = columns
+    mixed = made.evidence.mixing if made.evidence else None
+    if not columns and mixed is not None and mixed.few and "mixed" in _withheld(made):
+        shown = [mixed.column.name]
+    groups = _groups(table, shown, made, options) if shown and isinstance(table, ProbeLog) else ()
+    assert made.cutoff is not None
     return Analysis(
-        facts=log.facts,
-        counts=log.counts,
-        sample=sample,
-        cutoff=choice,
-        outliers=ratio,
-        by_cutoff=tuple(ratio_by_cutoff(whole, cutoff=choice.cutoff)),
-        joint=joint,
-        latency=_summary(sample),
-        fits=fits,
-        best=best,
-        timeout=recommended,
-        timeout_without_outliers=without,
-        current=None if current is None else _current(used, current, cost, recommended),
+        facts=facts,
+        decision=made,
+        by_cutoff=tuple(ratio_by_cutoff(made.whole, cutoff=made.cutoff.cutoff)),
         groups=groups,
-        warnings=(*about_log(log), *warned, *last),
+        by=tuple(shown),
+        warnings=(*about_reading(facts), *made.warnings),
+        seen=seen if isinstance(seen, Observations) else None,
     )
 
 
-def _cut(whole: LatencySample, cutoff: float | None) -> tuple[CutoffChoice, LatencySample]:
-    """The cutoff, given or from the data, and the sample cut at it."""
-    choice = default_cutoff(whole) if cutoff is None else CutoffChoice(cutoff, "given")
-    sample = whole.cut(choice.cutoff)
-    if not sample.completed.total:
-        within = f"none of the {sample.n} probes completed within {choice.cutoff:g} s"
-        raise SampleError(f"{within}: there is nothing to analyse")
-    return choice, sample
+def _withheld(made: Decision) -> tuple[str, ...]:
+    return made.timeout.withheld if made.timeout else ()
 
 
-def _summary(sample: LatencySample) -> LatencySummary:
-    """The summary of the completions; quantiles are the smallest latency with that share at or below it."""
-    x, w = sample.completed.values, sample.completed.counts
-    n = sample.completed.total
-    mean = float(np.average(x, weights=w))
-    squares = float((w * (x - mean) ** 2).sum())
-    reached = np.cumsum(w)
-    quantiles = {str(q): float(x[np.searchsorted(reached, q * n - 1e-9)]) for q in QUANTILES}
-    return LatencySummary(n, mean, float(np.sqrt(squares / max(1, n - 1))), float(x[0]), float(x[-1]), quantiles)
+def about_reading(facts: LogFacts) -> tuple[Warned, ...]:
+    """Refused rows, and a log without outcomes."""
+    from latfit.logs.columns import NO_OUTCOMES
 
-
-def _fits(
-    sample: LatencySample,
-    laws: Sequence[str] | None,
-    empirical: Empirical,
-    cost: float,
-    least: float | None,
-    resamples: int,
-    rng: np.random.Generator,
-) -> tuple[FittedLaw, ...]:
-    """Every law fitted, tested and put to use, the best first."""
     found = []
-    if laws is not None:
-        tried = fit(sample, laws)
-    else:  # the likelihood of the hybrid is a search of its own, too long for very many latencies
-        few = sample.completed.values.size <= HYBRID_VALUES
-        tried = [*fit(sample, (*DEFAULT_LAWS, *([HYBRID] if few else []))), *fit(sample, [HYBRID], method="ls")]
-    for one in tried:
-        if one.law is None or one.rho is None:
-            found.append(FittedLaw(one, None, None, None))
-            continue
-        ks = assess(sample, one, bootstrap=resamples, rng=rng)
-        try:
-            optimum = optimal_timeout(Defective(one.law, one.rho), cost=cost)
-        except RestartError:  # a law so extreme that it has no usable times
-            found.append(FittedLaw(one, ks, None, None))
-            continue
-        found.append(FittedLaw(one, ks, optimum, _regret(empirical, optimum.timeout, cost, least)))
+    if facts.refused.count:
+        rows = facts.refused
+        reasons = ", ".join(f"{count} × {reason}" for reason, count in rows.reasons.items())
+        told = f"{rows.count} rows of the log were refused ({reasons}), the first at line {rows.earliest.line}"
+        if {"unknown status", "no latency", "no status"} & set(rows.reasons):
+            told += "; if they never came back, the outlier ratio is too low: say so with --status lost=WORD"
+        found.append(Warned("refused", told))
+    if NO_OUTCOMES in facts.notes:
+        told = "the log has no column of outcomes: probes that were lost or given up do not show in it"
+        found.append(Warned("no-outcomes", told))
     return tuple(found)
 
 
-def _regret(law: Law, timeout: float | None, cost: float, least: float | None) -> float | None:
-    """How much longer jobs take with this timeout than `least`, as a share; ∞ if they never end."""
-    if not least:
-        return None
-    taken = float(expected_duration(law, np.inf if timeout is None else timeout, cost=cost))
-    return max(0.0, taken / least - 1)
+def _groups(log: ProbeLog, by: Sequence[str], pooled: Decision, options: Options) -> tuple[Group, ...]:
+    """One decision a group, all at the pooled cutoff."""
+    assert pooled.cutoff is not None
+    keys, rows = group_rows(log, by)
+    whole = Observations.as_logged(log)
+    parts = [whole.take(mine).ordered() for mine in rows]
+    found = decide(parts, replace(options, cutoff=pooled.cutoff.cutoff, law=None, current=None), keys=keys)
+    t = pooled.timeout.if_independent or pooled.timeout if pooled.timeout else None
+    regrets = np.full(len(found), np.nan)
+    if t is not None and t.timeout is not None:
+        samples = [one.sample if one.sample is not None else one.whole for one in found]
+        regrets, _ = group_costs(samples, t.timeout, pooled.cutoff.cutoff, options.cost)
+    return tuple(
+        Group(dict(zip(by, key, strict=True)), one, _differs(one.timeout, t, regret), _regret(regret))
+        for key, one, regret in zip(keys, found, regrets.tolist(), strict=True)
+    )
 
 
-def _joint(sample: LatencySample, fits: tuple[FittedLaw, ...]) -> JointRatio | None:
-    """The ratio estimated together with the best law but the hybrid; None where no law could be fitted."""
-    found = [f.fit for f in fits if f.fit.method == "mle" and f.fit.error is None and f.fit.name != HYBRID]
-    try:
-        return joint_outlier_ratio(sample, [one.name for one in found if one.score - found[0].score < COMPETING])
-    except FitError:
-        return None
+def _regret(value: float) -> float | None:
+    return None if np.isnan(value) else max(0.0, value)
 
 
-def _recommend(
-    law: Empirical,
-    sample: LatencySample,
-    cutoff: float,
-    cost: float,
-    resamples: int,
-    rng: np.random.Generator,
-) -> tuple[Recommendation, tuple[Warned, ...]]:
-    """The optimum of an empirical law with at least 5 completions, its intervals, and what to know of it."""
-    advice = advise(law, cost=cost)
-    found = Recommendation(advice.optimum, law.rho, law.name, evaluate_timeout(law, cutoff, cost=cost), None)
-    if advice.optimum is not None and resamples:
-        t = np.inf if advice.optimum.timeout is None else advice.optimum.timeout
-        E, factor = advice.optimum.expected_duration or np.inf, found.speed_up_vs_cutoff or np.inf
-        try:
-            found = replace(found, intervals=bootstrap(sample, t, E, factor, cost=cost, resamples=resamples, rng=rng))
-        except SampleError as problem:
-            return found, (*advice.warnings, Warned("no-interval", f"there are no intervals: {problem}"))
-    return found, advice.warnings
-
-
-def _law_named(name: str, fits: tuple[FittedLaw, ...], sample: LatencySample) -> Defective:
-    """The fitted law that the user named."""
-    one = next((f.fit for f in fits if f.fit.name == name), None)
-    if one is None or one.law is None or one.rho is None:
-        raise FitError(f"{name} could not be fitted to {sample.n} probes: {one.error if one else 'it was not tried'}")
-    return Defective(one.law, one.rho)
-
-
-def _by_law(
-    law: Defective, fits: tuple[FittedLaw, ...], empirical: Recommendation, cutoff: float, cost: float
-) -> Recommendation:
-    """The recommendation of a fitted law; its intervals are not known."""
-    optimum = next(f.optimum for f in fits if f.fit.law is law.law)
-    end = evaluate_timeout(law, cutoff, cost=cost)
-    return replace(empirical, optimum=optimum, rho=law.rho, law=label(law), at_cutoff=end, intervals=None)
-
-
-def _current(law: Law, timeout: float, cost: float, best: Recommendation) -> Current:
-    """What the timeout in use now brings under the law of the recommendation."""
-    E = float(expected_duration(law, timeout, cost=cost))
-    regret = _regret(law, timeout, cost, best.optimum.expected_duration if best.optimum else None)
-    return Current(timeout, E if np.isfinite(E) else None, regret)
-
-
-def _groups(
-    log: ProbeLog,
-    by: str | Sequence[str],
-    cutoff: float,
-    failed: str,
-    cost: float,
-    resamples: int,
-    rng: np.random.Generator,
-    pooled: Recommendation,
-) -> tuple[Group, ...]:
-    """One row a group, all at the pooled cutoff; groups without a completion have no timeout."""
-    columns = [by] if isinstance(by, str) else list(by)
-    found = []
-    for key, whole in log.samples(columns).items() if columns else ():
-        sample = whole.with_failed(failed).cut(cutoff)
-        names = dict(zip(columns, key, strict=True))
-        if not sample.completed.total:
-            nothing = Recommendation(None, 1.0, "empirical", None, None)
-            found.append(Group(names, sample.n, outlier_ratio(sample), nothing, False, None))
-            continue
-        law = Empirical.of(sample)
-        own, warned = _recommend(law, sample, cutoff, cost, resamples, rng)
-        regret = None
-        if own.optimum and pooled.optimum:
-            regret = _regret(law, pooled.optimum.timeout, cost, own.optimum.expected_duration)
-        codes = tuple(w.code for w in warned)
-        differs = _differs(own, pooled) and regret is not None and regret > WORTH_IT
-        found.append(Group(names, sample.n, outlier_ratio(sample), own, differs, regret, codes))
-    return tuple(found)
-
-
-def _differs(own: Recommendation, pooled: Recommendation) -> bool:
-    if own.intervals is None or pooled.intervals is None:
+def _differs(own: Recommendation | None, pooled: Recommendation | None, regret: float) -> bool:
+    if own is None or pooled is None or own.intervals is None or pooled.intervals is None or not regret > WORTH_IT:
         return False
     (low, high), (pooled_low, pooled_high) = own.intervals.timeout, pooled.intervals.timeout
     return low > pooled_high or high < pooled_low

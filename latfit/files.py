@@ -16,6 +16,7 @@ _unfinished: set[Path] = set()
 def whole_file(path: str | Path) -> Iterator[Path]:
     """A path to write to, beside `path`; it takes the place of `path` only if all went well.
 
+    Its bytes are on the disk before it does, and its name afterwards: a power cut leaves the old file or the new.
     It is a new file of its own: where `path` is a link, the link is replaced and not followed.
     """
     path = Path(path)
@@ -29,13 +30,25 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         beside.unlink(missing_ok=True)
         beside.touch(exist_ok=False)
         yield beside
+        _on_disk(beside)
         beside.replace(path)
+        with suppress(OSError):  # some file systems cannot: the file itself is safe
+            _on_disk(path.parent)
     except OSError as error:
         if error.filename is not None and str(error.filename) != str(beside):
             raise
         raise LatfitError(f"{path}: cannot be written ({error.strerror or error})") from error
     finally:
         _remove(beside)
+
+
+def _on_disk(path: Path) -> None:
+    """Wait until what was written to a file, or to the list of a folder, is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def remove_unfinished() -> None:

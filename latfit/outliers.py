@@ -80,7 +80,8 @@ def outlier_ratio(sample: LatencySample, *, cutoff: float | None = None, level: 
     """The share of probes still out at the cutoff T, with a confidence interval.
 
     Nothing censored before T: k/n with Wilson's interval. Otherwise 1 − F_KM(T), the Kaplan–Meier
-    estimate of being still out, with Greenwood's variance on the log-log scale.
+    estimate of being still out, with Greenwood's variance on the log-log scale. A visible failure ends an attempt
+    of which nobody knows whether it would have come back: it counts as censored then, as in a joint fit.
     """
     if not 0 < level < 1:
         raise SampleError(f"the confidence level is {level:g}; it must lie between 0 and 1")
@@ -89,7 +90,11 @@ def outlier_ratio(sample: LatencySample, *, cutoff: float | None = None, level: 
     cut = sample.cut(default_cutoff(sample).cutoff if cutoff is None else cutoff)
     assert cut.cutoff is not None
     z = NormalDist().inv_cdf((1 + level) / 2)
-    if cut.censored_early:
+    if cut.failed.total and not cut.out_at_cutoff and not cut.censored_early:
+        method, (estimate, low, high) = "wilson", _wilson(0, max(1, cut.completed.total), z)
+    elif cut.failed.total:
+        method, (estimate, low, high) = "kaplan-meier", _greenwood(cut.failures_censored(), z)
+    elif cut.censored_early:
         method, (estimate, low, high) = "kaplan-meier", _greenwood(cut, z)
     else:
         method, (estimate, low, high) = "wilson", _wilson(cut.out_at_cutoff, cut.n, z)

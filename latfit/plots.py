@@ -11,11 +11,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from latfit.decision import Analysis, FittedLaw
+from latfit.analysis import Analysis
+from latfit.decision import FittedLaw, Recommendation
 from latfit.files import whole_file
 from latfit.goodness import qq
 from latfit.laws import Defective, Empirical
+from latfit.outliers import OutlierRatio
 from latfit.restart import completion_cdf, expected_duration
+from latfit.sample import LatencySample
 
 # Okabe and Ito's colours, told apart by people with any kind of colour vision
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -37,30 +40,45 @@ SHOWN_LAWS = 3
 Draw = Callable[[Analysis, Axes], Axes]
 
 
+def _sample(result: Analysis) -> LatencySample:
+    assert result.decision.sample is not None
+    return result.decision.sample
+
+
+def _ratio(result: Analysis) -> OutlierRatio:
+    assert result.decision.outliers is not None
+    return result.decision.outliers
+
+
+def _set(result: Analysis) -> Recommendation:
+    """The timeout that is drawn: what the formula gives, withheld or not."""
+    return result.timeout.if_independent or result.timeout
+
+
 def _law(fitted: FittedLaw) -> Defective:
     assert fitted.fit.law is not None
     return Defective(fitted.fit.law, fitted.fit.rho or 0.0)
 
 
 def _shown(result: Analysis) -> list[FittedLaw]:
-    return [fitted for fitted in result.fits if fitted.fit.law is not None][:SHOWN_LAWS]
+    return [fitted for fitted in result.decision.fits if fitted.fit.law is not None][:SHOWN_LAWS]
 
 
 def _times(result: Analysis, *, first: float | None = None) -> Any:
     """Times over the whole sample, equally spaced in the logarithm."""
-    positive = result.sample.completed.values[result.sample.completed.values > 0]
-    low = first or (positive[0] if positive.size else result.sample.resolution or 1.0)
-    return np.geomspace(low, max(result.outliers.cutoff, low * 1.01), POINTS)
+    positive = _sample(result).completed.values[_sample(result).completed.values > 0]
+    low = first or (positive[0] if positive.size else _sample(result).resolution or 1.0)
+    return np.geomspace(low, max(_ratio(result).cutoff, low * 1.01), POINTS)
 
 
 def plot_cdf(result: Analysis, axes: Axes) -> Axes:
     """The empirical cdf and the best fitted laws, over the logarithm of time."""
     t = _times(result)
-    empirical = Empirical.of(result.sample)
+    empirical = Empirical.of(_sample(result))
     axes.step(t, empirical.cdf(t), where="post", color="black", label="log")
     for fitted, colour in zip(_shown(result), COLOURS, strict=False):
         axes.plot(t, _law(fitted).cdf(t), color=colour, label=fitted.fit.name)
-    axes.axhline(1 - result.outliers.estimate, color="grey", linewidth=0.8, linestyle=":")
+    axes.axhline(1 - _ratio(result).estimate, color="grey", linewidth=0.8, linestyle=":")
     axes.set(
         xscale="log", xlabel="latency (s)", ylabel="share returned", ylim=(0, 1.02), title="Latency and fitted laws"
     )
@@ -71,24 +89,24 @@ def plot_cdf(result: Analysis, axes: Axes) -> Axes:
 def plot_survival(result: Analysis, axes: Axes) -> Axes:
     """The share still out on log axes, where tails show; its floor is the outlier ratio."""
     t = _times(result)
-    axes.step(t, Empirical.of(result.sample).still_out(t), where="post", color="black", label="log")
+    axes.step(t, Empirical.of(_sample(result)).still_out(t), where="post", color="black", label="log")
     for fitted, colour in zip(_shown(result), COLOURS, strict=False):
         axes.plot(t, _law(fitted).still_out(t), color=colour, label=fitted.fit.name)
-    if result.outliers.estimate > 0:
-        axes.axhline(result.outliers.estimate, color="grey", linewidth=0.8, linestyle=":", label="outlier ratio")
+    if _ratio(result).estimate > 0:
+        axes.axhline(_ratio(result).estimate, color="grey", linewidth=0.8, linestyle=":", label="outlier ratio")
     axes.set(xscale="log", yscale="log", xlabel="latency (s)", ylabel="share still out", title="The tail")
-    axes.set_ylim(max(1e-6, 0.3 / result.sample.n, 0.4 * result.outliers.estimate), 1.3)
+    axes.set_ylim(max(1e-6, 0.3 / _sample(result).n, 0.4 * _ratio(result).estimate), 1.3)
     axes.legend(loc="lower left")
     return axes
 
 
 def plot_completion(result: Analysis, axes: Axes) -> Axes:
     """F_J with the recommended timeout against F_R without one; Glatard et al. 2006, Figures 1 and 2."""
-    law = Empirical.of(result.sample)
-    best = result.timeout.optimum
+    law = Empirical.of(_sample(result))
+    best = _set(result)
     t = _times(result)
     axes.step(t, law.cdf(t), where="post", color="black", label="one submission, $F_R$")
-    if best is not None and best.verdict == "finite" and best.timeout and not result.sample.failed.total:
+    if best.verdict == "finite" and best.timeout and not _sample(result).failed.total:
         F_J = completion_cdf(law, t, best.timeout, cost=best.cost)
         axes.plot(t, F_J, color=COLOURS[0], label=f"resubmitted after {best.timeout:.4g} s, $F_J$")
         axes.axvline(best.timeout, color=COLOURS[0], linewidth=0.8, linestyle="--")
@@ -104,28 +122,23 @@ def plot_expected_duration(result: Analysis, axes: Axes) -> Axes:
 
     Glatard et al. 2006, Figure 11: with outliers E_J tends to E_R + ρ/(1−ρ)·t.
     """
-    law, best = Empirical.of(result.sample), result.timeout.optimum
-    cost = best.cost if best else 0.0
+    law, best = Empirical.of(_sample(result)), _set(result)
+    cost = best.cost
     t = np.union1d(_times(result), law.jumps[law.jumps > 0][:: max(1, law.jumps.size // 2000)])
     E = expected_duration(law, t, cost=cost)
     axes.plot(t, E, color=COLOURS[0], label="with outliers" if law.rho > 0 else "$E_J(t)$")
-    if law.rho > 0 and not result.sample.failed.total:
+    if law.rho > 0 and not _sample(result).failed.total:
         returned = law.conditional()
         axes.plot(t, expected_duration(returned, t, cost=cost), color=COLOURS[1], label="without outliers")
         slope = law.rho / (1 - law.rho)
         E_R = float(returned.partial_moment(1, np.inf))
         axes.plot(t, E_R + slope * (t + cost), ":", color="grey", label="asymptote $E_R + \\rho t/(1-\\rho)$")
-    if (
-        best is not None
-        and best.verdict == "finite"
-        and best.timeout is not None
-        and best.expected_duration is not None
-    ):
+    if best.verdict == "finite" and best.timeout is not None and best.expected_duration is not None:
         if best.within_5pct is not None:
             low, high = best.within_5pct
             axes.axvspan(low, min(high, t[-1]), color=COLOURS[2], alpha=0.12, label="within 5 %")
-        if result.timeout.intervals is not None:
-            low, high = result.timeout.intervals.timeout
+        if best.intervals is not None:
+            low, high = best.intervals.timeout
             ends, level = [low, min(high, t[-1])], [best.expected_duration] * 2
             axes.plot(ends, level, color="black", linewidth=3, solid_capstyle="butt", label="95 % interval")
         axes.plot(best.timeout, best.expected_duration, "o", color="black", label=f"optimum {best.timeout:.4g} s")
@@ -141,10 +154,10 @@ def plot_expected_duration(result: Analysis, axes: Axes) -> Axes:
 def plot_qq(result: Analysis, axes: Axes) -> Axes:
     """Quantiles of the log against those of the best laws; a law that fits lies on the diagonal."""
     for fitted, colour in zip(_shown(result), COLOURS, strict=False):
-        points = qq(result.sample, fitted.fit)
+        points = qq(_sample(result), fitted.fit)
         thin = slice(None, None, max(1, points.observed.size // 500))
         axes.plot(points.model[thin], points.observed[thin], ".", markersize=3, color=colour, label=fitted.fit.name)
-    positive = result.sample.completed.values[result.sample.completed.values > 0]
+    positive = _sample(result).completed.values[_sample(result).completed.values > 0]
     ends = (positive[0], positive[-1]) if positive.size else (1e-3, 1.0)
     axes.plot(ends, ends, color="grey", linewidth=0.8)
     axes.set(xscale="log", yscale="log", xlabel="law (s)", ylabel="log (s)", title="Quantiles")
@@ -160,7 +173,7 @@ def plot_ratio(result: Analysis, axes: Axes) -> Axes:
     low, high = (np.array([getattr(r, side) for r in result.by_cutoff]) for side in ("low", "high"))
     axes.fill_between(t, 100 * low, 100 * high, color=COLOURS[0], alpha=0.2, label="95 % interval", linewidth=0)
     axes.plot(t, 100 * ratio, "o-", color=COLOURS[0], markersize=4)
-    axes.axvline(result.outliers.cutoff, color="grey", linewidth=0.8, linestyle="--", label="cutoff")
+    axes.axvline(_ratio(result).cutoff, color="grey", linewidth=0.8, linestyle="--", label="cutoff")
     axes.set(xscale="log", xlabel="cutoff (s)", ylabel="still out (%)", title="Outlier ratio", ylim=(0, None))
     axes.legend()
     return axes

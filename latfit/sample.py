@@ -31,8 +31,8 @@ class Tally:
     counts: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def __post_init__(self) -> None:
-        values = np.ascontiguousarray(self.values, dtype=np.float64)
-        counts = np.ascontiguousarray(self.counts, dtype=np.int64)
+        values = np.array(self.values, dtype=np.float64, order="C")  # copies: the caller's arrays stay the caller's
+        counts = np.array(self.counts, dtype=np.int64, order="C")
         if values.shape != counts.shape or values.ndim != 1:
             raise SampleError("a tally needs one count for each value")
         if values.size and not (values[0] >= 0 and np.isfinite(values[-1]) and (np.diff(values) > 0).all()):
@@ -51,7 +51,7 @@ class Tally:
         if ordered.size and not (ordered[0] >= 0 and np.isfinite(ordered[-1])):  # NaN sorts last
             raise SampleError("latencies must be finite and not negative")
         first = _first_of_each(ordered)
-        return cls(ordered[first], np.diff(first, append=ordered.size))
+        return cls.trusted(ordered[first], np.diff(first, append=ordered.size))
 
     @classmethod
     def sum(cls, tallies: Iterable[Tally]) -> Tally:
@@ -70,12 +70,14 @@ class Tally:
             values = values[order]
             first = _first_of_each(values)
             pieces.append((values[first], np.add.reduceat(counts[order], first)))
-        return cls(*map(np.concatenate, zip(*pieces, strict=True)))
+        return cls.trusted(*map(np.concatenate, zip(*pieces, strict=True)))
 
     @classmethod
     def trusted(cls, values: Floats, counts: Ints) -> Tally:
-        """From arrays that were a tally's already: nothing is checked."""
+        """From arrays that are a tally's and no caller's: nothing is checked or copied."""
         tally = object.__new__(cls)
+        for array in (values, counts):
+            array.flags.writeable = False
         object.__setattr__(tally, "values", values)
         object.__setattr__(tally, "counts", counts)
         return tally
@@ -88,7 +90,7 @@ class Tally:
     def split(self, limit: float) -> tuple[Tally, int]:
         """The part at or below `limit`, and how many lie beyond it."""
         at = int(np.searchsorted(self.values, limit, side="right"))
-        return Tally(self.values[:at], self.counts[:at]), int(self.counts[at:].sum())
+        return Tally.trusted(self.values[:at], self.counts[:at]), int(self.counts[at:].sum())
 
     def expand(self) -> Floats:
         """One entry an observation, sorted."""
@@ -254,6 +256,12 @@ class LatencySample:
         if treat_as == "lost":
             return replace(self, lost=self.lost + self.failed.total, failed=Tally())
         raise SampleError(f"failures can be read as retry, completed or lost, not as {treat_as!r}")
+
+    def failures_censored(self) -> LatencySample:
+        """The sample with its failures censored at their time, which is how the law of completion sees them."""
+        if not self.failed.total:
+            return self
+        return replace(self, failed=Tally(), censored=Tally.sum([self.censored, self.failed]))
 
     def kaplan_meier(self) -> KaplanMeier:
         """The product-limit estimate of being still out; lost probes are at risk for ever."""

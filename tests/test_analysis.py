@@ -282,9 +282,8 @@ def test_drift_is_of_completions_only(tmp_path):
 
 
 def test_drift_and_dependence_against_scipy():
-    from scipy import stats
-
     from latfit.checks import _distance, _ranks
+    from scipy import stats
 
     rng = np.random.default_rng(15)
     a, b = np.round(rng.lognormal(1, 1, 300)), np.round(rng.lognormal(1.2, 1, 200))

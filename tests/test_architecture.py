@@ -13,8 +13,9 @@ from conftest import REPO
 from latfit.cli import main
 
 ORDER = [
-    "errors", "numbers", "files", "stopping", "threads", "sample", "logs", "outliers", "laws", "fitting", "goodness",
-    "restart", "evidence", "uncertainty", "decision", "checks", "tracking", "analysis", "batch", "measure", "verify", "settings", "retrying",
+    "errors", "numbers", "units", "files", "stopping", "threads", "sample", "logs", "outliers", "laws", "fitting",
+    "goodness", "restart", "evidence", "uncertainty", "decision", "tracking", "analysis", "batch", "measure", "verify",
+    "settings", "retrying",
     "report", "plots", "cli", "__main__",
 ]  # fmt: skip
 PACKAGE = REPO / "latfit"

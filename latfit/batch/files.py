@@ -1,4 +1,4 @@
-"""Which files are meant, and each of them as the samples of its groups."""
+"""Which files are meant, and each of them as the probes of its groups."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from latfit.errors import LogError
-from latfit.logs import LogFacts, read_samples
-from latfit.logs.table import Key
-from latfit.sample import LatencySample, clock_resolution
+import numpy as np
+
+from latfit.errors import LatfitError, LogError
+from latfit.evidence import Observations
+from latfit.evidence.observations import group_rows
+from latfit.logs import LogFacts, read_log
+from latfit.logs.table import COMPLETED, FAILED, Key
+from latfit.sample import Tally, clock_resolution
 
 CLOCK_VALUES = 1_000_000  # so many latencies are enough to see the clock
 
@@ -45,8 +49,8 @@ def _text(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Reading:
-    """How the logs are read: the columns and windows to group by, and the options of `read_samples`."""
+class Grouping:
+    """How the logs are read: the columns and windows to group by, and the options of `read_log`."""
 
     by: tuple[str, ...]
     window: str | None
@@ -54,15 +58,15 @@ class Reading:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that name a group."""
+        """The columns that name a group; the last is the beginning of its window, where there are windows."""
         return self.by if self.window is None else (*self.by, "window")
 
 
 @dataclass(frozen=True)
 class ReadFile:
-    """The samples of one log, or the reason why it could not be read."""
+    """The probes of each group of one log, or the reason why it could not be read."""
 
-    samples: dict[Key, LatencySample]
+    groups: dict[Key, Observations]
     facts: LogFacts | None = None
     error: str | None = None
 
@@ -102,33 +106,36 @@ def _below(folder: Path) -> list[str]:
     ]
 
 
-def read_file(file: LogFile, how: Reading) -> ReadFile:
-    """The samples of the groups of one log. Whatever is wrong with it is told, not raised: others may be fine."""
+def read_file(file: LogFile, how: Grouping) -> ReadFile:
+    """The probes of the groups of one log. What is wrong with it is told, not raised: others may be fine."""
     inside = [column for column in how.by if column not in file.shared]
     try:
-        sampled = read_samples(file.path, inside, window=how.window, **how.options)
-    except Exception as problem:
+        log = read_log(file.path, **how.options)
+        keys, rows = group_rows(log, inside, how.window)
+    except (LatfitError, OSError, MemoryError) as problem:
         reason = str(problem).replace(file.path, file.name) or type(problem).__name__
         return ReadFile({}, error=reason if file.name in reason else f"{file.name}: {reason}")
-    samples = {}
-    for key, sample in sampled.samples.items():
-        values = dict(zip(sampled.by, key, strict=True)) | {c: file.shared[c] for c in how.by if c in file.shared}
-        samples[tuple(values[column] for column in how.columns)] = sample
-    return ReadFile(samples, sampled.facts)
+    whole = Observations.as_logged(log)
+    groups = {}
+    for key, mine in zip(keys, rows, strict=True):
+        values = iter(key)
+        named = tuple(file.shared[column] if column in file.shared else next(values) for column in how.by)
+        groups[(*named, *values)] = whole.take(mine)
+    return ReadFile(groups, log.facts)
 
 
-def merged(parts: Iterable[tuple[Key, LatencySample]]) -> dict[Key, LatencySample]:
-    """One sample a group in the order of their names, all with one clock: the finest that can be seen in them."""
-    gathered: dict[Key, list[LatencySample]] = {}
-    for key, sample in parts:
-        gathered.setdefault(key, []).append(sample)
-    summed = {key: LatencySample.sum(gathered[key]) for key in sorted(gathered)}
+def merged(parts: Iterable[tuple[Key, Observations]]) -> dict[Key, Observations]:
+    """One group for each name, in the order of names, all with one clock: the finest that can be seen in them."""
+    gathered: dict[Key, list[Observations]] = {}
+    for key, seen in parts:
+        gathered.setdefault(key, []).append(seen)
+    summed = {key: Observations.concat(gathered[key]) for key in sorted(gathered)}
     step = _clock(list(summed.values()))
-    return {key: replace(sample, resolution=step) for key, sample in summed.items()}
+    return {key: replace(seen, resolution=step).ordered() for key, seen in summed.items()}
 
 
-def _clock(samples: Sequence[LatencySample]) -> float:
+def _clock(groups: Sequence[Observations]) -> float:
     """The step of the clock; where there are very many latencies, that of every so many groups."""
-    size = sum(sample.completed.values.size + sample.failed.values.size for sample in samples)
-    some = samples[:: 1 + size // CLOCK_VALUES]
-    return clock_resolution(tally for sample in some for tally in (sample.completed, sample.failed))
+    some = groups[:: 1 + sum(seen.n for seen in groups) // CLOCK_VALUES]
+    values = [seen.latency[(seen.status == COMPLETED) | (seen.status == FAILED)] for seen in some]
+    return clock_resolution([Tally.of(np.concatenate(values))] if values else [])

@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 
 from latfit.batch.engines import Pool, open_pool
-from latfit.batch.files import LogFile, Reading, find_files, merged, read_file
+from latfit.batch.files import Grouping, LogFile, find_files, merged, read_file
 from latfit.batch.journal import Journal, open_journal
-from latfit.batch.rows import RESAMPLES, RESULTS, Chunk, Options, Row, chunk_text
-from latfit.checks import QUEUES
+from latfit.batch.rows import RESULTS, Chunk, Row, chunk_text
+from latfit.decision import Options, prepare
+from latfit.decision.options import RESAMPLES
 from latfit.errors import LogError
-from latfit.fitting import DEFAULT_LAWS
-from latfit.laws import Empirical
+from latfit.evidence import Observations
+from latfit.laws import Empirical, get_law
 from latfit.logs.table import Key
 from latfit.restart import expected_duration
-from latfit.sample import LatencySample
 
 Progress = Callable[[str, int, int], None]
 
@@ -53,7 +53,7 @@ class BatchResult:
         """The rows as a pandas DataFrame."""
         import pandas as pd
 
-        kinds = {int: "Int64", float: "float64", str: "str"}
+        kinds = {int: "Int64", float: "float64", str: "string"}  # "str" makes "None" of None before pandas 3
         return pd.DataFrame(self.rows, columns=list(self.columns)).astype(
             {name: kinds[kind] for name, kind in self.columns.items()}
         )
@@ -66,8 +66,9 @@ def run_batch(
     window: str | None = None,
     cutoff: float | None = None,
     failed: str = "retry",
+    censoring: str = "auto",
     cost: float = 0.0,
-    laws: Sequence[str] = DEFAULT_LAWS,
+    laws: Sequence[str] | None = None,
     resamples: int = RESAMPLES,
     test: bool | None = None,
     seed: int = 0,
@@ -89,28 +90,31 @@ def run_batch(
     finished is kept there for `resume`; the caller removes it. `how` is as for `read_log`. The rows do not
     depend on the engine, the workers or the order of anything.
     """
-    reading = Reading((by,) if isinstance(by, str) else tuple(dict.fromkeys(by)), window, how)
+    reading = Grouping((by,) if isinstance(by, str) else tuple(dict.fromkeys(by)), window, how)
+    for law in laws or ():
+        get_law(law)  # a name that is not known is told before anything is read
     skipped = {str(Path(path).absolute()) for path in leave_out}
     files = find_files([paths] if isinstance(paths, (str, Path)) else paths, leave_out=skipped)
     tell = progress or (lambda stage, done, total: None)
     with open_pool(engine, scheduler=scheduler, workers=workers) as pool:
         samples, bad_files, refused, notes = _read(pool, files, reading, tell)
         tested = len(samples) <= TESTED_GROUPS if test is None else test
-        options = Options(cutoff, failed, cost, tuple(laws), resamples, tested, seed)
+        options = Options(cutoff=cutoff, failed=failed, censoring=censoring, cost=cost, resamples=resamples,
+                          laws=None if laws is None else tuple(laws), test=tested, seed=seed)  # fmt: skip
         kept: AbstractContextManager[Journal | None] = nullcontext()
         if journal is not None:
             fingerprint = _fingerprint(samples, reading, options, bad_files)
             kept = open_journal(Path(journal), fingerprint, resume=resume)
         with kept as book:
             rows = analyse_groups(pool, samples, options, book, tell)
-    return _table(samples, rows, reading, cost, bad_files, refused, notes)
+    return _table(samples, rows, reading, options, bad_files, refused, notes)
 
 
 def _read(
-    pool: Pool, files: Sequence[LogFile], reading: Reading, tell: Progress
-) -> tuple[dict[Key, LatencySample], list[tuple[str, str]], int, tuple[str, ...]]:
+    pool: Pool, files: Sequence[LogFile], reading: Grouping, tell: Progress
+) -> tuple[dict[Key, Observations], list[tuple[str, str]], int, tuple[str, ...]]:
     """The samples of all groups, the logs that could not be read, how many rows were refused, and notes."""
-    parts: list[tuple[Key, LatencySample]] = []
+    parts: list[tuple[Key, Observations]] = []
     bad, refused, queues = {}, 0, 0
     read = partial(read_file, how=reading)
     here = [place for place, file in enumerate(files) if file.path == "-"]  # workers have no standard input
@@ -124,8 +128,8 @@ def _read(
             bad[place] = (files[place].name, found.error)
         elif found.facts is not None:
             refused += found.facts.refused.count
-            queues += found.facts.format in QUEUES
-        parts.extend(found.samples.items())
+            queues += found.facts.queue
+        parts.extend(found.groups.items())
         tell("logs", done, len(files))
     if len(bad) == len(files):
         more = f" (and {len(bad) - 1} more logs that cannot be read)" if len(bad) > 1 else ""
@@ -136,7 +140,7 @@ def _read(
 
 def analyse_groups(
     pool: Pool,
-    samples: Mapping[Key, LatencySample],
+    samples: Mapping[Key, Observations],
     options: Options,
     journal: Journal | None = None,
     tell: Progress = lambda stage, done, total: None,
@@ -158,32 +162,33 @@ def analyse_groups(
     return [row for at in range(len(chunks)) for row in rows[at]]
 
 
-def _fingerprint(samples: Mapping[Key, LatencySample], reading: Reading, options: Options, bad: Any) -> str:
+def _fingerprint(samples: Mapping[Key, Observations], reading: Grouping, options: Options, bad: Any) -> str:
     """A checksum of everything that the rows depend on."""
     digest = blake2b(repr((version("latfit"), reading.columns, astuple(options), bad)).encode(), digest_size=16)
-    for key, sample in samples.items():
-        digest.update(repr((key, sample.lost, sample.cutoff, sample.resolution)).encode())
-        for tally in (sample.completed, sample.failed, sample.censored):
-            for array in (tally.values, tally.counts):  # noqa: PD011
+    for key, seen in samples.items():
+        digest.update(repr((key, seen.queue, seen.has_outcomes, seen.resolution, sorted(seen.columns))).encode())
+        codes = [seen.columns[name].codes for name in sorted(seen.columns)]
+        for array in (seen.latency, seen.status, seen.submitted, *codes):
+            if array is not None:
                 digest.update(array.size.to_bytes(8) + array.tobytes())
     return digest.hexdigest()
 
 
 def _table(
-    samples: Mapping[Key, LatencySample],
+    samples: Mapping[Key, Observations],
     rows: list[Row],
-    reading: Reading,
-    cost: float,
+    reading: Grouping,
+    options: Options,
     bad_files: list[tuple[str, str]],
     refused: int,
     notes: tuple[str, ...],
 ) -> BatchResult:
     """The rows with the names of their groups in front and the logs that could not be read behind."""
-    names = [name if name not in RESULTS else f"log_{name}" for name in reading.columns]
+    names = _names(reading)
     columns: dict[str, type] = dict.fromkeys(names, str) | RESULTS
     if reading.window is not None:
         columns["kept_regret"] = float
-        for row, regret in zip(rows, kept_regrets(samples, rows, cost), strict=True):
+        for row, regret in zip(rows, kept_regrets(samples, rows, options), strict=True):
             row["kept_regret"] = regret
     columns.setdefault("file", str)
     columns["error"] = columns.pop("error")
@@ -198,19 +203,31 @@ def _table(
     return BatchResult(columns, table, bad_files, bad_groups, refused, notes)
 
 
-def kept_regrets(samples: Mapping[Key, LatencySample], rows: Sequence[Row], cost: float) -> list[float | None]:
+def _names(reading: Grouping) -> list[str]:
+    """The columns that name a group; one that has the name of a result, or of another, is called log_NAME."""
+    taken = {*RESULTS, "kept_regret", *(["window"] if reading.window is not None else [])}
+    names: list[str] = []
+    for name in reading.by:
+        while name in taken:
+            name = f"log_{name}"
+        taken.add(name)
+        names.append(name)
+    return names if reading.window is None else [*names, "window"]
+
+
+def kept_regrets(groups: Mapping[Key, Observations], rows: Sequence[Row], options: Options) -> list[float | None]:
     """What it costs each window to keep the timeout of the last window of its group before it that had one.
 
-    E_J of this window at that timeout over its own least E_J, − 1; None where it is infinite or there is none.
+    E_J of this window at that timeout over its own E_J, − 1; None where it is infinite or there is none.
     """
     found: list[float | None] = []
     before: tuple[Key, float] | None = None
-    for (key, sample), row in zip(samples.items(), rows, strict=True):
+    for (key, seen), row in zip(groups.items(), rows, strict=True):
         regret = None
         if row["expected_duration"] and key[-1] != "unknown":
             if before is not None and before[0] == key[:-1]:
-                law = Empirical.of(sample.cut(row["cutoff"]))
-                E_J = float(expected_duration(law, before[1], cost=cost))
+                law = Empirical.of(prepare(seen, options).sample)
+                E_J = float(expected_duration(law, before[1], cost=options.cost))
                 regret = max(0.0, E_J / row["expected_duration"] - 1) if np.isfinite(E_J) else None
             before = key[:-1], np.inf if row["timeout"] is None else row["timeout"]
         found.append(regret)

@@ -9,14 +9,12 @@ import click
 from latfit.cli.common import (
     Mapped,
     Positive,
-    cutoff_option,
-    failed_option,
     json_option,
-    load_samples,
     log_options,
     print_json,
     say,
 )
+from latfit.cli.deciding import log_law, outcome_options
 
 if TYPE_CHECKING:
     from latfit.laws import Law
@@ -32,8 +30,7 @@ Examples:
               help="An agent and its law, written out or taken from a log; once for each agent.")  # fmt: skip
 @click.option("--restarts", type=click.IntRange(0), metavar="K", help="At most K restarts (default: unbounded).")
 @click.option("--cost", type=Positive(zero=True), default=0.0, metavar="C", help="Seconds that each restart costs.")
-@cutoff_option
-@failed_option
+@outcome_options
 @log_options
 @json_option
 def agents(agents: tuple[tuple[str, str], ...], restarts: int | None, cost: float, as_json: bool, **given: Any) -> None:
@@ -59,9 +56,6 @@ def _law(text: str, given: dict[str, Any]) -> Law:
     """The law that is written out, or the empirical law of the log of that name."""
     from pathlib import Path
 
-    from latfit.laws import Empirical, parse_law
+    from latfit.laws import parse_law
 
-    if "(" in text and not Path(text).exists():
-        return parse_law(text)
-    sample = load_samples(text, given).sample.with_failed(given["failed"])
-    return Empirical.of(sample if given["cutoff"] is None else sample.cut(given["cutoff"]))
+    return parse_law(text) if "(" in text and not Path(text).exists() else log_law(text, given)

@@ -8,9 +8,7 @@ import click
 
 from latfit.cli.common import (
     Positive,
-    cutoff_option,
     document_text,
-    failed_option,
     json_option,
     load_log,
     log_argument,
@@ -19,9 +17,10 @@ from latfit.cli.common import (
     say,
     seed_option,
 )
+from latfit.cli.deciding import outcome_options
 
 if TYPE_CHECKING:
-    from latfit.decision import Analysis
+    from latfit.analysis import Analysis
 
 
 @click.command(
@@ -33,8 +32,7 @@ Examples:
   latfit analyze probes.csv --json | jq .timeout.timeout"""
 )
 @log_argument
-@cutoff_option
-@failed_option
+@outcome_options
 @click.option(
     "--law", metavar="NAME", help="Recommend the timeout of this fitted law (default: of the data themselves)."
 )
@@ -42,7 +40,7 @@ Examples:
 @click.option("--current", type=Positive(), metavar="T", help="The timeout in use now, to see what it costs.")
 @click.option("--by", metavar="COL[,COL]", help="One row for each value of these columns of the log.")
 @click.option(
-    "--resamples", type=click.IntRange(0), default=999, show_default=True, help="Bootstrap resamples; 0 for none."
+    "--resamples", type=click.IntRange(0), default=499, show_default=True, help="Bootstrap resamples; 0 for none."
 )
 @click.option("--markdown", is_flag=True, help="Print the report as Markdown.")
 @click.option("-o", "--output", type=click.Path(), metavar="DIR",
@@ -64,7 +62,8 @@ def analyze(log: str, as_json: bool, markdown: bool, output: str | None, figures
     if given["law"] is not None:
         _check_law(given["law"])
     by = [name.strip() for name in given["by"].split(",")] if given["by"] else ()
-    asked = {key: given[key] for key in ("cutoff", "failed", "law", "cost", "current", "resamples", "seed")}
+    names = ("cutoff", "failed", "censoring", "law", "cost", "current", "resamples", "seed")
+    asked = {name: given[name] for name in names}
     result = analyse(load_log(log, given), by=by, **asked)
     if output is not None:
         _write(result, output, figures)
@@ -79,11 +78,11 @@ def analyze(log: str, as_json: bool, markdown: bool, output: str | None, figures
 
 
 def _check_law(name: str) -> None:
+    from latfit.decision.recommend import law_named
     from latfit.errors import LawError
-    from latfit.laws import get_law
 
     try:
-        get_law(name)
+        law_named(name)
     except LawError as problem:
         raise click.BadParameter(str(problem), param_hint="--law") from problem
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from latfit.cli.common import Positive, cutoff_option, failed_option, log_options, read_arguments, say, seed_option
+from latfit.cli.common import Positive, log_options, read_arguments, say, seed_option
+from latfit.cli.deciding import outcome_options
 from latfit.stopping import if_stopped
 
 if TYPE_CHECKING:
@@ -31,11 +32,10 @@ Examples:
               help="Where to write; the ending says how.")  # fmt: skip
 @click.option("--by", metavar="COL[,COL]", help="One row for each value of these columns; `file` is the log's name.")
 @click.option("--window", metavar="WIDTH", help="And one for each window of time: 1h, 1d, 7d; tells what drifts.")
-@cutoff_option
-@failed_option
+@outcome_options
 @click.option("--cost", type=Positive(zero=True), default=0.0, metavar="C", help="Seconds that each restart costs.")
 @click.option(
-    "--resamples", type=click.IntRange(0), default=199, show_default=True,
+    "--resamples", type=click.IntRange(0), default=499, show_default=True,
     help="Bootstrap resamples for the intervals; 0 for none, which is many times faster.",
 )  # fmt: skip
 @click.option("--test/--no-test", default=None, help="Test the best law of each group (default: up to 200 groups).")
@@ -72,7 +72,18 @@ def batch(
     by = [name.strip() for name in given["by"].split(",")] if given["by"] else ()
     asked = {
         key: given[key]
-        for key in ("window", "cutoff", "failed", "cost", "resamples", "test", "seed", "scheduler", "workers")
+        for key in (
+            "window",
+            "cutoff",
+            "failed",
+            "censoring",
+            "cost",
+            "resamples",
+            "test",
+            "seed",
+            "scheduler",
+            "workers",
+        )
     }
     from latfit.batch import check_output, run_batch, write_table
 

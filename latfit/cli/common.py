@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from latfit.errors import UNPRINTABLE, LatfitError, printable
+from latfit.units import UNITS
 
 if TYPE_CHECKING:
     from latfit.logs import LogFacts, ProbeLog, SampledLog
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 STATUSES = ("completed", "failed", "censored", "lost")
 LONGEST = 2000  # characters of an error; what a user wrote may be longer, and a log's names too
-UNITS = ("s", "ms", "us", "ns", "min", "h")
 
 
 class Commands(click.Group):
@@ -103,7 +103,7 @@ version = click.Option(
 )
 
 
-class Mapped(click.ParamType[tuple[str, str]]):
+class Mapped(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.4
     """NAME=VALUE on the command line."""
 
     name = "NAME=VALUE"
@@ -118,7 +118,7 @@ class Mapped(click.ParamType[tuple[str, str]]):
         return left.strip(), right.strip()
 
 
-class Positive(click.ParamType[float]):
+class Positive(click.ParamType):  # type: ignore[type-arg]
     """A finite number greater than 0, or at least 0."""
 
     name = "number"
@@ -147,7 +147,7 @@ def log_options(function: F) -> F:
                          help="Which column is the latency, submitted, ended, status or id; an empty name: none."),
             click.option("--status", "statuses", type=Mapped(), multiple=True, metavar="STATUS=WORD[,WORD]",
                          help="What the log's own words mean: completed, failed, censored or lost."),
-            click.option("--unit", type=click.Choice(UNITS),
+            click.option("--unit", type=click.Choice(list(UNITS)),
                          help="The unit of the latency column (default: by its name, else s)."),
             click.option("--time-format", metavar="FORMAT",
                          help="iso, epoch, epoch-ms, epoch-us, epoch-ns or a strptime pattern."),
@@ -233,6 +233,8 @@ def tell(facts: LogFacts) -> None:
         first = refused.earliest
         told = f"rows refused: {refused.count} ({reasons}); the first, line {first.line}: {first.reason}"
         say(f"warning: {told}", err=True)
+        for sentence in facts.advice:
+            say(f"warning: {sentence}", err=True)
 
 
 class Reading:

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from latfit.cli.common import (
-    cutoff_option,
-    failed_option,
     json_option,
-    load_samples,
     log_argument,
     log_options,
     print_json,
     seed_option,
 )
+from latfit.cli.deciding import outcome_options, prepared
 
 if TYPE_CHECKING:
     from latfit.fitting import Fit
@@ -60,8 +58,7 @@ Examples:
     metavar="N",
     help="Test a random subsample of so many completions, as Glatard et al. do with 1000.",
 )
-@cutoff_option
-@failed_option
+@outcome_options
 @log_options
 @seed_option
 @json_option
@@ -72,8 +69,6 @@ def fit(
     rho: float | None,
     bootstrap: int,
     subsample: int | None,
-    cutoff: float | None,
-    failed: str,
     seed: int,
     as_json: bool,
     **given: Any,
@@ -88,8 +83,7 @@ def fit(
     from latfit.fitting import fit as fit_laws
     from latfit.goodness import assess
 
-    sample = load_samples(log, given).sample.with_failed(failed)
-    sample = sample if cutoff is None else sample.cut(cutoff)
+    sample = prepared(log, given)[0].sample
     fits = fit_laws(sample, laws or None, method=method, rho="joint" if rho is None else rho)
     rng = np.random.default_rng(seed)
     results = [(found, assess(sample, found, bootstrap=bootstrap, rng=rng, subsample=subsample)) for found in fits]

@@ -17,4 +17,5 @@ def formats(as_json: bool) -> None:
         return
     for row in rows:
         click.echo(f"{row['name']:10} {row['description']}")
-    click.echo("\nEach may be gzipped, and may come from standard input (-). The format is recognised by content.")
+    click.echo("\nEach may be compressed (gzip, bzip2, xz, zstandard, zip), and may come from standard input (-).")
+    click.echo("The format is recognised by content.")

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from latfit.cli.common import (
-    cutoff_option,
-    failed_option,
     json_option,
-    load_samples,
     log_argument,
     log_options,
     print_json,
 )
+from latfit.cli.deciding import outcome_options, prepared
 
 if TYPE_CHECKING:
     from latfit.fitting import JointRatio
@@ -29,11 +27,10 @@ Examples:
   latfit outliers checks.csv --status completed=up --status lost=down"""
 )
 @log_argument
-@cutoff_option
-@failed_option
+@outcome_options
 @log_options
 @json_option
-def outliers(log: str, cutoff: float | None, failed: str, as_json: bool, **given: Any) -> None:
+def outliers(log: str, as_json: bool, **given: Any) -> None:
     """Estimate the share of probes that never return.
 
     The ratio is that of the probes still out at the cutoff, with a 95 % interval, and how it changes
@@ -41,18 +38,14 @@ def outliers(log: str, cutoff: float | None, failed: str, as_json: bool, **given
     """
     from latfit.errors import FitError
     from latfit.fitting import joint_outlier_ratio
-    from latfit.outliers import cutoff_verdict, default_cutoff, outlier_ratio, ratio_by_cutoff
+    from latfit.outliers import cutoff_verdict, ratio_by_cutoff
 
-    sample = load_samples(log, given).sample.with_failed(failed)
-    if cutoff is None:
-        choice = default_cutoff(sample)
-        cutoff = choice.cutoff
-        click.echo(f"note: the cutoff is {cutoff:g} s, {choice.reason}; change it with --cutoff", err=True)
-    ratio = outlier_ratio(sample, cutoff=cutoff)
-    verdict = cutoff_verdict(sample, ratio)
-    by_cutoff = ratio_by_cutoff(sample, cutoff=cutoff)
+    found, _ = prepared(log, given)
+    ratio = found.ratio
+    verdict = cutoff_verdict(found.whole, ratio)
+    by_cutoff = ratio_by_cutoff(found.whole, cutoff=ratio.cutoff)
     try:
-        joint = joint_outlier_ratio(sample.cut(cutoff))
+        joint = joint_outlier_ratio(found.sample)
     except FitError as problem:
         joint = None
         click.echo(f"note: no joint estimate of the ratio and a law: {problem}", err=True)

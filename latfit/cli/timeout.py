@@ -8,14 +8,13 @@ import click
 
 from latfit.cli.common import (
     Positive,
-    cutoff_option,
-    failed_option,
     json_option,
-    load_samples,
     log_options,
     print_json,
     say,
+    seed_option,
 )
+from latfit.cli.deciding import asked, observed, outcome_options, prepared
 
 if TYPE_CHECKING:
     from latfit.laws import Law
@@ -42,8 +41,9 @@ Examples:
 @click.option("--max-submissions", type=Positive(), metavar="B", help="Submissions allowed for a job, on average.")
 @click.option("--objective", default="mean", show_default=True, metavar=OBJECTIVES, help="What to optimise.")
 @click.option("--at", "at", type=Positive(zero=True), metavar="T", help="Evaluate this timeout instead.")
-@cutoff_option
-@failed_option
+@outcome_options
+@click.option("--resamples", type=click.IntRange(0), default=499, show_default=True, help="Resamples; 0 for none.")
+@seed_option
 @log_options
 @json_option
 def timeout(log: str | None, law: str | None, as_json: bool, **given: Any) -> None:
@@ -53,8 +53,7 @@ def timeout(log: str | None, law: str | None, as_json: bool, **given: Any) -> No
     the law is written out with --law SPEC.
     """
     _check_usage(log, law, given)
-    known = _law_of(log, law, given)
-    document, warnings = _solve(known, given)
+    document, warnings = _solve(log, law, given)
     document["warnings"] = [{"code": w.code, "message": w.message} for w in warnings]
     if as_json:
         print_json(document)
@@ -87,50 +86,57 @@ def _check_usage(log: str | None, law: str | None, given: dict[str, Any]) -> Non
         raise click.UsageError("--at evaluates one timeout; it does not go with --max-submissions")
 
 
-def _law_of(log: str | None, law: str | None, given: dict[str, Any]) -> Law:
-    """The law that LOG, --law and --rho ask for."""
-    from latfit.errors import FitError
-    from latfit.laws import Defective, Empirical, parse_law
+def _solve(log: str | None, law: str | None, given: dict[str, Any]) -> tuple[dict[str, Any], tuple[Any, ...]]:
+    """The document of the contract, and the warnings."""
+    from latfit.laws import Defective, parse_law
+    from latfit.restart import evaluate_timeout, optimal_schedule, optimal_timeout
 
-    rho = given["rho"]
-    if log is None:
-        return Defective(parse_law(law or ""), rho or 0.0)
-    sample = load_samples(log, given).sample.with_failed(given["failed"])
-    sample = sample if given["cutoff"] is None else sample.cut(given["cutoff"])
-    if law is None or law == "empirical":
+    policy = {name: given[name] for name in ("cost", "wall_clock", "copies", "objective")}
+    if log is not None and given["restarts"] is None and given["at"] is None:
+        return _decided(log, law, given)
+    known = Defective(parse_law(law or ""), given["rho"] or 0.0) if log is None else _law_of_log(log, law, given)
+    if given["restarts"] is not None:
+        return optimal_schedule(known, given["restarts"], cost=given["cost"]).to_dict(), ()
+    if given["at"] is not None:
+        return evaluate_timeout(known, given["at"], **policy).to_dict(), ()
+    return optimal_timeout(known, max_submissions=given["max_submissions"], **policy).to_dict(), ()
+
+
+def _decided(log: str, law: str | None, given: dict[str, Any]) -> tuple[dict[str, Any], tuple[Any, ...]]:
+    """The decision on LOG, the same as that of `analyze`."""
+    from latfit.decision import decide
+
+    named = None if law in (None, "empirical") else law
+    options = asked({**given, "law": named}, test=False, laws=None if named is None else (named,))
+    made = decide([observed(log, given)], options, detail=True)[0].require()
+    assert made.timeout is not None
+    assert made.evidence is not None
+    return {**made.timeout.to_dict(), "evidence": made.evidence.to_dict()}, made.warnings
+
+
+def _law_of_log(log: str, law: str | None, given: dict[str, Any]) -> Law:
+    """The law of the data of LOG, or the one fitted to them, rescaled to --rho."""
+    from latfit.decision.fits import law_of
+    from latfit.errors import FitError
+    from latfit.fitting import fit
+    from latfit.laws import Empirical
+
+    sample, rho = prepared(log, given)[0].sample, given["rho"]
+    if law in (None, "empirical"):
         empirical = Empirical.of(sample)
         return empirical if rho is None else empirical.rescaled(rho)
-    from latfit.fitting import fit
-
-    best = fit(sample, [law], rho="joint" if rho is None else rho)[0]
-    if best.law is None or best.rho is None:
+    best = fit(sample, [str(law)], rho="joint" if rho is None else rho)[0]
+    if best.law is None:
         raise FitError(f"{law} could not be fitted: {best.error}")
-    return Defective(best.law, best.rho)
-
-
-def _solve(law: Law, given: dict[str, Any]) -> tuple[dict[str, Any], tuple[Any, ...]]:
-    """The document of the contract, and the warnings."""
-    from latfit.laws import Empirical
-    from latfit.restart import advise, evaluate_timeout, optimal_schedule, optimal_timeout
-
-    if given["restarts"] is not None:
-        return optimal_schedule(law, given["restarts"], cost=given["cost"]).to_dict(), ()
-    options = {name: given[name] for name in ("cost", "wall_clock", "copies", "objective")}
-    if given["at"] is not None:
-        return evaluate_timeout(law, given["at"], **options).to_dict(), ()
-    options["max_submissions"] = given["max_submissions"]
-    if isinstance(law, Empirical):
-        advice = advise(law, **options)
-        return advice.to_dict(), advice.warnings
-    return optimal_timeout(law, **options).to_dict(), ()
+    return law_of(sample, best)
 
 
 def _lines(document: dict[str, Any], given: dict[str, Any]) -> list[str]:
     """The result in a few lines."""
     verdict, t, E = document["verdict"], document["timeout"], document["expected_duration"]
     law = f"{document['law']}, rho = {document['rho']:.4g}, cost = {document['cost']:g} s"
-    if verdict is None:
-        return [f"No timeout can be recommended ({law})."]
+    if verdict == "withheld":
+        return [f"No timeout can be recommended: {', '.join(document['withheld'])} ({law}); see latfit analyze."]
     schedule = document.get("schedule")
     wait = {
         "finite": f"Cancel and resubmit after {_s(t)}",

@@ -17,6 +17,7 @@ from latfit.fitting.likelihood import (
     Likelihood,
     Maximum,
     best_start,
+    inverse_information,
     log_likelihood,
     maximise,
 )
@@ -194,13 +195,7 @@ def _covariance(at: Likelihood, jacobian: Floats, rho: float | None) -> Floats:
     if rho is None:
         information[:, :p, p] = information[:, p, :p] = -at.cross.T
         information[:, p, p] = -at.curve
-    d = np.sqrt(np.abs(np.einsum("bii->bi", information))) + 1e-300
-    scaled = information / (d[:, :, None] * d[:, None, :])
-    fine = np.isfinite(scaled).all(axis=(1, 2))
-    fine[fine] = np.linalg.eigvalsh(scaled[fine])[:, 0] > 1e-12
-    inverse = np.full_like(scaled, np.nan)
-    inverse[fine] = np.linalg.inv(scaled[fine])
-    cov = inverse / (d[:, :, None] * d[:, None, :])
+    cov = inverse_information(information)
     full = np.zeros((size, p + 1, p + 1))
     full[:, :p, :p], full[:, p, p] = jacobian.transpose(2, 0, 1), 1.0
     cov = np.asarray(full @ cov @ np.swapaxes(full, 1, 2))

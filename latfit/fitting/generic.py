@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 
 from latfit.errors import FitError, LawError
 from latfit.fitting.batch import Floats, SampleBatch
-from latfit.fitting.likelihood import profile_rho
+from latfit.fitting.likelihood import inverse_information, profile_rho
 from latfit.fitting.numeric import Build
 from latfit.laws import ContinuousLaw
 
@@ -103,5 +103,5 @@ def _covariance(build: Build, u: Floats, ratio: float, batch: SampleBatch, rho: 
                 information[i, j] = information[j, i] = -mixed / (4 * step[i] * step[j])
     except LawError:
         return None
-    regular = np.isfinite(information).all() and np.linalg.eigvalsh(information)[0] > 0
-    return np.asarray(np.linalg.inv(information), dtype=np.float64) if regular else None
+    covariance = inverse_information(information[None])[0]
+    return covariance if np.isfinite(covariance).all() else None

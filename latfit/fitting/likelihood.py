@@ -219,3 +219,17 @@ def _newton_step(kernel: Kernel, u: Floats, at: Likelihood) -> tuple[Floats, Flo
     strength = np.maximum(strength, 1e-10 * strength.max(axis=1, keepdims=True) + 1e-300)
     move = along / strength
     return size * (vectors * move[:, None, :]).sum(axis=2).T, (along * move).sum(axis=1) / 2
+
+
+@np.errstate(all="ignore")
+def inverse_information(information: Floats) -> Floats:
+    """The inverses (B, p, p) of information matrices, not a number where one is not positive definite."""
+    diagonal = np.einsum("bii->bi", information)
+    size = np.sqrt(diagonal)
+    scale = size[:, :, None] * size[:, None, :]
+    scaled = information / scale
+    fine = (diagonal > 0).all(axis=1) & (np.abs(scaled) < 2).all(axis=(1, 2))  # correlations, if they are any
+    fine[fine] = np.linalg.eigvalsh(scaled[fine])[:, 0] > 1e-12
+    inverse = np.full_like(scaled, np.nan)
+    inverse[fine] = np.linalg.inv(scaled[fine])
+    return np.asarray(inverse / scale)

@@ -33,6 +33,10 @@ class ContinuousLaw(ParametricLaw):
     def _logsf(self, t: Floats) -> Floats:
         return np.log(self._sf(t))
 
+    def _cdf_above(self, v: Floats) -> Floats:
+        """F at the lower end of the support + v, for laws that know it more exactly in v."""
+        return self._cdf(self.support[0] + v)
+
     def _logpdf_above(self, v: Floats) -> Floats:
         """Log density at the lower end of the support + v, for laws that know it more exactly in v."""
         return self._logpdf(self.support[0] + v)

@@ -12,6 +12,7 @@ from scipy.special import ndtr
 from latfit.errors import LawError
 from latfit.laws.base import Floats, Parameter, register
 from latfit.laws.continuous import ContinuousLaw
+from latfit.laws.special import log1p_ratio
 
 REACH = 38.0  # standard deviations beyond which Φ is 0 or 1 in floating point
 TOLERANCE = 1e-12  # a negative density of this relative size is rounding
@@ -88,13 +89,15 @@ class LogNormalPareto(ContinuousLaw):
         return np.exp(exponent), -np.expm1(exponent)
 
     def _pareto_logsf(self, v: Floats) -> Floats:
-        return -self.nu * np.log1p((self.t_min + v) / self.a)
+        return -self.nu * log1p_ratio(self.t_min + v, self.a)
 
     def _z(self, v: Floats) -> Floats:
         return (np.log(v) - self.mu) / self.sigma
 
     def _cdf(self, t: Floats) -> Floats:
-        v = np.maximum(t - self.t_min, 0.0)
+        return self._cdf_above(np.maximum(t - self.t_min, 0.0))
+
+    def _cdf_above(self, v: Floats) -> Floats:
         alpha, rest = self._weight(v)
         return rest * ndtr(self._z(v)) - alpha * np.expm1(self._pareto_logsf(v))
 

@@ -11,6 +11,7 @@ from scipy.special import betainc, betaincc
 
 from latfit.laws.base import Floats, Parameter, register
 from latfit.laws.continuous import ContinuousLaw
+from latfit.laws.special import log1p_ratio
 
 
 @register
@@ -45,10 +46,10 @@ class Pareto(ContinuousLaw):
         return np.exp(self._logsf(t))
 
     def _logsf(self, t: Floats) -> Floats:
-        return -self.nu * np.log1p(t / self.a)
+        return -self.nu * log1p_ratio(t, self.a)
 
     def _logpdf(self, t: Floats) -> Floats:
-        return log(self.nu) - log(self.a) - (self.nu + 1) * np.log1p(t / self.a)
+        return log(self.nu) - log(self.a) - (self.nu + 1) * log1p_ratio(t, self.a)
 
     def _ppf(self, q: Floats) -> Floats:
         return self.a * np.expm1(-np.log1p(-q) / self.nu)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import gammaincc, gammaln
 
-Floats = NDArray[np.float64]
+from latfit.numbers import Floats
 
 
 def log_gammaincc(a: ArrayLike, x: ArrayLike) -> Floats:
@@ -23,3 +23,9 @@ def log_gammaincc(a: ArrayLike, x: ArrayLike) -> Floats:
             fraction = k * (k - a) / (x + 2 * k + 1 - a - fraction)
         far = -x + a * np.log(x) - gammaln(a) - np.log(x + 1 - a - fraction)
         return np.where(plain > 1e-290, np.log(plain), np.where(x == np.inf, -np.inf, far))
+
+
+def log1p_ratio(t: Floats, a: float) -> Floats:
+    """log(1 + t/a), also where t/a is beyond the largest float."""
+    with np.errstate(all="ignore"):
+        return np.where(t > a, np.log(t) - np.log(a) + np.log1p(a / t), np.log1p(t / a))

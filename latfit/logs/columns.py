@@ -1,48 +1,51 @@
-"""Which column of a table is what, and what its words mean."""
+"""Which column of a table is what."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+import pandas as pd
+
 from latfit.errors import MissingColumn, listed
-from latfit.logs.formats import UNITS, ReadOptions
+from latfit.logs.formats import ReadOptions
+from latfit.logs.words import is_http_column
+from latfit.units import UNIT_WORDS, UNITS
 
 # names that mean one thing only, best guess first; compared in lower case without separators
 GUESSES: dict[str, tuple[str, ...]] = {
     "latency": (
         "latency", "rtt", "roundtrip", "roundtriptime", "elapsed", "elapsedtime", "duration", "responsetime",
-        "response", "wait", "waittime", "turnaround", "timetaken", "totaltime", "runtime", "delay",
+        "response", "requesttime", "timetotal", "took", "wait", "waittime", "waitingtime", "turnaround",
+        "turnaroundtime", "timetaken", "totaltime", "runtime", "delay", "upstreamresponsetime", "servicetime",
+        "processingtime", "executiontime", "ttfb", "timetofirstbyte", "ping", "pingtime",
     ),
     "submitted": (
         "submitted", "submit", "submittime", "submittedat", "submissiontime", "sent", "sentat", "started", "start",
-        "starttime", "startedat", "created", "createdat", "queued", "queuedat", "requested", "timestamp", "time", "ts",
-        "date", "datetime", "checkedat",
+        "starttime", "starttimeunix", "startedat", "created", "createdat", "queued", "queuedat", "requested",
+        "timestamp", "time", "timeunix", "ts", "date", "datetime", "checkedat",
     ),
     "ended": (
-        "ended", "end", "endtime", "endedat", "completedat", "completiontime", "finished", "finish", "finishtime",
-        "finishedat", "returned", "returnedat", "received", "receivedat", "done", "doneat",
+        "ended", "end", "endtime", "endtimeunix", "endedat", "completedat", "completiontime", "finished", "finish",
+        "finishtime", "finishedat", "returned", "returnedat", "received", "receivedat", "done", "doneat",
     ),
-    "status": ("status", "state", "result", "outcome", "success", "ok"),
+    "status": ("conclusion", "status", "state", "result", "outcome", "success", "ok"),
     "id": ("id", "probe", "probeid", "job", "jobid", "requestid", "uuid", "taskid", "traceid"),
 }  # fmt: skip
-UNIT_WORDS = {
-    "s": "s", "sec": "s", "secs": "s", "second": "s", "seconds": "s", "ms": "ms", "msec": "ms", "millis": "ms",
-    "milliseconds": "ms", "us": "us", "usec": "us", "micros": "us", "microseconds": "us", "ns": "ns", "nanos": "ns",
-    "nanoseconds": "ns", "min": "min", "minutes": "min", "h": "h", "hours": "h",
-}  # fmt: skip
-WORDS = {
-    "completed": ("completed", "complete", "ok", "success", "succeeded", "successful", "done", "finished",
-                  "returned", "true"),
-    "failed": ("failed", "fail", "failure", "error", "false"),
-    "censored": ("censored", "timeout", "timedout", "timed_out", "timed out", "cancelled", "canceled",
-                 "pending", "queued"),
-    "lost": ("lost", "outlier", "never"),
-}  # fmt: skip
+HTTP_NAMES = (
+    "statuscode",
+    "httpstatus",
+    "httpstatuscode",
+    "httpcode",
+    "responsecode",
+    "code",
+)  # where the values agree
 NO_OUTCOMES = "there is no status column: every row with a latency is taken as completed"
 EPOCH_UNITS = {"s": "epoch", "ms": "epoch-ms", "us": "epoch-us", "ns": "epoch-ns"}
-KNOWN_WORDS = {word: status for status, words in WORDS.items() for word in words}
+SOME_ROWS = 50
+
+FirstRows = Callable[[], pd.DataFrame]
 
 
 @dataclass(frozen=True)
@@ -68,29 +71,31 @@ class Roles:
         return {*self.latency, *(name for name in single if name)}
 
 
-def resolve_roles(names: list[str], options: ReadOptions, log: str) -> tuple[Roles, list[str]]:
-    """Which column is what, by the user's word or by its name, and the guesses to be said aloud."""
+def resolve_roles(
+    names: list[str], options: ReadOptions, log: str, first_rows: FirstRows = pd.DataFrame
+) -> tuple[Roles, list[str]]:
+    """Which column is what, by the user's word or by its name, and the guesses to be said aloud.
+
+    `first_rows` gives some rows of the log, as text; it is called where names alone do not tell.
+    """
     if not names:
         raise MissingColumn(f"{log}: there is no column with a name and plain values")
-    chosen: dict[str, str | None] = {}
-    for role, wanted in options.columns.items():
-        for name in wanted.split("+") if role == "latency" else [wanted]:
-            if wanted and name not in names:
-                raise MissingColumn(f"{log}: there is no column {name!r} for {role}; there are: {listed(names)}")
-        chosen[role] = wanted or None
-    plain = {name: _plain(name)[0] for name in names}
+    chosen = _chosen(names, options, log)
+    plain = {name: plain_name(name)[0] for name in names}
     for role, guesses in GUESSES.items():
         if role not in chosen and not (role == "latency" and chosen.get("ended")):
             chosen[role] = next((name for guess in guesses for name in names if plain[name] == guess), None)
+    if chosen["status"] is None and "status" not in options.columns:
+        chosen["status"] = _http_column(plain, first_rows)
     latency, ended = chosen.get("latency"), chosen.get("ended")
     if latency is None and not (chosen.get("submitted") and ended):
         raise MissingColumn(
             f"{log}: no column looks like a latency, nor a pair like a submission and an end; there are: "
-            f"{listed(names)}. Name it, for example: --column latency={names[-1][:40]}"
+            f"{listed(names)}. Name it, for example: --column latency={most_like_numbers(names, first_rows())[:40]}"
         )
     if latency is not None and "ended" not in options.columns:
         chosen["ended"] = None
-    unit = options.unit or (_plain(latency)[1] if latency is not None and "+" not in latency else None)
+    unit = options.unit or (plain_name(latency)[1] if latency is not None and "+" not in latency else None)
     roles = Roles(
         latency=tuple(latency.split("+")) if latency else (),
         submitted=chosen.get("submitted"),
@@ -104,22 +109,68 @@ def resolve_roles(names: list[str], options: ReadOptions, log: str) -> tuple[Rol
     return roles, _guesses(roles, options, unit)
 
 
+def _chosen(names: list[str], options: ReadOptions, log: str) -> dict[str, str | None]:
+    """The columns that the user named for a role, None for a role switched off."""
+    chosen: dict[str, str | None] = {}
+    for role, wanted in options.columns.items():
+        for name in wanted.split("+") if role == "latency" else [wanted]:
+            if wanted and name not in names:
+                raise MissingColumn(f"{log}: there is no column {name!r} for {role}; there are: {listed(names)}")
+        chosen[role] = wanted or None
+    return chosen
+
+
+def _http_column(plain: Mapping[str, str], first_rows: FirstRows) -> str | None:
+    """A column that is called like HTTP codes and holds some."""
+    named = [name for guess in HTTP_NAMES for name in plain if plain[name] == guess]
+    rows = first_rows() if named else pd.DataFrame()
+    return next((name for name in named if name in rows and is_http_column(rows[name].astype(str).unique())), None)
+
+
+def most_like_numbers(names: list[str], rows: pd.DataFrame) -> str:
+    """The column that most looks like a measurement: numbers, with decimals, many, and not merely counting up."""
+
+    def score(name: str) -> tuple[float, ...]:
+        values = pd.to_numeric(rows[name], errors="coerce") if name in rows else pd.Series(dtype=float)
+        known = values.dropna()
+        if not len(known):
+            return (0.0,)
+        counts_up = len(known) > 2 and bool((known.diff().dropna() > 0).all())
+        small = bool((known.abs() < 1e8).all())  # not an epoch
+        return (round(len(known) / len(values), 1), small, not counts_up, bool((known % 1 != 0).any()), known.nunique())
+
+    return max(reversed(names), key=score)
+
+
 def _time_formats(names: Iterable[str | None], options: ReadOptions, *, pair: bool) -> dict[str, str]:
     """Formats that the user gave, or that a column's name tells: `start_ms` holds milliseconds."""
     found = {}
     for name in filter(None, names):
-        unit = _plain(name)[1] or (options.unit if pair else None)
+        unit = plain_name(name)[1] or (options.unit if pair else None)
         known = options.time_format or EPOCH_UNITS.get(unit or "")
         if known:
             found[name] = known
     return found
 
 
-def _plain(name: str) -> tuple[str, str | None]:
-    """A column's name without case, separators and unit, and the unit that it ends in."""
-    words = [w for w in re.split(r"[^a-z0-9]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()) if w]
+def plain_name(name: str) -> tuple[str, str | None]:
+    """A column's name without case, separators and unit, and the unit that it ends in.
+
+    >>> plain_name("Response Time [ms]"), plain_name("rtt (µs)"), plain_name("startTimeUnixNano")
+    (('responsetime', 'ms'), ('rtt', 'us'), ('starttimeunix', 'ns'))
+    """
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", re.sub("[µμ]", "u", name)).lower()
+    words = [word for word in re.split(r"[^a-z0-9]+", spaced) if word]
     unit = UNIT_WORDS.get(words[-1]) if len(words) > 1 else None
-    return "".join(words[:-1] if unit else words), unit
+    words = words[:-1] if unit else words
+    if unit and len(words) > 1 and words[-1] == "in":
+        words = words[:-1]
+    joined = "".join(words)
+    if unit is None:  # latencyms
+        for ending in ("ms", "us", "ns", "sec", "seconds"):
+            if joined.removesuffix(ending) != joined and joined.removesuffix(ending) in GUESSES["latency"]:
+                return joined.removesuffix(ending), UNIT_WORDS[ending]
+    return joined, unit
 
 
 def _guesses(roles: Roles, options: ReadOptions, unit: str | None) -> list[str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+import pandas as pd
 import pyarrow as pa
 
-from latfit.logs.columns import Roles, resolve_roles
+from latfit.logs.columns import SOME_ROWS, Roles, resolve_roles
 from latfit.logs.delimited import Chunk, head_fields, read_delimited
 from latfit.logs.formats import ROLES, Format, ReadOptions, register
 from latfit.logs.records import Records
@@ -15,6 +17,7 @@ from latfit.logs.tabular import Settling
 from latfit.logs.times import OFFSET
 
 DELIMITERS = (",", "\t", ";", "|")
+DECIMAL_COMMA = re.compile(r"-?\d+,\d+(?:e[+-]?\d+)?", re.IGNORECASE)
 
 
 @register
@@ -45,34 +48,69 @@ class Csv(Format):
         header = not all(_is_number(name) for name in names)
         if not header:
             names = ["latency"] if len(names) == 1 else [f"column{i}" for i in range(1, len(names) + 1)]
-        roles, notes = resolve_roles(names, options, source.name)
-        types = _types(head, delimiter, names, roles, options)
-        settling = Settling(roles, options)
+        rows = _first_rows(head, delimiter, names, skip=int(header))
+        roles, notes = resolve_roles(names, options, source.name, lambda: rows)
+        decimal = _decimal(rows, roles, delimiter)
+        notes += ["numbers are read with a decimal comma"] if decimal == "," else []
+        settling = Settling(roles, options, blank_is_lost=True)
 
         def convert(chunk: Chunk) -> Records:
-            records = settling.records(chunk.frame, chunk.line)
+            frame = _with_points(chunk.frame, roles) if decimal == "," else chunk.frame
+            records = settling.records(frame, chunk.line)
             records.notes += notes
             return records
 
         yield from read_delimited(
-            source, delimiter, names, types, convert, header=header, settled=lambda: settling.settled
-        )
+            source, delimiter, names, _types(rows, roles), convert,
+            header=header, decimal=decimal, settled=lambda: settling.settled,
+        )  # fmt: skip
+        yield settling.last()
 
 
-def _types(head: str, delimiter: str, names: list[str], roles: Roles, options: ReadOptions) -> dict[str, pa.DataType]:
+def _first_rows(head: str, delimiter: str, names: list[str], *, skip: int) -> pd.DataFrame:
+    """Some whole rows of the log's beginning, as text."""
+    lines = [line for line in head.split("\n")[skip : skip + SOME_ROWS] if line.strip()]
+    fields = [head_fields(line, delimiter) for line in lines]
+    return pd.DataFrame([row for row in fields if len(row) == len(names)], columns=names, dtype="str")
+
+
+def _decimal(rows: pd.DataFrame, roles: Roles, delimiter: str) -> str:
+    """A comma where the fields are not separated by commas and a latency is written with one."""
+    cells = [str(cell) for name in roles.latency for cell in rows[name]]
+    return "," if delimiter != "," and any(DECIMAL_COMMA.fullmatch(cell) for cell in cells) else "."
+
+
+def _with_points(frame: pd.DataFrame, roles: Roles) -> pd.DataFrame:
+    """The same table with points in numbers that were read as text."""
+    frame = frame.copy(deep=False)
+    for name in roles.latency:
+        if frame[name].dtype.kind != "f":
+            text = frame[name].astype("string")
+            frame[name] = text.str.replace(r"(?<=\d),(?=\d)", ".", regex=True)
+    return frame
+
+
+def _types(rows: pd.DataFrame, roles: Roles) -> dict[str, pa.DataType]:
     """The types to try first; a block that does not fit is read as text and looked at row by row."""
-    types: dict[str, pa.DataType] = dict.fromkeys(roles.latency, pa.float64())
-    second = head.split("\n", 2)[1] if "\n" in head else ""
-    sample = dict(zip(names, head_fields(second, delimiter), strict=False))
-    for name in (roles.submitted, roles.ended):
-        value = sample.get(name or "", "")
-        if name and roles.time_formats.get(name) in (None, "iso") and "-" in value[1:8]:
+    types: dict[str, pa.DataType] = {}
+    for name in roles.latency:
+        value = _first_value(rows, name).replace(",", ".")
+        if not value or _is_number(value):  # durations such as 1m 20s are text
+            types[name] = pa.float64()
+    for name in filter(None, (roles.submitted, roles.ended)):
+        value = _first_value(rows, name)
+        if roles.time_formats.get(name) in (None, "iso") and re.match(r"\d{4}-\d\d?-", value):
             types[name] = pa.timestamp("us", tz="UTC" if OFFSET.search(value) else None)
-        elif name and _is_number(value):
+        elif _is_number(value):
             types[name] = pa.float64()
     if roles.id:
         types[roles.id] = pa.string()  # 1 and 01 are two ids
     return types
+
+
+def _first_value(rows: pd.DataFrame, name: str) -> str:
+    """The first cell of a column that holds something."""
+    return next((str(cell) for cell in rows[name] if cell and str(cell).strip()), "")
 
 
 def _is_number(text: str) -> bool:

@@ -39,9 +39,10 @@ def read_delimited(
     convert: Callable[[Chunk], Records],
     *,
     header: bool,
+    decimal: str = ".",
     settled: Callable[[], bool] = lambda: True,
 ) -> Iterator[Records]:
-    """The records of a delimited text, in its order; columns not in `types` are text.
+    """The records of a delimited text, in its order; columns not in `types` are text, `decimal` is their point.
 
     `convert` makes records of a chunk: of one after the other until it has `settled` what holds for the
     whole log, then of several at once in threads.
@@ -52,7 +53,7 @@ def read_delimited(
     types = {name: types.get(name, pa.dictionary(pa.int32(), pa.string())) for name in names}
 
     def parse(block: Block) -> Chunk:
-        return _fast(block, delimiter, types) or _by_row(block, delimiter, names)
+        return _fast(block, delimiter, types, decimal) or _by_row(block, delimiter, names)
 
     def records(chunk: Chunk) -> list[Records]:
         broken = [Records.unusable(chunk.misshapen)] if chunk.misshapen else []
@@ -85,7 +86,7 @@ def _below_header(blocks: Iterator[Block]) -> Iterator[Block]:
     yield from blocks
 
 
-def _fast(block: Block, delimiter: str, types: dict[str, pa.DataType]) -> Chunk | None:
+def _fast(block: Block, delimiter: str, types: dict[str, pa.DataType], decimal: str) -> Chunk | None:
     """All rows at once, or None if any of them needs a closer look."""
     if not block.n_lines:
         return None
@@ -96,7 +97,11 @@ def _fast(block: Block, delimiter: str, types: dict[str, pa.DataType]) -> Chunk 
             read_options=pa.csv.ReadOptions(column_names=list(types), block_size=len(block.data), use_threads=False),
             parse_options=pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in block.data),
             convert_options=pa.csv.ConvertOptions(
-                column_types=types, null_values=[""], strings_can_be_null=True, auto_dict_max_cardinality=1 << 20
+                column_types=types,
+                null_values=[""],
+                strings_can_be_null=True,
+                decimal_point=decimal,
+                auto_dict_max_cardinality=1 << 20,
             ),
         )
     except pa.ArrowInvalid:

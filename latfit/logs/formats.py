@@ -12,8 +12,8 @@ from latfit.errors import LogError, UnknownFormat
 from latfit.logs.records import Records
 from latfit.logs.source import Source
 from latfit.logs.table import STATUSES
+from latfit.units import UNITS
 
-UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0}
 ROLES = ("latency", "submitted", "ended", "status", "id")
 
 
@@ -66,6 +66,8 @@ class Format(ABC):
     rank: ClassVar[int] = 50  # formats of lower rank are asked first
     roles: ClassVar[tuple[str, ...]] = ()  # the columns that the user may choose
     uses: ClassVar[tuple[str, ...]] = ()  # the other options that mean something for it
+    kind: ClassVar[str] = "probes"  # what a row is: a probe (or request), or one of the `jobs` of a batch system
+    queue: ClassVar[bool] = False  # whether the latency is a wait in a queue, where resubmitting loses the place
 
     def check(self, options: ReadOptions) -> None:
         """Refuse options that would be ignored."""

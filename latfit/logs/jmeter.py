@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from latfit.errors import LogError, MissingColumn, listed
 from latfit.logs.columns import Roles
 from latfit.logs.delimited import Chunk, head_fields, read_delimited
-from latfit.logs.formats import UNITS, Format, ReadOptions, register
+from latfit.logs.formats import Format, ReadOptions, register
+from latfit.logs.outcomes import OutcomeTally
 from latfit.logs.records import UNKNOWN, Records
 from latfit.logs.source import Source
 from latfit.logs.table import CENSORED, COMPLETED, FAILED
 from latfit.logs.tabular import Settling
+from latfit.units import UNITS
 
-NEVER_ANSWERED = (
-    r"(?i)time[d-]? ?-?out|ConnectException|NoHttpResponse|UnknownHost|SocketException|Connection (?:refused|reset)"
-)
+GAVE_UP = r"(?i)time[d-]? ?-?out"
 TOLD = ("responseCode", "responseMessage", "failureMessage")
 
 
@@ -27,7 +27,8 @@ TOLD = ("responseCode", "responseMessage", "failureMessage")
 class JMeter(Format):
     """Latency is `elapsed`, in ms.
 
-    A sample that ended in a timeout or could not connect is censored; one with any other error failed.
+    A sample that the client's own timeout ended is censored: the client gave up. One that was refused, reset, had
+    no response or any other error is known to be dead: it failed.
     """
 
     name = "jmeter"
@@ -51,14 +52,17 @@ class JMeter(Format):
         formats = {"timeStamp": options.time_format} if options.time_format else {}
         roles = Roles((measured,), "timeStamp", seconds=UNITS[options.unit or "ms"], time_formats=formats)
         types = dict.fromkeys(("timeStamp", "success", *TOLD), pa.string()) | {measured: pa.float64()}
-        settling = Settling(roles, options)
+        settling, tally = Settling(roles, options), OutcomeTally("outcomes by responseCode")
 
         def convert(chunk: Chunk) -> Records:
             records = settling.records(chunk.frame, chunk.line)
             records.status = _statuses(chunk, records)
+            if "responseCode" in chunk.frame:
+                tally.add(chunk.frame["responseCode"].str.removeprefix("Non HTTP response code: "), records)
             return records
 
         yield from read_delimited(source, ",", names, types, convert, header=True, settled=lambda: settling.settled)
+        yield tally.last()
 
 
 def _statuses(chunk: Chunk, records: Records) -> NDArray[np.int8]:
@@ -69,7 +73,7 @@ def _statuses(chunk: Chunk, records: Records) -> NDArray[np.int8]:
     status[failed] = FAILED
     for name in TOLD:
         if name in chunk.frame:
-            told = chunk.frame[name].astype("string").str.contains(NEVER_ANSWERED, na=False).to_numpy(dtype=bool)
+            told = chunk.frame[name].astype("string").str.contains(GAVE_UP, na=False).to_numpy(dtype=bool)
             status[failed & told] = CENSORED
     records.refuse(status == UNKNOWN, lambda row: f"unknown status: success is {success.iloc[row]!r}")
     return status

@@ -13,16 +13,19 @@ import pyarrow.json
 from numpy.typing import NDArray
 
 from latfit.errors import LogError, listed
-from latfit.logs.columns import Roles, resolve_roles
+from latfit.logs.columns import SOME_ROWS, resolve_roles
 from latfit.logs.formats import ROLES, Format, ReadOptions, register
 from latfit.logs.records import Records, shown
 from latfit.logs.source import Block, Source
-from latfit.logs.tabular import settle_times, to_records
+from latfit.logs.tabular import Settling
+
+MAX_OPENED = 200  # brackets in a line that pyarrow may see: thousands, one in the other, end its process
+Parsed = tuple[pd.DataFrame, NDArray[np.int64], dict[int, str]]
 
 
 @register
 class JsonLines(Format):
-    """Objects with the same keys, one a line; nested values are left out."""
+    """Objects with the same keys, one a line; values inside objects are columns such as `data.value`."""
 
     name = "jsonl"
     description = "JSON lines, one object a probe"
@@ -36,44 +39,49 @@ class JsonLines(Format):
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """Records by key."""
-        roles: Roles | None = None
-        names: dict[str, None] = {}  # every key so far, in order
-        for block in source.blocks():
-            frame, numbers, broken = _parse(block)
-            if broken:
-                yield Records.unusable(broken)
-            if not len(frame):
-                continue
-            new = [name for name in map(str, frame.columns) if name not in names]
-            names.update(dict.fromkeys(new))
-            if roles is None:
-                roles, notes = resolve_roles(list(names), options, source.name)
-                roles = settle_times(frame, roles)
-            elif new and resolve_roles(list(names), options, source.name)[0].used != roles.used:
-                raise LogError(
-                    f"{source.name}: line {numbers[0]}: the keys {listed(new)} come only from here on, and change "
-                    "what is what; say it with --column"
-                )
-            for name in roles.used - set(frame.columns):
-                frame[name] = None
-            records = to_records(frame, numbers, roles, options)
-            records.notes += notes
-            yield records
-        if roles is None:
-            raise LogError(f"{source.name}: no line holds a JSON object")
+        yield from read_objects(map(_parse, source.blocks()), source.name, options)
 
 
-def _parse(block: Block) -> tuple[pd.DataFrame, NDArray[np.int64], dict[int, str]]:
+def read_objects(tables: Iterator[Parsed], log: str, options: ReadOptions) -> Iterator[Records]:
+    """The records of tables of objects: their rows, the line numbers, and the lines that hold none."""
+    settling: Settling | None = None
+    names: dict[str, None] = {}  # every key so far, in order
+    for frame, numbers, broken in tables:
+        if broken:
+            yield Records.unusable(broken)
+        if not len(frame):
+            continue
+        new = [name for name in map(str, frame.columns) if name not in names]
+        names.update(dict.fromkeys(new))
+        if settling is None:
+            first_rows = frame.head(SOME_ROWS)
+            roles, notes = resolve_roles(list(names), options, log, lambda rows=first_rows: rows)  # type: ignore[misc]
+            settling = Settling(roles, options, blank_is_lost=True)
+        elif new and resolve_roles(list(names), options, log)[0].used - roles.used:
+            raise LogError(
+                f"{log}: line {numbers[0]}: the keys {listed(new)} come only from here on, and change "
+                "what is what; say it with --column"
+            )
+        for name in roles.used - set(frame.columns):
+            frame[name] = None
+        records = settling.records(frame, numbers)
+        records.notes += notes
+        yield records
+    if settling is None:
+        raise LogError(f"{log}: no line holds a JSON object")
+    yield settling.last()
+
+
+def _parse(block: Block) -> Parsed:
     """The objects of a block as a table, their line numbers, and the lines that hold none."""
     # pyarrow crashes on a line that is null (apache/arrow#47409), so it sees lines of objects only
-    if block.data.startswith(b"{") and block.data.count(b"\n{") == block.n_lines - 1:
+    if block.data.startswith(b"{") and block.data.count(b"\n{") == block.n_lines - 1 and _is_shallow(block):
         try:
             table = pa.json.read_json(
                 pa.BufferReader(block.data), read_options=pa.json.ReadOptions(block_size=len(block.data) + 1)
             )
             if table.num_rows == block.n_lines:
-                plain = [name for name in table.column_names if not pa.types.is_nested(table.schema.field(name).type)]
-                return table.select(plain).to_pandas(), block.first_line + np.arange(block.n_lines), {}
+                return _flat_table(table).to_pandas(), block.first_line + np.arange(block.n_lines), {}
         except pa.ArrowInvalid:
             pass
     rows, numbers = [], []
@@ -87,12 +95,50 @@ def _parse(block: Block) -> tuple[pd.DataFrame, NDArray[np.int64], dict[int, str
             broken[number] = shown(len(broken), "unparseable line", str(error)[:60])
             continue
         if isinstance(value, dict):
-            row = {key: item for key, item in value.items() if not isinstance(item, (dict, list))}
+            row = flat_object(value)
             rows.append({_text(key): _text(item) for key, item in row.items()} if r"\ud" in line.lower() else row)
             numbers.append(number)
         else:
             broken[number] = shown(len(broken), "not an object", f"{line[:40]!r}")
     return pd.DataFrame(rows), np.array(numbers, dtype=np.int64), broken
+
+
+def _is_shallow(block: Block) -> bool:
+    """Whether no line opens more brackets than pyarrow can take one inside the other."""
+    opened = block.data.count(b"[") + block.data.count(b"{")
+    if opened <= MAX_OPENED:
+        return True
+    data = np.frombuffer(block.data, np.uint8)
+    ends = np.flatnonzero(data == ord("\n"))
+    brackets = np.flatnonzero((data == ord("[")) | (data == ord("{")))
+    return int(np.bincount(np.searchsorted(ends, brackets)).max()) <= MAX_OPENED
+
+
+def _flat_table(table: pa.Table) -> pa.Table:
+    """The table with the fields of objects as columns of their own (`data.value`), and without lists."""
+    inside = table.select([at for at, kind in enumerate(table.schema.types) if pa.types.is_struct(kind)])
+    flat = table.select([at for at, kind in enumerate(table.schema.types) if not pa.types.is_nested(kind)])
+    while any(pa.types.is_struct(kind) for kind in inside.schema.types):
+        inside = inside.flatten()
+    for field, column in zip(inside.schema, inside.columns, strict=True):
+        if not pa.types.is_nested(field.type) and field.name not in flat.column_names:  # a key with a dot goes first
+            flat = flat.append_column(field.name, column)
+    return flat
+
+
+def flat_object(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """An object's plain values, those of objects inside it by path: `{"a": {"b": 1}}` gives `a.b`; no lists.
+
+    >>> flat_object({"id": 7, "data": {"value": 1.5, "tags": []}})
+    {'id': 7, 'data.value': 1.5}
+    """
+    flat: dict[str, Any] = {}
+    for key, item in value.items():
+        if isinstance(item, dict):
+            flat = {**flat_object(item, f"{prefix}{key}."), **flat}
+        elif not isinstance(item, list):
+            flat[f"{prefix}{key}"] = item
+    return flat
 
 
 def _text(value: Any) -> Any:

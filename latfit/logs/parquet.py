@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from latfit.errors import LogError, listed
-from latfit.logs.columns import resolve_roles
+from latfit.logs.columns import SOME_ROWS, resolve_roles
 from latfit.logs.formats import ROLES, Format, ReadOptions, register
 from latfit.logs.records import Records
 from latfit.logs.source import PARQUET_MAGIC, Source
-from latfit.logs.tabular import settle_times, to_records
+from latfit.logs.tabular import Settling
 
 BATCH_ROWS = 1 << 19
 
@@ -43,10 +43,9 @@ class Parquet(Format):
             if len(set(names)) < len(names):
                 raise LogError(f"{source.name}: two columns have the same name ({listed(names)})")
             binary = [name for name in names if _is_binary(file.schema_arrow.field(name).type)]
-            roles, notes = resolve_roles(names, options, source.name)
             if not file.metadata.num_rows:
                 raise LogError(f"{source.name}: there are columns ({listed(names)}) but no row")
-            row = 1
+            row, settling = 1, None
             for batch in file.iter_batches(BATCH_ROWS, columns=names):
                 batch.validate(full=True)  # text that is no UTF-8 would fail only later
                 frame = batch.to_pandas(ignore_metadata=True)  # an index that pandas saved is a column too
@@ -54,11 +53,16 @@ class Parquet(Format):
                 frame[halves] = frame[halves].astype(np.float32)
                 for name in binary:
                     frame[name] = frame[name].map(_text, na_action="ignore")
-                roles = settle_times(frame, roles)
-                records = to_records(frame, row + np.arange(len(frame), dtype=np.int64), roles, options)
+                if settling is None:
+                    some = frame.head(SOME_ROWS)
+                    roles, notes = resolve_roles(names, options, source.name, lambda rows=some: rows)  # type: ignore[misc]
+                    settling = Settling(roles, options, blank_is_lost=True)
+                records = settling.records(frame, row + np.arange(len(frame), dtype=np.int64))
                 records.notes += notes
                 row += len(frame)
                 yield records
+            if settling is not None:
+                yield settling.last()
             if row - 1 != file.metadata.num_rows:
                 told = f"it has {row - 1} rows and says {file.metadata.num_rows}"
                 raise LogError(f"{source.name}: this Parquet file is damaged ({told})")

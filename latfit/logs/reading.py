@@ -100,7 +100,9 @@ def _checked(
             kind = find_format(source, format)
             kind.check(how)
             try:
-                yield from checked(kind.read(source, how), LogFacts(source.name, kind.name))
+                yield from checked(
+                    kind.read(source, how), LogFacts(source.name, kind.name, kind=kind.kind, queue=kind.queue)
+                )
             except LogError as error:
                 raise error if source.name in str(error) else type(error)(f"{source.name}: {error}") from error
 
@@ -150,16 +152,19 @@ class _Gathering:
 def check_refused(taken: int, facts: LogFacts, allowed: float) -> None:
     """Raise if nothing could be taken, or more was refused than `allowed`, one row apart."""
     refused = facts.refused
+    advice = " ".join(f"{sentence}." for sentence in facts.advice)
     if refused.count and not taken:
         first = refused.earliest
         raise TooManyRefused(
             f"{facts.path}: none of the {refused.count} rows can be used; line {first.line}: {first.reason}"
+            + (f". {advice}" if advice else "")
         )
     if not taken:
         raise LogError(f"{facts.path}: there is no probe in this log")
     if refused.count > max(1.0, allowed * (taken + refused.count)):
         first = refused.earliest
+        advice = advice or "Mend the log or the options, or allow it: --max-refused 1."
         raise TooManyRefused(
-            f"{facts.path}: {refused.count} of {taken + refused.count} rows were refused, more than {allowed:.0%}; "
-            f"the first, line {first.line}: {first.reason}. Mend the log or the options, or allow it: --max-refused 1"
+            f"{facts.path}: {refused.count} of {taken + refused.count} rows were refused, more than {allowed:.0%}. "
+            f"{advice} The first, line {first.line}: {first.reason}"
         )

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from latfit.logs.table import CENSORED, LOST, SHOWN_REFUSALS, STATUSES, LogFacts, ProbeLog, Refusal, Refusals
+from latfit.logs.table import CANONICAL, CENSORED, LOST, SHOWN_REFUSALS, STATUSES, LogFacts, ProbeLog, Refusal, Refusals
 
 Bools = NDArray[np.bool_]
 UNKNOWN = -1
 A_YEAR = 365.25 * 86400
 A_CENTURY = 100 * A_YEAR
+DUPLICATES = "--column id= takes rows that repeat an id (column {!r}) as probes of their own"
 
 
 @dataclass
@@ -23,7 +24,9 @@ class Records:
     """A chunk of records as a format understood them; `refuse` marks the rows that cannot be used.
 
     `latency` is NaN where the record has none; `status` holds the codes of `STATUSES`; a censored
-    record without a latency was still out when the log ended. `submitted` is naive UTC.
+    record without a latency was still out when the log ended. `submitted` is naive UTC. `extras` are the
+    log's own columns, `raw` all of them as they were read. `notes` say what was guessed, `advice` what to do
+    about refused rows.
     """
 
     line: NDArray[np.int64]
@@ -31,12 +34,15 @@ class Records:
     status: NDArray[np.int8]
     submitted: NDArray[np.datetime64] | None = None
     ids: NDArray[np.generic] | None = None
+    id_column: str | None = None  # that the ids came from, where the user may switch it off
     extras: dict[str, pd.Series] = field(default_factory=dict)
     last_seen: np.datetime64 | None = None
     unit_is_sure: bool = True
     skipped: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
+    advice: list[str] = field(default_factory=list)
     reasons: dict[int, str] = field(default_factory=dict)
+    raw: pd.DataFrame | None = None
 
     @classmethod
     def unusable(cls, refused: dict[int, str]) -> Records:
@@ -110,8 +116,17 @@ class Records:
             "status": pd.Categorical.from_codes(self.status, categories=pd.Index(STATUSES)),
         }
         for name, column in self.extras.items():
-            data[name if name not in data else f"log_{name}"] = column.reset_index(drop=True)
+            data[self._own_name(name)] = column.reset_index(drop=True)
         return ProbeLog(pd.DataFrame(data), facts)
+
+    def _own_name(self, name: str) -> str:
+        """The table's name for a column of the log; one that is called like a canonical column is renamed."""
+        if name not in CANONICAL:
+            return name
+        own = f"log_{name}"
+        while own in self.extras:
+            own = f"log_{own}"
+        return own
 
 
 def shown(earlier: int, reason: str, detail: str) -> str:
@@ -169,10 +184,15 @@ def checked(chunks: Iterator[Records], facts: LogFacts) -> Iterator[tuple[Record
             ids = records.ids
             again = seen.again(ids, records.kept)
             records.refuse(again, lambda row, ids=ids: f"duplicate id: {ids[row]}")  # type: ignore[misc]
+            if again.any() and records.id_column is not None:
+                records.advice.append(DUPLICATES.format(records.id_column))
         kept = records.kept
         end = _latest(end, records, kept)
         refused = _refusals(records, facts.path)
-        held = held + LogFacts(facts.path, facts.format, refused, dict(records.skipped), tuple(records.notes))
+        held = held + replace(
+            facts, refused=refused, skipped=dict(records.skipped), notes=tuple(records.notes),
+            advice=tuple(records.advice),
+        )  # fmt: skip
         out = kept & (records.status == CENSORED) & np.isnan(records.latency)
         if out.any():
             pending.append(records.take(out))
@@ -186,7 +206,7 @@ def checked(chunks: Iterator[Records], facts: LogFacts) -> Iterator[tuple[Record
         records.latency = (end - records.submitted) / np.timedelta64(1, "s")
         when = end.astype("datetime64[s]")
         note = f"probes without an end were still out when the log ended, at {when}Z: {records.line.size} censored then"
-        yield records, held + LogFacts(facts.path, facts.format, notes=(note,))
+        yield records, held + replace(facts, notes=(note,))
         held = facts
     if held != facts:
         yield Records.unusable({}), held

@@ -38,6 +38,8 @@ class Sacct(Format):
     name = "sacct"
     description = "sacct --parsable2, with or without header; latency = start - submit"
     rank = 20
+    kind = "jobs"
+    queue = True
     roles = ("submitted",)
     uses = ("time_format", "timezone")
 
@@ -96,6 +98,7 @@ def _records(frame: pd.DataFrame, line: NDArray[np.int64], since: str, options: 
     known = ~np.isnat(end)
     records.last_seen = end[known].max() if known.any() else None
     records.submitted = submitted
+    records.raw = frame
     records.ids = frame["jobid"].to_numpy(dtype=object)
     records.extras = {str(name): frame[name] for name in frame.columns if name not in ("submit", "start", "end")}
     return records

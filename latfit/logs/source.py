@@ -1,14 +1,12 @@
-"""The bytes of one log: a path or standard input, gunzipped, as blocks of whole lines."""
+"""The bytes of one log: a path or standard input, unpacked, as blocks of whole lines."""
 
 from __future__ import annotations
 
 import codecs
-import gzip
 import io
 import shutil
 import sys
 import tempfile
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,11 +15,11 @@ from typing import IO
 import numpy as np
 
 from latfit.errors import LogError
+from latfit.logs.packing import DAMAGED, MAGIC_BYTES, MAX_IN_MEMORY, unpacked
 
 HEAD_BYTES = 1 << 16
 BLOCK_BYTES = 1 << 21
 MAX_LINE_BYTES = 1 << 24
-MAX_IN_MEMORY = 1 << 26
 PARQUET_MAGIC = b"PAR1"
 
 Progress = Callable[[int, int | None], None]
@@ -117,6 +115,12 @@ class Source:
                 line += block.n_lines
             rest = data[end:]
 
+    def texts(self, *, size: int = BLOCK_BYTES) -> Iterator[str]:
+        """The text in pieces that may end anywhere, for formats that are not made of lines."""
+        decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        for chunk in self._chunks(size):
+            yield decoder.decode(chunk)
+
     def _chunks(self, size: int) -> Iterator[bytes]:
         """The bytes with every line end as a line feed."""
         data, held = self.head, b""
@@ -141,8 +145,8 @@ class _Reading:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, (gzip.BadGzipFile, zlib.error, EOFError)):
-            raise LogError(f"{self.name}: the gzip data are damaged or cut short ({error})") from error
+        if isinstance(error, DAMAGED) or str(error) == "Invalid data stream":  # as bz2 says it
+            raise LogError(f"{self.name}: the compressed data are damaged or cut short ({error})") from error
         if isinstance(error, OSError):
             raise LogError(f"{self.name}: cannot be read ({error.strerror or error})") from error
 
@@ -180,7 +184,7 @@ class _Counted(io.RawIOBase):
 
 
 def open_source(path: str | Path, progress: Progress | None = None) -> Source:
-    """Open a log by its path, or standard input for `-`; gzip is recognised by its content."""
+    """Open a log by its path, or standard input for `-`; compression is recognised by its content."""
     name, known = str(path), None if str(path) == "-" else Path(path)
     if known is None and sys.stdin is None:
         raise LogError("<stdin>: standard input is closed")
@@ -190,15 +194,24 @@ def open_source(path: str | Path, progress: Progress | None = None) -> Source:
         if progress is not None:
             total = known.stat().st_size if known else None
             stream = io.BufferedReader(_Counted(stream, total, progress), 1 << 20)  # type: ignore[type-var]
-        if stream.peek(2)[:2] == b"\x1f\x8b":  # type: ignore[attr-defined]
-            stream = gzip.GzipFile(fileobj=stream)  # type: ignore[assignment]
+        try:
+            inside = unpacked(stream, stream.peek(MAGIC_BYTES)[:MAGIC_BYTES], name)  # type: ignore[attr-defined]
+        except BaseException:
+            _close(opened)
+            raise
+        if inside is not None:
+            stream = inside
             opened.append(stream)
     try:
         return Source("<stdin>" if known is None else name, stream, known, tuple(reversed(opened)))
     except LogError:
-        for one in opened:
-            one.close()
+        _close(opened)
         raise
+
+
+def _close(opened: list[IO[bytes]]) -> None:
+    for one in reversed(opened):
+        one.close()
 
 
 def _open_file(path: Path) -> IO[bytes]:

@@ -29,9 +29,12 @@ class Workload(Format):
     A job that started is completed, whatever became of it; one cancelled before it ran is censored.
     """
 
+    kind = "jobs"
+    queue = True
     roles = ("latency",)
     fields: ClassVar[tuple[str, ...]]
     comment: ClassVar[str]
+    added: ClassVar[int] = 0  # how many fields beyond its own a line may have that are columns too
 
     def sniff(self, head: str) -> bool:
         """Enough numeric fields in the first row that is not a comment."""
@@ -48,12 +51,13 @@ class Workload(Format):
         measured = self._measured(options, source.name)
         start = re.search(rb"UnixStartTime:\s*(\d{1,11})\b", source.head)
         rows = waits = 0
+        names = self._names(source.text)
         for block in source.blocks():
-            texts, numbers, misshapen = self._split(block.lines(), block.first_line)
+            texts, numbers, misshapen = self._split(block.lines(), block.first_line, len(names))
             if misshapen:
                 yield Records.unusable(misshapen)
             rows += len(texts) + len(misshapen)
-            frame = pd.DataFrame(texts, columns=list(self.fields), index=numbers, dtype="str")
+            frame = pd.DataFrame(texts, columns=names, index=numbers, dtype="str")
             partial = pd.to_numeric(frame["status"], errors="coerce").isin(PARTIAL)
             records = self._records(frame[~partial], measured, int(start[1]) if start else None)
             if partial.any():
@@ -75,7 +79,14 @@ class Workload(Format):
                 raise MissingColumn(f"{log}: there is no field {name!r}; there are: {', '.join(self.fields)}")
         return measured
 
-    def _split(self, lines: list[str], first: int) -> tuple[list[list[str]], list[int], dict[int, str]]:
+    def _names(self, head: str) -> list[str]:
+        """The names of the fields; those that some logs add beyond the format's own are called by their number."""
+        rows = (line.split() for line in head.split("\n")[:-1] if line.lstrip()[:1] not in ("", ";", "#"))
+        width = max((len(row) for row in rows), default=0)
+        added = range(len(self.fields) + 1, min(width, len(self.fields) + self.added) + 1)
+        return [*self.fields, *(f"field{number}" for number in added)]
+
+    def _split(self, lines: list[str], first: int, width: int) -> tuple[list[list[str]], list[int], dict[int, str]]:
         texts, numbers = [], []
         misshapen: dict[int, str] = {}
         for number, line in enumerate(lines, start=first):
@@ -87,7 +98,7 @@ class Workload(Format):
                     len(misshapen), "wrong number of fields", f"{len(fields)} instead of {len(self.fields)}"
                 )
             else:
-                texts.append(fields[: len(self.fields)])
+                texts.append([*fields[:width], *[""] * (width - len(fields))])
                 numbers.append(number)
         return texts, numbers, misshapen
 
@@ -110,7 +121,8 @@ class Workload(Format):
         records.status[(status == CANCELLED) & (run <= 0)] = CENSORED
         records.submitted = _submitted(number("submit"), start)
         records.ids = frame["id"].where(frame["id"] != "-1").to_numpy(dtype=object)
-        records.extras = {name: frame[name] for name in self.fields if name not in (*measured, "submit")}
+        records.extras = {str(name): frame[name] for name in frame if name not in (*measured, "submit")}
+        records.raw = frame
         return records
 
 
@@ -130,12 +142,13 @@ def _submitted(submit: NDArray[np.float64], start: int | None) -> NDArray[np.dat
 
 @register
 class Swf(Workload):
-    """SWF, 18 fields."""
+    """SWF, 18 fields; up to three more (19 to 21) are columns of their own."""
 
     name = "swf"
     description = "Standard Workload Format (Parallel Workloads Archive); latency = wait"
     rank = 40
     comment = ";"
+    added = 3
     fields = (
         "id", "submit", "wait", "run", "procs", "avgcpu", "mem", "reqprocs", "reqtime", "reqmem", "status", "uid",
         "gid", "exe", "queue", "partition", "prev", "think",

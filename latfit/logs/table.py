@@ -62,7 +62,10 @@ class Refusals:
 class LogFacts:
     """What is to be said of a log beside its probes.
 
-    `skipped` counts records that are not probes (steps of a job); `notes` are the guesses made.
+    `skipped` counts records that are not probes (steps of a job); `notes` are the guesses made,
+    `advice` what to do about refused rows.
+    `kind` says what the rows are: `jobs` of a batch system or `probes` (requests count as such);
+    `queue` whether they wait in a queue, in which resubmitting loses the place.
     """
 
     path: str
@@ -70,6 +73,9 @@ class LogFacts:
     refused: Refusals = Refusals()
     skipped: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    kind: str = "probes"
+    queue: bool = False
+    advice: tuple[str, ...] = ()
 
     def __add__(self, other: LogFacts) -> LogFacts:
         return LogFacts(
@@ -78,6 +84,9 @@ class LogFacts:
             refused=self.refused + other.refused,
             skipped=dict(Counter(self.skipped) + Counter(other.skipped)),
             notes=tuple(dict.fromkeys(self.notes + other.notes)),
+            kind="jobs" if "jobs" in (self.kind, other.kind) else self.kind,
+            queue=self.queue or other.queue,
+            advice=tuple(dict.fromkeys(self.advice + other.advice)),
         )
 
 
@@ -126,21 +135,23 @@ class ProbeLog:
 
     def split(self, by: str | Sequence[str], window: str | None) -> Iterator[tuple[Key, pd.DataFrame]]:
         """The rows of each group, by the values of the columns and the beginning of the window."""
-        columns = [by] if isinstance(by, str) else list(by)
         if not len(self.frame):
             return
-        for column in columns:
+        keys = self.keys([by] if isinstance(by, str) else by, window)
+        if not keys:
+            yield (), self.frame
+            return
+        for key, frame in self.frame.groupby(keys, sort=True, observed=True):
+            yield tuple(map(str, key)), frame
+
+    def keys(self, by: Sequence[str], window: str | None) -> list[pd.Series[Any]]:
+        """What names the group of each row: the text of its columns `by`, and the beginning of its window."""
+        for column in by:
             if column not in self.frame:
                 known = listed(c for c in self.frame.columns if c not in CANONICAL) or "none"
                 raise MissingColumn(f"{self.facts.path}: there is no column {column!r} to group by; there are: {known}")
-        if not columns and window is None:
-            yield (), self.frame
-            return
-        keys = [self.frame[column].astype("string").fillna("unknown") for column in columns]
-        if window is not None:
-            keys.append(window_starts(self.frame["submitted"], window))
-        for key, frame in self.frame.groupby(keys, sort=True, observed=True):
-            yield tuple(map(str, key)), frame
+        keys = [self.frame[column].astype("string").fillna("unknown") for column in by]
+        return keys if window is None else [*keys, window_starts(self.frame["submitted"], window)]
 
 
 def outcomes(frame: pd.DataFrame) -> tuple[Floats, Codes]:

@@ -12,6 +12,10 @@ from numpy.typing import NDArray
 from latfit.errors import LogError
 
 EPOCHS = {"epoch": "s", "epoch-ms": "ms", "epoch-us": "us", "epoch-ns": "ns"}
+ORDERS = ("day-first", "month-first")
+DATE = re.compile(r"^\s*(\d{1,2})([/.-])(\d{1,2})\2(\d{4})(?:\D|$)")
+SINCE = np.datetime64("1980-01-01")
+ZERO = np.datetime64("1970-01-01T00:00:00")
 OFFSET = re.compile(r":\d\d(?:\.\d+)?\s*(?:Z|[+-]\d\d(?::?\d\d)?)$")
 FIRST, LAST = np.datetime64("0001-01-01"), np.datetime64("9999-12-31T23:59:59.999999")
 Times = NDArray[np.datetime64]
@@ -24,7 +28,8 @@ def parse_times(
     """Naive UTC times of a column, and which of its cells hold something that is no time.
 
     Numbers are seconds, milliseconds, microseconds or nanoseconds since 1970 by their size, unless
-    `time_format` says which; text is ISO 8601 or in the given strptime pattern.
+    `time_format` says which; text is ISO 8601, `day-first` (31/12/2026 10:00), `month-first` or in the given
+    strptime pattern.
     """
     time_format = time_format or epoch_format(column)
     if isinstance(column.dtype, pd.DatetimeTZDtype) or column.dtype.kind == "M":
@@ -37,6 +42,47 @@ def parse_times(
     if beyond.any():  # where pandas has times, but no calendar has
         times = np.where(beyond, np.datetime64("NaT"), times)
     return times, np.isnat(times) & ~column.isna().to_numpy()
+
+
+def time_format_of(column: pd.Series[Any], name: str) -> str | None:
+    """How a column of times is written, where its cells tell: epochs by their size, the order of day and month.
+
+    None for ISO 8601 and what is unknown. Dates such as 01/02/2026 of which none proves the order are an error.
+    """
+    if found := epoch_format(column):
+        return found
+    if column.dtype.kind == "M" or isinstance(column.dtype, pd.DatetimeTZDtype):
+        return None
+    words = column.dropna().astype("string")
+    if not len(words) or not DATE.match(words.iloc[0]):
+        return None
+    parts = words.str.extract(DATE).dropna()
+    first, second = (pd.to_numeric(parts[at]) for at in (0, 2))
+    if (first > 12).any() and (second > 12).any():
+        shown = [words.loc[part[part > 12].index[0]] for part in (first, second)]
+        raise LogError(
+            f"column {name!r} has dates with the day first, such as {shown[0][:40]!r}, and with the month first, such "
+            f"as {shown[1][:40]!r}; give --time-format, or do without it: --column submitted="
+        )
+    if (first > 12).any() or (parts[1] == ".").all():  # dots are written between day, month and year only
+        return "day-first"
+    if (second > 12).any():
+        return "month-first"
+    raise LogError(
+        f"column {name!r}: {words.iloc[0][:40]!r} may have the day or the month first, and no row tells; say which "
+        f"with --time-format day-first or month-first (or a strptime pattern), or do without it: --column submitted="
+    )
+
+
+def without_zero_epochs(columns: list[Times]) -> list[Times]:
+    """Times of 0 or −1 since 1970 mean "never" where others of the log are of our days: they become NaT."""
+    if not any((times > SINCE).any() for times in columns):
+        return columns
+    never = [(times <= ZERO) & (times >= ZERO - np.timedelta64(1, "s")) for times in columns]
+    return [
+        np.where(absent, np.datetime64("NaT"), times) if absent.any() else times
+        for times, absent in zip(columns, never, strict=True)
+    ]
 
 
 def numeric(column: pd.Series[Any]) -> NDArray[np.float64]:
@@ -76,7 +122,12 @@ def _from_epoch(numbers: NDArray[np.float64], unit: str) -> Times:
 
 def _from_text(column: pd.Series[Any], name: str, time_format: str | None, timezone: str | None) -> Times:
     text = column.astype("string").str.strip()
+    if time_format in ORDERS:
+        text, time_format = _year_first(text, time_format), None
     pattern = "ISO8601" if time_format in (None, "iso") else time_format
+    if time_format is None:
+        text = text.str.replace(r"([+-]\d\d:?\d\d) [A-Z]{3,4}$", r"\1", regex=True)
+        text = text.str.replace(r" ?(?:UTC|GMT)$", "Z", regex=True)
     present = text.notna() & (text != "") & ~text.str.lower().isin(["now", "today"])  # pandas would ask the clock
     has_offset = text.str.contains(OFFSET, na=False)
     without = (present & ~has_offset & text.str.contains(r"^\d{4}-\d\d-\d\d", na=False)).to_numpy(dtype=bool)
@@ -94,6 +145,15 @@ def _from_text(column: pd.Series[Any], name: str, time_format: str | None, timez
     except (ValueError, re.error) as error:  # such as %d given twice
         raise LogError(f"column {name!r}: {time_format!r} is not a time format that can be read ({error})") from error
     return times
+
+
+def _year_first(text: pd.Series[str], order: str) -> pd.Series[str]:
+    """Dates such as 1/2/2026, 10:00 as ISO 8601 writes them."""
+    padded = text.str.replace(r"^(\d)([/.-])", r"0\1\2", regex=True)
+    padded = padded.str.replace(r"^(\d\d[/.-])(\d)([/.-])", r"\g<1>0\2\3", regex=True)
+    turned = r"\3-\2-\1" if order == "day-first" else r"\3-\1-\2"
+    dated = padded.str.replace(r"^(\d\d)[/.-](\d\d)[/.-](\d{4}),?", turned, regex=True)
+    return dated.str.replace(r"(?<=[ T])(\d):", r"0\1:", regex=True)
 
 
 def _to_utc(parsed: pd.Series[Any], name: str, timezone: str | None) -> Times:

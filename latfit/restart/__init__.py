@@ -1,6 +1,5 @@
 """Stage 7: law and policy to completion time."""
 
-from latfit.restart.advice import Advice, Warned, advise
 from latfit.restart.agents import Strategy, optimal_strategy
 from latfit.restart.amenability import restart_helps, stationarity
 from latfit.restart.bounds import geometric_bounds, lower_bound_timeout, upper_bound_timeout
@@ -16,7 +15,6 @@ from latfit.restart.completion import (
 )
 from latfit.restart.copies import Copies
 from latfit.restart.evaluate import PolicyOutcome, evaluate_policy, simulate_policy
-from latfit.restart.fast import empirical_optimum
 from latfit.restart.optimum import evaluate_timeout, optimal_timeout
 from latfit.restart.policies import Policy, parse_policy, policy_names
 from latfit.restart.result import Optimum, Outcome
@@ -25,7 +23,6 @@ from latfit.restart.search import Budget, optimal_policy
 from latfit.restart.single_r import single_r
 
 __all__ = [
-    "Advice",
     "Budget",
     "Comparison",
     "Copies",
@@ -35,12 +32,9 @@ __all__ = [
     "PolicyOutcome",
     "Schedule",
     "Strategy",
-    "Warned",
-    "advise",
     "compare_policies",
     "completion_cdf",
     "completion_quantile",
-    "empirical_optimum",
     "evaluate_policy",
     "evaluate_schedule",
     "evaluate_timeout",

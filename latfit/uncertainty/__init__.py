@@ -6,6 +6,7 @@ for which the plain bootstrap fails.
 """
 
 from latfit.uncertainty.bins import silverman
-from latfit.uncertainty.intervals import RESAMPLES, Intervals, bootstrap, smoothed_timeout
+from latfit.uncertainty.blocks import Blocks
+from latfit.uncertainty.intervals import Intervals, bootstrap, smoothed_timeout
 
-__all__ = ["RESAMPLES", "Intervals", "bootstrap", "silverman", "smoothed_timeout"]
+__all__ = ["Blocks", "Intervals", "bootstrap", "silverman", "smoothed_timeout"]

@@ -5,18 +5,17 @@ A resample is a row of counts, and costs the same for a thousand probes as for t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from latfit.errors import SampleError
+from latfit.numbers import Bools, Floats, Ints
+from latfit.restart.steps import StepCurves
 from latfit.sample import LatencySample, Tally
 
-Floats = NDArray[np.float64]
-
-BINS = 2048
+BINS = ((1000, 512), (5000, 1024))  # up to so many probes, so many bins: narrow beside what is not known
+MOST_BINS = 2048
 NOBODY = 1e-9  # a count or a share that is none: the far ends of a blur, of which 1/n would overflow
 
 
@@ -33,6 +32,7 @@ class Bins:
     censored: Floats
     lost: int
     width: float
+    blur: _Blur | None = None
 
     @classmethod
     def of(cls, sample: LatencySample, blur: float) -> Bins:
@@ -48,23 +48,29 @@ class Bins:
         last = max(last, sample.cutoff or 0.0)
         h = blur * silverman(sample)
         low, high = np.log(positive[0]) - 4 * h, np.log(last) + 1e-9
-        edges = np.linspace(low, max(high, low + 1e-6), BINS + 1)
+        size = next((bins for probes, bins in BINS if sample.n <= probes), MOST_BINS)
+        edges = np.linspace(low, max(high, low + 1e-6), size + 1)
         width = float(edges[1] - edges[0])
         times = np.exp(edges[1:] - width / 2)
         sharp = times * h < sample.resolution
 
-        def counts(tally: Tally) -> Floats:
-            at = ((np.log(np.maximum(tally.values, positive[0])) - low) / width).astype(np.intp)
-            at = np.where(tally.values > 0, np.clip(at, 0, BINS - 1) + 1, 0)
-            return np.bincount(at, weights=tally.counts, minlength=BINS + 1).astype(np.float64)
-
-        kernel = np.exp(-0.5 * (np.arange(-BINS // 2, BINS // 2 + 1) * width / h) ** 2) if h > width / 4 else None
-        out = counts(sample.censored)
-        # after the last one lost from sight nobody is at risk: no return may be blurred beyond it
+        kernel = np.exp(-0.5 * (np.arange(-size // 2, size // 2 + 1) * width / h) ** 2) if h > width / 4 else None
+        shape = cls(np.append(0.0, times), np.empty(0), np.empty(0), np.empty(0), sample.lost, width)
+        out = shape.counts(sample.censored.values, sample.censored.counts)
+        # after the last one censored nobody is at risk: no return may be blurred beyond it
         beyond = sample.lost or not sample.censored.total or sample.censored.values[-1] < returned.values[-1]
-        end = BINS if beyond else max(1, int(np.flatnonzero(out)[-1]))
-        done, gone = (_blurred(counts(tally), kernel, sharp, end) for tally in (sample.completed, sample.failed))
-        return cls(np.append(0.0, times), done, gone, out, sample.lost, width)
+        end = size if beyond else max(1, int(np.flatnonzero(out)[-1]))
+        blur_ = _Blur(kernel, sharp, end)
+        done, gone = (blur_(shape.counts(tally.values, tally.counts)) for tally in (sample.completed, sample.failed))
+        return replace(shape, completed=done, failed=gone, censored=out, blur=blur_)
+
+    def counts(self, values: Floats, weights: Floats | Ints) -> Floats:
+        """How many of the values lie in each bin."""
+        size = self.times.size - 1
+        low = np.log(self.times[1]) - self.width / 2
+        at = ((np.log(np.maximum(values, self.times[1])) - low) / self.width).astype(np.intp)
+        at = np.where(values > 0, np.clip(at, 0, size - 1) + 1, 0)
+        return np.bincount(at, weights=weights, minlength=size + 1).astype(np.float64)
 
 
 def silverman(sample: LatencySample) -> float:
@@ -76,53 +82,43 @@ def silverman(sample: LatencySample) -> float:
     logs, n = np.log(values), int(counts.sum())
     centre = np.average(logs, weights=counts)
     s = float(np.sqrt(np.average((logs - centre) ** 2, weights=counts)))
-    low, high = logs[np.minimum(np.searchsorted(np.cumsum(counts), [0.25 * n, 0.75 * n]), logs.size - 1)]
+    low, high = np.quantile(logs, [0.25, 0.75], weights=counts, method="inverted_cdf")
     spread = float(high - low) / 1.34
     return 0.9 * (min(s, spread) if spread > 0 else s) * float(n ** (-1 / 5))
 
 
-def _blurred(counts: Floats, kernel: Floats | None, sharp: NDArray[np.bool_], end: int) -> Floats:
-    """Counts spread by the kernel, but for the sharp bins; what would pass bin `end` stays in it."""
-    if kernel is None or not counts.any():
-        return counts
-    half = kernel.size // 2
-    kept = np.where(sharp, counts[1:], 0.0)
-    wide = np.convolve(counts[1:] - kept, kernel / kernel.sum())
-    inside = wide[half : half + kept.size].copy()
-    inside[0] += wide[:half].sum()
-    inside[end - 1] += wide[half + end :].sum()
-    inside[end:] = 0.0
-    inside[inside < NOBODY] = 0.0
-    return np.append(counts[0], kept + inside)
+@dataclass(frozen=True)
+class _Blur:
+    """Counts spread by a kernel, but for the sharp bins; what would pass bin `end` stays in it."""
+
+    kernel: Floats | None
+    sharp: Bools
+    end: int
+
+    def __call__(self, counts: Floats) -> Floats:
+        """The counts, blurred."""
+        if self.kernel is None or not counts.any():
+            return counts
+        half = self.kernel.size // 2
+        kept = np.where(self.sharp, counts[1:], 0.0)
+        wide = np.convolve(counts[1:] - kept, self.kernel / self.kernel.sum())
+        inside = wide[half : half + kept.size].copy()
+        inside[0] += wide[:half].sum()
+        inside[self.end - 1] += wide[half + self.end :].sum()
+        inside[self.end :] = 0.0
+        inside[inside < NOBODY] = 0.0
+        return np.append(counts[0], kept + inside)
 
 
-class Curves(NamedTuple):
-    """At every bin: E_J, the probability S of being still out, and F̃ of having completed."""
-
-    E: Floats
-    S: Floats
-    F: Floats
+def curves(bins: Bins, done: Floats, gone: Floats, out: Floats, lost: Floats) -> StepCurves:
+    """The curves of rows of counts in the bins."""
+    return StepCurves.of_counts(bins.times[None], done, gone, out, lost)
 
 
-def curves(times: Floats, done: Floats, gone: Floats, out: Floats, lost: Floats, cost: float) -> Curves:
-    """E_J = (∫₀ᵗ S + c(1 − F̃))/F̃ with Kaplan–Meier's S, for rows of counts."""
-    returned = done + gone
-    later = np.cumsum((returned + out)[:, ::-1], axis=1)[:, ::-1] + lost[:, None]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        hazard = np.where(later > 0, 1.0 / later, 0.0)
-    S = np.cumprod(1.0 - returned * hazard, axis=1, dtype=np.float64)
-    before = np.concatenate([np.ones((S.shape[0], 1)), S[:, :-1]], axis=1)
-    F = np.cumsum(before * done * hazard, axis=1)
-    waited = np.cumsum(before * np.diff(times, prepend=0.0), axis=1)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        E = np.where(F > 0, (waited + cost * (1.0 - F)) / F, np.inf)
-    return Curves(E, S, F)
-
-
-def curve_of(bins: Bins, cost: float) -> Curves:
-    """E_J, S and F̃ of the bins themselves."""
+def curve_of(bins: Bins) -> StepCurves:
+    """The curve of the bins themselves, as one row."""
     counts = (bins.completed[None], bins.failed[None], bins.censored[None])
-    return Curves(*(each[0] for each in curves(bins.times, *counts, np.array([float(bins.lost)]), cost)))
+    return curves(bins, *counts, np.array([float(bins.lost)]))
 
 
 def influence(bins: Bins, at: int, cost: float) -> Floats:

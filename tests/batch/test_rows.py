@@ -16,13 +16,13 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from latfit.batch.optimum import is_plain, optima, optimum_of
 
 from batch_logs import CUTOFF, write_logs
 from conftest import EGEE
 from latfit.analysis import analyze
 from latfit.batch import run_batch
 from latfit.batch.journal import open_journal
-from latfit.batch.optimum import is_plain, optima, optimum_of
 from latfit.batch.rows import Chunk, Options, chunk_rows
 from latfit.errors import LatfitError, LogError
 from latfit.fitting import SampleBatch, fit

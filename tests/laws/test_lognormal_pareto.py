@@ -9,6 +9,7 @@ import pytest
 from mpmath import mp, mpf
 from numpy.testing import assert_allclose
 from scipy import stats
+from scipy.integrate import quad
 
 from latfit.errors import LawError
 from latfit.laws import parse_law
@@ -125,3 +126,35 @@ def test_extreme_parameters_are_checked_in_little_memory(sigma, k, t_max):
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     assert peak < 20e6
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [  # fits of ordinary small logs: a weight that hardly falls towards t_min, a tail whose t/a overflows
+        "lognormal-pareto(mu=5.553,sigma=0.311,a=53.17,nu=1.511,k=0.0169,t_min=0.74,t_max=3049.54)",
+        "lognormal-pareto(mu=4.602,sigma=0.834,a=1.3e-85,nu=0.0197,k=0.794,t_min=31,t_max=403)",
+    ],
+)
+def test_partial_moments_of_extreme_fits_are_those_of_the_cdf(spec):
+    """By parts: M_1(t) = t F(t) − ∫ F, and M_2 likewise, with scipy's quadrature of the cdf."""
+    law = parse_law(spec)
+    for t in (law.t_min + 1.0, 200.0, 390.0):
+        # in log(u − t_min), where F is smooth
+        first, second = (
+            quad(
+                lambda x, n=n: n * (law.t_min + np.exp(x)) ** (n - 1) * law.cdf(law.t_min + np.exp(x)) * np.exp(x),
+                -30,
+                np.log(t - law.t_min),
+                epsabs=1e-11,
+                epsrel=1e-11,
+                limit=500,
+            )[0]
+            for n in (1, 2)
+        )
+        assert_allclose(law.partial_moment(1, t), t * law.cdf(t) - first, rtol=1e-8)
+        assert_allclose(law.partial_moment(2, t), t**2 * law.cdf(t) - second, rtol=1e-8)
+
+
+def test_a_pareto_tail_has_no_end_in_floating_point():
+    law = parse_law("pareto(a=1e-85,nu=0.02)")
+    assert_allclose(law.sf(1e300), np.exp(-0.02 * 385 * np.log(10)), rtol=1e-12)

@@ -171,7 +171,7 @@ print(law.mean(), law.std(), float(law.partial_moment(1, 0.5)), float(law.ppf(0.
 def test_a_new_law_is_one_new_file(tmp_path):
     package = Path(latfit.laws.__file__).parents[1]
     shutil.copytree(package / "laws", tmp_path / "latfit" / "laws")
-    for name in ("errors.py", "sample.py"):
+    for name in ("errors.py", "numbers.py", "sample.py"):
         shutil.copy(package / name, tmp_path / "latfit")
     (tmp_path / "latfit" / "__init__.py").touch()
     (tmp_path / "latfit" / "laws" / "gompertz.py").write_text(NEW_LAW)

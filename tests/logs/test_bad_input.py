@@ -37,7 +37,7 @@ SWF_ROW = "{id} 0 {wait} 10 1 -1 -1 1 100 -1 1 1 1 -1 2 -1 -1 -1\n"
             "sacct's field 'start' is missing",
         ),
         (b"PAR1 but not really", LogError, "Parquet file is damaged"),
-        (gzip.compress(b"latency\n1\n" * 5000)[:-20], LogError, "gzip data are damaged or cut short"),
+        (gzip.compress(b"latency\n1\n" * 5000)[:-20], LogError, "compressed data are damaged or cut short"),
         (b"latency\n" + b"1" * (1 << 25), LogError, "line 2 is longer than 16 MiB"),
         (b"x" * 10**6, UnknownFormat, "no format recognises"),
         (b"a" * 10**5 + b",b\n1,2\n", UnknownFormat, "no format recognises"),

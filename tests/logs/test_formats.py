@@ -23,7 +23,8 @@ EXPECTED = {
     "sacct.txt": ("sacct", 1, 0, 1, 0, []),
     "yearless.log": ("htcondor", 1, 0, 2, 0, [17]),
     "iso.log": ("htcondor", 1, 0, 0, 0, [5]),
-    "results.jtl": ("jmeter", 2, 1, 2, 0, [6]),
+    "results.jtl": ("jmeter", 2, 2, 1, 0, [6]),
+    "array.json": ("json", 2, 1, 1, 0, [9]),
 }
 
 
@@ -146,8 +147,9 @@ def test_condor_over_new_year():
 def test_jmeter_errors_fail_and_timeouts_are_censored():
     log = read(DATA / "results.jtl")
     assert latencies(log, "completed") == [0.537, 0.64]
-    assert latencies(log, "failed") == [0.012]
-    assert latencies(log, "censored") == [21, 30]
+    assert latencies(log, "failed") == [0.012, 21]
+    assert latencies(log, "censored") == [30]
+    assert any("200 (2) completed; 500 (1), org.apache.http.conn.HttpHost" in note for note in log.facts.notes)
 
 
 def test_parquet_with_types_of_its_own(tmp_path):
@@ -298,3 +300,77 @@ def test_real_condor_log_without_a_submit_event(shared):
     log = latfit.read_log(shared / "htcondor-mesa.log")
     assert log.counts == {"completed": 3, "failed": 0, "censored": 0, "lost": 0}
     assert [(r.line, r.reason) for r in log.facts.refused.first] == [(64, "no submit event")]
+
+
+def test_swf_fields_beyond_the_eighteenth_are_columns(tmp_path):
+    text = (DATA / "jobs.swf").read_text()
+    rows = [line for line in text.splitlines() if line and line[0] not in ";#" and len(line.split()) == 18]
+    (tmp_path / "x.swf").write_text("\n".join([f"{rows[0]} a b c d", *rows[1:3]]) + "\n")
+    frame = read(tmp_path / "x.swf").frame
+    assert frame.filter(like="field").columns.tolist() == ["field19", "field20", "field21"]
+    assert frame["field21"].tolist()[0] == "c"
+    (tmp_path / "y.swf").write_text("\n".join(rows[:3]) + "\n")
+    assert not [name for name in read(tmp_path / "y.swf").frame if name.startswith("field")]
+
+
+CONDOR = """\
+000 (7.000.000) 2026-03-01 00:00:00 Job submitted
+...
+001 (7.000.000) 2026-03-01 00:01:00 Job executing
+...
+004 (7.000.000) 2026-03-01 00:03:00 Job was evicted.
+	(0) Job was not checkpointed.
+...
+001 (7.000.000) 2026-03-01 00:03:30 Job executing
+...
+012 (7.000.000) 2026-03-01 00:04:00 Job was held.
+...
+013 (7.000.000) 2026-03-01 00:05:00 Job was released.
+...
+001 (7.000.000) 2026-03-01 00:05:05 Job executing
+...
+005 (7.000.000) 2026-03-01 00:06:00 Job terminated.
+	(1) Normal termination (return value {value})
+...
+000 (8.000.000) 2026-03-01 00:00:00 Job submitted
+...
+001 (8.000.000) 2026-03-01 00:00:10 Job executing
+...
+004 (8.000.000) 2026-03-01 00:01:00 Job was evicted.
+...
+009 (8.000.000) 2026-03-01 00:02:00 Job was aborted.
+...
+000 (9.000.000) 2026-03-01 00:06:30 Job submitted
+...
+006 (9.000.000) 2026-03-01 00:06:40 Image size
+...
+"""
+
+
+def test_condor_tells_evictions_and_measures_what_is_asked(tmp_path):
+    (tmp_path / "x.log").write_text(CONDOR.format(value=0))
+    log = read(tmp_path / "x.log")
+    assert (latencies(log, "completed"), latencies(log, "censored")) == ([10, 60], [10])
+    assert log.frame.set_index("id").loc[["7.000", "8.000"], ["executions", "evictions"]].to_numpy().tolist() == [
+        [3, 1], [1, 1],
+    ]  # fmt: skip
+    assert any(note.startswith("2 evictions and 2 re-executions of 3 jobs") for note in log.facts.notes)
+    log = read(tmp_path / "x.log", columns={"latency": "every"})
+    assert (latencies(log, "completed"), latencies(log, "censored")) == ([5, 10, 30, 60], [10, 60])
+    assert log.frame.loc[log.frame["id"] == "7.000", "attempt"].tolist() == [1, 2, 3]
+    log = read(tmp_path / "x.log", columns={"latency": "turnaround"})
+    assert (latencies(log, "completed"), latencies(log, "censored")) == ([360], [10, 120])
+    (tmp_path / "x.log").write_text(CONDOR.format(value=1))
+    assert latencies(read(tmp_path / "x.log", columns={"latency": "turnaround"}), "failed") == [360]
+    with pytest.raises(latfit.LogError, match="the latency is one of first, every, turnaround"):
+        read(tmp_path / "x.log", columns={"latency": "last"})
+
+
+def test_jmeter_refused_and_reset_have_failed(tmp_path):
+    told = ["HttpHostConnectException: Connection refused", "SocketException: Connection reset", "UnknownHostException",
+            "NoHttpResponseException", "SocketTimeoutException: Read timed out", "ConnectTimeoutException"]  # fmt: skip
+    rows = "".join(
+        f"17672256{at:05d},{at + 1},L,Non HTTP response code: {word},false\n" for at, word in enumerate(told)
+    )
+    (tmp_path / "x.jtl").write_text("timeStamp,elapsed,label,responseCode,success\n" + rows)
+    assert list(read(tmp_path / "x.jtl").counts.values()) == [0, 4, 2, 0]

@@ -7,9 +7,11 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from latfit.checks import SMALL_GAIN
-from latfit.decision import Analysis, FittedLaw, Group, Recommendation
+from latfit.analysis import Analysis, Group
+from latfit.decision import FittedLaw, Recommendation
 from latfit.errors import printable
+from latfit.report.sentences import between, decision, evidence, percent
+from latfit.units import seconds
 
 WIDTH = 80
 MAX_KEY = 24  # characters of a group's name in a table
@@ -27,115 +29,31 @@ class Section:
     is_list: bool = False
 
 
-def seconds(value: float | None) -> str:
-    """A time as people say it."""
-    if value is None or value == float("inf"):
-        return "no limit"
-    if value >= 20_000:
-        return f"{value:.0f} s ({value / 3600:.3g} h)"
-    return f"{value:.0f} s" if value >= 999.5 else f"{value:.3g} s"
-
-
-def between(low: float | None, high: float | None) -> str:
-    """A range of times; ∞ to ∞ is no timeout."""
-    if low == float("inf"):
-        return "none"
-    if high is None or high == float("inf"):
-        return f"{seconds(low)} to no limit"
-    return f"{seconds(low).removesuffix(' s')} to {seconds(high)}"
-
-
-def percent(share: float) -> str:
-    """A share with two decimals."""
-    return f"{100 * share:.2f} %"
-
-
 def sections(result: Analysis) -> list[Section]:
     """The report, the decision first."""
-    found = [_decision(result), _outliers(result), _latency(result), _fits(result.fits, result.best)]
+    found = [Section("Decision", tuple(decision(result)))]
+    if told := evidence(result):
+        found.append(Section("Evidence", tuple(told)))
     if result.groups:
         found.append(_groups(result))
     if result.warnings:
-        told = tuple(f"{warning.code}: {warning.message}" for warning in result.warnings)
-        found.append(Section("Mind", told, is_list=True))
+        warned = tuple(f"{warning.code}: {warning.message}" for warning in result.warnings)
+        found.append(Section("Warnings", warned, is_list=True))
+    found += [_outliers(result), _latency(result)]
+    if result.decision.fits:
+        found.append(_fits(result.decision.fits))
     return found
 
 
-def _decision(result: Analysis) -> Section:
-    best = result.timeout.optimum
-    if best is None:
-        return Section("Decision", ("No timeout can be recommended: too few probes completed.",))
-    set_it = {
-        "finite": f"Set the timeout to {seconds(best.timeout)}{_window(best.within_1pct)}.",
-        "never": "Set no timeout: cancelling and resubmitting does not help.",
-        "any": "Any timeout will do: it does not change how long jobs take.",
-        "immediate": "The shorter the timeout the better; what a restart costs decides (give --cost).",
-        "given": "",
-    }[best.verdict]
-    gain = result.timeout.speed_up_vs_cutoff
-    if best.verdict == "finite" and gain is not None and gain < SMALL_GAIN:
-        worth = f"gains {100 * (gain - 1):.1f} % over waiting until the cutoff"
-        set_it = f"A timeout hardly helps: the best, {seconds(best.timeout)}, {worth}."
-    if best.verdict == "finite" and any(w.code == "not-identified" for w in result.warnings):
-        free = f"if restarts were free, {seconds(best.timeout)}"
-        set_it = f"The log alone does not tell what to set ({free}): give --cost, the seconds that a restart costs."
-    sentences = [set_it, _gain(result.timeout), _load(result.timeout)]
-    if result.timeout.intervals and best.verdict == "finite":
-        bounds = result.timeout.intervals
-        told = between(*bounds.timeout).replace(" to ", " and ")
-        sentences.append(f"The best timeout lies between {told} (95 %).")
-        if bounds.smoothed_timeout:
-            sentences.append(f"Smoothing the data first gives {seconds(bounds.smoothed_timeout)}.")
-    if best.verdict == "finite" and best.within_5pct is not None:
-        later = best.within_5pct[1]
-        told = "any later timeout" if later == float("inf") else f"waiting up to {seconds(later)}"
-        sentences.append(f"Too late is safer than too early: {told} costs at most 5 % more.")
-    if result.current is not None:
-        now = result.current
-        told = "jobs would never end"
-        if now.expected_duration is not None and now.regret is not None:
-            told = f"jobs take {seconds(now.expected_duration)}, {100 * now.regret:.1f} % longer than with the best"
-        sentences.append(f"Your current timeout of {seconds(now.timeout)}: {told}.")
-    return Section("Decision", tuple(sentence for sentence in sentences if sentence))
-
-
-def _window(window: tuple[float, float] | None) -> str:
-    return "" if window is None else f" (anything from {between(*window)} is within 1 %)"
-
-
-def _gain(recommended: Recommendation) -> str:
-    best, end, bounds = recommended.optimum, recommended.at_cutoff, recommended.intervals
-    assert best is not None
-    text = f"Expected duration {seconds(best.expected_duration)}"
-    if bounds:
-        text += f" (95 % interval {between(*bounds.expected_duration)})"
-    factor = recommended.speed_up_vs_cutoff
-    if end is None or factor is None or best.verdict != "finite":
-        return text + "."
-    text += f" instead of {seconds(end.expected_duration)} when waiting until the cutoff: {factor:.3g} × faster"
-    return text + (f" ({bounds.speed_up[0]:.3g} to {bounds.speed_up[1]:.3g})." if bounds else ".")
-
-
-def _load(recommended: Recommendation) -> str:
-    best, end = recommended.optimum, recommended.at_cutoff
-    assert best is not None
-    parts = []
-    if best.submissions is not None and best.verdict == "finite":
-        parts.append(f"{best.submissions:.2f} submissions per job")
-    last = best.quantiles.get("0.99")
-    if last is not None:
-        now = end.quantiles.get("0.99") if end else None
-        parts.append(f"99 % of jobs done within {seconds(last)}" + (f" ({seconds(now)} at the cutoff)" if now else ""))
-    return "; ".join(parts) + "." if parts else ""
-
-
 def _outliers(result: Analysis) -> Section:
-    ratio, joint = result.outliers, result.joint
+    ratio, joint, cutoff = result.decision.outliers, result.decision.joint, result.decision.cutoff
+    assert ratio is not None
+    assert cutoff is not None
     sentences = [
         f"{percent(ratio.estimate)} of {ratio.n} probes were still out at the cutoff of {seconds(ratio.cutoff)} "
         f"(95 % interval {100 * ratio.low:.2f} to {percent(ratio.high)}, {ratio.method}; "
         f"{ratio.count} seen to be out).",
-        f"The cutoff: {result.cutoff.reason}.",
+        f"The cutoff: {cutoff.reason}.",
     ]
     if joint:
         sentences.append(
@@ -146,11 +64,12 @@ def _outliers(result: Analysis) -> Section:
 
 
 def _latency(result: Analysis) -> Section:
-    x = result.latency
-    log = result.facts
+    x, log, made = result.decision.latency, result.facts, result.decision
+    counts = ", ".join(f"{count} {status}" for status, count in made.counts.items() if count)
+    clock = f"clock {seconds(made.whole.resolution)}" if made.whole.resolution else "a fine clock"
+    if x is None:
+        return Section("Latency", (f"{log.path} ({log.format}): {counts}; {clock}.",))
     quantiles = ", ".join(f"{100 * float(q):g} % {seconds(value)}" for q, value in x.quantiles.items())
-    counts = ", ".join(f"{count} {status}" for status, count in result.counts.items() if count)
-    clock = f"clock {seconds(result.sample.resolution)}" if result.sample.resolution else "a fine clock"
     return Section(
         "Latency",
         (
@@ -161,7 +80,7 @@ def _latency(result: Analysis) -> Section:
     )
 
 
-def _fits(fits: Sequence[FittedLaw], best: str | None) -> Section:
+def _fits(fits: Sequence[FittedLaw]) -> Section:
     columns = ("law", "parameters", "rho %", "BIC−", "KS", "p known", "p boot", "timeout", "regret")
     least = min((f.fit.bic for f in fits if f.fit.bic is not None), default=0.0)
     rows = tuple(_fit_row(fitted, least) for fitted in fits if fitted.fit.error is None)
@@ -202,13 +121,15 @@ def _p(value: float | None) -> str:
 
 
 def _groups(result: Analysis) -> Section:
-    groups = result.groups
-    columns = (*map(printable, groups[0].key), "probes", "out %", "timeout", "95 % interval", "E_J", "pooled costs", "")
+    groups, ratio = result.groups, result.decision.outliers
+    assert ratio is not None
+    columns = (*map(printable, groups[0].key), "probes", "out %", "timeout", "95 % interval", "E_J", "pooled costs",
+               "own")  # fmt: skip
     rows = [(*map(_short_key, group.key.values()), *_group_row(group)) for group in groups]
     names = ("all", *("" for _ in list(groups[0].key)[1:]))
-    probes = str(sum(group.probes for group in groups))
-    whole = (*names, probes, f"{100 * result.outliers.estimate:.2f}", *_short(result.timeout), "", "")
-    told = "* marks groups whose interval and the pooled one have nothing in common: they need a timeout of their own."
+    probes = str(sum(sum(group.decision.counts.values()) for group in groups))
+    whole = (*names, probes, f"{100 * ratio.estimate:.2f}", *_short(result.timeout), "", "")
+    told = "own *: its interval and the pooled one have nothing in common, so that it needs a timeout of its own."
     return Section("By group", (told,), columns, (*rows, whole))
 
 
@@ -218,26 +139,21 @@ def _short_key(key: str) -> str:
 
 
 def _group_row(group: Group) -> tuple[str, ...]:
-    own = group.recommendation
-    timeout, interval, E = _short(own)
+    made = group.decision
+    timeout, interval, E = _short(made.timeout)
     costs = "" if group.pooled_regret is None else _percent_more(group.pooled_regret)
-    return (
-        str(group.probes),
-        f"{100 * group.ratio.estimate:.2f}",
-        timeout,
-        interval,
-        E,
-        costs,
-        "*" if group.differs else "",
-    )
+    out = "" if made.outliers is None else f"{100 * made.outliers.estimate:.2f}"
+    return (str(sum(made.counts.values())), out, timeout, interval, E, costs, "*" if group.differs else "")
 
 
-def _short(own: Recommendation) -> tuple[str, str, str]:
-    best = own.optimum
-    if best is None:
+def _short(own: Recommendation | None) -> tuple[str, str, str]:
+    if own is None:
         return "too few", "", ""
-    timeout = seconds(best.timeout) if best.verdict == "finite" else best.verdict
-    return timeout, between(*own.intervals.timeout) if own.intervals else "", seconds(best.expected_duration)
+    if own.verdict == "withheld":
+        return ("too few" if "few-completions" in own.withheld else "withheld"), "", ""
+    timeout = seconds(own.timeout) if own.verdict == "finite" else own.verdict
+    E = own.replayed if own.basis == "replay" else own.expected_duration
+    return timeout, between(*own.intervals.timeout) if own.intervals else "", seconds(E)
 
 
 def to_text(result: Analysis, *, width: int = WIDTH) -> str:
@@ -258,7 +174,7 @@ def to_text(result: Analysis, *, width: int = WIDTH) -> str:
 
 def _kept_together(sentence: str) -> str:
     """Numbers that are not torn from their units at the end of a line."""
-    return re.sub(r"(?<=\d) (?=(?:s|h|%|×)(?:\W|$))", NO_BREAK, sentence)
+    return re.sub(r"(?<=\d) (?=(?:ns|µs|ms|s|min|h|d|%|×)(?:\W|$))", NO_BREAK, sentence)
 
 
 def _text_table(section: Section, width: int) -> list[str]:
@@ -294,9 +210,39 @@ def to_markdown(result: Analysis, *, figures: Sequence[str] = ()) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text that Markdown and HTML take as it is."""
+    """Text that Markdown and HTML take as it is; plain numbers need no escape."""
     if text == "---":
         return text
-    text = re.sub(r"([\\`*_\[\]|#!~$@]|:(?=//)|(?<=www)\.|^[-+=])", r"\\\1", printable(re.sub(r"\s+", " ", text)))
-    text = re.sub(r"^(\d+)([.)])", r"\1\\\2", text)
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    text = printable(re.sub(r"\s+", " ", text))
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") if _tagged(text) else text
+    text = re.sub(r"([\\`*_\[\]|#!~$@]|:(?=//)|(?<=www)\.|^[-+=](?!\d))", r"\\\1", text)
+    return re.sub(r"^(\d+)([.)])(?=\s)", r"\1\\\2", text)
+
+
+def _tagged(text: str) -> bool:
+    """Whether HTML could see a tag or an entity in it; `<.001` is neither."""
+    return bool(re.search(r"<(?![.\d\s])|&|>", text))
+
+
+def to_html_fragment(result: Analysis) -> str:
+    """Sentences, a table and details: what a notebook shows, even one that is not trusted."""
+    from html import escape
+
+    def shown(text: str) -> str:
+        return escape(printable(text))
+
+    blocks = []
+    for section in sections(result):
+        lines = "".join(f"<li>{shown(line)}</li>" if section.is_list else f"<p>{shown(line)}</p>"
+                        for line in section.sentences)  # fmt: skip
+        body = f"<ul>{lines}</ul>" if section.is_list else lines
+        if section.rows:
+            head = "".join(f"<th>{shown(name)}</th>" for name in section.columns)
+            rows = "".join(
+                "<tr>" + "".join(f"<td>{shown(cell)}</td>" for cell in row) + "</tr>" for row in section.rows
+            )
+            body += f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        title = f"<b>{shown(section.title)}</b>"
+        open_ = section.title in ("Decision", "Evidence", "By group")
+        blocks.append(f"{title}{body}" if open_ else f"<details><summary>{title}</summary>{body}</details>")
+    return f"<div>{''.join(blocks)}</div>"

@@ -1,0 +1,143 @@
+"""Which laws are tried on a sample, how they rank, and how well they fit: one rule for every command."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import blake2b
+
+import numpy as np
+
+from latfit.decision.options import TEST_RESAMPLES, Options
+from latfit.decision.prepare import Prepared
+from latfit.decision.result import FittedLaw
+from latfit.errors import FitError, LatfitError
+from latfit.fitting import DEFAULT_LAWS, Fit, JointRatio, SampleBatch, fit, fit_batch, joint_outlier_ratio
+from latfit.fitting.batch import cell_width
+from latfit.fitting.hybrid import HYBRID
+from latfit.fitting.intervals import COMPETING
+from latfit.fitting.numeric import law_class
+from latfit.goodness import assess, ks_distance
+from latfit.laws import Defective, Law
+from latfit.restart import expected_duration, optimal_timeout
+from latfit.sample import LatencySample
+
+Key = tuple[str, ...]
+
+SEARCHED = 0.8  # √n times the distance of the best quick law from which on a law that takes a search is tried
+SEARCHED_COMPLETIONS = (100, 20_000)  # and with how many distinct latencies
+
+
+def generator(seed: int, *names: str) -> np.random.Generator:
+    """Random numbers that depend on the seed and on names, not on who else is analysed."""
+    digest = blake2b("\0".join(names).encode(), digest_size=8).digest()
+    return np.random.default_rng([seed, int.from_bytes(digest)])
+
+
+def ranked(cases: Sequence[Prepared], options: Options) -> list[list[Fit]]:
+    """The likelihood fits of each sample, best first; without tests the best one alone, all samples in batches."""
+    quick = list(dict.fromkeys(options.laws or DEFAULT_LAWS))
+    if options.law is not None and options.law not in quick:
+        quick.append(options.law)
+    if options.test or len(cases) == 1 or options.laws is not None:
+        found = [fit(case.sample, quick) for case in cases]
+    else:
+        found = _best_of_many(cases, quick)
+    if options.laws is not None:
+        return found
+    return [_with_search(case.sample, fits) for case, fits in zip(cases, found, strict=True)]
+
+
+def _best_of_many(cases: Sequence[Prepared], laws: Sequence[str]) -> list[list[Fit]]:
+    """The best law of each sample by BIC; samples alike in clock and size are fitted together."""
+    alike: dict[tuple[float, int], list[int]] = defaultdict(list)
+    for at, case in enumerate(cases):
+        # rows of one batch share a clock that makes cells, and are padded to less than twice their size
+        alike[cell_width(case.sample), case.sample.completed.values.size.bit_length()].append(at)
+    found: list[list[Fit]] = [[] for _ in cases]
+    for members in alike.values():
+        samples = [cases[at].sample for at in members]
+        for at, best in zip(members, _one_batch(samples, laws), strict=True):
+            found[at] = [best]
+    return found
+
+
+def _one_batch(samples: Sequence[LatencySample], laws: Sequence[str]) -> list[Fit]:
+    """The best law of samples that make one batch; where a batch fails, its samples are fitted one by one."""
+    try:
+        with np.errstate(all="ignore"):  # a step may go too far, where it is refused
+            batch = SampleBatch.of_samples(samples)
+            fits = [fit_batch(law, batch, errors=False) for law in laws]
+    except (LatfitError, ArithmeticError, np.linalg.LinAlgError):
+        return [fit(sample, laws)[0] for sample in samples]
+    scores = np.array([(len(f.parameters) + 1) * np.log(batch.probes) - 2 * f.log_likelihood for f in fits])
+    scores[~np.isfinite(scores)] = np.inf
+    chosen = []
+    for at, k in enumerate(scores.argmin(axis=0)):
+        if not np.isfinite(scores[k, at]):
+            chosen.append(Fit(laws[0], "mle", samples[at].n, error="no law could be fitted"))
+            continue
+        params = dict(zip(fits[k].parameters, fits[k].params[at].tolist(), strict=True))
+        law = law_class(fits[k].law)(**params)
+        chosen.append(Fit(fits[k].law, "mle", samples[at].n, law=law, rho=float(fits[k].rho[at]), params=params,
+                          log_likelihood=float(fits[k].log_likelihood[at]), bic=float(scores[k, at]), converged=True,
+                          at_limit=bool(fits[k].at_limit[at])))  # fmt: skip
+    return chosen
+
+
+def _with_search(sample: LatencySample, fits: list[Fit]) -> list[Fit]:
+    """The same with the law that takes a search, where no other one comes near."""
+    fewest, most = SEARCHED_COMPLETIONS
+    best = fits[0]
+    if not fewest <= sample.completed.values.size <= most or best.law is None:
+        return fits
+    far = float(np.sqrt(sample.n)) * ks_distance(sample, best.law.cdf, best.rho or 0.0) > SEARCHED
+    more = fit(sample, [HYBRID]) if far else []
+    return sorted([*fits, *more], key=lambda one: (one.error is not None, one.score))
+
+
+def tested(case: Prepared, one: Fit, options: Options, key: Key) -> FittedLaw:
+    """A fit with its test; the p-value depends on the sample, the law and the seed alone."""
+    if one.law is None:
+        return FittedLaw(one, None, None, None)
+    resamples = TEST_RESAMPLES if options.test and options.resamples else 0
+    rng = generator(options.seed, "test", one.name, one.method, *key)
+    return FittedLaw(one, assess(case.sample, one, bootstrap=resamples, rng=rng), None, None)
+
+
+def put_to_use(fitted: FittedLaw, sample: LatencySample, options: Options, data: Law, least: float | None) -> FittedLaw:
+    """A fit with the timeout that it would give, and what that would cost on the data."""
+    if fitted.fit.law is None:
+        return fitted
+    try:
+        optimum = optimal_timeout(law_of(sample, fitted.fit), cost=options.cost)
+    except (LatfitError, ArithmeticError):  # a law so extreme that it has no usable times
+        return fitted
+    regret = None
+    if least:
+        t = np.inf if optimum.timeout is None else optimum.timeout
+        regret = max(0.0, float(expected_duration(data, t, cost=options.cost)) / least - 1)
+    return replace(fitted, optimum=optimum, regret=regret)
+
+
+def law_of(sample: LatencySample, one: Fit) -> Law:
+    """The law of an attempt that a fit says: what returns, what never does, and what fails."""
+    assert one.law is not None
+    return Defective(one.law, one.rho or 0.0)
+
+
+def least_squares(sample: LatencySample, options: Options) -> list[Fit]:
+    """The paper's law by the paper's method, beside the likelihood fits."""
+    return fit(sample, [HYBRID], method="ls") if options.laws is None else []
+
+
+def joint(sample: LatencySample, fits: Sequence[Fit]) -> JointRatio | None:
+    """The ratio estimated together with the best laws that need no search; None where no law could be fitted."""
+    found = [one for one in fits if one.method == "mle" and one.error is None and one.name != HYBRID]
+    if not found:
+        return None
+    try:
+        return joint_outlier_ratio(sample, [one.name for one in found if one.score - found[0].score < COMPETING])
+    except FitError:
+        return None

@@ -1,0 +1,119 @@
+"""Evidence before advice: whether the formula's answer stands, gives way to the log's own, or is withheld."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+
+from latfit.decision.options import Options
+from latfit.decision.prepare import Prepared
+from latfit.decision.recommend import group_costs
+from latfit.decision.result import Evidence, Recommendation, Warned
+from latfit.evidence import Mixing, Observations, Replay, Replayed, dependence, mixing, replay
+from latfit.evidence.changes import find_changes
+from latfit.sample import LatencySample
+
+HARM = 0.05  # a group that a timeout makes slower than waiting by this share is harmed
+GROUP = 10  # probes that a group needs to be heard
+CLEAR = 0.02  # what replay must gain over waiting, at least, to be a reason for a timeout
+CONTRADICTS = 1.1  # replay this many times the formula's figure, and beyond its interval, contradicts it
+RAN_OFF = 0.2
+
+
+def gather(case: Prepared, made: Recommendation, options: Options) -> Evidence:
+    """Everything that the log itself says on whether the theory applies."""
+    seen = case.seen
+    if seen is None:
+        return Evidence(None, None, None, case.censoring, None)
+    mixed = mixing(seen)
+    t = made.timeout
+    if mixed is not None and t is not None:
+        mixed = _costed(mixed, seen, case, t, options)
+    when = None if seen.submitted is None else (np.nan_to_num(seen.submitted) * 1e6).astype("datetime64[us]")
+    drift = None if when is None else find_changes(when, seen.latency, seen.status.astype(np.int8), case.cutoff.cutoff)
+    replayed = None
+    if options.plain and options.law is None:
+        groups = mixed.column.codes if mixed is not None else None
+        replayed = replay(seen, case.cutoff.cutoff, at=[] if t is None else [t], cost=options.cost, groups=groups)
+    return Evidence(mixed, dependence(seen), drift, case.censoring, replayed)
+
+
+def _costed(mixed: Mixing, seen: Observations, case: Prepared, timeout: float, options: Options) -> Mixing:
+    """The mixing with what the pooled timeout costs its groups."""
+    codes = mixed.column.codes
+    order = np.argsort(codes, kind="stable")
+    edges = np.flatnonzero(np.diff(codes[order], prepend=-1, append=codes.max() + 1))
+    groups: list[tuple[str, LatencySample]] = []
+    for a, b in itertools.pairwise(edges):
+        if b - a >= GROUP:
+            sample = seen.take(np.sort(order[a:b])).sample.cut(case.cutoff.cutoff)
+            groups.append((mixed.column.labels[codes[order[a]]], sample))
+    if not groups:
+        return mixed
+    costs, slower = group_costs([sample for _, sample in groups], timeout, case.cutoff.cutoff, options.cost)
+    worst = int(np.argmax(np.where(np.isnan(costs), np.inf, costs)))
+    hurt = np.where(np.isnan(slower), np.inf, slower)
+    harmed = groups[int(hurt.argmax())][0] if hurt.max() > HARM or np.isinf(costs[worst]) else None
+    return replace(mixed, worst_cost=float(costs[worst]), harmed=harmed)
+
+
+def judge(made: Recommendation, case: Prepared, found: Evidence, warned: tuple[Warned, ...]) -> Recommendation:
+    """The recommendation as the evidence allows it."""
+    if made.verdict == "withheld" or case.seen is None:
+        return made
+    queue, codes = case.seen.queue, []
+    if any(one.code == "not-identified" for one in warned) and queue:
+        codes.append("not-identified")
+    if found.mixing is not None and (found.mixing.harmed is not None or queue):
+        codes.append("mixed")
+    if queue and found.replay is None:
+        codes.append("queue")
+    if _says_too_much(case):
+        codes.append("censored")
+    if codes:
+        return _withheld(made, codes)
+    if made.verdict != "finite" or found.replay is None or not found.replay.at:
+        return made
+    return _by_replay(made, found, found.replay, queue=queue)
+
+
+def _says_too_much(case: Prepared) -> bool:
+    """Whether more was given up than came back, before most of the latencies that came back."""
+    early = case.sample.censored_early
+    return early > case.sample.returned and early > 0.5 * case.sample.n
+
+
+def _by_replay(made: Recommendation, found: Evidence, log: Replay, *, queue: bool) -> Recommendation:
+    """The formula's timeout where the log does not contradict it; else the log's own, or none."""
+    here = log.at[0]
+    suspicious = queue or (found.dependence is not None and found.dependence.found)
+    contradicted = _contradicts(here, made)
+    if not suspicious and not contradicted:
+        return made
+    if here.gain_low > CLEAR and not contradicted and not queue:
+        return made
+    best = log.best
+    if best.gain_low > CLEAR and best.ran_off < RAN_OFF and np.isfinite(best.timeout):
+        return replace(made, timeout=best.timeout, basis="replay", replayed=best.expected_duration)
+    if here.gain_high > -CLEAR and not queue and here.gain_low > -CLEAR:
+        return made  # neither helps nor hurts, by the formula and by the log
+    return _withheld(made, ["dependent"], replayed=here.expected_duration)
+
+
+def _contradicts(here: Replayed, made: Recommendation) -> bool:
+    """Whether the log's own figure lies above the formula's by more than chance."""
+    E = made.expected_duration
+    if E is None or not np.isfinite(here.expected_duration):
+        return True
+    spread = max(here.expected_duration - here.low, 1e-12)
+    return here.expected_duration > CONTRADICTS * E and here.low - spread > E
+
+
+def _withheld(made: Recommendation, codes: list[str], replayed: float | None = None) -> Recommendation:
+    """No timeout, the reasons, and what the formula would give."""
+    return Recommendation("withheld", None, None, None, None, None, made.rho, made.law, made.cost,
+                          {**made.objective, "value": None}, exact_timeout=made.exact_timeout,
+                          at_cutoff=made.at_cutoff, withheld=tuple(codes), if_independent=made, replayed=replayed,
+                          source=made.source, policy=made.policy, cutoff=made.cutoff)  # fmt: skip

@@ -1,0 +1,12 @@
+"""Stage 8: does the theory apply to this log? Mixing, dependence, drift, censoring, replay; one file each."""
+
+from latfit.evidence.censoring import Censoring, censoring
+from latfit.evidence.dependence import Dependence, dependence
+from latfit.evidence.mixing import Mixing, mixing
+from latfit.evidence.observations import Column, Observations
+from latfit.evidence.replay import Replay, Replayed, replay, require_times
+
+__all__ = [
+    "Censoring", "Column", "Dependence", "Mixing", "Observations", "Replay", "Replayed", "censoring", "dependence",
+    "mixing", "replay", "require_times",
+]  # fmt: skip

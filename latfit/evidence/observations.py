@@ -1,0 +1,235 @@
+"""A log in the order of its submissions, as arrays: what every check of the evidence looks at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from latfit.logs import ProbeLog
+from latfit.logs.columns import NO_OUTCOMES
+from latfit.logs.table import CANONICAL, CENSORED, COMPLETED, FAILED, LOST, Key, outcomes, tallied
+from latfit.numbers import Bools, Floats, Ints
+from latfit.sample import LatencySample
+
+BINS = 8  # quantile bins of a column of numbers
+FEW_NUMBERS = 12  # a column of at most this many distinct numbers is one of categories
+MAX_COLUMNS = 40
+KEYS = re.compile(r"(?i)^(job|job_?name|url|uri|path|endpoint|instance|instance_id|request|key|name|host|site|target)$")
+# known only when the probe is over, so that they follow the latency instead of explaining it
+AFTERWARDS = re.compile(
+    r"(?i)(^|_|\b)(latency|elapsed|duration|run_?time|wall_?time|end|ended|finish\w*|complete\w*|start|started|eligible|"
+    r"status|state|code|conclusion|result|outcome|error\w*|exception|reason|message|failure\w*|success|exit\w*|"
+    r"signal|run|wait|think|connect|idle_?time|response\w*|bytes\w*|sent\w*|received|grp_?threads|all_?threads|"
+    r"t[qwcrt]|timers?|nodelist|node|exec_host|alloc\w*|cpu_?time|avg_?cpu|used\w*|mem|max_?rss|updated\w*|"
+    r"attempt|retries|termination\w*|beconn|feconn|srvconn|actconn|term\w*)($|_|\b)"
+)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the log as groups: a code for each probe, and the groups' names."""
+
+    name: str
+    codes: Ints
+    labels: tuple[str, ...]
+
+    def take(self, rows: Ints) -> Column:
+        """The column for some of the probes."""
+        return replace(self, codes=self.codes[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """Probes in the order of submission (of the log, where that is not known).
+
+    `submitted` are seconds, None where the log does not say; `status` holds the codes of `STATUSES`. `columns` are
+    those of the log that may explain a latency; `queue` says that latencies are waits in a queue, `has_outcomes`
+    that the log has a word on how a probe ended.
+    """
+
+    latency: Floats
+    status: Ints
+    submitted: Floats | None = None
+    columns: Mapping[str, Column] = field(default_factory=dict)
+    queue: bool = False
+    has_outcomes: bool = True
+    resolution: float = 0.0
+
+    @property
+    def n(self) -> int:
+        """How many probes there are."""
+        return int(self.latency.size)
+
+    @property
+    def sample(self) -> LatencySample:
+        """The same probes without their order."""
+        return replace(tallied(self.latency, self.status.astype(np.int8)), resolution=self.resolution)
+
+    def take(self, rows: Ints) -> Observations:
+        """Some of the probes, in their order."""
+        columns = {name: column.take(rows) for name, column in self.columns.items()}
+        when = None if self.submitted is None else self.submitted[rows]
+        return replace(self, latency=self.latency[rows], status=self.status[rows], submitted=when, columns=columns)
+
+    def failing_at(self, low: float, high: float) -> Observations:
+        """The same with those censored between `low` and `high` read as failed there."""
+        given_up = (self.status == CENSORED) & (self.latency >= low) & (self.latency <= high)
+        return replace(self, status=np.where(given_up, FAILED, self.status))
+
+    def losing(self) -> Observations:
+        """The same with everything censored read as lost."""
+        return replace(self, status=np.where(self.status == CENSORED, LOST, self.status))
+
+    def cut_at(self, value: float) -> Observations:
+        """The same with completions at exactly `value` read as censored."""
+        return replace(
+            self, status=np.where((self.latency == value) & (self.status == COMPLETED), CENSORED, self.status)
+        )
+
+    def with_failed(self, treat_as: str) -> Observations:
+        """Failures read as `retry` (as they are), `completed` or `lost`."""
+        code = {"completed": COMPLETED, "lost": LOST}.get(treat_as, FAILED)
+        return replace(self, status=np.where(self.status == FAILED, code, self.status))
+
+    def times_to_completion(self) -> Floats:
+        """The latency of what completed, ∞ for all else: what is ranked."""
+        return np.where(self.status == COMPLETED, self.latency, np.inf)
+
+    @classmethod
+    def concat(cls, parts: Sequence[Observations]) -> Observations:
+        """The probes of several logs; a column counts where all of them have it."""
+        first = parts[0]
+        if len(parts) == 1:
+            return first
+        times = [np.full(p.n, np.nan) if p.submitted is None else p.submitted for p in parts]
+        together = np.concatenate(times)
+        columns = {name: _joined([p.columns[name] for p in parts])
+                   for name in first.columns if all(name in p.columns for p in parts)}  # fmt: skip
+        return cls(
+            latency=np.concatenate([p.latency for p in parts]),
+            status=np.concatenate([p.status for p in parts]),
+            submitted=None if np.isnan(together).all() else together,
+            columns=columns,
+            queue=any(p.queue for p in parts),
+            has_outcomes=all(p.has_outcomes for p in parts),
+            resolution=min(p.resolution for p in parts),
+        )
+
+    @property
+    def lost(self) -> Bools:
+        """Which probes did not return within what was seen."""
+        return np.asarray((self.status == CENSORED) | (self.status == LOST))
+
+    def ordered(self) -> Observations:
+        """The same in the order of submission, unknown times last."""
+        if self.submitted is None or np.isnan(self.submitted).all():
+            return replace(self, submitted=None)
+        order = np.argsort(self.submitted, kind="stable")
+        return self if (np.diff(order) == 1).all() else self.take(order)
+
+    @classmethod
+    def of(cls, log: ProbeLog) -> Observations:
+        """The probes of a log in the order of submission."""
+        return cls.as_logged(log).ordered()
+
+    @classmethod
+    def as_logged(cls, log: ProbeLog, *, columns: bool = True) -> Observations:
+        """The probes of a log in its own order."""
+        latency, codes = outcomes(log.frame)
+        when = log.frame["submitted"]
+        submitted = None
+        if when.notna().any():
+            micro = when.astype("datetime64[us, UTC]").astype("int64").to_numpy()
+            submitted = np.where(when.isna().to_numpy(), np.nan, micro / 1e6)
+            submitted = None if np.ptp(submitted[np.isfinite(submitted)]) == 0 else submitted
+        return cls(
+            latency=latency,
+            status=codes.astype(np.int64),
+            submitted=submitted,
+            columns=explaining(log.frame) if columns else {},
+            queue=log.facts.queue,
+            has_outcomes=NO_OUTCOMES not in log.facts.notes,
+            resolution=log.resolution,
+        )
+
+
+def _joined(parts: Sequence[Column]) -> Column:
+    """One column of several logs, equal labels being equal groups."""
+    labels = {label: at for at, label in enumerate(dict.fromkeys(label for part in parts for label in part.labels))}
+    codes = [np.array([labels[label] for label in part.labels], dtype=np.int64)[part.codes] for part in parts]
+    return Column(parts[0].name, np.concatenate(codes), tuple(labels))
+
+
+def explaining(frame: pd.DataFrame) -> dict[str, Column]:
+    """The columns of a log that may explain a latency: those that are known before it, and have groups."""
+    extras = [str(name) for name in frame.columns if name not in CANONICAL]
+    found: dict[str, Column] = {}
+    for name in extras[: 4 * MAX_COLUMNS]:
+        if len(found) < MAX_COLUMNS and (KEYS.match(name) or not AFTERWARDS.search(name)):
+            column = as_groups(name, frame[name])
+            if column is not None:
+                found[name] = column
+    return found
+
+
+def group_rows(log: ProbeLog, by: Sequence[str], window: str | None = None) -> tuple[list[Key], list[Ints]]:
+    """The names of the groups of a log, sorted, and which of its rows each has, in their order."""
+    texts = log.keys(by, window)
+    if not texts:
+        return [()], [np.arange(len(log.frame))]
+    together = pd.MultiIndex.from_arrays(texts)
+    codes, names = pd.factorize(together, sort=True)
+    order = np.argsort(codes, kind="stable")
+    edges = np.searchsorted(codes[order], np.arange(len(names) + 1))
+    rows = [order[a:b] for a, b in pairwise(edges.tolist())]
+    return [tuple(map(str, name if isinstance(name, tuple) else (name,))) for name in names], rows
+
+
+def as_groups(name: str, values: pd.Series[Any]) -> Column | None:
+    """A column as groups: its categories, or quantile bins of its numbers; None where it has nothing to tell.
+
+    It has nothing to tell where it is constant, a time, or different in every row.
+    """
+    if values.dtype.kind in "Mm":
+        return None
+    if values.dtype.kind in "fiu" or (values.dtype.kind not in "b" and _numeric(values)):
+        numbers = pd.to_numeric(values, errors="coerce").to_numpy(dtype=np.float64)
+        if np.unique(numbers[np.isfinite(numbers)]).size > FEW_NUMBERS:
+            if KEYS.match(name) and _repeats(values):
+                return _categories(name, values)
+            return _binned(name, numbers)
+    return _categories(name, values) if _repeats(values) else None
+
+
+def _numeric(values: pd.Series[Any]) -> bool:
+    some = values.dropna().head(200)
+    return len(some) > 0 and bool(pd.to_numeric(some, errors="coerce").notna().all())
+
+
+def _repeats(values: pd.Series[Any]) -> bool:
+    """Whether there are groups at all: more than one value, and most of the rows share theirs with another."""
+    distinct = values.nunique(dropna=False)
+    return 1 < distinct <= 0.6 * len(values)
+
+
+def _categories(name: str, values: pd.Series[Any]) -> Column:
+    codes, labels = pd.factorize(values.astype("string").fillna("unknown"), sort=True)
+    return Column(name, codes.astype(np.int64), tuple(map(str, labels)))
+
+
+def _binned(name: str, numbers: Floats) -> Column | None:
+    known = numbers[np.isfinite(numbers)]
+    rising = np.abs(np.corrcoef(np.arange(known.size), pd.Series(known).rank())[0, 1]) if known.size > 2 else 1.0
+    if rising > 0.9:  # a counter or a clock: it tells the time, which is looked at elsewhere
+        return None
+    edges = np.unique(np.quantile(known, np.linspace(0, 1, BINS + 1)[1:-1]))
+    codes = np.where(np.isfinite(numbers), np.searchsorted(edges, numbers), edges.size + 1)
+    ends = ["", *(f"{edge:g}" for edge in edges), ""]
+    names = [f"{a or '…'} to {b or '…'}" for a, b in pairwise(ends)]
+    return Column(name, codes.astype(np.int64), (*names, "unknown"))

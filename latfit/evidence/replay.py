@@ -1,0 +1,221 @@
+"""What the log itself says a timeout would have brought: no formula, no independence.
+
+A job submitted when a probe was, whose probe is not back after T, is resubmitted at T + c and then takes the
+latency of the next probe *of its own group* that the log shows submitted at or after that moment; and so on.
+Drift, dependence and groups are in it, because they are in the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from latfit.errors import LogError
+from latfit.evidence.observations import Observations
+from latfit.logs.table import COMPLETED, FAILED
+from latfit.numbers import Bools, Floats, Ints, finite
+from latfit.threads import in_threads
+
+STARTS = 50_000  # jobs that are followed, evenly spread over a longer log
+ROUNDS = 200  # resubmissions after which a job is given up: no timeout that needs more is worth a look
+CURVE = 60  # timeouts tried for the best one
+QUANTILES = (0.5, 0.95, 0.99)
+RESAMPLES = 400
+BLOCKS = 50  # at least as many blocks of consecutive jobs are resampled
+FEWEST = 40
+MAX_RAN_OFF = 0.05  # a timeout under which more jobs run off the log than by waiting is not compared
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What a timeout would have brought on the log: mean duration with its interval, quantiles, submissions.
+
+    The mean is the time that all jobs spent over the number that were done. `low` and `high` are a 95 % interval by a
+    block bootstrap of consecutive jobs. `ran_off` is the share of jobs that were not done when the log ended.
+    `gain_low` and `gain_high` bound the gain over waiting until the cutoff, as a share of that.
+    """
+
+    timeout: float
+    expected_duration: float
+    low: float
+    high: float
+    quantiles: dict[str, float | None]
+    submissions: float
+    ran_off: float
+    gain_low: float
+    gain_high: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """The contract's fields."""
+        return {"timeout": finite(self.timeout), "expected_duration": finite(self.expected_duration),
+                "low": finite(self.low), "high": finite(self.high), "quantiles": self.quantiles,
+                "submissions": finite(self.submissions), "ran_off": self.ran_off}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A log replayed: `waiting` until the cutoff, at some timeouts, and at the best of a curve of them."""
+
+    waiting: Replayed
+    at: tuple[Replayed, ...]
+    curve: tuple[Replayed, ...]
+    best: Replayed
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document of `latfit replay`."""
+        return {"waiting": finite(self.waiting.expected_duration), "cutoff": self.waiting.timeout,
+                "ran_off": self.waiting.ran_off,
+                "at": [one.to_dict() for one in self.at], "best": self.best.to_dict(),
+                "curve": [{"timeout": one.timeout, "expected_duration": finite(one.expected_duration)}
+                          for one in self.curve]}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _Track:
+    """The probes by group and time, one rising key for all groups, and the jobs to follow."""
+
+    key: Floats
+    group: Ints
+    origin: Floats
+    ends: Ints
+    latency: Floats
+    completed: Bools
+    failed: Bools
+    starts: Ints
+
+
+def replay(
+    seen: Observations,
+    cutoff: float,
+    *,
+    at: Sequence[float] = (),
+    cost: float = 0.0,
+    groups: Ints | None = None,
+    curve: bool = True,
+    seed: int = 0,
+) -> Replay | None:
+    """The log replayed at timeouts, and at the best of 60 that follow its latencies.
+
+    Parameters
+    ----------
+    seen : the probes; without submission times, or with fewer than 40 that have one, there is no replay (None).
+    cutoff : waiting means giving up here.
+    at : timeouts to replay.
+    cost : seconds that each resubmission costs.
+    groups : a code for each probe; a job is resubmitted into its own group.
+    curve : whether to look for the best timeout.
+
+    """
+    if seen.submitted is None:
+        return None
+    known = np.flatnonzero(np.isfinite(seen.submitted))
+    if known.size < FEWEST:
+        return None
+    part = seen.take(known)
+    track = _track(part, None if groups is None else groups[known], cutoff)
+    base, base_off, base_n = _durations(track, cutoff, cost)
+
+    def one(timeout: float) -> Replayed:
+        followed = (base, base_off, base_n) if timeout == cutoff else _durations(track, timeout, cost)
+        return _summary(timeout, *followed, base, base_off, seed)
+
+    tried = _curve(part, cutoff) if curve else np.empty(0)
+    every = list(dict.fromkeys([cutoff, *map(float, at), *map(float, tried)]))
+    results = dict(zip(every, in_threads(one, every), strict=True))
+    points = [results[float(t)] for t in tried]
+    limit = results[cutoff].ran_off + MAX_RAN_OFF
+    usable = [r for r in (*points, results[cutoff], *(results[float(t)] for t in at)) if r.ran_off <= limit]
+    best = min(usable, key=lambda r: r.expected_duration, default=results[cutoff])
+    return Replay(results[cutoff], tuple(results[float(t)] for t in at), tuple(points), best)
+
+
+def require_times(seen: Observations) -> None:
+    """Say why a log cannot be replayed."""
+    if seen.submitted is None or np.isfinite(seen.submitted).sum() < FEWEST:
+        raise LogError(
+            f"replay needs the submission times of at least {FEWEST} probes, and the log does not say when they were "
+            "submitted: name the column with --column submitted=NAME"
+        )
+
+
+def _track(seen: Observations, groups: Ints | None, cutoff: float) -> _Track:
+    assert seen.submitted is not None
+    group = np.zeros(seen.n, dtype=np.int64) if groups is None else groups
+    order = np.argsort(group, kind="stable")  # the probes are in the order of time already
+    group = group[order]
+    when = seen.submitted[order] - seen.submitted.min()
+    span = float(when.max()) + 1.0
+    origin = np.asarray(group * (2 * span), dtype=np.float64)
+    ends = np.searchsorted(group, group, side="right")
+    latency, status = seen.latency[order], seen.status[order]
+    inside = latency <= cutoff
+    step = max(1, seen.n // STARTS)
+    starts = np.sort(np.argsort(order, kind="stable")[::step])  # every so many in the order of time
+    return _Track(origin + when, group, origin, ends, latency, (status == COMPLETED) & inside,
+                  (status == FAILED) & inside, starts)  # fmt: skip
+
+
+def _durations(track: _Track, timeout: float, cost: float) -> tuple[Floats, Bools, Floats]:
+    """How long each job takes, whether it ran off the log, and how often it was submitted."""
+    spent, submitted = np.zeros(track.starts.size), np.ones(track.starts.size)
+    off = np.zeros(track.starts.size, dtype=bool)
+    alive, at = np.arange(track.starts.size), track.starts
+    clock, end = track.key[at].copy(), track.ends[at]
+    limit = track.origin[at] + 2 * (track.key.max() + 1)
+    for _ in range(ROUNDS):
+        x = track.latency[at]
+        done = track.completed[at] & (x <= timeout)
+        broken = track.failed[at] & (x <= timeout)
+        used = np.where(done, x, np.where(broken, x, timeout) + cost)
+        spent[alive] += used
+        clock = np.minimum(clock + used, limit)
+        on = ~done
+        alive, clock, end, limit = alive[on], clock[on], end[on], limit[on]
+        if not alive.size:
+            break
+        at = np.maximum(np.searchsorted(track.key, clock, side="left"), at[on] + 1)
+        gone = at >= end
+        off[alive[gone]] = True
+        kept = ~gone
+        alive, clock, end, limit, at = alive[kept], clock[kept], end[kept], limit[kept], at[kept]
+        submitted[alive] += 1
+    off[alive] = True
+    return spent, off, submitted
+
+
+def _summary(
+    timeout: float, spent: Floats, off: Bools, submitted: Floats, base: Floats, base_off: Bools, seed: int
+) -> Replayed:
+    """Means are Σ time spent / jobs done: a job that ran off counts with what it had spent."""
+    done = int((~off).sum())
+    if not done:
+        return Replayed(timeout, np.inf, np.inf, np.inf, {}, np.inf, 1.0, -np.inf, -np.inf)
+    levels = np.quantile(np.where(off, np.inf, spent), QUANTILES, method="inverted_cdf")
+    blocks = min(spent.size, max(BLOCKS, int(np.sqrt(spent.size))))
+    edges = np.linspace(0, spent.size, blocks + 1).astype(np.intp)[:-1]
+    total, finished, base_total, base_finished = (
+        np.add.reduceat(each.astype(np.float64), edges) for each in (spent, ~off, base, ~base_off)
+    )
+    weights = np.random.default_rng(seed).multinomial(blocks, np.full(blocks, 1 / blocks), size=RESAMPLES)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = (weights @ total) / (weights @ finished)
+        gain = 1 - mean / ((weights @ base_total) / (weights @ base_finished))
+    low, high = np.nanquantile(mean, [0.025, 0.975])
+    gain_low, gain_high = np.nanquantile(gain, [0.025, 0.975])
+    return Replayed(timeout, float(spent.sum() / done), float(low), float(high),
+                    dict(zip(map(str, QUANTILES), map(finite, levels), strict=True)), float(submitted.sum() / done),
+                    float(off.mean()), float(gain_low), float(gain_high))  # fmt: skip
+
+
+def _curve(seen: Observations, cutoff: float) -> Floats:
+    """Timeouts at the quantiles of what completed, denser towards the longest, up to the cutoff."""
+    x = seen.latency[(seen.status == COMPLETED) & (seen.latency > 0) & (seen.latency <= cutoff)]
+    if x.size < 5:
+        return np.empty(0)
+    centre = np.linspace(-3.5, 6.0, CURVE)
+    levels = 1 / (1 + np.exp(-centre))
+    at = np.quantile(x, levels[levels * x.size >= 5], method="inverted_cdf")
+    return np.unique(at[at < cutoff])

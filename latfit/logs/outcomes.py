@@ -1,0 +1,54 @@
+"""Which of a log's own words became which outcome, counted over the whole log, in one note."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from latfit.errors import listed
+from latfit.logs.records import Records
+from latfit.logs.table import STATUSES
+
+
+class OutcomeTally:
+    """Counts of the log's words (HTTP codes, states of jobs) and of the outcomes that were made of them.
+
+    Blocks of a log may be counted in several threads. `last()` is the chunk without rows, that a reader
+    yields when it is through, to say it.
+    """
+
+    def __init__(self, what: str, *, change: str = "") -> None:
+        self.what, self.change = what, change
+        self.counts: Counter[tuple[str, str]] = Counter()
+        self.lock = threading.Lock()
+
+    def add(self, words: pd.Series[Any], records: Records) -> None:
+        """Count the words of the rows that were not refused so far."""
+        kept = records.kept & (records.status >= 0)
+        codes, names = pd.factorize(words[kept], use_na_sentinel=False)
+        pairs, counts = np.unique(codes * len(STATUSES) + records.status[kept], return_counts=True)
+        with self.lock:
+            for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
+                at, status = divmod(pair, len(STATUSES))
+                word = "none" if pd.isna(names[at]) else str(names[at]).strip() or "none"
+                self.counts[word, STATUSES[status]] += count
+
+    def note(self) -> str | None:
+        """For example: `HTTP code: 200 (2358), 404 (2604) completed; 502 (2) failed`."""
+        parts = []
+        for status in STATUSES:
+            found = sorted((word, n) for (word, outcome), n in self.counts.items() if outcome == status)
+            if found:
+                parts.append(f"{listed(f'{word[:40]} ({n})' for word, n in found)} {status}")
+        return f"{self.what}: {'; '.join(parts)}{self.change}" if parts else None
+
+    def last(self) -> Records:
+        """A chunk without rows that says what was counted."""
+        records = Records.unusable({})
+        note = self.note()
+        records.notes += [note] if note else []
+        return records

@@ -1,0 +1,124 @@
+"""What the words of a status column mean, and what is said of those that mean nothing here."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from latfit.logs.formats import ReadOptions
+from latfit.logs.http import CHANGE, CODE, NO_ANSWER, http_outcome
+from latfit.logs.outcomes import OutcomeTally
+from latfit.logs.records import UNKNOWN, Records
+from latfit.logs.table import STATUSES
+
+WORDS = {
+    "completed": ("completed", "complete", "ok", "success", "succeeded", "successful", "done", "finished",
+                  "returned", "true", "passed"),
+    "failed": ("failed", "fail", "failure", "error", "errored", "false", "aborted", "rejected", "refused"),
+    "censored": ("censored", "timeout", "timedout", "timed_out", "timed out", "cancelled", "canceled",
+                 "pending", "queued", "in_progress", "running"),
+    "lost": ("lost", "outlier", "never"),
+}  # fmt: skip
+KNOWN_WORDS = {word: status for status, words in WORDS.items() for word in words}
+YES_OR_NO = {"1": "completed", "yes": "completed", "y": "completed", "t": "completed",
+             "0": "failed", "no": "failed", "n": "failed", "f": "failed"}  # fmt: skip
+NAMED_SUCCESS = re.compile(r"(?i)(is_?)?(ok|success|successful|succeeded|passed|completed)")
+# offered to the user to paste, never taken without a word: a site that is down may come back, or not
+OFFERED = {"up": "completed", "pass": "completed", "good": "completed", "down": "lost", "bad": "failed",
+           "err": "failed", "ko": "failed", "skipped": "censored", "unknown": "censored"}  # fmt: skip
+ABSENT = ("", "nan", "na", "n/a", "null", "none", "nat")  # words for an absent value
+# codes that no exit status or signal is (255, 137): they prove a column of HTTP codes
+PROOF = re.compile(r"20[0-8]|30[0-8]|4[0-4]\d|45[01]|50[0-9]|51[01]|52\d|[2-5]xx", re.ASCII)
+MOST_WORDS = 8
+
+
+def word_of(value: Any) -> str:
+    """A status as it is compared: lower case, whole numbers without a point."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value).strip().lower()
+
+
+def is_blank(column: pd.Series[Any]) -> NDArray[np.bool_]:
+    """Which cells hold nothing, or a word for it."""
+    if column.dtype.kind in "Mmfiub":
+        return column.isna().to_numpy(dtype=bool)
+    words = column.astype("category")
+    empty = np.array([str(word).strip().lower() in ABSENT for word in words.cat.categories] + [True])
+    return np.asarray(empty[words.cat.codes.to_numpy()])
+
+
+def is_http_column(values: Iterable[Any], *, words_too: bool = False) -> bool:
+    """Whether these are HTTP codes: every number can be one, and at least one is nothing else.
+
+    With `words_too` there may be words among them, that some other rule knows.
+    """
+    words = {word_of(value) for value in values} - set(ABSENT)
+    numbers = {word.removesuffix(".0") for word in words if re.fullmatch(r"-?\d+(\.0)?|[1-5]xx", word)}
+    if len(numbers) < len(words) and not words_too:
+        return False
+    can_be = all(CODE.fullmatch(word) or word in NO_ANSWER for word in numbers)
+    return can_be and any(PROOF.fullmatch(word) for word in numbers)
+
+
+class StatusWords(OutcomeTally):
+    """The outcomes of a status column: by the user's word, by known words, by HTTP codes; unknown words are counted."""
+
+    def __init__(self, name: str, options: ReadOptions) -> None:
+        super().__init__(f"outcomes by {name!r}")
+        self.said = options.lowered_statuses
+        self.table = {**KNOWN_WORDS, **(YES_OR_NO if NAMED_SUCCESS.fullmatch(name) else {}), **self.said}
+        self.is_http = False
+        self.unknown: Counter[str] = Counter()
+
+    def statuses(self, column: pd.Series[Any], records: Records) -> NDArray[np.int8]:
+        """The codes of a column of words; each distinct word is looked up once."""
+        words = column.astype("category")
+        at = words.cat.codes.to_numpy()
+        used = np.bincount(at + 1, minlength=len(words.cat.categories) + 1)[1:]
+        self._settle_http([word for word, count in zip(words.cat.categories, used, strict=True) if count])
+        codes = np.full(used.size + 1, self._code(""), dtype=np.int8)
+        for row, word in enumerate(words.cat.categories):
+            codes[row] = self._code("" if word_of(word) in ABSENT else word_of(word))
+        found = np.asarray(codes[at])
+        if (found == UNKNOWN).any():
+            told = (found == UNKNOWN) & ~is_blank(column)
+            with self.lock:
+                self.unknown.update(words[told].value_counts(sort=False).loc[lambda n: n > 0].to_dict())
+            records.refuse(told, lambda row: f"unknown status: {str(column.iloc[row])[:40]!r}")
+        return found
+
+    def _settle_http(self, words: list[Any]) -> None:
+        if not self.is_http and is_http_column(
+            (word for word in words if word_of(word) not in self.table), words_too=True
+        ):
+            self.is_http, self.change = True, CHANGE
+
+    def _code(self, word: str) -> int:
+        status = self.table.get(word)
+        if status is None and self.is_http and word:
+            status = http_outcome(word, self.said)
+        return UNKNOWN if status is None else STATUSES.index(status)
+
+    def note(self) -> str | None:
+        """Which word became which outcome, unless they are the same."""
+        return super().note() if any(word.lower() != status for word, status in self.counts) else None
+
+    def advice(self) -> list[str]:
+        """What to say of the words that mean nothing here, with the options to paste."""
+        if not self.unknown:
+            return []
+        common = self.unknown.most_common(MOST_WORDS)
+        shown = ", ".join(f"{str(word)[:40]!r} ({count})" for word, count in common)
+        more = len(self.unknown) - len(common)
+        options = " ".join(
+            f"--status {OFFERED.get(word_of(word), 'completed|failed|censored|lost')}={str(word)[:40]}"
+            for word, _ in common
+        )
+        return [f"unknown status words: {shown}{f' and {more} more' if more else ''}; say what each means: {options}"]

@@ -1,0 +1,197 @@
+"""A decision in sentences: what to do first, then what it rests on."""
+
+from __future__ import annotations
+
+import math
+
+from latfit.analysis import Analysis
+from latfit.decision import Decision, Recommendation
+from latfit.decision.warn import SMALL_GAIN
+from latfit.units import seconds
+
+NOT_THE_SAME = 0.01  # the corrected duration is told where it differs by more
+
+
+def between(low: float | None, high: float | None) -> str:
+    """A range of times; ∞ to ∞ is no timeout."""
+    if low == math.inf:
+        return "none"
+    if high is None or high == math.inf:
+        return f"{seconds(low)} to no limit"
+    first, last = seconds(low), seconds(high)
+    unit = last.rsplit(" ", 1)[-1]
+    return f"{first.removesuffix(' ' + unit) if first.count(' ') == 1 else first} to {last}"
+
+
+def percent(share: float) -> str:
+    """A share with two decimals."""
+    return f"{100 * share:.2f} %"
+
+
+def decision(result: Analysis) -> list[str]:
+    """What to do, what it brings, how sure that is."""
+    own = result.timeout
+    if own.verdict == "withheld":
+        return [*_withheld(result), *_formula(own), *_now(result.decision)]
+    sentences = [_what_to_set(own, result.decision), _gain(own), _load(own)]
+    if own.intervals and own.verdict == "finite" and own.basis == "independent":
+        told = between(*own.intervals.timeout).replace(" to ", " and ")
+        sentences.append(f"The best timeout lies between {told} (95 %).")
+    if own.verdict == "finite" and own.within_5pct is not None and own.basis == "independent":
+        later = own.within_5pct[1]
+        told = "any later timeout" if later == math.inf else f"waiting up to {seconds(later)}"
+        sentences.append(f"Too late is safer than too early: {told} costs at most 5 % more.")
+    if own.exact_timeout is not None and own.timeout is not None and own.exact_timeout != own.timeout:
+        sentences.append(f"The plain minimum of the data is at {seconds(own.exact_timeout)}.")
+    return [sentence for sentence in (*sentences, *_now(result.decision)) if sentence]
+
+
+def _what_to_set(own: Recommendation, made: Decision) -> str:
+    if own.verdict != "finite":
+        return {
+            "never": "Set no timeout: cancelling and resubmitting does not help.",
+            "any": "Any timeout will do: it does not change how long jobs take.",
+            "immediate": "The shorter the timeout the better; what a restart costs decides (give --cost).",
+        }.get(own.verdict, "")
+    if own.basis == "replay":
+        return (f"Set the timeout to {seconds(own.timeout)}: replayed on the log itself, jobs take "
+                f"{seconds(own.replayed)} instead of {seconds(_waiting(made))} by waiting.")  # fmt: skip
+    if "not-identified" in made.codes:
+        free = f"if restarts were free, {seconds(own.timeout)}"
+        return f"The log alone does not tell what to set ({free}): give --cost, the seconds that a restart costs."
+    gain, bounds = own.speed_up_vs_cutoff, own.intervals
+    if gain is not None and (gain < SMALL_GAIN or (bounds is not None and bounds.speed_up[0] <= 1)):
+        worth = "nothing" if gain <= 1 else f"{100 * (gain - 1):.1f} %"
+        sure = "" if bounds is None else f" (95 % interval {_more(bounds.speed_up[0])} to {_more(bounds.speed_up[1])})"
+        return (f"A timeout hardly helps: the best, {seconds(own.timeout)}, gains {worth} over waiting until the "
+                f"cutoff{sure}. As an insurance against jobs that never return it does no harm.")  # fmt: skip
+    return f"Set the timeout to {seconds(own.timeout)}{_window(own.within_1pct)}."
+
+
+def _more(factor: float) -> str:
+    return f"{100 * (factor - 1):.0f} %" if math.isfinite(factor) else "no limit"
+
+
+def _waiting(made: Decision) -> float | None:
+    log = made.evidence.replay if made.evidence else None
+    return log.waiting.expected_duration if log else None
+
+
+def _window(window: tuple[float, float] | None) -> str:
+    return "" if window is None else f" (anything from {between(*window)} is within 1 %)"
+
+
+def _withheld(result: Analysis) -> list[str]:
+    """Why there is no timeout, and what to do instead."""
+    own, made = result.timeout, result.decision
+    evidence = made.evidence
+    told = []
+    for code in own.withheld:
+        if code == "mixed" and evidence and evidence.mixing:
+            mixed = evidence.mixing
+            hurt = (
+                f": under one timeout for all, {mixed.harmed} would be slower than by waiting" if mixed.harmed else ""
+            )
+            own_rows = "; the table below has the decision of each" if result.groups else f" (--by {mixed.column.name})"
+            told.append(f"Decide by {mixed.column.name}{own_rows}. The log mixes different populations{hurt}.")
+        elif code == "dependent" and evidence and evidence.replay:
+            told.append("Do not cancel: a resubmitted job would have waited as long. Replayed on this log, a timeout "
+                        f"of {seconds(_formula_timeout(own))} takes {seconds(own.replayed)} a job instead of "
+                        f"{seconds(evidence.replay.waiting.expected_duration)} by waiting.")  # fmt: skip
+        elif code in ("queue", "censored", "few-completions", "not-identified"):
+            told.append(_REASONS[code] if code != "few-completions" else _few(made))
+    first = "No timeout can be recommended from this log."
+    return told if told and told[0].startswith(("Decide", "Do not")) else [first, *told]
+
+
+_REASONS = {
+    "queue": "These are waits in a queue, and the log has no submission times to replay: resubmitting loses the place "
+    "in the queue, which no formula counts.",
+    "censored": "More probes were given up than came back: what they would have taken is not known. Measure with a "
+    "later cutoff.",
+    "not-identified": "The clock is too coarse to tell which of the shortest waits is worth a restart: give --cost, "
+    "the seconds that a restart costs.",
+}
+
+
+def _few(made: Decision) -> str:
+    return next((w.message for w in made.warnings if w.code == "few-completions"), "Too few probes completed.")
+
+
+def _formula_timeout(own: Recommendation) -> float | None:
+    return own.if_independent.timeout if own.if_independent else None
+
+
+def _formula(own: Recommendation) -> list[str]:
+    """What the formula would say, as what it is."""
+    plain = own.if_independent
+    if plain is None or plain.timeout is None:
+        return []
+    gain = plain.speed_up_vs_cutoff
+    faster = "" if gain is None else f", {gain:.3g} × faster than waiting until the cutoff"
+    return [f"Only if attempts were independent and alike would the formula hold: {seconds(plain.timeout)}{faster}."]
+
+
+def _now(made: Decision) -> list[str]:
+    now = made.current
+    if now is None:
+        return []
+    told = "jobs would never end"
+    if now.expected_duration is not None and now.regret is not None:
+        told = f"jobs take {seconds(now.expected_duration)}, {100 * now.regret:.1f} % longer than with the best"
+    return [f"Your current timeout of {seconds(now.timeout)}: {told}."]
+
+
+def _gain(own: Recommendation) -> str:
+    if own.basis == "replay":
+        return f"The formula, which assumes independent attempts, says {seconds(own.expected_duration)}."
+    bounds, E, fair = own.intervals, own.expected_duration, own.expected_duration_corrected
+    text = f"Expected duration {seconds(E)}"
+    if E and fair and abs(fair / E - 1) > NOT_THE_SAME:
+        text = f"Expected duration {seconds(fair)} (the data's {seconds(E)} is optimistic: it was chosen as the least)"
+    if bounds:
+        text += f", 95 % interval {between(*bounds.expected_duration)}"
+    factor = own.speed_up_vs_cutoff
+    if factor is None or own.verdict != "finite":
+        return text + "."
+    text += f", instead of {seconds(own.at_cutoff)} when waiting until the cutoff: {factor:.3g} × faster"
+    return text + (f" ({bounds.speed_up[0]:.3g} to {bounds.speed_up[1]:.3g})." if bounds else ".")
+
+
+def _load(own: Recommendation) -> str:
+    parts = []
+    if own.submissions is not None and own.verdict == "finite" and own.basis == "independent":
+        parts.append(f"{own.submissions:.2f} submissions per job")
+    here, end = own.figures, own.figures_at_cutoff
+    last = here.quantiles.get("0.99") if here and own.basis == "independent" else None
+    if last is not None:
+        now = end.quantiles.get("0.99") if end else None
+        parts.append(f"99 % of jobs done within {seconds(last)}" + (f" ({seconds(now)} at the cutoff)" if now else ""))
+    return "; ".join(parts) + "." if parts else ""
+
+
+def evidence(result: Analysis) -> list[str]:
+    """What the log says on whether the formula applies, in one sentence a check."""
+    found = result.decision.evidence
+    if found is None or result.seen is None:
+        return []
+    told = []
+    if found.mixing is not None:
+        told.append(f"{found.mixing.column.name} explains {found.mixing.share:.0%} of the ranks' variance")
+    elif result.seen.columns:
+        told.append("no column of the log explains the latencies")
+    follows = found.dependence
+    if follows is not None:
+        how = "follow slow ones" if follows.found else "do not follow slow ones"
+        told.append(f"slow probes {how} (lag-1 rank correlation {follows.lag1:.2f})")
+    if found.drift is not None:
+        count = len(found.drift.changes)
+        told.append(f"{count} change{'s' if count > 1 else ''} found" if count else "no change found")
+    if found.replay is not None and found.replay.at:
+        here = found.replay.at[0]
+        told.append(f"replayed on the log itself {seconds(here.timeout)} brings {seconds(here.expected_duration)} "
+                    f"({between(here.low, here.high)})")  # fmt: skip
+    elif result.seen.submitted is None:
+        told.append("no submission times, so dependence, drift and replay cannot be seen")
+    text = "; ".join(told)
+    return [text[:1].upper() + text[1:] + "."] if told else []

@@ -1,0 +1,138 @@
+"""The one engine for E_J on data: Kaplan–Meier curves of many samples at once, as rows of arrays.
+
+A sample, ten thousand groups and a thousand resamples of one sample are all rows of counts at rising times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from latfit.numbers import Bools, Floats, Ints
+
+TIE = 1e-12  # figures this close are equal
+MIN_COMPLETIONS = 5  # the argmin of a sample may rest on one lucky latency
+
+
+@dataclass(frozen=True, eq=False)
+class StepCurves:
+    """At each time t of each row: F̃(t), S(t), W(t) = ∫₀ᵗ S and the completions at or below t.
+
+    `times` is (B, k), or (1, k) where all rows share them; `width` are the steps between them. Where a row has
+    no more times its last one is repeated. `probes` (B,) counts everything that was at risk.
+    """
+
+    times: Floats
+    F: Floats
+    S: Floats
+    W: Floats
+    done: Floats
+    probes: Floats
+
+    @classmethod
+    def of_counts(cls, times: Floats, done: Floats, gone: Floats, out: Floats, lost: Floats) -> StepCurves:
+        """From counts at `times`: completions, failures, and those censored at a time or before the next one.
+
+        S = Π (1 − d/n), F̃ = Σ S₋ d_completed/n (Aalen and Johansen 1978); `lost` (B,) are at risk for ever.
+        Where nothing is censored between two returns the product telescopes, and the quotients are exact.
+        """
+        returned = done + gone
+        at_risk = np.cumsum((returned + out)[:, ::-1], axis=1)[:, ::-1] + lost[:, None]
+        probes = at_risk[:, 0]
+        each = np.divide(1.0, at_risk, out=np.zeros_like(at_risk), where=at_risk > 0)
+        last = returned.shape[1] - 1 - np.argmax(returned[:, ::-1] > 0, axis=1)
+        early = np.cumsum(out, axis=1)[np.arange(out.shape[0]), last] - out[np.arange(out.shape[0]), last] > 0
+        all_at_once = np.where(probes > 0, probes, 1.0)[:, None]
+        if early.any():
+            S = np.cumprod(1.0 - returned * each, axis=1)
+            before = np.concatenate([np.ones((S.shape[0], 1)), S[:, :-1]], axis=1)
+            F = np.minimum(np.cumsum(before * done * each, axis=1), 1.0)  # a sum may round to more
+        if not early.all():
+            plain_S = 1.0 - np.cumsum(returned, axis=1) / all_at_once
+            plain_F = np.cumsum(done, axis=1) / all_at_once
+            S, F = (plain_S, plain_F) if not early.any() else (
+                np.where(early[:, None], S, plain_S), np.where(early[:, None], F, plain_F))  # fmt: skip
+        before = np.concatenate([np.ones((S.shape[0], 1)), S[:, :-1]], axis=1)
+        W = np.cumsum(before * np.diff(times, prepend=0.0, axis=1), axis=1)
+        return cls(times, F, np.asarray(S, dtype=np.float64), W, np.cumsum(done, axis=1), probes)
+
+    def E_J(self, cost: Floats | float = 0.0) -> Floats:
+        """E_J = (∫₀ᵗ S + c (1 − F̃))/F̃ at every time, ∞ where nothing has completed."""
+        c = np.asarray(cost, dtype=np.float64).reshape(-1, 1)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return np.where(self.F > 0, (self.W + c * (1.0 - self.F)) / self.F, np.inf)
+
+    def E_J_at(self, t: Floats, cost: Floats | float = 0.0) -> Floats:
+        """(B,) E_J of each row at a time of its own."""
+        rows = np.arange(self.F.shape[0])
+        at = self.index(t)
+        begun = at >= 0
+        k = np.maximum(at, 0)
+        F, start = self.F[rows, k], np.broadcast_to(self.times, self.F.shape)[rows, k]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            S, past = self.S[rows, k], t - start
+            W = self.W[rows, k] + np.where(S > 0, S * np.where(S > 0, past, 0.0), 0.0)
+            return np.where(begun & (F > 0), (W + np.asarray(cost) * (1.0 - F)) / F, np.inf)
+
+    def index(self, t: Floats) -> Ints:
+        """(B,) the last time at or before t of each row, −1 before the first; of repeated times the first."""
+        times = np.broadcast_to(self.times, self.F.shape)
+        after = times > np.asarray(t)[:, None]
+        count = np.where(after.any(axis=1), after.argmax(axis=1), times.shape[1]) - 1
+        first = (times >= times[np.arange(count.size), np.maximum(count, 0)][:, None]).argmax(axis=1)
+        return np.where(count < 0, -1, first)
+
+    def with_outliers(self, rho: Floats, *, exactly: bool = False) -> StepCurves:
+        """The same curves where the share that is out at the end is (at least) rho (B,): F̃ and 1 − S shrink alike."""
+        s = ((1.0 - rho) / np.maximum(1.0 - self.S[:, -1], 1e-300))[:, None]
+        s = s if exactly else np.minimum(1.0, s)
+        times = np.broadcast_to(self.times, self.F.shape)
+        return StepCurves(self.times, s * self.F, 1.0 - s * (1.0 - self.S), times - s * (times - self.W), self.done,
+                          self.probes)  # fmt: skip
+
+    def allowed(self, smallest: Floats | float, completions: int = MIN_COMPLETIONS) -> Bools:
+        """Where a timeout may lie: enough completions at or below it, not below the clock's step, above 0."""
+        step = np.asarray(smallest, dtype=np.float64).reshape(-1, 1)
+        new = np.diff(self.done, prepend=0.0, axis=1) > 0
+        return (self.done >= completions - 1e-9) & (self.times >= step * (1 - 1e-12)) & (self.times > 0) & new
+
+    def exact(self, cost: Floats | float, allowed: Bools) -> tuple[Ints, Floats]:
+        """(B,) the first index of the least E_J, and E_J there: the papers' optimum of the data as they stand."""
+        E = np.where(allowed, self.E_J(cost), np.inf)
+        least = E.min(axis=1)
+        return (least[:, None] * (1 + TIE) >= E).argmax(axis=1), least
+
+    def careful(self, cost: Floats | float, allowed: Bools, probes: Floats | None = None) -> Ints:
+        """(B,) the index that minimises log Ê + √((1 − F̂)/(n F̂)): E_J and the standard error of its denominator.
+
+        Where E_J is flat on the left, the plain argmin rests on few completions and is too early, which costs
+        more than too late. ρ is never taken as less than half an outlier, ρ̂ ≥ ½/(n+1).
+        """
+        n = (self.probes if probes is None else probes)[:, None]
+        curves = self.with_outliers(0.5 / (n[:, 0] + 1.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            score = np.log(curves.E_J(cost)) + np.sqrt((1.0 - curves.F) / (n * curves.F))
+        score = np.where(allowed & np.isfinite(score), score, np.inf)
+        return np.asarray((score.min(axis=1, keepdims=True) + TIE >= score).argmax(axis=1))
+
+    def window(self, at: Ints, limit: Floats, cost: Floats | float = 0.0) -> tuple[Floats, Floats]:
+        """(B,) the ends of the connected set of timeouts around index `at` with E_J ≤ limit.
+
+        From each time E_J rises with slope S/F̃, and only the next return brings it down: the window begins at a
+        return and ends between two; ∞ where every later timeout qualifies.
+        """
+        rows, columns = np.arange(self.F.shape[0]), np.arange(self.F.shape[1])
+        times, E = np.broadcast_to(self.times, self.F.shape), self.E_J(cost)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope = np.where(self.S > 1e-300, self.S / self.F, 0.0)
+            ahead = np.concatenate([times[:, 1:], np.full((rows.size, 1), np.inf)], axis=1) - times
+            ahead[times == times[:, -1:]] = np.inf
+            crest = np.where(self.F > 0, E + np.where(slope > 0, slope * np.where(slope > 0, ahead, 0.0), 0.0), np.inf)
+        too_high = crest > limit[:, None]
+        begin = np.where(too_high & (columns < at[:, None]), columns + 1, 0).max(axis=1)
+        later = too_high & (columns >= at[:, None])
+        j = later.argmax(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            end = times[rows, j] + (limit - E[rows, j]) / slope[rows, j]
+        return times[rows, begin], np.where(later.any(axis=1), np.fmax(times[rows, at], end), np.inf)

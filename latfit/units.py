@@ -1,0 +1,103 @@
+"""Durations as people write and read them, to seconds and back."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from latfit.errors import LatfitError
+
+UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_SPELLINGS = {
+    "s": ("s", "sec", "secs", "second", "seconds"),
+    "ms": ("ms", "msec", "msecs", "milli", "millis", "millisecond", "milliseconds"),
+    "us": ("us", "µs", "μs", "usec", "usecs", "micro", "micros", "microsecond", "microseconds"),
+    "ns": ("ns", "nsec", "nsecs", "nano", "nanos", "nanosecond", "nanoseconds"),
+    "min": ("min", "mins", "minute", "minutes"),
+    "h": ("h", "hr", "hrs", "hour", "hours"),
+    "d": ("d", "day", "days"),
+    "w": ("w", "wk", "week", "weeks"),
+}
+UNIT_WORDS = {word: unit for unit, words in _SPELLINGS.items() for word in words}
+"""Every word for a unit of time and the unit it means; `m` is not among them: it is a minute only beside a number."""
+
+_NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
+_PART = re.compile(rf"\s*({_NUMBER})\s*([a-zµμ]+)\s*,?", re.ASCII)
+_CLOCK = re.compile(r"(?:(\d+)(?:-|\s*days?,?\s*))?(\d+):([0-5]?\d):([0-5]?\d(?:\.\d*)?)", re.ASCII)
+_ISO = re.compile(r"p(?:(\d+)d)?(?:t(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d*)?)s)?)?", re.ASCII)
+
+
+def in_seconds(number: float, unit: str) -> float:
+    """A number of some unit in seconds; 272450 ms are 272.45 s, the float nearest to it."""
+    size = UNITS[unit]
+    return number / round(1 / size) if size < 1 else number * size
+
+
+def parse_duration(text: str) -> float:
+    """The seconds that a text such as `358`, `350ms`, `1h30m`, `1m 20s`, `00:04:32` or `PT4M32S` means.
+
+    A number alone is in seconds. `m` is a minute. Two numbers with one colon are refused: they may be hours
+    and minutes, or minutes and seconds.
+
+    `text` is a number, or numbers with ns, us (µs), ms, s, m (min), h, d, w or their names, in any case. Returns
+    seconds, finite and not negative; anything else raises a LatfitError.
+
+    >>> parse_duration("1h30m"), parse_duration("272450ms"), parse_duration("1-00:04:32")
+    (5400.0, 272.45, 86672.0)
+    """
+    plain = text.strip().lower()
+    found = _seconds(plain)
+    if found is None or not math.isfinite(found):
+        raise LatfitError(
+            f"{text[:40]!r} is not a duration; write seconds (358), a number with a unit (350ms, 6m, 1h30m, 2d) "
+            "or hours, minutes and seconds (00:04:32)"
+        )
+    return found
+
+
+def _seconds(plain: str) -> float | None:
+    if re.fullmatch(_NUMBER, plain, re.ASCII):
+        return float(plain)
+    if clock := _CLOCK.fullmatch(plain):
+        days, hours, minutes = (int(part or 0) for part in clock.groups()[:3])
+        return 86400.0 * days + 3600 * hours + 60 * minutes + float(clock[4])
+    if (iso := _ISO.fullmatch(plain)) and any(iso.groups()):
+        parts = zip(iso.groups(), ("d", "h", "min", "s"), strict=True)
+        return sum(float(part or 0) * UNITS[unit] for part, unit in parts)
+    return _sum_of_parts(plain)
+
+
+def _sum_of_parts(plain: str) -> float | None:
+    """`1h30m`, `1 min 20.5 s`: numbers with units, from the largest to the smallest."""
+    total, at, last = 0.0, 0, math.inf
+    while at < len(plain):
+        part = _PART.match(plain, at)
+        unit = part and ("min" if part[2] == "m" else UNIT_WORDS.get(part[2]))
+        if not part or not unit or UNITS[unit] >= last:
+            return None
+        total, at, last = total + in_seconds(float(part[1]), unit), part.end(), UNITS[unit]
+    return total if at else None
+
+
+def seconds(value: float | None) -> str:
+    """A number of seconds in the unit that people read it in; absent or infinite is `no limit`.
+
+    >>> seconds(0.0056), seconds(357.6), seconds(7500), seconds(None)
+    ('5.6 ms', '358 s', '2 h 5 min', 'no limit')
+    """
+    if value is None or not math.isfinite(value):
+        return "no limit"
+    size = abs(value)
+    for limit, unit in ((0.9995e-6, "ns"), (0.9995e-3, "us"), (0.9995, "ms")):
+        if 0 < size < limit:
+            return f"{_three_digits(value / UNITS[unit])} {unit.replace('us', 'µs')}"
+    if size < 3600:
+        return f"{_three_digits(value)} s"
+    large, small = ("h", "min") if size < 48 * 3600 else ("d", "h")
+    whole, rest = divmod(round(size / UNITS[small]), round(UNITS[large] / UNITS[small]))
+    return ("-" if value < 0 else "") + f"{whole} {large}" + (f" {rest} {small}" if rest and whole < 1000 else "")
+
+
+def _three_digits(number: float) -> str:
+    """At least three digits of a number, without an exponent."""
+    return f"{number:.0f}" if abs(number) >= 999.5 else f"{number:.3g}"

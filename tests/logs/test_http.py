@@ -1,0 +1,56 @@
+"""HTTP codes to outcomes: the one table, the user's word, and what is said of it."""
+
+from http import HTTPStatus
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from latfit.logs import ReadOptions
+from latfit.logs.http import HttpOutcomes, http_outcome
+from latfit.logs.records import Records
+
+
+@pytest.mark.parametrize("code", HTTPStatus)
+def test_every_standard_code_has_an_outcome(code):
+    gave_up = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.GATEWAY_TIMEOUT}
+    come_again = {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.TOO_EARLY}
+    expected = "failed" if code.value >= 500 or code in come_again else "completed"
+    assert http_outcome(str(code.value)) == ("censored" if code in gave_up else expected)
+
+
+@pytest.mark.parametrize(
+    ("code", "outcome"),
+    [
+        ("2xx", "completed"), ("5XX", "failed"), (" 200 ", "completed"), ("200.0", "completed"), ("0", "failed"),
+        ("000", "failed"), ("-", "failed"), ("499", "censored"), ("700", None), ("20", None), ("2000", None),
+        ("ok", None), ("٢٠٠", None),
+    ],
+)  # fmt: skip
+def test_other_ways_to_write_a_code(code, outcome):
+    assert http_outcome(code) == outcome
+
+
+def test_the_users_word_goes_first_and_a_code_before_its_class():
+    said = {"4xx": "failed", "404": "completed", "-": "lost", "504": "failed"}
+    codes = ("404", "400", "429", "-", "504", "200")
+    assert [http_outcome(code, said) for code in codes] == [
+        "completed", "failed", "failed", "lost", "failed", "completed",
+    ]  # fmt: skip
+
+
+def test_counts_are_told_and_unknown_codes_refused():
+    outcomes = HttpOutcomes(ReadOptions(statuses={"3XX": "failed"}))
+    records = Records(np.arange(7), np.ones(7), np.zeros(7, dtype=np.int8))
+    codes = pd.Series(["200", "404", "200", "302", None, "999", "504"])
+    records.status = outcomes.statuses(codes, records)
+    outcomes.add(codes, records)
+    assert records.status.tolist() == [0, 0, 0, 1, 1, -1, 2]
+    assert list(records.reasons) == [5]
+    assert "unknown HTTP code: '999'" in records.reasons[5]
+    (note,) = outcomes.last().notes
+    assert "200 (2), 404 (1) completed; 302 (1), none (1) failed; 504 (1) censored" in note
+
+
+def test_nothing_counted_says_nothing():
+    assert HttpOutcomes(ReadOptions()).last().notes == []
