@@ -19,6 +19,7 @@ main = Commands(
         "outliers": "Estimate the share of probes that never return.",
         "fit": "Fit laws to the latencies of a log and rank them.",
         "timeout": "Find the timeout after which cancelling and resubmitting pays.",
+        "compare": "Compare strategies: cancelling, hedging, resubmitting, copies, schedules.",
         "agents": "Find whom of several agents to ask first, and how long to wait.",
         "plot": "Draw the figures of an analysis.",
         "convert": "Write a log as the canonical table.",

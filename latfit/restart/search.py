@@ -265,7 +265,7 @@ def _both(search: _Search, start: Found) -> Found:
 
     at: Floats = np.log(np.array([start.time, start.ratio]))
     options = {"maxfev": 60, "xatol": 1e-6, "fatol": 0.0, "initial_simplex": at + SIMPLEX}
-    found = minimize(figure, at, method="Nelder-Mead", options=options)
+    found = minimize(figure, at, method="Nelder-Mead", options=options)  # type: ignore[call-overload]
     return search.at(float(np.exp(found.x[0])), clipped(found.x[1]))
 
 
