@@ -10,8 +10,7 @@ import numpy as np
 from latfit.checks import about_fits, about_law, about_log, about_optimum, about_ratio
 from latfit.decision import Analysis, Current, FittedLaw, Group, LatencySummary, Recommendation
 from latfit.errors import FitError, LawError, RestartError, SampleError
-from latfit.fitting import DEFAULT_LAWS, Fit, JointRatio, fit, fitted_law, joint_outlier_ratio
-from latfit.fitting.intervals import COMPETING
+from latfit.fitting import COMPETING, DEFAULT_LAWS, Fit, JointRatio, fit, fitted_law, joint_outlier_ratio
 from latfit.goodness import assess
 from latfit.laws import Defective, Empirical, Law, get_law
 from latfit.logs import ProbeLog

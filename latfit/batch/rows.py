@@ -16,11 +16,10 @@ from latfit.batch.optimum import Found, is_plain, optima, optimum_of
 from latfit.checks import REJECTED, about_optimum
 from latfit.decision import Recommendation
 from latfit.errors import LatfitError
-from latfit.fitting import DEFAULT_LAWS, SampleBatch, fit, fit_batch
-from latfit.fitting.batch import cell_width
-from latfit.fitting.result import finite
+from latfit.fitting import DEFAULT_LAWS, SampleBatch, cell_width, fit, fit_batch
 from latfit.goodness import assess
 from latfit.logs.table import Key
+from latfit.numbers import finite
 from latfit.outliers import default_cutoff, outlier_ratio
 from latfit.restart.advice import MIN_COMPLETIONS
 from latfit.sample import Floats, Ints, LatencySample, Tally
