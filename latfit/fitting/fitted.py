@@ -47,6 +47,20 @@ class Fit:
         value = self.bic if self.method == "mle" else self.sse
         return np.inf if value is None else value
 
+    def describe(self) -> str:
+        """The fitted law as a person reads it; at its exponential limit it is that exponential, not a huge parameter.
+
+        >>> from latfit.fitting import fit
+        >>> from latfit.sample import LatencySample
+        >>> fit(LatencySample.of([1.0, 2, 3, 4, 5, 6, 7, 8]), "pareto")[0].describe()
+        '= exponential(rate=0.223144)'
+        """
+        if self.law is None:
+            return f"not fitted: {self.error}"
+        if self.at_limit:  # of laws that tend to an exponential the density at 0 tends to its rate
+            return f"= exponential(rate={float(self.law.pdf(0.0)):.6g})"
+        return ", ".join(f"{name}={value:.6g}" for name, value in self.params.items())
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON: `law` is the registry name, numbers are finite or None."""
         numbers = ("rho", "sse", "log_likelihood", "aic", "bic")

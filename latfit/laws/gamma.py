@@ -21,67 +21,69 @@ SMALL_STEP = 1e-4  # two-point differences: error SMALL_STEP²/6
 
 
 class GammaKernel(Kernel):
-    """log f = (k−1) log x − x/θ − log Γ(k) − k log θ: n, Σx and Σlog x are enough.
+    """log f = (k−1) log x − k x/m − log Γ(k) − k log(m/k): n, Σx and Σlog x are enough.
 
-    Gamma law: u = (log shape, log scale).
+    u = (log shape, log mean), m = shape · scale: the two hardly depend on each other, however narrow the law is.
     """
 
     law = "gamma"
     parameters = ("shape", "scale")
 
     def starts(self, batch: SampleBatch) -> list[Floats]:
-        """Minka's approximation of the complete sample's estimate, the exponential law, and a longer tail."""
-        log_mean = np.log(batch.mean_x)
+        """Minka's approximation of the complete sample's estimate, wider laws, the exponential, and a longer tail."""
+        log_mean, one = np.log(batch.mean_x), np.ones(batch.size)
         s = np.maximum(log_mean - batch.mean_log, 1e-12)
         log_k = np.log((3 - s + np.sqrt((s - 3) ** 2 + 24 * s)) / (12 * s))
-        return [
-            np.array([log_k, log_mean - log_k]),
-            np.array([np.zeros(batch.size), log_mean]),
-            np.array([np.full(batch.size, -0.5), log_mean + 1.5]),
-        ]
+        moments = np.array([log_k, log_mean])
+        wider = [moments + w * np.array([-2 * one, np.minimum(np.exp(-log_k / 2), 1.0)]) for w in (0.3, 0.9)]
+        return [moments, *wider, np.array([0 * one, log_mean]), np.array([-0.5 * one, log_mean + 1.0])]
 
     def density(self, batch: SampleBatch, u: Floats) -> Jet:
-        """Of all: n ((k−1) mean log x − x̄/θ − log Γ(k) − k log θ)."""
-        n, k = batch.n, np.exp(u[0])
+        """Of all: n (k (mean log x − log m + 1 − x̄/m) − mean log x − (log Γ(k) − k log k + k))."""
+        n, k, log_k = batch.n, np.exp(u[0]), u[0]
         ratio = batch.mean_x * np.exp(-u[1])
-        by_k = k * (batch.mean_log - digamma(k) - u[1])
-        value = n * (k * (batch.mean_log - u[1]) - batch.mean_log - ratio - gammaln(k))
-        hess = [n * (by_k - k**2 * polygamma(1, k)), -n * k, -n * ratio]
-        return Jet.of(value, [n * by_k, n * (ratio - k)], hess)
+        off = batch.mean_log - u[1] + 1 - ratio
+        value = n * (k * off - batch.mean_log - (gammaln(k) - k * log_k + k))
+        by_k, by_m = k * (off + log_k - digamma(k)), k * (ratio - 1)
+        hess = [n * (by_k + k - k**2 * polygamma(1, k)), n * by_m, -n * k * ratio]
+        return Jet.of(value, [n * by_k, n * by_m], hess)
 
     def survival(self, t: Floats, u: Floats) -> Jet:
-        """Log Q(k, t/θ); exact in log θ, by differences in log k."""
+        """Log Q(k, k t/m); exact in log m, by differences in log k."""
         k = np.exp(u[0])[:, None]
-        y = t * np.exp(-u[1])[:, None]
+        w = t * np.exp(-u[1])[:, None]
+        y = k * w
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            far, near, here, after, beyond = (np.log(gammaincc(k * np.exp(i * STEP), y)) for i in range(-2, 3))
+            far, near, here, after, beyond = (log_gammaincc(k * c, y * c) for c in np.exp(STEP * np.arange(-2, 3)))
             by_k = (far - 8 * near + 8 * after - beyond) / (12 * STEP)
             by_kk = (-far + 16 * near - 30 * here + 16 * after - beyond) / (12 * STEP**2)
-            by_t = np.exp(k * np.log(y) - y - gammaln(k) - here)  # y f/S = ∂log S/∂log θ
-            by_kt = by_t * (k * (np.log(y) - digamma(k)) - by_k)
-            by_tt = by_t * (y - k - by_t)
-        return Jet.of(here, [by_k, by_t], [by_kk, by_kt, by_tt])
+            by_m = np.exp(k * np.log(y) - y - gammaln(k) - here)  # y f/S = ∂log S/∂log m
+            by_km = by_m * (k * (np.log(y) + 1 - w - digamma(k)) - by_k)
+            by_mm = by_m * (y - k - by_m)
+        return Jet.of(here, [by_k, by_m], [by_kk, by_km, by_mm])
 
     def probability(self, t: Floats, u: Floats) -> Floats:
-        """P(k, t/θ)."""
-        return np.asarray(gammainc(np.exp(u[0])[:, None], t * np.exp(-u[1])[:, None]))
+        """P(k, k t/m)."""
+        k = np.exp(u[0])[:, None]
+        return np.asarray(gammainc(k, k * t * np.exp(-u[1])[:, None]))
 
     def cdf(self, t: Floats, u: Floats) -> tuple[Floats, Floats]:
-        """P(k, t/θ) and its gradient; exact in log θ, by differences in log k."""
+        """P(k, k t/m) and its gradient; exact in log m, by differences in log k."""
         k = np.exp(u[0])[:, None]
-        y = t * np.exp(-u[1])[:, None]
-        below, above = (gammainc(k * np.exp(step), y) for step in (-SMALL_STEP, SMALL_STEP))
+        y = k * t * np.exp(-u[1])[:, None]
+        below, above = (gammainc(k * c, y * c) for c in np.exp([-SMALL_STEP, SMALL_STEP]))
         by_k = (above - below) / (2 * SMALL_STEP)
         return gammainc(k, y), np.array([by_k, -np.exp(k * np.log(y) - y - gammaln(k))])
 
     def natural(self, u: Floats, unit: float) -> tuple[Floats, Floats]:
-        """Exponentials: shape = e^u₀, scale = e^u₁."""
-        params = np.exp(u) * np.array([[1.0], [unit]])
-        return params, params[:, None] * np.eye(2)[:, :, None]
+        """Exponentials: shape = e^u₀, scale = e^(u₁ − u₀)."""
+        shape, scale, zero = np.exp(u[0]), unit * np.exp(u[1] - u[0]), np.zeros_like(u[0])
+        return np.array([shape, scale]), np.array([np.array([shape, zero]), np.array([-scale, scale])])
 
     def unnatural(self, params: Floats, unit: float) -> Floats:
-        """The logarithms."""
-        return np.asarray(np.log(params / np.array([[1.0], [unit]])))
+        """The logarithms of the shape and of the mean."""
+        log_k = np.log(params[0])
+        return np.array([log_k, np.log(params[1] / unit) + log_k])
 
 
 @register
