@@ -7,7 +7,7 @@ import pytest
 
 from conftest import REPO
 from latfit.fitting import SampleBatch, fit_batch
-from latfit.fitting.result import Fit
+from latfit.fitting import Fit
 from latfit.goodness import ks_test
 from latfit.laws import Defective, Empirical, parse_law
 from latfit.outliers import outlier_ratio
