@@ -14,7 +14,6 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
-from latfit.restart.advice import MIN_COMPLETIONS
 
 import latfit
 from latfit import Defective, Empirical, LatencySample, LatfitError, analyze, expected_duration, outlier_ratio
@@ -28,6 +27,7 @@ from latfit.goodness import assess
 from latfit.laws import get_law, parse_law
 from latfit.logs.table import STATUSES, LogFacts, ProbeLog
 from latfit.outliers import cutoff_verdict
+from latfit.restart.steps import MIN_COMPLETIONS
 
 LAWS = ("lognormal", "weibull", "exponential")  # quick ones
 TALLIES = ("completed", "failed", "censored")
