@@ -27,7 +27,7 @@ DEFAULT_LAWS = (*CLASSICAL, "gamma", "log-logistic")
 
 def fit(
     sample: LatencySample,
-    laws: Sequence[str] | None = None,
+    laws: str | Sequence[str] | None = None,
     *,
     method: str = "mle",
     rho: str | float = "joint",
@@ -41,6 +41,7 @@ def fit(
     if method not in ("mle", "ls"):
         raise FitError(f"the method is {method!r}; it must be mle or ls")
     fixed = read_rho(rho)
+    laws = [laws] if isinstance(laws, str) else laws
     names = list(laws) if laws is not None else [*DEFAULT_LAWS, *([HYBRID] if method == "ls" else [])]
     for name in names:
         get_law(name)  # a name that is not known is the caller's mistake, not a law that failed
