@@ -247,7 +247,8 @@ def github_actions(rng: random.Random, n: int) -> TextLog:
 
 MAKERS = {
     "access": access, "ltsv": ltsv, "haproxy": haproxy, "envoy": envoy, "alb": alb, "w3c": w3c, "k6": k6,
-    "k6-json": k6_json, "gatling": gatling, "hey": hey, "vegeta": vegeta, "otel": otel, "jaeger": jaeger, "pbs": pbs, "json": json_array,
+    "k6-json": k6_json, "gatling": gatling, "hey": hey, "vegeta": vegeta, "otel": otel, "jaeger": jaeger, "pbs": pbs,
+    "json": json_array,
     "sge": sge, "lsf": lsf, "nextflow": nextflow, "aslib": aslib, "upptime": upptime, "github-actions": github_actions,
 }  # fmt: skip
 # formats in which every line that is not blank is a record, refused or skipped

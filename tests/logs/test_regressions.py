@@ -383,7 +383,7 @@ def test_a_format_says_that_it_is_a_queue(tmp_path):
 
 @pytest.mark.parametrize("value", ['"\\ud800"', "9" * 400, '"' + "9" * 400 + '"'])
 def test_json_arrays_with_values_that_no_text_or_number_holds(tmp_path, value):
-    text = '[{"latency": 1, "x": %s}, {"latency": %s, "x": 2}, {"latency": 3, "x": "\\ud800y"}]' % (value, value)
+    text = f'[{{"latency": 1, "x": {value}}}, {{"latency": {value}, "x": 2}}, {{"latency": 3, "x": "\\ud800y"}}]'
     log = read(tmp_path, text)
     assert latencies(log)[:2] == [1, 3]
     with pytest.raises(LogError, match="no column looks like a latency"):
