@@ -232,7 +232,8 @@ def test_markdown_shows_what_came_from_the_log_and_nothing_more(canary):
     assert not re.search(r"[<>`~$@]|\]\(|!\[|://|\bwww\.|&(?!amp;|lt;|gt;)", rest)
     assert "*" not in rest
     # headings, lists and tables are latfit's own; a number begins a list only if a point and a space follow
-    own = r"$|[A-Z]|\d+(\.\d+)? (% |submissions per job; )|# latfit: |## [A-Z]|- [a-z-]+: |\| |own : its interval|&lt;i&gt;"
+    numbers = r"\d+(\.\d+)? (% |submissions per job; )"
+    own = rf"$|[A-Z]|{numbers}|# latfit: |## [A-Z]|- [a-z-]+: |\| |own : its interval|&lt;i&gt;"
     for line in lines:
         assert re.match(own, line), line
     tables = [table.split("\n") for table in re.findall(r"(?:^\| .*\n)+", rest + "\n", flags=re.MULTILINE)]
