@@ -35,19 +35,17 @@ def find_cycle(submitted: Times, scores: Floats, logs: Floats, *, period: int, p
     The offsets in log latency are shrunk towards 0 by the share of their spread that noise explains.
     `submitted` must not contain NaT; times are UTC.
     """
+    if submitted.size < MIN_PER_CELL * parts * MIN_PERIODS:
+        return None
     seconds = (submitted - MONDAY) / np.timedelta64(1, "s")
     number, part = (seconds // period).astype(np.int64), (seconds % period * parts // period).astype(np.int64)
-    number -= number.min(initial=0)
-    periods = int(number.max(initial=-1)) + 1
-    if periods < MIN_PERIODS or submitted.size < MIN_PER_CELL * parts * MIN_PERIODS or periods > submitted.size:
+    number = np.unique(number, return_inverse=True)[1].ravel()  # periods without a probe do not count
+    periods = int(number.max()) + 1
+    if periods < MIN_PERIODS:
         return None
     cell = number * parts + part
     counts = np.bincount(cell, minlength=periods * parts).reshape(periods, parts).astype(np.float64)
     sums = np.bincount(cell, scores, minlength=periods * parts).reshape(periods, parts)
-    used = counts.sum(axis=1) > 0
-    counts, sums = counts[used], sums[used]
-    if counts.shape[0] < MIN_PERIODS:
-        return None
     rest = sums - counts * (sums.sum(axis=1) / counts.sum(axis=1))[:, None]  # a slow day is no cycle
     if not rest.any():
         return None

@@ -42,7 +42,7 @@ class LogLogistic(ContinuousLaw):
         return LogLogistic(self.shape, self.scale * factor)
 
     def _y(self, t: Floats) -> Floats:
-        return self.shape * np.log(t / self.scale)
+        return self.shape * (np.log(t) - log(self.scale))  # t / scale would underflow near 0
 
     def _cdf(self, t: Floats) -> Floats:
         return expit(self._y(t))
@@ -56,7 +56,7 @@ class LogLogistic(ContinuousLaw):
     def _logpdf(self, t: Floats) -> Floats:
         y = self._y(t)
         at_zero = np.log(self.shape / self.scale) if self.shape == 1 else np.inf * (1 - self.shape)
-        density = np.log(self.shape / t) + log_expit(y) + log_expit(-y)
+        density = log(self.shape) - np.log(t) + log_expit(y) + log_expit(-y)
         return np.where(t > 0, density, at_zero)
 
     def _ppf(self, q: Floats) -> Floats:

@@ -81,3 +81,12 @@ def _number(name: str, value: str, text: str) -> float:
         return float(value)
     except ValueError:
         raise LawError(f"{name} is {value.strip()!r} in {text!r}; it must be a number") from None
+
+
+def parse_call(text: str, example: str) -> tuple[str, dict[str, Any]]:
+    """The name and the arguments of anything that is written like a law, such as `hedge(d=300,t_inf=900)`."""
+    call = _CALL.fullmatch(text.rstrip())
+    if call is None:
+        raise LawError(f"{text!r} cannot be read: write it like {example}")
+    name, inside = call.groups()
+    return name, {} if inside is None else _arguments(text, inside, call.start(2), example)

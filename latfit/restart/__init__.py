@@ -2,7 +2,8 @@
 
 from latfit.restart.agents import Strategy, optimal_strategy
 from latfit.restart.amenability import restart_helps, stationarity
-from latfit.restart.bounds import conservative_timeout, geometric_bounds, upper_bound_timeout
+from latfit.restart.bounds import geometric_bounds, lower_bound_timeout, upper_bound_timeout
+from latfit.restart.compare import Comparison, compare_policies
 from latfit.restart.completion import (
     completion_cdf,
     completion_quantile,
@@ -13,30 +14,46 @@ from latfit.restart.completion import (
     submissions,
 )
 from latfit.restart.copies import Copies
+from latfit.restart.evaluate import PolicyOutcome, evaluate_policy, simulate_policy
 from latfit.restart.optimum import evaluate_timeout, optimal_timeout
-from latfit.restart.result import Optimum
+from latfit.restart.policies import Policy, parse_policy, policy_names
+from latfit.restart.result import Optimum, Outcome
 from latfit.restart.schedule import Schedule, evaluate_schedule, optimal_schedule, schedule_cdf, schedule_moments
+from latfit.restart.search import Budget, optimal_policy
+from latfit.restart.single_r import single_r
 
 __all__ = [
+    "Budget",
+    "Comparison",
     "Copies",
     "Optimum",
+    "Outcome",
+    "Policy",
+    "PolicyOutcome",
     "Schedule",
     "Strategy",
+    "compare_policies",
     "completion_cdf",
     "completion_quantile",
-    "conservative_timeout",
+    "evaluate_policy",
     "evaluate_schedule",
     "evaluate_timeout",
     "expected_duration",
     "geometric_bounds",
+    "lower_bound_timeout",
     "moments",
+    "optimal_policy",
     "optimal_schedule",
     "optimal_strategy",
     "optimal_timeout",
+    "parse_policy",
+    "policy_names",
     "restart_helps",
     "schedule_cdf",
     "schedule_moments",
     "simulate",
+    "simulate_policy",
+    "single_r",
     "stationarity",
     "std_duration",
     "submissions",

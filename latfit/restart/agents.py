@@ -10,8 +10,10 @@ import numpy as np
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law
+from latfit.numbers import finite
 from latfit.restart.optimum import optimal_timeout
-from latfit.restart.result import finite
+from latfit.restart.plan import Plan, attempt
+from latfit.restart.result import QUANTILES, ratio
 from latfit.restart.schedule import MAX_RESTARTS, best_attempt
 from latfit.restart.times import check_time, completes
 
@@ -26,12 +28,46 @@ class Strategy:
     expected_duration: float
     steps: tuple[tuple[str, float | None], ...]
     unbounded: bool
+    std_duration: float | None
+    quantiles: dict[str, float | None]
+    submissions: float | None
+    job_seconds: float | None
+    success: float | None
+
+    @classmethod
+    def of(
+        cls, agents: Mapping[str, Law], steps: tuple[tuple[str, float | None], ...], cost: float, *, unbounded: bool
+    ) -> Strategy:
+        """What it brings to ask the agents in that order."""
+        rounds = [attempt(agents[name], np.inf if t is None else t, pause=cost) for name, t in steps]
+        plan = Plan(tuple(rounds), repeats=unbounded)
+        return cls(
+            expected_duration=plan.mean,
+            steps=steps,
+            unbounded=unbounded,
+            std_duration=finite(plan.std),
+            quantiles=plan.quantiles(QUANTILES),
+            submissions=finite(plan.submissions),
+            job_seconds=finite(plan.job_seconds),
+            success=finite(plan.success),
+        )
+
+    @property
+    def parallel(self) -> float | None:
+        """How many jobs are out at a time, on average."""
+        return ratio(self.job_seconds, finite(self.expected_duration))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
         return {
             "expected_duration": finite(self.expected_duration),
             "strategy": [{"agent": agent, "timeout": timeout} for agent, timeout in self.steps],
+            "std_duration": self.std_duration,
+            "quantiles": self.quantiles,
+            "submissions": self.submissions,
+            "job_seconds": self.job_seconds,
+            "parallel": self.parallel,
+            "success": self.success,
         }
 
 
@@ -59,7 +95,7 @@ def optimal_strategy(agents: Mapping[str, Law], *, restarts: int | None = None, 
         if np.isinf(tau) or value >= E * (1 - 1e-12):
             break
         E, steps = value, ((name, tau), *steps)
-    return Strategy(E, steps, unbounded=False)
+    return Strategy.of(agents, steps, c, unbounded=False)
 
 
 def _last(agents: Mapping[str, Law]) -> tuple[float, tuple[tuple[str, float | None], ...]]:
@@ -81,4 +117,4 @@ def _unbounded(agents: Mapping[str, Law], cost: float) -> Strategy:
     if not finite_ones:
         raise RestartError("no agent has a finite expected duration")
     name = min(finite_ones, key=lambda key: finite_ones[key])
-    return Strategy(finite_ones[name], ((name, optima[name].timeout),), unbounded=True)
+    return Strategy.of(agents, ((name, optima[name].timeout),), cost, unbounded=True)

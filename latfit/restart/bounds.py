@@ -1,4 +1,4 @@
-"""Bounds of E_J by geometric laws, and the conservative timeout that follows from the lower one."""
+"""Bounds of E_J by geometric laws, and the timeouts that follow from them."""
 
 from __future__ import annotations
 
@@ -38,11 +38,12 @@ def upper_bound_timeout(law: Law, *, cost: float = 0.0) -> float:
     return float(t[np.argmin(value(t))])
 
 
-def conservative_timeout(law: Law, *, cost: float = 0.0, optimum: float = 0.0) -> float | None:
+def lower_bound_timeout(law: Law, *, cost: float = 0.0, optimum: float = 0.0) -> float | None:
     """The first local minimum of the lower geometric bound at or after the optimum, None where there is none.
 
-    At the optimum the lower bound still falls, so this timeout is later: too late is safer than too
-    early (van Moorsel & Wolter 2004, §3). It is a local minimum: with ρ = 0 the bound tends to 0.
+    At the optimum the lower bound still falls, so this timeout is later (van Moorsel & Wolter 2004, §3, who take it as
+    a conservative choice). It is a local minimum: with ρ = 0 the bound tends to 0. How much later a timeout may be is
+    told by `Optimum.conservative_timeout` instead, the end of the 5 % window.
     """
     if law.jumps is not None:
         return _on_steps(law, law.jumps[law.jumps >= optimum], cost)

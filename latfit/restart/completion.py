@@ -185,7 +185,7 @@ def simulate(
     attempt = 0
     while waiting.size:
         t = float(schedule[attempt]) if attempt < schedule.size else last
-        latency, failure = _draw(law, waiting.size, rng)
+        latency, failure = draw(law, waiting.size, rng)
         completed = latency <= t
         spent = np.where(completed, latency, np.minimum(failure, t) + c)
         done[waiting] += spent
@@ -194,7 +194,7 @@ def simulate(
     return done
 
 
-def _draw(law: Law, size: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def draw(law: Law, size: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Latency and time of visible failure of `size` attempts; ∞ for what does not happen."""
     p, F, G = rng.random(size), completes(law), float(law.failed(np.inf))
     latency = np.where(p <= F, inverse_cdf(law, np.minimum(p, F)), np.inf)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -13,12 +13,23 @@ from numpy.typing import ArrayLike
 from latfit.errors import RestartError
 from latfit.laws.base import Law
 from latfit.laws.steps import Steps
-from latfit.restart.times import Failing, Floats, density, failure_times, has_failures, scan_times, still_out
+from latfit.restart.times import (
+    Failing,
+    Floats,
+    density,
+    failure_times,
+    has_density,
+    has_failures,
+    scan_times,
+    still_out,
+)
 
 MAX_COPIES = 10**9
+SMALLEST = 1e-280  # seconds above the start: earlier no moment can begin, and a density may overflow
 NODES, WEIGHTS = leggauss(16)
 
 
+@lru_cache(maxsize=16)
 def with_copies(law: Law, copies: int) -> Law:
     """The law of one attempt of `copies` simultaneous submissions."""
     if not 1 <= copies <= MAX_COPIES or copies != int(copies):
@@ -101,7 +112,8 @@ class Copies(Law):
         inside = np.clip(at, edges[0], edges[-1])
         left = np.clip(np.searchsorted(edges, inside, side="right") - 1, 0, edges.size - 2)
         value = before[left] + self._integral(n, edges[left], inside)
-        return np.where(at >= edges[-1], before[-1], np.where(at <= edges[0], 0.0, value))
+        at_start = self.support[0] ** n * self.cdf(at)
+        return np.where(at >= edges[-1], before[-1], np.where(at <= edges[0], at_start, value))
 
     def failed_moment(self, n: int, t: ArrayLike) -> Floats:
         """∫₀ᵗ uⁿ dG̃_b, a sum over the times of failure."""
@@ -110,8 +122,9 @@ class Copies(Law):
     @cached_property
     def _edges(self) -> Floats:
         edges = scan_times(self.law)
+        edges = edges[edges - self.support[0] > SMALLEST]
         far = edges[-1] * np.geomspace(1, 1e100, 700)[1:]
-        return np.concatenate([edges, far]) if np.isinf(self.support[1]) else edges
+        return np.concatenate([edges, far]) if np.isinf(self.support[1]) and has_density(self.law) else edges
 
     @cached_property
     def _sums(self) -> dict[int, Floats]:
@@ -121,7 +134,8 @@ class Copies(Law):
         """∫ uⁿ dF̃_b up to each edge, computed once for each n; the last is ∞ where the tail is too heavy."""
         if n not in self._sums:
             edges = self._edges
-            sums = np.concatenate([[0.0], np.cumsum(self._integral(n, edges[:-1], edges[1:]))])
+            start = self.support[0] ** n * float(self.cdf(edges[0]))
+            sums = start + np.concatenate([[0.0], np.cumsum(self._integral(n, edges[:-1], edges[1:]))])
             beyond = float(self.still_out(edges[-1]) - self.still_out(np.inf))
             if beyond > 0 and edges[-1] ** n * beyond > 1e-9 * sums[-1]:
                 sums[-1] = np.inf
@@ -130,9 +144,17 @@ class Copies(Law):
 
     def _integral(self, n: int, low: Floats, high: Floats) -> Floats:
         """∫ uⁿ f̃_b(u) du over panels, in the variable log(u − start) that follows the law's scale."""
+        if not has_density(self.law):
+            return self._without_density(n, low, high)
         start = self.support[0]
         a, b = np.log(low - start), np.log(high - start)
         half = 0.5 * (b - a)[..., None]
         gap = np.exp(0.5 * (a + b)[..., None] + half * NODES)
         u = start + gap
         return np.asarray((u**n * self.pdf(u) * gap * half) @ WEIGHTS)
+
+    def _without_density(self, n: int, low: Floats, high: Floats) -> Floats:
+        """∫ uⁿ b S^(b−1) dF̃ over panels in which the weight b S^(b−1) is taken at the panel's mean of S."""
+        moment = self.law.partial_moment(n, high) - self.law.partial_moment(n, low)
+        S = 0.5 * (still_out(self.law, low) + still_out(self.law, high))
+        return np.asarray(self.b * S ** (self.b - 1) * moment)

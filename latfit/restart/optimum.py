@@ -10,15 +10,14 @@ import numpy as np
 from latfit.errors import RestartError
 from latfit.laws.base import Law
 from latfit.laws.empirical import Empirical
-from latfit.restart.bounds import conservative_timeout
+from latfit.numbers import Floats, finite
 from latfit.restart.completion import completion_quantile, expected_duration, std_duration
 from latfit.restart.copies import with_copies
 from latfit.restart.lattice import lattice_quantiles
-from latfit.restart.minimise import candidates
+from latfit.restart.minimise import candidates, thinned
 from latfit.restart.objectives import Objective
-from latfit.restart.result import QUANTILES, Optimum, Verdict, finite, label
+from latfit.restart.result import QUANTILES, Optimum, Verdict, Window, label, ratio
 from latfit.restart.times import (
-    Floats,
     check_time,
     check_timeouts,
     completes,
@@ -27,15 +26,15 @@ from latfit.restart.times import (
     scan_times,
     still_out,
 )
-from latfit.restart.windows import Window, flat_windows
+from latfit.restart.windows import flat_windows
 
 NO_GAIN = 1e-9  # a relative gain below this is none
 TIE = 1e-12  # figures this close are equal
 
 
 @dataclass(frozen=True)
-class _Policy:
-    """A law under a policy with its wall-clock time r folded in: J = r + J′, cost c + r, timeout t − r."""
+class _Problem:
+    """A law and an objective with the wall-clock time r folded in: J = r + J′, cost c + r, timeout t − r."""
 
     single: Law
     law: Law
@@ -45,20 +44,20 @@ class _Policy:
     objective: Objective
 
     @classmethod
-    def of(cls, law: Law, cost: float, wall_clock: float, copies: int, objective: str) -> _Policy:
+    def of(cls, law: Law, cost: float, wall_clock: float, copies: int, objective: str) -> _Problem:
         c, r = check_time("cost", cost), check_time("wall-clock time", wall_clock)
         return cls(law, with_copies(law, copies), copies, c, r, Objective.parse(objective, shift=r))
 
     def value(self, t: Floats) -> Floats:
         return self.objective.value(self.law, t, self.cost + self.r)
 
-    def slope(self, t: Floats) -> Floats:
-        slope = self.objective.slope(self.law, t, self.cost + self.r)
-        assert slope is not None
-        return slope
-
     def mean(self, t: Floats) -> Floats:
         return self.r + expected_duration(self.law, t, cost=self.cost + self.r)
+
+    @property
+    def on_lattice(self) -> bool:
+        """Whether the figure is slow to compute: a distribution under visible failures."""
+        return has_failures(self.law) and self.objective.name in ("quantile", "deadline")
 
 
 @np.errstate(all="ignore")  # figures beyond all floats are ∞, which is reported as such
@@ -82,13 +81,13 @@ def optimal_timeout(
 
     van Moorsel & Wolter 2004, §3.1; Glatard et al. 2006, §3.
     """
-    policy = _Policy.of(law, cost, wall_clock, copies, objective)
+    problem = _Problem.of(law, cost, wall_clock, copies, objective)
     if not completes(law) > 0:
         raise RestartError("no attempt ever completes under this law: no timeout can help")
-    at_least = _earliest(law, policy, max_submissions, min_completions, min_timeout)
+    at_least = _earliest(law, problem, max_submissions, min_completions, min_timeout)
     if law.jumps is not None:
-        return _on_steps(policy, at_least)
-    return _on_density(policy, at_least)
+        return _on_steps(problem, at_least)
+    return _on_density(problem, at_least)
 
 
 @np.errstate(all="ignore")  # figures beyond all floats are ∞, which is reported as such
@@ -96,26 +95,26 @@ def evaluate_timeout(
     law: Law, timeout: float, *, cost: float = 0.0, wall_clock: float = 0.0, copies: int = 1, objective: str = "mean"
 ) -> Optimum:
     """What a given timeout brings, with verdict `given`; ∞ is no timeout."""
-    policy = _Policy.of(law, cost, wall_clock, copies, objective)
-    t = float(check_timeouts(timeout)) - policy.r
+    problem = _Problem.of(law, cost, wall_clock, copies, objective)
+    t = float(check_timeouts(timeout)) - problem.r
     if t < 0:
-        raise RestartError(f"the timeout {timeout:g} s is shorter than the wall-clock time {policy.r:g} s")
-    return _result(policy, "given", t)
+        raise RestartError(f"the timeout {timeout:g} s is shorter than the wall-clock time {problem.r:g} s")
+    return _result(problem, "given", t)
 
 
 def _earliest(
-    law: Law, policy: _Policy, max_submissions: float | None, min_completions: int, min_timeout: float
+    law: Law, problem: _Problem, max_submissions: float | None, min_completions: int, min_timeout: float
 ) -> float:
     """The smallest timeout that respects all limits."""
-    limits = [max(0.0, check_time("smallest timeout", min_timeout) - policy.r)]
+    limits = [max(0.0, check_time("smallest timeout", min_timeout) - problem.r)]
     if max_submissions is not None:
-        needed = policy.b / completes(policy.law)
+        needed = problem.b / completes(problem.law)
         if not max_submissions >= needed * (1 - TIE):
             raise RestartError(
                 f"at most {max_submissions:g} submissions a job are allowed, but even without a timeout "
                 f"{needed:.6g} are needed: allow more"
             )
-        limits.append(float(inverse_cdf(policy.law, min(policy.b / max_submissions, completes(policy.law)))))
+        limits.append(float(inverse_cdf(problem.law, min(problem.b / max_submissions, completes(problem.law)))))
     if min_completions > 1:
         limits.append(_nth_completion(law, min_completions))
     return max(limits)
@@ -131,73 +130,57 @@ def _nth_completion(law: Law, n: int) -> float:
     return float(law.jumps[np.searchsorted(law.completed, n)])
 
 
-def _on_steps(policy: _Policy, at_least: float) -> Optimum:
+def _on_steps(problem: _Problem, at_least: float) -> Optimum:
     """The exact optimum on a step law. A sample never says `any` or `immediate`."""
-    t = candidates(policy.law, policy.value, None, at_least=at_least)
-    best = _pick(policy, t)
-    if not float(still_out(policy.law, best)) > 0 or _no_gain(policy, best):
-        return _result(policy, "never", np.inf, at_least)
-    return _result(policy, "finite", best, at_least)
+    t = candidates(problem.law, problem.value, None, at_least=at_least, at_most=problem.objective.latest)
+    best = _pick(problem, thinned(problem.value, t) if problem.on_lattice else t) if t.size else np.inf
+    if not float(still_out(problem.law, best)) > 0 or _no_gain(problem, best):
+        return _result(problem, "never", np.inf, at_least)
+    return _result(problem, "finite", best, at_least)
 
 
-def _on_density(policy: _Policy, at_least: float) -> Optimum:
-    law, cost = policy.law, policy.cost + policy.r
-    smooth = policy.objective.name in ("mean", "std", "moment")
-    t = candidates(
-        law,
-        policy.value,
-        policy.slope if smooth else None,
-        special=policy.objective.special_times(law, cost),
-        at_least=at_least,
-    )
-    if policy.objective.name == "deadline":  # timeouts beyond D are all equal for it: the mean decides
-        D = policy.objective.parameter - policy.r
-        mean = Objective("mean")
-        beyond = candidates(
-            law,
-            lambda u: mean.value(law, u, cost),
-            lambda u: np.asarray(mean.slope(law, u, cost)),
-            at_least=max(D, at_least),
-        )
-        t = np.concatenate([t, beyond])
-    t = np.append(t, np.inf)
-    best = _pick(policy, t)
-    figure = float(policy.value(np.array(best)))
+def _on_density(problem: _Problem, at_least: float) -> Optimum:
+    law, cost, objective = problem.law, problem.cost + problem.r, problem.objective
+    special = objective.special_times(law, cost)
+    slope = objective.slope(law, cost)
+    t = candidates(law, problem.value, slope, special=special, at_least=at_least, at_most=objective.latest)
+    best = _pick(problem, np.append(t, np.inf))
+    figure = float(problem.value(np.array(best)))
     E_0 = origin_limit(law, cost) if at_least == 0 else np.inf
-    at_zero = policy.objective.limit(E_0) if np.isfinite(E_0) else np.inf
-    if np.isfinite(at_zero) and _is_constant(policy, at_zero):
-        return _result(policy, "any", np.inf)
+    at_zero = objective.limit(E_0) if np.isfinite(E_0) else np.inf
+    if np.isfinite(at_zero) and _is_constant(problem, at_zero):
+        return _result(problem, "any", np.inf)
     if at_zero <= figure * (1 + TIE):
-        return _immediate(policy, E_0)
-    if _no_gain(policy, best):
-        return _result(policy, "never", np.inf, at_least)
-    return _result(policy, "finite", best, at_least)
+        return _immediate(problem, E_0)
+    if _no_gain(problem, best):
+        return _result(problem, "never", np.inf, at_least)
+    return _result(problem, "finite", best, at_least)
 
 
-def _no_gain(policy: _Policy, t: float) -> bool:
+def _no_gain(problem: _Problem, t: float) -> bool:
     """Whether t is no better than no timeout, by the objective and, where that is equal, by the mean."""
     both = np.array([t, np.inf])
-    pairs = (policy.value(both), policy.mean(both))
+    pairs = (problem.value(both), problem.mean(both))
     return np.isinf(t) or all(np.isfinite(none) and figure >= none * (1 - NO_GAIN) for figure, none in pairs)
 
 
-def _pick(policy: _Policy, t: Floats) -> float:
+def _pick(problem: _Problem, t: Floats) -> float:
     """The t of the smallest figure; among equal ones that of the smallest E_J, then the smallest."""
-    v = policy.value(t)
+    v = problem.value(t)
     v = np.where(np.isnan(v), np.inf, v)
     if not np.isfinite(v).any():
-        raise RestartError(f"the objective {policy.objective} is infinite for every timeout")
+        raise RestartError(f"the objective {problem.objective} is infinite for every timeout")
     equal = t[v <= v.min() * (1 + TIE)]
-    E_J = policy.mean(equal)
+    E_J = problem.mean(equal)
     return float(equal[E_J.min() * (1 + TIE) >= E_J].min())
 
 
-def _is_constant(policy: _Policy, at_zero: float) -> bool:
+def _is_constant(problem: _Problem, at_zero: float) -> bool:
     """Whether the figure is the same for every timeout, limits included."""
-    no_timeout = float(policy.value(np.array(np.inf)))
+    no_timeout = float(problem.value(np.array(np.inf)))
     if not np.isfinite(no_timeout) or abs(at_zero - no_timeout) > NO_GAIN * no_timeout:
         return False
-    v = policy.value(scan_times(policy.law))
+    v = problem.value(scan_times(problem.law))
     return bool((np.abs(v - no_timeout) <= NO_GAIN * no_timeout).all())
 
 
@@ -219,10 +202,12 @@ def origin_limit(law: Law, cost: float) -> float:
     return float(t[0] / F[0]) if power < 1 + 1e-6 else np.inf
 
 
-def _immediate(policy: _Policy, E_0: float) -> Optimum:
+def _immediate(problem: _Problem, E_0: float) -> Optimum:
     """The limit t → 0, in which J is exponential with mean E_0."""
-    E_R = finite(policy.mean(np.array(np.inf)))
-    windows = flat_windows(policy.law, 0.0, [1.01 * E_0, 1.05 * E_0]) if E_0 > 0 else [(0.0, 0.0)] * 2
+    figure = problem.objective.limit(E_0)
+    windows: list[Window] = [(0.0, 0.0), (0.0, 0.0)]
+    if E_0 > 0:
+        windows = flat_windows(problem.law, 0.0, [1.01 * figure, 1.05 * figure], objective=problem.objective)
     return Optimum(
         verdict="immediate",
         timeout=0.0,
@@ -232,46 +217,57 @@ def _immediate(policy: _Policy, E_0: float) -> Optimum:
         submissions=None,
         within_1pct=windows[0],
         within_5pct=windows[1],
-        conservative_timeout=conservative_timeout(policy.law),
-        speed_up=E_R / E_0 if E_R is not None and E_0 > 0 else None,
-        **_about(policy, policy.objective.limit(E_0)),
+        conservative_timeout=finite(windows[1][1]),
+        speed_up=ratio(finite(problem.value(np.array(np.inf))), figure),
+        job_seconds=problem.b * E_0,
+        success=1.0,
+        **_about(problem, figure),
     )
 
 
-def _about(policy: _Policy, figure: float) -> dict[str, Any]:
+def _about(problem: _Problem, figure: float) -> dict[str, Any]:
     """What every verdict reports alike."""
     return {
-        "rho": float(policy.single.rho),
-        "law": label(policy.single),
-        "cost": policy.cost,
-        "objective": {"name": str(policy.objective), "value": finite(policy.objective.report(figure))},
+        "rho": float(problem.single.rho),
+        "law": label(problem.single),
+        "cost": problem.cost,
+        "objective": {"name": str(problem.objective), "value": finite(problem.objective.report(figure))},
     }
 
 
-def _result(policy: _Policy, verdict: Verdict, t: float, at_least: float = 0.0) -> Optimum:
+def _result(problem: _Problem, verdict: Verdict, t: float, at_least: float = 0.0) -> Optimum:
     """What a timeout brings; its windows hold only timeouts that are allowed."""
-    law, cost, r = policy.law, policy.cost + policy.r, policy.r
-    E_J, E_R = policy.mean(np.array([t, np.inf]))
+    law, cost, r = problem.law, problem.cost + problem.r, problem.r
+    both = np.array([t, np.inf])
+    E_J, (figure, untimed) = float(problem.mean(both)[0]), problem.value(both)
     windows: list[Window | None] = [None, None]
     if verdict == "any":
         windows = [(0.0, np.inf), (0.0, np.inf)]
-    elif verdict != "given" and np.isfinite(E_J):
-        found = flat_windows(law, t, [1.01 * E_J - r, 1.05 * E_J - r], cost=cost)
+    elif verdict != "given" and np.isfinite(figure) and not problem.on_lattice:
+        found = flat_windows(law, t, [1.01 * figure, 1.05 * figure], cost=cost, objective=problem.objective)
         windows = [(max(low, at_least) + r, high + r) for low, high in found]
-    safe = conservative_timeout(law, cost=cost, optimum=t) if verdict == "finite" else None
     return Optimum(
         verdict=verdict,
         timeout=finite(t + r),
         expected_duration=finite(E_J),
         std_duration=finite(std_duration(law, t, cost=cost)),
         quantiles=_quantiles(law, t, cost, r),
-        submissions=None if verdict == "any" else finite(policy.b / law.cdf(t)) if law.cdf(t) > 0 else None,
+        submissions=None if verdict == "any" else finite(problem.b / law.cdf(t)) if law.cdf(t) > 0 else None,
         within_1pct=windows[0],
         within_5pct=windows[1],
-        conservative_timeout=None if safe is None else safe + r,
-        speed_up=finite(E_R / E_J) if np.isfinite(E_R) and E_J > 0 else None,
-        **_about(policy, float(policy.value(np.array([t, np.inf]))[0])),
+        conservative_timeout=finite(windows[1][1]) if windows[1] is not None else None,
+        speed_up=1.0 if figure == untimed < np.inf else ratio(finite(untimed), float(figure)),
+        job_seconds=_job_seconds(problem, t),
+        success=1.0 if np.isfinite(E_J) else None,
+        **_about(problem, float(figure)),
     )
+
+
+def _job_seconds(problem: _Problem, t: float) -> float | None:
+    """B E_J without its costs; None for copies of which some may fail before the others end."""
+    if problem.b > 1 and has_failures(problem.law):
+        return None
+    return finite(problem.b * (problem.r + expected_duration(problem.law, t, cost=problem.r)))
 
 
 def _quantiles(law: Law, t: float, cost: float, r: float) -> dict[str, float | None]:

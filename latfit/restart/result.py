@@ -1,20 +1,54 @@
-"""What a timeout brings, as a value."""
+"""What a strategy brings, as a value: the protocol that all results share, and the result of one timeout."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
-
-import numpy as np
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from latfit.laws.base import Law, ParametricLaw
+from latfit.laws.competing import Competing
 from latfit.laws.defective import Defective
-from latfit.restart.times import Floats
-from latfit.restart.windows import Window
+from latfit.numbers import finite
 
 Verdict = Literal["finite", "never", "any", "immediate", "given"]
+Window = tuple[float, float]
 
 QUANTILES = (0.5, 0.95, 0.99)
+
+
+@runtime_checkable
+class Outcome(Protocol):
+    """What any strategy brings; None where a figure is infinite or is not computed.
+
+    `expected_duration` and `std_duration` are those of the completion time J (of a finite schedule: of the time until
+    success or giving up), `quantiles` its quantiles by level, `submissions` the mean number of jobs submitted,
+    `job_seconds` the mean time that they occupy the system together, `parallel` = job_seconds/expected_duration, and
+    `success` the probability that the job is done at all.
+    """
+
+    @property
+    def expected_duration(self) -> float | None: ...  # noqa: D102
+
+    @property
+    def std_duration(self) -> float | None: ...  # noqa: D102
+
+    @property
+    def quantiles(self) -> dict[str, float | None]: ...  # noqa: D102
+
+    @property
+    def submissions(self) -> float | None: ...  # noqa: D102
+
+    @property
+    def job_seconds(self) -> float | None: ...  # noqa: D102
+
+    @property
+    def parallel(self) -> float | None: ...  # noqa: D102
+
+    @property
+    def success(self) -> float | None: ...  # noqa: D102
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values: finite numbers, strings, None."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +58,10 @@ class Optimum:
     `verdict` is `finite`, `never` (no timeout helps), `any` (the timeout does not matter),
     `immediate` (the smaller the better; figures are limits) or `given` (evaluated, not optimised).
     `timeout` is None for `never` and `any`; what is infinite or not computable is None.
-    The windows are the connected sets around the timeout in which E_J stays within 1 % and 5 % of
-    its value there, ∞ (None in `to_dict`) where every later timeout qualifies.
+    The windows are the connected sets around the timeout in which the objective's figure (for a deadline: the chance
+    to miss it) stays within 1 % and 5 % of its value there, ∞ (None in `to_dict`) where every later timeout
+    qualifies. `conservative_timeout` is the end of the 5 % window: waiting up to it costs at most 5 % more; None where
+    there is no limit. `speed_up` is the objective's figure without a timeout over the one with it.
     """
 
     verdict: Verdict
@@ -42,21 +78,29 @@ class Optimum:
     law: str
     cost: float
     objective: dict[str, Any]
+    job_seconds: float | None = None
+    success: float | None = None
+
+    @property
+    def parallel(self) -> float | None:
+        """How many jobs are out at a time, on average."""
+        return ratio(self.job_seconds, self.expected_duration)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values: finite numbers, strings, None."""
-        plain = asdict(self)
+        plain = {**asdict(self), "parallel": self.parallel}
         for key in ("within_1pct", "within_5pct"):
             plain[key] = None if plain[key] is None else [finite(x) for x in plain[key]]
         return plain
 
 
-def finite(value: float | np.floating[Any] | Floats | None) -> float | None:
-    """A plain float, None where it is infinite or not a number."""
-    return float(value) if value is not None and np.isfinite(value) else None
+def ratio(above: float | None, below: float | None) -> float | None:
+    """The quotient of two figures, None where one of them is absent or the second is 0."""
+    return finite(above / below) if above is not None and below is not None and below > 0 else None
 
 
 def label(law: Law) -> str:
     """How a law is written: the specification of what returns, or the name of a law without one."""
-    inner = law.law if isinstance(law, Defective) else law
-    return inner.spec() if isinstance(inner, ParametricLaw) else inner.name
+    while isinstance(law, (Defective, Competing)):
+        law = law.law
+    return law.spec() if isinstance(law, ParametricLaw) else law.name

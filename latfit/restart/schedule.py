@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law
+from latfit.numbers import finite
 from latfit.restart.completion import log_not_completed, lost_moment, refuse_failures
 from latfit.restart.minimise import candidates
 from latfit.restart.optimum import NO_GAIN
-from latfit.restart.result import QUANTILES, finite, label
+from latfit.restart.result import QUANTILES, label, ratio
 from latfit.restart.times import Floats, check_time, check_timeouts, completes, density, inverse_cdf, still_out
 
 MAX_RESTARTS = 10_000  # more are as good as unbounded ones
@@ -34,6 +35,13 @@ class Schedule:
     speed_up: float | None
     law: str
     cost: float
+    job_seconds: float | None = None
+    success: float = 1.0
+
+    @property
+    def parallel(self) -> float | None:
+        """How many jobs are out at a time, on average."""
+        return ratio(self.job_seconds, self.expected_duration)
 
     def to_dict(self) -> dict[str, Any]:
         """The Optimum's fields for a schedule: `timeout` is the first one of it."""
@@ -53,6 +61,9 @@ class Schedule:
             "law": self.law,
             "cost": self.cost,
             "objective": {"name": "mean", "value": finite(self.expected_duration)},
+            "job_seconds": self.job_seconds,
+            "parallel": self.parallel,
+            "success": self.success,
             "schedule": timeouts,
         }
 
@@ -120,6 +131,7 @@ def evaluate_schedule(law: Law, schedule: Sequence[float], *, cost: float = 0.0)
         speed_up=finite(E_R / E[1]) if E[1] > 0 else None,
         law=label(law),
         cost=float(cost),
+        job_seconds=finite(E[1] - cost * reached.sum()),
     )
 
 

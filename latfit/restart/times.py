@@ -41,10 +41,16 @@ class Failing(Protocol):
         """The step of the clock that measured, 0 when it is too fine to see."""
 
 
+def has_density(law: Law) -> bool:
+    """Whether a law knows its density; one that wraps another knows it if the inner one does."""
+    inner = getattr(law, "law", None)
+    return has_density(inner) if isinstance(inner, Law) else isinstance(law, Smooth)
+
+
 def density(law: Law, t: ArrayLike) -> Floats:
     """f̃(t) of a law that is not a step law."""
-    if not isinstance(law, Smooth):
-        raise RestartError(f"{law!r} has neither jumps nor a density: no optimum can be found")
+    if not has_density(law) or not isinstance(law, Smooth):
+        raise RestartError(f"the {law.name} law has neither jumps nor a density: this figure needs its derivative")
     return law.pdf(t)
 
 

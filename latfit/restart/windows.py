@@ -1,4 +1,4 @@
-"""How far the timeout may move before E_J grows by a share: connected windows around it."""
+"""How far the timeout may move before the objective's figure grows by a share: connected windows around it."""
 
 from __future__ import annotations
 
@@ -8,28 +8,41 @@ import numpy as np
 from scipy.optimize import brentq
 
 from latfit.laws.base import Law
-from latfit.restart.completion import expected_duration
-from latfit.restart.times import Floats, failure_times, scan_times, still_out
+from latfit.numbers import Floats
+from latfit.restart.objectives.base import Figure, Objective
+from latfit.restart.objectives.mean import Mean
+from latfit.restart.times import scan_times
 
 Window = tuple[float, float]
 
 
-def flat_windows(law: Law, t: float, limits: Sequence[float], *, cost: float = 0.0) -> list[Window]:
-    """For each limit the connected set of timeouts around t with E_J ≤ limit.
+def flat_windows(
+    law: Law, t: float, limits: Sequence[float], *, cost: float = 0.0, objective: Objective | None = None
+) -> list[Window]:
+    """For each limit the connected set of timeouts around t at which the objective's figure (E_J) is at most it.
 
-    Its end is ∞ where all later timeouts qualify.
+    Its end is ∞ where all later timeouts qualify, and never later than a deadline.
     """
+    of = Mean() if objective is None else objective
+
+    def value(u: Floats) -> Floats:
+        figure = of.value(law, u, cost)
+        return np.where(np.isnan(figure), np.inf, figure)
+
     if law.jumps is not None:
-        return _step_windows(law, np.union1d(law.jumps, failure_times(law)), t, limits, cost)
-    grid = scan_times(law)
+        found = _step_windows(law.jumps, value, t, limits)
+    else:
+        grid = scan_times(law)
+        grid = np.union1d(grid, special) if (special := of.special_times(law, cost)).size else grid
+        found = [_smooth_window(value, grid, t, limit) for limit in limits]
+    return [(low, max(min(high, of.latest), low)) for low, high in found]
 
-    def window(limit: float) -> Window:
-        def excess(u: Floats) -> Floats:
-            return expected_duration(law, u, cost=cost) - limit
 
-        return _left(excess, grid, t), _right(excess, grid, t)
+def _smooth_window(value: Figure, grid: Floats, t: float, limit: float) -> Window:
+    def excess(u: Floats) -> Floats:
+        return value(u) - limit
 
-    return [window(limit) for limit in limits]
+    return _left(excess, grid, t), _right(excess, grid, t)
 
 
 def _left(excess: Callable[[Floats], Floats], grid: Floats, t: float) -> float:
@@ -67,23 +80,34 @@ def _root(excess: Callable[[Floats], Floats], a: float, b: float) -> float:
     return float(brentq(finite, a, b, xtol=1e-300, rtol=1e-13))
 
 
-def _step_windows(law: Law, jumps: Floats, t: float, limits: Sequence[float], cost: float) -> list[Window]:
-    """On a step law E_J is a sawtooth: from each jump it rises with slope S/F̃, and only a jump brings it down.
+def _step_windows(jumps: Floats, value: Figure, t: float, limits: Sequence[float]) -> list[Window]:
+    """On a step law the figure is a sawtooth: from each jump it rises, and only a jump brings it down.
 
     So a window ends between two jumps on the right, and at a jump on the left.
     """
-    F, S = law.cdf(jumps), still_out(law, jumps)
-    E_J = expected_duration(law, jumps, cost=cost)
-    with np.errstate(all="ignore"):
-        slope = np.where(S > 0, S / F, 0.0)
-        rise = np.where(slope > 0, np.diff(jumps, append=np.inf) * slope, 0.0)
-    crest = np.where(F > 0, E_J + rise, np.inf)
+    crest = value(np.append(np.nextafter(jumps[1:], 0), np.inf))  # just before the next jump
     at = int(np.searchsorted(jumps, t, side="right")) - 1
     found = []
     for limit in limits:
-        too_high = np.flatnonzero(crest > limit)
+        too_high = np.flatnonzero(crest > limit * (1 + 1e-13))
         before, after = too_high[too_high < at], too_high[too_high >= at]
         left = float(jumps[before[-1] + 1]) if before.size else float(jumps[0])
-        right = max(t, float(jumps[after[0]] + (limit - E_J[after[0]]) / slope[after[0]])) if after.size else np.inf
-        found.append((left, right))
+        found.append((left, _end(jumps, value, t, limit, int(after[0])) if after.size else np.inf))
     return found
+
+
+def _end(jumps: Floats, value: Figure, t: float, limit: float, i: int) -> float:
+    """Where the figure, rising from jump i, passes the limit."""
+    low = max(t, float(jumps[i])) if i >= 0 else t
+    last = i + 1 >= jumps.size
+    high = float(np.nextafter(jumps[i + 1], 0)) if not last else 2 * max(low, np.finfo(float).tiny)
+    while last and np.isfinite(high) and float(value(np.array(high))) <= limit:
+        low, high = high, 2 * high
+    if not np.isfinite(high):
+        return np.inf
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        if not low < middle < high:
+            break
+        low, high = (middle, high) if float(value(np.array(middle))) <= limit else (low, middle)
+    return low

@@ -12,7 +12,8 @@ from latfit.cli import main
 V = "erlang-mixture(p=[0.9,0.1],phases=[2,2],rates=[20,2])"
 LOGNORMAL = "lognormal(mu=5.5,sigma=1)"
 KEYS = {"verdict", "timeout", "expected_duration", "std_duration", "quantiles", "submissions", "within_1pct",
-        "within_5pct", "conservative_timeout", "speed_up", "rho", "law", "cost", "objective", "warnings"}  # fmt: skip
+        "within_5pct", "conservative_timeout", "speed_up", "rho", "law", "cost", "objective", "warnings",
+        "job_seconds", "parallel", "success"}  # fmt: skip
 
 
 @pytest.fixture
@@ -185,10 +186,11 @@ def test_agents(js, run, tmp_path):
         best = js("agents", "--agent", INTRO, "--restarts", restarts)
         assert best["expected_duration"] == pytest.approx(E)
         assert [step["timeout"] for step in best["strategy"]] == [5] * (n - 1) + [None]
-    assert js("agents", "--agent", INTRO) == {
-        "expected_duration": pytest.approx(25 / 3),
-        "strategy": [{"agent": "site", "timeout": 5}],
-    }
+    alone = js("agents", "--agent", INTRO)
+    assert alone["expected_duration"] == pytest.approx(25 / 3)
+    assert alone["strategy"] == [{"agent": "site", "timeout": 5}]
+    assert (alone["submissions"], alone["success"]) == (pytest.approx(1 / 0.6), 1)
+    assert alone["quantiles"]["0.95"] == 20
     log = write(tmp_path / "here.csv", [2, 2, 2, 400])
     best = js("agents", "--agent", INTRO, "--agent", f"here={log}", "--restarts", 1)
     assert best["strategy"] == [{"agent": "here", "timeout": 2}, {"agent": "site", "timeout": None}]

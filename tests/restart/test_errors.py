@@ -25,6 +25,7 @@ from latfit.sample import LatencySample
 LAW = parse_law("lognormal(mu=5.5,sigma=1)")
 STUCK = Defective(LAW, 0.025)
 FAILING = Empirical.of(LatencySample.of([1, 2, 9], failed=[1.5]))
+OFF_THE_CLOCK = Empirical.of(LatencySample.of([1, 2, 9], failed=[1.5], resolution=0.7))
 
 
 @pytest.mark.parametrize("rho", [-0.1, 1.0, 1.2, np.nan])
@@ -104,8 +105,8 @@ def test_what_failures_do_not_allow():
         lambda: completion_cdf(FAILING, 3.0, 2.0),
         lambda: completion_quantile(FAILING, 0.5, 2.0),
         lambda: schedule_cdf(FAILING, 3.0, (2.0,)),
-        lambda: optimal_timeout(FAILING, objective="deadline:5"),
-        lambda: optimal_timeout(FAILING, objective="quantile:0.5"),
+        lambda: optimal_timeout(OFF_THE_CLOCK, objective="deadline:5"),
+        lambda: optimal_timeout(OFF_THE_CLOCK, objective="quantile:0.5"),
     ):
         with pytest.raises(RestartError, match="visible failures"):
             call()

@@ -6,8 +6,8 @@ import pytest
 from latfit.laws import Defective, parse_law
 from latfit.restart import (
     completion_cdf,
-    conservative_timeout,
     expected_duration,
+    lower_bound_timeout,
     moments,
     optimal_schedule,
     optimal_strategy,
@@ -41,7 +41,7 @@ def test_running_example_unbounded():
     assert best.speed_up == pytest.approx(1.4961, abs=5e-5)
     assert best.within_1pct == pytest.approx((0.160, 0.247), abs=5e-4)
     assert best.within_5pct == pytest.approx((0.124, 0.329), abs=5e-4)
-    assert best.conservative_timeout == pytest.approx(0.31105, abs=5e-6)
+    assert best.conservative_timeout == best.within_5pct[1]
     assert abs(stationarity(V, best.timeout)) < 1e-13
 
 
@@ -74,7 +74,7 @@ def test_running_example_other_moments():
 
 def test_running_example_bounds():
     assert upper_bound_timeout(V) == pytest.approx(0.08996, abs=5e-6)
-    assert conservative_timeout(V) == pytest.approx(0.31105, abs=5e-6)
+    assert lower_bound_timeout(V) == pytest.approx(0.31105, abs=5e-6)
 
 
 def test_running_example_all_curves_cross():

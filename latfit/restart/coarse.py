@@ -1,0 +1,61 @@
+"""A law as a few hundred steps that keep its cdf and its mean: what a search over many policies can afford."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from latfit.laws.base import Law
+from latfit.laws.steps import Steps
+from latfit.numbers import Floats
+from latfit.restart.times import completes, has_failures, inverse_cdf
+
+TAIL = np.geomspace(1e-9, 1e-3, 40)  # levels near 0 and near F̃(∞), beside the even ones
+
+
+@dataclass(frozen=True, eq=False)
+class Coarse(Law):
+    """The steps of a law, each at the mean of the latencies that it stands for."""
+
+    name: ClassVar[str] = "coarse"
+    steps: Steps
+    rho: float
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The first and the last step."""
+        return float(self.steps.times[0]), float(self.steps.times[-1])
+
+    @property
+    def jumps(self) -> Floats:
+        """The steps."""
+        return self.steps.times
+
+    def cdf(self, t: ArrayLike) -> Floats:
+        """F̃(t)."""
+        return self.steps.mass(t)
+
+    def partial_moment(self, n: int, t: ArrayLike) -> Floats:
+        """The sum over the steps up to t."""
+        return self.steps.moment(n, t)
+
+
+def coarse(law: Law, cells: int) -> Law:
+    """The law in at most about `cells` steps of even probability, finer in both tails; itself where it has no more."""
+    if has_failures(law) or (law.jumps is not None and law.jumps.size <= cells):
+        return law
+    top = completes(law)
+    levels = np.concatenate([TAIL, np.linspace(1e-3, 1 - 1e-3, cells), 1 - TAIL[::-1]])
+    edges = inverse_cdf(law, top * levels)
+    edges = np.unique(np.append(edges[np.isfinite(edges)], law.support[1]))
+    F, M = law.cdf(edges), law.partial_moment(1, edges)
+    masses, moments = np.diff(F, prepend=0.0), np.diff(M, prepend=0.0)
+    used = masses > 0
+    times = moments[used] / masses[used]
+    finite = np.isfinite(times)
+    times, masses = times[finite], masses[used][finite]
+    order = np.concatenate([[True], np.diff(times) > 0])
+    return Coarse(Steps.of(times[order], masses[order]), 1.0 - float(masses[order].sum()))

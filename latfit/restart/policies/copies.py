@@ -1,0 +1,58 @@
+"""Several copies at once, of which the first to complete counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import ClassVar
+
+import numpy as np
+
+from latfit.laws.base import Law, Parameter
+from latfit.restart.copies import with_copies
+from latfit.restart.plan import Plan, attempt
+from latfit.restart.policies.base import Policy, Submission, register
+
+
+@register
+@dataclass(frozen=True)
+class CopiesPolicy(Policy):
+    """Submit b copies at once, cancel all at age t_inf and submit b again; without t_inf they are never cancelled.
+
+    The attempt has the law 1 − (1−F̃)ᵇ; N = b/(1 − (1−F̃(t_inf))ᵇ).
+    """
+
+    name: ClassVar[str] = "copies"
+    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("b", "count"), Parameter("t_inf", "positive"))
+    example: ClassVar[str] = "copies(b=2,t_inf=435)"
+    says: ClassVar[str] = "submit b at once, cancel all after t_inf and submit b again"
+    searched: ClassVar[bool] = True
+    copies_at_once: ClassVar[int | None] = 2
+    b: int = 2
+    t_inf: float | None = None
+
+    def plan(self, law: Law, cost: float) -> Plan:
+        """One round that is repeated."""
+        t = np.inf if self.t_inf is None else self.t_inf
+        return Plan((attempt(with_copies(law, self.b), t, pause=cost, copies=self.b),), repeats=True)
+
+    def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
+        """Copies of one attempt start together."""
+        t = np.inf if self.t_inf is None else self.t_inf
+        return (Submission(k * (t + cost) if k else 0.0, t) for k in count() for _ in range(self.b))
+
+    @property
+    def most_submissions(self) -> int | None:
+        """The copies of one attempt, if it is never cancelled."""
+        return self.b if self.t_inf is None else None
+
+    @classmethod
+    def spanned(cls, time: float, ratio: float) -> CopiesPolicy:
+        """Two copies with that timeout."""
+        return cls(2, time)
+
+    def sentence(self) -> str:
+        """As an order."""
+        cancel = "" if self.t_inf is None else f", cancel all after {self.t_inf:.4g} s and submit again"
+        return f"Submit {self.b} copies at once{cancel}"

@@ -1,0 +1,97 @@
+"""A hedge: a second request after a while, and the first goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import ClassVar
+
+import numpy as np
+
+from latfit.errors import RestartError
+from latfit.laws.base import Law, Parameter
+from latfit.numbers import Floats
+from latfit.restart.plan import Plan, not_completed, overlapping
+from latfit.restart.policies.base import Policy, Submission, register
+from latfit.restart.policies.copies import CopiesPolicy
+
+AT_ONCE = 1000.0
+
+
+@register
+@dataclass(frozen=True)
+class Hedge(Policy):
+    """A second request after d with probability q; both are cancelled at t_inf and all begins again.
+
+    H(t) = 1 − S(t)(1 − q F̃(t−d)); E = (∫₀^{t_inf} (1−H) + c (1−H(t_inf)))/H(t_inf), N = (1 + q S(d))/H(t_inf).
+    Without t_inf nothing is cancelled: the SingleR of Kaler, He and Elnikety (SPAA 2017). With a cost c the second
+    request starts at d + c.
+    """
+
+    name: ClassVar[str] = "hedge"
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("d", "non-negative"), Parameter("t_inf", "positive"), Parameter("q", "non-negative"),
+    )  # fmt: skip
+    example: ClassVar[str] = "hedge(d=300,t_inf=900,q=1)"
+    says: ClassVar[str] = "a second request after d with probability q, cancel both at t_inf and begin again"
+    searched: ClassVar[bool] = True
+    ratios: ClassVar[tuple[float, float] | None] = (1.0, AT_ONCE)
+    d: float
+    t_inf: float | None = None
+    q: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.q <= 1:
+            raise RestartError(f"hedge: q is {self.q:g}; it is a probability and must lie in [0, 1]")
+        if self.t_inf is not None and self.t_inf < self.d:
+            raise RestartError(f"hedge: t_inf is {self.t_inf:g} s, before the second request at d = {self.d:g} s")
+
+    def plan(self, law: Law, cost: float) -> Plan:
+        """One round that is repeated."""
+        end, d, q = np.inf if self.t_inf is None else self.t_inf, self.d + cost, self.q
+
+        def survival(u: Floats) -> Floats:
+            return not_completed(law, u) * (1.0 - q + q * not_completed(law, u - d))
+
+        def running(u: Floats) -> Floats:
+            first = not_completed(law, u)
+            second = not_completed(law, u - d)
+            return first * (1.0 - q + q * second) + np.where(u > d, q * first * second, 0.0)
+
+        made = 1.0 + q * float(not_completed(law, np.array(d))) if d < end else 1.0
+        once = overlapping(law, end, survival, running, shifts=(0.0, -d), submissions=made, pause=cost)
+        return Plan((once,), repeats=True)
+
+    def mean_submissions(self, law: Law, cost: float) -> float:
+        """(1 + q S(d))/H(t_inf)."""
+        end, d = np.inf if self.t_inf is None else self.t_inf, self.d + cost
+        at_d, at_end, after = not_completed(law, np.array([d, end, max(end - d, 0.0)]))
+        made, out = (1.0 + self.q * at_d, at_end * (1.0 - self.q + self.q * after)) if d < end else (1.0, at_end)
+        return float(made if np.isinf(end) else made / (1.0 - out) if out < 1 else np.inf)
+
+    def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
+        """The first of each round, and the second of those that have one."""
+        end = np.inf if self.t_inf is None else self.t_inf
+        for k in count():
+            start = k * (end + cost) if k else 0.0
+            yield Submission(start, end)
+            if self.d + cost < end:
+                yield Submission(start + self.d + cost, end - self.d - cost, self.q)
+
+    @property
+    def most_submissions(self) -> int | None:
+        """Two, if they are never cancelled."""
+        return 2 if self.t_inf is None else None
+
+    @classmethod
+    def spanned(cls, time: float, ratio: float) -> Policy:
+        """The first time is d; where the second one is very much later, that is two copies at once."""
+        return cls(time, time * ratio) if ratio < AT_ONCE else CopiesPolicy(2, time * ratio)
+
+    def sentence(self) -> str:
+        """As an order."""
+        share = "" if self.q == 1 else f" in {self.q:.2%} of the cases"
+        cancel = "" if self.t_inf is None else f", cancel both after {self.t_inf:.4g} s and begin again"
+        return f"Hedge after {self.d:.4g} s{share}{cancel}"

@@ -1,0 +1,78 @@
+"""Luby's universal sequence of timeouts, for when nothing is known of the law."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import ClassVar
+
+import numpy as np
+
+from latfit.errors import RestartError
+from latfit.laws.base import Law, Parameter
+from latfit.restart.plan import NEGLIGIBLE, Plan, Round, attempt
+from latfit.restart.policies.base import Policy, Submission, register
+
+MOST = 200_000  # attempts that are followed
+
+
+@register
+@dataclass(frozen=True)
+class Luby(Policy):
+    """Timeouts 1, 1, 2, 1, 1, 2, 4, 1, … times `unit`. Luby, Sinclair and Zuckerman 1993.
+
+    Its guarantee (a logarithmic factor from the optimum) is one for discrete steps and does not carry over to
+    continuous time (Lorenz 2021): the unit matters.
+    """
+
+    name: ClassVar[str] = "luby"
+    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("unit", "positive"),)
+    example: ClassVar[str] = "luby(unit=60)"
+    says: ClassVar[str] = "timeouts 1, 1, 2, 1, 1, 2, 4, … times unit, for when nothing is known"
+    searched: ClassVar[bool] = True
+    compared: ClassVar[bool] = False
+    unit: float
+
+    def plan(self, law: Law, cost: float) -> Plan:
+        """As many rounds as can be reached; rounds of one length are the same."""
+        kinds: dict[int, Round] = {}
+        rounds: list[Round] = []
+        reached = 1.0
+        for multiple in luby_sequence():
+            if multiple not in kinds:
+                kinds[multiple] = attempt(law, self.unit * multiple, pause=cost)
+            rounds.append(kinds[multiple])
+            reached *= rounds[-1].out
+            if reached <= NEGLIGIBLE:
+                return Plan(tuple(rounds), repeats=rounds[-1].out > 0)
+            if len(rounds) >= MOST:
+                break
+        raise RestartError(
+            f"luby: with a unit of {self.unit:g} s more than {MOST} attempts are needed; take a larger one"
+        )
+
+    def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
+        """One copy after the other."""
+        start = 0.0
+        for multiple in luby_sequence():
+            yield Submission(start, self.unit * multiple)
+            start += self.unit * multiple + cost
+
+    @classmethod
+    def spanned(cls, time: float, ratio: float) -> Luby:
+        """The time is the unit."""
+        return cls(time)
+
+    def sentence(self) -> str:
+        """As an order."""
+        return f"Take timeouts of 1, 1, 2, 1, 1, 2, 4, … times {self.unit:.4g} s"
+
+
+def luby_sequence() -> Iterator[int]:
+    """1, 1, 2, 1, 1, 2, 4, …: the i-th is 2^(k−1) if i = 2^k − 1, else that of i − 2^(k−1) + 1."""
+    for i in count(1):
+        at = i
+        while (at + 1) & at:  # at + 1 is no power of two
+            at -= (1 << (at.bit_length() - 1)) - 1
+        yield (at + 1) >> 1
