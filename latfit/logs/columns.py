@@ -31,7 +31,7 @@ GUESSES: dict[str, tuple[str, ...]] = {
         "finishtime", "finishedat", "returned", "returnedat", "received", "receivedat", "done", "doneat",
     ),
     "status": ("conclusion", "status", "state", "result", "outcome", "success", "ok"),
-    "id": ("id", "probe", "probeid", "job", "jobid", "requestid", "uuid", "taskid", "traceid"),
+    "id": ("id", "probe", "probeid", "jobid", "requestid", "uuid", "taskid", "traceid"),
 }  # fmt: skip
 HTTP_NAMES = (
     "statuscode",
