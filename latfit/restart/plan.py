@@ -8,7 +8,7 @@ not completing, two moments of the time spent, submissions, job-seconds) gives t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -277,26 +277,25 @@ def attempt(law: Law, length: float, *, pause: float = 0.0, copies: int = 1) -> 
 
 
 def overlapping(
-    law: Law,
+    copies: Sequence[tuple[Law, float]],
     length: float,
     survival: Survival,
     running: Survival,
     *,
-    shifts: tuple[float, ...],
     submissions: float,
     pause: float = 0.0,
 ) -> Round:
     """A round with more than one copy out: `survival` and `running` (the mean number of jobs out) by quadrature.
 
-    `shifts` are the ages of the copies when the round begins; a later start is a negative one.
+    `copies` are the law of each copy and its age when the round begins; a later start is a negative one.
     """
-    if has_failures(law):
+    if any(has_failures(law) for law, _ in copies):
         raise RestartError(
             "copies that overlap (hedge, delayed, resubmit) are not computed for a law with visible failures, after "
             "which one would submit at once: read failures as completed or as lost (--failed completed, --failed lost)"
         )
-    ages = breakpoints(law, length, shifts)
-    u, w = quadrature(ages, steps=law.jumps is not None)
+    ages = breakpoints(copies, length)
+    u, w = quadrature(ages, steps=all(law.jumps is not None for law, _ in copies))
     S = survival(u)
     out = float(survival(np.array(length))) if np.isfinite(length) else float(survival(np.array(1e300)))
     endless = not np.isfinite(length) and out > 0
@@ -315,6 +314,25 @@ def overlapping(
     )
 
 
+def hedged(first: Law, second: Law, d: float, end: float, *, q: float = 1.0, cost: float = 0.0) -> Plan:
+    """A second request, maybe to another agent, after d with probability q; both end at `end`, and all begins again.
+
+    H(t) = 1 − S_i(t) (1 − q F̃_j(t−d)).
+    """
+    start = d + cost
+
+    def survival(u: Floats) -> Floats:
+        return np.asarray(not_completed(first, u) * (1.0 - q + q * not_completed(second, u - start)))
+
+    def running(u: Floats) -> Floats:
+        alone, other = not_completed(first, u), not_completed(second, u - start)
+        return np.asarray(alone * (1.0 - q + q * other) + np.where(u > start, q * alone * other, 0.0))
+
+    made = 1.0 + q * float(not_completed(first, np.array(start))) if start < end else 1.0
+    copies = ((first, 0.0), (second, -start))
+    return Plan((overlapping(copies, end, survival, running, submissions=made, pause=cost),), repeats=True)
+
+
 @lru_cache(maxsize=32)
 def knots(law: Law) -> Floats:
     """The jumps of a step law; panels over the whole range of a law with a density, its kinks among them."""
@@ -324,10 +342,9 @@ def knots(law: Law) -> Floats:
     return np.union1d(scan[np.linspace(0, scan.size - 1, PANELS).astype(np.intp)], kinks(law))
 
 
-def breakpoints(law: Law, length: float, shifts: tuple[float, ...]) -> Floats:
-    """The ages, 0 and the end among them, between which S(u + shift) is smooth (or constant) for every shift."""
-    at = knots(law)
-    inner = np.concatenate([at - shift for shift in shifts] + [-np.asarray(shifts)])
+def breakpoints(copies: Sequence[tuple[Law, float]], length: float) -> Floats:
+    """The ages, 0 and the end among them, between which S(u + age) of every copy is smooth (or constant)."""
+    inner = np.concatenate([np.append(knots(law), 0.0) - age for law, age in copies])
     end = length if np.isfinite(length) else max(float(inner.max()), 0.0)
     return np.unique(np.concatenate([[0.0, end], inner[(inner > 0) & (inner < end)]]))
 

@@ -70,8 +70,8 @@ class Delayed(Policy):
         def running(u: Floats) -> Floats:
             return survival(u) * np.where(u + gap < self.t_inf, 2.0, 1.0)
 
-        shifts = (0.0, gap, gap - self.t_inf)  # the last one: where the older copy is cancelled
-        return overlapping(law, gap, survival, running, shifts=shifts, submissions=1.0)
+        copies = ((law, 0.0), (law, gap), (law, gap - self.t_inf))  # the last one: where the older copy is cancelled
+        return overlapping(copies, gap, survival, running, submissions=1.0)
 
     def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
         """A copy every t0 + c."""

@@ -11,8 +11,7 @@ import numpy as np
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law, Parameter
-from latfit.numbers import Floats
-from latfit.restart.plan import Plan, not_completed, overlapping
+from latfit.restart.plan import Plan, hedged, not_completed
 from latfit.restart.policies.base import Policy, Submission, register
 from latfit.restart.policies.copies import CopiesPolicy
 
@@ -50,19 +49,8 @@ class Hedge(Policy):
 
     def plan(self, law: Law, cost: float) -> Plan:
         """One round that is repeated."""
-        end, d, q = np.inf if self.t_inf is None else self.t_inf, self.d + cost, self.q
-
-        def survival(u: Floats) -> Floats:
-            return not_completed(law, u) * (1.0 - q + q * not_completed(law, u - d))
-
-        def running(u: Floats) -> Floats:
-            first = not_completed(law, u)
-            second = not_completed(law, u - d)
-            return first * (1.0 - q + q * second) + np.where(u > d, q * first * second, 0.0)
-
-        made = 1.0 + q * float(not_completed(law, np.array(d))) if d < end else 1.0
-        once = overlapping(law, end, survival, running, shifts=(0.0, -d), submissions=made, pause=cost)
-        return Plan((once,), repeats=True)
+        end = np.inf if self.t_inf is None else self.t_inf
+        return hedged(law, law, self.d, end, q=self.q, cost=cost)
 
     def mean_submissions(self, law: Law, cost: float) -> float:
         """(1 + q S(d))/H(t_inf)."""

@@ -40,8 +40,6 @@ class Resubmit(Policy):
         """A round from each submission to the next, as many as can be reached."""
         rounds: list[Round] = []
         gap, reached = self.d + cost, 1.0
-        if has_failures(law):
-            overlapping(law, gap, np.ones_like, np.ones_like, shifts=(0.0,), submissions=1.0)  # says why not
         while reached > NEGLIGIBLE and len(rounds) < MOST:
             rounds.append(self._round(law, gap, len(rounds)))
             reached *= rounds[-1].out
@@ -57,7 +55,7 @@ class Resubmit(Policy):
 
     def _round(self, law: Law, gap: float, n: int) -> Round:
         """Between submission n and the next one, with n + 1 copies out, given that none has completed before."""
-        if n == 0:
+        if n == 0 and not has_failures(law):
             return attempt(law, gap)
         ages: Floats = gap * np.arange(1.0, n + 1.0)
         before = not_completed(law, ages)
@@ -70,7 +68,8 @@ class Resubmit(Policy):
         def running(u: Floats) -> Floats:
             return (n + 1) * survival(u)
 
-        return overlapping(law, gap, survival, running, shifts=(0.0, *ages.tolist()), submissions=1.0)
+        copies = [(law, 0.0), *((law, age) for age in ages.tolist())]
+        return overlapping(copies, gap, survival, running, submissions=1.0)
 
     def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
         """A copy every d + c, none of them cancelled."""
