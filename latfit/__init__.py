@@ -17,12 +17,35 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from latfit.analysis import Analysis, analyze
     from latfit.batch import BatchResult, run_batch
+    from latfit.buckets import Histogram
     from latfit.decision import Decision, Options, decide
-    from latfit.errors import FitError, LatfitError, LawError, LogError, RestartError, SampleError
+    from latfit.errors import (
+        FitError,
+        LatfitError,
+        LawError,
+        LogError,
+        MissingColumn,
+        RestartError,
+        SampleError,
+        TooManyRefused,
+        UnknownFormat,
+    )
     from latfit.fitting import Fit, fit, joint_outlier_ratio
     from latfit.goodness import GoodnessOfFit, ks_test
+    from latfit.histograms import Guarantee, guaranteed_timeout
     from latfit.laws import Defective, Empirical, Law, parse_law
-    from latfit.logs import ProbeLog, SampledLog, convert_log, example_log, read_log, read_samples
+    from latfit.logs import (
+        ProbeLog,
+        SampledLog,
+        as_log,
+        as_sample,
+        convert_log,
+        example_log,
+        from_frame,
+        read_histograms,
+        read_log,
+        read_samples,
+    )
     from latfit.outliers import OutlierRatio, default_cutoff, outlier_ratio, ratio_by_cutoff
     from latfit.restart import (
         Optimum,
@@ -42,16 +65,42 @@ if TYPE_CHECKING:
     )
     from latfit.sample import LatencySample
     from latfit.tracking.tracker import Tracker
+    from latfit.units import parse_duration
+
+    __version__: str
 
 _HOME = {
     "latfit.analysis": ("Analysis", "analyze"),
     "latfit.batch": ("BatchResult", "run_batch"),
+    "latfit.buckets": ("Histogram",),
     "latfit.decision": ("Decision", "Options", "decide"),
-    "latfit.errors": ("FitError", "LatfitError", "LawError", "LogError", "RestartError", "SampleError"),
+    "latfit.errors": (
+        "FitError",
+        "LatfitError",
+        "LawError",
+        "LogError",
+        "MissingColumn",
+        "RestartError",
+        "SampleError",
+        "TooManyRefused",
+        "UnknownFormat",
+    ),
     "latfit.fitting": ("Fit", "fit", "joint_outlier_ratio"),
     "latfit.goodness": ("GoodnessOfFit", "ks_test"),
+    "latfit.histograms": ("Guarantee", "guaranteed_timeout"),
     "latfit.laws": ("Defective", "Empirical", "Law", "parse_law"),
-    "latfit.logs": ("ProbeLog", "SampledLog", "convert_log", "example_log", "read_log", "read_samples"),
+    "latfit.logs": (
+        "ProbeLog",
+        "SampledLog",
+        "as_log",
+        "as_sample",
+        "convert_log",
+        "example_log",
+        "from_frame",
+        "read_histograms",
+        "read_log",
+        "read_samples",
+    ),
     "latfit.outliers": ("OutlierRatio", "default_cutoff", "outlier_ratio", "ratio_by_cutoff"),
     "latfit.restart": (
         "Optimum",
@@ -71,6 +120,7 @@ _HOME = {
     ),
     "latfit.sample": ("LatencySample",),
     "latfit.tracking.tracker": ("Tracker",),
+    "latfit.units": ("parse_duration",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
@@ -83,11 +133,14 @@ __all__ = [
     "Fit",
     "FitError",
     "GoodnessOfFit",
+    "Guarantee",
+    "Histogram",
     "LatencySample",
     "LatfitError",
     "Law",
     "LawError",
     "LogError",
+    "MissingColumn",
     "Optimum",
     "Options",
     "OutlierRatio",
@@ -96,8 +149,12 @@ __all__ = [
     "SampleError",
     "SampledLog",
     "Schedule",
+    "TooManyRefused",
     "Tracker",
+    "UnknownFormat",
     "analyze",
+    "as_log",
+    "as_sample",
     "compare_policies",
     "completion_cdf",
     "convert_log",
@@ -108,7 +165,9 @@ __all__ = [
     "example_log",
     "expected_duration",
     "fit",
+    "from_frame",
     "geometric_bounds",
+    "guaranteed_timeout",
     "joint_outlier_ratio",
     "ks_test",
     "moments",
@@ -117,8 +176,10 @@ __all__ = [
     "optimal_strategy",
     "optimal_timeout",
     "outlier_ratio",
+    "parse_duration",
     "parse_law",
     "ratio_by_cutoff",
+    "read_histograms",
     "read_log",
     "read_samples",
     "restart_helps",
@@ -129,6 +190,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _MODULE_OF:
         return getattr(import_module(_MODULE_OF[name]), name)
+    if name == "__version__":
+        return import_module("importlib.metadata").version("latfit")
     raise AttributeError(f"module 'latfit' has no attribute {name!r}")
 
 

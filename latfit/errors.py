@@ -3,11 +3,13 @@
 LatfitError
 ├── LogError               a log cannot be read as it stands
 │   ├── UnknownFormat      no reader recognises the content
+│   ├── HistogramFound     the file holds histograms where probes were expected
 │   ├── MissingColumn      a column that is needed, or was named, is not there
 │   └── TooManyRefused     more rows were refused than the caller allows
 ├── SampleError            a sample cannot answer the question
 ├── LawError               a law, a law's parameter or a law specification is wrong
 ├── RestartError           a restart policy is wrong, or has no finite answer
+├── ProbeError             a system cannot be probed as asked
 └── FitError               a fit failed; the message carries what was reached
 
 The message says what was found, where, why it is a problem and what to do.
@@ -16,6 +18,7 @@ The command line prints it as one line and exits with 1.
 
 import re
 from collections.abc import Iterable
+from typing import Any
 
 # what a terminal takes as a command, what turns the direction of a line, and halves of characters
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -44,6 +47,14 @@ class UnknownFormat(LogError):
     """No reader recognises the content of a log."""
 
 
+class HistogramFound(LogError):
+    """A file that was to be read as a log of probes holds histograms, which `log` has."""
+
+    def __init__(self, message: str, log: Any = None) -> None:
+        super().__init__(message)
+        self.log = log
+
+
 class MissingColumn(LogError):
     """A column that is needed, or that was named, is not in the log."""
 
@@ -66,3 +77,7 @@ class RestartError(LatfitError):
 
 class FitError(LatfitError):
     """A fit did not succeed; the message carries what was reached."""
+
+
+class ProbeError(LatfitError):
+    """A system cannot be probed as asked: it is not there, or the log or the options do not allow it."""

@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from latfit.errors import SampleError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MERGED = 1 << 16  # values of a tally that are merged at a time
 
@@ -49,7 +52,11 @@ class Tally:
         """Tally raw values in any order."""
         ordered = np.sort(np.asarray(values, dtype=np.float64).ravel())
         if ordered.size and not (ordered[0] >= 0 and np.isfinite(ordered[-1])):  # NaN sorts last
-            raise SampleError("latencies must be finite and not negative")
+            odd = ordered[-1] if ordered[0] >= 0 else ordered[0]
+            raise SampleError(
+                f"latencies must be finite and not negative, and one is {odd}: probes that never came back are `lost` "
+                "(a count), those still out are `censored`"
+            )
         first = _first_of_each(ordered)
         return cls.trusted(ordered[first], np.diff(first, append=ordered.size))
 
@@ -178,6 +185,31 @@ class LatencySample:
         step = clock_resolution([returned, broken]) if resolution is None else resolution
         sample = cls(returned, broken, Tally.of(censored), lost=lost, resolution=step)
         return sample if cutoff is None else sample.cut(cutoff)
+
+    def __repr__(self) -> str:
+        counts = {"completed": self.completed.total, "failed": self.failed.total, "censored": self.censored.total,
+                  "lost": self.lost}  # fmt: skip
+        told = ", ".join(f"{count} {status}" for status, count in counts.items() if count) or "none"
+        cut = "" if self.cutoff is None else f", cutoff {self.cutoff:g} s"
+        return f"<LatencySample: {self.n} probes, {told}{cut}, resolution {self.resolution:g} s>"
+
+    def to_frame(self) -> pd.DataFrame:
+        """A table of the distinct latencies: columns `latency` (NaN for lost probes), `status` and `count`.
+
+        >>> LatencySample.of([1.0, 2.0, 2.0]).to_frame().to_numpy().tolist()
+        [[1.0, 'completed', 1], [2.0, 'completed', 2]]
+        """
+        import pandas as pd
+
+        parts = [("completed", self.completed), ("failed", self.failed), ("censored", self.censored)]
+        parts += [("lost", Tally.trusted(np.array([np.nan]), np.array([self.lost])))] if self.lost else []
+        return pd.DataFrame(
+            {
+                "latency": np.concatenate([tally.values for _, tally in parts]),
+                "status": np.repeat([status for status, _ in parts], [tally.values.size for _, tally in parts]),
+                "count": np.concatenate([tally.counts for _, tally in parts]),
+            }
+        )
 
     @property
     def n(self) -> int:

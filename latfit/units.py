@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import math
 import re
+from typing import TYPE_CHECKING, TypeVar
 
 from latfit.errors import LatfitError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Amount = TypeVar("Amount", float, "NDArray[np.float64]")
 
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _SPELLINGS = {
@@ -27,8 +34,8 @@ _CLOCK = re.compile(r"(?:(\d+)(?:-|\s*days?,?\s*))?(\d+):([0-5]?\d):([0-5]?\d(?:
 _ISO = re.compile(r"p(?:(\d+)d)?(?:t(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d*)?)s)?)?", re.ASCII)
 
 
-def in_seconds(number: float, unit: str) -> float:
-    """A number of some unit in seconds; 272450 ms are 272.45 s, the float nearest to it."""
+def in_seconds(number: Amount, unit: str) -> Amount:
+    """A number, or an array of them, of some unit in seconds; 272450 ms are 272.45 s, the float nearest to it."""
     size = UNITS[unit]
     return number / round(1 / size) if size < 1 else number * size
 

@@ -21,11 +21,11 @@ from latfit import Defective, Empirical, LatencySample, LatfitError, analyze, ex
 from latfit.batch import BatchResult, write_table
 from latfit.cli import main
 from latfit.cli.common import document_text, finite
+from latfit.fitting import fitted_law
 from latfit.goodness import assess
 from latfit.laws import get_law, parse_law
 from latfit.logs.table import STATUSES, LogFacts, ProbeLog
 from latfit.outliers import cutoff_verdict, default_cutoff
-from latfit.restart import advise
 
 LAWS = ("lognormal", "weibull", "exponential")  # quick ones
 TALLIES = ("completed", "failed", "censored")
@@ -336,7 +336,8 @@ def test_a_longer_cutoff_never_raises_the_ratio(sample, cutoff, more):
 def test_no_timeout_with_five_completions_beats_the_optimum(sample, cost, timeouts):
     """Nor any time that the clock can tell from 0."""
     law = Empirical.of(sample)
-    best = advise(law, cost=cost).optimum
+    limits = {"min_completions": MIN_COMPLETIONS, "min_timeout": sample.resolution}
+    best = latfit.optimal_timeout(law, cost=cost, **limits)
     for t in [*timeouts, *sample.completed.expand().tolist(), math.inf]:
         if np.count_nonzero(sample.completed.expand() <= t) < MIN_COMPLETIONS or t < sample.resolution:
             continue
@@ -486,7 +487,7 @@ def test_timeout(written, table, cutoff, failed, cost, law, rho, more):
             found = latfit.fit(sample, [law], rho="joint" if rho is None else rho)[0]
             if found.law is None:
                 raise LatfitError(f"{law} could not be fitted: {found.error}")
-            known = Defective(found.law, found.rho)
+            known = fitted_law(sample, found)
         if "at" in more:
             return {**latfit.evaluate_timeout(known, more["at"], cost=cost).to_dict(), "warnings": []}
         if law is not None:

@@ -18,6 +18,8 @@ from latfit.cli.common import (
     seed_option,
 )
 from latfit.cli.deciding import outcome_options
+from latfit.cli.histograms import check_histogram_options, histogram_options, load_histogram, show_guarantee
+from latfit.errors import HistogramFound
 
 if TYPE_CHECKING:
     from latfit.analysis import Analysis
@@ -49,6 +51,7 @@ Examples:
     "--figures", type=click.Choice(["png", "svg"]), default="png", show_default=True, help="How to draw them."
 )
 @seed_option
+@histogram_options
 @log_options
 @json_option
 def analyze(log: str, as_json: bool, markdown: bool, output: str | None, figures: str, **given: Any) -> None:
@@ -64,7 +67,14 @@ def analyze(log: str, as_json: bool, markdown: bool, output: str | None, figures
     by = [name.strip() for name in given["by"].split(",")] if given["by"] else ()
     names = ("cutoff", "failed", "censoring", "law", "cost", "current", "resamples", "seed")
     asked = {name: given[name] for name in names}
-    result = analyse(load_log(log, given), by=by, **asked)
+    try:
+        table = load_log(log, given)
+        check_histogram_options(given)
+    except HistogramFound as found:
+        _refuse_for_histograms(given, markdown, output)
+        show_guarantee(load_histogram(log, found, given), given["cost"], as_json, inside="timeout")
+        return
+    result = analyse(table, by=by, **asked)
     if output is not None:
         _write(result, output, figures)
     if as_json:
@@ -75,6 +85,15 @@ def analyze(log: str, as_json: bool, markdown: bool, output: str | None, figures
         click.echo(to_markdown(result), nl=False)
     else:
         _print(result)
+
+
+def _refuse_for_histograms(given: dict[str, Any], markdown: bool, output: str | None) -> None:
+    """Options that would be ignored."""
+    asked = {"--law": given["law"], "--current": given["current"], "--by": given["by"], "--cutoff": given["cutoff"],
+             "--markdown": markdown, "--output": output}  # fmt: skip
+    for name, value in asked.items():
+        if value:
+            raise click.UsageError(f"{name} needs a log of probes; it does not apply to a histogram")
 
 
 def _check_law(name: str) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from latfit.errors import UNPRINTABLE, LatfitError, printable
-from latfit.units import UNITS
+from latfit.units import UNITS, parse_duration
 
 if TYPE_CHECKING:
     from latfit.logs import LogFacts, ProbeLog, SampledLog
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 STATUSES = ("completed", "failed", "censored", "lost")
+SAME = ("format", "unit", "time_format", "timezone", "year", "where", "since", "until", "max_refused")
 LONGEST = 2000  # characters of an error; what a user wrote may be longer, and a log's names too
 
 
@@ -118,6 +119,25 @@ class Mapped(click.ParamType):  # type: ignore[type-arg]  # generic only since c
         return left.strip(), right.strip()
 
 
+class Seconds(click.ParamType):  # type: ignore[type-arg]
+    """A time in seconds, or with a unit: 358, 350ms, 6m, 1h30m; greater than 0, or at least 0."""
+
+    name = "duration"
+
+    def __init__(self, *, zero: bool = False) -> None:
+        self.zero = zero
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Parse, and refuse what is not a usable time."""
+        try:
+            seconds = float(value) if isinstance(value, (int, float)) else parse_duration(str(value))
+        except LatfitError as error:
+            self.fail(str(error), param, ctx)
+        if not math.isfinite(seconds) or seconds < 0 or (seconds == 0 and not self.zero):
+            self.fail(f"{value!r} must be finite and {'not negative' if self.zero else 'greater than 0'}", param, ctx)
+        return seconds
+
+
 class Positive(click.ParamType):  # type: ignore[type-arg]
     """A finite number greater than 0, or at least 0."""
 
@@ -154,6 +174,11 @@ def log_options(function: F) -> F:
             click.option("--timezone", metavar="ZONE", help="The zone of times without an offset (default: UTC)."),
             click.option("--year", type=click.IntRange(1970, 9999),
                          help="The first year of a log that writes no years."),
+            click.option("--where", multiple=True, metavar="COLUMN=VALUE",
+                         help="Only rows with this value; also != (another value) and ~ (a regular expression)."),
+            click.option("--since", metavar="TIME", help="Only probes submitted from then on: 2026-03-01T12:00, or a "
+                         "duration before the log's end, such as 7d."),
+            click.option("--until", metavar="TIME", help="Only probes submitted before then; as for --since."),
             click.option("--max-refused", type=click.FloatRange(0, 1), default=0.1, show_default=True, metavar="SHARE",
                          help="The share of rows that may be refused before it is an error."),
         ]
@@ -164,7 +189,7 @@ def log_options(function: F) -> F:
 
 cutoff_option = click.option(
     "--cutoff",
-    type=Positive(),
+    type=Seconds(),
     metavar="SECONDS",
     help="When a probe still out counts as an outlier (default: from the log).",
 )
@@ -183,6 +208,7 @@ log_argument = click.argument("log", metavar="LOG")
 
 def read_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
     """The keyword arguments of `read_log` and `read_samples` from the parsed `log_options`."""
+    from latfit.logs.choosing import Condition
     from latfit.logs.formats import FORMATS, ROLES
 
     if given["format"] is not None and given["format"] not in FORMATS:
@@ -197,7 +223,12 @@ def read_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
         if status not in STATUSES:
             raise click.BadParameter(f"{status!r} is not one of {', '.join(STATUSES)}", param_hint="--status")
         statuses.update(dict.fromkeys((word.strip() for word in words.split(",")), status))
-    same = {key: given[key] for key in ("format", "unit", "time_format", "timezone", "year", "max_refused")}
+    try:
+        for text in given["where"]:
+            Condition.parse(text)
+    except LatfitError as error:
+        raise click.BadParameter(str(error), param_hint="--where") from error
+    same = {key: given[key] for key in SAME}
     return {**same, "columns": dict(given["columns"]), "statuses": statuses}
 
 
@@ -227,6 +258,8 @@ def tell(facts: LogFacts) -> None:
         say(f"note: {note}", err=True)
     for reason, count in facts.skipped.items():
         say(f"note: left out, as they are no probes: {count} {reason}", err=True)
+    if facts.unchosen:
+        say(f"note: rows left out by --where, --since and --until: {facts.unchosen}", err=True)
     refused = facts.refused
     if refused.count:
         reasons = ", ".join(f"{count} × {reason}" for reason, count in refused.reasons.items())

@@ -13,7 +13,7 @@ from latfit.cli.common import (
     print_json,
     seed_option,
 )
-from latfit.cli.deciding import outcome_options, prepared
+from latfit.cli.deciding import asked, outcome_options, prepared
 
 if TYPE_CHECKING:
     from latfit.fitting import Fit
@@ -80,11 +80,16 @@ def fit(
     """  # fmt: skip
     import numpy as np
 
+    from latfit.decision.fits import ranked
     from latfit.fitting import fit as fit_laws
     from latfit.goodness import assess
 
-    sample = prepared(log, given)[0].sample
-    fits = fit_laws(sample, laws or None, method=method, rho="joint" if rho is None else rho)
+    found, _ = prepared(log, given)
+    sample = found.sample
+    if laws or method == "ls" or rho is not None:
+        fits = fit_laws(sample, laws or None, method=method, rho="joint" if rho is None else rho)
+    else:  # the laws that every command tries
+        fits = ranked([found], asked(given))[0]
     rng = np.random.default_rng(seed)
     results = [(found, assess(sample, found, bootstrap=bootstrap, rng=rng, subsample=subsample)) for found in fits]
     if as_json:

@@ -15,6 +15,14 @@ from latfit.cli.common import (
     seed_option,
 )
 from latfit.cli.deciding import asked, observed, outcome_options, prepared
+from latfit.cli.histograms import (
+    check_histogram_options,
+    histogram_options,
+    likely_law,
+    load_histogram,
+    show_guarantee,
+)
+from latfit.errors import HistogramFound
 
 if TYPE_CHECKING:
     from latfit.laws import Law
@@ -28,6 +36,7 @@ Examples:
   latfit timeout probes.csv
   latfit timeout probes.csv --cost 5 --max-submissions 1.5
   latfit timeout probes.csv --law lognormal --objective quantile:0.95
+  latfit timeout metrics.prom --lost requests_timed_out_total --cost 0.01
   latfit timeout --law "lognormal(mu=5.5,sigma=1)" --rho 0.025
   latfit timeout --law "lognormal(mu=5.5,sigma=1)" --restarts 3 --json"""
 )
@@ -44,16 +53,29 @@ Examples:
 @outcome_options
 @click.option("--resamples", type=click.IntRange(0), default=499, show_default=True, help="Resamples; 0 for none.")
 @seed_option
+@histogram_options
 @log_options
 @json_option
 def timeout(log: str | None, law: str | None, as_json: bool, **given: Any) -> None:
     """Find the timeout after which cancelling and resubmitting pays.
 
     LOG is read as it stands (its empirical law), or a law is fitted to it with --law NAME; without LOG
-    the law is written out with --law SPEC.
+    the law is written out with --law SPEC. LOG may be a histogram: then the timeout has a guarantee that
+    holds whatever happened inside the buckets.
     """
     _check_usage(log, law, given)
-    document, warnings = _solve(log, law, given)
+    told: tuple[Any, ...] = ()
+    try:
+        document, warnings = _solve(log, law, given)
+        check_histogram_options(given)
+    except HistogramFound as found:
+        histogram = load_histogram(log or "", found, given)
+        if law is None and _only_cost(given):
+            show_guarantee(histogram, given["cost"], as_json)
+            return
+        known, told = likely_law(histogram, law)
+        document, warnings = _answer(known, given)
+    warnings = (*told, *warnings)
     document["warnings"] = [{"code": w.code, "message": w.message} for w in warnings]
     if as_json:
         print_json(document)
@@ -62,6 +84,13 @@ def timeout(log: str | None, law: str | None, as_json: bool, **given: Any) -> No
         say(f"warning: {warning.message}", err=True)
     for line in _lines(document, given):
         click.echo(line)
+
+
+def _only_cost(given: dict[str, Any]) -> bool:
+    """Whether nothing but the cost of a restart is asked for: the policy that has a guarantee on a histogram."""
+    defaults = {"rho": None, "wall_clock": 0.0, "restarts": None, "copies": 1, "max_submissions": None,
+                "objective": "mean", "at": None}  # fmt: skip
+    return all(given[name] == value for name, value in defaults.items())
 
 
 def _check_usage(log: str | None, law: str | None, given: dict[str, Any]) -> None:
@@ -89,12 +118,19 @@ def _check_usage(log: str | None, law: str | None, given: dict[str, Any]) -> Non
 def _solve(log: str | None, law: str | None, given: dict[str, Any]) -> tuple[dict[str, Any], tuple[Any, ...]]:
     """The document of the contract, and the warnings."""
     from latfit.laws import Defective, parse_law
+
+    if log is not None and given["restarts"] is None and given["at"] is None:
+        return _decided(log, law, given)
+    return _answer(
+        Defective(parse_law(law or ""), given["rho"] or 0.0) if log is None else _law_of_log(log, law, given), given
+    )
+
+
+def _answer(known: Law, given: dict[str, Any]) -> tuple[dict[str, Any], tuple[Any, ...]]:
+    """What a law says of the policy that the options ask for."""
     from latfit.restart import evaluate_timeout, optimal_schedule, optimal_timeout
 
     policy = {name: given[name] for name in ("cost", "wall_clock", "copies", "objective")}
-    if log is not None and given["restarts"] is None and given["at"] is None:
-        return _decided(log, law, given)
-    known = Defective(parse_law(law or ""), given["rho"] or 0.0) if log is None else _law_of_log(log, law, given)
     if given["restarts"] is not None:
         return optimal_schedule(known, given["restarts"], cost=given["cost"]).to_dict(), ()
     if given["at"] is not None:
@@ -116,9 +152,8 @@ def _decided(log: str, law: str | None, given: dict[str, Any]) -> tuple[dict[str
 
 def _law_of_log(log: str, law: str | None, given: dict[str, Any]) -> Law:
     """The law of the data of LOG, or the one fitted to them, rescaled to --rho."""
-    from latfit.decision.fits import law_of
     from latfit.errors import FitError
-    from latfit.fitting import fit
+    from latfit.fitting import fit, fitted_law
     from latfit.laws import Empirical
 
     sample, rho = prepared(log, given)[0].sample, given["rho"]
@@ -128,7 +163,7 @@ def _law_of_log(log: str, law: str | None, given: dict[str, Any]) -> Law:
     best = fit(sample, [str(law)], rho="joint" if rho is None else rho)[0]
     if best.law is None:
         raise FitError(f"{law} could not be fitted: {best.error}")
-    return law_of(sample, best)
+    return fitted_law(sample, best)
 
 
 def _lines(document: dict[str, Any], given: dict[str, Any]) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from latfit.decision.fits import Key, joint, law_of, least_squares, put_to_use, ranked, tested
+from latfit.decision.fits import Key, joint, least_squares, put_to_use, ranked, tested
 from latfit.decision.options import Options
 from latfit.decision.prepare import Prepared, prepare
 from latfit.decision.recommend import enough, few_completions, law_named, of_optimum, recommend, with_intervals
@@ -16,7 +16,7 @@ from latfit.decision.verdict import gather, judge
 from latfit.decision.warn import Case, warnings_of
 from latfit.errors import FitError, LatfitError
 from latfit.evidence import Observations
-from latfit.fitting import Fit
+from latfit.fitting import Fit, fitted_law
 from latfit.laws import Empirical, Law
 from latfit.numbers import finite
 from latfit.restart import expected_duration, optimal_timeout
@@ -149,7 +149,7 @@ def _by_law(options: Options, case: Prepared, found: Sequence[FittedLaw]) -> Rec
     if one is None or one.law is None:
         reason = one.error if one else "it was not tried"
         raise FitError(f"{options.law} could not be fitted to {case.sample.n} probes: {reason}")
-    law = law_of(case.sample, one)
+    law = fitted_law(case.sample, one)
     return of_optimum(
         optimal_timeout(law, max_submissions=options.max_submissions, **options.policy), law, case, options
     )

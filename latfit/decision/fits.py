@@ -13,13 +13,13 @@ from latfit.decision.options import TEST_RESAMPLES, Options
 from latfit.decision.prepare import Prepared
 from latfit.decision.result import FittedLaw
 from latfit.errors import FitError, LatfitError
-from latfit.fitting import DEFAULT_LAWS, Fit, JointRatio, SampleBatch, fit, fit_batch, joint_outlier_ratio
+from latfit.fitting import DEFAULT_LAWS, Fit, JointRatio, SampleBatch, fit, fit_batch, fitted_law, joint_outlier_ratio
 from latfit.fitting.batch import cell_width
 from latfit.fitting.hybrid import HYBRID
 from latfit.fitting.intervals import COMPETING
 from latfit.fitting.numeric import law_class
 from latfit.goodness import assess, ks_distance
-from latfit.laws import Defective, Law
+from latfit.laws import Law
 from latfit.restart import expected_duration, optimal_timeout
 from latfit.sample import LatencySample
 
@@ -111,7 +111,7 @@ def put_to_use(fitted: FittedLaw, sample: LatencySample, options: Options, data:
     if fitted.fit.law is None:
         return fitted
     try:
-        optimum = optimal_timeout(law_of(sample, fitted.fit), cost=options.cost)
+        optimum = optimal_timeout(fitted_law(sample, fitted.fit), cost=options.cost)
     except (LatfitError, ArithmeticError):  # a law so extreme that it has no usable times
         return fitted
     regret = None
@@ -119,12 +119,6 @@ def put_to_use(fitted: FittedLaw, sample: LatencySample, options: Options, data:
         t = np.inf if optimum.timeout is None else optimum.timeout
         regret = max(0.0, float(expected_duration(data, t, cost=options.cost)) / least - 1)
     return replace(fitted, optimum=optimum, regret=regret)
-
-
-def law_of(sample: LatencySample, one: Fit) -> Law:
-    """The law of an attempt that a fit says: what returns, what never does, and what fails."""
-    assert one.law is not None
-    return Defective(one.law, one.rho or 0.0)
 
 
 def least_squares(sample: LatencySample, options: Options) -> list[Fit]:

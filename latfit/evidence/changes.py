@@ -5,7 +5,7 @@ of its latency's rank (scale), |z| less its mean (shape), and whether it was an 
 into at most 400 blocks of √n probes or more, and exact dynamic programming finds the segments with the least
 
     Σ over segments { −(Σz)²/(n v₁) − (Σ|z|)²/(n v₂) + D(outliers) + D(failures) } + penalty · changes,
-    penalty = 2d + 3.5 ln(blocks),  d the number of scores that vary,
+    penalty = 2d + 3.5 ln(blocks) or more,  d the number of scores that vary,
 
 where the variances v are those of differences between blocks, which absorbs short dependence, and D is the binomial
 deviance over its dispersion. |z| instead of z²: lighter tails, fewer false changes. A daily and a weekly cycle are
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtrc, ndtri, xlogy
+from scipy.special import chdtrc, chdtri, ndtri, xlogy
 
 from latfit.evidence.cycles import DAY, WEEK, Cycle, find_cycle
 from latfit.logs.table import CENSORED, COMPLETED, FAILED, LOST, tallied
@@ -34,6 +34,7 @@ KINDS = ("scale", "shape", "outliers", "failures")
 BLOCKS = 400
 MIN_PROBES = 40
 MIN_BLOCK = 5  # probes
+SIGNIFICANT = 0.01
 
 
 @dataclass(frozen=True)
@@ -198,6 +199,12 @@ class _Blocks(NamedTuple):
         """How many scores vary at all."""
         return 2 + int(np.count_nonzero(self.counts[-1]))
 
+    @property
+    def penalty(self) -> float:
+        """The cost of a change: 2d + 3.5 ln(blocks), and no less than what makes a change significant."""
+        least = float(chdtri(self.dimensions, SIGNIFICANT / self.n))
+        return max(2 * self.dimensions + 3.5 * math.log(self.n), least)
+
     def costs(self, start: NDArray[np.int64] | int, end: NDArray[np.int64] | int) -> Floats:
         """The cost of segments by score, up to a constant: −‖Σw‖²/n of the two, the deviances of the others."""
         size = (self.size[end] - self.size[start])[..., None]
@@ -208,7 +215,7 @@ class _Blocks(NamedTuple):
 
     def segments(self) -> list[int]:
         """The blocks at which the best segments begin, the first one apart."""
-        penalty = 2 * self.dimensions + 3.5 * np.log(self.n)
+        penalty = self.penalty
         best, came = np.zeros(self.n + 1), np.zeros(self.n + 1, dtype=np.int64)
         best[0] = -penalty
         starts = np.arange(self.n + 1)

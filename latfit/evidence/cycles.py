@@ -13,7 +13,8 @@ Times = NDArray[np.datetime64]
 DAY, WEEK = 86_400, 604_800
 MONDAY = np.datetime64("1970-01-05", "us")
 MIN_PERIODS = 4  # fewer days or weeks cannot tell a cycle from two bad mornings
-MIN_PER_CELL = 1.0  # probes that a period must have, on average, in each of its parts
+MIN_PER_CELL = 1.0  # probes that each part must have, on average, in the fewest periods
+FILLED = 0.25  # the share of all parts of all periods that must have a probe: one a day knows nothing of hours
 SHUFFLES = 499
 SIGNIFICANT = 0.01
 
@@ -35,19 +36,19 @@ def find_cycle(submitted: Times, scores: Floats, logs: Floats, *, period: int, p
     The offsets in log latency are shrunk towards 0 by the share of their spread that noise explains.
     `submitted` must not contain NaT; times are UTC.
     """
+    if submitted.size < MIN_PER_CELL * parts * MIN_PERIODS:
+        return None
     seconds = (submitted - MONDAY) / np.timedelta64(1, "s")
     number, part = (seconds // period).astype(np.int64), (seconds % period * parts // period).astype(np.int64)
-    number -= number.min(initial=0)
-    periods = int(number.max(initial=-1)) + 1
-    if periods < MIN_PERIODS or submitted.size < MIN_PER_CELL * parts * MIN_PERIODS or periods > submitted.size:
+    number = np.unique(number, return_inverse=True)[1].ravel()  # periods without a probe do not count
+    periods = int(number.max()) + 1
+    if periods < MIN_PERIODS:
         return None
     cell = number * parts + part
     counts = np.bincount(cell, minlength=periods * parts).reshape(periods, parts).astype(np.float64)
-    sums = np.bincount(cell, scores, minlength=periods * parts).reshape(periods, parts)
-    used = counts.sum(axis=1) > 0
-    counts, sums = counts[used], sums[used]
-    if counts.shape[0] < MIN_PERIODS:
+    if np.count_nonzero(counts) < FILLED * counts.size:
         return None
+    sums = np.bincount(cell, scores, minlength=periods * parts).reshape(periods, parts)
     rest = sums - counts * (sums.sum(axis=1) / counts.sum(axis=1))[:, None]  # a slow day is no cycle
     if not rest.any():
         return None

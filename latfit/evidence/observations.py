@@ -24,7 +24,7 @@ KEYS = re.compile(r"(?i)^(job|job_?name|url|uri|path|endpoint|instance|instance_
 # known only when the probe is over, so that they follow the latency instead of explaining it
 AFTERWARDS = re.compile(
     r"(?i)(^|_|\b)(latency|elapsed|duration|run_?time|wall_?time|end|ended|finish\w*|complete\w*|start|started|eligible|"
-    r"status|state|code|conclusion|result|outcome|error\w*|exception|reason|message|failure\w*|success|exit\w*|"
+    r"\w*status|\w*state|code|conclusion|result|outcome|error\w*|exception|reason|message|failure\w*|success|exit\w*|"
     r"signal|run|wait|think|connect|idle_?time|response\w*|bytes\w*|sent\w*|received|grp_?threads|all_?threads|"
     r"t[qwcrt]|timers?|nodelist|node|exec_host|alloc\w*|cpu_?time|avg_?cpu|used\w*|mem|max_?rss|updated\w*|"
     r"attempt|retries|termination\w*|beconn|feconn|srvconn|actconn|term\w*)($|_|\b)"
@@ -159,6 +159,14 @@ class Observations:
         )
 
 
+def group_column(log: ProbeLog, by: str) -> Ints:
+    """A code for each probe of a log, in the order of submission, by the values of a column."""
+    text = log.keys([by], None)[0]
+    whole = Observations.as_logged(log, columns=False)
+    named = replace(whole, columns={by: _categories(by, text)}).ordered()
+    return named.columns[by].codes
+
+
 def _joined(parts: Sequence[Column]) -> Column:
     """One column of several logs, equal labels being equal groups."""
     labels = {label: at for at, label in enumerate(dict.fromkeys(label for part in parts for label in part.labels))}
@@ -178,6 +186,13 @@ def explaining(frame: pd.DataFrame) -> dict[str, Column]:
     return found
 
 
+def rows_by(codes: Ints, size: int) -> list[Ints]:
+    """Which rows have each of the codes 0…size−1, in their order."""
+    order = np.argsort(codes, kind="stable")
+    edges = np.searchsorted(codes[order], np.arange(size + 1))
+    return [order[a:b] for a, b in pairwise(edges.tolist())]
+
+
 def group_rows(log: ProbeLog, by: Sequence[str], window: str | None = None) -> tuple[list[Key], list[Ints]]:
     """The names of the groups of a log, sorted, and which of its rows each has, in their order."""
     texts = log.keys(by, window)
@@ -185,10 +200,8 @@ def group_rows(log: ProbeLog, by: Sequence[str], window: str | None = None) -> t
         return [()], [np.arange(len(log.frame))]
     together = pd.MultiIndex.from_arrays(texts)
     codes, names = pd.factorize(together, sort=True)
-    order = np.argsort(codes, kind="stable")
-    edges = np.searchsorted(codes[order], np.arange(len(names) + 1))
-    rows = [order[a:b] for a, b in pairwise(edges.tolist())]
-    return [tuple(map(str, name if isinstance(name, tuple) else (name,))) for name in names], rows
+    keys = [tuple(map(str, name if isinstance(name, tuple) else (name,))) for name in names]
+    return keys, rows_by(codes, len(names))
 
 
 def as_groups(name: str, values: pd.Series[Any]) -> Column | None:

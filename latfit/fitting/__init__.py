@@ -6,6 +6,7 @@ from latfit.fitting.estimate import BatchFit, fit_batch
 from latfit.fitting.intervals import JointRatio, joint_outlier_ratio, profile_interval
 from latfit.fitting.ranking import CLASSICAL, DEFAULT_LAWS, fit
 from latfit.fitting.result import Fit
+from latfit.fitting.use import fitted_law
 
 __all__ = [
     "CLASSICAL",
@@ -16,6 +17,7 @@ __all__ = [
     "SampleBatch",
     "fit",
     "fit_batch",
+    "fitted_law",
     "joint_outlier_ratio",
     "profile_interval",
 ]

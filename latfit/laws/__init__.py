@@ -4,6 +4,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from latfit.laws.base import Law, Parameter, ParametricLaw
+from latfit.laws.competing import Competing
 from latfit.laws.continuous import ContinuousLaw
 from latfit.laws.defective import Defective
 from latfit.laws.empirical import Empirical
@@ -13,6 +14,7 @@ for _module in iter_modules(__path__):
     import_module(f"{__name__}.{_module.name}")
 
 __all__ = [
+    "Competing",
     "ContinuousLaw",
     "Defective",
     "Empirical",

@@ -91,21 +91,57 @@ class Empirical(Law):
         """How many completions of the sample lie at or below t."""
         return np.concatenate([[0], self.completed])[self.completions.count(t)]
 
-    def rescaled(self, rho: float) -> Empirical:
-        """The same completions with another share `rho` that does not complete.
+    @property
+    def rho_without_failures(self) -> float:
+        """The share that would never return if nothing failed: 1 − F₀(T), failures read as censored at their time."""
+        return float(1.0 - self._apart()[1][-1])
 
-        Completions are multiplied by (1 − rho)/(1 − own rho), failures and what never
-        returns by rho/(own rho).
+    def rescaled(self, rho: float) -> Empirical:
+        """The same law with another share `rho` that never returns among the attempts that do not fail.
+
+        Completions and failures are independent risks. Without failures an attempt would complete by t with
+        F₀(t) = 1 − Π (1 − d_i/n_i), `rho_without_failures` = 1 − F₀(T); that becomes (1 − rho) F₀(t)/F₀(T), and the
+        hazard of failing stays as it is. Where nothing failed, `rho` is the share that does not complete.
+
+        >>> from latfit.laws import Empirical
+        >>> from latfit.sample import LatencySample
+        >>> law = Empirical.of(LatencySample.of([1, 2, 3], failed=[2], lost=1))
+        >>> round(law.rescaled(0.5).rho_without_failures, 6)
+        0.5
         """
         if not 0 <= rho < 1:
             raise LawError(f"the outlier ratio rho is {rho:g}; it must lie in [0, 1)")
-        completions = self.completions.times_factor((1.0 - rho) / self.completions.total)
-        if self.rho == 0:
+        if not self.failures.times.size:
+            completions = self.completions.times_factor((1.0 - rho) / self.completions.total)
             return Empirical(completions, self.failures, rho, self.completed, self.resolution)
-        share = rho / self.rho
-        failures = self.failures.times_factor(share) if rho else Steps.of(np.empty(0), np.empty(0))
-        return Empirical(completions, failures, self.never * share, self.completed, self.resolution)
+        times, F, hazard = self._apart()
+        F = F * ((1.0 - rho) / F[-1])
+        unfailed = np.cumprod(1.0 - hazard)
+        before = np.concatenate([[1.0], unfailed[:-1]])
+        done, gone = before * np.diff(F, prepend=0.0), before * (1.0 - F) * hazard
+        completions, failures = (
+            Steps.of(part.times, mass[np.searchsorted(times, part.times)])
+            for part, mass in ((self.completions, done), (self.failures, gone))
+        )
+        never = float((1.0 - F[-1]) * unfailed[-1])
+        return Empirical(completions, failures, never, self.completed, self.resolution)
+
+    def _apart(self) -> tuple[Floats, Floats, Floats]:
+        """The risks taken apart: all times, F₀ at each and the hazard of failing at each; completions come first."""
+        times = np.union1d(self.completions.times, self.failures.times)
+        at_risk = 1.0 - np.concatenate([[0.0], (self.completions.mass(times) + self.failures.mass(times))[:-1]])
+        done, gone = np.zeros(times.size), np.zeros(times.size)
+        done[np.searchsorted(times, self.completions.times)] = self.completions.masses
+        gone[np.searchsorted(times, self.failures.times)] = self.failures.masses
+        with np.errstate(all="ignore"):
+            completing, failing = done / at_risk, gone / (at_risk - done)
+        # the last share at risk is a difference of sums: what all of it did is 1, whatever the rounding
+        completing, failing = (
+            np.clip(np.where(m > 0, h, 0.0), 0.0, 1.0) for m, h in ((done, completing), (gone, failing))
+        )
+        return times, 1.0 - np.cumprod(1.0 - completing), failing
 
     def conditional(self) -> Empirical:
         """The law of those that completed, F̃/F̃(T)."""
-        return self.rescaled(0.0)
+        completions = self.completions.times_factor(1.0 / self.completions.total)
+        return Empirical(completions, Steps.of(np.empty(0), np.empty(0)), 0.0, self.completed, self.resolution)

@@ -131,7 +131,11 @@ def most_like_numbers(names: list[str], rows: pd.DataFrame) -> str:
     """The column that most looks like a measurement: numbers, with decimals, many, and not merely counting up."""
 
     def score(name: str) -> tuple[float, ...]:
-        values = pd.to_numeric(rows[name], errors="coerce") if name in rows else pd.Series(dtype=float)
+        values = (
+            pd.to_numeric(rows[name], errors="coerce")
+            if isinstance(rows.get(name), pd.Series)
+            else pd.Series(dtype=float)
+        )
         known = values.dropna()
         if not len(known):
             return (0.0,)

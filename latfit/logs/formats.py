@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -25,7 +25,9 @@ class ReadOptions:
     switches the role off; `latency` may be a sum such as `wait+run`. `statuses` maps the log's own
     words to completed, failed, censored or lost. `time_format` is iso, epoch, epoch-ms, epoch-us,
     epoch-ns or a strptime pattern; `timezone` is that of times without an offset (default UTC);
-    `year` that of the first event of a log that does not write years.
+    `year` that of the first event of a log that does not write years. `where` are conditions on columns
+    (`site=ce1`, `method!=GET`, `url~^/api/`) that all must hold; `since` and `until` choose by the time of
+    submission: an ISO time, or a duration before the end of the log (`7d`).
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -34,6 +36,9 @@ class ReadOptions:
     time_format: str | None = None
     timezone: str | None = None
     year: int | None = None
+    where: Sequence[str] = ()
+    since: str | None = None
+    until: str | None = None
 
     def __post_init__(self) -> None:
         for role in self.columns:

@@ -62,10 +62,16 @@ class HttpOutcomes(OutcomeTally):
 
     def statuses(self, codes: pd.Series[str], records: Records) -> NDArray[np.int8]:
         """The status of each row; rows without a code that can be read are refused."""
-        words = codes.fillna("-").astype(str).astype("category")
+        words = codes.astype("string").fillna("-").astype("category")
         known = [http_outcome(str(word), self.said) for word in words.cat.categories]
         table = np.array([UNKNOWN if status is None else STATUSES.index(status) for status in known], dtype=np.int8)
         found = table[words.cat.codes.to_numpy()] if len(words) else np.empty(0, dtype=np.int8)
         hint = "say what it means: --status completed|failed|censored|lost=CODE"
         records.refuse(found == UNKNOWN, lambda row: f"unknown HTTP code: {str(words.iloc[row])[:40]!r}; {hint}")
         return np.asarray(found)
+
+    def said_of(self, codes: pd.Series[str]) -> NDArray[np.bool_]:
+        """Which codes, or their classes, the user has given an outcome."""
+        words = codes.astype("string").str.strip().str.lower()
+        classes = words.str.replace(r"^(\d)\d\d$", r"\1xx", regex=True)
+        return (words.isin(list(self.said)) | classes.isin(list(self.said))).to_numpy(dtype=bool, na_value=False)

@@ -135,7 +135,8 @@ def flat_object(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for key, item in value.items():
         if isinstance(item, dict):
-            flat = {**flat_object(item, f"{prefix}{key}."), **flat}
+            for path, inner in flat_object(item, f"{prefix}{key}.").items():
+                flat.setdefault(path, inner)
         elif not isinstance(item, list):
             flat[f"{prefix}{key}"] = item
     return flat

@@ -11,7 +11,7 @@ import pandas as pd
 
 from latfit.errors import listed
 from latfit.logs.records import Records
-from latfit.logs.table import STATUSES
+from latfit.logs.table import CENSORED, LOST, STATUSES
 
 
 class OutcomeTally:
@@ -27,8 +27,9 @@ class OutcomeTally:
         self.lock = threading.Lock()
 
     def add(self, words: pd.Series[Any], records: Records) -> None:
-        """Count the words of the rows that were not refused so far."""
-        kept = records.kept & (records.status >= 0)
+        """Count the words of the rows that were not refused so far, and will not be for want of a latency."""
+        timed = (records.latency >= 0) | (np.isnan(records.latency) & np.isin(records.status, (CENSORED, LOST)))
+        kept = records.kept & (records.status >= 0) & timed
         codes, names = pd.factorize(words[kept], use_na_sentinel=False)
         pairs, counts = np.unique(codes * len(STATUSES) + records.status[kept], return_counts=True)
         with self.lock:

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from latfit.errors import LogError, TooManyRefused
+from latfit.logs.choosing import choice_of
 from latfit.logs.formats import ReadOptions, find_format
-from latfit.logs.records import Records, checked
+from latfit.logs.records import Records, checked, latest
 from latfit.logs.source import Progress, open_source
 from latfit.logs.table import Codes, Floats, Key, LogFacts, ProbeLog, SampledLog, concat, outcomes, tallied
 from latfit.sample import LatencySample, clock_resolution
@@ -38,7 +39,8 @@ def read_log(
 ) -> ProbeLog:
     """The whole table of a log: a path, a glob, `-` for standard input, or several of these.
 
-    `options` are the fields of `ReadOptions`: columns, statuses, unit, time_format, timezone, year.
+    `options` are the fields of `ReadOptions`: columns, statuses, unit, time_format, timezone, year, where,
+    since, until.
     More than the share `max_refused` of refused rows, one row apart, is an error.
     """
     log = concat(iter_log(path, format=format, progress=progress, **options))
@@ -95,20 +97,40 @@ def _checked(
 ) -> Iterator[tuple[Records, LogFacts]]:
     """The probes of a log in chunks, with what is to be said of each chunk."""
     how = ReadOptions(**options)
+    choice = choice_of(how, lambda: _log_end(path, format, options))
     for one in _paths(path):
         with open_source(one, progress) as source:
             kind = find_format(source, format)
             kind.check(how)
             try:
-                yield from checked(
-                    kind.read(source, how), LogFacts(source.name, kind.name, kind=kind.kind, queue=kind.queue)
-                )
+                facts = LogFacts(source.name, kind.name, kind=kind.kind, queue=kind.queue)
+                yield from checked(kind.read(source, how), facts, choice)
+                if choice is not None:
+                    choice.finish(source.name)
             except LogError as error:
                 raise error if source.name in str(error) else type(error)(f"{source.name}: {error}") from error
 
 
+def _log_end(
+    path: str | Path | Sequence[str | Path],
+    format: str | None,  # noqa: A002
+    options: dict[str, Any],
+) -> np.datetime64 | None:
+    """The last time seen in a log, which is read once for it."""
+    for one in _paths(path):
+        if not Path(one).is_file():
+            raise LogError(f"{one}: this can be read only once: give --since and --until as times, such as 2026-03-01")
+    plain = {key: value for key, value in options.items() if key not in ("since", "until", "where")}
+    end = None
+    for records, _ in _checked(path, format, None, plain):
+        end = latest(end, records, records.kept)
+    return end
+
+
 def _paths(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
     """Every file meant; a name with wildcards that exists as it is, is itself."""
+    if hasattr(path, "columns") or hasattr(path, "dtype"):
+        raise LogError(f"this is a {type(path).__name__} and not the path of a log: use latfit.from_frame for it")
     if not isinstance(path, (str, Path)):
         found = [one for each in path for one in _paths(each)]
         if not found:
@@ -159,6 +181,8 @@ def check_refused(taken: int, facts: LogFacts, allowed: float) -> None:
             f"{facts.path}: none of the {refused.count} rows can be used; line {first.line}: {first.reason}"
             + (f". {advice}" if advice else "")
         )
+    if not taken and facts.unchosen:
+        raise LogError(f"{facts.path}: none of the {facts.unchosen} rows is what --where, --since and --until ask for")
     if not taken:
         raise LogError(f"{facts.path}: there is no probe in this log")
     if refused.count > max(1.0, allowed * (taken + refused.count)):

@@ -104,6 +104,18 @@ class Records:
             extras={name: column[rows] for name, column in self.extras.items()},
         )
 
+    def only(self, rows: Bools) -> Records:
+        """Some of the rows, as if the others had not been in the log."""
+        if rows.all():
+            return self
+        part, place = self.take(rows), np.cumsum(rows) - 1
+        part.reasons = {int(place[row]): reason for row, reason in self.reasons.items() if rows[row]}
+        part.ids = None if self.ids is None else self.ids[rows]
+        return replace(
+            part, id_column=self.id_column, last_seen=self.last_seen, skipped=self.skipped, notes=self.notes,
+            advice=self.advice,
+        )  # fmt: skip
+
     def table(self, facts: LogFacts) -> ProbeLog:
         """The canonical table of these rows."""
         n = self.line.size
@@ -171,15 +183,21 @@ def _hashes(ids: NDArray[np.generic]) -> NDArray[np.uint64]:
     return pd.util.hash_array(ids)
 
 
-def checked(chunks: Iterator[Records], facts: LogFacts) -> Iterator[tuple[Records, LogFacts]]:
+def checked(
+    chunks: Iterator[Records], facts: LogFacts, choose: Callable[[Records], tuple[Records, int]] | None = None
+) -> Iterator[tuple[Records, LogFacts]]:
     """The probes of every chunk and what is to be said of it; what was out at the end of the log comes last.
 
-    The end of the log is the last time seen anywhere in it.
+    The end of the log is the last time seen anywhere in it, also in rows that `choose` leaves out.
     """
     seen, pending, end = SeenIds(), [], None
     held = facts  # of chunks in which nothing was usable, until there are probes to tell them with
     for records in chunks:
         records.check()
+        unchosen = 0
+        if choose is not None:
+            end = latest(end, records, records.kept)
+            records, unchosen = choose(records)
         if records.ids is not None:
             ids = records.ids
             again = seen.again(ids, records.kept)
@@ -187,11 +205,11 @@ def checked(chunks: Iterator[Records], facts: LogFacts) -> Iterator[tuple[Record
             if again.any() and records.id_column is not None:
                 records.advice.append(DUPLICATES.format(records.id_column))
         kept = records.kept
-        end = _latest(end, records, kept)
+        end = latest(end, records, kept)
         refused = _refusals(records, facts.path)
         held = held + replace(
             facts, refused=refused, skipped=dict(records.skipped), notes=tuple(records.notes),
-            advice=tuple(records.advice),
+            advice=tuple(records.advice), unchosen=unchosen,
         )  # fmt: skip
         out = kept & (records.status == CENSORED) & np.isnan(records.latency)
         if out.any():
@@ -212,7 +230,7 @@ def checked(chunks: Iterator[Records], facts: LogFacts) -> Iterator[tuple[Record
         yield Records.unusable({}), held
 
 
-def _latest(end: np.datetime64 | None, records: Records, kept: Bools) -> np.datetime64 | None:
+def latest(end: np.datetime64 | None, records: Records, kept: Bools) -> np.datetime64 | None:
     """The latest time seen so far: `end`, the records' own word, or when the last kept one returned."""
     times = [t for t in (end, records.last_seen) if t is not None]
     if records.submitted is not None:

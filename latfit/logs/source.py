@@ -72,7 +72,8 @@ class Source:
     @property
     def text(self) -> str:
         """The beginning as text, with every line end as a line feed."""
-        decoded = self.head.decode("latin-1" if self.is_parquet else "utf-8", errors="replace")
+        decoder = codecs.getincrementaldecoder("latin-1" if self.is_parquet else "utf-8")(errors="replace")
+        decoded = decoder.decode(self.head)  # without the character that the end may cut in two
         return decoded.replace("\r\n", "\n").replace("\r", "\n")
 
     @property

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from latfit.errors import LogError, MissingColumn, listed
+from latfit.errors import LatfitError, LogError, MissingColumn, listed, printable
 from latfit.sample import LatencySample, Tally, clock_resolution
+from latfit.units import parse_duration
 
 STATUSES = ("completed", "failed", "censored", "lost")
 COMPLETED, FAILED, CENSORED, LOST = range(4)
 CANONICAL = ("submitted", "latency", "status")
 SHOWN_REFUSALS = 1000
-WINDOW_SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 604800}
+SHOWN_ROWS = 5  # of a log, in a notebook
+MAX_WINDOW = 1e9
 A_MONDAY = pd.Timestamp("1970-01-05", tz="UTC")
 
 Key = tuple[str, ...]
@@ -63,7 +65,7 @@ class LogFacts:
     """What is to be said of a log beside its probes.
 
     `skipped` counts records that are not probes (steps of a job); `notes` are the guesses made,
-    `advice` what to do about refused rows.
+    `advice` what to do about refused rows; `unchosen` counts the rows that `where`, `since` and `until` leave out.
     `kind` says what the rows are: `jobs` of a batch system or `probes` (requests count as such);
     `queue` whether they wait in a queue, in which resubmitting loses the place.
     """
@@ -76,6 +78,7 @@ class LogFacts:
     kind: str = "probes"
     queue: bool = False
     advice: tuple[str, ...] = ()
+    unchosen: int = 0
 
     def __add__(self, other: LogFacts) -> LogFacts:
         return LogFacts(
@@ -87,6 +90,7 @@ class LogFacts:
             kind="jobs" if "jobs" in (self.kind, other.kind) else self.kind,
             queue=self.queue or other.queue,
             advice=tuple(dict.fromkeys(self.advice + other.advice)),
+            unchosen=self.unchosen + other.unchosen,
         )
 
 
@@ -105,6 +109,21 @@ class ProbeLog:
 
     frame: pd.DataFrame
     facts: LogFacts
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{count} {status}" for status, count in self.counts.items() if count) or "none"
+        refused = f", {self.facts.refused.count} rows refused" if self.facts.refused.count else ""
+        return f"<ProbeLog {self.facts.path!r} ({self.facts.format}): {len(self.frame)} probes, {told}{refused}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the counts, the notes, and the first rows."""
+        notes = "".join(f"<li>{escape(printable(note))}</li>" for note in self.facts.notes)
+        rows = self.frame.head(SHOWN_ROWS).to_html(index=False, border=0)
+        return f"<p>{escape(printable(repr(self)[1:-1]))}</p>{f'<ul>{notes}</ul>' if notes else ''}{rows}"
+
+    def to_frame(self) -> pd.DataFrame:
+        """The table as a data frame of its own, which may be changed."""
+        return self.frame.copy()
 
     @property
     def counts(self) -> dict[str, int]:
@@ -182,14 +201,15 @@ class SampledLog:
 
 def window_starts(submitted: pd.Series[Any], window: str) -> pd.Series[Any]:
     """The beginning of the time window that each submission falls into, as ISO text; weeks begin on Mondays."""
-    match = re.fullmatch(r"(\d+)\s*(s|min|h|d|w)", window.strip())
-    if not match or int(match[1]) == 0:
-        raise LogError(
-            f"{window!r} is not a time window; write a number and s, min, h, d or w, for example 1h, 1d or 7d"
-        )
+    try:
+        seconds = parse_duration(window)
+    except LatfitError as error:
+        raise LogError(f"{window!r} is not a time window: {error}") from error
+    if seconds < 1 or seconds % 1 or seconds > MAX_WINDOW:
+        raise LogError(f"{window!r} is not a time window: it must be of whole seconds, for example 90s, 1h, 1d or 7d")
     if submitted.isna().all():
         raise LogError("the log does not say when its probes were submitted, so it has no time windows")
-    width = pd.Timedelta(seconds=int(match[1]) * WINDOW_SECONDS[match[2]])
+    width = pd.Timedelta(seconds=int(seconds))
     number = (submitted - A_MONDAY) // width
     starts = A_MONDAY + number * width
     return starts.dt.strftime("%Y-%m-%dT%H:%M:%SZ").fillna("unknown").rename("window")

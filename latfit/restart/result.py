@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from latfit.laws.base import Law, ParametricLaw
+from latfit.laws.competing import Competing
 from latfit.laws.defective import Defective
 from latfit.numbers import finite
 
@@ -100,5 +101,6 @@ def ratio(above: float | None, below: float | None) -> float | None:
 
 def label(law: Law) -> str:
     """How a law is written: the specification of what returns, or the name of a law without one."""
-    inner = law.law if isinstance(law, Defective) else law
-    return inner.spec() if isinstance(inner, ParametricLaw) else inner.name
+    while isinstance(law, (Defective, Competing)):
+        law = law.law
+    return law.spec() if isinstance(law, ParametricLaw) else law.name

@@ -23,14 +23,15 @@ def resampled(memories: Memories, rng: np.random.Generator) -> Curves:
 def intervals(memories: Memories, levels: list[int], *, cost: float, slack: float) -> tuple[Floats, Floats]:
     """95 % intervals of the best timeout and of E_J at it, the union over some memories.
 
-    The lower end of the timeout is that of the minimum of E_J, the upper end that of what `slack` allows.
+    The lower end of the timeout is that of the plain minimum of E_J, the upper end that of what `slack` allows.
     """
     rng = np.random.default_rng(0)
     found: dict[int, list[tuple[float, float, float]]] = {level: [] for level in levels}
     for _ in range(RESAMPLES):
         laws = resampled(memories, rng)
         for level in levels:
-            plain, late = (best(laws, level, cost=cost, slack=each) for each in (0.0, slack))
+            plain = best(laws, level, cost=cost, slack=0.0, blur=False)
+            late = best(laws, level, cost=cost, slack=slack)
             if plain is not None and late is not None:
                 found[level].append((plain.timeout, late.timeout, plain.expected_duration))
     ends = [

@@ -119,31 +119,46 @@ def spliced(laws: Curves, level: int, *, splice: bool = True) -> tuple[Floats, F
     return np.concatenate(done), np.concatenate(gone)
 
 
-def best(laws: Curves, level: int, *, cost: float, slack: float, splice: bool = True) -> Estimate | None:
-    """The timeout by the law of one memory; None where too few attempts completed."""
+def best(
+    laws: Curves, level: int, *, cost: float, slack: float, blur: bool = True, splice: bool = True
+) -> Estimate | None:
+    """The timeout by the law of one memory; None where too few attempts completed.
+
+    The blur chooses the timeout; E_J at it, and the share still out, are those of the law as it was seen.
+    """
     done, gone = spliced(laws, level, splice=splice)
-    before = _before(np.cumprod(np.maximum(1 - done - gone, 0.0), dtype=np.float64))
-    returned = before * done
     if done.size == 0:
         return None
+    before = _before(np.cumprod(np.maximum(1 - done - gone, 0.0), dtype=np.float64))
+    completed, failed = before * done, before * gone
     effective = float(laws.effective[level])
-    enough = int(np.searchsorted(np.cumsum(returned) * effective, COMPLETIONS - 1e-9))
+    enough = int(np.searchsorted(np.cumsum(completed) * effective, COMPLETIONS - 1e-9))
     if enough >= done.size:
         return None
-    kernel = _kernel(returned, effective)
+    kernel = _kernel(completed, effective) if blur else np.ones(1)
     half = kernel.size // 2  # the blur spreads over so many buckets before the first, and beyond the last
-    F_mass, G_mass = np.convolve(returned, kernel), np.convolve(before * gone, kernel)
     edges = laws.edges[0] * np.exp(WIDTH * np.arange(-half, done.size + half + 1))
-    mass = F_mass + G_mass
-    F, spent = np.cumsum(F_mass), np.cumsum(mass * edges[1:]) * math.exp(-WIDTH / 2)
-    out = np.maximum(1 - np.cumsum(mass), 0.0)
-    first = half + enough
-    E = (spent + out * edges[1:] + cost * (1 - F))[first:] / F[first:]
+    blurred = np.convolve(completed, kernel), np.convolve(failed, kernel)
+    E = _durations(*blurred, edges, cost, first=half + enough)
     at = int(np.argmin(E))
     above = np.flatnonzero(E[at:] > (1 + slack) * E[at])
     end = at + int(above[0]) - 1 if above.size else E.size - 1
-    chosen = first + end
-    return Estimate(float(edges[chosen + 1]), float(E[end]), float(out[chosen]), effective, level, False)
+    t = float(edges[half + enough + end + 1])
+    seen = min(enough + end, done.size - 1)
+    seen_E = _durations(completed[: seen + 1], failed[: seen + 1], edges[half:], cost, first=seen, t=t)
+    out = 1 - float(completed[: seen + 1].sum() + failed[: seen + 1].sum())
+    return Estimate(t, float(seen_E[0]), max(out, 0.0), effective, level, False)
+
+
+def _durations(
+    completed: Floats, failed: Floats, edges: Floats, cost: float, *, first: int, t: float | None = None
+) -> Floats:
+    """E_J = (∫₀ᵗ S + c (1 − F̃)) / F̃ at the end of each bucket from `first` on, or at `t`, of masses in buckets."""
+    mass = completed + failed
+    ends = edges[1 : mass.size + 1]
+    F, spent = np.cumsum(completed)[first:], np.cumsum(mass * ends)[first:] * math.exp(-WIDTH / 2)
+    out = np.maximum(1 - np.cumsum(mass)[first:], 0.0)
+    return np.asarray((spent + out * (ends[first:] if t is None else t) + cost * (1 - F)) / F)
 
 
 def _kernel(mass: Floats, effective: float) -> Floats:
@@ -153,8 +168,7 @@ def _kernel(mass: Floats, effective: float) -> Floats:
     mean = float(mass @ at) / total[-1]
     sd = math.sqrt(max(float(mass @ (at - mean) ** 2) / total[-1], 0.0))
     low, high = np.searchsorted(total, [0.25 * total[-1], 0.75 * total[-1]])
-    spread = min(sd, float(high - low) / 1.34) if high > low else sd
-    h = 0.9 * spread * effective**-0.2
+    h = 0.9 * min(sd, float(high - low) / 1.34) * effective**-0.2
     half = math.ceil(3 * h)
     if half < 1:
         return np.ones(1)
@@ -172,3 +186,21 @@ def estimate(memories: Memories, *, cost: float, slack: float, splice: bool = Tr
     if found is None:
         return None
     return Estimate(found.timeout, found.expected_duration, found.still_out, found.effective, level, changed)
+
+
+def regret(memories: Memories, level: int, timeout: float, *, cost: float) -> float:
+    """E_J at a timeout over the least, less 1, by the law of one memory as it was seen; ∞ where nothing completes.
+
+    Beyond what was seen, nothing is taken to complete.
+    """
+    laws = curves(memories)
+    done, gone = spliced(laws, level)
+    before = _before(np.cumprod(np.maximum(1 - done - gone, 0.0), dtype=np.float64))
+    completed, failed = before * done, before * gone
+    enough = int(np.searchsorted(np.cumsum(completed) * float(laws.effective[level]), COMPLETIONS - 1e-9))
+    at = int(np.searchsorted(laws.edges[1 : done.size + 1], timeout * (1 + 1e-9), side="right")) - 1
+    if at < 0 or not completed[: at + 1].sum() > 0:
+        return math.inf
+    least = float(_durations(completed, failed, laws.edges, cost, first=min(enough, done.size - 1)).min())
+    here = _durations(completed[: at + 1], failed[: at + 1], laws.edges, cost, first=at, t=timeout)
+    return max(float(here[0]) / least - 1, 0.0)

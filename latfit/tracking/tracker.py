@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from latfit.errors import RestartError
 from latfit.tracking.bootstrap import intervals
-from latfit.tracking.estimate import Estimate, estimate
+from latfit.tracking.estimate import Estimate, estimate, regret
 from latfit.tracking.guard import AT_START, Guard
 from latfit.tracking.hours import Hours, seconds_of
 from latfit.tracking.memories import CENSORED, COMPLETED, LEVELS, LOST, STATUS, Floats, Memories
@@ -156,7 +156,7 @@ class Tracker:
         self._memories.add(self._memories.buckets(x, codes), codes)
         self._seen += x.size
         self._stale += x.size
-        self._refresh()
+        self.refresh()
         if self._seen >= AT_START and self._found is not None:
             self._guard = Guard(self._t, 0)
 
@@ -179,8 +179,8 @@ class Tracker:
             self._buckets.clear()
             self._statuses.clear()
 
-    def _refresh(self) -> None:
-        """Estimate anew where enough was observed since the last time."""
+    def refresh(self) -> None:
+        """Estimate anew where enough was observed since the last time; asking for a timeout does it too."""
         if self._stale < EVERY:
             return
         self._flush()
@@ -194,7 +194,7 @@ class Tracker:
 
     def _in_force(self, at: float | datetime | None) -> float:
         """The timeout in force at a time, without exploration."""
-        self._refresh()
+        self.refresh()
         now = self._guard.back if self._guard.left else self._t
         offset = self._hours.offset(None if at is None else seconds_of(at))
         return min(now * math.exp(offset), self.cutoff) if offset else now
@@ -207,14 +207,26 @@ class Tracker:
     @property
     def expected_duration(self) -> float | None:
         """E_J at the estimated timeout, in seconds; None before enough attempts completed."""
-        self._refresh()
+        self.refresh()
         return self._found.expected_duration if self._found else None
 
     @property
     def changed(self) -> bool:
         """Whether the latest attempts contradict the longest memory: the system is another than it was."""
-        self._refresh()
+        self.refresh()
         return self._found is not None and self._found.changed
+
+    @property
+    def guarding(self) -> bool:
+        """Whether the tracker waits for attempts to complete, at the start or after a run of misses."""
+        return self._guard.left > 0
+
+    def regret(self, timeout: float) -> float | None:
+        """What another timeout would cost now over the best one (0.1 = 10 %); None before that is known."""
+        self.refresh()
+        if self._found is None:
+            return None
+        return regret(self._memories, self._found.level, timeout, cost=self.cost)
 
     def interval(self, of: str = "timeout") -> tuple[float, float]:
         """A 95 % interval of the best `timeout`, or of the `expected_duration` at it, in seconds.
@@ -225,7 +237,7 @@ class Tracker:
         """
         if of not in ("timeout", "expected_duration"):
             raise RestartError(f"there is an interval of the timeout and of the expected_duration, not of {of!r}")
-        self._refresh()
+        self.refresh()
         if self._found is None:
             return 0.0, self.cutoff if of == "timeout" else math.inf
         level = self._found.level
@@ -250,7 +262,7 @@ class Tracker:
         theirs._flush()
         both._memories, both._hours = both._memories.plus(theirs._memories), both._hours.plus(theirs._hours)
         both._seen, both._stale = self._seen + other._seen, EVERY
-        both._refresh()
+        both.refresh()
         known = self._found is not None or other._found is not None
         guards = [one._guard for one in (self, other) if one._guard.left and (one._found or not known)]
         left, back = max((g.left for g in guards), default=0), max((g.back for g in guards), default=both._t)

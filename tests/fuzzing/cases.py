@@ -4,6 +4,7 @@ import random
 from dataclasses import dataclass
 
 from conftest import DATA, EGEE
+from fuzzing import histograms, requests
 from fuzzing.count import count_rows
 from fuzzing.logs import MAKERS, TextLog
 from fuzzing.mutate import BYTES, FIELDS, LINES, NUMBERS, PACKINGS, TEXTS, TIMES, WRECKS, nasty
@@ -11,6 +12,7 @@ from fuzzing.tables import parquet
 from latfit.laws import get_law, law_names
 from latfit.logs.formats import FORMATS
 
+MAKERS = MAKERS | requests.MAKERS | histograms.MAKERS
 KINDS = (*MAKERS, "parquet", "fixture", "law", "options")
 LOG, OUTPUT = "{log}", "{output}"  # stand for the paths of the log and of what is written
 PARAMETERS = (
@@ -77,23 +79,25 @@ def _text(seed: int, kind: str, rng: random.Random) -> Case:
         BYTES[name](data, rng)
         damage.append(name)
     content, plain = bytes(data), None
-    rows = count_rows(original, content)
+    rows = None if kind in histograms.MAKERS else count_rows(original, content)  # a bucket is no row
     packed = _packed(content, rng)
     if packed is not None:
         name, packed_content = packed
         damage.append(name)
         content, plain, rows = packed_content, content if name in PACKINGS else None, rows if name in PACKINGS else None
     known = log.format if rng.random() < 0.3 else None
-    return Case(seed, kind, tuple(damage), _log_arguments(rng, known), content, log.format, rows, plain)
+    takes = histograms.arguments(rng, LOG, OUTPUT, known) if kind in histograms.MAKERS else _log_arguments(rng, known)
+    return Case(seed, kind, tuple(damage), takes, content, log.format, rows, plain)
 
 
 def taken_apart(text: str, name: str) -> TextLog:
     """A log of the test suite, taken apart at its white space or delimiters."""
     formats = {"tsv": "csv", "jtl": "jmeter", "txt": "sacct", "log": "htcondor"}
     kind = formats.get(name.rsplit(".", 1)[1], name.rsplit(".", 1)[1])
-    separator = {"csv": "\t" if name.endswith("tsv") else ",", "jmeter": ",", "sacct": "|", "gwf": "\t"}.get(kind, " ")
+    separators = {"csv": "\t" if name.endswith("tsv") else ",", "jmeter": ",", "sacct": "|", "gwf": "\t"}
+    separator = (separators | requests.SEPARATORS).get(kind, " ")
     lines = text.removesuffix("\n").split("\n")
-    header = kind in ("csv", "jmeter") or name == "sacct-header.txt"
+    header = kind in ("csv", "jmeter", *requests.WITH_HEADER) or name == "sacct-header.txt"
     return TextLog(kind, lines[:header], [line.split(separator) for line in lines[header:]], separator, header=header)
 
 

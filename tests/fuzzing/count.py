@@ -5,6 +5,7 @@ import re
 from datetime import datetime
 
 from fuzzing.logs import TextLog
+from fuzzing.requests import BY_LINE, DOCUMENTS
 
 FAR = 1 << 15  # a header below so much white space is none
 MAX_SPAN = 200  # lines that one quoted record may take
@@ -18,7 +19,9 @@ def count_rows(log: TextLog, data: bytes) -> int | None:
         return sum(line.lstrip()[:1] not in ("", ";", "#") for line in lines)
     if log.format == "htcondor":
         return _events(text)
-    if log.format == "jsonl":
+    if log.format in DOCUMENTS:
+        return None
+    if log.format == "jsonl" or log.format in BY_LINE:
         return sum(bool(line.strip()) for line in lines)
     start, first = next(((at, line) for at, line in enumerate(lines) if line.strip()), (0, ""))
     if first != log.lines()[0] or text.index(first) > FAR:

@@ -25,11 +25,11 @@ class TextLog:
         return self.head + rows
 
 
-def _seconds(rng: random.Random) -> float:
+def seconds(rng: random.Random) -> float:
     return round(rng.lognormvariate(5, 1), rng.choice((0, 0, 1, 3)))
 
 
-def _moments(rng: random.Random, n: int) -> list[datetime]:
+def moments(rng: random.Random, n: int) -> list[datetime]:
     return [START + timedelta(seconds=10 * i + rng.randrange(10)) for i in range(n)]
 
 
@@ -40,7 +40,7 @@ def _outcome(rng: random.Random) -> str:
 def csv(rng: random.Random, n: int) -> TextLog:
     """One row a probe: latency, or a start and an end, in any order of columns."""
     columns: dict[str, list[str]] = {}
-    when = _moments(rng, n)
+    when = moments(rng, n)
     pattern = rng.choice(("%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M:%S", "%s"))
 
     def written(moment: datetime) -> str:
@@ -50,9 +50,9 @@ def csv(rng: random.Random, n: int) -> TextLog:
         columns["id"] = [str(i) for i in range(n)]
     if rng.random() < 0.3:
         columns["start"] = [written(moment) for moment in when]
-        columns["end"] = [written(moment + timedelta(seconds=int(_seconds(rng)))) for moment in when]
+        columns["end"] = [written(moment + timedelta(seconds=int(seconds(rng)))) for moment in when]
     else:
-        columns[rng.choice(("latency", "rtt_ms", "elapsed"))] = [f"{_seconds(rng):g}" for _ in when]
+        columns[rng.choice(("latency", "rtt_ms", "elapsed"))] = [f"{seconds(rng):g}" for _ in when]
         if rng.random() < 0.6:
             columns["submitted"] = [written(moment) for moment in when]
     if rng.random() < 0.7:
@@ -68,20 +68,20 @@ def csv(rng: random.Random, n: int) -> TextLog:
 
 def numbers(rng: random.Random, n: int) -> TextLog:
     """One number a line."""
-    return TextLog("csv", [], [[f"{_seconds(rng):g}"] for _ in range(n)], ",")
+    return TextLog("csv", [], [[f"{seconds(rng):g}"] for _ in range(n)], ",")
 
 
 def jsonl(rng: random.Random, n: int) -> TextLog:
     rows = []
-    for moment in _moments(rng, n):
-        record = {"ts": int(moment.timestamp()), "rtt_ms": _seconds(rng), "result": _outcome(rng), "host": {"n": 1}}
+    for moment in moments(rng, n):
+        record = {"ts": int(moment.timestamp()), "rtt_ms": seconds(rng), "result": _outcome(rng), "host": {"n": 1}}
         rows.append([f"{json.dumps(key)}: {json.dumps(value)}" for key, value in record.items()])
     return TextLog("jsonl", [], rows, ", ", "{", "}")
 
 
 def swf(rng: random.Random, n: int) -> TextLog:
     rows = [
-        f"{i + 1} {10 * i} {_seconds(rng):g} {rng.randrange(-1, 99)} 1 -1 -1 1 100 -1 {rng.choice('0111115')} 1 1 -1 2 "
+        f"{i + 1} {10 * i} {seconds(rng):g} {rng.randrange(-1, 99)} 1 -1 -1 1 100 -1 {rng.choice('0111115')} 1 1 -1 2 "
         "-1 -1 -1".split()
         for i in range(n)
     ]
@@ -91,7 +91,7 @@ def swf(rng: random.Random, n: int) -> TextLog:
 
 def gwf(rng: random.Random, n: int) -> TextLog:
     rows = [
-        f"{i + 1} {1080000000 + 60 * i} {_seconds(rng):g} 300 1 -1 -1 -1 -1 -1 {rng.choice('0115')} U1 G1 X1 Q0 P0 S1 "
+        f"{i + 1} {1080000000 + 60 * i} {seconds(rng):g} 300 1 -1 -1 -1 -1 -1 {rng.choice('0115')} U1 G1 X1 Q0 P0 S1 "
         "S1 UNITARY -1 -1 -1 -1 -1 -1 -1 -1 VO1 -1".split()
         for i in range(n)
     ]
@@ -101,8 +101,8 @@ def gwf(rng: random.Random, n: int) -> TextLog:
 def sacct(rng: random.Random, n: int) -> TextLog:
     """With sacct's header, or the 26 fields of XDMoD without it."""
     header, rows = rng.random() < 0.7, []
-    for i, moment in enumerate(_moments(rng, n)):
-        start = moment + timedelta(seconds=int(_seconds(rng)))
+    for i, moment in enumerate(moments(rng, n)):
+        start = moment + timedelta(seconds=int(seconds(rng)))
         submit, began, end = (f"{t:%Y-%m-%dT%H:%M:%S}" for t in (moment, start, start + timedelta(seconds=60)))
         job = rng.choice((str(i), str(i), f"{i}.batch", f"{i}_[1-3]"))
         state, node = rng.choice((("COMPLETED", "n1"), ("FAILED", "n1"), ("CANCELLED by 5", "None assigned")))
@@ -120,8 +120,8 @@ def sacct(rng: random.Random, n: int) -> TextLog:
 def htcondor(rng: random.Random, n: int) -> TextLog:
     """Submissions, executions and ends of jobs; with or without years."""
     pattern, rows = rng.choice(("%m/%d %H:%M:%S", "%Y-%m-%d %H:%M:%S")), []
-    for i, moment in enumerate(_moments(rng, n)):
-        events = [("000", 0, "Job submitted"), ("001", int(_seconds(rng)), "Job executing"), ("005", 9999, "Job done")]
+    for i, moment in enumerate(moments(rng, n)):
+        events = [("000", 0, "Job submitted"), ("001", int(seconds(rng)), "Job executing"), ("005", 9999, "Job done")]
         for code, later, told in events[: rng.choice((1, 2, 3, 3))]:
             when = (moment + timedelta(seconds=later)).strftime(pattern)
             rows.append([code, f"({17 + i}.000.000)", *when.split(), told])
@@ -137,7 +137,7 @@ def jmeter(rng: random.Random, n: int) -> TextLog:
         ["Non HTTP response code: java.net.SocketTimeoutException", "Read timed out", "t2", "false", ""],
     )
     rows = [
-        [str(1767225600123 + 1000 * i), str(int(_seconds(rng))), "Login", *rng.choices(answers, (9, 1, 1, 1))[0]]
+        [str(1767225600123 + 1000 * i), str(int(seconds(rng))), "Login", *rng.choices(answers, (9, 1, 1, 1))[0]]
         for i in range(n)
     ]
     return TextLog("jmeter", [head], rows, ",", header=True)

@@ -11,6 +11,7 @@ import pytest
 import latfit
 from conftest import DATA, EGEE
 from latfit.logs import FORMATS, iter_log
+from latfit.logs.histogram_format import HistogramFormat
 
 # file: (format, completed, failed, censored, lost, lines refused)
 EXPECTED = {
@@ -25,7 +26,29 @@ EXPECTED = {
     "iso.log": ("htcondor", 1, 0, 0, 0, [5]),
     "results.jtl": ("jmeter", 2, 2, 1, 0, [6]),
     "array.json": ("json", 2, 1, 1, 0, [9]),
+    "requests.access": ("access", 2, 1, 1, 0, [7, 8]),
+    "requests.ltsv": ("ltsv", 1, 1, 1, 0, [6]),
+    "requests.haproxy": ("haproxy", 3, 1, 4, 0, [11]),
+    "requests.envoy": ("envoy", 2, 1, 2, 0, [7]),
+    "requests.alb": ("alb", 2, 1, 1, 0, [5, 6]),
+    "requests.w3c": ("w3c", 1, 1, 1, 0, [6, 7]),
+    "results.k6": ("k6", 2, 2, 1, 0, [9]),
+    "results.k6-json": ("k6-json", 1, 1, 1, 0, [6]),
+    "simulation.gatling": ("gatling", 1, 1, 1, 0, [6]),
+    "results.hey": ("hey", 1, 1, 0, 0, [4]),
+    "results.vegeta": ("vegeta", 1, 1, 1, 0, [4]),
+    "spans.otel": ("otel", 1, 1, 1, 0, [2, 4]),
+    "spans.jaeger": ("jaeger", 1, 1, 0, 0, []),
+    "jobs.pbs": ("pbs", 3, 0, 2, 0, [11, 12]),
+    "jobs.sge": ("sge", 4, 0, 1, 0, [5, 8, 10]),
+    "jobs.lsf": ("lsf", 3, 0, 1, 0, [6]),
+    "tasks.nextflow": ("nextflow", 3, 0, 1, 0, [7]),
+    "runs.aslib": ("aslib", 2, 1, 1, 0, [16, 17]),
+    "checks.upptime": ("upptime", 2, 0, 0, 1, [5]),
+    "runs.github-actions": ("github-actions", 1, 1, 2, 0, [7, 8]),
+    "run.probe": ("probe", 1, 1, 2, 0, [10]),
 }
+SUMMARIES = {"locust", "wrk"}  # recognised, and always refused
 
 
 def read(path, **options):
@@ -37,7 +60,8 @@ def latencies(log, status):
 
 
 def test_every_format_has_a_fixture():
-    assert {expected[0] for expected in EXPECTED.values()} | {"parquet"} == set(FORMATS)
+    histograms = {name for name, kind in FORMATS.items() if isinstance(kind, HistogramFormat)}  # tests/histograms
+    assert {expected[0] for expected in EXPECTED.values()} | {"parquet"} | SUMMARIES | histograms == set(FORMATS)
 
 
 @pytest.mark.parametrize("name", EXPECTED)

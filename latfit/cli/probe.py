@@ -1,0 +1,301 @@
+"""`latfit probe`: measure a system, and write a log that every other command reads."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from latfit.cli.common import json_option, print_json, say
+from latfit.errors import LatfitError, ProbeError
+from latfit.units import parse_duration, seconds
+
+if TYPE_CHECKING:
+    from latfit.measure import Counts, Plan, Precision, Target
+
+DEFAULT_PROBES = 1000
+MOST_PROBES = 100_000  # where a duration or a precision ends the run
+MOST_ATTEMPTS = 20
+
+
+class _Duration(click.ParamType):  # type: ignore[type-arg]
+    """Seconds, or a number with a unit."""
+
+    name = "duration"
+
+    def __init__(self, *, zero: bool = False) -> None:
+        self.zero = zero
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Parse, and refuse what is no time."""
+        if isinstance(value, float):
+            return value
+        try:
+            found = parse_duration(str(value))
+        except LatfitError as error:
+            self.fail(str(error), param, ctx)
+        if found == 0 and not self.zero:
+            self.fail(f"{value!r} must be greater than 0", param, ctx)
+        return found
+
+
+class _Rate(click.ParamType):  # type: ignore[type-arg]
+    """Probes per second: 2/s, 30/min, 0.5."""
+
+    name = "rate"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Parse N or N/UNIT."""
+        number, _, unit = str(value).partition("/")
+        try:
+            found = float(number) / (parse_duration(f"1{unit.strip()}") if unit else 1.0)
+        except (ValueError, LatfitError):
+            found = 0.0
+        if not 0 < found < float("inf"):
+            self.fail(f"{value!r} is not a rate; write for example 2/s or 30/min", param, ctx)
+        return found
+
+
+class _Share(click.ParamType):  # type: ignore[type-arg]
+    """A share: 5% or 0.05."""
+
+    name = "share"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Parse N% or a number."""
+        match = re.fullmatch(r"\s*([\d.]+)\s*(%?)\s*", str(value))
+        try:
+            found = float(match[1]) / (100 if match[2] else 1) if match else 0.0
+        except ValueError:
+            found = 0.0
+        if not 0 < found < 1:
+            self.fail(f"{value!r} is not a share between 0 and 1; write for example 5%", param, ctx)
+        return found
+
+
+RUN_OPTIONS: list[Callable[[Any], Any]] = [
+    click.option("-o", "--output", type=click.Path(path_type=Path), metavar="LOG", help="The log to write."),
+    click.option("--in-flight", type=click.IntRange(1), default=10, show_default=True, metavar="N",
+                 help="How many are kept on their way; with poisson arrivals, how many may be."),
+    click.option("--cutoff", type=_Duration(), default="600", show_default=True, metavar="TIME",
+                 help="When a probe is cancelled and recorded as still out."),
+    click.option("--probes", type=click.IntRange(1), metavar="N",
+                 help="End at N probes (or jobs) in the log; 1000 if nothing else ends the run."),
+    click.option("--duration", type=_Duration(), metavar="TIME", help="End after this time, such as 1h."),
+    click.option("--until-precise", type=_Share(), metavar="SHARE",
+                 help="End when the uncertainty of the timeout can cost at most this share of time, such as 5%."),
+    click.option("--arrivals", type=click.Choice(["closed", "poisson"]), default="closed", show_default=True,
+                 help="A new one when one is back, or at random at the given rate, whatever is still out."),
+    click.option("--rate", type=_Rate(), metavar="N/s",
+                 help="The most submissions a time; with poisson arrivals, their mean."),
+    click.option("--pause", type=_Duration(zero=True), metavar="TIME",
+                 help="Wait up to this long, at random, before the next one of a closed loop (default: the target's)."),
+    click.option("--again-after", type=_Duration(), metavar="TIME",
+                 help="Paired probes: submit the same job again if it is still out after TIME, and await both."),
+    click.option("--timeout", type=_Duration(), metavar="TIME",
+                 help="Run jobs: each is resubmitted until it is done, the timeout doubling after each attempt."),
+    click.option("--before", metavar="LOG",
+                 help="Run jobs by the decision of this log: the upper end of the timeouts that cost at most 5 %."),
+    click.option("--policy", metavar="SPEC",
+                 help="Run jobs by a policy, such as 'timeout(t=2)' or 'hedge(d=1,t_inf=4)'."),
+    click.option("--tracker", type=click.Path(path_type=Path), metavar="STATE",
+                 help="Run jobs by the tracker whose state is in this file; the file is brought up to date."),
+    click.option("--attempts", type=click.IntRange(1), metavar="K",
+                 help=f"The most attempts that a job may have (default: {MOST_ATTEMPTS})."),
+    click.option("--submissions", type=click.IntRange(1), metavar="N",
+                 help="The most submissions in all (default: 3 for each job)."),
+    click.option("--breaker/--no-breaker", default=True, show_default=True,
+                 help="Stop jobs when later attempts complete less often than independent ones would."),
+    click.option("--resume", is_flag=True, help="Go on with LOG; first clear up what a killed run left behind."),
+    click.option("--dry-run", is_flag=True, help="Show what would be submitted, and submit nothing."),
+    click.option("--seed", type=click.IntRange(0), help="Seed of pauses and arrivals (default: a new one each time)."),
+    json_option,
+]  # fmt: skip
+
+
+class _Targets(click.Group):
+    """One command for each registered target."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of the targets."""
+        from latfit.measure.targets import TARGETS
+
+        return list(TARGETS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a target: its own arguments and options, and those of every run."""
+        from latfit.measure.targets import TARGETS
+
+        kind = TARGETS.get(cmd_name)
+        return None if kind is None else _command_of(kind)
+
+
+@click.group(
+    cls=_Targets,
+    epilog="""\b
+Examples:
+  latfit probe command -o probes.jsonl --in-flight 5 --cutoff 5m -- ssh node7 hostname
+  latfit probe http https://example.org/health -o probes.jsonl --arrivals poisson --rate 2/s --duration 1h
+  latfit probe slurm -o probes.jsonl --until-precise 5% -- --partition=short
+  latfit probe http 'http://127.0.0.1:8000/item/{job}' -o pairs.jsonl --again-after 200ms
+  latfit probe command -o after.jsonl --before probes.jsonl --probes 200 -- ./job
+  latfit analyze probes.jsonl""",
+)
+def probe() -> None:
+    """Measure a system with probes, and write a log that every command reads.
+
+    A number of probes is kept on their way, as Glatard et al. did, or they arrive at random. Ctrl-C ends a run in good
+    order; after a kill, `--resume` goes on. The words of a command, a URL and a header may hold {job}, {attempt},
+    {probe} and {run}, which are filled in.
+    """
+
+
+def _command_of(kind: type[Target]) -> click.Command:
+    fields = dataclasses.fields(kind)  # type: ignore[arg-type]  # every target is a dataclass
+
+    def run(**given: Any) -> None:
+        own = {each.name: given.pop(each.name) for each in fields}
+        _run(kind(**own), **given)
+
+    function = click.command(name=kind.name, help=kind.summary, epilog=f"\b\nExample:\n  {kind.example}")
+    decorated: Any = run
+    for decorate in reversed([*map(_parameter, fields), *RUN_OPTIONS]):
+        decorated = decorate(decorated)
+    return function(decorated)
+
+
+def _parameter(each: dataclasses.Field[Any]) -> Callable[[Any], Any]:
+    """The click parameter of a target's field."""
+    about = each.metadata
+    if "argument" in about:
+        many = about["argument"].endswith("...")
+        return click.argument(each.name, metavar=about["argument"], nargs=-1 if many else 1, type=click.UNPROCESSED)
+    flag = f"--{each.name.replace('_', '-')}"
+    if about["kind"] == "flag":
+        return click.option(
+            f"{flag}/--no-{flag[2:]}", each.name, default=each.default, show_default=True, help=about["help"]
+        )
+    kinds: dict[str, Any] = {
+        "text": str,
+        "seconds": _Duration(),
+        "file": click.Path(exists=True, dir_okay=False, path_type=Path),
+        "choice": click.Choice(about["choices"]),
+    }
+    shown = each.default is not None
+    return click.option(
+        flag, each.name, type=kinds[about["kind"]], default=each.default, show_default=shown, help=about["help"]
+    )
+
+
+def _run(target: Target, output: Path | None, dry_run: bool, as_json: bool, **given: Any) -> None:
+    from latfit.measure import Attempt, Limits, Pace, measure
+
+    plan, breaker = _plan(given)
+    if dry_run:
+        shown = "\n".join(target.shown(Attempt("RUN", n, n, 1)) for n in (1, 2))
+        say(
+            f"would submit, {given['in_flight']} at a time{f', {plan.kind} by {plan.text}' if plan.text else ''}:",
+            err=True,
+        )
+        return click.echo(shown)
+    if output is None:
+        raise click.UsageError("name the log to write: -o LOG")
+    open_ended = given["duration"] is not None or given["until_precise"] is not None
+    jobs = given["probes"] or (MOST_PROBES if open_ended else DEFAULT_PROBES)
+    many = plan.kind != "probes"
+    limits = Limits(
+        jobs=jobs,
+        submissions=given["submissions"] or jobs * (3 if many else 1),
+        attempts=given["attempts"] or (MOST_ATTEMPTS if plan.kind == "jobs" else 2 if many else 1),
+        duration=given["duration"],
+    )
+    pause = target.pause if given["pause"] is None else given["pause"]
+    pace = Pace(given["in_flight"], given["arrivals"], given["rate"], pause, given["cutoff"])
+    with _Shown() as progress:
+        done = measure(
+            target, output, pace=pace, limits=limits, plan=plan, until_precise=given["until_precise"], breaker=breaker,
+            resume=given["resume"], seed=given["seed"], progress=progress,
+        )  # fmt: skip
+    if given["tracker"]:
+        _save(plan, given["tracker"])
+    if as_json:
+        return print_json(done.to_dict())
+    for warning in done.warnings:
+        say(f"warning: {warning}", err=True)
+    if done.cleared:
+        say(f"note: left behind by a killed run, and cleared: {done.cleared}", err=True)
+    counts = ", ".join(f"{count} {status}" for status, count in done.outcomes.items() if count)
+    say(f"{done.log}: {counts or 'no probe'} in {seconds(done.seconds)}; {done.reason}", err=True)
+    if breaker is not None and breaker.tripped:
+        raise ProbeError(done.reason)
+    return None
+
+
+def _plan(given: dict[str, Any]) -> tuple[Plan, Any]:
+    """How jobs are run, by the one option that says so, and the breaker of it."""
+    from latfit.measure import Breaker, careful, paired, single, tracked
+    from latfit.measure.plans import parse_policy
+
+    chosen = [name for name in ("again_after", "timeout", "policy", "tracker") if given[name] is not None]
+    if len(chosen) > 1 or (given["before"] and chosen not in ([], ["timeout"])):
+        raise click.UsageError("--again-after, --timeout (or --before), --policy and --tracker exclude each other")
+    timeout, predicted = given["timeout"], None
+    if given["before"]:
+        from latfit.measure.before import decided
+
+        timeout, predicted = decided(given["before"], timeout)
+    guard = Breaker(predicted) if given["breaker"] else None
+    if given["again_after"]:
+        if given["again_after"] >= given["cutoff"]:
+            raise click.UsageError("--again-after must be shorter than --cutoff")
+        return paired(given["again_after"]), None
+    if timeout:
+        return careful(timeout), guard
+    if given["policy"]:
+        return parse_policy(given["policy"]), guard
+    if given["tracker"]:
+        import latfit
+
+        try:
+            return tracked(latfit.Tracker.from_json(given["tracker"].read_text())), guard
+        except OSError as error:
+            raise ProbeError(f"{given['tracker']}: cannot be read ({error.strerror})") from error
+    return single(), None
+
+
+def _save(plan: Plan, path: Path) -> None:
+    """Write the tracker's state back."""
+    from latfit.files import whole_file
+
+    tracker: Any = plan.tracker
+    with whole_file(path) as part:
+        part.write_text(tracker.to_json())
+
+
+class _Shown:
+    """Progress on stderr, on a terminal: counts, and the timeout as it looks so far."""
+
+    def __init__(self) -> None:
+        self.width = 0
+
+    def __enter__(self) -> Callable[[Counts, Precision | None], None] | None:
+        return self if sys.stderr and sys.stderr.isatty() else None
+
+    def __call__(self, counts: Counts, known: Precision | None) -> None:
+        """Show how far it has come."""
+        ended = ", ".join(f"{count} {status}" for status, count in counts.ended.items())
+        text = f"{counts.out} on their way, {ended or 'none back yet'}"
+        if known is not None and known.low is not None:
+            best = "no timeout" if known.timeout is None else f"timeout {seconds(known.timeout)}"
+            text += f"; {best} ({seconds(known.low)} to {seconds(known.high)})"
+        click.echo(f"\r{text.ljust(self.width)}", err=True, nl=False)
+        self.width = len(text)
+
+    def __exit__(self, *_: object) -> None:
+        if self.width:
+            click.echo("\r" + " " * self.width + "\r", err=True, nl=False)

@@ -1,0 +1,137 @@
+"""From a histogram to a decision: the timeout with the best guarantee, and how much better another could be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from latfit.buckets import Histogram
+from latfit.decision import Warned
+from latfit.histograms.bounds import Bounds, bounds, worst_regret
+from latfit.histograms.likely import EVEN, Likely, histogram_law, likely
+from latfit.restart import Optimum, evaluate_timeout
+from latfit.restart.steps import MIN_COMPLETIONS
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """The timeout whose E_J has the least upper bound, and what is known of it.
+
+    `optimum` has what the timeout brings if latencies are spread evenly inside their buckets, or as evenly as a known
+    sum allows; None where too few completed. Whatever happened inside the buckets, `guaranteed` ≥ E_J at the timeout
+    and `least` ≤ E_J of any timeout; `worst_regret` is the largest E_J(timeout)/E_J(best) − 1 that the counts allow,
+    ∞ where they do not limit it.
+    """
+
+    histogram: Histogram
+    bounds: Bounds
+    optimum: Optimum | None
+    guaranteed: float
+    worst_regret: float
+    likely: Likely | None
+    warnings: tuple[Warned, ...]
+
+    @property
+    def least(self) -> float:
+        """No timeout has a smaller E_J."""
+        return self.bounds.least
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields of an Optimum, and the bounds beside them."""
+        empty = {field.name: None for field in fields(Optimum)}
+        known = self.bounds
+        columns = (known.edges, known.counts, known.low, known.high)
+        return {
+            **(self.optimum.to_dict() if self.optimum is not None else empty),
+            "guaranteed": self.guaranteed,
+            "least": self.least,
+            "worst_regret": self.worst_regret,
+            "likely": None if self.likely is None else self.likely.to_dict(),
+            "buckets": [
+                {"le": float(e), "count": int(n), "low": float(low), "high": float(high)}
+                for e, n, low, high in zip(*columns, strict=True)
+            ],
+            "counts": {
+                "in_buckets": int(known.counts.sum()),
+                "beyond": self.histogram.n_inf,
+                "failed": self.histogram.failed,
+                "lost": self.histogram.lost,
+            },
+            "sum": self.histogram.latency_sum,
+        }
+
+
+def guaranteed_timeout(histogram: Histogram, *, cost: float = 0.0) -> Guarantee:
+    """The edge with the least upper bound on E_J when a restart costs `cost` seconds.
+
+    Parameters: a `Histogram` and the cost in seconds. Returns a `Guarantee`. At least 5 must have completed by the
+    timeout. The bounds are of these attempts; how far another day may differ, counts alone do not tell.
+
+    >>> h = Histogram.of([0.05, 0.1, 0.25, 0.5, 1], [0, 10, 40, 30, 10], n_inf=6, lost=4)
+    >>> found = guaranteed_timeout(h)
+    >>> found.optimum.timeout, round(found.guaranteed, 6), round(found.least, 6), round(found.worst_regret, 3)
+    (0.5, 0.45, 0.19, 0.941)
+    """
+    known = bounds(histogram, cost=cost)
+    enough = np.cumsum(histogram.counts) >= MIN_COMPLETIONS
+    high = np.where(enough, known.high, np.inf)
+    k = int(np.argmin(high))
+    if not np.isfinite(high[k]):
+        message = f"fewer than {MIN_COMPLETIONS} completions lie in buckets with an upper end: no timeout can be told"
+        few = Warned("few-completions", message)
+        return Guarantee(histogram, known, None, np.inf, np.inf, None, (few,))
+    if known.waiting <= high[k]:
+        optimum = _never(histogram, cost, known.waiting)
+        regret = max(known.waiting / known.least - 1, 0.0) if known.least > 0 else np.inf
+        return Guarantee(histogram, known, optimum, known.waiting, regret, None, _warnings(histogram, regret, None))
+    timeout, regret = float(known.edges[k]), worst_regret(histogram, k, cost=cost)
+    optimum = evaluate_timeout(histogram_law(histogram), timeout, cost=cost)
+    E = float(
+        np.clip(optimum.expected_duration or np.inf, known.low[k], known.high[k])
+    )  # a known sum may forbid "even"
+    optimum = replace(optimum, law=EVEN, expected_duration=E, objective={"name": "mean", "value": E})
+    strikes = int(np.cumsum(histogram.counts)[k]) < histogram.n
+    optimum = replace(optimum, verdict="finite") if strikes else replace(optimum, verdict="never", timeout=None)
+    fitted = likely(histogram, timeout, cost=cost)
+    return Guarantee(histogram, known, optimum, float(high[k]), regret, fitted, _warnings(histogram, regret, fitted))
+
+
+def _never(histogram: Histogram, cost: float, waiting: float) -> Optimum:
+    """No timeout, whose E_J is known: all returned, and the sum of their latencies is known."""
+    found = evaluate_timeout(histogram_law(histogram), np.inf, cost=cost)
+    return replace(
+        found, verdict="never", timeout=None, expected_duration=waiting, submissions=1.0, speed_up=1.0, rho=0.0,
+        std_duration=None, quantiles=dict.fromkeys(found.quantiles), law=EVEN,
+        objective={"name": "mean", "value": waiting},
+    )  # fmt: skip
+
+
+def _warnings(histogram: Histogram, regret: float, fitted: Likely | None) -> tuple[Warned, ...]:
+    """What the reader of a guarantee should know."""
+    found = []
+    if np.isinf(regret):
+        found.append(Warned(
+            "not-identified",
+            f"the first bucket begins at 0 s, ends at {histogram.edges[1]:g} s, and restarts are free, so that a much "
+            "shorter timeout might be best: give --cost, the seconds that a restart costs",
+        ))  # fmt: skip
+    if not histogram.lost and not histogram.failed:
+        found.append(Warned(
+            "lost-unknown",
+            "a histogram holds only what returned: give the number that never did with --lost, or the bounds are "
+            "those of a system that loses nothing",
+        ))  # fmt: skip
+    if fitted is not None and fitted.law == EVEN:
+        why = "can be fitted to so few buckets"
+        if fitted.distance is not None:
+            why = f"fits the buckets: the best misses a count by {fitted.distance:.0%}"
+        message = f"no law {why}; the likely regret takes latencies to be spread evenly inside each bucket"
+        found.append(Warned("no-law", message))
+    found.append(Warned(
+        "untested",
+        "a histogram keeps no order: whether slow attempts follow each other, so that a resubmission is slow too, "
+        "cannot be checked; E_J takes attempts to be independent",
+    ))  # fmt: skip
+    return tuple(found)

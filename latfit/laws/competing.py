@@ -1,0 +1,119 @@
+"""A law beside an independent risk of failing visibly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from latfit.errors import LawError
+from latfit.laws.base import Law, check_order
+from latfit.laws.steps import Steps
+from latfit.numbers import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Competing(Law):
+    """A continuous law F̃₀ of completion, and a time of failure that is independent of it and jumps at known times.
+
+    An attempt completes if its latency comes first: F̃(t) = ∫₀ᵗ S_f dF̃₀. It fails visibly if the failure comes first:
+    G̃(t) = Σ S₀(τ_i) ΔF_f(τ_i) over the times of failure τ_i ≤ t, S₀ = 1 − F̃₀. It is still out with S₀ S_f. With S_f
+    the Kaplan–Meier estimate of the failures this is the smooth counterpart of the `Empirical` law of a sample.
+    `rho` = 1 − F̃(∞) contains the failures, since a failed attempt never completes; `never` leaves them out.
+
+    Parameters: `law`, with or without outliers; `risk`, the times of failure with the probability of each (at most 1
+    together) in a world where nothing completes.
+
+    >>> from latfit.laws import Competing, Defective, parse_law
+    >>> law = Competing.of(Defective(parse_law("exponential(rate=0.01)"), 0.1), times=[50.0], probabilities=[0.5])
+    >>> round(float(law.failed(100.0)), 4)
+    0.3229
+    """
+
+    name: ClassVar[str] = "competing"
+    law: Law
+    risk: Steps
+    failures: Steps = field(init=False)
+    rho: float = field(init=False)
+    _cut: dict[int, Steps] = field(default_factory=dict, init=False, repr=False)
+    resolution: ClassVar[float] = 0.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.law, Law) or self.law.jumps is not None or float(self.law.failed(np.inf)) > 0:
+            raise LawError(f"failures compete with a continuous law that has none of its own, not with {self.law!r}")
+        if self.risk.total > 1 + 1e-12:
+            raise LawError(f"the probabilities of failure add up to {self.risk.total:g}; they must not exceed 1")
+        out = self.law.still_out(self.risk.times)
+        object.__setattr__(self, "failures", Steps.of(self.risk.times, out * self.risk.masses))
+        object.__setattr__(self, "rho", 1.0 - float(self.cdf(np.inf)))
+
+    @classmethod
+    def of(cls, law: Law, times: ArrayLike, probabilities: ArrayLike) -> Competing:
+        """From the times of failure, in order, and the probability of each."""
+        at, masses = (np.asarray(values, dtype=np.float64) for values in (times, probabilities))
+        if at.shape != masses.shape or at.ndim != 1 or not (np.diff(at, prepend=-1.0) > 0).all() or (masses < 0).any():
+            raise LawError(
+                "the times of failure must rise from 0 or more, each with a probability that is not negative"
+            )
+        return cls(law, Steps.of(at, masses))
+
+    @property
+    def never(self) -> float:
+        """The probability of neither completing nor failing, ever."""
+        return float(self.still_out(np.inf))
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The smallest and the largest latency that can occur."""
+        low, high = self.law.support
+        certain = self.risk.times[self._unfailed(self.risk.times) <= 0]  # nobody outlives these
+        return low, float(certain.min(initial=high))
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """The kinks of the law, and the times of failure, at which the density falls."""
+        return (*self.law.kinks, *map(float, self.risk.times))
+
+    def _unfailed(self, t: ArrayLike) -> Floats:
+        """S_f(t)."""
+        return np.maximum(1.0 - self.risk.mass(t), 0.0)
+
+    def _integrated(self, n: int, t: ArrayLike) -> Floats:
+        """∫₀ᵗ uⁿ S_f dF̃₀ = S_f(t) M̃₀(t) + Σ over τ_i ≤ t of ΔF_f(τ_i) M̃₀(τ_i)."""
+        if n not in self._cut:
+            at_risk = self.law.partial_moment(n, self.risk.times)
+            self._cut[n] = Steps.of(self.risk.times, self.risk.masses * at_risk)
+        unfailed = self._unfailed(t)
+        with np.errstate(invalid="ignore"):  # 0 · ∞ beyond the last failure is 0
+            whole = np.where(unfailed > 0, unfailed * self.law.partial_moment(n, t), 0.0)
+        return whole + self._cut[n].mass(t)
+
+    def cdf(self, t: ArrayLike) -> Floats:
+        """∫₀ᵗ S_f dF̃₀."""
+        return self._integrated(0, t)
+
+    def partial_moment(self, n: int, t: ArrayLike) -> Floats:
+        """∫₀ᵗ uⁿ S_f dF̃₀."""
+        check_order(n)
+        return self._integrated(n, t)
+
+    def pdf(self, t: ArrayLike) -> Floats:
+        """S_f(t) f̃₀(t)."""
+        density = getattr(self.law, "pdf", None)
+        if density is None:
+            raise LawError(f"the {self.law.name} law has no density")
+        return np.asarray(self._unfailed(t) * density(t))
+
+    def still_out(self, t: ArrayLike) -> Floats:
+        """S₀(t) S_f(t)."""
+        return self.law.still_out(t) * self._unfailed(t)
+
+    def failed(self, t: ArrayLike) -> Floats:
+        """G̃(t)."""
+        return self.failures.mass(t)
+
+    def failed_moment(self, n: int, t: ArrayLike) -> Floats:
+        """Σ τ_iⁿ S₀(τ_i) ΔF_f(τ_i) over τ_i ≤ t."""
+        return self.failures.moment(n, t)

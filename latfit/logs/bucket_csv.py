@@ -1,0 +1,98 @@
+"""Histograms as CSV: `le,count` (in each bucket) or `le,cumulative` (at or below), and a row for +Inf."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from latfit.buckets import from_cumulative
+from latfit.errors import LogError, SampleError, listed
+from latfit.logs.delimited import head_fields, split_record
+from latfit.logs.formats import register
+from latfit.logs.histogram_format import HistogramFormat, HistogramLog, Series
+from latfit.logs.source import Source
+
+COUNTS = ("count", "cumulative")
+Labels = tuple[str, ...]
+
+
+@register
+class BucketCsv(HistogramFormat):
+    """A row a bucket; other columns are labels, and each combination of them is a histogram of its own."""
+
+    name = "histogram-csv"
+    description = "CSV of a histogram: le,count or le,cumulative, with a row le=+Inf"
+    rank = 30
+
+    def sniff(self, head: str) -> bool:
+        """By the columns le and count or cumulative."""
+        return _delimiter(head) is not None
+
+    def parse(self, source: Source, unit: str | None) -> HistogramLog:
+        """The rows in any order."""
+        delimiter = _delimiter(source.text)
+        names = [name.lower() for name in head_fields(source.text, delimiter or ",")]
+        kind = next((name for name in COUNTS if name in names), None)
+        if delimiter is None or kind is None:
+            raise LogError(f"{source.name}: line 1 must name le and count or cumulative; it has: {listed(names)}")
+        le, at = names.index("le"), names.index(kind)
+        labelled = [i for i in range(len(names)) if i not in (le, at)]
+        found: dict[Labels, dict[float, float]] = {}
+        for line, row in _rows(source, delimiter, len(names)):
+            group = found.setdefault(tuple(row[i] for i in labelled), {})
+            end, count = _number(source, line, "le", row[le]), _number(source, line, kind, row[at])
+            if end in group:
+                raise LogError(f"{source.name}: line {line}: the bucket le={row[le]} is there twice")
+            group[end] = count
+        if not found:
+            raise LogError(f"{source.name}: there is a header ({listed(names)}) but no row below it")
+        series, notes = [], []
+        for labels, buckets in found.items():
+            ends = sorted(buckets)
+            counts = np.array([buckets[end] for end in ends])
+            if kind == "count" and len(ends) > 4 and (np.diff(counts) >= 0).all():
+                notes.append("no bucket has a smaller count than the one before: if counts are at or below le, call "
+                             "the column cumulative")  # fmt: skip
+            total = np.cumsum(counts) if kind == "count" and (counts >= 0).all() else counts
+            try:
+                histogram = from_cumulative(ends, total).in_unit(unit or "s")
+            except SampleError as problem:
+                raise LogError(f"{source.name}: {problem}") from problem
+            series.append(Series("", dict(zip([names[i] for i in labelled], labels, strict=True)), histogram))
+        return HistogramLog(source.name, self.name, tuple(series), notes=tuple(dict.fromkeys(notes)))
+
+
+def _delimiter(head: str) -> str | None:
+    """What separates the columns, if the first line names those of a histogram."""
+    for delimiter in (",", "\t", ";", "|"):
+        names = {name.lower() for name in head_fields(head, delimiter)}
+        if "le" in names and names & set(COUNTS):
+            return delimiter
+    return None
+
+
+def _rows(source: Source, delimiter: str, width: int) -> Iterator[tuple[int, list[str]]]:
+    """The rows below the header and their lines."""
+    header = True
+    for block in source.blocks():
+        for line, text in enumerate(block.lines(), start=block.first_line):
+            if not text.strip():
+                continue
+            if header:
+                header = False
+                continue
+            row = [value.strip() for value in split_record(text, delimiter)[1]]
+            if len(row) != width:
+                raise LogError(f"{source.name}: line {line} has {len(row)} fields instead of {width}")
+            yield line, row
+
+
+def _number(source: Source, line: int, name: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = np.nan
+    if np.isnan(value):
+        raise LogError(f"{source.name}: line {line}: {name} is {text[:40]!r}, not a number")
+    return value

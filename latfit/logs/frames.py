@@ -1,0 +1,138 @@
+"""Logs that are in memory already: data frames, arrays and series as a ProbeLog or a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from latfit.errors import LogError, SampleError
+from latfit.logs.choosing import choice_of
+from latfit.logs.columns import SOME_ROWS, resolve_roles
+from latfit.logs.formats import ReadOptions
+from latfit.logs.reading import MAX_REFUSED, check_refused
+from latfit.logs.records import checked
+from latfit.logs.table import LogFacts, ProbeLog, SampledLog, concat
+from latfit.logs.tabular import Settling
+from latfit.sample import LatencySample
+
+NAME = "<DataFrame>"
+
+
+def from_frame(
+    frame: pd.DataFrame,
+    *,
+    latency: str | None = None,
+    submitted: str | None = None,
+    ended: str | None = None,
+    status: str | None = None,
+    id: str | None = None,  # noqa: A002
+    unit: str | None = None,
+    statuses: Mapping[str, str] | None = None,
+    time_format: str | None = None,
+    timezone: str | None = None,
+    where: Sequence[str] = (),
+    since: str | None = None,
+    until: str | None = None,
+    max_refused: float = MAX_REFUSED,
+) -> ProbeLog:
+    """A log of the rows of a data frame, by the same rules as a file with these columns.
+
+    `latency`, `submitted`, `ended`, `status` and `id` name columns; what is not named is guessed from the names,
+    an empty name switches it off. A status may be words, HTTP codes or true and false. The other options are those
+    of `read_log`. Returns a ProbeLog whose `facts.notes` say what was guessed; its lines are rows counted from 1.
+
+    >>> frame = pd.DataFrame({"rtt": [120, 250, 900], "ok": [True, True, False], "site": ["a", "b", "a"]})
+    >>> from_frame(frame, latency="rtt", unit="ms", status="ok").counts
+    {'completed': 2, 'failed': 1, 'censored': 0, 'lost': 0}
+    """
+    if not isinstance(frame, pd.DataFrame):
+        raise LogError(f"from_frame needs a pandas DataFrame, not {type(frame).__name__}: for numbers use as_log")
+    if not len(frame):
+        raise LogError(f"{NAME}: there is no row in it")
+    given = {"latency": latency, "submitted": submitted, "ended": ended, "status": status, "id": id}
+    columns = {role: name for role, name in given.items() if name is not None}
+    options = ReadOptions(
+        columns, statuses or {}, unit, time_format, timezone, where=where, since=since, until=until
+    )  # fmt: skip
+    table = frame.reset_index(drop=True).rename(columns=str)
+    if table.columns.has_duplicates:
+        raise LogError(f"{NAME}: two columns have the same name ({', '.join(table.columns)})")
+    roles, notes = resolve_roles(list(table.columns), options, NAME, lambda: table.head(SOME_ROWS))
+    settling = Settling(roles, options, blank_is_lost=True)
+    records = settling.records(table, np.arange(1, len(table) + 1))
+    records.notes += notes
+    facts = LogFacts(NAME, "frame")
+    choice = choice_of(options, lambda: _end(records.submitted))
+    parts = [part.table(told) for part, told in checked(iter([records, settling.last()]), facts, choice)]
+    if choice is not None:
+        choice.finish(NAME)
+    log = concat(parts)
+    check_refused(len(log.frame), log.facts, max_refused)
+    return log
+
+
+def _end(submitted: np.ndarray[Any, Any] | None) -> np.datetime64 | None:
+    """The last time of submission."""
+    known = None if submitted is None else submitted[~np.isnat(submitted)]
+    return None if known is None or not known.size else known.max()
+
+
+def as_log(data: Any) -> ProbeLog:
+    """A ProbeLog of whatever holds probes: a log, a data frame, a series or an array of latencies in seconds.
+
+    Numbers are completions, in the order in which they came; NaN and infinity are not latencies.
+
+    >>> as_log([120.0, 250.0]).counts["completed"]
+    2
+    """
+    if isinstance(data, ProbeLog):
+        return data
+    if isinstance(data, pd.DataFrame):
+        return from_frame(data)
+    if isinstance(data, (LatencySample, SampledLog)):
+        raise SampleError("a sample has counts and no rows; this needs a log: read_log, from_frame or an array")
+    return from_frame(pd.DataFrame({"latency": _latencies(data)}))
+
+
+def as_sample(data: Any) -> LatencySample:
+    """A LatencySample of whatever holds latencies: a sample, a log, a data frame, a series or an array in seconds.
+
+    >>> as_sample([1.0, 2.0, 2.0]).n
+    3
+    """
+    if isinstance(data, LatencySample):
+        return data
+    if isinstance(data, SampledLog):
+        return data.sample
+    if isinstance(data, (ProbeLog, pd.DataFrame)):
+        return as_log(data).sample()
+    return LatencySample.of(_latencies(data))
+
+
+def _latencies(data: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Numbers in seconds, or an error that says what is wrong with which."""
+    if isinstance(data, (str, bytes)) or hasattr(data, "__fspath__"):
+        raise SampleError(f"{str(data)[:60]!r} is text, not latencies: read a file with latfit.read_log")
+    plain = data.to_numpy() if isinstance(data, (pd.Series, pd.Index)) else np.asarray(data)
+    if plain.dtype.kind == "m":
+        plain = plain / np.timedelta64(1, "s")
+    try:
+        values = np.asarray(plain, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise SampleError(
+            f"latencies must be numbers in seconds, not {type(data).__name__} of {plain.dtype}"
+        ) from error
+    if values.ndim != 1:
+        raise SampleError(f"latencies must be in one row, not in an array of the shape {values.shape}")
+    bad = ~np.isfinite(values) | (values < 0)
+    if bad.any():
+        at = int(np.flatnonzero(bad)[0])
+        raise SampleError(
+            f"{np.count_nonzero(bad)} of {values.size} latencies are negative, infinite or not a number (the first, "
+            f"at {at}: {values[at]}); say what became of those probes: LatencySample.of(completed, censored=…, lost=…) "
+            "or from_frame with a status column"
+        )
+    return values

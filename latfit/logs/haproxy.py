@@ -1,0 +1,111 @@
+"""HAProxy's HTTP and TCP logs, behind a syslog prefix or not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from latfit.logs.formats import Format, ReadOptions, register
+from latfit.logs.http import HttpOutcomes
+from latfit.logs.lines import Parsed, chosen, first_lines, floats, moments, read_lines, request_parts, told
+from latfit.logs.records import Records
+from latfit.logs.source import Source
+from latfit.logs.table import CENSORED, COMPLETED, FAILED
+
+WHEN = re.compile(r"\[(\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d(?:\.\d+)?)\] ", re.ASCII)
+LINE = re.compile(
+    r"(?P<frontend>\S+) (?P<backend>[^\s/]+)/(?P<server>\S+) (?P<timers>[-+]?\d+(?:/[-+]?\d+){2,4}) "
+    r"(?:(?P<code>-1|\d{3}) )?\+?(?P<bytes>\d+) (?:\S+ \S+ )?(?P<state>[-A-Za-z]{2}(?:..)?) "
+    r"(?P<actconn>[\d+]+(?:/[\d+]+){4}) (?P<queues>\d+/\d+)(?P<rest>.*)",
+    re.ASCII,
+)
+NAMES = ("client", "when", "frontend", "backend", "server", "code", "state", "request", "Tq", "Tw", "Tc", "Tr", "Tt")
+TIMERS = {5: ("Tq", "Tw", "Tc", "Tr", "Tt"), 3: ("Tw", "Tc", "Tt")}
+GROUPS = ("frontend", "backend", "server", "code", "state", "method", "path", "client")
+GAVE_UP, BY_CODE = "cCs", "-L"  # the state's first letter: a timeout or the client's end; nothing special
+NEVER_SENT = ("R", "T")  # the second: the request never was complete, or was kept from every server
+
+
+@register
+class HaProxy(Format):
+    """Latency is the total time Tt (`--column latency=Tr`: until the answer's headers), in ms.
+
+    The termination state says who ended it: nothing (`--`) leaves it to the HTTP code; a timeout
+    (`sH`, `cD`) or a client that went away (`CD`) is censored at Tt; any other (`SC`, `PH`) failed.
+    """
+
+    name = "haproxy"
+    description = "HAProxy HTTP or TCP log; latency = Tt (or --column latency=Tr)"
+    rank = 22
+    roles = ("latency",)
+    uses = ("statuses", "timezone")
+
+    def sniff(self, head: str) -> bool:
+        """A line with an accept date, a server, timers and a termination state."""
+        return any(isinstance(_parse(line), list) for line in first_lines(head))
+
+    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
+        """Records of the requests or connections."""
+        measured = chosen("latency", options, "Tt", ("Tq", "Tw", "Tc", "Tr", "Tt"), source.name)
+        outcomes = HttpOutcomes(options, "outcomes by code and termination state")
+        note = told(f"{measured} in ms", "the accept date", GROUPS)
+
+        def convert(frame: pd.DataFrame, line: NDArray[np.int64]) -> Records:
+            unsent = frame["state"].str[1].isin(NEVER_SENT).to_numpy()
+            records = _records(frame[~unsent].reset_index(drop=True), line[~unsent], measured, options, outcomes)
+            records.notes.append(note)
+            if unsent.any():
+                records.skipped["requests that were never sent to a server (termination state CR, PR, …)"] = int(
+                    unsent.sum()
+                )
+            return records
+
+        yield from read_lines(source, NAMES, _parse, convert)
+        yield outcomes.last()
+
+
+def _parse(line: str) -> Parsed:
+    """The fields of a request or a connection; other lines are HAProxy's own messages."""
+    when = WHEN.search(line)
+    if when is None:
+        return None
+    match = LINE.match(line, when.end())
+    if match is None:
+        return f"not a request as HAProxy writes it: {line[when.end() : when.end() + 40]!r}"
+    timers = match["timers"].split("/")
+    if len(timers) not in TIMERS:
+        return f"wrong number of timers: {match['timers'][:40]!r}"
+    times = dict(zip(TIMERS[len(timers)], timers, strict=True))
+    rest = match["rest"]
+    request = rest[rest.find('"') + 1 :] if '"' in rest else None
+    client = line[: when.start()].rstrip().rsplit(" ", 1)[-1].rsplit(":", 1)[0]
+    fields = (match[name] for name in ("frontend", "backend", "server", "code", "state"))
+    return [client, when[1], *fields, request, *(times.get(name) for name in ("Tq", "Tw", "Tc", "Tr", "Tt"))]
+
+
+def _records(
+    frame: pd.DataFrame, line: NDArray[np.int64], measured: str, options: ReadOptions, outcomes: HttpOutcomes
+) -> Records:
+    records = Records(line, np.empty(0), np.full(line.size, COMPLETED, dtype=np.int8))
+    total, part = (floats(frame[name], name, records) / 1000 for name in ("Tt", measured))
+    reached = part >= 0 if measured != "Tt" else np.zeros(line.size, dtype=bool)
+    records.latency = np.where(reached, part, total)  # −1: it never got there, and it was over at Tt
+    records.refuse(records.latency < 0, "no latency: Tt is -1")
+    records.refuse(np.isnan(part), f"no latency: connections have no {measured}")
+    has_code = frame["code"].notna().to_numpy()
+    records.status[has_code] = outcomes.statuses(frame["code"].where(has_code, "200"), records)[has_code]
+    who = frame["state"].str[0]
+    cut = ~reached & ~who.isin(list(BY_CODE)).to_numpy()
+    gave_up = who.isin(list(GAVE_UP)).to_numpy()
+    records.status[cut & gave_up] = CENSORED
+    records.status[cut & ~gave_up] = FAILED
+    fraction = ".%f" if frame["when"].str.contains(".", regex=False).any() else ""
+    records.submitted = moments(frame["when"], "accept date", f"%d/%b/%Y:%H:%M:%S{fraction}", options.timezone, records)
+    outcomes.add(frame["code"].fillna("TCP") + " " + frame["state"], records)
+    kept = ("frontend", "backend", "server", "code", "state", "client")
+    records.extras = {name: frame[name] for name in kept} | request_parts(frame["request"])
+    return records

@@ -1,0 +1,203 @@
+"""What a format of histograms is: counts in buckets, in series with labels, and counters beside them.
+
+A histogram is not a log of probes: commands that need probes refuse it and say which ones take it.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from latfit.buckets import Histogram
+from latfit.errors import HistogramFound, LogError, SampleError, listed
+from latfit.logs.choosing import Condition
+from latfit.logs.formats import Format, ReadOptions, find_format
+from latfit.logs.reading import _paths
+from latfit.logs.records import Records
+from latfit.logs.source import Source, open_source
+
+NAME = "name"  # the label under which --where finds a metric's own name
+Key = tuple[str, tuple[tuple[str, str], ...]]
+
+
+@dataclass(frozen=True)
+class Series:
+    """One histogram of a file, or one counter: the metric's name, its labels, and what it holds."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: Histogram | float
+
+    @property
+    def key(self) -> Key:
+        """What identifies it in another scrape."""
+        return self.name, tuple(sorted(self.labels.items()))
+
+    def meets(self, condition: Condition) -> bool:
+        """Whether its label, or its name, is as a condition says."""
+        return condition.is_met(self.name if condition.column == NAME else self.labels.get(condition.column))
+
+
+@dataclass(frozen=True)
+class HistogramLog:
+    """All histograms and counters of one or several files, in file order, and what was guessed of them."""
+
+    path: str
+    format: str
+    histograms: tuple[Series, ...]
+    counters: tuple[Series, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    def since(self, earlier: HistogramLog) -> HistogramLog:
+        """What happened since an earlier scrape; a series that was not there then began at 0."""
+        before = {one.key: one.value for one in (*earlier.histograms, *earlier.counters)}
+        try:
+            later = [
+                tuple(Series(one.name, one.labels, _less(one.value, before.get(one.key))) for one in several)
+                for several in (self.histograms, self.counters)
+            ]
+        except SampleError as problem:
+            raise LogError(f"{self.path} and {earlier.path}: {problem}") from problem
+        return HistogramLog(self.path, self.format, later[0], later[1], self.notes)
+
+    def select(self, where: Sequence[str]) -> HistogramLog:
+        """The series that meet all conditions `LABEL=VALUE`, `LABEL!=VALUE` and `LABEL~REGEX`.
+
+        `name` is the metric's name. Counters are chosen by the labels that they have.
+        """
+        conditions = [Condition.parse(text) for text in where]
+        chosen = tuple(one for one in self.histograms if all(one.meets(condition) for condition in conditions))
+        if not chosen:
+            known = listed(sorted({f"{one.name}{_braces(one.labels)}" for one in self.histograms}))
+            raise LogError(f"{self.path}: no histogram meets {listed(where)}; there are: {known}")
+        counters = tuple(
+            one for one in self.counters if all(one.meets(test) for test in conditions if test.column in one.labels)
+        )
+        return replace(self, histograms=chosen, counters=counters)
+
+    def histogram(self) -> tuple[Histogram, list[str]]:
+        """All series of the one metric added up, and notes on what was taken."""
+        chosen = self.histograms
+        names = sorted({one.name for one in chosen})
+        if len(names) > 1:
+            raise LogError(
+                f"{self.path}: there are {len(names)} histograms here: {listed(names)}; choose one, for example with "
+                f"--where {NAME}={names[0]}"
+            )
+        try:
+            total = _total([one.value for one in chosen if isinstance(one.value, Histogram)])
+        except SampleError as problem:
+            raise LogError(f"{self.path}: {names[0]}: {problem}. Choose some of them with --where") from problem
+        if not total.returned:
+            raise LogError(f"{self.path}: the histogram {names[0] or 'in it'} is empty: nothing was counted")
+        notes = [*self.notes]
+        if names[0]:
+            notes.append(f"the latencies are those of {names[0]}")
+        if len(chosen) > 1:
+            varied = sorted({label for one in chosen for label, value in one.labels.items()
+                             if any(other.labels.get(label) != value for other in chosen)})  # fmt: skip
+            of = f" ({listed(varied)} differ)" if varied else ""
+            notes.append(f"{len(chosen)} series are added up{of}; choose some with --where LABEL=VALUE")
+        return total, notes
+
+    def counter(self, name: str) -> int:
+        """The sum of a counter, written as NAME or NAME{label="value",…}."""
+        wanted, _, braces = name.partition("{")
+        labels = dict(LABEL.findall(braces))
+        found = [
+            one.value
+            for one in self.counters
+            if one.name in (wanted, f"{wanted}_total")
+            and all(one.labels.get(key) == value for key, value in labels.items())
+        ]
+        if not found:
+            known = listed(sorted({one.name for one in self.counters})) or "none"
+            raise LogError(f"{self.path}: there is no counter {name!r}; there are: {known}")
+        total = sum(float(value) for value in found if not isinstance(value, Histogram))
+        if not 0 <= total < 2**53 or total != int(total):
+            raise LogError(f"{self.path}: the counter {name} is {total:g}; a count must be a whole number")
+        return int(total)
+
+
+LABEL = re.compile(r'([^\s=,{"]+)\s*=\s*"?([^",}]*)"?')
+
+
+class HistogramFormat(Format):
+    """A format whose files hold histograms; `parse` reads them."""
+
+    uses = ("unit",)
+
+    @abstractmethod
+    def parse(self, source: Source, unit: str | None) -> HistogramLog:
+        """The histograms of a file; `unit` is that of its bounds where the user says it."""
+
+    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
+        """There are no probes here: raise a HistogramFound, with what is."""
+        log = self.parse(source, options.unit).select(options.where)
+        raise HistogramFound(
+            f"{source.name}: this is a histogram ({self.name}), not a log of probes; latfit timeout and latfit analyze "
+            "take histograms, other commands need the log itself",
+            log,
+        )
+
+
+def read_histograms(
+    path: str | Path | Sequence[str | Path],
+    *,
+    format: str | None = None,  # noqa: A002
+    unit: str | None = None,
+    where: Sequence[str] = (),
+) -> HistogramLog:
+    """The histograms of a file, a glob, `-` for standard input, or several of these.
+
+    Parameters: `format` names one (default: recognised by content); `unit` is that of the bounds of the buckets;
+    `where` are conditions on labels and on the metric's `name`, as in `select`.
+    """
+    logs = []
+    for one in _paths(path):
+        with open_source(one) as source:
+            kind = find_format(source, format)
+            if not isinstance(kind, HistogramFormat):
+                raise LogError(f"{source.name}: this is not a histogram but a log ({kind.name})")
+            kind.check(ReadOptions(unit=unit))
+            logs.append(kind.parse(source, unit))
+    first, *others = logs
+    if not others:
+        return first.select(where)
+    notes = dict.fromkeys(note for log in logs for note in log.notes)
+    return HistogramLog(
+        f"{first.path} and {len(others)} more",
+        first.format,
+        tuple(one for log in logs for one in log.histograms),
+        tuple(one for log in logs for one in log.counters),
+        tuple(notes),
+    ).select(where)
+
+
+def _braces(labels: Mapping[str, str]) -> str:
+    return "{" + ",".join(f'{key}="{value}"' for key, value in labels.items()) + "}" if labels else ""
+
+
+def _total(several: Sequence[Histogram]) -> Histogram:
+    """The sum of some histograms; the empty ones may have any buckets."""
+    counted = [one for one in several if one.returned] or several[:1]
+    total = counted[0]
+    for other in counted[1:]:
+        total = total + other
+    return total
+
+
+def _less(later: Histogram | float, earlier: Histogram | float | None) -> Histogram | float:
+    """What a series or a counter has gained."""
+    if earlier is None:
+        return later
+    if isinstance(later, Histogram) and isinstance(earlier, Histogram):
+        return later - earlier
+    if isinstance(later, Histogram) or isinstance(earlier, Histogram):
+        raise SampleError("a series is a histogram in one scrape and a counter in the other")
+    if later < earlier:
+        raise SampleError("a counter fell between the scrapes: the process was restarted, or their order is wrong")
+    return later - earlier

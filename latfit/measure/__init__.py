@@ -1,0 +1,34 @@
+"""Stage 12: probes and jobs on real systems, one file a target.
+
+`measure` keeps a number of probes on their way, as Glatard et al. (2006, §4) did on the EGEE grid, or lets them arrive
+at random, and writes a log that every other stage reads.
+"""
+
+from latfit.measure.breaker import Breaker
+from latfit.measure.loop import Counts, Limits, Pace
+from latfit.measure.plans import Plan, careful, paired, policy_plan, single, tracked
+from latfit.measure.precision import Precision, precision
+from latfit.measure.run import Measured, measure
+from latfit.measure.targets import TARGETS, Attempt, Outcome, Session, Target
+
+__all__ = [
+    "TARGETS",
+    "Attempt",
+    "Breaker",
+    "Counts",
+    "Limits",
+    "Measured",
+    "Outcome",
+    "Pace",
+    "Plan",
+    "Precision",
+    "Session",
+    "Target",
+    "careful",
+    "measure",
+    "paired",
+    "policy_plan",
+    "precision",
+    "single",
+    "tracked",
+]

@@ -1,0 +1,143 @@
+"""The log of a measurement: append-only JSON lines that survive a kill at any moment.
+
+A run begins with a header, `{"latfit": "probe", "run": …}`. Each probe has a line when it is submitted,
+`{"probe": 7, "job": 7, "attempt": 1, "submitted": "…Z", "t": 1.25}`, and one when it ends,
+`{"end": 7, "status": "completed", "latency": 0.2, "detail": "exit 0", "t": 1.45}`; `t` is in seconds since the header,
+by a monotonic clock. Now and then a beat, `{"beat": …}`, tells how late the measuring process itself is. A run that
+was not killed ends with `{"finished": …}`; `{"cleared": RUN}` says that what a killed one left behind is gone.
+Each line is one `write`, so a line is there as a whole or not at all. `latfit.logs.probe` reads it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+from latfit.errors import ProbeError
+from latfit.measure.targets.base import Attempt, Outcome
+
+HEADER = b'{"latfit": "probe"'
+
+
+def new_run() -> str:
+    """An id for a run: when it began, and something random; fit for the name of a job."""
+    return f"{datetime.now(UTC):%Y%m%dt%H%M%S}-{token_hex(3)}"
+
+
+@dataclass
+class Earlier:
+    """What a log holds already: the last numbers, and the runs that did not finish with their probes without an end."""
+
+    probes: int = 0
+    jobs: int = 0
+    kinds: set[str] = field(default_factory=set)
+    targets: set[str] = field(default_factory=set)
+    unfinished: dict[str, dict[int, Attempt]] = field(default_factory=dict)
+
+    @property
+    def left(self) -> list[Attempt]:
+        """The probes that have no end."""
+        return [attempt for probes in self.unfinished.values() for attempt in probes.values()]
+
+
+class Journal:
+    """The log of one run, open for appending; `write` adds a line."""
+
+    def __init__(self, file: int, path: Path, run: str) -> None:
+        self.file, self.path, self.run = file, path, run
+        self.start = time.monotonic()
+
+    @property
+    def t(self) -> float:
+        """Seconds since the run began."""
+        return round(time.monotonic() - self.start, 6)
+
+    def write(self, line: dict[str, Any]) -> None:
+        """Append one line."""
+        rest = (json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n").encode(errors="replace")
+        try:
+            while rest:
+                rest = rest[os.write(self.file, rest) :]
+        except OSError as error:
+            raise ProbeError(f"{self.path}: cannot be written ({error.strerror})") from error
+
+    def submitted(self, attempt: Attempt) -> None:
+        """Say that a probe is about to be submitted."""
+        now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        numbers = {"probe": attempt.probe, "job": attempt.job, "attempt": attempt.attempt}
+        self.write({**numbers, "submitted": now, "t": self.t})
+
+    def ended(self, attempt: Attempt, outcome: Outcome) -> None:
+        """Say how a probe ended."""
+        latency = round(outcome.latency, 6)
+        told = {"status": outcome.status, "latency": latency, "detail": outcome.detail[:200]}
+        self.write({"end": attempt.probe, **told, "t": self.t})
+
+
+@contextmanager
+def open_journal(path: Path, run: str, *, resume: bool) -> Iterator[tuple[Journal, Earlier]]:
+    """The log of a new run and what earlier runs wrote there; only one process at a time may write it."""
+    if path.is_dir() or not path.parent.is_dir():
+        raise ProbeError(f"{path}: this is {'a directory' if path.is_dir() else 'in no folder that exists'}")
+    if not resume and path.exists() and path.stat().st_size:
+        raise ProbeError(f"{path}: this log exists; go on with it by --resume, or name another file")
+    try:
+        file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise ProbeError(f"{path}: cannot be written ({error.strerror})") from error
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise ProbeError(
+                f"{path}: another latfit is writing this log; wait for it, or name another file"
+            ) from error
+        earlier, torn = _read(path)
+        if torn:
+            os.write(file, b"\n")
+        yield Journal(file, path, run), earlier
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _read(path: Path) -> tuple[Earlier, bool]:
+    """What the log holds, and whether its last line is cut short."""
+    earlier, run = Earlier(), ""
+    line = b"\n"
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            if number == 1 and not line.startswith(HEADER):
+                raise ProbeError(f"{path}: line 1 is not one of a log of latfit probe; name another file")
+            try:
+                run = _note(earlier, json.loads(line), run)
+            except (ValueError, KeyError, TypeError):  # cut short by a full disk; a reader counts it as refused
+                continue
+    return earlier, not line.endswith(b"\n")
+
+
+def _note(earlier: Earlier, line: dict[str, Any], run: str) -> str:
+    """Take a line into account; returns the run that is now being read."""
+    if "latfit" in line:
+        run = str(line["run"])
+        earlier.unfinished[run] = {}
+        earlier.kinds.add(line["kind"])
+        earlier.targets.add(line["target"])
+    elif "probe" in line:
+        attempt = Attempt(run, line["probe"], line["job"], line["attempt"])
+        earlier.unfinished.setdefault(run, {})[attempt.probe] = attempt
+        earlier.probes, earlier.jobs = max(earlier.probes, attempt.probe), max(earlier.jobs, attempt.job)
+    elif "end" in line:
+        earlier.unfinished.get(run, {}).pop(line["end"], None)
+    elif "finished" in line or "cleared" in line:
+        earlier.unfinished.pop(line.get("cleared", run), None)
+    return run

@@ -1,0 +1,251 @@
+"""A whole measurement: open the target and the log, clear up after a killed run, loop, and say what was measured."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from random import Random
+from statistics import median
+from typing import Any
+
+from latfit.errors import ProbeError
+from latfit.measure.breaker import Breaker
+from latfit.measure.journal import Earlier, Journal, new_run, open_journal
+from latfit.measure.lag import Lag
+from latfit.measure.loop import Counts, Limits, Loop, Pace
+from latfit.measure.plans import Plan, single
+from latfit.measure.precision import FIRST, GROWTH, Precision, precision
+from latfit.measure.targets.base import Target
+
+Progress = Callable[[Counts, Precision | None], None]
+LATE = 0.1  # a lag of this share of the median latency is warned of
+LOOK = 0.2  # seconds between two looks at how far it has come
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a run did: why it ended, what came of its probes, how fast it was and how late it was itself.
+
+    `outcomes` counts the probes of this run by status; `lag` is the lateness of the measuring process (99 % and worst);
+    `cleared` what a killed run had left behind; `warnings` are lines for the user.
+    """
+
+    run: str
+    log: str
+    reason: str
+    jobs: int
+    jobs_done: int
+    submissions: int
+    outcomes: dict[str, int]
+    skipped: int
+    seconds: float
+    lag_p99: float
+    lag_worst: float
+    cleared: int
+    precision: Precision | None
+    warnings: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {**asdict(self), "warnings": list(self.warnings)}
+
+
+def measure(
+    target: Target,
+    log: str | Path,
+    *,
+    pace: Pace | None = None,
+    limits: Limits,
+    plan: Plan | None = None,
+    until_precise: float | None = None,
+    breaker: Breaker | None = None,
+    resume: bool = False,
+    seed: int | None = None,
+    progress: Progress | None = None,
+) -> Measured:
+    """Probe a target until a limit is reached, and write every probe into `log` as it is submitted and as it ends.
+
+    Parameters
+    ----------
+    target : Target
+        What to probe, for example `Command(("hostname",))`.
+    log : str or Path
+        The file of JSON lines to append to; every command of latfit reads it.
+    pace : Pace
+        How many at a time or how often, and the cutoff.
+    limits : Limits
+        When to end.
+    plan : Plan
+        How the attempts of a job follow each other (default: single probes).
+    until_precise : float
+        End when the uncertainty of the best timeout can cost no more than this share.
+    breaker : Breaker
+        Ends a run of jobs whose later attempts are worse than the first.
+    resume : bool
+        Go on with a log, after clearing up what a killed run left behind.
+    seed : int
+        Of pauses and arrivals; a new one each time by default.
+    progress : callable
+        Called five times a second with the counts and, now and then, what the log says so far.
+
+    Returns
+    -------
+    Measured
+        Ctrl-C, SIGTERM and SIGHUP end a run in good order.
+
+    Examples
+    --------
+    >>> import tempfile, latfit
+    >>> from latfit.measure import Limits, Pace, measure
+    >>> from latfit.measure.targets.command import Command
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     done = measure(Command(("true",)), f"{folder}/log", pace=Pace(2, pause=0), limits=Limits(5, 5, 1))
+    ...     len(latfit.read_log(f"{folder}/log").frame), done.reason
+    (5, 'all probes are done')
+
+    """
+    pace = pace or Pace(pause=target.pause)
+    plan = plan or single()
+    run = new_run()
+    with open_journal(Path(log), run, resume=resume) as (journal, earlier):
+        _check_same(journal.path, earlier, target, plan)
+        run_ = _Run(target, journal, earlier, plan, pace, limits, breaker, Random(seed), progress, until_precise)
+        return asyncio.run(run_.all())
+
+
+def _check_same(path: Path, earlier: Earlier, target: Target, plan: Plan) -> None:
+    """A log has one kind of probes, on one kind of target."""
+    for what, here, there in (
+        ("of the kind", plan.kind, earlier.kinds),
+        ("on the target", target.name, earlier.targets),
+    ):
+        if there - {here}:
+            raise ProbeError(
+                f"{path}: this log's runs are {what} {', '.join(sorted(there))}, this one is {here}: use another file"
+            )
+
+
+@dataclass
+class _Run:
+    target: Target
+    journal: Journal
+    earlier: Earlier
+    plan: Plan
+    pace: Pace
+    limits: Limits
+    breaker: Breaker | None
+    rng: Random
+    progress: Progress | None
+    until_precise: float | None
+    precision: Precision | None = None
+
+    async def all(self) -> Measured:
+        """Clear up, probe, and sum up."""
+        lag, cleared = Lag(), 0
+        async with self.target.open(self.journal.run) as session:
+            runs = list(self.earlier.unfinished)
+            if runs:
+                cleared = await self.target.clear(self.earlier.left, runs)
+                for run in runs:
+                    self.journal.write({"cleared": run})
+            self._header()
+            loop = Loop(
+                session,
+                self.journal,
+                self.plan,
+                self.pace,
+                self.limits,
+                first=(self.earlier.probes, self.earlier.jobs),
+                breaker=self.breaker,
+                rng=self.rng,
+            )
+            with _background(lag.watch(self.journal), self._look(loop)):
+                reason = await loop.run()
+        self.journal.write({"finished": reason, "t": self.journal.t, "lag": round(lag.worst, 6)})
+        return self._measured(loop, reason, lag, cleared)
+
+    def _header(self) -> None:
+        from importlib.metadata import version
+
+        self.journal.start = time.monotonic()
+        self.journal.write(
+            {
+                "latfit": "probe",
+                "run": self.journal.run,
+                "version": version("latfit"),
+                "target": self.target.name,
+                **self.target.public(),
+                "kind": self.plan.kind,
+                "plan": self.plan.text,
+                **asdict(self.pace),
+                "started": time.time(),
+            }
+        )
+
+    async def _look(self, loop: Loop) -> None:
+        """Tell how far it has come, and how precise the answer is, at more and more probes."""
+        due = FIRST
+        while True:
+            await asyncio.sleep(LOOK)
+            ended = loop.counts.ended.total()
+            if ended >= due and (self.until_precise is not None or self.progress is not None):
+                self.precision = await asyncio.to_thread(precision, self.journal.path, cutoff=self.pace.cutoff)
+                due = max(int(ended * GROWTH), loop.counts.ended.total() + 1)
+                if self.until_precise is not None and self.precision.regret <= self.until_precise:
+                    return loop.stop(
+                        f"precise: the uncertainty of the timeout costs {self.precision.regret:.1%} at most"
+                    )
+            if self.progress is not None:
+                self.progress(loop.counts, self.precision)
+
+    def _measured(self, loop: Loop, reason: str, lag: Lag, cleared: int) -> Measured:
+        counts = loop.counts
+        return Measured(
+            run=self.journal.run,
+            log=str(self.journal.path),
+            reason=reason,
+            jobs=counts.jobs,
+            jobs_done=counts.jobs_done,
+            submissions=counts.submitted,
+            outcomes={status: counts.ended[status] for status in ("completed", "failed", "censored", "lost")},
+            skipped=counts.skipped,
+            seconds=self.journal.t,
+            lag_p99=lag.p99,
+            lag_worst=lag.worst,
+            cleared=cleared,
+            precision=self.precision,
+            warnings=tuple(_warnings(loop, lag)),
+        )
+
+
+def _warnings(loop: Loop, lag: Lag) -> Iterator[str]:
+    counts = loop.counts
+    if loop.latencies and lag.p99 > LATE * (typical := median(loop.latencies)):
+        yield (
+            f"this machine was {lag.p99:.3g} s late in 1 of 100 looks, and the median latency is {typical:.3g} s: "
+            "part of what was measured is its own lag; lower --in-flight or --rate"
+        )
+    if counts.skipped:
+        yield (
+            f"{counts.skipped} arrivals were skipped because {loop.pace.in_flight} were on their way: "
+            "the slow times are underrepresented; raise --in-flight"
+        )
+    if counts.ended["failed"] and not counts.ended["completed"]:
+        yield f"all {counts.ended['failed']} probes that came back failed: {loop.last_failure}"
+
+
+@contextlib.contextmanager
+def _background(*work: Any) -> Iterator[None]:
+    tasks = [asyncio.ensure_future(each) for each in work]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+    for task in tasks:
+        if task.done() and not task.cancelled():
+            task.result()  # raises what went wrong there

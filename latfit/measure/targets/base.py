@@ -1,0 +1,139 @@
+"""What a target is: something that takes a probe and answers, or does not. One file each, which registers itself."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import MISSING, dataclass, field
+from typing import Any, ClassVar
+
+from latfit.errors import ProbeError
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One submission: the run it belongs to, its number in the log, its job, and the how-manieth of that job it is.
+
+    >>> Attempt("0a1b", probe=7, job=3, attempt=2).fill("/item/{job}?try={attempt}")
+    '/item/3?try=2'
+    """
+
+    run: str
+    probe: int
+    job: int
+    attempt: int
+
+    @property
+    def name(self) -> str:
+        """A name that no other probe has."""
+        return f"latfit-{self.run}-{self.probe}"
+
+    def fill(self, text: str) -> str:
+        """The text with {run}, {probe} (the unique name), {job} and {attempt} filled in; other braces stay."""
+        known = {"{run}": self.run, "{probe}": self.name, "{job}": str(self.job), "{attempt}": str(self.attempt)}
+        for word, value in known.items():
+            text = text.replace(word, value)
+        return text
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What programs started for this probe find in their environment, and what they are found by later."""
+        return {
+            "LATFIT_RUN": self.run,
+            "LATFIT_PROBE": self.name,
+            "LATFIT_JOB": str(self.job),
+            "LATFIT_ATTEMPT": str(self.attempt),
+        }
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a probe ended: completed, failed, censored or lost, after `latency` seconds; `detail` says why."""
+
+    status: str
+    latency: float
+    detail: str
+
+
+class Session(ABC):
+    """A target that is being probed."""
+
+    @abstractmethod
+    async def probe(self, attempt: Attempt) -> Outcome:
+        """Submit one probe and wait for its end. When it is cancelled, it leaves nothing behind."""
+
+
+class Target(ABC):
+    """A kind of system that can be probed. Subclasses are frozen dataclasses whose fields are their options.
+
+    A field made with `argument` is what the user writes after the target's name, one made with `option`
+    becomes an option of the command line.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    example: ClassVar[str]
+    pause: ClassVar[float] = 1.0
+    """The longest random wait of a closed loop before the next probe (s), so that it does not lock to a tick."""
+
+    @abstractmethod
+    def open(self, run: str) -> AbstractAsyncContextManager[Session]:
+        """Begin to probe; raises ProbeError if the system is not there."""
+
+    @abstractmethod
+    def shown(self, attempt: Attempt) -> str:
+        """What would be submitted, for --dry-run."""
+
+    @abstractmethod
+    def public(self) -> dict[str, Any]:
+        """What may stand in the log: nothing that could be a credential."""
+
+    async def clear(self, left: Sequence[Attempt], runs: Sequence[str]) -> int:
+        """Remove what killed runs left behind, `left` being the probes without an end; how many things it were."""
+        return 0
+
+
+def argument(metavar: str) -> Any:
+    """A field that is given after the target's name; `CMD...` takes all the words that follow."""
+    return field(metadata={"argument": metavar})
+
+
+def option(default: Any, help: str, *, kind: str = "text", choices: tuple[str, ...] = ()) -> Any:  # noqa: A002
+    """A field that is an option of the command line; `kind` is text, seconds, file, flag or choice."""
+    return field(default=default, metadata={"help": help, "kind": "choice" if choices else kind, "choices": choices})
+
+
+TARGETS: dict[str, type[Target]] = {}
+
+
+def register(kind: type[Target]) -> type[Target]:
+    """Class decorator: make a target known to the command line and the tests."""
+    for each in kind.__dict__.get("__dataclass_fields__", {}).values():
+        if "argument" not in each.metadata and each.default is MISSING:
+            raise TypeError(f"{kind.__name__}.{each.name} needs a default")
+    TARGETS[kind.name] = kind
+    return kind
+
+
+async def called(*words: str, limit: float = 30.0, environment: dict[str, str] | None = None) -> tuple[int, str, str]:
+    """Run a short program of the system; its exit status and what it wrote. 124 if it took longer than `limit`."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *words,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=environment,
+        )
+    except OSError as error:
+        raise ProbeError(f"{words[0]}: cannot be run ({error.strerror})") from error
+    try:
+        out, err = await asyncio.wait_for(process.communicate(), limit)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        return 124, "", f"{words[0]} took longer than {limit:g} s"
+    assert process.returncode is not None
+    return process.returncode, out.decode(errors="replace").strip(), err.decode(errors="replace").strip()

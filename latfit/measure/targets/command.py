@@ -1,0 +1,188 @@
+"""Any program as a probe: its latency is from its start to its end, its exit status the outcome."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from latfit.errors import ProbeError
+from latfit.measure.targets.base import Attempt, Outcome, Session, Target, argument, called, option, register
+
+GRACE = 2.0  # seconds between SIGTERM and SIGKILL
+MANY_THREADS = 8192  # one waits for each program; more than anybody has in flight
+
+
+@register
+@dataclass(frozen=True)
+class Command(Target):
+    """A program, run without a shell; exit status 0 is completed, any other failed.
+
+    At the cutoff its whole process group gets SIGTERM and, two seconds later, SIGKILL. What the program submits
+    elsewhere is removed by `cancel`.
+    """
+
+    name = "command"
+    summary = "Run a program; its exit status 0 is completed, any other failed."
+    example = "latfit probe command -o probes.jsonl --in-flight 5 -- ssh node7 hostname"
+
+    words: tuple[str, ...] = argument("CMD...")
+    cancel: str | None = option(
+        None, "A program, without a shell, that removes what CMD submitted elsewhere, such as 'scancel --name {probe}'."
+    )
+
+    def __post_init__(self) -> None:
+        if not self.words:
+            raise ProbeError("there is no program to run; write it after --, for example: -- /bin/hostname")
+
+    def open(self, run: str) -> AbstractAsyncContextManager[Session]:
+        """Check that the programs are there."""
+        return self._opened()
+
+    @asynccontextmanager
+    async def _opened(self) -> AsyncIterator[Session]:
+        for program in (self.words[0], *(shlex.split(self.cancel)[:1] if self.cancel else ())):
+            if shutil.which(program) is None:
+                raise ProbeError(f"{program}: there is no such program to run, or it is not executable")
+        with ThreadPoolExecutor(MANY_THREADS, thread_name_prefix="latfit-probe") as pool:
+            yield _Programs(self, pool)
+
+    def shown(self, attempt: Attempt) -> str:
+        """The words as a shell would take them."""
+        return shlex.join(attempt.fill(word) for word in self.words)
+
+    def public(self) -> dict[str, Any]:
+        """The program alone: its arguments may hold a password."""
+        return {"program": self.words[0], "cancel": shlex.split(self.cancel)[0] if self.cancel else None}
+
+    async def clear(self, left: Sequence[Attempt], runs: Sequence[str]) -> int:
+        """End the processes of the runs, which are found by their environment, and cancel what has no end."""
+        found = await asyncio.to_thread(end_processes_of, runs)
+        for attempt in left if self.cancel else ():
+            await self.cancelled(attempt)
+        return found + (len(left) if self.cancel else 0)
+
+    async def cancelled(self, attempt: Attempt) -> None:
+        """Run `cancel` for a probe; that it fails is no reason to stop: the probe may be gone."""
+        if self.cancel:
+            words = [attempt.fill(word) for word in shlex.split(self.cancel)]
+            await called(*words, environment={**os.environ, **attempt.environment})
+
+
+class _Programs(Session):
+    def __init__(self, target: Command, pool: ThreadPoolExecutor) -> None:
+        self.target, self.pool = target, pool
+
+    async def probe(self, attempt: Attempt) -> Outcome:
+        loop = asyncio.get_running_loop()
+        program = _Program([attempt.fill(word) for word in self.target.words], attempt.environment)
+        end = loop.run_in_executor(self.pool, program.run)
+        try:
+            return await asyncio.shield(end)
+        except asyncio.CancelledError:
+            await asyncio.gather(loop.run_in_executor(self.pool, program.stop), self.target.cancelled(attempt))
+            await end
+            raise
+
+
+class _Program:
+    """A program in a process group of its own; started, timed and reaped in one thread, stopped from another."""
+
+    def __init__(self, words: Sequence[str], environment: dict[str, str]) -> None:
+        self.words, self.environment = words, environment
+        self.lock = threading.Lock()
+        self.stopped = False
+        self.group: int | None = None  # while the leader is not reaped its number is nobody else's
+
+    def run(self) -> Outcome:
+        """Start the program and wait for its end."""
+        with self.lock:
+            if self.stopped:
+                return Outcome("censored", 0.0, "stopped")
+            start = time.monotonic()
+            try:
+                process = subprocess.Popen(
+                    self.words,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    env={**os.environ, **self.environment},
+                    start_new_session=True,
+                )
+            except OSError as error:
+                return Outcome("failed", time.monotonic() - start, f"cannot be run: {error.strerror}")
+            self.group = process.pid
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        latency = time.monotonic() - start
+        with self.lock:
+            code = process.wait()
+            if not self.stopped:
+                self.group = None
+        detail = f"exit {code}" if code >= 0 else f"signal {-code}"
+        return Outcome("completed" if code == 0 else "failed", latency, detail)
+
+    def stop(self) -> None:
+        """End the whole group: SIGTERM, and SIGKILL for what is there two seconds later."""
+        with self.lock:
+            self.stopped = True
+            group = self.group
+            if group is not None:
+                _signal(group, signal.SIGTERM)
+        if group is not None and not _until(lambda: not _signal(group, 0)):
+            _signal(group, signal.SIGKILL)
+
+
+def _signal(group: int, number: int) -> bool:
+    """Send a signal to a process group; whether there is such a group."""
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # there is one, of another user
+        return True
+    return True
+
+
+def _until(over: Callable[[], bool], limit: float = GRACE) -> bool:
+    """Wait until something is over, for at most `limit` seconds; whether it is."""
+    end, nap = time.monotonic() + limit, 0.005
+    while not over():
+        if time.monotonic() > end:
+            return False
+        time.sleep(nap)
+        nap = min(2 * nap, 0.1)
+    return True
+
+
+def _processes_of(runs: Sequence[str]) -> list[int]:
+    """The processes whose environment names one of the runs; empty where there is no /proc."""
+    wanted = {f"LATFIT_RUN={run}".encode() for run in runs}
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended, or is not ours
+            if wanted.intersection((entry / "environ").read_bytes().split(b"\0")):
+                found.append(int(entry.name))
+    return [pid for pid in found if pid != os.getpid()]
+
+
+def end_processes_of(runs: Sequence[str]) -> int:
+    """End the processes whose environment names one of the runs; how many there were."""
+    first = _processes_of(runs)
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for pid in _processes_of(runs):
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
+        if _until(lambda: not _processes_of(runs)):
+            break
+    return len(first)

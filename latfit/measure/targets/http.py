@@ -1,0 +1,158 @@
+"""HTTP requests as probes: the latency is from the request to the last byte of the answer."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from latfit.errors import ProbeError
+from latfit.measure.targets.base import Attempt, Outcome, Session, Target, argument, option, register
+
+if TYPE_CHECKING:
+    import aiohttp
+
+REACH = 10.0  # seconds in which the server must take a first connection
+PORTS = {"http": 80, "https": 443}
+
+
+@register
+@dataclass(frozen=True)
+class Http(Target):
+    """A request; an expected answer is completed, any other, a refusal or a broken connection failed.
+
+    By default 1xx to 4xx are expected, without 425 and 429: the server has answered, and would answer the same again.
+    Redirections are answers; they are not followed.
+    """
+
+    name = "http"
+    summary = "Send HTTP requests; an expected answer is completed, any other or a broken connection failed."
+    example = "latfit probe http https://example.org/health -o probes.jsonl --expect 200 --cutoff 30"
+    pause = 0.1
+
+    url: str = argument("URL")
+    method: str = option("GET", "The method of the request.")
+    headers: Path | None = option(None, "A file of header lines, `Name: value`; it is not logged.", kind="file")  # noqa: RUF009
+    data: Path | None = option(None, "A file to send as the body; it is not logged.", kind="file")  # noqa: RUF009
+    expect: str | None = option(None, "The codes that are completed, such as 200,204 or 2xx (default: 1xx to 4xx).")
+    reuse: bool = option(True, "Use connections again, as browsers and most clients do.", kind="flag")
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        if parts.scheme not in PORTS or not parts.hostname:
+            raise ProbeError(f"{_without_secrets(self.url)}: this is not a URL that begins with http:// or https://")
+        try:
+            _ = parts.port
+        except ValueError as error:
+            raise ProbeError(f"{_without_secrets(self.url)}: {error}") from error
+
+    def open(self, run: str) -> AbstractAsyncContextManager[Session]:
+        """Check that the server takes connections."""
+        return self._opened()
+
+    @asynccontextmanager
+    async def _opened(self) -> AsyncIterator[Session]:
+        try:
+            import aiohttp
+        except ImportError as error:
+            raise ProbeError("the http target needs aiohttp: pip install 'latfit[http]'") from error
+        headers, body = self._headers(), self.data.read_bytes() if self.data else None
+        await self._reach()
+        connector = aiohttp.TCPConnector(limit=0, force_close=not self.reuse)
+        no_limits = aiohttp.ClientTimeout(total=None, sock_connect=None)
+        async with aiohttp.ClientSession(
+            connector=connector, timeout=no_limits, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False
+        ) as client:
+            client._retry_connection = False  # a request that aiohttp repeats by itself would be measured as one
+            yield _Requests(self, client, headers, body)
+
+    async def _reach(self) -> None:
+        parts = urlsplit(self.url)
+        port = parts.port or PORTS[parts.scheme]
+        try:
+            _, writer = await asyncio.wait_for(asyncio.open_connection(parts.hostname, port), REACH)
+        except (OSError, TimeoutError) as error:
+            why = getattr(error, "strerror", None) or str(error) or f"no connection within {REACH:g} s"
+            raise ProbeError(f"{parts.hostname}:{port}: the server is not there ({why})") from error
+        writer.close()
+
+    def _headers(self) -> list[tuple[str, str]]:
+        found = []
+        lines = self.headers.read_text(encoding="latin-1").splitlines() if self.headers else []
+        for number, line in enumerate(lines, start=1):
+            name, colon, value = line.partition(":")
+            if line.strip():
+                if not colon or not name.strip():
+                    raise ProbeError(f"{self.headers}: line {number} is not of the form `Name: value`")
+                found.append((name.strip(), value.strip()))
+        if urlsplit(self.url).username and any(name.lower() == "authorization" for name, _ in found):
+            raise ProbeError(f"{self.headers}: there is an Authorization, and a user in the URL: leave out one of them")
+        return found
+
+    def completes(self, code: int) -> bool:
+        """Whether an answer with this code is one that was expected."""
+        if self.expect is None:
+            from latfit.logs.http import http_outcome
+
+            return http_outcome(str(code)) == "completed"
+        wanted = [word.strip().lower() for word in self.expect.split(",")]
+        return str(code) in wanted or f"{code // 100}xx" in wanted
+
+    def shown(self, attempt: Attempt) -> str:
+        """The request line and the names of the headers."""
+        names = [f"{name}: …" for name, _ in self._headers()]
+        return "\n".join([f"{self.method} {attempt.fill(self.url)}", *names])
+
+    def public(self) -> dict[str, Any]:
+        """The URL without user, password, query and fragment; no header."""
+        return {"url": _without_secrets(self.url), "method": self.method, "reuse": self.reuse}
+
+
+def _without_secrets(url: str) -> str:
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+
+
+class _Requests(Session):
+    def __init__(
+        self, target: Http, client: aiohttp.ClientSession, headers: list[tuple[str, str]], body: bytes | None
+    ) -> None:
+        self.target, self.client, self.headers, self.body = target, client, headers, body
+        self.known: dict[int, bool] = {200: target.completes(200)}  # the table is loaded before the first request
+
+    async def probe(self, attempt: Attempt) -> Outcome:
+        import aiohttp
+
+        headers = [(name, attempt.fill(value)) for name, value in self.headers]
+        start = time.monotonic()
+        try:
+            async with self.client.request(
+                self.target.method,
+                attempt.fill(self.target.url),
+                headers=headers,
+                data=self.body,
+                allow_redirects=False,
+            ) as answer:
+                await answer.read()
+                latency = time.monotonic() - start
+                code = answer.status
+        except (aiohttp.ClientError, OSError) as error:
+            return Outcome("failed", time.monotonic() - start, _reason(error))
+        if code not in self.known:
+            self.known[code] = self.target.completes(code)
+        return Outcome("completed" if self.known[code] else "failed", latency, f"HTTP {code}")
+
+
+def _reason(error: Exception) -> str:
+    """Why there was no answer, in a word or two and without the URL."""
+    cause: BaseException = getattr(error, "os_error", None) or error
+    if isinstance(cause, ConnectionRefusedError):
+        return "refused"
+    if isinstance(cause, ConnectionResetError):
+        return "reset"
+    return type(cause).__name__

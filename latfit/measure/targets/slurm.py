@@ -1,0 +1,177 @@
+"""SLURM jobs as probes: submitted with sbatch, watched with one squeue for all of them, cancelled with scancel."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from latfit.errors import ProbeError
+from latfit.measure.targets.base import Attempt, Outcome, Session, Target, argument, called, option, register
+
+PROGRAMS = ("sbatch", "squeue", "scancel")
+WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT"}
+GOING = {"RUNNING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING"}
+DONE = {"COMPLETED", "COMPLETING"}
+SETTLE = 2.0  # seconds in which a job that is COMPLETING should show how it ended
+UNHEARD = ("contact", "connect", "socket", "timed out", "longer than")  # in what scancel says
+
+
+@register
+@dataclass(frozen=True)
+class Slurm(Target):
+    """A job of one short program. What is not COMPLETED at its end (FAILED, NODE_FAIL, CANCELLED, …) failed.
+
+    All jobs of a run have one name, and their probe in the comment. The latency is known when squeue tells, so it is
+    up to `poll` late.
+    """
+
+    name = "slurm"
+    summary = "Submit SLURM jobs with sbatch; ARGS are options of sbatch."
+    example = "latfit probe slurm -o probes.jsonl --in-flight 5 --cutoff 2h -- --partition=short --time=5"
+
+    arguments: tuple[str, ...] = argument("ARGS...")
+    job: str = option("/bin/hostname", "What a job runs, as a line of a shell script.")
+    until: str = option(
+        "end", "Whether the latency ends when the job has started or when it has ended.", choices=("start", "end")
+    )
+    poll: float = option(0.5, "How often squeue is asked, once for all jobs; sites dislike it often.", kind="seconds")
+
+    def open(self, run: str) -> AbstractAsyncContextManager[Session]:
+        """Check that SLURM's programs are there and its controller answers."""
+        return self._opened(run)
+
+    @asynccontextmanager
+    async def _opened(self, run: str) -> AsyncIterator[Session]:
+        for program in PROGRAMS:
+            if shutil.which(program) is None:
+                raise ProbeError(f"{program}: SLURM's programs are not here; run this on a machine that submits jobs")
+        code, _, said = await called("squeue", "--noheader", "--name", _name(run))
+        if code:
+            raise ProbeError(f"squeue: SLURM does not answer ({_last_line(said)})")
+        session = _Jobs(self, run)
+        polling = asyncio.create_task(session.watch())
+        try:
+            yield session
+        finally:
+            polling.cancel()
+            await _cancel("--name", _name(run))
+
+    def words(self, attempt: Attempt) -> list[str]:
+        """The call of sbatch."""
+        return [
+            "sbatch", "--parsable", f"--job-name={_name(attempt.run)}", f"--comment={attempt.probe}", "--no-requeue",
+            "--output=/dev/null", "--error=/dev/null", "--input=/dev/null",
+            *(attempt.fill(word) for word in self.arguments), f"--wrap={attempt.fill(self.job)}",
+        ]  # fmt: skip
+
+    def shown(self, attempt: Attempt) -> str:
+        """The call of sbatch as a shell would take it."""
+        import shlex
+
+        return shlex.join(self.words(attempt))
+
+    def public(self) -> dict[str, Any]:
+        """What is measured; options and script may hold secrets."""
+        return {"until": self.until, "poll": self.poll}
+
+    async def clear(self, left: Sequence[Attempt], runs: Sequence[str]) -> int:
+        """Cancel the jobs of killed runs, by their name; also those whose id nobody came to know."""
+        from latfit.measure.targets.command import end_processes_of
+
+        await asyncio.to_thread(end_processes_of, runs)  # a submission that is still going on
+        found = 0
+        for run in runs:
+            _, jobs, _ = await called("squeue", "--noheader", "--name", _name(run), "--format=%i")
+            found += len(jobs.split())
+            await _cancel("--name", _name(run))
+        return found
+
+
+def _name(run: str) -> str:
+    return f"latfit-{run}"
+
+
+def _last_line(text: str) -> str:
+    return text.splitlines()[-1] if text else "it said nothing"
+
+
+async def _cancel(*words: str) -> None:
+    """Cancel jobs; again if the controller did not hear it. That a job is over already is no trouble."""
+    for wait in (0.2, 1.0, 3.0):
+        code, _, said = await called("scancel", *words)
+        if not code or not any(word in said.lower() for word in UNHEARD):
+            return
+        await asyncio.sleep(wait)
+
+
+class _Jobs(Session):
+    """The jobs on their way, and the one poll that tells of all."""
+
+    def __init__(self, target: Slurm, run: str) -> None:
+        self.target, self.run = target, run
+        self.waiting: dict[str, asyncio.Future[tuple[float, str]]] = {}
+        self.completing: dict[str, float] = {}  # since when
+
+    async def probe(self, attempt: Attempt) -> Outcome:
+        start = time.monotonic()
+        submitting = asyncio.ensure_future(
+            called(*self.target.words(attempt), environment={**os.environ, **attempt.environment})
+        )
+        try:
+            code, said, complaint = await asyncio.shield(submitting)
+        except asyncio.CancelledError:  # a job whose id is not known cannot be cancelled
+            code, said, _ = await submitting
+            if not code:
+                await _cancel(said.partition(";")[0])
+            raise
+        if code:
+            return Outcome("failed", time.monotonic() - start, f"sbatch: {_last_line(complaint)}")
+        job = said.partition(";")[0]
+        told: asyncio.Future[tuple[float, str]] = asyncio.get_running_loop().create_future()
+        self.waiting[job] = told
+        try:
+            at, state = await told
+        except asyncio.CancelledError:
+            await asyncio.shield(_cancel(job))
+            raise
+        finally:
+            del self.waiting[job]
+            self.completing.pop(job, None)
+        return Outcome("completed" if state in DONE | GOING else "failed", at - start, state)
+
+    async def watch(self) -> None:
+        """Ask squeue for all jobs of the run, again and again; while it does not answer, nothing is known."""
+        fields = "--Format=jobid:20,state:20,exit_code:12"
+        ask = ("squeue", "--noheader", "--states=all", "--name", _name(self.run), fields)
+        while True:
+            await asyncio.sleep(self.target.poll)
+            asked = list(self.waiting)
+            if not asked:
+                continue
+            code, said, _ = await called(*ask)
+            if code:
+                continue
+            states = {words[0]: words[1:] for words in map(str.split, said.splitlines()) if len(words) == 3}
+            for job in asked:
+                state, status = states.get(job, ("GONE", "0"))  # forgotten by the controller, so over: how is not known
+                told = self.waiting.get(job)
+                if told is not None and not told.done():
+                    self._tell(job, told, state, failed=status != "0")
+
+    def _tell(self, job: str, told: asyncio.Future[tuple[float, str]], state: str, *, failed: bool) -> None:
+        """End a job's wait if its state says so. The end is when COMPLETING begins; what follows says how it ended."""
+        now = time.monotonic()
+        if state in WAITING or (state in GOING and self.target.until == "end"):
+            return
+        if state == "COMPLETING" and self.target.until == "end":
+            since = self.completing.setdefault(job, now)
+            if now - since < SETTLE:
+                return
+            state = "FAILED" if failed else state
+        told.set_result((self.completing.get(job, now), state))

@@ -1,0 +1,189 @@
+"""Run a callable under a timeout, attempt after attempt, inside a client: by tenacity, with a log and a tracker.
+
+tenacity decides when to stop and how long to wait; this module gives every attempt its timeout, measures it, and hands
+what it sees to a `latfit.Tracker` and to a log that every command of latfit reads (`latfit verify before.csv LOG`).
+It needs the extra `latfit[retry]`.
+
+    from latfit.retrying import Retrying
+    patient = Retrying(0.35, attempts=3, log="attempts.jsonl")
+
+    patient.call(lambda t: subprocess.run(["make", "probe"], timeout=t, check=True))       # a command
+    patient.call(lambda t: httpx.get(url, timeout=t))                                      # HTTP, sync
+    await patient.acall(lambda t: client.get(url))                                         # HTTP, cut by asyncio
+    patient.call(lambda t: stub.Call(request, timeout=t))                                  # gRPC
+
+A call that is not asynchronous has to keep the timeout itself: nothing in Python can end a thread. An asynchronous one
+is cut by `asyncio.timeout`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import threading
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from secrets import token_hex
+from subprocess import TimeoutExpired
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+
+from latfit.errors import RestartError
+
+if TYPE_CHECKING:
+    from tenacity import RetryCallState
+
+T = TypeVar("T")
+Errors = tuple[type[BaseException], ...]
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Where timeouts come from and outcomes go to: a `latfit.Tracker`, or anything like it."""
+
+    def next(self) -> float:
+        """The timeout to give the next attempt, in seconds."""
+
+    def observe(self, latency: float, status: str) -> None:
+        """Learn that an attempt was completed, failed or censored (cut) after `latency` seconds."""
+
+
+class Retrying:
+    """A callable's attempts under a timeout; values of it are reusable and safe to share between threads.
+
+    `timeout` is in seconds; or several, for the first, second … attempt, the last for all that follow; or a Tracker.
+    `attempts` is K, `pause` the wait in seconds between two attempts. An exception that is a timeout ends an attempt
+    as censored (TimeoutError and subprocess.TimeoutExpired; those of httpx, requests and gRPC by their names), one
+    of `failures` as failed; both are followed by the next attempt. Any other exception is raised at once. `log` is a
+    file to which a line of JSON is added for each attempt: job, attempt, submitted, latency, status.
+
+    >>> Retrying(0.5, attempts=2).call(lambda t: t)
+    0.5
+    """
+
+    def __init__(
+        self,
+        timeout: float | Sequence[float] | Source,
+        *,
+        attempts: int = 3,
+        pause: float = 0.0,
+        failures: Errors = (),
+        timeouts: Errors = (),
+        log: str | Path | None = None,
+    ) -> None:
+        if attempts < 1:
+            raise RestartError(f"the number of attempts is {attempts}; it must be at least 1")
+        if not pause >= 0:
+            raise RestartError(f"the pause is {pause} s; it must not be negative")
+        self._source = timeout if isinstance(timeout, Source) else None
+        self._schedule = () if self._source else _schedule(timeout)
+        self.attempts, self.pause, self.failures = attempts, pause, failures
+        self.timeouts: Errors = (TimeoutError, TimeoutExpired, *timeouts)
+        self._log = None if log is None else Path(log)
+        self._lock, self._run, self._jobs = threading.Lock(), token_hex(4), itertools.count(1)
+
+    def call(self, function: Callable[[float], T]) -> T:
+        """The result of `function(t)`, t the timeout of the attempt, which the function has to keep itself."""
+        from tenacity import Retrying as Loop
+
+        job = self._job()
+        for attempt in Loop(**self._rules()):
+            number = attempt.retry_state.attempt_number
+            with attempt:
+                t = self._next(number)
+                with _Attempt(self, job, number):
+                    return function(t)
+        raise AssertionError("tenacity returns or raises")
+
+    async def acall(self, function: Callable[[float], Awaitable[T]]) -> T:
+        """The result of awaiting `function(t)`, which is cancelled after t seconds."""
+        from tenacity import AsyncRetrying as Loop
+
+        job = self._job()
+        async for attempt in Loop(**self._rules()):
+            number = attempt.retry_state.attempt_number
+            with attempt:
+                t = self._next(number)
+                with _Attempt(self, job, number):
+                    async with asyncio.timeout(t):
+                        return await function(t)
+        raise AssertionError("tenacity returns or raises")
+
+    def _rules(self) -> dict[str, Any]:
+        """When tenacity stops, waits and tries again."""
+        from tenacity import stop_after_attempt, wait_fixed
+
+        return {
+            "stop": stop_after_attempt(self.attempts),
+            "wait": wait_fixed(self.pause),
+            "retry": self._again,
+            "reraise": True,
+        }
+
+    def _again(self, state: RetryCallState) -> bool:
+        error = state.outcome.exception() if state.outcome is not None else None
+        return error is not None and (self.is_timeout(error) or isinstance(error, self.failures))
+
+    def is_timeout(self, error: BaseException) -> bool:
+        """Whether an attempt was cut: by its class, or as HTTP clients and gRPC call it."""
+        if isinstance(error, self.timeouts):
+            return True
+        if any(kind.__name__ in ("TimeoutException", "Timeout") for kind in type(error).__mro__):  # httpx, requests
+            return True
+        code = getattr(error, "code", None)
+        return callable(code) and getattr(code(), "name", "") == "DEADLINE_EXCEEDED"  # gRPC
+
+    def _job(self) -> str:
+        with self._lock:
+            return f"{self._run}-{next(self._jobs)}"
+
+    def _next(self, number: int) -> float:
+        if self._source is None:
+            return self._schedule[min(number, len(self._schedule)) - 1]
+        with self._lock:
+            return self._source.next()
+
+    def tell(self, job: str, number: int, submitted: datetime, latency: float, status: str) -> None:
+        """Hand the outcome of an attempt to the tracker and to the log."""
+        with self._lock:
+            if self._source is not None:
+                self._source.observe(latency, status)
+        if self._log is None:
+            return
+        when = submitted.isoformat(timespec="microseconds").replace("+00:00", "Z")
+        row = {"job": job, "attempt": number, "submitted": when, "latency": round(latency, 6), "status": status}
+        file = os.open(self._log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        try:  # one write: a line is there as a whole or not at all
+            os.write(file, (json.dumps(row) + "\n").encode())
+        finally:
+            os.close(file)
+
+
+class _Attempt:
+    """Measures an attempt, and tells the tracker and the log how it ended."""
+
+    def __init__(self, owner: Retrying, job: str, number: int) -> None:
+        self.owner, self.job, self.number = owner, job, number
+
+    def __enter__(self) -> None:
+        self.submitted, self.start = datetime.now(UTC), time.monotonic()
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        latency = time.monotonic() - self.start
+        status = "completed"
+        if error is not None:  # what is no Exception has cancelled the whole call from outside
+            cut = self.owner.is_timeout(error) or not isinstance(error, Exception)
+            status = "censored" if cut else "failed"
+        self.owner.tell(self.job, self.number, self.submitted, latency, status)
+
+
+def _schedule(timeout: float | Sequence[float] | Source) -> tuple[float, ...]:
+    """The timeouts of the first, second … attempt."""
+    times = tuple(timeout) if isinstance(timeout, Sequence) else (timeout,)
+    found = tuple(float(t) for t in times if isinstance(t, (int, float)) and 0 < t < float("inf"))
+    if not found or len(found) != len(times):
+        raise RestartError(f"the timeout is {timeout!r}; it must be a positive, finite number of seconds, or several")
+    return found

@@ -1,0 +1,67 @@
+"""SLURM: the wait in the queue, and the run time."""
+
+import math
+
+from latfit.settings.base import Plan, Tool, number, register
+
+
+@register
+class SlurmQueue(Tool):
+    """`sbatch -t L` resubmitted by a loop with `scancel --state=PENDING`: the wait in the queue."""
+
+    name = "slurm"
+    title = "SLURM, wait in the queue"
+    aliases = ("slurm-queue", "sbatch")
+    counts = "attempts"
+    step = 1.0
+    limits = "the wait in the queue: a job that runs is not cancelled"
+    validated = "bash syntax checked here; the deadline and scancel were run on SLURM 22.05"
+    traps = (
+        "the deadline is for the end of the job, hence T + L and a minute: it removes what a killed loop leaves behind",
+        "resubmitting loses the place in the queue: latfit withholds a decision where that matters",
+    )
+
+    def snippet(self, plan: Plan) -> str:
+        """A loop; MINUTES is the job's time limit."""
+        pause = f"    sleep {number(plan.pause)}\n" if plan.pause else ""
+        end = f"now+$(({self.written(plan.timeout)} + 60 + 60 * limit))"
+        return (
+            "limit=MINUTES\n"
+            f"for attempt in $(seq {plan.attempts}); do\n"
+            f'    job=$(sbatch --parsable -t $limit --deadline="{end}" JOB.sh)\n'
+            f"    sleep {self.written(plan.timeout)}\n"
+            '    scancel --state=PENDING "$job" 2>/dev/null\n'
+            '    cancelled=$(squeue --noheader --states=CANCELLED --format=%i --jobs="$job" 2>/dev/null)\n'
+            '    [ -n "$cancelled" ] || break  # it runs, or is done\n'
+            f"{pause}"
+            "done"
+        )
+
+
+@register
+class SlurmTime(Tool):
+    """`sbatch -t HH:MM:SS`: the run time."""
+
+    name = "slurm-time"
+    title = "SLURM, run time"
+    counts = "attempts"
+    unit = "min"
+    step = 60.0
+    smallest = 60.0
+    limits = "the run time: the wait in the queue is not counted"
+    validated = "bash syntax checked here; -t was run on SLURM 22.05"
+    traps = ("SLURM rounds up to whole minutes; -t 358 is 358 minutes; SLURM does not resubmit: the loop does",)
+
+    def written(self, timeout: float) -> str:
+        """Hours, minutes and seconds, always whole minutes."""
+        minutes = math.ceil(timeout / 60)
+        return f"{minutes // 60:02d}:{minutes % 60:02d}:00"
+
+    def snippet(self, plan: Plan) -> str:
+        """A loop over srun, which waits for the job."""
+        pause = f"    sleep {number(plan.pause)}\n" if plan.pause else ""
+        return (
+            f"for attempt in $(seq {plan.attempts}); do\n"
+            f"    srun -t {self.written(plan.timeout)} CMD && break\n{pause}"
+            "done"
+        )

@@ -1,0 +1,41 @@
+"""tenacity, around a function that cuts itself."""
+
+from latfit.settings.base import Plan, Tool, number, register
+
+
+def decorator(plan: Plan, errors: str) -> str:
+    """The decorator that retries these exceptions, of a module that imports its parts."""
+    return (
+        "@retry(\n"
+        f"    stop=stop_after_attempt({plan.attempts}),\n"
+        f"    wait=wait_fixed({number(plan.pause)}),\n"
+        f"    retry=retry_if_exception_type({errors}),\n"
+        "    reraise=True,\n"
+        ")"
+    )
+
+
+@register
+class Tenacity(Tool):
+    """`retry(stop=stop_after_attempt(K), wait=wait_fixed(c), …)`; the call itself is given the timeout."""
+
+    name = "tenacity"
+    title = "tenacity"
+    counts = "attempts"
+    limits = "what the call inside limits: tenacity never cuts an attempt itself, so pass the timeout to the call"
+    validated = "real: tenacity 9.2.1 around urllib, arrivals at 0, t, 2t"
+    traps = ("without reraise=True the caller gets a RetryError instead of the timeout",)
+
+    def snippet(self, plan: Plan) -> str:
+        """A function that is retried when it times out."""
+        errors = "OSError" if plan.failures else "TimeoutError"
+        return (
+            "import urllib.request\n"
+            "from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_fixed\n"
+            "\n"
+            f"{decorator(plan, errors)}\n"
+            "def attempt():\n"
+            f"    return urllib.request.urlopen(URL, timeout={self.written(plan.timeout)}).read()\n"
+            "\n"
+            "response = attempt()"
+        )

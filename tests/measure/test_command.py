@@ -1,0 +1,223 @@
+"""`latfit probe command` as a user runs it: truth, cutoffs, signals, kills, secrets."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import latfit
+from latfit.measure.targets.command import _processes_of
+from systems import until
+
+LATFIT = Path(sys.executable).parent / "latfit"
+pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
+
+
+def start(*words, **more):
+    return subprocess.Popen([LATFIT, "probe", "command", *map(str, words)], stderr=subprocess.PIPE, text=True, **more)
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def runs(path):
+    return [line["run"] for line in lines(path) if "latfit" in line]
+
+
+def test_the_latency_of_sleep(tmp_path, run):
+    log = tmp_path / "log"
+    done = run(
+        "probe", "command", "-o", log, "--in-flight", 8, "--probes", 40, "--pause", 0, "--json", "--", "sleep", "0.2"
+    )
+    told = json.loads(done.stdout)
+    assert told["outcomes"] == {"completed": 40, "failed": 0, "censored": 0, "lost": 0}
+    latency = latfit.read_log(log).frame["latency"]
+    assert latency.min() >= 0.2
+    assert latency.median() < 0.2 + max(0.03, 3 * told["lag_p99"])  # by what this machine can do now
+    assert told["jobs_done"] == 40
+
+
+def test_outcomes_and_the_cutoff_that_leaves_nothing(tmp_path, run):
+    script = tmp_path / "job"  # by the number of the job: quick, failing, hanging with a child that ignores SIGTERM
+    script.write_text(
+        "#!/bin/sh\ncase $((LATFIT_JOB % 4)) in 1) exit 0;; 2) exit 3;; 3) kill -9 $$;; esac\n"
+        "(trap '' TERM; sleep 60) & sleep 60\n"
+    )
+    script.chmod(0o755)
+    log = tmp_path / "log"
+    done = run(
+        "probe", "command", "-o", log, "--in-flight", 4, "--probes", 8, "--pause", 0, "--cutoff", "500ms", "--", script
+    )
+    assert done.returncode == 0, done.stderr
+    details = sorted((line["status"], line["detail"]) for line in lines(log) if "end" in line)
+    assert details == sorted(
+        2 * [("completed", "exit 0"), ("failed", "exit 3"), ("failed", "signal 9"), ("censored", "timeout")]
+    )
+    assert {line["latency"] for line in lines(log) if line.get("status") == "censored"} == {0.5}
+    assert _processes_of(runs(log)) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_cancels_everything_and_leaves_a_whole_log(tmp_path, number):
+    log, gone = tmp_path / "log", tmp_path / "gone"
+    process = start("-o", log, "--in-flight", 5, "--pause", 0, "--cancel", f"touch {gone}-{{job}}", "--", "sleep", "60")
+    until(lambda: log.exists() and log.read_text().count('"probe":') >= 5, 20)
+    time.sleep(0.2)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert f"stopped by {number.name}" in said
+    assert "5 censored" in said
+    assert lines(log)[-1]["finished"].startswith("stopped")
+    assert _processes_of(runs(log)) == []
+    assert len(list(tmp_path.glob("gone-*"))) == 5
+    frame = latfit.read_log(log).frame
+    assert (frame["latency"] > 0.1).all()
+    assert (frame["latency"] < 20).all()
+
+
+@pytest.mark.slow
+def test_kill_9_and_resume(tmp_path):
+    """At random moments: every probe that was submitted is one row, and no process is left."""
+    moments = random.Random(1)
+    log = tmp_path / "log"
+    words = ("-o", log, "--in-flight", 4, "--pause", "10ms", "--resume", "--probes", 100_000)
+    known = {}
+    for _ in range(6):
+        process = start(*words, "--", "sleep", "0.03", stdin=subprocess.DEVNULL)
+        until(lambda: log.exists() and log.stat().st_size > 0, 20)
+        time.sleep(moments.uniform(0.05, 0.8))
+        process.kill()
+        process.communicate()
+        before = lines(log)
+        submitted = [line["probe"] for line in before if "probe" in line]
+        assert submitted == list(range(1, len(submitted) + 1))
+        rows = latfit.read_log(log).frame
+        assert len(rows) == len(submitted)
+        known[len(submitted)] = sum("end" in line for line in before)
+    last = start(*words[:-1], max(known) + 5, "--", "sleep", "0.03")
+    _, said = last.communicate(timeout=30)
+    assert last.returncode == 0, said
+    assert _processes_of(runs(log)) == []
+    rows = latfit.read_log(log).frame
+    assert len(rows) == max(known) + 5
+    assert (rows["status"] == "completed").sum() == sum("end" in line for line in lines(log))
+
+
+def test_resume_ends_what_a_killed_run_left(tmp_path):
+    log, gone = tmp_path / "log", tmp_path / "gone"
+    cancel = ("--cancel", f"touch {gone}-{{job}}")
+    process = start("-o", log, "--in-flight", 3, "--pause", 0, *cancel, "--", "sleep", "61")
+    until(lambda: log.exists() and len(_processes_of(runs(log))) >= 3, 20)
+    process.kill()
+    process.communicate()
+    assert len(_processes_of(runs(log))) == 3
+    after = start("-o", log, "--resume", "--probes", 4, "--pause", 0, *cancel, "--", "true")
+    _, said = after.communicate(timeout=20)
+    assert "cleared: 6" in said  # three processes, and three cancellations
+    assert _processes_of(runs(log)) == []
+    assert len(list(tmp_path.glob("gone-*"))) == 3
+    assert latfit.read_log(log).counts == {"completed": 1, "failed": 0, "censored": 3, "lost": 0}
+
+
+def test_no_secret_in_the_log(tmp_path, run):
+    log = tmp_path / "log"
+    done = run(
+        "probe", "command", "-o", log, "--probes", 2, "--pause", 0, "--cancel", "true hunter2", "--", "true", "hunter2",
+        TOKEN="hunter2",
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert "hunter2" not in log.read_text()
+
+
+def test_dry_run_submits_nothing(tmp_path, run):
+    done = run("probe", "command", "--dry-run", "-o", tmp_path / "log", "--", "touch", tmp_path / "x y-{job}")
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[1] == f"touch '{tmp_path}/x y-2'"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["command", "-o", "LOG", "--", "no-such-program"], 1, "there is no such program"),
+        (["command", "-o", "LOG"], 1, "there is no program to run"),
+        (["command", "--", "true"], 2, "-o LOG"),
+        (["command", "-o", "LOG", "--rate", "fast", "--", "true"], 2, "is not a rate"),
+        (["command", "-o", "LOG", "--cutoff", "0", "--", "true"], 2, "greater than 0"),
+        (["command", "-o", "LOG", "--until-precise", "500%", "--", "true"], 2, "not a share"),
+        (["command", "-o", "LOG", "--arrivals", "poisson", "--", "true"], 1, "need a rate"),
+        (["command", "-o", "LOG", "--timeout", "1", "--policy", "timeout(t=1)", "--", "true"], 2, "exclude each other"),
+        (["command", "-o", "LOG", "--policy", "wait(t=1)", "--", "true"], 1, "there is no policy 'wait'"),
+        (["command", "-o", "LOG", "--policy", "timeout(u=1)", "--", "true"], 1, "unexpected keyword argument 'u'"),
+        (["command", "-o", "LOG", "--again-after", "9", "--cutoff", "8", "--", "true"], 2, "shorter than --cutoff"),
+        (["command", "-o", "LOG", "--before", "missing.csv", "--", "true"], 1, "no such file"),
+        (["http", "ftp://127.0.0.1/", "-o", "LOG"], 1, "not a URL"),
+        (["slurm", "-o", "/nowhere/log"], 1, "in no folder"),
+    ],
+)
+def test_one_clear_line(words, code, says, tmp_path, run):
+    done = run("probe", *(str(tmp_path / "log") if word == "LOG" else word for word in words))
+    assert done.returncode == code
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "log").exists() or (tmp_path / "log").stat().st_size == 0
+
+
+def test_a_log_has_one_kind_of_probes(tmp_path, run):
+    log = tmp_path / "log"
+    assert run("probe", "command", "-o", log, "--probes", 1, "--pause", 0, "--", "true").returncode == 0
+    done = run("probe", "command", "-o", log, "--resume", "--again-after", 1, "--probes", 2, "--", "true")
+    assert done.returncode == 1
+    assert "of the kind probes" in done.stderr
+    done = run("probe", "command", "-o", log, "--probes", 2, "--", "true")
+    assert done.returncode == 1
+    assert "--resume" in done.stderr
+
+
+def test_poisson_arrivals_do_not_wait_for_the_slow(tmp_path, run):
+    log = tmp_path / "log"
+    done = run(
+        "probe", "command", "-o", log, "--arrivals", "poisson", "--rate", "40/s", "--probes", 60, "--in-flight", 100,
+        "--seed", 3, "--json", "--", "sleep", "0.5",
+    )  # fmt: skip
+    told = json.loads(done.stdout)
+    assert told["skipped"] == 0
+    gaps = np.diff([line["t"] for line in lines(log) if "probe" in line])
+    assert 0.6 / 40 < gaps.mean() < 1.6 / 40  # a closed loop of n would give .5/n
+    assert 0.6 < gaps.std() / gaps.mean() < 1.5  # exponential: 1
+    few = run(
+        "probe", "command", "-o", tmp_path / "few", "--arrivals", "poisson", "--rate", "40/s", "--duration", "1",
+        "--in-flight", 2, "--", "sleep", "0.5",
+    )  # fmt: skip
+    assert "arrivals were skipped" in few.stderr
+
+
+def test_rate_and_duration_limit_a_closed_loop(tmp_path, run):
+    log = tmp_path / "log"
+    done = run(
+        "probe", "command", "-o", log, "--rate", "20/s", "--duration", "1", "--pause", 0, "--in-flight", 30, "--json",
+        "--", "sleep", "0.1",
+    )  # fmt: skip
+    told = json.loads(done.stdout)
+    assert told["reason"] == "the duration is over"
+    assert 10 <= told["submissions"] <= 22
+
+
+def test_in_flight_is_kept_and_not_exceeded(tmp_path, run):
+    log = tmp_path / "log"
+    run("probe", "command", "-o", log, "--in-flight", 3, "--probes", 15, "--pause", 0, "--", "sleep", "0.1")
+    out, most = 0, 0
+    for line in lines(log):
+        out += ("probe" in line) - ("end" in line)
+        most = max(most, out)
+    assert most == 3
+    assert os.path.getsize(log) < 10_000  # noqa: PTH202

@@ -1,0 +1,215 @@
+"""What policies mean to a running client: the steps, and what a loop makes of them with a target of known latencies."""
+
+import asyncio
+import contextlib
+import json
+import math
+import time
+from dataclasses import dataclass
+from itertools import islice
+from random import Random
+
+import pytest
+
+import latfit
+from latfit.errors import ProbeError
+from latfit.measure import Breaker, Limits, Outcome, Pace, Session, Target, careful, measure, paired, tracked
+from latfit.measure.plans import POLICIES, Step, parse_policy
+
+
+@dataclass(frozen=True)
+class Scripted(Target):
+    """Answers after the given times, by the attempt: seconds, or a negative number for a failure after that time."""
+
+    name = "scripted"
+    script: tuple = ()
+
+    @contextlib.asynccontextmanager
+    async def open(self, run):
+        script = self.script
+
+        class Answers(Session):
+            async def probe(self, attempt):
+                wait = script[min(attempt.attempt, len(script)) - 1]
+                start = time.monotonic()
+                await asyncio.sleep(abs(wait))
+                return Outcome("completed" if wait > 0 else "failed", time.monotonic() - start, "scripted")
+
+        yield Answers()
+
+    def shown(self, attempt):
+        return ""
+
+    def public(self):
+        return {}
+
+
+def history(tmp_path, script, plan, jobs=1, **more):
+    """(attempt, submitted at, status, latency) of the one job, the times rounded to 50 ms."""
+    log = tmp_path / "log"
+    limits = Limits(jobs, 100, more.pop("attempts", 20))
+    measured = measure(Scripted(script), log, pace=Pace(1, pause=0, cutoff=5), limits=limits, plan=plan, seed=0, **more)
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    ends = {line["end"]: line for line in lines if "end" in line}
+    found = [
+        (line["attempt"], grid(line["t"]), ends[line["probe"]]["status"], grid(ends[line["probe"]]["latency"]))
+        for line in lines
+        if "probe" in line
+    ]
+    return found, measured
+
+
+def grid(value):
+    return round(value * 20 - 0.3) / 20  # a little late is the same
+
+
+CASES = {
+    "careful": (
+        careful(0.2), (9, 9, 0.3),
+        [(1, 0, "censored", 0.2), (2, 0.2, "censored", 0.4), (3, 0.6, "completed", 0.3)],
+    ),
+    "timeout": (parse_policy("timeout(t=0.2)"), (9, 0.1), [(1, 0, "censored", 0.2), (2, 0.2, "completed", 0.1)]),
+    "failure": (parse_policy("timeout(t=0.4)"), (-0.1, 0.1), [(1, 0, "failed", 0.1), (2, 0.1, "completed", 0.1)]),
+    "schedule": (
+        parse_policy("schedule(timeouts=[0.2,0.3],sleeps=[0.1])"), (9, 9),
+        [(1, 0, "censored", 0.2), (2, 0.3, "censored", 0.3)],
+    ),
+    "schedule after a failure": (
+        parse_policy("schedule(timeouts=[0.4,0.3],sleeps=[0.1])"), (-0.1, 0.1),
+        [(1, 0, "failed", 0.1), (2, 0.2, "completed", 0.1)],
+    ),
+    "delayed": (
+        parse_policy("delayed(t0=0.2,t_inf=0.3)"), (9, 9, 0.1),
+        [(1, 0, "censored", 0.3), (2, 0.2, "censored", 0.3), (3, 0.4, "completed", 0.1)],
+    ),
+    "the first may still win": (
+        parse_policy("delayed(t0=0.2,t_inf=0.6)"), (0.3, 9), [(1, 0, "completed", 0.3), (2, 0.2, "censored", 0.1)]
+    ),
+    "hedge": (
+        parse_policy("hedge(d=0.15,t_inf=0.3)"), (9, 9, 0.05),
+        [(1, 0, "censored", 0.3), (2, 0.15, "censored", 0.15), (3, 0.3, "completed", 0.05)],
+    ),
+    "resubmit": (
+        parse_policy("resubmit(d=0.2)"), (0.5, 9, 9),
+        [(1, 0, "completed", 0.5), (2, 0.2, "censored", 0.3), (3, 0.4, "censored", 0.1)],
+    ),
+    "copies": (
+        parse_policy("copies(b=2,t_inf=0.2)"), (9, 9, 0.1, 9),
+        [(1, 0, "censored", 0.2), (2, 0, "censored", 0.2), (3, 0.2, "completed", 0.1), (4, 0.2, "censored", 0.1)],
+    ),
+    "pair": (paired(0.2), (0.5, 0.4), [(1, 0, "completed", 0.5), (2, 0.2, "completed", 0.4)]),
+    "pair that came back": (paired(0.2), (0.1, 9), [(1, 0, "completed", 0.1)]),
+    "pair whose first failed": (paired(0.2), (-0.1, 9), [(1, 0, "failed", 0.1)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_a_job_does(name, tmp_path):
+    plan, script, want = CASES[name]
+    found, measured = history(tmp_path, script, plan)
+    slack = 0.1 + 2 * measured.lag_worst  # on a busy machine
+    assert [(number, status) for number, _, status, _ in found] == [(number, status) for number, _, status, _ in want]
+    for got, wanted in zip(found, want, strict=True):
+        assert got[1] == pytest.approx(wanted[1], abs=slack)
+        assert got[3] == pytest.approx(wanted[3], abs=slack)
+
+
+def test_luby_is_the_sequence():
+    steps = islice(parse_policy("luby(unit=2)").steps(Random(0)), 15)
+    assert [step.timeout / 2 for step in steps] == [1, 1, 2, 1, 1, 2, 4, 1, 1, 2, 1, 1, 2, 4, 8]
+
+
+def test_hedges_come_with_their_probability():
+    steps = parse_policy("hedge(d=1,t_inf=4,q=0.25)").steps(Random(1))
+    seen = [next(steps) for _ in range(4000)]
+    rounds = [step for step in seen if step.timeout == 4]
+    assert 0.22 < sum(step.then == 1 for step in rounds) / len(rounds) < 0.28
+    assert Step(3, 3) in seen
+
+
+@pytest.mark.parametrize(
+    "text", ["timeout", "timeout(t=0)", "timeout(t=-1)", "schedule(timeouts=[])", "hedge(d=1)", "x(t=1)"]
+)
+def test_wrong_policies(text):
+    with pytest.raises(latfit.LatfitError):
+        parse_policy(text)
+
+
+def test_every_policy_has_a_case():
+    assert set(POLICIES) <= {*CASES, "luby"}
+
+
+def test_attempts_are_limited_and_submissions_too(tmp_path):
+    found, measured = history(tmp_path, (9,), parse_policy("timeout(t=0.05)"), attempts=3)
+    assert len(found) == 3
+    assert measured.jobs_done == 0
+
+
+def test_a_tracker_is_asked_and_told(tmp_path):
+    class Told:
+        def __init__(self):
+            self.seen = []
+
+        def next(self):
+            return 0.1 + 0.1 * len(self.seen)
+
+        def observe(self, latency, status):
+            self.seen.append((status, grid(latency)))
+
+    told = Told()
+    found, _ = history(tmp_path, (9, -0.05, 0.05), tracked(told))
+    assert [status for *_, status, _ in found] == ["censored", "failed", "completed"]
+    assert [status for status, _ in told.seen] == ["censored", "failed", "completed"]
+
+
+def test_the_tracker_of_latfit(tmp_path, run):
+    state, log = tmp_path / "state", tmp_path / "log"
+    before = latfit.Tracker(initial=0.2, cutoff=5.0).to_json()
+    state.write_text(before)
+    done = run(
+        "probe", "command", "-o", log, "--tracker", state, "--probes", 20, "--pause", 0, "--in-flight", 4,
+        "--", "sh", "-c", "sleep 0.0$((LATFIT_JOB % 7))",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert state.read_text() != before
+    latfit.Tracker.from_json(state.read_text())
+    assert latfit.read_log(log).frame["job"].nunique() == 20
+
+
+def test_the_breaker_is_quiet_for_independent_attempts_and_trips_for_sticky_ones():
+    rng = Random(2)
+    alarms = trips = 0
+    for _ in range(300):
+        for sticky in (False, True):
+            breaker = Breaker()
+            for _ in range(400):
+                sick = rng.random() < 0.3
+                number = 1
+                while breaker.tripped is None:
+                    within = not sick if sticky or number == 1 else rng.random() >= 0.3
+                    breaker.note(attempt=number, within=within)
+                    if within or number == 4:
+                        break
+                    number += 1
+            alarms += breaker.tripped is not None and not sticky
+            trips += breaker.tripped is not None and sticky
+    assert alarms <= 3
+    assert trips == 300
+
+
+def test_the_breaker_against_the_exact_binomial():
+    """What it calls improbable is at least that improbable (Chernoff's bound is an upper one)."""
+    for n in (10, 40, 200):
+        for k in range(n):
+            breaker = Breaker(0.7)
+            breaker.later = [k, n]
+            exact = sum(math.comb(n, j) * 0.7**j * 0.3 ** (n - j) for j in range(k + 1))
+            if breaker.tripped:
+                assert exact < 1e-4
+            elif k / n < 0.3:
+                assert n < 20
+
+
+def test_wrong_paces():
+    with pytest.raises(ProbeError):
+        Pace(arrivals="sometimes")

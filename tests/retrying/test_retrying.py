@@ -1,0 +1,131 @@
+"""Real timeouts in a client: commands, HTTP and coroutines, with a log and something like a tracker."""
+
+import asyncio
+import itertools
+import json
+import subprocess
+import sys
+import time
+from contextlib import closing
+
+import pytest
+
+import latfit
+from hanging import HangingServer, gaps
+from latfit.errors import RestartError
+from latfit.retrying import Retrying
+from latfit.verify import jobs_of, read_attempts
+
+pytest.importorskip("tenacity")
+
+
+class Noted:
+    """Like a Tracker: gives a timeout, and takes what was seen."""
+
+    def __init__(self, timeout):
+        self.timeout, self.seen = timeout, []
+
+    def next(self):
+        return self.timeout
+
+    def observe(self, latency, status):
+        self.seen.append((latency, status))
+
+
+def rows(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_command_is_cut_and_tried_again(tmp_path):
+    seconds = itertools.chain([30, 30], itertools.repeat(0))  # a busy machine may be slow to start Python
+    noted = Noted(0.5)
+
+    def attempt(t):
+        return subprocess.run(
+            [sys.executable, "-c", f"import time; time.sleep({next(seconds)})"], timeout=t, check=True
+        )
+
+    Retrying(noted, attempts=9).call(attempt)
+    assert [status for _, status in noted.seen][:2] == ["censored", "censored"]
+    assert all(latency >= 0.5 for latency, status in noted.seen if status == "censored")
+
+
+def test_a_coroutine_is_really_cut(tmp_path):
+    started, cancelled = [], []
+
+    async def hang(t):
+        started.append(time.monotonic())
+        try:
+            await asyncio.sleep(0 if len(started) == 3 else 30)
+        except asyncio.CancelledError:
+            cancelled.append(t)
+            raise
+        return "done"
+
+    path = tmp_path / "attempts.jsonl"
+    assert asyncio.run(Retrying([0.05, 0.1], attempts=4, log=path).acall(hang)) == "done"
+    assert cancelled == [0.05, 0.1]
+    told = rows(path)
+    assert [row["attempt"] for row in told] == [1, 2, 3]
+    assert [row["status"] for row in told] == ["censored", "censored", "completed"]
+    assert len({row["job"] for row in told}) == 1
+
+
+def test_http_by_httpx():
+    httpx = pytest.importorskip("httpx")
+    with closing(HangingServer()) as server, httpx.Client() as client:
+        got = Retrying(0.3, attempts=3).call(lambda t: client.get(server.url, timeout=t))
+        assert got.content == b"<ok/>"
+    assert len(server.arrivals) == 3
+    assert min(gaps(server)) > 0.15
+
+
+def test_grpc_deadlines_are_timeouts():
+    grpc = pytest.importorskip("grpc")
+    from real_tools import _grpc_server
+
+    with _grpc_server() as (target, port), grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        call = channel.unary_unary("/Echo/Call")
+        assert Retrying(0.3, attempts=3).call(lambda t: call(b"", timeout=t)) == b"ok"
+    assert len(target.arrivals) == 3
+
+
+def test_what_is_tried_again_and_what_is_not():
+    noted, errors = Noted(1.0), [ConnectionError("refused"), ValueError("mine")]
+    with pytest.raises(ValueError, match="mine"):
+        Retrying(noted, attempts=5, failures=(ConnectionError,)).call(lambda t: (_ for _ in ()).throw(errors.pop(0)))
+    assert [status for _, status in noted.seen] == ["failed", "failed"]
+    with pytest.raises(TimeoutError):
+        Retrying(1.0, attempts=2).call(lambda t: (_ for _ in ()).throw(TimeoutError))
+
+
+def test_the_log_is_one_that_latfit_reads(tmp_path):
+    path = tmp_path / "attempts.jsonl"
+    patient = Retrying(0.02, attempts=9, log=path)
+
+    async def work(k):
+        calls = iter([0.3] * (k % 3) + [0.001])
+        await patient.acall(lambda t: asyncio.sleep(next(calls)))
+
+    async def all_of_it():
+        await asyncio.gather(*(work(k) for k in range(30)))
+
+    asyncio.run(all_of_it())
+    jobs = jobs_of(read_attempts(path))
+    assert jobs.durations.size == 30
+    assert sorted(jobs.submissions) == [1] * 10 + [2] * 10 + [3] * 10
+    assert jobs.given_up.size == jobs.in_flight == 0
+    assert latfit.read_log(path, columns={"id": ""}).counts["censored"] == 30
+
+
+@pytest.mark.parametrize("wrong", [0, -1, float("nan"), float("inf"), [], [1, 0], "soon"])
+def test_wrong_timeouts(wrong):
+    with pytest.raises(RestartError):
+        Retrying(wrong)
+
+
+def test_wrong_numbers():
+    with pytest.raises(RestartError):
+        Retrying(1.0, attempts=0)
+    with pytest.raises(RestartError):
+        Retrying(1.0, pause=-1)

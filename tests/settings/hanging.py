@@ -1,0 +1,94 @@
+"""Targets whose first two attempts hang: what a tool's snippet is run against."""
+
+import itertools
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+HANGS = 2
+LONGEST = 30.0  # seconds after which a hanging attempt gives up by itself
+
+
+class Hanging:
+    """Records when attempts arrive; the first `hangs` of them are not answered until `close`."""
+
+    def __init__(self, hangs=HANGS):
+        self.hangs, self.arrivals = hangs, []
+        self._lock, self._over = threading.Lock(), threading.Event()
+
+    def attempt(self):
+        """One attempt: hangs, or returns at once."""
+        with self._lock:
+            self.arrivals.append(time.monotonic())
+            number = len(self.arrivals)
+        if number <= self.hangs:
+            self._over.wait(LONGEST)
+
+    def close(self):
+        self._over.set()
+
+
+class HangingServer(Hanging):
+    """An HTTP server on loopback."""
+
+    def __init__(self, hangs=HANGS, body=b"<ok/>"):
+        super().__init__(hangs)
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self):
+                outer.attempt()
+                try:
+                    self.send_response(200)
+                    self.send_header("Content-Length", str(len(body)))
+                    self.end_headers()
+                    self.wfile.write(body)
+                except OSError:
+                    self.close_connection = True
+
+            def log_message(self, *_):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.server.handle_error = lambda *_: None
+        self.port = self.server.server_address[1]
+        self.url = f"http://127.0.0.1:{self.port}/"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self):
+        super().close()
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class HangingCommand:
+    """A command whose first attempts hang, in a process of its own; it records its starts in a file."""
+
+    def __init__(self, folder, hangs=HANGS):
+        self.file, script = Path(folder) / "arrivals", Path(folder) / "attempt.py"
+        script.write_text(
+            "import pathlib, sys, time\n"
+            f"file = pathlib.Path({str(self.file)!r})\n"
+            "with file.open('a') as out: out.write(f'{time.monotonic()}\\n')\n"
+            f"if len(file.read_text().split()) <= {hangs}: time.sleep({LONGEST})\n"
+            "print('done', *sys.argv[1:])\n"
+        )
+        self.command = f"{sys.executable} {script}"
+
+    @property
+    def arrivals(self):
+        return [float(line) for line in self.file.read_text().split()] if self.file.exists() else []
+
+    def close(self):
+        pass
+
+
+def gaps(target):
+    """The times between the arrivals."""
+    times = target.arrivals
+    return [later - earlier for earlier, later in itertools.pairwise(times)]

@@ -1,0 +1,299 @@
+"""Every tool that registers itself keeps the five rules."""
+
+import ast
+import json
+import math
+import re
+import subprocess
+
+import numpy as np
+import pytest
+import yaml
+
+import latfit
+from conftest import EGEE
+from latfit.errors import RestartError
+from latfit.settings import TOOLS, Plan, Tool, get_tool, register, settings_for
+from latfit.settings import write as writing
+from latfit.settings.base import mean_pause, milliseconds, number
+
+NAMES = sorted(TOOLS)
+ROWS = [
+    "timeout", "curl", "requests", "httpx", "tenacity", "stamina", "aiohttp", "fetch", "boto3", "grpc", "grpc-node",
+    "envoy", "nginx", "haproxy", "slurm", "slurm-time", "htcondor", "snakemake", "airflow", "celery", "dask",
+    "kubernetes", "cassandra", "nextflow", "resilience4j", "polly", "aws-batch",
+]  # fmt: skip
+PYTHON = [
+    "requests",
+    "httpx",
+    "tenacity",
+    "stamina",
+    "aiohttp",
+    "boto3",
+    "grpc",
+    "airflow",
+    "celery",
+    "dask",
+    "cassandra",
+]
+
+
+@pytest.fixture(scope="module")
+def log():
+    return latfit.example_log()
+
+
+@pytest.fixture(scope="module")
+def from_log(log):
+    return {name: settings_for(name, log) for name in NAMES}
+
+
+def test_every_row_of_the_specification_is_there():
+    assert set(ROWS) <= set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_contract(name, from_log):
+    found = from_log[name].to_dict()
+    keys = {"tool", "timeout", "written", "unit", "attempts", "undone", "counts", "snippet", "notes", "validated"}
+    assert keys <= set(found)
+    assert found["tool"] == name
+    assert found["counts"] in ("attempts", "retries")
+    assert found["snippet"]
+    assert found["validated"]
+    json.dumps(found)
+    told = " ".join(found["notes"])
+    assert "it limits" in told
+    assert f"counter is that of {found['counts']}" in told
+    assert "stay undone" in told
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("timeout", [0.0123456, 0.35, 1.0, 61.2, 358.0, 86400.5])
+def test_rounds_up_to_its_step_and_never_down(name, timeout):
+    tool = TOOLS[name]
+    rounded = tool.rounded(timeout)
+    assert rounded >= timeout * (1 - 1e-12)
+    assert rounded < max(timeout, tool.smallest) + tool.step * (1 + 1e-9)
+    assert math.isclose(rounded / tool.step, round(rounded / tool.step), rel_tol=1e-9)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("plan", [Plan(61.0, 3), Plan(120.0, 4, 2.0, True), Plan(60.0, 1)])
+def test_the_counter_and_the_time_stand_in_the_snippet(name, plan):
+    tool = TOOLS[name]
+    plan = Plan(tool.rounded(plan.timeout), plan.attempts, plan.pause, plan.failures)
+    text = tool.snippet(plan)
+    assert tool.written(plan.timeout) in text
+    if name != "aws-batch":
+        count = plan.attempts if tool.counts == "attempts" else plan.retries
+        assert re.search(rf"\b{count}\b", text)
+    if name in PYTHON:
+        ast.parse(text)
+    if tool.waits and plan.pause:
+        assert number(tool.pause(2, plan.pause)) in text or str(round(1000 * plan.pause)) in text
+
+
+@pytest.mark.parametrize("name", ["timeout", "curl", "slurm", "slurm-time"])
+@pytest.mark.parametrize("pause", [0, 1.5])
+def test_shell_snippets_parse(name, pause):
+    text = TOOLS[name].snippet(Plan(60.0, 3, pause))
+    assert subprocess.run(["bash", "-n"], input=text, text=True, capture_output=True).stderr == ""
+
+
+def test_documents_parse():
+    plan = Plan(60.0, 3, 1.0, True)
+    assert json.loads(TOOLS["grpc-node"].snippet(plan))["methodConfig"][0]["hedgingPolicy"]["maxAttempts"] == 3
+    assert json.loads(TOOLS["aws-batch"].snippet(plan)) == {"timeout": {"attemptDurationSeconds": 60}}
+    job = yaml.safe_load(TOOLS["kubernetes"].snippet(plan))
+    assert job["spec"]["backoffLimit"] == 2
+    assert job["spec"]["template"]["spec"]["activeDeadlineSeconds"] == 60
+    assert yaml.safe_load(TOOLS["envoy"].snippet(plan))["route"]["retry_policy"]["per_try_timeout"] == "60s"
+    assert yaml.safe_load(TOOLS["resilience4j"].snippet(plan))["resilience4j"]["retry"]
+
+
+def test_bundled_log(from_log):
+    found = from_log["haproxy"]
+    assert (found.timeout, found.written, found.attempts) == (358.0, "358s", 5)
+    assert found.undone == pytest.approx(0.00035, abs=5e-6)
+    assert "retries 4" in found.snippet
+
+
+def test_undone_and_attempts_by_counting(log):
+    """K and the share undone, counted on the probes themselves."""
+    latency = log.frame["latency"].to_numpy()
+    done = (log.frame["status"] == "completed").to_numpy() & (latency <= 358)
+    q = 1 - done.mean()
+    for allowed in (0.3, 0.1, 0.01, 1e-4):
+        found = settings_for("nginx", log, undone=allowed)
+        assert found.undone == pytest.approx(q**found.attempts)
+        assert found.undone <= allowed
+        assert found.attempts == 2 or q ** (found.attempts - 1) > allowed
+
+
+def test_attempts_beyond_the_cap(log):
+    found = settings_for("grpc-node", log, undone=1e-12)
+    assert found.attempts == 5
+    assert any("at most 5 attempts" in note for note in found.notes)
+    assert settings_for("grpc-node", timeout=1, attempts=9).attempts == 5
+
+
+def test_a_hedge_leaves_undone_only_what_never_returns(log):
+    rho = 1 - (log.frame["status"] == "completed").mean()
+    found = settings_for("cassandra", log)
+    assert found.undone == pytest.approx(rho**found.attempts)
+
+
+def test_the_waits_of_the_tool_are_cost(log):
+    """Kubernetes waits 10, 20, 40 … s: the constant cost is worth as much, by simulation."""
+    rng = np.random.default_rng(1)
+    q = 0.4
+    restarts = rng.geometric(1 - q, 200_000) - 1
+    waits = np.minimum(360, 10 * 2.0 ** np.arange(60))
+    total = np.concatenate([[0], np.cumsum(waits)])[restarts]
+    assert mean_pause(TOOLS["kubernetes"], q, 0.0) == pytest.approx(total.sum() / restarts.sum(), rel=0.02)
+    assert mean_pause(TOOLS["kubernetes"], 0.0, 0.0) == 10
+    costs = {name: settings_for(name, log).cost for name in ("haproxy", "curl", "htcondor", "kubernetes")}
+    assert costs["haproxy"] == 0
+    assert costs["curl"] == 1
+    assert costs["htcondor"] == 30
+    assert 10 < costs["kubernetes"] < 20
+
+
+def test_the_optimum_with_the_tools_waits_is_that_of_timeout_with_their_cost():
+    rng = np.random.default_rng(7)
+    text = "latency,status\n" + "".join(
+        f"{x:.3f},{'ok' if keep else 'lost'}\n"
+        for x, keep in zip(rng.lognormal(0, 1.5, 2000), rng.random(2000) > 0.05, strict=True)
+    )
+    log = _read(text)
+    found = settings_for("curl", log)
+    free = settings_for("haproxy", log)
+    exact = latfit.analyze(log, laws=(), test=False, resamples=0, cost=1.0).to_dict()["timeout"]["timeout"]
+    assert found.timeout == exact > free.timeout
+
+
+def _read(text):
+    import tempfile
+    from pathlib import Path
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "log.csv"
+        path.write_text(text)
+        return latfit.read_log(path)
+
+
+@pytest.fixture(scope="module")
+def fast_log():
+    rng = np.random.default_rng(3)
+    x, lost = rng.lognormal(-3, 0.5, 2000), rng.random(2000) < 0.03
+    rows = [f"{a:.4f},{'lost' if b else 'ok'}\n" for a, b in zip(x, lost, strict=True)]
+    return _read("latency,status\n" + "".join(rows))
+
+
+def test_rounding_out_of_the_window_is_a_warning(fast_log):
+    minutes = settings_for("slurm-time", fast_log)
+    assert minutes.written == "00:01:00"
+    assert any(note.startswith("warning:") and "5 % window" in note for note in minutes.notes)
+    assert not any(note.startswith("warning:") for note in settings_for("haproxy", fast_log).notes)
+    alone = settings_for("aws-batch", timeout=0.35)
+    assert any(note.startswith("warning:") for note in alone.notes)
+
+
+def test_visible_failures_are_retried_too(fast_log):
+    plan = settings_for("haproxy", fast_log)
+    assert "500" not in plan.snippet
+    rng = np.random.default_rng(5)
+    word = rng.choice(["ok", "failed"], 500, p=[0.8, 0.2])
+    rows = [f"{a:.4f},{b}\n" for a, b in zip(rng.lognormal(-3, 1.5, 500), word, strict=True)]
+    with_failures = settings_for("haproxy", _read("latency,status\n" + "".join(rows)))
+    assert "500 502" in with_failures.snippet
+
+
+@pytest.mark.parametrize("verdict", ["withheld", "never", "any", None])
+def test_nothing_to_paste(monkeypatch, log, verdict):
+    """A decision that is withheld, or says that no timeout helps, becomes no snippet but a reason."""
+    made = latfit.analyze(log, laws=(), test=False, resamples=0)
+    result = made.to_dict()
+    result["timeout"] |= {"verdict": verdict, "timeout": None}
+    if verdict == "withheld":
+        result["timeout"]["withheld"] = ["dependent", "queue"]
+
+    class Stub:
+        decision = made.decision
+
+        def to_dict(self):
+            return result
+
+    monkeypatch.setattr(writing, "analyze", lambda *_, **__: Stub())
+    found = settings_for("haproxy", log)
+    assert found.snippet is None
+    assert found.timeout is None
+    assert found.notes[0].startswith("nothing to paste")
+    assert found.withheld == (("dependent", "queue") if verdict == "withheld" else ())
+    if verdict == "withheld":
+        assert "dependent, queue" in found.notes[0]
+
+
+def test_too_long_for_the_tool():
+    found = settings_for("haproxy", timeout=26 * 86400, attempts=3)
+    assert found.snippet is None
+    assert "at most" in found.notes[0]
+
+
+def test_wrong_input(log):
+    with pytest.raises(RestartError, match="not a tool"):
+        get_tool("curll")
+    with pytest.raises(RestartError, match="nothing to write"):
+        settings_for("curl")
+    for wrong in (
+        {"timeout": -1.0},
+        {"timeout": math.nan},
+        {"timeout": 1.0, "attempts": 0},
+        {"timeout": 1.0, "undone": 2},
+    ):
+        with pytest.raises(RestartError):
+            settings_for("curl", **wrong)
+
+
+def test_a_new_tool_is_one_class(run):
+    class Mine(Tool):
+        name = "mine-of-the-test"
+        title, counts, limits, validated = "mine", "attempts", "all", "here"
+
+        def snippet(self, plan):
+            return f"mine {plan.attempts} {self.written(plan.timeout)}"
+
+    register(Mine)
+    try:
+        assert settings_for("mine-of-the-test", timeout=0.35).snippet == "mine 3 0.35"
+    finally:
+        del TOOLS["mine-of-the-test"]
+
+
+def test_written_times():
+    assert [number(x) for x in (358.0, 0.35, 1e-3, 0.1 + 0.2)] == ["358", "0.35", "0.001", "0.3"]
+    assert [milliseconds(x) for x in (0.35, 358.0, 1.5)] == ["350ms", "358s", "1500ms"]
+    written = {
+        "fetch": "350",
+        "grpc-node": "0.350000000s",
+        "nginx": "350ms",
+        "envoy": "0.35s",
+        "slurm-time": "00:01:00",
+    }
+    assert {name: settings_for(name, timeout=0.35).written for name in written} == written
+    assert TOOLS["slurm-time"].written(3700) == "01:02:00"
+
+
+def test_command_line(run):
+    listed = run("settings")
+    assert all(name in listed.stdout for name in NAMES)
+    assert {tool["name"] for tool in json.loads(run("settings", "--json").stdout)["tools"]} == set(NAMES)
+    assert "proxy_read_timeout 350ms;" in run("settings", "nginx", "--timeout", "350ms", "--attempts", 3).stdout
+    document = json.loads(run("settings", "haproxy", EGEE, "--json").stdout)
+    assert document["attempts"] == 5
+    given = json.loads(run("settings", "haproxy", EGEE, "--timeout", "6m", "--json").stdout)
+    assert given["timeout"] == 360
+    assert given["undone"] is not None
+    for wrong in (["nonsense", EGEE], ["curl"], ["curl", "--timeout", "fast"], ["curl", "--timeout", "0"]):
+        assert run("settings", *wrong).returncode == 2

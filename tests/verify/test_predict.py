@@ -1,0 +1,76 @@
+"""What a sample predicts, against simulation, the formula of `restart` and resampling."""
+
+import numpy as np
+import pytest
+from pairs import law
+
+import latfit
+from latfit.sample import LatencySample
+from latfit.verify.predict import predict, undone_share
+
+RNG = np.random.default_rng
+
+
+def sample_of(rng, n=3000, failures=0.0):
+    x = law(rng, n)
+    broken = rng.random(n) < failures
+    gone = rng.uniform(0, 0.3, n)
+    out = np.full((~broken & (x > 60)).sum(), 60.0)
+    return LatencySample.of(x[~broken & (x <= 60)], failed=gone[broken], censored=out, cutoff=60.0)
+
+
+@pytest.mark.parametrize("failures", [0.0, 0.2])
+@pytest.mark.parametrize("cost", [0.0, 0.7])
+def test_one_timeout_is_the_formula_of_restart(failures, cost):
+    sample = sample_of(RNG(1), failures=failures)
+    found = predict(sample, [1.7], cost=cost, rng=RNG(0))
+    exact = latfit.evaluate_timeout(latfit.Empirical.of(sample), 1.7, cost=cost)
+    assert found.expected_duration == pytest.approx(exact.expected_duration, rel=1e-9)
+    assert found.submissions == pytest.approx(exact.submissions, rel=1e-9)
+
+
+def test_a_schedule_by_simulation():
+    rng = RNG(2)
+    sample = sample_of(rng, 500)
+    x = np.concatenate([sample.completed.expand(), np.full(500 - sample.completed.total, np.inf)])
+    cuts, cost, total, tried, n = [0.5, 1.0, 2.0], 0.3, 0.0, 0, 100_000
+    left = np.ones(n, dtype=bool)
+    attempt = 0
+    while left.any():
+        t = cuts[min(attempt, 2)]
+        drawn = rng.choice(x, left.sum())
+        done = drawn <= t
+        total += np.minimum(drawn, t).sum() + cost * (~done).sum()
+        tried += left.sum()
+        left[np.flatnonzero(left)[done]] = False
+        attempt += 1
+    found = predict(sample, cuts, cost=cost, rng=rng)
+    assert found.expected_duration == pytest.approx(total / n, rel=0.01)
+    assert found.submissions == pytest.approx(tried / n, rel=0.01)
+
+
+@pytest.mark.parametrize("timeouts", [[1.5], [0.7, 1.4, 2.8]])
+@pytest.mark.parametrize("failures", [0.0, 0.2])
+def test_the_standard_error_is_that_of_repeated_logs(timeouts, failures):
+    rng = RNG(3)
+    drawn = [predict(sample_of(rng, 400, failures), timeouts, rng=rng) for _ in range(300)]
+    spread = np.std(np.log([one.expected_duration for one in drawn]))
+    assert np.mean([one.log_error for one in drawn]) == pytest.approx(spread, rel=0.12)
+
+
+def test_the_standard_error_with_early_censoring():
+    rng, drawn = RNG(4), []
+    for _ in range(30):
+        x, c = law(rng, 300), rng.uniform(0, 6, 300)
+        sample = LatencySample.of(x[x <= c], censored=c[x > c])
+        drawn.append(predict(sample, [1.5], rng=rng))
+    spread = np.std(np.log([one.expected_duration for one in drawn]))
+    assert np.mean([one.log_error for one in drawn]) == pytest.approx(spread, rel=0.4)
+
+
+def test_undone():
+    sample = LatencySample.of([1.0, 2.0, 3.0, 4.0])
+    assert undone_share(sample, [2.0], 3) == pytest.approx(1 / 8)
+    assert undone_share(sample, [1.0, 2.0, 3.0], 2) == pytest.approx(3 / 8)
+    with pytest.raises(latfit.SampleError, match="no job would ever"):
+        predict(sample, [0.5], rng=RNG(0))

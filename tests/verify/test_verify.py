@@ -1,0 +1,226 @@
+"""Pairs of logs whose truth is known: as predicted, and each way to be worse."""
+
+import json
+
+import numpy as np
+import pytest
+from pairs import decided, frame_of, jobs, probes
+
+import latfit
+from latfit.errors import MissingColumn, SampleError
+from latfit.verify import compare, jobs_of, read_attempts, verify
+
+RNG = np.random.default_rng
+
+
+def pair(seed, n=800, k=300, **after):
+    rng = RNG(seed)
+    before = probes(rng, n, failures=after.get("failures", 0.0))
+    return before, jobs(rng, k, decided(before), **after)
+
+
+def test_size():
+    """Nothing has changed: at most one pair in twenty is called different (here by fixed seeds)."""
+    results = [verify(*pair(seed, 400, 250)) for seed in range(16)]
+    assert sum(not one.agrees for one in results) <= 3
+    agreed = [one for one in results if one.agrees]
+    assert all(one.reasons == () and one.sentence.startswith("As predicted") for one in agreed)
+
+    assert np.median([one.speed_up["measured"] / one.speed_up["predicted"] for one in results]) == pytest.approx(
+        1, abs=0.05
+    )
+
+
+CASES = {
+    "later-attempts": {"sticky": True},
+    "drift": {"scale": 1.6},
+    "waits": {"pause": 1.0},
+}
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_power_and_reason(code):
+    results = [verify(*pair(seed, **CASES[code])) for seed in range(5)]
+    assert all(one.verdict == "worse" for one in results)
+    assert sum(code in [reason.code for reason in one.reasons] for one in results) >= 4
+
+
+def test_rounding():
+    before, after = pair(7)
+    assert verify(before, after).agrees
+    rng = RNG(7)
+    before = probes(rng, 2000)
+    late = jobs(rng, 600, 20.0)  # the tool made 20 s of it
+    found = verify(before, late, timeout=2.0)
+    assert found.verdict == "worse"
+    assert [reason.code for reason in found.reasons] == ["rounding"]
+    assert verify(before, late, timeout=20.0).agrees
+
+
+def test_sticky_jobs_are_slower_than_waiting():
+    found = verify(*pair(11, k=200, sticky=True))
+    assert found.measured.given_up > 0
+    assert found.tests["later_attempts"] < 1e-6
+    assert "later attempts are not like first ones" in found.sentence
+
+
+def test_failures_and_given_up_jobs_are_as_predicted():
+    """All the time over the jobs done is E_J, also with at most 2 attempts and with visible failures."""
+    for seed, after in enumerate([{"attempts": 2}, {"failures": 0.2}, {"failures": 0.2, "attempts": 2}]):
+        found = verify(*pair(40 + seed, 1500, 1000, **after))
+        assert found.agrees, found.sentence
+        if "attempts" in after:
+            assert found.measured.undone == pytest.approx(found.predicted.undone, abs=0.04)
+
+
+def test_better():
+    found = verify(*pair(31, scale=0.6))
+    assert found.verdict == "better"
+    assert [reason.code for reason in found.reasons] == ["drift"]
+
+
+def test_jobs_by_hand():
+    log = frame_of(
+        {
+            "submitted": [0.0, 2.5, 10.0, 20.0, 22.0, 24.0, 30.0],
+            "latency": [2.0, 1.0, 1.5, 2.0, 2.0, 2.0, 0.5],
+            "status": ["censored", "completed", "completed", "censored", "censored", "censored", "censored"],
+            "job": ["a", "a", "b", "c", "c", "c", "d"],
+            "attempt": [1, 2, 1, 1, 2, 3, 1],
+        }
+    )
+    found = jobs_of(log)
+    assert sorted(found.durations) == [1.5, 3.5]
+    assert sorted(found.submissions) == [1, 2]
+    assert list(found.given_up) == [3]
+    assert sorted(found.spent) == [0.5, 6.0]
+    assert found.in_flight == 1
+    assert found.cuts[0] == 2.0
+    assert found.pause == pytest.approx(0.5 / 3)
+    assert (found.first.n, found.later.n) == (4, 3)
+
+
+def test_a_name_that_comes_back_is_a_new_job():
+    rows = {"submitted": [0.0, 10.0, 20.0, 22.0], "latency": [1.0, 3.0, 2.0, 1.0],
+            "status": ["completed", "completed", "censored", "completed"], "jobname": ["x"] * 4}  # fmt: skip
+    assert sorted(jobs_of(frame_of(rows)).durations) == [1.0, 3.0, 3.0]
+    numbered = rows | {"attempt": [1, 1, 1, 2]}
+    assert sorted(jobs_of(frame_of(numbered)).durations) == [1.0, 3.0, 3.0]
+
+
+def test_hedged_attempts_end_with_the_first_completion():
+    rows = {"submitted": [0.0, 1.0, 5.0, 6.0], "latency": [1.5, 3.0, 9.0, 1.0],
+            "status": ["completed", "censored", "censored", "completed"], "job": list("aabb"),
+            "attempt": [1, 2, 1, 2]}  # fmt: skip
+    assert sorted(jobs_of(frame_of(rows)).durations) == [1.5, 2.0]
+
+
+def test_errors():
+    log = frame_of({"submitted": [0.0], "latency": [1.0], "status": ["completed"], "job": ["a"]})
+    with pytest.raises(SampleError, match="only 1 jobs"):
+        jobs_of(log)
+    with pytest.raises(MissingColumn, match="--job"):
+        jobs_of(frame_of({"submitted": [0.0], "latency": [1.0], "status": ["completed"]}))
+    with pytest.raises(MissingColumn, match="no column 'nothing'"):
+        jobs_of(log, job="nothing")
+
+
+def test_a_withheld_decision_is_no_prediction(monkeypatch):
+    before, after = pair(1, 300, 100)
+    made = latfit.analyze(before, laws=(), test=False, resamples=0)
+    document = made.to_dict()
+    document["timeout"] |= {"verdict": "withheld", "timeout": None, "withheld": ["queue"]}
+
+    class Stub:
+        decision = made.decision
+
+        def to_dict(self):
+            return document
+
+    monkeypatch.setattr(compare, "analyze", lambda *_, **__: Stub())
+    found = verify(before, after)
+    assert (found.agrees, found.predicted, found.verdict) == (None, None, "no-prediction")
+    assert "withheld (queue)" in found.sentence
+    assert verify(before, after, timeout=1.0).predicted is not None
+
+
+def test_the_basis_of_a_replayed_decision(monkeypatch):
+    before, after = pair(1, 300, 100)
+    made = latfit.analyze(before, laws=(), test=False)
+    document = made.to_dict()
+    document["timeout"]["basis"] = "replay"
+    document["evidence"] = {"replay": {"expected_duration": 5.0, "low": 4.0, "high": 6.25}}
+
+    class Stub:
+        decision = made.decision
+
+        def to_dict(self):
+            return document
+
+    monkeypatch.setattr(compare, "analyze", lambda *_, **__: Stub())
+    found = verify(before, after)
+    assert found.basis == "replay"
+    assert (found.predicted.low, found.predicted.expected_duration, found.predicted.high) == (4.0, 5.0, 6.25)
+
+
+def written(log, path, **more):
+    frame = log.frame.assign(**more)
+    frame.to_csv(path, index=False)
+    return path
+
+
+def test_command_line(run, tmp_path):
+    before, after = pair(3, 500, 200)
+    left, right = written(before, tmp_path / "before.csv"), written(after, tmp_path / "after.csv")
+    done = run("verify", left, right, "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    keys = {"timeout", "predicted", "measured", "before", "speed_up", "agrees"}
+    assert keys <= set(found)
+    for part in ("predicted", "measured", "before"):
+        assert {"expected_duration", "low", "high", "submissions"} <= set(found[part])
+    assert set(found["speed_up"]) == {"predicted", "measured", "low", "high"}
+    assert found["agrees"] is True
+    # measured is the plain mean of the jobs' durations, counted by hand
+    frame = after.frame.assign(end=after.frame["submitted"] + latfit_seconds(after.frame["latency"]))
+    took = (frame.groupby("job")["end"].max() - frame.groupby("job")["submitted"].min()).dt.total_seconds()
+    assert found["measured"]["expected_duration"] == pytest.approx(took.mean(), rel=1e-4)
+    assert run("verify", left, right).stdout.startswith("As predicted")
+
+
+def latfit_seconds(latency):
+    import pandas as pd
+
+    return pd.to_timedelta(latency, unit="s")
+
+
+def test_jmeter_with_a_request_id(tmp_path):
+    _, after = pair(5, 300, 100)
+    frame = after.frame
+    lines = ["timeStamp,elapsed,label,responseCode,responseMessage,success,request_id"]
+    for at, x, status, job in zip(frame["submitted"], frame["latency"], frame["status"], frame["job"], strict=True):
+        code, told = (
+            ("200", "true") if status == "completed" else ("Non HTTP response code: SocketTimeoutException", "false")
+        )
+        lines.append(f"{int(at.timestamp() * 1000)},{round(1000 * x)},GET,{code},read timed out,{told},r{job}")
+    path = tmp_path / "after.jtl"
+    path.write_text("\n".join(lines) + "\n")
+    found, made = jobs_of(read_attempts(path)), jobs_of(after)
+    assert found.durations.size == made.durations.size
+    assert found.durations.mean() == pytest.approx(made.durations.mean(), rel=0.01)
+    assert found.cuts[0] == pytest.approx(made.cuts[0], rel=0.01)
+
+
+def test_sacct_with_resubmissions_by_name(tmp_path):
+    path = tmp_path / "sacct.txt"
+    path.write_text(
+        "JobID|JobName|Submit|Start|End|State|NodeList\n"
+        "1|sim-a|2026-01-05T08:00:00|2026-01-05T08:10:00|2026-01-05T08:10:00|CANCELLED by 0|None assigned\n"
+        "2|sim-a|2026-01-05T08:10:00|2026-01-05T08:12:00|2026-01-05T08:30:00|COMPLETED|n1\n"
+        "3|sim-b|2026-01-05T08:00:00|2026-01-05T08:01:00|2026-01-05T08:30:00|COMPLETED|n2\n"
+        "4|sim-a|2026-01-05T09:00:00|2026-01-05T09:03:00|2026-01-05T09:30:00|COMPLETED|n2\n"
+    )
+    found = jobs_of(read_attempts(path))
+    assert sorted(found.durations) == [60.0, 180.0, 720.0]
+    assert sorted(found.submissions) == [1, 1, 2]
+    assert found.cuts == (600.0,)
