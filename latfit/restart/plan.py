@@ -320,6 +320,8 @@ def hedged(first: Law, second: Law, d: float, end: float, *, q: float = 1.0, cos
     H(t) = 1 − S_i(t) (1 − q F̃_j(t−d)).
     """
     start = d + cost
+    if start >= end:  # the second one is never made
+        q = 0.0
 
     def survival(u: Floats) -> Floats:
         return np.asarray(not_completed(first, u) * (1.0 - q + q * not_completed(second, u - start)))
@@ -328,7 +330,7 @@ def hedged(first: Law, second: Law, d: float, end: float, *, q: float = 1.0, cos
         alone, other = not_completed(first, u), not_completed(second, u - start)
         return np.asarray(alone * (1.0 - q + q * other) + np.where(u > start, q * alone * other, 0.0))
 
-    made = 1.0 + q * float(not_completed(first, np.array(start))) if start < end else 1.0
+    made = 1.0 + q * float(not_completed(first, np.array(start)))
     copies = ((first, 0.0), (second, -start))
     return Plan((overlapping(copies, end, survival, running, submissions=made, pause=cost),), repeats=True)
 

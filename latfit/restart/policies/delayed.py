@@ -13,7 +13,7 @@ from latfit.errors import RestartError
 from latfit.laws.base import Law, Parameter
 from latfit.numbers import Floats
 from latfit.restart.plan import Plan, Round, attempt, not_completed, overlapping
-from latfit.restart.policies.base import Policy, Submission, register
+from latfit.restart.policies.base import Policy, Submission, Written, in_seconds, register
 
 
 @register
@@ -82,6 +82,6 @@ class Delayed(Policy):
         """The first time is t0."""
         return cls(time, time * ratio)
 
-    def sentence(self) -> str:
+    def sentence(self, time: Written = in_seconds) -> str:
         """As an order."""
-        return f"Submit again every {self.t0:.4g} s and cancel each copy after {self.t_inf:.4g} s"
+        return f"Submit again every {time(self.t0)} and cancel each copy after {time(self.t_inf)}"

@@ -12,7 +12,7 @@ import numpy as np
 from latfit.errors import RestartError
 from latfit.laws.base import Law, Parameter
 from latfit.restart.plan import Plan, hedged, not_completed
-from latfit.restart.policies.base import Policy, Submission, register
+from latfit.restart.policies.base import Policy, Submission, Written, in_seconds, register
 from latfit.restart.policies.copies import CopiesPolicy
 
 AT_ONCE = 1000.0
@@ -78,8 +78,8 @@ class Hedge(Policy):
         """The first time is d; where the second one is very much later, that is two copies at once."""
         return cls(time, time * ratio) if ratio < AT_ONCE else CopiesPolicy(2, time * ratio)
 
-    def sentence(self) -> str:
+    def sentence(self, time: Written = in_seconds) -> str:
         """As an order."""
         share = "" if self.q == 1 else f" in {self.q:.2%} of the cases"
-        cancel = "" if self.t_inf is None else f", cancel both after {self.t_inf:.4g} s and begin again"
-        return f"Hedge after {self.d:.4g} s{share}{cancel}"
+        cancel = "" if self.t_inf is None else f", cancel both after {time(self.t_inf)} and begin again"
+        return f"Hedge after {time(self.d)}{share}{cancel}"

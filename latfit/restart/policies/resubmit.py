@@ -13,7 +13,7 @@ from latfit.errors import RestartError
 from latfit.laws.base import Law, Parameter
 from latfit.numbers import Floats
 from latfit.restart.plan import Plan, Round, attempt, not_completed, overlapping
-from latfit.restart.policies.base import Policy, Submission, register
+from latfit.restart.policies.base import Policy, Submission, Written, in_seconds, register
 from latfit.restart.times import has_failures
 
 NEGLIGIBLE = 1e-12  # a chance of getting so far that nothing after it counts
@@ -80,6 +80,6 @@ class Resubmit(Policy):
         """The time is d."""
         return cls(time)
 
-    def sentence(self) -> str:
+    def sentence(self, time: Written = in_seconds) -> str:
         """As an order."""
-        return f"Submit again every {self.d:.4g} s and cancel none"
+        return f"Submit again every {time(self.d)} and cancel none"
