@@ -63,15 +63,13 @@ class Delayed(Policy):
     def _stretch(self, law: Law, gap: float, at_gap: float) -> Round:
         """From one submission to the next, given that the copy before is still out at age t0."""
 
-        def survival(u: Floats) -> Floats:
+        def figures(u: Floats) -> tuple[Floats, Floats]:
             older = not_completed(law, np.minimum(u + gap, self.t_inf))
-            return older * not_completed(law, u) / at_gap
-
-        def running(u: Floats) -> Floats:
-            return survival(u) * np.where(u + gap < self.t_inf, 2.0, 1.0)
+            survival = older * not_completed(law, u) / at_gap
+            return survival, survival * np.where(u + gap < self.t_inf, 2.0, 1.0)
 
         copies = ((law, 0.0), (law, gap), (law, gap - self.t_inf))  # the last one: where the older copy is cancelled
-        return overlapping(copies, gap, survival, running, submissions=1.0)
+        return overlapping(copies, gap, figures, submissions=1.0)
 
     def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
         """A copy every t0 + c."""

@@ -61,15 +61,13 @@ class Resubmit(Policy):
         before = not_completed(law, ages)
         ages, before = ages[before > 0], before[before > 0]
 
-        def survival(u: Floats) -> Floats:
+        def figures(u: Floats) -> tuple[Floats, Floats]:
             older = not_completed(law, np.asarray(u)[..., None] + ages) / before
-            return np.asarray(not_completed(law, u) * np.prod(older, axis=-1))
-
-        def running(u: Floats) -> Floats:
-            return (n + 1) * survival(u)
+            survival = np.asarray(not_completed(law, u) * np.prod(older, axis=-1))
+            return survival, (n + 1) * survival
 
         copies = [(law, 0.0), *((law, age) for age in ages.tolist())]
-        return overlapping(copies, gap, survival, running, submissions=1.0)
+        return overlapping(copies, gap, figures, submissions=1.0)
 
     def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
         """A copy every d + c, none of them cancelled."""
