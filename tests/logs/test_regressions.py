@@ -384,5 +384,5 @@ def test_a_format_says_that_it_is_a_queue(tmp_path):
 def test_a_column_that_is_there_twice_is_named(tmp_path):
     """The hint for a missing latency once broke on it."""
     (tmp_path / "x.csv").write_text("a,b,b\n1,2,3\n")
-    with pytest.raises(latfit.LogError, match="no column looks like a latency|is there twice"):
+    with pytest.raises(latfit.LogError, match=r"no column looks like a latency|is there twice"):
         latfit.read_log(tmp_path / "x.csv")
