@@ -26,7 +26,6 @@ from latfit.goodness import assess
 from latfit.laws import get_law, parse_law
 from latfit.logs.table import STATUSES, LogFacts, ProbeLog
 from latfit.outliers import cutoff_verdict, default_cutoff
-from latfit.restart import advise
 
 LAWS = ("lognormal", "weibull", "exponential")  # quick ones
 TALLIES = ("completed", "failed", "censored")
@@ -337,7 +336,8 @@ def test_a_longer_cutoff_never_raises_the_ratio(sample, cutoff, more):
 def test_no_timeout_with_five_completions_beats_the_optimum(sample, cost, timeouts):
     """Nor any time that the clock can tell from 0."""
     law = Empirical.of(sample)
-    best = advise(law, cost=cost).optimum
+    limits = {"min_completions": MIN_COMPLETIONS, "min_timeout": sample.resolution}
+    best = latfit.optimal_timeout(law, cost=cost, **limits)
     for t in [*timeouts, *sample.completed.expand().tolist(), math.inf]:
         if np.count_nonzero(sample.completed.expand() <= t) < MIN_COMPLETIONS or t < sample.resolution:
             continue

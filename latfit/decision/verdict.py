@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +12,7 @@ from latfit.decision.recommend import group_costs
 from latfit.decision.result import Evidence, Recommendation, Warned
 from latfit.evidence import Mixing, Observations, Replay, Replayed, dependence, mixing, replay
 from latfit.evidence.changes import find_changes
+from latfit.evidence.observations import rows_by
 from latfit.sample import LatencySample
 
 HARM = 0.05  # a group that a timeout makes slower than waiting by this share is harmed
@@ -42,14 +42,10 @@ def gather(case: Prepared, made: Recommendation, options: Options) -> Evidence:
 
 def _costed(mixed: Mixing, seen: Observations, case: Prepared, timeout: float, options: Options) -> Mixing:
     """The mixing with what the pooled timeout costs its groups."""
-    codes = mixed.column.codes
-    order = np.argsort(codes, kind="stable")
-    edges = np.flatnonzero(np.diff(codes[order], prepend=-1, append=codes.max() + 1))
     groups: list[tuple[str, LatencySample]] = []
-    for a, b in itertools.pairwise(edges):
-        if b - a >= GROUP:
-            sample = seen.take(np.sort(order[a:b])).sample.cut(case.cutoff.cutoff)
-            groups.append((mixed.column.labels[codes[order[a]]], sample))
+    for label, rows in zip(mixed.column.labels, rows_by(mixed.column.codes, len(mixed.column.labels)), strict=True):
+        if rows.size >= GROUP:
+            groups.append((label, seen.take(rows).sample.cut(case.cutoff.cutoff)))
     if not groups:
         return mixed
     costs, slower = group_costs([sample for _, sample in groups], timeout, case.cutoff.cutoff, options.cost)

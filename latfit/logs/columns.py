@@ -131,8 +131,11 @@ def most_like_numbers(names: list[str], rows: pd.DataFrame) -> str:
     """The column that most looks like a measurement: numbers, with decimals, many, and not merely counting up."""
 
     def score(name: str) -> tuple[float, ...]:
-        once = name in rows and names.count(name) == 1  # a name that is there twice is complained of elsewhere
-        values = pd.to_numeric(rows[name], errors="coerce") if once else pd.Series(dtype=float)
+        values = (
+            pd.to_numeric(rows[name], errors="coerce")
+            if isinstance(rows.get(name), pd.Series)
+            else pd.Series(dtype=float)
+        )
         known = values.dropna()
         if not len(known):
             return (0.0,)

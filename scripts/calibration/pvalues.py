@@ -8,14 +8,12 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-from latfit.checks import about_log
 from scipy.stats import chisquare
 
 import latfit
 from calibration.cases import Row, Task, latencies, law_of, recorded, short
 from calibration.ratios import LAWS
-from latfit.fitting import fit
-from latfit.fitting.result import Fit
+from latfit.fitting import Fit, fit
 from latfit.goodness import GoodnessOfFit, anderson_darling, cramer_von_mises, ks_test
 from latfit.sample import LatencySample
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
-import latfit
-from calibration.cases import Row, Task, coverage, law_of, recorded, short
+from calibration.cases import Row, Task, bundled, coverage, law_of, recorded, short
 from latfit.laws import ContinuousLaw, Defective, Empirical
 from latfit.laws.discrete import Discrete
 from latfit.restart import advise, expected_duration, optimal_timeout
@@ -51,14 +49,6 @@ CASES = (
     Case("bundled", 500),
     Case("bundled", 2000),
 )
-
-
-@cache
-def bundled() -> ContinuousLaw:
-    """The log-normal–Pareto law fitted to the bundled log."""
-    fitted = latfit.fit(latfit.example_log().sample(cutoff=10_000), ["lognormal-pareto"], method="ls")[0]
-    assert fitted.law is not None
-    return fitted.law
 
 
 def as_recorded(law: ContinuousLaw, rho: float, cutoff: float, step: float) -> Defective:

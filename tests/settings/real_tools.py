@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from hanging import Hanging, HangingCommand, HangingServer
+from systems import slurm
 
 RUNNERS = {}
 LIMIT = 60
@@ -358,3 +359,93 @@ def snakemake(snippet, folder):
                           text=True, timeout=LIMIT)  # fmt: skip
     assert done.returncode == 0, done.stderr
     return target
+
+
+def _slurm_job(folder, target):
+    script = Path(folder) / "job.sh"
+    script.write_text(f"#!/bin/sh\n#SBATCH -n 1 --no-requeue -o /dev/null\nexec {target.command}\n")
+    return script
+
+
+def _slurm_version():
+    return program("slurmctld", "-V")().replace("slurmctld", "SLURM")
+
+
+@runner("slurm", "sbatch", "slurmctld", "slurmd", heavy=True, version=_slurm_version)
+def slurm_queue(snippet, folder):
+    """The first two jobs are held, so they wait in the queue until the loop cancels them."""
+    target, folder = HangingCommand(folder, hangs=0), Path(folder)
+    with slurm(folder / "slurm", nodes=1) as cluster:
+        fake = folder / "bin"
+        fake.mkdir()
+        (fake / "sbatch").write_text(  # the real one, and a note of when; the first two jobs have to wait
+            f"#!/bin/sh\n{sys.executable} -c 'import time; print(time.monotonic())' >> {folder}/submitted\n"
+            f'if [ $(wc -l < {folder}/submitted) -le 2 ]; then hold=--hold; fi\nexec {shutil.which("sbatch")} $hold "$@"\n'
+        )
+        (fake / "sbatch").chmod(0o755)
+        text = snippet.replace("MINUTES", "1").replace("JOB.sh", str(_slurm_job(folder, target)))
+        env = {**cluster.environment, "PATH": f"{fake}:{os.environ['PATH']}"}
+        done = subprocess.run(["bash", "-c", text], env=env, capture_output=True, text=True, timeout=LIMIT)
+        assert done.returncode == 0, done.stderr
+        assert len(target.arrivals) == 1, "the third job ran, and only once"
+    found = Hanging()
+    found.arrivals = [float(line) for line in (folder / "submitted").read_text().split()]
+    return found
+
+
+CHECKS = {}
+
+
+def check(tool, *needs, version, says):
+    """A tool of which only a part can be run here; the function returns nothing, or an assertion fails."""
+
+    def add(function):
+        CHECKS[tool] = (function, needs, version, says)
+        return function
+
+    return add
+
+
+@check("cassandra", "import cassandra", version=package("cassandra-driver"), says="two more executions, 0.35 s apart")
+def cassandra(snippet):
+    names = {"statement": type("Statement", (), {})()}
+    exec(compile(snippet, "snippet", "exec"), names)
+    plan = names["policy"].new_plan(None, None)
+    assert [plan.next_execution(None) for _ in range(3)] == [0.35, 0.35, -1]
+    assert names["statement"].is_idempotent
+
+
+@check("htcondor", "import classad2", version=package("htcondor"), says="true for an idle job after t, and only then")
+def htcondor(snippet):
+    import classad2
+
+    expression = snippet.split("periodic_remove =")[1].splitlines()[0]
+    for status, age, removed in ((1, 400, True), (1, 0, False), (2, 400, False)):
+        job = classad2.ClassAd({"JobStatus": status, "EnteredCurrentStatus": int(time.time()) - age})
+        job["remove"] = classad2.ExprTree(expression)
+        assert job.eval("remove") == removed
+
+
+@check("kubernetes", "import kubernetes_validate", version=lambda: f"schema {_kubernetes()}", says="valid, strictly")
+def kubernetes(snippet):
+    import kubernetes_validate
+    import yaml
+
+    job = yaml.safe_load(snippet.replace("NAME", "name").replace("IMAGE", "image"))
+    kubernetes_validate.validate(job, _kubernetes(), strict=True)
+
+
+def _kubernetes():
+    import kubernetes_validate
+
+    return kubernetes_validate.latest_version()
+
+
+@check("airflow", "import airflow", version=package("apache-airflow"), says="an operator with these limits")
+def airflow(snippet):
+    from airflow.providers.standard.operators.python import PythonOperator
+
+    names = {}
+    exec(compile(snippet, "snippet", "exec"), names)
+    made = PythonOperator(task_id="one", python_callable=print, **names["limits"])
+    assert (made.execution_timeout.total_seconds(), made.retries, made.retry_delay.total_seconds()) == (0.35, 2, 0)

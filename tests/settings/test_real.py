@@ -4,7 +4,7 @@ import pytest
 
 from hanging import gaps
 from latfit.settings import TOOLS, settings_for
-from real_tools import RUNNERS, missing
+from real_tools import CHECKS, RUNNERS, missing
 
 TIMEOUT = 0.35
 LIGHT = [name for name, (_, _, heavy, _) in RUNNERS.items() if not heavy]
@@ -32,6 +32,15 @@ def test_light_tools(name, tmp_path):
 @pytest.mark.parametrize("name", HEAVY)
 def test_heavy_tools(name, tmp_path):
     check(name, tmp_path)
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_parts_of_tools(name):
+    run, needs, _, _ = CHECKS[name]
+    absent = missing(needs)
+    if absent:
+        pytest.skip(f"not here: {', '.join(absent)}")
+    run(settings_for(name, timeout=TIMEOUT, attempts=3).snippet)
 
 
 def test_what_is_called_real_can_be_run():

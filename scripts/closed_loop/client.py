@@ -1,0 +1,157 @@
+"""Measuring: single probes, and jobs under a policy by tenacity (latfit.retrying) or through HAProxy."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import socket
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import aiohttp
+import numpy as np
+
+from latfit.retrying import Retrying, Source
+
+CUTOFF = 4.0
+IN_FLIGHT = 16
+
+
+class Broken(Exception):
+    """An answer that is an error: seen at once."""
+
+
+async def get(session: aiohttp.ClientSession, url: str) -> None:
+    """One request, to the last byte."""
+    async with session.get(url) as answer:
+        await answer.read()
+        if answer.status != 200:
+            raise Broken
+
+
+async def many(count: int, work: Callable[[int], object], rng: np.random.Generator) -> None:
+    """Run `work(0)`, `work(1)` … with a few in flight, and a random pause before each."""
+    numbers = iter(range(count))
+
+    async def worker() -> None:
+        for number in numbers:
+            await asyncio.sleep(rng.uniform(0, 0.02))
+            await work(number)
+
+    await asyncio.gather(*(worker() for _ in range(IN_FLIGHT)))
+
+
+async def timed(session: aiohttp.ClientSession, url: str) -> tuple[str, str, str]:
+    """When a request was sent, what it took up to the cutoff, and how it ended."""
+    when, start, status = datetime.now(UTC), time.monotonic(), "completed"
+    try:
+        async with asyncio.timeout(CUTOFF):
+            await get(session, url)
+    except TimeoutError:
+        status = "censored"
+    except (Broken, aiohttp.ClientError):
+        status = "failed"
+    return when.isoformat(), f"{min(time.monotonic() - start, CUTOFF):.6f}", status
+
+
+async def probes(port: int, count: int, path: Path, rng: np.random.Generator) -> None:
+    """A log of single probes, each of another job, cut at the cutoff."""
+    rows: list[tuple[str, ...]] = []
+
+    async def probe(number: int) -> None:
+        rows.append(await timed(session, f"http://127.0.0.1:{port}/{number}"))
+
+    async with new_session() as session:
+        await many(count, probe, rng)
+    write(path, ("submitted", "latency", "status"), sorted(rows))
+
+
+async def pairs(port: int, count: int, t: float, path: Path, rng: np.random.Generator) -> None:
+    """A pilot that slows no job: what is not back after t is sent again, and both are listened to."""
+    rows: list[tuple[str, ...]] = []
+
+    async def pair(number: int) -> None:
+        url = f"http://127.0.0.1:{port}/{300_000 + number}"
+        sent = [asyncio.create_task(timed(session, url))]
+        if not (await asyncio.wait(sent, timeout=t))[0]:
+            sent.append(asyncio.create_task(timed(session, url)))
+        for attempt, one in enumerate(await asyncio.gather(*sent), start=1):
+            rows.append((str(number), str(attempt), *one))
+
+    async with new_session() as session:
+        await many(count, pair, rng)
+    write(path, ("job", "attempt", "submitted", "latency", "status"), sorted(rows, key=lambda row: row[2]))
+
+
+def new_session() -> aiohttp.ClientSession:
+    """A session with a connection for each request and no timeout of its own."""
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, force_close=True), timeout=aiohttp.ClientTimeout(total=None)
+    )
+
+
+async def jobs(port: int, count: int, arms: dict[str, list[float] | Source], attempts: int, folder: Path,
+               rng: np.random.Generator) -> None:  # fmt: skip
+    """Jobs under several policies in turn, so that all see the same system; a log for each."""
+    errors = (Broken, aiohttp.ClientError)
+    runs = {
+        name: Retrying(times, attempts=attempts, failures=errors, log=folder / f"{name}.jsonl")
+        for name, times in arms.items()
+    }
+
+    async def job(number: int) -> None:
+        run = runs[list(runs)[number % len(runs)]]
+        with suppress(TimeoutError, *errors):
+            await run.acall(lambda _: get(session, f"http://127.0.0.1:{port}/{100_000 + number // len(runs)}"))
+
+    async with new_session() as session:
+        await many(count * len(runs), job, rng)
+
+
+async def through_haproxy(service, snippet: str, count: int, path: Path, rng: np.random.Generator) -> None:
+    """Jobs through HAProxy with the backend that latfit wrote; the attempts are those of the service's own log."""
+    with tempfile.TemporaryDirectory() as folder:
+        config, front = Path(folder) / "haproxy.cfg", free_port()
+        backend = snippet.replace("HOST:PORT", f"127.0.0.1:{service.port}")
+        config.write_text(
+            "defaults\n    timeout connect 5s\n    timeout client 60s\n    timeout queue 60s\n"
+            f"frontend front\n    mode http\n    bind 127.0.0.1:{front}\n    default_backend NAME\n{backend}\n"
+        )
+        proxy = await asyncio.create_subprocess_exec(
+            "haproxy", "-db", "-f", str(config), stderr=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL
+        )
+        await asyncio.sleep(1)
+        service.log.clear()
+        try:
+            async with new_session() as session:
+
+                async def job(number: int) -> None:
+                    with suppress(Broken, aiohttp.ClientError):
+                        await get(session, f"http://127.0.0.1:{front}/{200_000 + number}")
+
+                await many(count, job, rng)
+        finally:
+            proxy.terminate()
+            await proxy.wait()
+    began = datetime.now(UTC) - timedelta(seconds=time.monotonic())
+    rows = [
+        (name, (began + timedelta(seconds=at)).isoformat(), f"{x:.6f}", status) for name, at, x, status in service.log
+    ]
+    write(path, ("request_id", "submitted", "latency", "status"), sorted(rows))
+
+
+def free_port() -> int:
+    """A port that nothing listens on."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def write(path: Path, names: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    """A table as CSV."""
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([names, *rows])
