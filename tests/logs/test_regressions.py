@@ -381,8 +381,10 @@ def test_a_format_says_that_it_is_a_queue(tmp_path):
     assert (facts.kind, facts.queue) == ("probes", False)
 
 
-def test_a_column_that_is_there_twice_is_named(tmp_path):
-    """The hint for a missing latency once broke on it."""
-    (tmp_path / "x.csv").write_text("a,b,b\n1,2,3\n")
-    with pytest.raises(latfit.LogError, match=r"no column looks like a latency|is there twice"):
-        latfit.read_log(tmp_path / "x.csv")
+@pytest.mark.parametrize("value", ['"\\ud800"', "9" * 400, '"' + "9" * 400 + '"'])
+def test_json_arrays_with_values_that_no_text_or_number_holds(tmp_path, value):
+    text = f'[{{"latency": 1, "x": {value}}}, {{"latency": {value}, "x": 2}}, {{"latency": 3, "x": "\\ud800y"}}]'
+    log = read(tmp_path, text)
+    assert latencies(log)[:2] == [1, 3]
+    with pytest.raises(LogError, match="no column looks like a latency"):
+        read(tmp_path, text.replace("latency", "measured"))
