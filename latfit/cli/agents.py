@@ -90,7 +90,7 @@ def _own_readings(names: list[str], given: dict[str, Any]) -> dict[str, dict[str
                 f"{text!r} is not of the form NAME:OPTION=VALUE with the name of an agent and one of {', '.join(OWN)}",
                 param_hint="--read",
             )
-        found.setdefault(name, {})[option] = Positive().convert(value, None, None) if option == "cutoff" else value
+        found.setdefault(name, {})[option] = Seconds().convert(value, None, None) if option == "cutoff" else value
     return found
 
 

@@ -105,7 +105,7 @@ def _says_too_much(case: Prepared) -> bool:
 
 def _by_replay(made: Recommendation, found: Evidence, log: Replay, *, queue: bool) -> Recommendation:
     """The formula's timeout where the log does not contradict it; else the log's own, or none."""
-    here = log.at[0]
+    here, *_ = log.at
     suspicious = queue or (found.dependence is not None and found.dependence.found)
     contradicted = _contradicts(here, made)
     if not suspicious and not contradicted:

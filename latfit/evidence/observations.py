@@ -77,7 +77,8 @@ class Observations:
     def take(self, rows: Ints) -> Observations:
         """Some of the probes, in their order."""
         columns = {name: column.take(rows) for name, column in self.columns.items()}
-        when, job, attempt = (None if x is None else x[rows] for x in (self.submitted, self.job, self.attempt))
+        when = None if self.submitted is None else self.submitted[rows]
+        job, attempt = (None if each is None else each[rows] for each in (self.job, self.attempt))
         return replace(self, latency=self.latency[rows], status=self.status[rows], submitted=when, columns=columns,
                        job=job, attempt=attempt)  # fmt: skip
 
