@@ -64,15 +64,18 @@ def _costed(mixed: Mixing, seen: Observations, case: Prepared, timeout: float, o
     sizes = np.array([sample.n for _, sample in groups])
     costs, slower = group_costs([sample for _, sample in groups], timeout, case.cutoff.cutoff, options.cost)
     costs, slower = (np.where(np.isnan(each), np.inf, each) for each in (costs, slower))
-    large = sizes >= GROUP
-    if not large.any():  # a small group's cost is mostly chance, that of all together is not
-        both = float(np.average(slower, weights=sizes))
-        return replace(mixed, worst_cost=float(np.average(costs, weights=sizes)),
-                       harmed=f"the average {mixed.column.name}" if both > HARM else None)  # fmt: skip
-    worst, hurt = int(np.where(large, costs, -1).argmax()), int(np.where(large, slower, -1).argmax())
-    never = np.isinf(costs[worst])
-    harmed = groups[worst if never else hurt][0] if never or slower[hurt] > HARM else None
-    return replace(mixed, worst_cost=float(costs[worst]), harmed=harmed)
+    together = float(np.average(slower, weights=sizes))  # a small group's cost is mostly chance, that of all is not
+    large = np.where(sizes >= GROUP, costs, -1.0)
+    worst, hurt = int(large.argmax()), int(np.where(sizes >= GROUP, slower, -1.0).argmax())
+    name = None
+    if large[worst] > 0 and np.isinf(costs[worst]):
+        name = groups[worst][0]
+    elif sizes[hurt] >= GROUP and slower[hurt] > HARM:
+        name = groups[hurt][0]
+    elif together > HARM:
+        name = f"the average {mixed.column.name}"
+    cost = float(costs[worst]) if large[worst] > 0 else float(np.average(costs, weights=sizes))
+    return replace(mixed, worst_cost=cost, harmed=name)
 
 
 def judge(made: Recommendation, case: Prepared, found: Evidence, warned: tuple[Warned, ...]) -> Recommendation:

@@ -118,8 +118,8 @@ def sticky(seen: Case) -> Warned | None:
     if found is None or found.same:
         return None
     left = "nothing" if found.gain_left is None or found.gain_left <= 0 else f"{found.gain_left:.0%}"
-    told = (f"later attempts of a job complete at {found.ratio:.2g} times the rate of first ones (p = {found.p_value:.2g}): "
-            f"{left} of the predicted gain is left")  # fmt: skip
+    told = (f"later attempts of a job complete at {found.ratio:.2g} times the rate of first ones "
+            f"(p = {found.p_value:.2g}): {left} of the predicted gain is left")  # fmt: skip
     return Warned("later-attempts", told)
 
 
