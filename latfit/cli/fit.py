@@ -84,12 +84,12 @@ def fit(
     from latfit.fitting import fit as fit_laws
     from latfit.goodness import assess
 
-    found, _ = prepared(log, given)
-    sample = found.sample
+    case, _ = prepared(log, given)
+    sample = case.sample
     if laws or method == "ls" or rho is not None:
         fits = fit_laws(sample, laws or None, method=method, rho="joint" if rho is None else rho)
     else:  # the laws that every command tries
-        fits = ranked([found], asked(given))[0]
+        fits = ranked([case], asked(given))[0]
     rng = np.random.default_rng(seed)
     results = [(found, assess(sample, found, bootstrap=bootstrap, rng=rng, subsample=subsample)) for found in fits]
     if as_json:

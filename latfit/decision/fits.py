@@ -25,8 +25,9 @@ from latfit.fitting import (
     fitted_law,
     joint_outlier_ratio,
 )
+from latfit.fitting.search import law_class
 from latfit.goodness import assess, ks_distance
-from latfit.laws import Law, get_law
+from latfit.laws import Law
 from latfit.restart import expected_duration, optimal_timeout
 from latfit.sample import LatencySample
 
@@ -86,7 +87,7 @@ def _one_batch(samples: Sequence[LatencySample], laws: Sequence[str]) -> list[Fi
             chosen.append(Fit(laws[0], "mle", samples[at].n, error="no law could be fitted"))
             continue
         params = dict(zip(fits[k].parameters, fits[k].params[at].tolist(), strict=True))
-        law = get_law(fits[k].law)(**params)
+        law = law_class(fits[k].law)(**params)
         chosen.append(Fit(fits[k].law, "mle", samples[at].n, law=law, rho=float(fits[k].rho[at]), params=params,
                           log_likelihood=float(fits[k].log_likelihood[at]), bic=float(scores[k, at]), converged=True,
                           at_limit=bool(fits[k].at_limit[at])))  # fmt: skip

@@ -34,6 +34,7 @@ Cdf = Callable[[Floats], Floats]
 MAX_FAILED = 0.02  # the share of resamples that may have no fit before the bootstrap is given up
 BLOCK_ELEMENTS = 1 << 19  # resampled latencies in a block: large, so that threads seldom wait for the interpreter
 MAX_DRAWS = 50_000_000  # simulated probes that a report waits for: some seconds a law
+MAX_SEARCHED = 200_000  # the same for laws that are searched for
 
 
 @dataclass(frozen=True)
@@ -91,12 +92,13 @@ def assess(
 ) -> GoodnessOfFit | None:
     """`ks_test` for reports: None for a failed fit, no bootstrap where it fails or would take minutes.
 
-    It would for likelihood fits of laws without a kernel, each of which is a search of its own, and where
-    `bootstrap` samples of this size have more than 5·10⁷ probes.
+    It would where `bootstrap` samples of this size have more than 5·10⁷ probes, or 2·10⁵ for likelihood fits of laws
+    without a kernel, each of which is a search of its own.
     """
     if fit.law is None:
         return None
-    fast = (fit.method == "ls" or kernel_of(fit.name) is not None) and bootstrap * sample.n <= MAX_DRAWS
+    quick = fit.method == "ls" or kernel_of(fit.name) is not None
+    fast = bootstrap * sample.n <= (MAX_DRAWS if quick else MAX_SEARCHED)
     try:
         return ks_test(sample, fit, bootstrap=bootstrap if fast else 0, rng=rng, subsample=subsample)
     except FitError:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from latfit.fitting.profile import _Profile
 
 from calibration.cases import Row, Task, coverage, latencies, law_of, recorded, short
 from calibration.ratios import CHI2_95, CUTS, LAWS, SIZES
-from latfit.fitting import SampleBatch, fit, fit_batch
-from latfit.fitting import BatchFit
+from latfit.fitting import BatchFit, SampleBatch, fit, fit_batch
+from latfit.fitting.profile import _Profile
 
 COMPLETE = (0.0, 1.0)
 
