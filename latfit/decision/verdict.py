@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from latfit.decision.options import Options
 from latfit.decision.prepare import Prepared
@@ -17,6 +18,7 @@ from latfit.evidence.changes import find_changes
 from latfit.evidence.observations import rows_by
 from latfit.logs import LogFacts, ProbeLog
 from latfit.logs.table import STATUSES
+from latfit.numbers import Floats
 from latfit.sample import LatencySample
 
 HARM = 0.02  # a group that a timeout makes slower than waiting by this share is harmed
@@ -36,7 +38,7 @@ def gather(case: Prepared, made: Recommendation, options: Options) -> Evidence:
     t = made.timeout
     if mixed is not None and t is not None:
         mixed = _costed(mixed, seen, case, t, options)
-    when = None if seen.submitted is None else (np.nan_to_num(seen.submitted) * 1e6).astype("datetime64[us]")
+    when = None if seen.submitted is None else _times(seen.submitted)
     drift = None if when is None else find_changes(when, seen.latency, seen.status.astype(np.int8), case.cutoff.cutoff)
     replayed = None
     if options.plain and options.law is None:
@@ -44,6 +46,14 @@ def gather(case: Prepared, made: Recommendation, options: Options) -> Evidence:
         replayed = replay(seen, case.cutoff.cutoff, at=[] if t is None else [t], cost=options.cost, groups=groups)
     later = None if seen.job is None or t is None else later_attempts(_jobs(seen), timeout=t, cost=options.cost)
     return Evidence(mixed, dependence(seen), drift, case.censoring, replayed, later)
+
+
+def _times(seconds: Floats) -> NDArray[np.datetime64]:
+    """Seconds as times, NaT where they are not known."""
+    known = np.isfinite(seconds)
+    times = np.full(seconds.size, "NaT", dtype="datetime64[us]")
+    times[known] = (seconds[known] * 1e6).astype(np.int64).astype("datetime64[us]")
+    return times
 
 
 def _jobs(seen: Observations) -> ProbeLog:
