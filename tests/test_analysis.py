@@ -229,7 +229,11 @@ def test_regret_is_against_what_is_recommended(tmp_path):
 
 def test_the_current_timeout_is_judged_by_the_law_that_is_recommended():
     result = analyze(latfit.example_log(), law="lognormal", laws=QUICK, test=False, resamples=0, current=357)
-    E = float(latfit.expected_duration(latfit.Defective(result.decision.fits[0].fit.law, result.decision.fits[0].fit.rho), 357))
+    E = float(
+        latfit.expected_duration(
+            latfit.Defective(result.decision.fits[0].fit.law, result.decision.fits[0].fit.rho), 357
+        )
+    )
     assert result.decision.current.expected_duration == pytest.approx(E)
     assert result.decision.current.regret == pytest.approx(E / result.timeout.expected_duration - 1)
 

@@ -6,15 +6,13 @@ import numpy as np
 import pytest
 
 from conftest import REPO
-from latfit.fitting import SampleBatch, fit_batch
-from latfit.fitting.result import Fit
-from latfit.goodness import ks_test
-from latfit.laws import Defective, Empirical, parse_law
-from latfit.outliers import outlier_ratio
 from latfit.decision import Options, decide
+from latfit.fitting import Fit, SampleBatch, fit_batch
+from latfit.goodness import ks_test
+from latfit.laws import Defective, parse_law
+from latfit.outliers import outlier_ratio
 from latfit.restart import expected_duration, optimal_timeout
 from latfit.sample import LatencySample
-from latfit.uncertainty import bootstrap
 
 SCRIPTS = REPO / "scripts"
 

@@ -8,7 +8,7 @@ import click
 
 from latfit.cli.common import (
     Mapped,
-    Positive,
+    Seconds,
     json_option,
     log_options,
     print_json,
@@ -33,7 +33,7 @@ Examples:
 @click.option("--agent", "agents", type=Mapped(), multiple=True, required=True, metavar="NAME=LAW|LOG",
               help="An agent and its law, written out or taken from a log; once for each agent.")  # fmt: skip
 @click.option("--restarts", type=click.IntRange(0), metavar="K", help="At most K restarts (default: unbounded).")
-@click.option("--cost", type=Positive(zero=True), default=0.0, metavar="C", help="Seconds that each restart costs.")
+@click.option("--cost", type=Seconds(zero=True), default=0.0, metavar="C", help="Seconds that each restart costs.")
 @click.option("--hedge", is_flag=True, help="Ask a second agent while the first goes on: the best pair, and when.")
 @click.option("--objective", default="mean", show_default=True, metavar="mean|std|quantile:q|deadline:D",
               help="What a hedge is to minimise.")  # fmt: skip
@@ -90,7 +90,7 @@ def _own_readings(names: list[str], given: dict[str, Any]) -> dict[str, dict[str
                 f"{text!r} is not of the form NAME:OPTION=VALUE with the name of an agent and one of {', '.join(OWN)}",
                 param_hint="--read",
             )
-        found.setdefault(name, {})[option] = Positive().convert(value, None, None) if option == "cutoff" else value
+        found.setdefault(name, {})[option] = Seconds().convert(value, None, None) if option == "cutoff" else value
     return found
 
 

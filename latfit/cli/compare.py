@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from latfit.cli.common import Positive, json_option, log_options, print_json, say, seed_option
+from latfit.cli.common import Seconds, json_option, log_options, print_json, say, seed_option
 from latfit.cli.deciding import asked, cost_option, observed, outcome_options
 
 if TYPE_CHECKING:
@@ -33,12 +33,12 @@ Examples:
 @click.option("--rho", type=float, metavar="R", help="The share that never returns; with LOG, rescale to it.")
 @click.option("--policy", "policies", multiple=True, metavar="SPEC",
               help="A policy to compare, such as hedge(d=300,t_inf=900); the first is what you have now.")  # fmt: skip
-@click.option("--current", type=Positive(), metavar="T", help="The timeout you have now, in front of --policy.")
+@click.option("--current", type=Seconds(), metavar="T", help="The timeout you have now, in front of --policy.")
 @click.option("--same", default="submissions", show_default=True, metavar="submissions|job-seconds|BUDGET",
               help="The load allowed: that of the first strategy, or extra requests such as 5%.")  # fmt: skip
 @click.option("--objective", default="mean", show_default=True, metavar="mean|std|quantile:q|deadline:D",
               help="What to compare by.")  # fmt: skip
-@click.option("--wall-clock", type=Positive(zero=True), default=0.0, metavar="r", help="Seconds each job itself runs.")
+@click.option("--wall-clock", type=Seconds(zero=True), default=0.0, metavar="r", help="Seconds each job itself runs.")
 @click.option("--utilisation", type=click.FloatRange(0, 1, min_open=True, max_open=True), metavar="A",
               help="The busy share of the system now, to tell what each strategy adds.")  # fmt: skip
 @cost_option

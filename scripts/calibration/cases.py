@@ -87,4 +87,6 @@ def short(spec: str) -> str:
     name, _, rest = spec.partition("(")
     if name == "erlang-mixture":
         return "mixture of two Erlang laws"
+    if name == "piecewise-uniform":
+        return "two equal minima"
     return f"{name}({', '.join(part.split('=')[1] for part in rest.rstrip(')').split(','))})"

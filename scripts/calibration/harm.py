@@ -6,12 +6,13 @@ import numpy as np
 
 import latfit
 from calibration.cases import Row, Task
-from calibration.worlds import System, population
+from calibration.worlds import GAP, System, population
 from latfit.decision.curves import curves_of
 
 SYSTEMS = 1000
 BLOCK = 50
 CUTOFF = 10_000.0
+SHORTEST = 2000.0  # seconds that a log spans at least
 POSSIBLE = 0.05  # a gain that is worth collecting
 KINDS = ("plain", "mixed", "sticky", "ar", "spells", "drift", "cycle", "client")
 
@@ -39,20 +40,20 @@ def followed(result: latfit.Analysis, groups: int) -> np.ndarray:
 def one(system: System, n: int, seed: int) -> dict[str, float]:
     """Durations by waiting, by the advice, by 0.1.0's rule, and by the best timeout of a grid."""
     rng = np.random.default_rng(seed)
-    world = system.world(max(n, 500) * 5.0 * 4, rng)
+    world = system.world(max(n * GAP, SHORTEST), rng)
     log = world.log(n, CUTOFF, rng)
     result = latfit.analyze(log, resamples=0, test=False, laws=("lognormal",), cutoff=CUTOFF)
     sample = log.sample(cutoff=CUTOFF)
     curve = curves_of([sample])
     k, least = curve.exact(0.0, curve.allowed(sample.resolution))
     old = np.inf if not np.isfinite(least[0]) or curve.S[0, k[0]] <= 0 else curve.times[0, k[0]]
-    g, fresh = len(system.groups), system.world(world.span, rng) if not system.spells else world
-    waiting = fresh.duration(np.full(g, np.inf), CUTOFF, seed)
-    durations = {"waiting": waiting, "advice": fresh.duration(followed(result, g), CUTOFF, seed),
-                 "0.1.0": fresh.duration(np.full(g, old), CUTOFF, seed)}  # fmt: skip
+    g = len(system.groups)
+    waiting = world.duration(np.full(g, np.inf), CUTOFF, seed)
+    durations = {"waiting": waiting, "advice": world.duration(followed(result, g), CUTOFF, seed),
+                 "0.1.0": world.duration(np.full(g, old), CUTOFF, seed)}  # fmt: skip
     if system.independent:
         grid = np.quantile(sample.completed.expand(), np.linspace(0.05, 1, 40))
-        durations["best"] = min(waiting, *(fresh.duration(np.array([t]), CUTOFF, seed) for t in grid))
+        durations["best"] = min(waiting, *(world.duration(np.array([t]), CUTOFF, seed) for t in grid))
     return durations | {"withheld": float(result.timeout.verdict == "withheld")}
 
 

@@ -68,6 +68,7 @@ class World:
     def attempts(self, when: Floats, group: Floats, own: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Latency (∞: never) and time of failure (∞: none) of attempts submitted at these times."""
         s, law = self.system, parse_law(self.system.law)
+        when = when % self.span
         at = np.minimum((when / GAP).astype(int), self.z.size - 1)
         if s.phi:
             from scipy.special import ndtr
@@ -108,7 +109,7 @@ class World:
         """Mean time that a job takes under a timeout for each group, ∞ for waiting until the cutoff."""
         rng = np.random.default_rng(seed)
         s = self.system
-        when = rng.uniform(0, self.span if s.drift == 1 else self.span, JOBS)
+        when = rng.uniform(0, self.span, JOBS)
         group = rng.integers(0, len(s.groups), JOBS)
         own = rng.standard_normal(JOBS)
         limit = np.minimum(np.asarray(timeouts, dtype=float), cutoff)[group]

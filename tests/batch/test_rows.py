@@ -25,11 +25,10 @@ from latfit.batch.journal import open_journal
 from latfit.batch.rows import Chunk, chunk_rows
 from latfit.decision import Options, decide
 from latfit.errors import LatfitError, LogError
-from latfit.fitting import SampleBatch, fit
+from latfit.fitting import fit
 from latfit.laws import Empirical
 from latfit.logs import read_log
 from latfit.restart import expected_duration
-from latfit.restart.windows import flat_windows
 from latfit.sample import LatencySample
 
 LATFIT = Path(sys.executable).parent / "latfit"

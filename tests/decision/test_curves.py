@@ -42,8 +42,10 @@ def test_rows_are_the_laws_of_their_samples(cost):
         if want.timeout is not None:
             assert curves.times[row, best[row]] == want.timeout
             assert least[row] == pytest.approx(want.expected_duration, rel=1e-10)
-            window = [(float(a[row]), float(b[row])) for a, b in [curves.window(best, 1.05 * least, cost)]][0]
-            near = [flat_windows(law, want.timeout, [1.05 * least[row] * f], cost=cost)[0] for f in (1 - 1e-9, 1 + 1e-9)]
+            window = tuple(float(end[row]) for end in curves.window(best, 1.05 * least, cost))
+            near = [
+                flat_windows(law, want.timeout, [1.05 * least[row] * f], cost=cost)[0] for f in (1 - 1e-9, 1 + 1e-9)
+            ]
             assert any(window == pytest.approx((max(w[0], 0), w[1]), rel=1e-6) for w in near)
         at = rng.uniform(t[0], t[-1] * 1.5, 5)
         for each in at:

@@ -76,8 +76,9 @@ def test_a_regime_that_is_slow_now_and_then():
     assert found.drift.changes
     own = result.timeout
     plain = own.if_independent or own
-    assert found.replay.at[0].expected_duration > 1.2 * plain.expected_duration
-    assert own.timeout is None or own.basis == "replay" or found.replay.at[0].gain_low > 0
+    (here,) = found.replay.at
+    assert here.expected_duration > 1.2 * plain.expected_duration
+    assert own.timeout is None or own.basis == "replay" or here.gain_low > 0
 
 
 def test_a_daily_cycle_is_seen():
@@ -139,11 +140,11 @@ def test_innocent_columns_explain_nothing():
     """Identifiers, random hosts, times and constants in independent logs: at most 1 % are withheld."""
     rng = np.random.default_rng(10)
     withheld = 0
-    for k in range(120):
+    for _ in range(120):
         n = int(rng.choice([100, 300, 1000]))
         log = log_of(rng.lognormal(3, 1, n), status=np.where(rng.random(n) < 0.03, "lost", "ok"),
-                     submitted=np.cumsum(rng.exponential(10, n)), id=np.arange(n), host=rng.integers(0, 9, n).astype(str),
-                     user=rng.integers(0, n // 3, n).astype(str), size=rng.pareto(1, n), kind=["a"] * n)  # fmt: skip
+                     submitted=np.cumsum(rng.exponential(10, n)), id=np.arange(n),
+                     host=rng.integers(0, 9, n).astype(str), user=rng.integers(0, n // 3, n).astype(str), size=rng.pareto(1, n), kind=["a"] * n)  # fmt: skip
         own = analyze(log, laws=("lognormal",), resamples=0, test=False).timeout
         withheld += own.verdict == "withheld"
     assert withheld <= 1

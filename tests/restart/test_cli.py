@@ -102,7 +102,7 @@ def test_few_completions(run, js, tmp_path):
     assert [w["code"] for w in best["warnings"]] == ["few-completions"]
     human = run("timeout", log)
     assert human.returncode == 0
-    assert "only 4 probes completed" in human.stderr
+    assert "only 4 of 4 probes completed" in human.stderr
 
 
 def test_not_identified(js, tmp_path):
@@ -111,7 +111,7 @@ def test_not_identified(js, tmp_path):
     assert best["timeout"] >= 60
     unclear = [w["message"] for w in best["warnings"] if w["code"] == "not-identified"]
     assert "--cost" in unclear[0]
-    assert js("timeout", log, "--cost", 600)["warnings"] == []
+    assert "not-identified" not in [w["code"] for w in js("timeout", log, "--cost", 600)["warnings"]]
 
 
 @pytest.mark.parametrize(

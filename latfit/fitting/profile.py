@@ -11,11 +11,11 @@ from scipy.optimize import brentq, minimize
 from scipy.special import chdtri
 
 from latfit.errors import FitError, LawError
-from latfit.fitting.batch import Floats, SampleBatch
-from latfit.fitting.generic import law_log_likelihood
-from latfit.fitting.numeric import law_class
+from latfit.fitting.fitted import Fit
 from latfit.fitting.ranking import fit
-from latfit.fitting.result import Fit
+from latfit.fitting.search import law_class, law_log_likelihood
+from latfit.laws.samples import SampleBatch
+from latfit.numbers import Floats
 from latfit.sample import LatencySample
 
 MAX_DOUBLINGS = 60

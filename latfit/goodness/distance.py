@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from latfit.fitting.batch import Floats, LogBatch
-from latfit.fitting.kernel import Kernel
-from latfit.fitting.kernels.location_scale import LocationScaleKernel
 from latfit.fitting.likelihood import REFIT_DECREMENT, maximise
-from latfit.fitting.resample import Rows
+from latfit.goodness.resample import Rows
+from latfit.laws.kernel import Kernel
+from latfit.laws.location_scale import LocationScaleKernel
+from latfit.laws.samples import LogBatch
+from latfit.numbers import Bools, Floats
 
 
 def row_gaps(kernel: Kernel, rows: Rows, cell: float, u: Floats, rho: Floats) -> Floats:
@@ -33,7 +33,7 @@ def row_gaps(kernel: Kernel, rows: Rows, cell: float, u: Floats, rho: Floats) ->
     for chosen, level, shift in ((last, after, cell / 2), (first, before, -cell / 2)):
         row = np.nonzero(chosen)[0]
         t = np.maximum(key[chosen] + shift, 1e-300)
-        F = (1 - rho[row]) * kernel.probability(t[:, None], u[:, row])[:, 0]
+        F = (1 - rho[row]) * kernel.take(row).probability(t[:, None], u[:, row])[:, 0]
         np.maximum.at(worst, row, np.abs(np.broadcast_to(level, key.shape)[chosen] - F))
     return worst
 
@@ -62,7 +62,7 @@ def _even_gaps(F: Floats) -> Floats:
     return np.asarray(np.maximum(F.max(axis=1), 1 / n - F.min(axis=1)))
 
 
-def _steps(rows: Rows) -> tuple[Floats, NDArray[np.bool_], Floats]:
+def _steps(rows: Rows) -> tuple[Floats, Bools, Floats]:
     """Times in order, which of them are returns, and F̃ after each; one row of F̃ where it is the same for all."""
     returned, n = rows.returned, rows.time.shape[1]
     if rows.ordered:

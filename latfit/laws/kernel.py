@@ -1,19 +1,20 @@
 """What batched maximum likelihood needs to know of a law: log f and log S with two derivatives.
 
 A kernel is the fitter's view of a law, in unconstrained parameters u of shape (p, B): one column a
-sample. It registers itself under the law's name; a law without one is fitted by `generic`.
+sample. It stands in the law's file, and the law names it (`kernel`); a law without one is fitted one sample at a time.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple, Self, TypeVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from latfit.fitting.batch import Floats, SampleBatch, weighted_sum
+from latfit.laws.samples import SampleBatch, weighted_sum
+from latfit.numbers import Bools, Floats
 
 
 class Jet(NamedTuple):
@@ -49,6 +50,29 @@ class Kernel(ABC):
     min_distinct: ClassVar[int] = 2  # with fewer distinct latencies the likelihood has no maximum
     zero_allowed: ClassVar[bool] = False  # is the density at 0 finite and positive?
     tends_to_exponential: ClassVar[bool] = False  # is the exponential law a limit, not a member?
+    held: ClassVar[tuple[str, ...]] = ()  # the last parameters, where they are read off the sample and not estimated
+    followed: ClassVar[int] = 1  # how many of the best starts are followed to their maximum
+
+    @property
+    def free(self) -> tuple[str, ...]:
+        """The parameters that are estimated."""
+        return self.parameters[: len(self.parameters) - len(self.held)]
+
+    def read(self, batch: SampleBatch) -> Floats:
+        """The held parameters (h, B), read off the samples."""
+        return np.empty((0, batch.size))
+
+    def holding(self, held: Floats) -> Kernel:
+        """The kernel of samples with these held parameters (h, B)."""
+        return self
+
+    def refused(self, batch: SampleBatch) -> list[tuple[Bools, str]]:
+        """Which samples (B,) have no estimate that this law could give, and why."""
+        return []
+
+    def is_law(self, u: Floats) -> Bools:
+        """(B,) whether u is a law; others are not searched."""
+        return np.ones(u.shape[1], dtype=bool)
 
     @abstractmethod
     def starts(self, batch: SampleBatch) -> list[Floats]:
@@ -94,7 +118,7 @@ class Kernel(ABC):
         jet = self.survival(t, u)
         return -np.expm1(jet.value), -np.exp(jet.value) * jet.grad
 
-    def take(self, rows: NDArray[np.intp]) -> Self:
+    def take(self, rows: NDArray[np.intp]) -> Kernel:
         """The kernel for some of the samples: the same for all."""
         return self
 
@@ -109,17 +133,6 @@ class Kernel(ABC):
     def near_exponential(self, log_rate: Floats, distance: float) -> Floats:
         """The u (p, B) at this distance from the exponential of this rate; at 1e-12 it is that law to rounding."""
         raise NotImplementedError(f"the {self.law} law does not tend to an exponential")
-
-
-K = TypeVar("K", bound="type[Kernel]")
-
-KERNELS: dict[str, Kernel] = {}
-
-
-def register_kernel(kernel: K) -> K:
-    """Class decorator: fit the law of this name with this kernel."""
-    KERNELS[kernel.law] = kernel()
-    return kernel
 
 
 def cell_density(kernel: Kernel, batch: SampleBatch, u: Floats) -> Jet:

@@ -2,49 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from latfit.errors import FitError
-from latfit.fitting.batch import Floats, SampleBatch, cell_width
+from latfit.fitting.fitted import Fit
 from latfit.fitting.least_squares import as_censored
-from latfit.fitting.result import Fit
 from latfit.laws import ContinuousLaw
+from latfit.laws.samples import SampleBatch, cell_width
+from latfit.numbers import Bools, Floats
 from latfit.sample import LatencySample, Tally
 
 Size = tuple[int, int]
-
-# numpy's own generators are several times faster than inverting the cdf
-DRAWS: dict[str, Callable[[Any, Size, np.random.Generator], Floats]] = {
-    "exponential": lambda law, size, rng: rng.exponential(1 / law.rate, size),
-    "gamma": lambda law, size, rng: rng.gamma(law.shape, law.scale, size),
-    "log-logistic": lambda law, size, rng: law.scale * np.exp(rng.logistic(size=size) / law.shape),
-    "lognormal": lambda law, size, rng: np.exp(law.mu + law.sigma * rng.standard_normal(size)),
-    "pareto": lambda law, size, rng: law.a * np.expm1(rng.standard_exponential(size) / law.nu),
-    "uniform": lambda law, size, rng: rng.uniform(law.a, law.b, size),
-    "weibull": lambda law, size, rng: law.scale * np.exp(np.log(rng.standard_exponential(size)) / law.shape),
-}
 
 REACH, STEPS = 20.0, 20_000  # of a table of quantiles: equal steps of the logit from −REACH to REACH
 
 
 def quantile_table(law: ContinuousLaw) -> Floats | None:
-    """The quantiles at equal steps of the logit, for laws that have no generator and slow quantiles."""
-    return None if law.name in DRAWS else law.ppf(expit(np.linspace(-REACH, REACH, STEPS + 1)))
+    """The quantiles at equal steps of the logit, for laws that cannot `draw` and have slow quantiles."""
+    if law.draw((1, 1), np.random.default_rng(0)) is not None:
+        return None
+    return law.ppf(expit(np.linspace(-REACH, REACH, STEPS + 1)))
 
 
 def draw(law: ContinuousLaw, table: Floats | None, size: Size, rng: np.random.Generator) -> Floats:
     """Latencies of a law, from numpy's generators or by interpolation in its table of quantiles."""
     with np.errstate(over="ignore", under="ignore", divide="ignore"):
-        if table is None:
-            times = DRAWS[law.name](law, size, rng)
-        else:
+        times = law.draw(size, rng)
+        if times is None:
+            assert table is not None
             place = (np.clip(rng.logistic(size=size), -REACH, REACH) + REACH) * (STEPS / (2 * REACH))
             at = np.minimum(place.astype(np.intp), STEPS - 1)
             times = table[at] + (place - at) * (table[at + 1] - table[at])
@@ -62,11 +51,11 @@ class Rows:
     """
 
     time: Floats
-    returned: NDArray[np.bool_]
-    lost: NDArray[np.bool_]
+    returned: Bools
+    lost: Bools
     ordered: bool
 
-    def batch(self, cell: float) -> SampleBatch:
+    def batch(self, cell: float, step: float) -> SampleBatch:
         """The rows as a batch to fit; with cells the distinct values of each row, with their numbers."""
         out = ~self.returned & ~self.lost
         x, weights = self.time, np.ones((1, self.time.shape[1]))
@@ -75,7 +64,7 @@ class Rows:
         elif not self.returned.all():
             weights = self.returned.astype(np.float64)
         c, c_weights = _packed(self.time, out)
-        return SampleBatch(x, weights, c, c_weights, self.lost.sum(axis=1, dtype=np.float64), cell)
+        return SampleBatch(x, weights, c, c_weights, self.lost.sum(axis=1, dtype=np.float64), cell, np.array([step]))
 
     def sample(self, row: int, like: LatencySample) -> LatencySample:
         """One row as a sample."""
@@ -89,7 +78,7 @@ class Rows:
         )
 
 
-def _tallied(time: Floats, chosen: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def _tallied(time: Floats, chosen: Bools) -> tuple[Floats, Floats]:
     """The distinct times chosen in each row (B, m), in order, and how often each was; padded with weight 0."""
     key = np.sort(np.where(chosen, time, np.inf), axis=1)
     new = np.isfinite(key)
@@ -103,7 +92,7 @@ def _tallied(time: Floats, chosen: NDArray[np.bool_]) -> tuple[Floats, Floats]:
     return values, np.bincount(flat, minlength=values.size).reshape(shape).astype(np.float64)
 
 
-def _packed(time: Floats, chosen: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def _packed(time: Floats, chosen: Bools) -> tuple[Floats, Floats]:
     """The times chosen in each row, with their numbers.
 
     Where few differ, as at a cutoff, all rows share a column for each (1, k), with weights (B, k); otherwise they are

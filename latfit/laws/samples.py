@@ -9,7 +9,7 @@ right-censored at their time, as what was still out then.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from latfit.errors import FitError
+from latfit.numbers import Bools, Floats
 from latfit.sample import LatencySample, Tally
-
-Floats = NDArray[np.float64]
 
 COARSE_CLOCK = 0.05  # a clock whose step exceeds this share of the median makes cells of the latencies
 CELLS = 64.5  # latencies of more steps of a coarse clock than that are points again
@@ -34,7 +33,8 @@ class SampleBatch:
     `x`: latencies of completions with `weights`; `c`: times at which probes were still out with
     `c_weights`; `lost`: (B,) probes known never to return. With `cell` > 0 a latency x of at most 64 cells stands
     for the cell (x − cell/2, x + cell/2], cut at 0, and its likelihood is P(cell)/width(cell). Beyond that f(x) is
-    the same: they differ by (cell/x)² x² f″/(24 f), 1e-5 where f goes like a power of x.
+    the same: they differ by (cell/x)² x² f″/(24 f), 1e-5 where f goes like a power of x. `step` is the clock's step,
+    one for all or one for each sample, 0 where it is too fine to see.
     """
 
     x: Floats
@@ -43,6 +43,7 @@ class SampleBatch:
     c_weights: Floats
     lost: Floats
     cell: float = 0.0
+    step: Floats = field(default_factory=lambda: np.zeros(1))
 
     @cached_property
     def size(self) -> int:
@@ -94,7 +95,7 @@ class SampleBatch:
         """The samples with those completions only that are read as cells."""
         return self._only(self.x <= CELLS * self.cell, self.cell)
 
-    def _only(self, chosen: NDArray[np.bool_], cell: float) -> SampleBatch:
+    def _only(self, chosen: Bools, cell: float) -> SampleBatch:
         columns = chosen.any(axis=0)
         weights = np.where(chosen[:, columns], self.weights[:, columns], 0.0)
         return replace(self, x=np.where(chosen, self.x, 1.0)[:, columns], weights=weights, cell=cell)
@@ -145,7 +146,7 @@ class SampleBatch:
         """Some of the samples."""
         parts = {
             name: array if array.shape[0] == 1 and self.size > 1 else array[rows]
-            for name in ("x", "weights", "c", "c_weights")
+            for name in ("x", "weights", "c", "c_weights", "step")
             for array in (getattr(self, name),)
         }
         return replace(self, lost=self.lost[rows], **parts)
@@ -185,7 +186,7 @@ class SampleBatch:
 
     def scaled(self, unit: float) -> SampleBatch:
         """All times measured in `unit`."""
-        return replace(self, x=self.x / unit, c=self.c / unit, cell=self.cell / unit)
+        return replace(self, x=self.x / unit, c=self.c / unit, cell=self.cell / unit, step=self.step / unit)
 
     @classmethod
     def of_sample(cls, sample: LatencySample) -> SampleBatch:
@@ -203,6 +204,7 @@ class SampleBatch:
             c_weights=out.counts[None].astype(np.float64) if c_weights is None else c_weights,
             lost=np.full(weights.shape[0], float(sample.lost)),
             cell=cell_width(sample),
+            step=np.array([sample.resolution]),
         )
 
     @classmethod
@@ -216,7 +218,8 @@ class SampleBatch:
         x, weights = _padded(done, fill=1.0)
         c, c_weights = _padded([(tally.values, tally.counts) for tally in out], fill=1.0)
         lost = np.array([float(sample.lost) for sample in samples])
-        return cls(x, weights, c, c_weights, lost, cell=widths.pop() if widths else 0.0)
+        step = np.array([sample.resolution for sample in samples])
+        return cls(x, weights, c, c_weights, lost, cell=widths.pop() if widths else 0.0, step=step)
 
     @classmethod
     def of_groups(cls, latencies: Floats, sizes: ArrayLike, out: ArrayLike, cutoff: float) -> SampleBatch:
@@ -266,7 +269,7 @@ def cell_width(sample: LatencySample) -> float:
     step, values = sample.resolution, sample.completed.values
     if not step or not values.size:
         return 0.0
-    middle = values[np.searchsorted(np.cumsum(sample.completed.counts), sample.completed.total / 2)]
+    middle = np.quantile(values, 0.5, weights=sample.completed.counts, method="inverted_cdf")
     return step if values[0] == 0 or step > COARSE_CLOCK * middle else 0.0
 
 

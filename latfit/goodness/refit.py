@@ -8,13 +8,12 @@ from functools import partial
 import numpy as np
 
 from latfit.errors import FitError
-from latfit.fitting.batch import Floats
-from latfit.fitting.hybrid import HYBRID, HybridModel
-from latfit.fitting.kernel import KERNELS
+from latfit.fitting.fitted import Fit
 from latfit.fitting.least_squares import FINE, Model, Target, counted_ratio, levenberg_marquardt, target
-from latfit.fitting.numeric import LawModel, law_builder
 from latfit.fitting.ranking import fit as fit_laws
-from latfit.fitting.result import Fit
+from latfit.fitting.search import LawModel, kernel_of, law_builder
+from latfit.laws.samples import SampleBatch
+from latfit.numbers import Floats
 from latfit.sample import LatencySample
 
 Fitted = tuple[Callable[[Floats], Floats], float]
@@ -67,13 +66,10 @@ def _stacked(goals: list[Target], unit: float) -> Target:
 
 def _model(fit: Fit, samples: Sequence[LatencySample], unit: float) -> tuple[Model, Floats]:
     """How least squares sees the law for these samples, and the parameters of `fit` as u (p, 1)."""
-    if fit.name == HYBRID:
-        ends = [(max(0.0, s.completed.values[0] - s.resolution), s.completed.values[-1]) for s in samples]
-        t_min, t_max = np.array(ends).T / unit
-        return HybridModel(t_min, t_max), HybridModel.unnatural(fit.params, unit)
-    if fit.name in KERNELS:
-        params = np.array(list(fit.params.values()))[:, None]
-        return KERNELS[fit.name], KERNELS[fit.name].unnatural(params, unit)
+    kernel = kernel_of(fit.name)
+    if kernel is not None:
+        held = kernel.read(SampleBatch.of_samples(samples).scaled(unit))
+        return kernel.holding(held), kernel.unnatural(np.array(list(fit.params.values()))[:, None], unit)
     if fit.law is None:
         raise FitError(f"the {fit.name} fit failed: {fit.error}")
     build, to_u = law_builder(fit.name)

@@ -1,4 +1,4 @@
-"""Stage 6: does the fitted law describe the sample?
+"""Kolmogorov–Smirnov: the distance of a sample from the law fitted to it, and how often chance makes it as large.
 
 Distances between the Kaplan–Meier estimate F̃ and the fitted (1−ρ)F, with two p-values. The asymptotic one takes
 the parameters as known, as Glatard et al. 2006, §4.3 do, and is too large after fitting. The honest one is a
@@ -10,22 +10,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.special import kolmogorov
 
 from latfit.errors import FitError
-from latfit.fitting.batch import Floats, cell_width
-from latfit.fitting.distance import row_gaps, standard_gaps
 from latfit.fitting.estimate import fit_batch
-from latfit.fitting.kernel import KERNELS
-from latfit.fitting.kernels.location_scale import LocationScaleKernel
+from latfit.fitting.fitted import Fit
 from latfit.fitting.least_squares import as_censored
-from latfit.fitting.refit import refitted_laws
-from latfit.fitting.resample import Simulator
-from latfit.fitting.result import Fit, finite
+from latfit.fitting.search import kernel_of
+from latfit.goodness.distance import row_gaps, standard_gaps
+from latfit.goodness.refit import refitted_laws
+from latfit.goodness.resample import Simulator
 from latfit.laws import ContinuousLaw
+from latfit.laws.location_scale import LocationScaleKernel
+from latfit.laws.samples import cell_width
+from latfit.numbers import Floats, finite
 from latfit.sample import LatencySample
 from latfit.threads import in_threads
 
@@ -33,6 +34,7 @@ Cdf = Callable[[Floats], Floats]
 MAX_FAILED = 0.02  # the share of resamples that may have no fit before the bootstrap is given up
 BLOCK_ELEMENTS = 1 << 19  # resampled latencies in a block: large, so that threads seldom wait for the interpreter
 MAX_DRAWS = 50_000_000  # simulated probes that a report waits for: some seconds a law
+MAX_SEARCHED = 200_000  # the same for laws that are searched for
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ def ks_test(
     With `subsample` it is the paper's procedure: so many completions are drawn without replacement (all of them if
     there are fewer), and their cdf is compared with F alone; Glatard et al. 2006, §4.3, took 1000.
     """
-    law, rho, generator = _fitted(fit), float(fit.rho or 0.0), rng or np.random.default_rng(0)
+    law, rho, generator = tested_law(fit), float(fit.rho or 0.0), rng or np.random.default_rng(0)
     if subsample is None:
         n, statistic = sample.n, ks_distance(sample, law.cdf, rho, round_up=fit.method == "ls")
     else:
@@ -77,11 +79,11 @@ def ks_test(
     d_n = math.sqrt(n) * statistic
     p = None
     if bootstrap:
-        if subsample is None and fit.method == "mle" and fit.name in KERNELS:
+        if subsample is None and fit.method == "mle" and kernel_of(fit.name):
             distances = _batched_distances(sample, fit, bootstrap, generator)
         else:
             distances = _distances(sample, fit, bootstrap, generator, subsample)
-        p = _p_value(statistic, distances)
+        p = bootstrap_p_value(statistic, distances)
     return GoodnessOfFit(statistic, d_n, n, float(kolmogorov(d_n)), p)
 
 
@@ -90,25 +92,27 @@ def assess(
 ) -> GoodnessOfFit | None:
     """`ks_test` for reports: None for a failed fit, no bootstrap where it fails or would take minutes.
 
-    It would for likelihood fits of laws without a kernel, each of which is a search of its own, and where
-    `bootstrap` samples of this size have more than 5·10⁷ probes.
+    It would where `bootstrap` samples of this size have more than 5·10⁷ probes, or 2·10⁵ for likelihood fits of laws
+    without a kernel, each of which is a search of its own.
     """
     if fit.law is None:
         return None
-    fast = (fit.method == "ls" or fit.name in KERNELS) and bootstrap * sample.n <= MAX_DRAWS
+    quick = fit.method == "ls" or kernel_of(fit.name) is not None
+    fast = bootstrap * sample.n <= (MAX_DRAWS if quick else MAX_SEARCHED)
     try:
         return ks_test(sample, fit, bootstrap=bootstrap if fast else 0, rng=rng, subsample=subsample)
     except FitError:
         return ks_test(sample, fit, bootstrap=0, rng=rng, subsample=subsample)
 
 
-def _fitted(fit: Fit) -> ContinuousLaw:
+def tested_law(fit: Fit) -> ContinuousLaw:
+    """The law of a fit that succeeded."""
     if fit.law is None:
         raise FitError(f"the {fit.name} fit failed, so there is nothing to test: {fit.error}")
     return fit.law
 
 
-def _p_value(statistic: float, distances: Floats) -> float:
+def bootstrap_p_value(statistic: float, distances: Floats) -> float:
     """(1 + how many resamples are as far) / (1 + how many there are)."""
     fine = distances[np.isfinite(distances)]
     if fine.size < (1 - MAX_FAILED) * distances.size:
@@ -142,7 +146,7 @@ def _subsampled(latencies: Floats, cdf: Cdf, n: int, rng: np.random.Generator) -
     return float(max(np.max(steps[1:] - F), np.max(F - steps[:-1])))
 
 
-def _block_sizes(n: int, count: int) -> list[int]:
+def block_sizes(n: int, count: int) -> list[int]:
     """`count` samples of n numbers in blocks."""
     size = max(1, BLOCK_ELEMENTS // n)
     return [min(size, count - start) for start in range(0, count, size)]
@@ -150,7 +154,8 @@ def _block_sizes(n: int, count: int) -> list[int]:
 
 def _batched_distances(sample: LatencySample, fit: Fit, count: int, rng: np.random.Generator) -> Floats:
     """The distances of `count` resamples from the laws fitted to them, all in arrays."""
-    simulator, kernel = Simulator.of(sample, fit), KERNELS[fit.name]
+    simulator, kernel = Simulator.of(sample, fit), kernel_of(fit.name)
+    assert kernel is not None
     # ρ was estimated if the fit says how well; otherwise it was given
     rho: str | float = "joint" if "rho" in (fit.std_errors or {}) else simulator.rho
     params, cell = np.array(list(fit.params.values())), simulator.cell
@@ -161,14 +166,16 @@ def _batched_distances(sample: LatencySample, fit: Fit, count: int, rng: np.rand
 
     def general(size: int, own: np.random.Generator) -> Floats:
         rows = simulator.rows(size, own)
-        found = fit_batch(fit.name, rows.batch(cell), rho=rho, start=None if fit.at_limit else params, errors=False)
+        batch = rows.batch(cell, simulator.resolution)
+        found = fit_batch(fit.name, batch, rho=rho, start=None if fit.at_limit else params, errors=False)
         fine = found.error == ""
-        u = kernel.unnatural(np.where(fine[:, None], found.params, params).T, 1.0)
+        all_params = np.where(fine[:, None], found.params, params).T
+        u, held = kernel.unnatural(all_params, 1.0), all_params[len(kernel.free) :]
         ratio = np.where(fine, found.rho, simulator.rho)
-        return np.where(fine, row_gaps(kernel, rows, cell, u, ratio), np.nan)
+        return np.where(fine, row_gaps(kernel.holding(held), rows, cell, u, ratio), np.nan)
 
     alike = isinstance(kernel, LocationScaleKernel) and simulator.complete and not simulator.resolution
-    sizes = _block_sizes(2 * simulator.n if alike else simulator.n, count)  # latencies and probabilities
+    sizes = block_sizes(2 * simulator.n if alike else simulator.n, count)  # latencies and probabilities
     seeds = rng.integers(2**63, size=(len(sizes), 2))  # a stream of its own for each block, whichever thread has it
 
     def block(at: int) -> Floats:
@@ -180,7 +187,7 @@ def _batched_distances(sample: LatencySample, fit: Fit, count: int, rng: np.rand
 def _distances(sample: LatencySample, fit: Fit, count: int, rng: np.random.Generator, subsample: int | None) -> Floats:
     """The distances of `count` resamples, one by one: for least squares, for laws without a kernel and subsamples."""
     simulator, found = Simulator.of(sample, fit), []
-    for size in _block_sizes(simulator.n, count):
+    for size in block_sizes(simulator.n, count):
         rows = simulator.rows(size, rng)
         samples = [rows.sample(row, sample) for row in range(rows.time.shape[0])]
         for resample, fitted in zip(samples, refitted_laws(samples, fit), strict=True):
@@ -194,83 +201,3 @@ def _distances(sample: LatencySample, fit: Fit, count: int, rng: np.random.Gener
                 latencies = resample.completed.expand()
                 found.append(_subsampled(latencies, cdf, min(subsample, latencies.size), rng))
     return np.array(found)
-
-
-def cramer_von_mises(
-    sample: LatencySample, fit: Fit, *, bootstrap: int = 999, rng: np.random.Generator | None = None
-) -> GoodnessOfFit:
-    """W² = 1/(12n) + Σ (F(x_i) − (2i−1)/(2n))², for samples of which everything returned."""
-    return _complete_test(sample, fit, _w_squared, bootstrap, rng)
-
-
-def anderson_darling(
-    sample: LatencySample, fit: Fit, *, bootstrap: int = 999, rng: np.random.Generator | None = None
-) -> GoodnessOfFit:
-    """A² = −n − Σ (2i−1)/n (log F(x_i) + log S(x_{n+1−i})), for samples of which everything returned."""
-    return _complete_test(sample, fit, _a_squared, bootstrap, rng)
-
-
-def _w_squared(F: Floats) -> float:
-    n = F.size
-    return float(1 / (12 * n) + ((F - (2 * np.arange(1, n + 1) - 1) / (2 * n)) ** 2).sum())
-
-
-def _a_squared(F: Floats) -> float:
-    n = F.size
-    with np.errstate(divide="ignore"):
-        logs = np.log(F) + np.log1p(-F[::-1])
-    return float(-n - ((2 * np.arange(1, n + 1) - 1) / n * logs).sum())
-
-
-def _complete_test(
-    sample: LatencySample,
-    fit: Fit,
-    distance: Callable[[Floats], float],
-    bootstrap: int,
-    rng: np.random.Generator | None,
-) -> GoodnessOfFit:
-    """A distance that needs every latency, with the p-value that takes parameters as known where scipy has it."""
-    law, generator = _fitted(fit), rng or np.random.default_rng(0)
-    if sample.completed.total != sample.n:
-        raise FitError(f"{sample.n - sample.completed.total} of {sample.n} probes did not return: use ks_test")
-    latencies = sample.completed.expand()
-    statistic = distance(law.cdf(latencies))
-    from scipy.stats import cramervonmises  # slow to import, and rarely asked for
-
-    p_known = float(cramervonmises(law.cdf(latencies), "uniform").pvalue) if distance is _w_squared else None
-    p = None
-    if bootstrap:
-        simulator, found = Simulator.of(sample, fit), []
-        for size in _block_sizes(sample.n, bootstrap):
-            rows = simulator.rows(size, generator)
-            samples = [rows.sample(row, sample) for row in range(rows.time.shape[0])]
-            for resample, fitted in zip(samples, refitted_laws(samples, fit), strict=True):
-                found.append(np.nan if fitted is None else distance(fitted[0](resample.completed.expand())))
-        p = _p_value(statistic, np.array(found))
-    return GoodnessOfFit(statistic, None, sample.n, p_known, p)
-
-
-class PlotPoints(NamedTuple):
-    """What the fitted law says (`model`) beside what was seen (`observed`); on the diagonal where they agree."""
-
-    model: Floats
-    observed: Floats
-
-
-def pp(sample: LatencySample, fit: Fit) -> PlotPoints:
-    """Probabilities at each latency: (1−ρ)F beside the Kaplan–Meier F̃, taken in the middle of its jump."""
-    curve = as_censored(sample).kaplan_meier()
-    return PlotPoints((1 - float(fit.rho or 0.0)) * _fitted(fit).cdf(curve.times), _middles(curve.still_out))
-
-
-def qq(sample: LatencySample, fit: Fit) -> PlotPoints:
-    """Latencies: the quantiles of (1−ρ)F beside those of the sample, where the law reaches so far."""
-    curve = as_censored(sample).kaplan_meier()
-    p = _middles(curve.still_out) / (1 - float(fit.rho or 0.0))
-    inside = p < 1
-    return PlotPoints(_fitted(fit).ppf(p[inside]), curve.times[inside])
-
-
-def _middles(still_out: Floats) -> Floats:
-    """F̃ in the middle of each of its jumps."""
-    return np.asarray(1 - (still_out + np.concatenate([[1.0], still_out[:-1]])) / 2)
