@@ -11,10 +11,11 @@ import numpy as np
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law, Parameter
-from latfit.restart.plan import Plan, hedged, not_completed
+from latfit.restart.plan import Plan
 from latfit.restart.policies.base import Policy, Submission, Written, in_seconds, register
 from latfit.restart.policies.copies import CopiesPolicy
 from latfit.restart.policies.timeout import Timeout
+from latfit.restart.rounds import hedged, not_completed
 
 AT_ONCE = 1000.0
 
