@@ -5,14 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 
 from latfit.decision.options import Options
 from latfit.decision.prepare import Prepared
 from latfit.decision.recommend import group_costs
 from latfit.decision.result import Evidence, Recommendation, Warned
 from latfit.evidence import Mixing, Observations, Replay, Replayed, dependence, mixing, replay
+from latfit.evidence.attempts import later_attempts
 from latfit.evidence.changes import find_changes
 from latfit.evidence.observations import rows_by
+from latfit.logs import LogFacts, ProbeLog
+from latfit.logs.table import STATUSES
 from latfit.sample import LatencySample
 
 HARM = 0.02  # a group that a timeout makes slower than waiting by this share is harmed
@@ -38,7 +42,15 @@ def gather(case: Prepared, made: Recommendation, options: Options) -> Evidence:
     if options.plain and options.law is None:
         groups = mixed.column.codes if mixed is not None else None
         replayed = replay(seen, case.cutoff.cutoff, at=[] if t is None else [t], cost=options.cost, groups=groups)
-    return Evidence(mixed, dependence(seen), drift, case.censoring, replayed)
+    later = None if seen.job is None or t is None else later_attempts(_jobs(seen), timeout=t, cost=options.cost)
+    return Evidence(mixed, dependence(seen), drift, case.censoring, replayed, later)
+
+
+def _jobs(seen: Observations) -> ProbeLog:
+    """The attempts of jobs as a table."""
+    status = pd.Categorical.from_codes(seen.status, categories=pd.Index(STATUSES))
+    frame = pd.DataFrame({"job": seen.job, "attempt": seen.attempt, "latency": seen.latency, "status": status})
+    return ProbeLog(frame, LogFacts("", ""))
 
 
 def _costed(mixed: Mixing, seen: Observations, case: Prepared, timeout: float, options: Options) -> Mixing:
@@ -78,6 +90,8 @@ def judge(made: Recommendation, case: Prepared, found: Evidence, warned: tuple[W
         codes.append("censored")
     if codes:
         return _withheld(made, codes)
+    if found.attempts is not None and found.attempts.harmful:
+        return _withheld(made, ["dependent"], replayed=found.attempts.expected_duration)
     if made.verdict != "finite" or found.replay is None or not found.replay.at:
         return made
     return _by_replay(made, found, found.replay, queue=queue)
@@ -91,7 +105,7 @@ def _says_too_much(case: Prepared) -> bool:
 
 def _by_replay(made: Recommendation, found: Evidence, log: Replay, *, queue: bool) -> Recommendation:
     """The formula's timeout where the log does not contradict it; else the log's own, or none."""
-    here = log.at[0]
+    here, *_ = log.at
     suspicious = queue or (found.dependence is not None and found.dependence.found)
     contradicted = _contradicts(here, made)
     if not suspicious and not contradicted:
