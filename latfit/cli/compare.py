@@ -129,6 +129,8 @@ def _lines(table: Comparison, spreads: list[Spread] | None, withheld: tuple[str,
     from latfit.units import seconds
 
     lines = [table.decision(_clear(spreads), seconds)]
+    if (more := table.beyond(seconds)) is not None:
+        lines.append(more)
     if withheld:
         lines = [
             f"No strategy can be recommended: {', '.join(withheld)} (see latfit analyze). What follows would hold if "

@@ -96,6 +96,21 @@ class Comparison:
             )
         return f"{best.policy.sentence(time)}: {better} with {load} than {other}."
 
+    def beyond(self, time: Written = in_seconds) -> str | None:
+        """What more submissions would bring, if they bring more than what is decided on; None otherwise."""
+        free = [row.outcome for row in self.rows if row.role == "free"]
+        best = min(free, key=self.figure, default=None)
+        if best is None or best.submissions is None or not self.figure(best) < self.figure(self.best().outcome):
+            return None
+        gain = self.gain(best)
+        more = "" if gain is None else f", {_percent(gain)} better"
+        what = _lowered(best.policy.sentence(time))
+        return f"Without that limit: {what}{more}, {best.submissions:.3g} submissions a job."
+
+
+def _lowered(sentence: str) -> str:
+    return sentence[0].lower() + sentence[1:]
+
 
 def _percent(share: float | None) -> str:
     return "" if share is None else f"{100 * share:.0f} %"

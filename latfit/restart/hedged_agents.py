@@ -14,8 +14,8 @@ from latfit.laws.base import Law
 from latfit.numbers import Floats, finite
 from latfit.restart.coarse import coarse
 from latfit.restart.objectives import Objective
-from latfit.restart.plan import hedged
 from latfit.restart.result import QUANTILES, ratio
+from latfit.restart.rounds import hedged
 from latfit.restart.times import check_time, completes, inverse_cdf
 
 CELLS = 150  # steps of the laws on which the search for a pair begins

@@ -187,7 +187,8 @@ def optimal_policy(
     Returns
     -------
     PolicyOutcome
-        An error where no parameters are allowed or finite.
+        A kind whose optimum is another kind (a hedge at once is two copies) gives that one. An error where no
+        parameters are allowed or finite.
 
     Examples
     --------

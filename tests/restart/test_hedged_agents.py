@@ -11,7 +11,7 @@ from latfit.cli import main
 from latfit.errors import RestartError
 from latfit.laws import Defective, Empirical, parse_law
 from latfit.restart import evaluate_policy, optimal_hedge
-from latfit.restart.plan import hedged
+from latfit.restart.rounds import hedged
 from latfit.sample import LatencySample
 
 FAST = Defective(parse_law("lognormal(mu=0,sigma=1.2)"), 0.1)

@@ -11,8 +11,9 @@ import numpy as np
 
 from latfit.laws.base import Law, Parameter
 from latfit.restart.copies import with_copies
-from latfit.restart.plan import Plan, attempt
+from latfit.restart.plan import Plan
 from latfit.restart.policies.base import Policy, Submission, Written, in_seconds, register
+from latfit.restart.rounds import attempt
 
 
 @register

@@ -12,8 +12,10 @@ import numpy as np
 from latfit.errors import RestartError
 from latfit.laws.base import Law, Parameter
 from latfit.numbers import Floats
-from latfit.restart.plan import Plan, Round, attempt, not_completed, overlapping
+from latfit.restart.plan import Plan, Round
 from latfit.restart.policies.base import Policy, Submission, Written, in_seconds, register
+from latfit.restart.policies.timeout import Timeout
+from latfit.restart.rounds import attempt, not_completed, overlapping
 
 
 @register
@@ -76,9 +78,9 @@ class Delayed(Policy):
         return (Submission(k * (self.t0 + cost), self.t_inf) for k in count())
 
     @classmethod
-    def spanned(cls, time: float, ratio: float) -> Delayed:
-        """The first time is t0."""
-        return cls(time, time * ratio)
+    def spanned(cls, time: float, ratio: float) -> Policy:
+        """The first time is t0; copies that do not overlap are those of a timeout."""
+        return cls(time, time * ratio) if ratio > 1 + 1e-9 else Timeout(time)
 
     def sentence(self, time: Written = in_seconds) -> str:
         """As an order."""

@@ -11,9 +11,11 @@ import numpy as np
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law, Parameter
-from latfit.restart.plan import Plan, hedged, not_completed
+from latfit.restart.plan import Plan
 from latfit.restart.policies.base import Policy, Submission, Written, in_seconds, register
 from latfit.restart.policies.copies import CopiesPolicy
+from latfit.restart.policies.timeout import Timeout
+from latfit.restart.rounds import hedged, not_completed
 
 AT_ONCE = 1000.0
 
@@ -75,7 +77,9 @@ class Hedge(Policy):
 
     @classmethod
     def spanned(cls, time: float, ratio: float) -> Policy:
-        """The first time is d; where the second one is very much later, that is two copies at once."""
+        """The first time is d; a hedge at the end is a timeout, and one that begins very early is two copies."""
+        if ratio <= 1 + 1e-9:
+            return Timeout(time)
         return cls(time, time * ratio) if ratio < AT_ONCE else CopiesPolicy(2, time * ratio)
 
     def sentence(self, time: Written = in_seconds) -> str:

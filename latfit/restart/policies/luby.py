@@ -11,8 +11,9 @@ import numpy as np
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law, Parameter
-from latfit.restart.plan import NEGLIGIBLE, Plan, Round, attempt
+from latfit.restart.plan import NEGLIGIBLE, Plan, Round
 from latfit.restart.policies.base import Policy, Submission, Written, in_seconds, register
+from latfit.restart.rounds import attempt
 
 MOST = 200_000  # attempts that are followed
 

@@ -11,8 +11,9 @@ import numpy as np
 from latfit.errors import RestartError
 from latfit.laws.base import Law, Parameter
 from latfit.numbers import Floats
-from latfit.restart.plan import Plan, attempt
+from latfit.restart.plan import Plan
 from latfit.restart.policies.base import Policy, Submission, Written, in_seconds, register
+from latfit.restart.rounds import attempt
 
 DRAWS = 256  # schedules with sleeps drawn evenly, whose distributions are averaged
 EVEN = (np.arange(DRAWS) + 0.5) / DRAWS

@@ -10,8 +10,9 @@ from typing import ClassVar
 import numpy as np
 
 from latfit.laws.base import Law, Parameter
-from latfit.restart.plan import Plan, attempt
+from latfit.restart.plan import Plan
 from latfit.restart.policies.base import Policy, Submission, Written, in_seconds, register
+from latfit.restart.rounds import attempt
 from latfit.restart.times import has_failures
 
 
