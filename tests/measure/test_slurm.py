@@ -74,7 +74,7 @@ def test_a_drained_node_and_one_killed_mid_job(cluster, probe, tmp_path):
     """Two of four nodes: one takes no jobs, one dies with a job on it, which is out for ever and must be cancelled."""
     cluster.call("scontrol", "update", "nodename=n1", "state=drain", "reason=test")
     try:
-        process = probe("--in-flight", 3, "--probes", 3, "--cutoff", 6, "--job", "sleep 2", "--", "--exclusive")
+        process = probe("--in-flight", 3, "--probes", 3, "--cutoff", 8, "--job", "sleep 3", "--", "--exclusive")
         until(lambda: cluster.call("squeue", "-h", "-t", "R", "-w", "n2"), 20)
         cluster.kill_node("n2")
         _, said = process.communicate(timeout=60)
