@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from latfit.cli.common import (
-    Positive,
+    Seconds,
     finite,
     json_option,
     log_options,
@@ -38,12 +38,12 @@ Examples:
               help="Where to keep what was learnt, to go on from there.")  # fmt: skip
 @click.option("--textfile", type=click.Path(dir_okay=False), metavar="FILE.prom",
               help="Write the figures for Prometheus, whole, after each look.")  # fmt: skip
-@click.option("--cutoff", type=Positive(), required=True, metavar="SECONDS",
+@click.option("--cutoff", type=Seconds(), required=True, metavar="SECONDS",
               help="The longest that any attempt may take.")  # fmt: skip
-@click.option("--cost", type=Positive(zero=True), default=0.0, metavar="C", help="Seconds that each restart costs.")
+@click.option("--cost", type=Seconds(zero=True), default=0.0, metavar="C", help="Seconds that each restart costs.")
 @click.option("--matters", type=click.FloatRange(0, 10), default=0.02, show_default=True, metavar="SHARE",
               help="How much longer jobs may take before a new timeout is worth a line.")  # fmt: skip
-@click.option("--poll", type=Positive(), default=1.0, show_default=True, metavar="SECONDS",
+@click.option("--poll", type=Seconds(), default=1.0, show_default=True, metavar="SECONDS",
               help="How often to look, with --follow.")  # fmt: skip
 @log_options
 @json_option

@@ -10,6 +10,7 @@ import numpy as np
 
 from latfit.errors import SampleError
 from latfit.evidence import Censoring, Dependence, Mixing, Replay
+from latfit.evidence.attempts import LaterAttempts
 from latfit.evidence.changes import Changes
 from latfit.fitting import Fit, JointRatio
 from latfit.goodness import GoodnessOfFit
@@ -209,7 +210,7 @@ class Evidence:
     drift: Changes | None
     censoring: Censoring
     replay: Replay | None
-    attempts: Any = None
+    attempts: LaterAttempts | None = None
 
     def to_dict(self, timeout: float | None = None) -> dict[str, Any]:
         """The contract's fields; `replay` at the timeout that the formula gives."""

@@ -8,7 +8,7 @@ not completing, two moments of the time spent, submissions, job-seconds) gives t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -59,24 +59,27 @@ class Round:
         target = (1.0 - level) * (1 + ROUNDING) + 1e-15
         inside = self.ages[(self.ages > 0) & (self.ages < self.length)]
         ages = np.append(inside, self.length if np.isfinite(self.length) else np.empty(0))
-        reached = np.flatnonzero(self.survival(ages) <= target)
-        if not reached.size:
+        before, at = -1, ages.size - 1
+        if at < 0 or self._at(ages[at]) > target:
             return self.length
-        high = float(ages[reached[0]])
-        low = float(ages[reached[0] - 1]) if reached[0] else 0.0
-        return self._bisected(low, high, target)
+        while at - before > 1:  # the survival falls: a binary search over the ages
+            middle = (before + at) // 2
+            before, at = (before, middle) if self._at(ages[middle]) <= target else (middle, at)
+        return self._bisected(float(ages[before]) if before >= 0 else 0.0, float(ages[at]), target)
+
+    def _at(self, age: float) -> float:
+        assert self.survival is not None
+        return float(self.survival(np.array(age)))
 
     def _bisected(self, low: float, high: float, target: float) -> float:
         """Between two ages of a smooth law; on a step law nothing happens between them."""
-        assert self.survival is not None
-        before = float(self.survival(np.array(np.nextafter(high, 0))))
-        if before > target:  # a jump, at the end of the stretch
+        if self._at(float(np.nextafter(high, 0))) > target:  # a jump, at the end of the stretch
             return high
         for _ in range(70):
             middle = 0.5 * (low + high)
             if not low < middle < high:
                 break
-            low, high = (low, middle) if float(self.survival(np.array(middle))) <= target else (middle, high)
+            low, high = (low, middle) if self._at(middle) <= target else (middle, high)
         return high
 
 
@@ -277,27 +280,30 @@ def attempt(law: Law, length: float, *, pause: float = 0.0, copies: int = 1) -> 
 
 
 def overlapping(
-    law: Law,
+    copies: Sequence[tuple[Law, float]],
     length: float,
-    survival: Survival,
-    running: Survival,
+    figures: Callable[[Floats], tuple[Floats, Floats]],
     *,
-    shifts: tuple[float, ...],
     submissions: float,
     pause: float = 0.0,
 ) -> Round:
-    """A round with more than one copy out: `survival` and `running` (the mean number of jobs out) by quadrature.
+    """A round with more than one copy out, by quadrature.
 
-    `shifts` are the ages of the copies when the round begins; a later start is a negative one.
+    `copies` are the law of each copy and its age when the round begins; a later start is a negative one. `figures` are
+    the probability of not having completed at an age, and the mean number of jobs that are out then.
     """
-    if has_failures(law):
+
+    def survival(u: Floats) -> Floats:
+        return figures(u)[0]
+
+    if any(has_failures(law) for law, _ in copies):
         raise RestartError(
             "copies that overlap (hedge, delayed, resubmit) are not computed for a law with visible failures, after "
             "which one would submit at once: read failures as completed or as lost (--failed completed, --failed lost)"
         )
-    ages = breakpoints(law, length, shifts)
-    u, w = quadrature(ages, steps=law.jumps is not None)
-    S = survival(u)
+    ages = breakpoints(copies, length)
+    u, w = quadrature(ages, steps=all(law.jumps is not None for law, _ in copies))
+    S, running = figures(u)
     out = float(survival(np.array(length))) if np.isfinite(length) else float(survival(np.array(1e300)))
     endless = not np.isfinite(length) and out > 0
     return Round(
@@ -307,12 +313,31 @@ def overlapping(
         np.inf if endless else float(2 * (w @ (u * S))),
         out * length if out > 0 else 0.0,
         submissions,
-        np.inf if endless else float(w @ running(u)),
+        np.inf if endless else float(w @ running),
         survival,
         ages,
         pause,
         stuck=out if np.isinf(length) else 0.0,
     )
+
+
+def hedged(first: Law, second: Law, d: float, end: float, *, q: float = 1.0, cost: float = 0.0) -> Plan:
+    """A second request, maybe to another agent, after d with probability q; both end at `end`, and all begins again.
+
+    H(t) = 1 − S_i(t) (1 − q F̃_j(t−d)).
+    """
+    start = d + cost
+    if start >= end:  # the second one is never made
+        q = 0.0
+
+    def figures(u: Floats) -> tuple[Floats, Floats]:
+        alone, other = not_completed(first, u), not_completed(second, u - start)
+        survival = np.asarray(alone * (1.0 - q + q * other))
+        return survival, survival + np.where(u > start, q * alone * other, 0.0)
+
+    made = 1.0 + q * float(not_completed(first, np.array(start)))
+    copies = ((first, 0.0), (second, -start))
+    return Plan((overlapping(copies, end, figures, submissions=made, pause=cost),), repeats=True)
 
 
 @lru_cache(maxsize=32)
@@ -324,10 +349,9 @@ def knots(law: Law) -> Floats:
     return np.union1d(scan[np.linspace(0, scan.size - 1, PANELS).astype(np.intp)], kinks(law))
 
 
-def breakpoints(law: Law, length: float, shifts: tuple[float, ...]) -> Floats:
-    """The ages, 0 and the end among them, between which S(u + shift) is smooth (or constant) for every shift."""
-    at = knots(law)
-    inner = np.concatenate([at - shift for shift in shifts] + [-np.asarray(shifts)])
+def breakpoints(copies: Sequence[tuple[Law, float]], length: float) -> Floats:
+    """The ages, 0 and the end among them, between which S(u + age) of every copy is smooth (or constant)."""
+    inner = np.concatenate([np.append(knots(law), 0.0) - age for law, age in copies])
     end = length if np.isfinite(length) else max(float(inner.max()), 0.0)
     return np.unique(np.concatenate([[0.0, end], inner[(inner > 0) & (inner < end)]]))
 

@@ -13,7 +13,7 @@ from latfit.errors import RestartError
 from latfit.laws.base import Law, Parameter
 from latfit.numbers import Floats
 from latfit.restart.plan import Plan, Round, attempt, not_completed, overlapping
-from latfit.restart.policies.base import Policy, Submission, register
+from latfit.restart.policies.base import Policy, Submission, Written, in_seconds, register
 
 
 @register
@@ -63,15 +63,13 @@ class Delayed(Policy):
     def _stretch(self, law: Law, gap: float, at_gap: float) -> Round:
         """From one submission to the next, given that the copy before is still out at age t0."""
 
-        def survival(u: Floats) -> Floats:
+        def figures(u: Floats) -> tuple[Floats, Floats]:
             older = not_completed(law, np.minimum(u + gap, self.t_inf))
-            return older * not_completed(law, u) / at_gap
+            survival = older * not_completed(law, u) / at_gap
+            return survival, survival * np.where(u + gap < self.t_inf, 2.0, 1.0)
 
-        def running(u: Floats) -> Floats:
-            return survival(u) * np.where(u + gap < self.t_inf, 2.0, 1.0)
-
-        shifts = (0.0, gap, gap - self.t_inf)  # the last one: where the older copy is cancelled
-        return overlapping(law, gap, survival, running, shifts=shifts, submissions=1.0)
+        copies = ((law, 0.0), (law, gap), (law, gap - self.t_inf))  # the last one: where the older copy is cancelled
+        return overlapping(copies, gap, figures, submissions=1.0)
 
     def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
         """A copy every t0 + c."""
@@ -82,6 +80,6 @@ class Delayed(Policy):
         """The first time is t0."""
         return cls(time, time * ratio)
 
-    def sentence(self) -> str:
+    def sentence(self, time: Written = in_seconds) -> str:
         """As an order."""
-        return f"Submit again every {self.t0:.4g} s and cancel each copy after {self.t_inf:.4g} s"
+        return f"Submit again every {time(self.t0)} and cancel each copy after {time(self.t_inf)}"

@@ -11,7 +11,7 @@ import numpy as np
 
 from latfit.laws.base import Law, Parameter
 from latfit.restart.plan import Plan, attempt
-from latfit.restart.policies.base import Policy, Submission, register
+from latfit.restart.policies.base import Policy, Submission, Written, in_seconds, register
 from latfit.restart.times import has_failures
 
 
@@ -51,6 +51,6 @@ class Timeout(Policy):
         """The timeout itself."""
         return cls(time)
 
-    def sentence(self) -> str:
+    def sentence(self, time: Written = in_seconds) -> str:
         """As an order."""
-        return "Wait for as long as it takes" if self.t is None else f"Cancel and resubmit after {self.t:.4g} s"
+        return "Wait for as long as it takes" if self.t is None else f"Cancel and resubmit after {time(self.t)}"
