@@ -40,8 +40,8 @@ class LaterAttempts:
     later attempts have, with its interval; `waiting` is the expected duration when each attempt is awaited until
     `horizon`, the largest time that both laws are known for. `if_jobs_differ` is E_J if some jobs are slow again and
     again, ∞ if they would hardly end, and `chance_of_loss` the share of resamples in which waiting takes less than
-    that. `best_timeout` is the best one under the two laws, None if waiting is. `gain_left` is the share of the predicted
-    gain, waiting − predicted, that is left at most; negative for a loss.
+    that. `best_timeout` is the best one under the two laws, None if waiting is. `gain_left` is the share of the
+    predicted gain, waiting − predicted, that is left at most; negative for a loss.
     """
 
     jobs: int
