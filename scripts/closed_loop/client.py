@@ -18,7 +18,7 @@ import numpy as np
 from latfit.retrying import Retrying, Source
 
 CUTOFF = 4.0
-IN_FLIGHT = 16
+IN_FLIGHT = 24
 
 
 class Broken(Exception):

@@ -380,7 +380,8 @@ def slurm_queue(snippet, folder):
         fake.mkdir()
         (fake / "sbatch").write_text(  # the real one, and a note of when; the first two jobs have to wait
             f"#!/bin/sh\n{sys.executable} -c 'import time; print(time.monotonic())' >> {folder}/submitted\n"
-            f'if [ $(wc -l < {folder}/submitted) -le 2 ]; then hold=--hold; fi\nexec {shutil.which("sbatch")} $hold "$@"\n'
+            f"if [ $(wc -l < {folder}/submitted) -le 2 ]; then hold=--hold; fi\n"
+            f'exec {shutil.which("sbatch")} $hold "$@"\n'
         )
         (fake / "sbatch").chmod(0o755)
         text = snippet.replace("MINUTES", "1").replace("JOB.sh", str(_slurm_job(folder, target)))
