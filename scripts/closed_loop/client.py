@@ -40,6 +40,27 @@ class Broken(Exception):
     """An answer that is an error: seen at once."""
 
 
+@dataclass
+class Lag:
+    """How late this process is on average: a busy machine adds it to what is measured."""
+
+    total: float = 0.0
+    looks: int = 0
+
+    async def watch(self) -> None:
+        """Look again and again."""
+        while True:
+            start = time.monotonic()
+            await asyncio.sleep(0.02)
+            self.total, self.looks = self.total + time.monotonic() - start - 0.02, self.looks + 1
+
+    def mean(self) -> float:
+        """The mean lag since the last question, in seconds."""
+        found = self.total / max(1, self.looks)
+        self.total, self.looks = 0.0, 0
+        return found
+
+
 async def get(session: aiohttp.ClientSession, url: str) -> None:
     """One request, to the last byte."""
     async with session.get(url) as answer:
