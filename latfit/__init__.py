@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from latfit.analysis import Analysis, analyze
     from latfit.batch import BatchResult, run_batch
+    from latfit.buckets import Histogram
     from latfit.decision import Decision, Options, decide
     from latfit.errors import (
         FitError,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     )
     from latfit.fitting import Fit, fit, joint_outlier_ratio
     from latfit.goodness import GoodnessOfFit, ks_test
+    from latfit.histograms import Guarantee, guaranteed_timeout
     from latfit.laws import Defective, Empirical, Law, parse_law
     from latfit.logs import (
         ProbeLog,
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
         convert_log,
         example_log,
         from_frame,
+        read_histograms,
         read_log,
         read_samples,
     )
@@ -69,6 +72,7 @@ if TYPE_CHECKING:
 _HOME = {
     "latfit.analysis": ("Analysis", "analyze"),
     "latfit.batch": ("BatchResult", "run_batch"),
+    "latfit.buckets": ("Histogram",),
     "latfit.decision": ("Decision", "Options", "decide"),
     "latfit.errors": (
         "FitError",
@@ -83,6 +87,7 @@ _HOME = {
     ),
     "latfit.fitting": ("Fit", "fit", "joint_outlier_ratio"),
     "latfit.goodness": ("GoodnessOfFit", "ks_test"),
+    "latfit.histograms": ("Guarantee", "guaranteed_timeout"),
     "latfit.laws": ("Defective", "Empirical", "Law", "parse_law"),
     "latfit.logs": (
         "ProbeLog",
@@ -92,6 +97,7 @@ _HOME = {
         "convert_log",
         "example_log",
         "from_frame",
+        "read_histograms",
         "read_log",
         "read_samples",
     ),
@@ -127,6 +133,8 @@ __all__ = [
     "Fit",
     "FitError",
     "GoodnessOfFit",
+    "Guarantee",
+    "Histogram",
     "LatencySample",
     "LatfitError",
     "Law",
@@ -159,6 +167,7 @@ __all__ = [
     "fit",
     "from_frame",
     "geometric_bounds",
+    "guaranteed_timeout",
     "joint_outlier_ratio",
     "ks_test",
     "moments",
@@ -170,6 +179,7 @@ __all__ = [
     "parse_duration",
     "parse_law",
     "ratio_by_cutoff",
+    "read_histograms",
     "read_log",
     "read_samples",
     "restart_helps",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,11 @@ from latfit.decision import Decision, Options, Recommendation, Warned, decide
 from latfit.decision.options import RESAMPLES
 from latfit.decision.recommend import group_costs
 from latfit.evidence import Observations
-from latfit.evidence.observations import group_rows
+from latfit.evidence.observations import group_rows, rows_by
 from latfit.logs import LogFacts, ProbeLog
 from latfit.logs.frames import as_log
+from latfit.logs.table import Key
+from latfit.numbers import Ints
 from latfit.outliers import OutlierRatio, ratio_by_cutoff
 from latfit.sample import LatencySample
 
@@ -122,9 +125,8 @@ class Analysis:
         return f"<Analysis of {self.facts.path}: {sum(self.decision.counts.values())} probes, {what}>"
 
     def _repr_html_(self) -> str:
-        from latfit.report import to_html_fragment
-
-        return to_html_fragment(self)
+        shown: str = import_module("latfit.report").to_html_fragment(self)  # a later stage: a view of this value
+        return shown
 
 
 def _flat(fit: dict[str, Any]) -> dict[str, Any]:
@@ -176,19 +178,24 @@ def analyze(
     seen = table if not isinstance(table, ProbeLog) else Observations.of(table)
     made = decide([seen], options, detail=True)[0].require()
     facts = table.facts if isinstance(table, ProbeLog) else LogFacts("sample", "sample")
-    columns = [by] if isinstance(by, str) else list(by)
-    shown = columns
+    columns = (by,) if isinstance(by, str) else tuple(by)
+    groups: tuple[Group, ...] = ()
     mixed = made.evidence.mixing if made.evidence else None
-    if not columns and mixed is not None and mixed.few and "mixed" in _withheld(made):
-        shown = [mixed.column.name]
-    groups = _groups(table, shown, made, options) if shown and isinstance(table, ProbeLog) else ()
+    if columns and isinstance(table, ProbeLog):
+        keys, rows = group_rows(table, columns)
+        groups = _groups(Observations.as_logged(table), columns, keys, rows, made, options)
+    elif mixed is not None and mixed.few and "mixed" in _withheld(made) and isinstance(seen, Observations):
+        columns, labels = (mixed.column.name,), mixed.column.labels
+        found = zip(labels, rows_by(mixed.column.codes, len(labels)), strict=True)
+        present = {(label,): rows for label, rows in found if rows.size}
+        groups = _groups(seen, columns, list(present), list(present.values()), made, options)
     assert made.cutoff is not None
     return Analysis(
         facts=facts,
         decision=made,
         by_cutoff=tuple(ratio_by_cutoff(made.whole, cutoff=made.cutoff.cutoff)),
         groups=groups,
-        by=tuple(shown),
+        by=columns,
         warnings=(*about_reading(facts), *made.warnings),
         seen=seen if isinstance(seen, Observations) else None,
     )
@@ -216,12 +223,12 @@ def about_reading(facts: LogFacts) -> tuple[Warned, ...]:
     return tuple(found)
 
 
-def _groups(log: ProbeLog, by: Sequence[str], pooled: Decision, options: Options) -> tuple[Group, ...]:
+def _groups(
+    seen: Observations, by: Sequence[str], keys: Sequence[Key], rows: Sequence[Ints], pooled: Decision, options: Options
+) -> tuple[Group, ...]:
     """One decision a group, all at the pooled cutoff."""
     assert pooled.cutoff is not None
-    keys, rows = group_rows(log, by)
-    whole = Observations.as_logged(log)
-    parts = [whole.take(mine).ordered() for mine in rows]
+    parts = [seen.take(mine).ordered() for mine in rows]
     found = decide(parts, replace(options, cutoff=pooled.cutoff.cutoff, law=None, current=None), keys=keys)
     t = pooled.timeout.if_independent or pooled.timeout if pooled.timeout else None
     regrets = np.full(len(found), np.nan)

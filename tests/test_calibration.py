@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from conftest import REPO
-from latfit.fitting import SampleBatch, fit_batch
-from latfit.fitting.result import Fit
+from latfit.decision import Options, decide
+from latfit.fitting import Fit, SampleBatch, fit_batch
 from latfit.goodness import ks_test
-from latfit.laws import Defective, Empirical, parse_law
+from latfit.laws import Defective, parse_law
 from latfit.outliers import outlier_ratio
-from latfit.restart import advise, expected_duration, optimal_timeout
+from latfit.restart import expected_duration, optimal_timeout
 from latfit.sample import LatencySample
-from latfit.uncertainty import bootstrap
 
 SCRIPTS = REPO / "scripts"
 
@@ -58,11 +57,7 @@ def test_speed_up_with_few_outliers():
     rng, hits = np.random.default_rng(3), []
     for _ in range(120):
         sample = sample_of(law.sample(n, rng), cutoff)
-        empirical = Empirical.of(sample)
-        found = advise(empirical).optimum
-        t, E = found.timeout or np.inf, found.expected_duration
-        faster = float(expected_duration(empirical, cutoff)) / E
-        got = bootstrap(sample, t, E, faster, resamples=79, rng=rng)
+        got = decide([sample], Options(resamples=79, test=False, laws=("exponential",)))[0].timeout.intervals
         pairs = zip((got.expected_duration, got.speed_up), truth, strict=True)
         hits.append([low <= true <= high for (low, high), true in pairs])
     duration, speed_up = np.array(hits).T

@@ -14,19 +14,20 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
-from latfit.restart.advice import MIN_COMPLETIONS
 
 import latfit
 from latfit import Defective, Empirical, LatencySample, LatfitError, analyze, expected_duration, outlier_ratio
 from latfit.batch import BatchResult, write_table
 from latfit.cli import main
 from latfit.cli.common import document_text, finite
+from latfit.decision import Options, decide, prepare
+from latfit.evidence import Observations
 from latfit.fitting import fitted_law
 from latfit.goodness import assess
 from latfit.laws import get_law, parse_law
 from latfit.logs.table import STATUSES, LogFacts, ProbeLog
-from latfit.outliers import cutoff_verdict, default_cutoff
-from latfit.restart import advise
+from latfit.outliers import cutoff_verdict
+from latfit.restart.steps import MIN_COMPLETIONS
 
 LAWS = ("lognormal", "weibull", "exponential")  # quick ones
 TALLIES = ("completed", "failed", "censored")
@@ -337,7 +338,8 @@ def test_a_longer_cutoff_never_raises_the_ratio(sample, cutoff, more):
 def test_no_timeout_with_five_completions_beats_the_optimum(sample, cost, timeouts):
     """Nor any time that the clock can tell from 0."""
     law = Empirical.of(sample)
-    best = advise(law, cost=cost).optimum
+    limits = {"min_completions": MIN_COMPLETIONS, "min_timeout": sample.resolution}
+    best = latfit.optimal_timeout(law, cost=cost, **limits)
     for t in [*timeouts, *sample.completed.expand().tolist(), math.inf]:
         if np.count_nonzero(sample.completed.expand() <= t) < MIN_COMPLETIONS or t < sample.resolution:
             continue
@@ -459,13 +461,17 @@ def test_fit(written, table, cutoff, failed, method, rho, seed):
     got = shell("fit", path, "--json", *flags(options), *(word for law in laws for word in ("--law", law)))
 
     def compute():
-        sample = latfit.read_log(path).sample(cutoff=cutoff, failed=failed)
+        sample = prepared(path, cutoff=cutoff, failed=failed).sample
         rng = np.random.default_rng(seed)
         fits = latfit.fit(sample, laws, method=method, rho="joint" if rho is None else rho)
         tested = [(found, assess(sample, found, bootstrap=bootstrap, rng=rng)) for found in fits]
         return {"fits": [{**found.to_dict(), "ks": ks and ks.to_dict()} for found, ks in tested]}
 
     assert got == python(compute)
+
+
+def prepared(path, **options):
+    return prepare(Observations.of(latfit.read_log(path)), Options(**options))
 
 
 @examples(50)
@@ -480,21 +486,21 @@ def test_timeout(written, table, cutoff, failed, cost, law, rho, more):
                                                    "rho": rho, **more}))  # fmt: skip
 
     def compute():
-        sample = latfit.read_log(path).sample(cutoff=cutoff, failed=failed)
-        if law is None:
-            known = Empirical.of(sample) if rho is None else Empirical.of(sample).rescaled(rho)
-        else:
-            found = latfit.fit(sample, [law], rho="joint" if rho is None else rho)[0]
-            if found.law is None:
-                raise LatfitError(f"{law} could not be fitted: {found.error}")
-            known = fitted_law(sample, found)
+        case = prepared(path, cutoff=cutoff, failed=failed)
         if "at" in more:
+            known = Empirical.of(case.sample)
+            known = known if rho is None else known.rescaled(rho)
+            if law is not None:
+                found = latfit.fit(case.sample, [law], rho="joint" if rho is None else rho)[0]
+                if found.law is None:
+                    raise LatfitError(f"{law} could not be fitted: {found.error}")
+                known = fitted_law(case.sample, found)
             return {**latfit.evaluate_timeout(known, more["at"], cost=cost).to_dict(), "warnings": []}
-        if law is not None:
-            return {**latfit.optimal_timeout(known, cost=cost, **more).to_dict(), "warnings": []}
-        advice = advise(known, cost=cost, **more)
-        told = [{"code": warned.code, "message": warned.message} for warned in advice.warnings]
-        return {**advice.to_dict(), "warnings": told}
+        laws = None if law is None else (law,)
+        asked = Options(cutoff=cutoff, failed=failed, cost=cost, law=law, laws=laws, rho=rho, test=False, **more)
+        made = decide([Observations.of(latfit.read_log(path))], asked, detail=True)[0].require()
+        told = [{"code": warned.code, "message": warned.message} for warned in made.warnings]
+        return {**made.timeout.to_dict(), "evidence": made.evidence.to_dict(), "warnings": told}
 
     assert got == python(compute)
 
@@ -506,8 +512,8 @@ def test_outliers(written, table, cutoff, failed):
     got = shell("outliers", path, "--json", *flags({"cutoff": cutoff, "failed": failed}))
 
     def compute():
-        sample = latfit.read_log(path).sample(failed=failed)
-        ratio = outlier_ratio(sample, cutoff=default_cutoff(sample).cutoff if cutoff is None else cutoff)
+        case = prepared(path, cutoff=cutoff, failed=failed)
+        sample, ratio = case.whole, case.ratio
         shown = [each.to_dict() for each in latfit.ratio_by_cutoff(sample, cutoff=ratio.cutoff)]
         try:
             joint = latfit.joint_outlier_ratio(sample.cut(ratio.cutoff))

@@ -5,14 +5,16 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
 
-from latfit.errors import LatfitError, LogError
+from latfit.batch.histograms import histogram_groups
+from latfit.buckets import Histogram
+from latfit.errors import HistogramFound, LatfitError, LogError
 from latfit.evidence import Observations
 from latfit.evidence.observations import group_rows
 from latfit.logs import LogFacts, read_log
@@ -64,11 +66,12 @@ class Grouping:
 
 @dataclass(frozen=True)
 class ReadFile:
-    """The probes of each group of one log, or the reason why it could not be read."""
+    """The probes of each group of one log, or its histograms, or the reason why it could not be read."""
 
     groups: dict[Key, Observations]
     facts: LogFacts | None = None
     error: str | None = None
+    histograms: dict[Key, Histogram] = field(default_factory=dict)
 
 
 def find_files(paths: Iterable[str | Path], *, leave_out: Collection[str] = ()) -> list[LogFile]:
@@ -110,7 +113,11 @@ def read_file(file: LogFile, how: Grouping) -> ReadFile:
     """The probes of the groups of one log. What is wrong with it is told, not raised: others may be fine."""
     inside = [column for column in how.by if column not in file.shared]
     try:
-        log = read_log(file.path, **how.options)
+        try:
+            log = read_log(file.path, **how.options)
+        except HistogramFound as found:
+            windows = how.window is not None
+            return ReadFile({}, histograms=histogram_groups(found.log, how.by, file.shared, windows=windows))
         keys, rows = group_rows(log, inside, how.window)
     except (LatfitError, OSError, MemoryError) as problem:
         reason = str(problem).replace(file.path, file.name) or type(problem).__name__

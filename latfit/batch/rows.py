@@ -25,6 +25,7 @@ RESULTS: dict[str, type] = {
     "expected_duration_low": float, "expected_duration_high": float, "submissions": float,
     "speed_up_vs_cutoff": float, "speed_up_vs_cutoff_low": float, "speed_up_vs_cutoff_high": float,
     "mixing": str, "mixing_share": float, "lag1": float, "changes": int, "replay": float, "replay_waiting": float,
+    "guaranteed": float, "least": float, "worst_regret": float, "likely_regret": float,
     "warnings": str, "error": str,
 }  # fmt: skip
 """The columns of results and their types; every one may be None."""

@@ -17,8 +17,10 @@ import numpy as np
 
 from latfit.batch.engines import Pool, open_pool
 from latfit.batch.files import Grouping, LogFile, find_files, merged, read_file
+from latfit.batch.histograms import histogram_rows
 from latfit.batch.journal import Journal, open_journal
 from latfit.batch.rows import RESULTS, Chunk, Row, chunk_text
+from latfit.buckets import Histogram
 from latfit.decision import Options, prepare
 from latfit.decision.options import RESAMPLES
 from latfit.errors import LogError
@@ -97,7 +99,7 @@ def run_batch(
     files = find_files([paths] if isinstance(paths, (str, Path)) else paths, leave_out=skipped)
     tell = progress or (lambda stage, done, total: None)
     with open_pool(engine, scheduler=scheduler, workers=workers) as pool:
-        samples, bad_files, refused, notes = _read(pool, files, reading, tell)
+        samples, histograms, bad_files, refused, notes = _read(pool, files, reading, tell)
         tested = len(samples) <= TESTED_GROUPS if test is None else test
         options = Options(cutoff=cutoff, failed=failed, censoring=censoring, cost=cost, resamples=resamples,
                           laws=None if laws is None else tuple(laws), test=tested, seed=seed)  # fmt: skip
@@ -107,14 +109,16 @@ def run_batch(
             kept = open_journal(Path(journal), fingerprint, resume=resume)
         with kept as book:
             rows = analyse_groups(pool, samples, options, book, tell)
-    return _table(samples, rows, reading, options, bad_files, refused, notes)
+    counted = histogram_rows(histograms, cost)
+    return _table(samples, rows, counted, reading, options, bad_files, refused, notes)
 
 
 def _read(
     pool: Pool, files: Sequence[LogFile], reading: Grouping, tell: Progress
-) -> tuple[dict[Key, Observations], list[tuple[str, str]], int, tuple[str, ...]]:
-    """The samples of all groups, the logs that could not be read, how many rows were refused, and notes."""
+) -> tuple[dict[Key, Observations], list[tuple[Key, Histogram]], list[tuple[str, str]], int, tuple[str, ...]]:
+    """The samples of all groups, histograms, the logs that could not be read, how many rows were refused, and notes."""
     parts: list[tuple[Key, Observations]] = []
+    histograms: list[tuple[Key, Histogram]] = []
     bad, refused, queues = {}, 0, 0
     read = partial(read_file, how=reading)
     here = [place for place, file in enumerate(files) if file.path == "-"]  # workers have no standard input
@@ -130,12 +134,13 @@ def _read(
             refused += found.facts.refused.count
             queues += found.facts.queue
         parts.extend(found.groups.items())
+        histograms.extend(found.histograms.items())
         tell("logs", done, len(files))
     if len(bad) == len(files):
         more = f" (and {len(bad) - 1} more logs that cannot be read)" if len(bad) > 1 else ""
         raise LogError(bad[0][1] + more)
     note = f"logs of queues: {queues}; resubmitting loses the place in a queue, which the theory does not count"
-    return merged(parts), [bad[place] for place in sorted(bad)], refused, (note,) if queues else ()
+    return merged(parts), histograms, [bad[place] for place in sorted(bad)], refused, (note,) if queues else ()
 
 
 def analyse_groups(
@@ -177,13 +182,14 @@ def _fingerprint(samples: Mapping[Key, Observations], reading: Grouping, options
 def _table(
     samples: Mapping[Key, Observations],
     rows: list[Row],
+    counted: Mapping[Key, Row],
     reading: Grouping,
     options: Options,
     bad_files: list[tuple[str, str]],
     refused: int,
     notes: tuple[str, ...],
 ) -> BatchResult:
-    """The rows with the names of their groups in front and the logs that could not be read behind."""
+    """The rows with the names of their groups in front, histograms and the logs that could not be read behind."""
     names = _names(reading)
     columns: dict[str, type] = dict.fromkeys(names, str) | RESULTS
     if reading.window is not None:
@@ -193,7 +199,8 @@ def _table(
     columns.setdefault("file", str)
     columns["error"] = columns.pop("error")
     nothing = dict.fromkeys(columns)
-    table = [nothing | dict(zip(names, key, strict=True)) | row for key, row in zip(samples, rows, strict=True)]
+    every = chain(zip(samples, rows, strict=True), counted.items())
+    table = [nothing | dict(zip(names, key, strict=True)) | row for key, row in every]
     bad_groups = [
         (", ".join(f"{name}={row[name]}" for name in names) or "all logs", row["error"])
         for row in table

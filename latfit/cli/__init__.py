@@ -21,6 +21,7 @@ main = Commands(
         "fit": "Fit laws to the latencies of a log and rank them.",
         "timeout": "Find the timeout after which cancelling and resubmitting pays.",
         "replay": "Replay timeouts on the log itself: no formula, no independence.",
+        "compare": "Compare strategies: cancelling, hedging, resubmitting, copies, schedules.",
         "agents": "Find whom of several agents to ask first, and how long to wait.",
         "drift": "Say when a log changed and in what, and what following the change would have brought.",
         "watch": "Follow a growing log and say when its timeout should change.",

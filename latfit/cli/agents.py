@@ -8,7 +8,7 @@ import click
 
 from latfit.cli.common import (
     Mapped,
-    Positive,
+    Seconds,
     json_option,
     log_options,
     print_json,
@@ -29,7 +29,7 @@ Examples:
 @click.option("--agent", "agents", type=Mapped(), multiple=True, required=True, metavar="NAME=LAW|LOG",
               help="An agent and its law, written out or taken from a log; once for each agent.")  # fmt: skip
 @click.option("--restarts", type=click.IntRange(0), metavar="K", help="At most K restarts (default: unbounded).")
-@click.option("--cost", type=Positive(zero=True), default=0.0, metavar="C", help="Seconds that each restart costs.")
+@click.option("--cost", type=Seconds(zero=True), default=0.0, metavar="C", help="Seconds that each restart costs.")
 @outcome_options
 @log_options
 @json_option

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from latfit.cli.common import (
-    Positive,
+    Seconds,
     document_text,
     json_option,
     load_log,
@@ -38,8 +38,8 @@ Examples:
 @click.option(
     "--law", metavar="NAME", help="Recommend the timeout of this fitted law (default: of the data themselves)."
 )
-@click.option("--cost", type=Positive(zero=True), default=0.0, metavar="C", help="Seconds that each restart costs.")
-@click.option("--current", type=Positive(), metavar="T", help="The timeout in use now, to see what it costs.")
+@click.option("--cost", type=Seconds(zero=True), default=0.0, metavar="C", help="Seconds that each restart costs.")
+@click.option("--current", type=Seconds(), metavar="T", help="The timeout in use now, to see what it costs.")
 @click.option("--by", metavar="COL[,COL]", help="One row for each value of these columns of the log.")
 @click.option(
     "--resamples", type=click.IntRange(0), default=499, show_default=True, help="Bootstrap resamples; 0 for none."

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from latfit.cli.common import Positive, cutoff_option, failed_option, load_log, say
+from latfit.cli.common import Seconds, cutoff_option, failed_option, load_log, say
 
 if TYPE_CHECKING:
     from latfit.decision import Options, Prepared
@@ -22,7 +22,7 @@ censoring_option = click.option(
     help="How to take probes given up early: by what the log shows, as censored, as failed then, or as lost.",
 )  # fmt: skip
 cost_option = click.option(
-    "--cost", type=Positive(zero=True), default=0.0, metavar="C", help="Seconds that each restart costs."
+    "--cost", type=Seconds(zero=True), default=0.0, metavar="C", help="Seconds that each restart costs."
 )
 
 

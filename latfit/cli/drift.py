@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from latfit.cli.common import (
-    Positive,
+    Seconds,
     cutoff_option,
     failed_option,
     json_option,
@@ -45,8 +45,8 @@ Examples:
 @log_argument
 @click.option("--window", metavar="WIDTH", help="Windows such as 1h, 1d or 7d (default: between the change points).")
 @click.option("--by", metavar="COL[,COL]", help="Each group on its own too, by these columns of the log.")
-@click.option("--cost", type=Positive(zero=True), default=0.0, metavar="C", help="Seconds that each restart costs.")
-@click.option("--current", type=Positive(), metavar="T", help="The timeout in use now, to see what it costs.")
+@click.option("--cost", type=Seconds(zero=True), default=0.0, metavar="C", help="Seconds that each restart costs.")
+@click.option("--current", type=Seconds(), metavar="T", help="The timeout in use now, to see what it costs.")
 @click.option("-o", "--output", type=click.Path(), metavar="FILE.png|svg|pdf", help="Draw it over time too.")
 @cutoff_option
 @failed_option

@@ -13,7 +13,7 @@ from latfit.cli.common import (
     print_json,
     seed_option,
 )
-from latfit.cli.deciding import outcome_options, prepared
+from latfit.cli.deciding import asked, outcome_options, prepared
 
 if TYPE_CHECKING:
     from latfit.fitting import Fit
@@ -80,11 +80,16 @@ def fit(
     """  # fmt: skip
     import numpy as np
 
+    from latfit.decision.fits import ranked
     from latfit.fitting import fit as fit_laws
     from latfit.goodness import assess
 
-    sample = prepared(log, given)[0].sample
-    fits = fit_laws(sample, laws or None, method=method, rho="joint" if rho is None else rho)
+    case, _ = prepared(log, given)
+    sample = case.sample
+    if laws or method == "ls" or rho is not None:
+        fits = fit_laws(sample, laws or None, method=method, rho="joint" if rho is None else rho)
+    else:  # the laws that every command tries
+        fits = ranked([case], asked(given))[0]
     rng = np.random.default_rng(seed)
     results = [(found, assess(sample, found, bootstrap=bootstrap, rng=rng, subsample=subsample)) for found in fits]
     if as_json:
@@ -99,11 +104,9 @@ def _line(found: Fit, ks: GoodnessOfFit | None) -> str:
     """A fit in words: the law, its score, its distance from the sample, or why there is none."""
     if found.error is not None or ks is None:
         return f"{found.name}: failed: {found.error}"
-    params = ", ".join(f"{name} {value:.6g}" for name, value in found.params.items())
     score = f"BIC {found.bic:.1f}" if found.method == "mle" else f"sse {found.sse:.6g}"
-    limit = " (at its limit, an exponential law)" if found.at_limit else ""
     honest = "" if ks.p_bootstrap is None else f", {ks.p_bootstrap:.3g} by bootstrap with refitting"
     return (
-        f"{found.name}: {params}; rho {found.rho:.4g}; {score}{limit}\n"
+        f"{found.name}: {found.describe()}; rho {found.rho:.4g}; {score}\n"
         f"    D_n {ks.d_n:.3f} (n = {ks.n}), p {ks.p_asymptotic:.3g} with parameters taken as known{honest}"
     )

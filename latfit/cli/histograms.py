@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from latfit.cli.common import Positive, print_json, say
+from latfit.cli.common import Seconds, print_json, say
 from latfit.errors import HistogramFound, LogError, SampleError
 from latfit.units import seconds
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from latfit.logs.histogram_format import HistogramLog
 
 F = TypeVar("F", bound="Callable[..., Any]")
-ONLY = {"lost": "--lost", "failures": "--failures", "sum": "--sum", "before": "--before", "where": "--where"}
+ONLY = {"lost": "--lost", "failures": "--failures", "sum": "--sum", "before": "--before"}
 
 
 def histogram_options(function: F) -> F:
@@ -30,11 +30,9 @@ def histogram_options(function: F) -> F:
                          help="Histograms: how many never returned, or the counter in LOG that tells it."),
             click.option("--failures", multiple=True, metavar="N|COUNTER",
                          help="Histograms: how many failed after a time that is not known, or their counter."),
-            click.option("--sum", type=Positive(zero=True), metavar="S",
+            click.option("--sum", type=Seconds(zero=True), metavar="S",
                          help="Histograms: the sum of all latencies in seconds (default: from LOG)."),
             click.option("--before", metavar="FILE", help="Histograms: an earlier scrape, to be subtracted."),
-            click.option("--where", multiple=True, metavar="LABEL=VALUE",
-                         help="Histograms: the series to take, by label or by name; also LABEL!=VALUE, LABEL~REGEX."),
         ]
     ):  # fmt: skip
         function = option(function)
@@ -42,21 +40,24 @@ def histogram_options(function: F) -> F:
 
 
 def check_histogram_options(given: dict[str, Any]) -> None:
-    """Refuse options that would be ignored, as LOG has turned out to hold probes."""
+    """Refuse options that would be ignored, as no histogram was found."""
     for name, flag in ONLY.items():
         if given[name] not in (None, ()):
-            raise click.UsageError(f"{flag} is for histograms; this log has the probes themselves")
+            raise click.UsageError(f"{flag} is for histograms, and there is none here")
 
 
 def load_histogram(log: str, found: HistogramFound, given: dict[str, Any]) -> Histogram:
     """The histogram that LOG was found to hold, with what the options add to it; choices are told on stderr."""
     from latfit.logs.histogram_format import read_histograms
 
-    how = {key: given[key] for key in ("format", "unit")}
+    for name in ("since", "until"):
+        if given[name] is not None:
+            raise click.UsageError(f"--{name} needs the times of probes, which a histogram does not keep; see --before")
+    how = {key: given[key] for key in ("format", "unit", "where")}
     read: HistogramLog = found.log if log == "-" else read_histograms(log, **how)
     if given["before"] is not None:
         read = read.since(read_histograms(given["before"], **how))
-    histogram, notes = read.histogram(given["where"])
+    histogram, notes = read.histogram()
     for note in notes:
         say(f"note: {note}", err=True)
     lost, failed = (_count(read, name, given) for name in ("lost", "failures"))
@@ -73,7 +74,7 @@ def _count(read: HistogramLog, name: str, given: dict[str, Any]) -> int:
         if text.isascii() and text.isdigit() and len(text) < 16:
             total += int(text)
         elif text[:1].isalpha() or text[:1] in "_:{":
-            total += read.counter(text, given["where"])
+            total += read.counter(text)
         else:
             raise click.BadParameter(f"{text!r} is neither a count nor the name of a counter", param_hint=f"--{name}")
     return total

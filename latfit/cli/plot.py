@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from latfit.cli.common import (
-    Positive,
+    Seconds,
     cutoff_option,
     failed_option,
     load_log,
@@ -36,7 +36,7 @@ Examples:
 )
 @cutoff_option
 @failed_option
-@click.option("--cost", type=Positive(zero=True), default=0.0, metavar="C", help="Seconds that each restart costs.")
+@click.option("--cost", type=Seconds(zero=True), default=0.0, metavar="C", help="Seconds that each restart costs.")
 @seed_option
 @log_options
 def plot(log: str, output: str, name: str, **given: Any) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from latfit.cli.common import json_option, print_json, say
+from latfit.cli.common import Seconds, json_option, print_json, say
 from latfit.errors import LatfitError, ProbeError
 from latfit.units import parse_duration, seconds
 
@@ -21,27 +21,6 @@ if TYPE_CHECKING:
 DEFAULT_PROBES = 1000
 MOST_PROBES = 100_000  # where a duration or a precision ends the run
 MOST_ATTEMPTS = 20
-
-
-class _Duration(click.ParamType):  # type: ignore[type-arg]
-    """Seconds, or a number with a unit."""
-
-    name = "duration"
-
-    def __init__(self, *, zero: bool = False) -> None:
-        self.zero = zero
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Parse, and refuse what is no time."""
-        if isinstance(value, float):
-            return value
-        try:
-            found = parse_duration(str(value))
-        except LatfitError as error:
-            self.fail(str(error), param, ctx)
-        if found == 0 and not self.zero:
-            self.fail(f"{value!r} must be greater than 0", param, ctx)
-        return found
 
 
 class _Rate(click.ParamType):  # type: ignore[type-arg]
@@ -82,22 +61,22 @@ RUN_OPTIONS: list[Callable[[Any], Any]] = [
     click.option("-o", "--output", type=click.Path(path_type=Path), metavar="LOG", help="The log to write."),
     click.option("--in-flight", type=click.IntRange(1), default=10, show_default=True, metavar="N",
                  help="How many are kept on their way; with poisson arrivals, how many may be."),
-    click.option("--cutoff", type=_Duration(), default="600", show_default=True, metavar="TIME",
+    click.option("--cutoff", type=Seconds(), default="600", show_default=True, metavar="TIME",
                  help="When a probe is cancelled and recorded as still out."),
     click.option("--probes", type=click.IntRange(1), metavar="N",
                  help="End at N probes (or jobs) in the log; 1000 if nothing else ends the run."),
-    click.option("--duration", type=_Duration(), metavar="TIME", help="End after this time, such as 1h."),
+    click.option("--duration", type=Seconds(), metavar="TIME", help="End after this time, such as 1h."),
     click.option("--until-precise", type=_Share(), metavar="SHARE",
                  help="End when the uncertainty of the timeout can cost at most this share of time, such as 5%."),
     click.option("--arrivals", type=click.Choice(["closed", "poisson"]), default="closed", show_default=True,
                  help="A new one when one is back, or at random at the given rate, whatever is still out."),
     click.option("--rate", type=_Rate(), metavar="N/s",
                  help="The most submissions a time; with poisson arrivals, their mean."),
-    click.option("--pause", type=_Duration(zero=True), metavar="TIME",
+    click.option("--pause", type=Seconds(zero=True), metavar="TIME",
                  help="Wait up to this long, at random, before the next one of a closed loop (default: the target's)."),
-    click.option("--again-after", type=_Duration(), metavar="TIME",
+    click.option("--again-after", type=Seconds(), metavar="TIME",
                  help="Paired probes: submit the same job again if it is still out after TIME, and await both."),
-    click.option("--timeout", type=_Duration(), metavar="TIME",
+    click.option("--timeout", type=Seconds(), metavar="TIME",
                  help="Run jobs: each is resubmitted until it is done, the timeout doubling after each attempt."),
     click.option("--before", metavar="LOG",
                  help="Run jobs by the decision of this log: the upper end of the timeouts that cost at most 5 %."),
@@ -182,7 +161,7 @@ def _parameter(each: dataclasses.Field[Any]) -> Callable[[Any], Any]:
         )
     kinds: dict[str, Any] = {
         "text": str,
-        "seconds": _Duration(),
+        "seconds": Seconds(),
         "file": click.Path(exists=True, dir_okay=False, path_type=Path),
         "choice": click.Choice(about["choices"]),
     }

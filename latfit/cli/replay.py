@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from latfit.cli.common import Positive, json_option, load_log, log_argument, log_options, print_json, seed_option
+from latfit.cli.common import Seconds, json_option, load_log, log_argument, log_options, print_json, seed_option
 from latfit.cli.deciding import asked, cost_option, outcome_options
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ Examples:
   latfit replay jobs.swf.gz --by queue --json"""
 )
 @log_argument
-@click.option("--at", "at", type=Positive(), multiple=True, metavar="T", help="A timeout to replay; may be repeated.")
+@click.option("--at", "at", type=Seconds(), multiple=True, metavar="T", help="A timeout to replay; may be repeated.")
 @cost_option
 @click.option("--by", metavar="COL", help="Resubmit a job into its own group of this column.")
 @outcome_options

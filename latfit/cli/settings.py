@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from latfit.cli.common import (
-    Positive,
+    Seconds,
     cutoff_option,
     failed_option,
     json_option,
@@ -17,23 +17,6 @@ from latfit.cli.common import (
     print_json,
     say,
 )
-
-
-class Duration(Positive):
-    """Seconds, or numbers with units: 358, 350ms, 6m, 1h30m."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The time in seconds."""
-        from latfit.errors import LatfitError
-        from latfit.units import parse_duration
-
-        try:
-            seconds = value if isinstance(value, (int, float)) else parse_duration(str(value))
-        except LatfitError as problem:
-            self.fail(str(problem), param, ctx)
-        return super().convert(seconds, param, ctx)
 
 
 @click.command(
@@ -47,11 +30,11 @@ Examples:
 )
 @click.argument("tool", metavar="[TOOL]", required=False)
 @click.argument("log", metavar="[LOG]", required=False)
-@click.option("--timeout", type=Duration(), metavar="T", help="The timeout to write, instead of the log's decision.")
+@click.option("--timeout", type=Seconds(), metavar="T", help="The timeout to write, instead of the log's decision.")
 @click.option("--attempts", type=click.IntRange(1), metavar="K", help="Attempts for a job (default: from --undone).")
 @click.option("--undone", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.001, show_default=True,
               metavar="SHARE", help="The share of jobs that may stay undone after the last attempt.")  # fmt: skip
-@click.option("--cost", type=Duration(zero=True), default=0.0, metavar="C",
+@click.option("--cost", type=Seconds(zero=True), default=0.0, metavar="C",
               help="Seconds between giving up an attempt and the next; written where the tool can wait.")  # fmt: skip
 @cutoff_option
 @failed_option

@@ -8,6 +8,7 @@ import click
 
 from latfit.cli.common import (
     Positive,
+    Seconds,
     json_option,
     log_options,
     print_json,
@@ -43,13 +44,13 @@ Examples:
 @click.argument("log", metavar="[LOG]", required=False)
 @click.option("--law", metavar="SPEC|NAME", help="A law such as lognormal(mu=5.5,sigma=1); with LOG, the law to fit.")
 @click.option("--rho", type=float, metavar="R", help="The share that never returns; with LOG, rescale to it.")
-@click.option("--cost", type=Positive(zero=True), default=0.0, metavar="C", help="Seconds that each restart costs.")
-@click.option("--wall-clock", type=Positive(zero=True), default=0.0, metavar="r", help="Seconds each job itself runs.")
+@click.option("--cost", type=Seconds(zero=True), default=0.0, metavar="C", help="Seconds that each restart costs.")
+@click.option("--wall-clock", type=Seconds(zero=True), default=0.0, metavar="r", help="Seconds each job itself runs.")
 @click.option("--restarts", type=click.IntRange(1), metavar="K", help="At most K restarts, the last attempt untimed.")
 @click.option("--copies", type=click.IntRange(1), default=1, metavar="b", help="Copies submitted at once.")
 @click.option("--max-submissions", type=Positive(), metavar="B", help="Submissions allowed for a job, on average.")
 @click.option("--objective", default="mean", show_default=True, metavar=OBJECTIVES, help="What to optimise.")
-@click.option("--at", "at", type=Positive(zero=True), metavar="T", help="Evaluate this timeout instead.")
+@click.option("--at", "at", type=Seconds(zero=True), metavar="T", help="Evaluate this timeout instead.")
 @outcome_options
 @click.option("--resamples", type=click.IntRange(0), default=499, show_default=True, help="Resamples; 0 for none.")
 @seed_option

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from latfit.cli.common import (
+    Seconds,
     cutoff_option,
     failed_option,
     json_option,
@@ -19,7 +20,6 @@ from latfit.cli.common import (
     seed_option,
     tell,
 )
-from latfit.cli.settings import Duration
 
 
 @click.command(
@@ -32,9 +32,9 @@ Examples:
 )
 @click.argument("before", metavar="BEFORE")
 @click.argument("after", metavar="AFTER")
-@click.option("--timeout", type=Duration(), metavar="T", help="The timeout that was set (default: BEFORE's decision).")
+@click.option("--timeout", type=Seconds(), metavar="T", help="The timeout that was set (default: BEFORE's decision).")
 @click.option(
-    "--cost", type=Duration(zero=True), default=0.0, metavar="C", help="Seconds that a restart was taken to cost."
+    "--cost", type=Seconds(zero=True), default=0.0, metavar="C", help="Seconds that a restart was taken to cost."
 )
 @click.option("--job", metavar="COLUMN", help="AFTER's column that names the job (default: by its name).")
 @click.option("--attempt", metavar="COLUMN", help="AFTER's column with the number of the attempt (default: by name).")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from latfit.cli.common import (
-    Positive,
+    Seconds,
     finite,
     json_option,
     log_options,
@@ -38,12 +38,12 @@ Examples:
               help="Where to keep what was learnt, to go on from there.")  # fmt: skip
 @click.option("--textfile", type=click.Path(dir_okay=False), metavar="FILE.prom",
               help="Write the figures for Prometheus, whole, after each look.")  # fmt: skip
-@click.option("--cutoff", type=Positive(), required=True, metavar="SECONDS",
+@click.option("--cutoff", type=Seconds(), required=True, metavar="SECONDS",
               help="The longest that any attempt may take.")  # fmt: skip
-@click.option("--cost", type=Positive(zero=True), default=0.0, metavar="C", help="Seconds that each restart costs.")
+@click.option("--cost", type=Seconds(zero=True), default=0.0, metavar="C", help="Seconds that each restart costs.")
 @click.option("--matters", type=click.FloatRange(0, 10), default=0.02, show_default=True, metavar="SHARE",
               help="How much longer jobs may take before a new timeout is worth a line.")  # fmt: skip
-@click.option("--poll", type=Positive(), default=1.0, show_default=True, metavar="SECONDS",
+@click.option("--poll", type=Seconds(), default=1.0, show_default=True, metavar="SECONDS",
               help="How often to look, with --follow.")  # fmt: skip
 @log_options
 @json_option
@@ -56,32 +56,39 @@ def watch(
     is printed when keeping the timeout said last would cost more than --matters. With --state, a watch that was
     ended in any way goes on as if it had not been; with --json each line is a document.
     """
-    from latfit.errors import LogError
     from latfit.tracking.watch import Watch
 
     how = read_arguments(given)
     kind = how.pop("format")
     how.pop("max_refused")
-    watched = Watch(log, cutoff=given["cutoff"], cost=given["cost"], format=kind, state=given["state"], options=how)
-    if not follow:
-        if not watched.path.is_file():
-            raise LogError(f"{log}: there is no such file; with --follow it may appear later")
-        watched.announced = None
-        _look(watched, textfile, matters, as_json)
-        if watched.trouble is not None:
-            raise watched.trouble
-        if watched.announced is None:
-            say(f"{watched.tracker.observations} attempts: too few completed to name a timeout")
-        return
+    asked = {name: given[name] for name in ("cutoff", "cost", "state")}
+    with Watch(log, format=kind, options=how, **asked) as watched:
+        (_follow if follow else _once)(watched, textfile=textfile, poll=poll, matters=matters, as_json=as_json)
+
+
+def _once(watched: Watch, *, poll: float, **look: Any) -> None:
+    """Read what there is, and say what the timeout is."""
+    from latfit.errors import LogError
+
+    if not watched.path.is_file():
+        raise LogError(f"{watched.path}: there is no such file; with --follow it may appear later")
+    watched.announced = None
+    _look(watched, **look)
+    if watched.trouble is not None:
+        raise watched.trouble
+    if watched.announced is None:
+        say(f"{watched.tracker.observations} attempts: too few completed to name a timeout")
+
+
+def _follow(watched: Watch, *, poll: float, **look: Any) -> None:
+    """Look again and again, until interrupted."""
     signal.signal(signal.SIGTERM, _stop)
     try:
         while True:
-            _look(watched, textfile, matters, as_json)
+            _look(watched, **look)
             time.sleep(poll)
     except KeyboardInterrupt:
         watched.save()
-    finally:
-        watched.tail.close()
 
 
 def _stop(_: int, __: FrameType | None) -> None:

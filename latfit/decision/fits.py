@@ -13,11 +13,19 @@ from latfit.decision.options import TEST_RESAMPLES, Options
 from latfit.decision.prepare import Prepared
 from latfit.decision.result import FittedLaw
 from latfit.errors import FitError, LatfitError
-from latfit.fitting import DEFAULT_LAWS, Fit, JointRatio, SampleBatch, fit, fit_batch, fitted_law, joint_outlier_ratio
-from latfit.fitting.batch import cell_width
-from latfit.fitting.hybrid import HYBRID
-from latfit.fitting.intervals import COMPETING
-from latfit.fitting.numeric import law_class
+from latfit.fitting import (
+    COMPETING,
+    Fit,
+    JointRatio,
+    SampleBatch,
+    cell_width,
+    default_laws,
+    fit,
+    fit_batch,
+    fitted_law,
+    joint_outlier_ratio,
+)
+from latfit.fitting.search import law_class
 from latfit.goodness import assess, ks_distance
 from latfit.laws import Law
 from latfit.restart import expected_duration, optimal_timeout
@@ -25,8 +33,8 @@ from latfit.sample import LatencySample
 
 Key = tuple[str, ...]
 
-SEARCHED = 0.8  # √n times the distance of the best quick law from which on a law that takes a search is tried
-SEARCHED_COMPLETIONS = (100, 20_000)  # and with how many distinct latencies
+FAR = 0.8  # √n times the distance of the best law, from which on the laws of many parameters are tried too
+MANY_COMPLETIONS = 100  # and with how many distinct latencies
 
 
 def generator(seed: int, *names: str) -> np.random.Generator:
@@ -37,7 +45,7 @@ def generator(seed: int, *names: str) -> np.random.Generator:
 
 def ranked(cases: Sequence[Prepared], options: Options) -> list[list[Fit]]:
     """The likelihood fits of each sample, best first; without tests the best one alone, all samples in batches."""
-    quick = list(dict.fromkeys(options.laws or DEFAULT_LAWS))
+    quick = list(dict.fromkeys(options.laws or default_laws("mle")))
     if options.law is not None and options.law not in quick:
         quick.append(options.law)
     if options.test or len(cases) == 1 or options.laws is not None:
@@ -46,7 +54,7 @@ def ranked(cases: Sequence[Prepared], options: Options) -> list[list[Fit]]:
         found = _best_of_many(cases, quick)
     if options.laws is not None:
         return found
-    return [_with_search(case.sample, fits) for case, fits in zip(cases, found, strict=True)]
+    return [_with_elaborate(case.sample, fits) for case, fits in zip(cases, found, strict=True)]
 
 
 def _best_of_many(cases: Sequence[Prepared], laws: Sequence[str]) -> list[list[Fit]]:
@@ -86,15 +94,20 @@ def _one_batch(samples: Sequence[LatencySample], laws: Sequence[str]) -> list[Fi
     return chosen
 
 
-def _with_search(sample: LatencySample, fits: list[Fit]) -> list[Fit]:
-    """The same with the law that takes a search, where no other one comes near."""
-    fewest, most = SEARCHED_COMPLETIONS
+def elaborate() -> list[str]:
+    """Laws of many parameters, which the paper fits by least squares: tried where no simple one comes near."""
+    simple = default_laws("mle")
+    return [name for name in default_laws("ls") if name not in simple]
+
+
+def _with_elaborate(sample: LatencySample, fits: list[Fit]) -> list[Fit]:
+    """The same with the laws of many parameters, where no other one comes near."""
     best = fits[0]
-    if not fewest <= sample.completed.values.size <= most or best.law is None:
+    if sample.completed.values.size < MANY_COMPLETIONS or best.law is None:
         return fits
-    far = float(np.sqrt(sample.n)) * ks_distance(sample, best.law.cdf, best.rho or 0.0) > SEARCHED
-    more = fit(sample, [HYBRID]) if far else []
-    return sorted([*fits, *more], key=lambda one: (one.error is not None, one.score))
+    if float(np.sqrt(sample.n)) * ks_distance(sample, best.law.cdf, best.rho or 0.0) <= FAR:
+        return fits
+    return sorted([*fits, *fit(sample, elaborate())], key=lambda one: (one.error is not None, one.score))
 
 
 def tested(case: Prepared, one: Fit, options: Options, key: Key) -> FittedLaw:
@@ -123,12 +136,13 @@ def put_to_use(fitted: FittedLaw, sample: LatencySample, options: Options, data:
 
 def least_squares(sample: LatencySample, options: Options) -> list[Fit]:
     """The paper's law by the paper's method, beside the likelihood fits."""
-    return fit(sample, [HYBRID], method="ls") if options.laws is None else []
+    return fit(sample, elaborate(), method="ls") if options.laws is None else []
 
 
 def joint(sample: LatencySample, fits: Sequence[Fit]) -> JointRatio | None:
-    """The ratio estimated together with the best laws that need no search; None where no law could be fitted."""
-    found = [one for one in fits if one.method == "mle" and one.error is None and one.name != HYBRID]
+    """The ratio estimated together with the best of the simple laws; None where no law could be fitted."""
+    rich = elaborate()
+    found = [one for one in fits if one.method == "mle" and one.error is None and one.name not in rich]
     if not found:
         return None
     try:

@@ -14,9 +14,9 @@ from latfit.decision.fits import Key, generator
 from latfit.decision.options import Options
 from latfit.decision.prepare import Prepared
 from latfit.decision.result import Recommendation, Warned
-from latfit.errors import SampleError
+from latfit.errors import LawError, SampleError
 from latfit.evidence import Dependence
-from latfit.laws import Empirical, Law
+from latfit.laws import Empirical, Law, get_law
 from latfit.numbers import Floats, finite
 from latfit.restart import Optimum, expected_duration, optimal_timeout
 from latfit.restart.objectives import Objective
@@ -182,8 +182,6 @@ def group_costs(samples: Sequence[LatencySample], timeout: float, cutoff: float,
 
 def law_named(name: str) -> None:
     """Refuse a law that cannot be fitted before any work is done."""
-    from latfit.errors import LawError
-    from latfit.laws import get_law
-
-    if not hasattr(get_law(name), "start") and name != "lognormal-pareto":
-        raise LawError(f"{name} cannot be fitted to a log; see `latfit laws` for those that can")
+    law = get_law(name)
+    if not (hasattr(law, "start") or getattr(law, "kernel", None) is not None):
+        raise LawError(f"{name} cannot be fitted to a log; `latfit laws` says which can")

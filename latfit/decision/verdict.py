@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -13,10 +12,12 @@ from latfit.decision.recommend import group_costs
 from latfit.decision.result import Evidence, Recommendation, Warned
 from latfit.evidence import Mixing, Observations, Replay, Replayed, dependence, mixing, replay
 from latfit.evidence.changes import find_changes
+from latfit.evidence.observations import rows_by
 from latfit.sample import LatencySample
 
-HARM = 0.05  # a group that a timeout makes slower than waiting by this share is harmed
-GROUP = 10  # probes that a group needs to be heard
+HARM = 0.02  # a group that a timeout makes slower than waiting by this share is harmed
+GROUP = 10  # probes that a group needs to be heard alone
+SMALL = 4  # and to be heard together with others as small
 CLEAR = 0.02  # what replay must gain over waiting, at least, to be a reason for a timeout
 CONTRADICTS = 1.1  # replay this many times the formula's figure, and beyond its interval, contradicts it
 RAN_OFF = 0.2
@@ -42,20 +43,23 @@ def gather(case: Prepared, made: Recommendation, options: Options) -> Evidence:
 
 def _costed(mixed: Mixing, seen: Observations, case: Prepared, timeout: float, options: Options) -> Mixing:
     """The mixing with what the pooled timeout costs its groups."""
-    codes = mixed.column.codes
-    order = np.argsort(codes, kind="stable")
-    edges = np.flatnonzero(np.diff(codes[order], prepend=-1, append=codes.max() + 1))
     groups: list[tuple[str, LatencySample]] = []
-    for a, b in itertools.pairwise(edges):
-        if b - a >= GROUP:
-            sample = seen.take(np.sort(order[a:b])).sample.cut(case.cutoff.cutoff)
-            groups.append((mixed.column.labels[codes[order[a]]], sample))
+    for label, rows in zip(mixed.column.labels, rows_by(mixed.column.codes, len(mixed.column.labels)), strict=True):
+        if rows.size >= SMALL:
+            groups.append((label, seen.take(rows).sample.cut(case.cutoff.cutoff)))
     if not groups:
         return mixed
+    sizes = np.array([sample.n for _, sample in groups])
     costs, slower = group_costs([sample for _, sample in groups], timeout, case.cutoff.cutoff, options.cost)
-    worst = int(np.argmax(np.where(np.isnan(costs), np.inf, costs)))
-    hurt = np.where(np.isnan(slower), np.inf, slower)
-    harmed = groups[int(hurt.argmax())][0] if hurt.max() > HARM or np.isinf(costs[worst]) else None
+    costs, slower = (np.where(np.isnan(each), np.inf, each) for each in (costs, slower))
+    large = sizes >= GROUP
+    if not large.any():  # a small group's cost is mostly chance, that of all together is not
+        both = float(np.average(slower, weights=sizes))
+        return replace(mixed, worst_cost=float(np.average(costs, weights=sizes)),
+                       harmed=f"the average {mixed.column.name}" if both > HARM else None)  # fmt: skip
+    worst, hurt = int(np.where(large, costs, -1).argmax()), int(np.where(large, slower, -1).argmax())
+    never = np.isinf(costs[worst])
+    harmed = groups[worst if never else hurt][0] if never or slower[hurt] > HARM else None
     return replace(mixed, worst_cost=float(costs[worst]), harmed=harmed)
 
 
@@ -97,8 +101,6 @@ def _by_replay(made: Recommendation, found: Evidence, log: Replay, *, queue: boo
     best = log.best
     if best.gain_low > CLEAR and best.ran_off < RAN_OFF and np.isfinite(best.timeout):
         return replace(made, timeout=best.timeout, basis="replay", replayed=best.expected_duration)
-    if here.gain_high > -CLEAR and not queue and here.gain_low > -CLEAR:
-        return made  # neither helps nor hurts, by the formula and by the log
     return _withheld(made, ["dependent"], replayed=here.expected_duration)
 
 

@@ -13,7 +13,8 @@ Times = NDArray[np.datetime64]
 DAY, WEEK = 86_400, 604_800
 MONDAY = np.datetime64("1970-01-05", "us")
 MIN_PERIODS = 4  # fewer days or weeks cannot tell a cycle from two bad mornings
-MIN_PER_CELL = 1.0  # probes that a period must have, on average, in each of its parts
+MIN_PER_CELL = 1.0  # probes that each part must have, on average, in the fewest periods
+FILLED = 0.25  # the share of all parts of all periods that must have a probe: one a day knows nothing of hours
 SHUFFLES = 499
 SIGNIFICANT = 0.01
 
@@ -45,6 +46,8 @@ def find_cycle(submitted: Times, scores: Floats, logs: Floats, *, period: int, p
         return None
     cell = number * parts + part
     counts = np.bincount(cell, minlength=periods * parts).reshape(periods, parts).astype(np.float64)
+    if np.count_nonzero(counts) < FILLED * counts.size:
+        return None
     sums = np.bincount(cell, scores, minlength=periods * parts).reshape(periods, parts)
     rest = sums - counts * (sums.sum(axis=1) / counts.sum(axis=1))[:, None]  # a slow day is no cycle
     if not rest.any():

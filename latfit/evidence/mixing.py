@@ -16,6 +16,7 @@ SIGNIFICANT = 1e-3  # over all columns together
 SHARE = 0.02  # a smaller share of the rank variance does not matter
 FEWEST = 30  # probes below which nothing is said
 DRIFT_WINDOWS = 40  # the level of the log is taken out over windows of n/40 probes
+NEARLY = 0.7  # of columns that explain nearly as much, the one with the fewest groups is the most useful
 FEW_GROUPS = 30  # up to as many groups a report can show their decisions
 
 
@@ -47,7 +48,7 @@ class Mixing:
 
 
 def mixing(seen: Observations) -> Mixing | None:
-    """The column whose groups explain most of the rank variance of the latencies, if it is more than chance.
+    """The column whose groups explain the rank variance of the latencies best, if it is more than chance.
 
     One-way analysis of variance on ranks (what did not complete ranks last), slow changes taken out where the log
     has times; the share is ε² = (SSB − (k−1) MSW)/SST, which is 0 on average where the groups are alike however
@@ -67,7 +68,8 @@ def mixing(seen: Observations) -> Mixing | None:
         for column, share, groups, p in found
         if share > SHARE and p * tried < SIGNIFICANT
     ]
-    return max(good, key=lambda one: (one.share, -one.groups), default=None)
+    most = max((one.share for one in good), default=0.0)
+    return min((one for one in good if one.share >= NEARLY * most), key=lambda one: one.groups, default=None)
 
 
 def without_level(ranks: Floats) -> Floats:

@@ -24,7 +24,7 @@ KEYS = re.compile(r"(?i)^(job|job_?name|url|uri|path|endpoint|instance|instance_
 # known only when the probe is over, so that they follow the latency instead of explaining it
 AFTERWARDS = re.compile(
     r"(?i)(^|_|\b)(latency|elapsed|duration|run_?time|wall_?time|end|ended|finish\w*|complete\w*|start|started|eligible|"
-    r"status|state|code|conclusion|result|outcome|error\w*|exception|reason|message|failure\w*|success|exit\w*|"
+    r"\w*status|\w*state|code|conclusion|result|outcome|error\w*|exception|reason|message|failure\w*|success|exit\w*|"
     r"signal|run|wait|think|connect|idle_?time|response\w*|bytes\w*|sent\w*|received|grp_?threads|all_?threads|"
     r"t[qwcrt]|timers?|nodelist|node|exec_host|alloc\w*|cpu_?time|avg_?cpu|used\w*|mem|max_?rss|updated\w*|"
     r"attempt|retries|termination\w*|beconn|feconn|srvconn|actconn|term\w*)($|_|\b)"
@@ -186,6 +186,13 @@ def explaining(frame: pd.DataFrame) -> dict[str, Column]:
     return found
 
 
+def rows_by(codes: Ints, size: int) -> list[Ints]:
+    """Which rows have each of the codes 0…size−1, in their order."""
+    order = np.argsort(codes, kind="stable")
+    edges = np.searchsorted(codes[order], np.arange(size + 1))
+    return [order[a:b] for a, b in pairwise(edges.tolist())]
+
+
 def group_rows(log: ProbeLog, by: Sequence[str], window: str | None = None) -> tuple[list[Key], list[Ints]]:
     """The names of the groups of a log, sorted, and which of its rows each has, in their order."""
     texts = log.keys(by, window)
@@ -193,10 +200,8 @@ def group_rows(log: ProbeLog, by: Sequence[str], window: str | None = None) -> t
         return [()], [np.arange(len(log.frame))]
     together = pd.MultiIndex.from_arrays(texts)
     codes, names = pd.factorize(together, sort=True)
-    order = np.argsort(codes, kind="stable")
-    edges = np.searchsorted(codes[order], np.arange(len(names) + 1))
-    rows = [order[a:b] for a, b in pairwise(edges.tolist())]
-    return [tuple(map(str, name if isinstance(name, tuple) else (name,))) for name in names], rows
+    keys = [tuple(map(str, name if isinstance(name, tuple) else (name,))) for name in names]
+    return keys, rows_by(codes, len(names))
 
 
 def as_groups(name: str, values: pd.Series[Any]) -> Column | None:

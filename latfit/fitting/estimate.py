@@ -7,9 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from latfit.errors import FitError
-from latfit.fitting.batch import Floats, SampleBatch
-from latfit.fitting.kernel import KERNELS, Kernel
+from latfit.errors import FitError, LatfitError
 from latfit.fitting.likelihood import (
     DECREMENT,
     REFIT_DECREMENT,
@@ -21,6 +19,10 @@ from latfit.fitting.likelihood import (
     log_likelihood,
     maximise,
 )
+from latfit.fitting.search import generic_fit, kernel_of, law_class
+from latfit.laws.kernel import Kernel
+from latfit.laws.samples import SampleBatch
+from latfit.numbers import Bools, Floats
 
 EXPONENTIAL = 1e-12  # the distance at which a law is its exponential limit to rounding
 
@@ -29,7 +31,7 @@ EXPONENTIAL = 1e-12  # the distance at which a law is its exponential limit to r
 class BatchFit:
     """One law fitted to B samples by maximum likelihood.
 
-    `params` is (B, p) in the order of `parameters`; `covariance` is (B, p+1, p+1) for (params, ρ), not a number
+    `params` is (B, p) in the order of `parameters`; `covariance` is (B, p+1, p+1) for (free params, ρ), not a number
     where the information is not positive definite or the estimate lies on a boundary. `at_limit` marks estimates
     at which the law is an exponential: its `params` are those of the limit to rounding. Where `error` is not
     empty it says why there is no estimate, and the numbers are not numbers.
@@ -40,10 +42,10 @@ class BatchFit:
     params: Floats
     rho: Floats
     log_likelihood: Floats
-    converged: NDArray[np.bool_]
-    at_limit: NDArray[np.bool_]
+    converged: Bools
+    at_limit: Bools
     covariance: Floats
-    error: NDArray[np.str_]
+    error: NDArray[np.str_ | np.object_]
 
     @classmethod
     def concatenate(cls, parts: list[BatchFit]) -> BatchFit:
@@ -73,13 +75,35 @@ def fit_batch(
 
     `start` are parameters near all estimates, (p,), as a bootstrap knows them; without `errors` there is no covariance.
     """
-    if law not in KERNELS:
-        known = ", ".join(sorted(KERNELS))
-        raise FitError(f"{law!r} cannot be fitted in batches; these can: {known}")
-    kernel, fixed = KERNELS[law], read_rho(rho)
+    kernel, fixed = kernel_of(law), read_rho(rho)
+    if kernel is None:
+        return _one_by_one(law, batch, fixed)
     unit, blocks = batch.prepared
     parts = [_fit_block(kernel, block, fixed, unit, start, errors) for block in blocks]
     return BatchFit.concatenate(parts)
+
+
+def _one_by_one(law: str, batch: SampleBatch, rho: float | None) -> BatchFit:
+    """Each sample by a search of its own, for laws without a kernel."""
+    names = tuple(parameter.name for parameter in law_class(law).parameters)
+    size, p = batch.size, len(names)
+    numbers = [np.full(shape, np.nan) for shape in ((size, p), size, size)]
+    flags = [np.zeros(size, dtype=bool) for _ in range(2)]
+    covariances = np.full((size, p + 1, p + 1), np.nan)
+    error = np.full(size, "", dtype=object)
+    found = BatchFit(law, names, numbers[0], numbers[1], numbers[2], flags[0], flags[1], covariances, error)
+    for row in range(size):
+        one = batch.take(np.array([row]))
+        try:
+            if not one.n[0]:
+                raise FitError("no completed probe")
+            best, ratio, value, covariance = generic_fit(law, one, rho)
+        except (LatfitError, ArithmeticError, np.linalg.LinAlgError) as problem:
+            found.error[row] = str(problem)
+            continue
+        found.params[row], found.rho[row], found.log_likelihood[row] = list(best.params.values()), ratio, value
+        found.covariance[row], found.converged[row] = covariance, True
+    return found
 
 
 def _fit_block(
@@ -87,19 +111,20 @@ def _fit_block(
 ) -> BatchFit:
     error = _unfit(kernel, batch, rho)
     fine = np.flatnonzero(error == "")
-    p = len(kernel.parameters)
-    params, shape = np.full((batch.size, p), np.nan), (batch.size, p + 1, p + 1)
+    p = len(kernel.free)
+    params, shape = np.full((batch.size, len(kernel.parameters)), np.nan), (batch.size, p + 1, p + 1)
     ratio, value = np.full(batch.size, np.nan), np.full(batch.size, np.nan)
     converged, at_limit = np.zeros(batch.size, dtype=bool), np.zeros(batch.size, dtype=bool)
     covariance = np.full(shape, np.nan)
     if fine.size:
         part = batch if fine.size == batch.size else batch.take(fine)
+        kernel = kernel.holding(kernel.read(part))
         best, limit = _maximum(kernel, part, rho, None if start is None else kernel.unnatural(start[:, None], unit))
         natural, jacobian = kernel.natural(best.u, unit)
         params[fine], ratio[fine], converged[fine], at_limit[fine] = natural.T, best.at.rho, best.converged, limit
         value[fine] = best.at.value - part.n * np.log(unit)
         if errors and kernel.closed_form(part) is None and not limit.all():
-            covariance[fine] = np.where(limit[:, None, None], np.nan, _covariance(best.at, jacobian, rho))
+            covariance[fine] = np.where(limit[:, None, None], np.nan, _covariance(best.at, jacobian[:p], rho))
     lost = (error == "") & ~converged
     if lost.any():
         error = np.where(lost, "the likelihood has no maximum that Newton's method could find", error)
@@ -109,7 +134,12 @@ def _fit_block(
 def _unfit(kernel: Kernel, batch: SampleBatch, rho: float | None) -> NDArray[np.str_]:
     """Why a sample cannot have an estimate, "" where it can."""
     low, high = batch.extremes
-    if ((low > 0) & (low < high)).all() and not (rho == 0 and batch.lost.any()):
+    special = kernel.refused(batch)
+    if (
+        not any(bad.any() for bad, _ in special)
+        and ((low > 0) & (low < high)).all()
+        and not (rho == 0 and batch.lost.any())
+    ):
         return np.zeros(batch.size, dtype="U1")
     reasons = [
         (batch.n == 0, "no completed probe"),
@@ -120,13 +150,12 @@ def _unfit(kernel: Kernel, batch: SampleBatch, rho: float | None) -> NDArray[np.
             (low == 0) & (batch.cell == 0) & (not kernel.zero_allowed),
             "latencies of 0 without a known clock: give the sample its resolution",
         ),
+        *special,
     ]
     return np.select([bad for bad, _ in reasons], [reason for _, reason in reasons], "")
 
 
-def _maximum(
-    kernel: Kernel, batch: SampleBatch, rho: float | None, start: Floats | None
-) -> tuple[Maximum, NDArray[np.bool_]]:
+def _maximum(kernel: Kernel, batch: SampleBatch, rho: float | None, start: Floats | None) -> tuple[Maximum, Bools]:
     """The maximum, and where it is the limit in which the law is an exponential."""
     nowhere = np.zeros(batch.size, dtype=bool)
     exact = kernel.complete_form(batch) if batch.complete else None
@@ -153,7 +182,8 @@ def _exponential(batch: SampleBatch, rho: float | None) -> Maximum:
     """The exponential law's maximum, which several laws are compared with."""
     key = ("exponential", rho)
     if key not in batch.memory:
-        kernel = KERNELS["exponential"]
+        kernel = kernel_of("exponential")
+        assert kernel is not None
         batch.memory[key] = maximise(kernel, batch, rho, kernel.starts(batch))
     found: Maximum = batch.memory[key]
     return found
@@ -161,7 +191,7 @@ def _exponential(batch: SampleBatch, rho: float | None) -> Maximum:
 
 def _maximum_or_limit(
     kernel: Kernel, batch: SampleBatch, rho: float | None, start: Floats | None
-) -> tuple[Maximum, NDArray[np.bool_]]:
+) -> tuple[Maximum, Bools]:
     """Newton's method only where some start beats the exponential law that is the limit of this one.
 
     One of the starts is so near to the limit that it beats it if the score there points away from it.

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latfit.errors import FitError
-from latfit.fitting.batch import Floats
+from latfit.numbers import Bools, Floats
 from latfit.sample import LatencySample, Tally
 
 MAX_GRID_STEPS = 10_000
@@ -88,7 +88,7 @@ class LeastSquares(NamedTuple):
 
     u: Floats
     sse: Floats
-    converged: NDArray[np.bool_]
+    converged: Bools
 
 
 def finalists(model: Model, goal: Target, starts: Sequence[Floats]) -> list[Floats]:

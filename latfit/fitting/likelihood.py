@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from latfit.fitting.batch import Floats, SampleBatch, weighted_sum
-from latfit.fitting.kernel import Kernel
+from latfit.laws.kernel import Kernel
+from latfit.laws.samples import SampleBatch, weighted_sum
+from latfit.numbers import Bools, Floats
 
 MAX_STEPS = 100
 SMALL = 64  # samples of at most so many latencies are searched from every start
@@ -39,13 +39,14 @@ class Likelihood(NamedTuple):
 def log_likelihood(kernel: Kernel, batch: SampleBatch, u: Floats, rho: float | None) -> Likelihood:
     """ℓ of each sample at u; ρ is profiled out where it is None."""
     done = kernel.completions(batch, u)
+    legal = kernel.is_law(u)
     late = kernel.survival(batch.c, u)
     log_s = np.where(batch.c_weights > 0, late.value, 0.0)
     r = profile_rho(batch, log_s) if rho is None else np.full(batch.size, rho)
     log_late = np.log1p(-r)[:, None] + log_s
     log_out = np.logaddexp(np.log(r)[:, None], log_late)
     q = np.where(r[:, None] > 0, np.exp(log_late - log_out), 1.0)  # P(merely late | still out at c)
-    value = done.value + batch.n * np.log1p(-r) + weighted_sum(batch.c_weights, log_out)
+    value = np.where(legal, done.value, -np.inf) + batch.n * np.log1p(-r) + weighted_sum(batch.c_weights, log_out)
     inverse = np.exp(-log_out)
     curve = -batch.n / (1 - r) ** 2 - weighted_sum(batch.c_weights, (inverse * -np.expm1(log_s)) ** 2)
     if batch.lost.any():
@@ -103,7 +104,7 @@ class Maximum(NamedTuple):
 
     u: Floats
     at: Likelihood
-    converged: NDArray[np.bool_]
+    converged: Bools
 
 
 def maximise(
@@ -115,20 +116,26 @@ def maximise(
     above: Floats | None = None,
     decrement: float = DECREMENT,
 ) -> Maximum:
-    """The maximum of each sample's likelihood, from its best start, or from each start where samples are small.
+    """The maximum of each sample's likelihood, from its best start, or from several where there may be several maxima.
 
-    A small sample can have several maxima. Of others those of which no start is `above` are left there. Newton's method
-    ends with a step that promises to gain less than `decrement`.
+    A small sample can have several maxima, and so can a law that wants several starts `followed`. Of others those of
+    which no start is `above` are left there. Newton's method ends with a step that promises to gain less than
+    `decrement`.
     """
     if batch.thinned is not None:
         starts = [maximise(kernel, batch.thinned, rho, starts, decrement=1e-3).u]
-    if batch.x.shape[1] > SMALL or len(starts) == 1:
+    if len(starts) > kernel.followed > 1:
+        starts = _best_starts(kernel, batch, rho, starts)
+    elif batch.x.shape[1] > SMALL or len(starts) == 1:
         return _newton(kernel, batch, rho, starts, above, decrement)
     best, *others = (_newton(kernel, batch, rho, [start], None, decrement) for start in starts)
     for other in others:
         with np.errstate(invalid="ignore"):
             better = (other.at.value > best.at.value + 1e-9) | ~np.isfinite(best.at.value)
-        better |= other.converged & ~best.converged & (other.at.value >= best.at.value - 1e-9)
+            at_least = other.at.value >= best.at.value - 1e-9
+        if kernel.followed > 1:  # a likelihood without bound has local maxima only: one that was reached counts
+            at_least, better = np.ones_like(at_least), better & (other.converged | ~best.converged)
+        better |= other.converged & ~best.converged & at_least
         best.u[:, better] = other.u[:, better]
         best.converged[better] = other.converged[better]
         for target, source in zip(best.at, other.at, strict=True):
@@ -151,15 +158,15 @@ def _newton(
     share = kernel.limit_step(u, step)
     converged = np.zeros(batch.size, dtype=bool)
     alive = np.isfinite(at.value) if above is None else at.value > above
-    rows, part = np.arange(batch.size), batch  # the rows that are evaluated: all that are alive, and some others
+    rows, part, chosen = np.arange(batch.size), batch, kernel  # what is evaluated: all that are alive, and some others
     for _ in range(MAX_STEPS):
         if not alive.any():
             break
         if alive[rows].sum() <= 0.6 * rows.size:
             rows = np.flatnonzero(alive)
-            part = batch.take(rows)
+            part, chosen = batch.take(rows), kernel.take(rows)
         candidate = u[:, rows] + np.where(alive[rows], share[rows], 0.0) * step[:, rows]
-        new = log_likelihood(kernel, part, candidate, rho)
+        new = log_likelihood(chosen, part, candidate, rho)
         old, close = at.value[rows], gain[rows] < decrement
         better = np.isfinite(new.grad).all(axis=0)
         better &= new.value >= old + 1e-4 * share[rows] * gain[rows]
@@ -181,6 +188,14 @@ def _newton(
             share[moving] = kernel.limit_step(u[:, moving], step[:, moving])
         alive &= ~converged & (share > 1e-9)
     return Maximum(u, at, converged)
+
+
+def _best_starts(kernel: Kernel, batch: SampleBatch, rho: float | None, starts: list[Floats]) -> list[Floats]:
+    """As many of the starts as the kernel wants followed, the most likely of each sample first."""
+    values = np.stack([log_likelihood(kernel, batch, start, rho).value for start in starts])
+    order = np.argsort(-np.where(np.isnan(values), -np.inf, values), axis=0, kind="stable")[: kernel.followed]
+    every = np.stack(starts)
+    return [np.take_along_axis(every, best[None, None], axis=0)[0] for best in order]
 
 
 def best_start(

@@ -9,25 +9,28 @@ from dataclasses import replace
 import numpy as np
 
 from latfit.errors import FitError, LatfitError
-from latfit.fitting.batch import Floats, SampleBatch
 from latfit.fitting.estimate import EXPONENTIAL, fit_batch, read_rho
-from latfit.fitting.generic import generic_maximum
-from latfit.fitting.hybrid import HYBRID
-from latfit.fitting.kernel import KERNELS
+from latfit.fitting.fitted import Fit
 from latfit.fitting.least_squares import counted_ratio, finalists, levenberg_marquardt, target
-from latfit.fitting.numeric import law_class
-from latfit.fitting.problems import least_squares_problem, likelihood_problem
-from latfit.fitting.result import Fit, finite
-from latfit.laws import ContinuousLaw, get_law
+from latfit.fitting.search import kernel_of, law_class, problem_of, read_off
+from latfit.laws import ContinuousLaw, get_law, law_names
+from latfit.laws.samples import SampleBatch
+from latfit.numbers import Floats, finite
 from latfit.sample import LatencySample
 
 CLASSICAL = ("uniform", "truncated-gaussian", "exponential", "weibull", "lognormal", "pareto")
 DEFAULT_LAWS = (*CLASSICAL, "gamma", "log-logistic")
 
 
+def default_laws(method: str) -> list[str]:
+    """The laws that `method` tries without being asked, as they say themselves (`tried_by`); the paper's come first."""
+    tried = [name for name in law_names() if method in getattr(get_law(name), "tried_by", ())]
+    return sorted(tried, key=lambda name: DEFAULT_LAWS.index(name) if name in DEFAULT_LAWS else len(DEFAULT_LAWS))
+
+
 def fit(
     sample: LatencySample,
-    laws: Sequence[str] | None = None,
+    laws: str | Sequence[str] | None = None,
     *,
     method: str = "mle",
     rho: str | float = "joint",
@@ -36,12 +39,12 @@ def fit(
 
     `method="mle"`: censored maximum likelihood, ranked by BIC; ρ is estimated with the law, or given.
     `method="ls"`: least squares on the cdf, ranked by the sum of squares; ρ is counted, or given.
-    The default laws are the six classical ones, gamma and log-logistic, and for least squares the hybrid too.
+    The default laws are those of `default_laws(method)`.
     """
     if method not in ("mle", "ls"):
         raise FitError(f"the method is {method!r}; it must be mle or ls")
     fixed = read_rho(rho)
-    names = list(laws) if laws is not None else [*DEFAULT_LAWS, *([HYBRID] if method == "ls" else [])]
+    names = default_laws(method) if laws is None else [laws] if isinstance(laws, str) else list(laws)
     for name in names:
         get_law(name)  # a name that is not known is the caller's mistake, not a law that failed
     batch = SampleBatch.of_sample(sample)
@@ -60,18 +63,18 @@ def _fit_one(name: str, sample: LatencySample, batch: SampleBatch, method: str, 
 
 
 def _mle(name: str, sample: LatencySample, batch: SampleBatch, rho: float | None) -> Fit:
-    """Maximum likelihood: by kernel where the law has one."""
-    if name not in KERNELS:
-        return _generic_mle(name, sample, batch, rho)
+    """Maximum likelihood of a batch of one."""
+    law, held = law_class(name), read_off(name, batch)
     found = fit_batch(name, batch, rho="joint" if rho is None else rho)
     if found.error[0]:
         raise FitError(str(found.error[0]))
-    params = dict(zip(found.parameters, map(float, found.params[0]), strict=True))
+    params = dict(zip(found.parameters, map(float, found.params[0]), strict=True)) | held
     variance = np.einsum("ii->i", found.covariance[0])
     ratio = float(found.rho[0])
-    errors = _std_errors([*found.parameters, "rho"], variance, rho)
+    free = [name for name in found.parameters if name not in held]
+    errors = _std_errors([*free, "rho"], variance, rho)
     value, limit = float(found.log_likelihood[0]), bool(found.at_limit[0])
-    return _likelihood_fit(law_class(name)(**params), sample.n, ratio, rho, value, errors, limit=limit)
+    return _likelihood_fit(law(**params), sample.n, ratio, rho, value, errors, limit=limit, held=len(held))
 
 
 def _std_errors(names: Sequence[str], variance: Floats, rho: float | None) -> dict[str, float | None]:
@@ -112,51 +115,32 @@ def _likelihood_fit(
     )
 
 
-def _generic_mle(name: str, sample: LatencySample, batch: SampleBatch, rho: float | None) -> Fit:
-    """Maximum likelihood of a law without a kernel, times measured in the median latency."""
-    problem = likelihood_problem(name, sample)
-    found = generic_maximum(problem.build, problem.starts, batch.scaled(problem.unit), rho)
-    law = found.law.scaled(problem.unit)
-    free = [parameter for parameter in law.params if parameter not in problem.held]
-    variance = np.full(len(free) + 1, np.nan)
-    if found.covariance is not None:
-        moves = 1e-6 * np.eye(found.u.size)
-        above, below = ([problem.build(found.u + h * sign).scaled(problem.unit) for h in moves] for sign in (1, -1))
-        jacobian = np.array(
-            [[(a.params[key] - b.params[key]) / 2e-6 for a, b in zip(above, below, strict=True)] for key in free]
-        )
-        size = found.u.size
-        variance[:-1] = np.einsum("ij,jk,ik->i", jacobian, found.covariance[:size, :size], jacobian)
-        if found.rho > 0 and found.covariance.shape[0] > size:
-            variance[-1] = found.covariance[-1, -1]
-    value = found.log_likelihood - float(batch.n[0]) * math.log(problem.unit)
-    errors = _std_errors([*free, "rho"], variance, rho)
-    return _likelihood_fit(law, sample.n, found.rho, rho, value, errors, held=len(problem.held))
-
-
 def _ls(name: str, sample: LatencySample, rho: float | None) -> Fit:
     """Least squares on the cdf, or the exponential law where that is the limit of this one and no worse."""
     found = _free_ls(name, sample, rho)
-    if name not in KERNELS or not KERNELS[name].tends_to_exponential:
+    kernel = kernel_of(name)
+    if kernel is None or not kernel.tends_to_exponential:
         return found
     simple = _free_ls("exponential", sample, rho)
     if found.score < simple.score * (1 - 1e-9):
         return found
-    u = KERNELS[name].near_exponential(np.log([simple.params["rate"]]), EXPONENTIAL)
-    law = law_class(name)(*map(float, KERNELS[name].natural(u, 1.0)[0][:, 0]))
+    u = kernel.near_exponential(np.log([simple.params["rate"]]), EXPONENTIAL)
+    law = law_class(name)(*map(float, kernel.natural(u, 1.0)[0][:, 0]))
     return replace(simple, name=name, law=law, params=dict(law.params), at_limit=True)
 
 
 def _free_ls(name: str, sample: LatencySample, rho: float | None) -> Fit:
     """Least squares on the cdf; the best start whose law is a cdf everywhere wins."""
     goal = target(sample, rho)
-    problem = least_squares_problem(name, sample)
+    batch = SampleBatch.of_sample(sample)
+    problem, held = problem_of(name, batch), read_off(name, batch)
     scaled = goal._replace(t=goal.t / problem.unit)
     reason = ""
     for start in finalists(problem.model, scaled, problem.starts):
         found = levenberg_marquardt(problem.model, scaled, start)
         try:
             law = problem.build(found.u[:, 0]).scaled(problem.unit)
+            law = law_class(name)(**(law.params | held)) if held else law
         except LatfitError as refused:
             reason = str(refused)
             continue

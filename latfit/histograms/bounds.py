@@ -45,7 +45,7 @@ class Bounds:
         return min(float(self.high.min()), self.waiting)
 
 
-@np.errstate(divide="ignore", invalid="ignore")
+@np.errstate(all="ignore")  # figures beyond all floats are ∞, which is reported as such
 def bounds(histogram: Histogram, *, cost: float = 0.0) -> Bounds:
     """The bounds of a histogram when a restart costs `cost` seconds.
 
@@ -101,7 +101,7 @@ def _least(histogram: Histogram, sums: _Sums, cost: float) -> float:
     return float(min(within.min(), beyond / histogram.returned if histogram.returned else np.inf))
 
 
-@np.errstate(divide="ignore", invalid="ignore")
+@np.errstate(all="ignore")  # figures beyond all floats are ∞, which is reported as such
 def worst_regret(histogram: Histogram, edge: int, *, cost: float = 0.0) -> float:
     """The most by which E at an edge, by its place in `Bounds.edges`, can exceed E of the best timeout, as a share.
 
@@ -152,9 +152,9 @@ def _best_share(A: Floats, s: Floats, at: Ints, histogram: Histogram, cost: floa
     e, n = histogram.edges, histogram.counts[at - 1]
     C, delta = np.cumsum(histogram.counts)[at - 1] - n, e[at] - e[at - 1]
     K = s + (histogram.n - C) * (e[at - 1] + cost)
-    M = (A - delta * C) * K + cost * A * C
-    root = np.sqrt(np.maximum((delta * K) ** 2 - cost * delta * M, 0.0))
-    centre = np.nan_to_num(M / (delta * K + root))
+    m = A - delta * C + A * C * _ratio(cost, K)  # M/K, which does not overflow
+    root = np.sqrt(np.maximum(1 - _ratio(cost, K) * m / delta, 0.0))
+    centre = np.nan_to_num(m / (delta * (1 + root)))
     best = np.zeros(at.size)
     for share in (np.floor(centre), np.ceil(centre), n, np.minimum(n, 1)):
         q = np.clip(share, 0, n)
@@ -164,6 +164,5 @@ def _best_share(A: Floats, s: Floats, at: Ints, histogram: Histogram, cost: floa
 
 def _ratio(above: Floats | Ints | float, below: Floats | float) -> Floats:
     """a/b, 0 where both are 0: nothing completes."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.divide(above, below)
+    ratio = np.divide(above, below)
     return np.where(np.isnan(ratio), 0.0, ratio)

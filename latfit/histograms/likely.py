@@ -13,7 +13,7 @@ from scipy.special import xlogy
 from latfit.buckets import Histogram
 from latfit.errors import FitError, LawError, SampleError
 from latfit.fitting import Fit
-from latfit.fitting.numeric import law_builder, law_class
+from latfit.fitting.search import law_builder, law_class
 from latfit.laws import ContinuousLaw, Defective
 from latfit.laws.piecewise_uniform import PiecewiseUniform
 from latfit.numbers import Floats

@@ -3,7 +3,7 @@
 from importlib import import_module
 from pkgutil import iter_modules
 
-from latfit.laws.base import Law, Parameter, ParametricLaw
+from latfit.laws.base import Law, Parameter, ParametricLaw, register
 from latfit.laws.competing import Competing
 from latfit.laws.continuous import ContinuousLaw
 from latfit.laws.defective import Defective
@@ -24,4 +24,5 @@ __all__ = [
     "get_law",
     "law_names",
     "parse_law",
+    "register",
 ]

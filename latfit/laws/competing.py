@@ -101,10 +101,7 @@ class Competing(Law):
 
     def pdf(self, t: ArrayLike) -> Floats:
         """S_f(t) f̃₀(t)."""
-        density = getattr(self.law, "pdf", None)
-        if density is None:
-            raise LawError(f"the {self.law.name} law has no density")
-        return np.asarray(self._unfailed(t) * density(t))
+        return np.asarray(self._unfailed(t) * self.law.pdf(t))
 
     def still_out(self, t: ArrayLike) -> Floats:
         """S₀(t) S_f(t)."""

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from latfit.errors import LawError
-from latfit.laws.base import Floats, Law, ParametricLaw
+from latfit.laws.base import Law, ParametricLaw
 from latfit.laws.continuous import ContinuousLaw
+from latfit.numbers import Floats
 
 
 @dataclass(frozen=True)
@@ -67,12 +68,14 @@ class Defective(Law):
 
     def pdf(self, t: ArrayLike) -> Floats:
         """(1 − rho) f(t)."""
-        return (1.0 - self.rho) * self._continuous().pdf(t)
+        return (1.0 - self.rho) * self.law.pdf(t)
 
     def hazard(self, t: ArrayLike) -> Floats:
         """f̃(t) / (rho + (1 − rho) S(t))."""
         with np.errstate(all="ignore"):
-            return self.pdf(t) / self.still_out(t) if self.rho else self._continuous().hazard(t)
+            if not self.rho and isinstance(self.law, ContinuousLaw):
+                return self.law.hazard(t)
+            return self.pdf(t) / self.still_out(t)
 
     def sample(self, size: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
         """Independent latencies, ∞ for what never returns."""
@@ -80,8 +83,3 @@ class Defective(Law):
             raise LawError(f"the {self.law.name} law cannot be sampled")
         latencies = self.law.sample(size, rng)
         return np.where(rng.random(size) < self.rho, np.inf, latencies)
-
-    def _continuous(self) -> ContinuousLaw:
-        if not isinstance(self.law, ContinuousLaw):
-            raise LawError(f"the {self.law.name} law has no density")
-        return self.law

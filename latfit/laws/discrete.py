@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from latfit.errors import LawError
-from latfit.laws.base import Floats, Parameter, ParametricLaw, check_probabilities, register
+from latfit.laws.base import Parameter, ParametricLaw, check_probabilities, register
 from latfit.laws.steps import Steps
+from latfit.numbers import Floats
 
 
 @register

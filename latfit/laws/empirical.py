@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from latfit.errors import LawError, SampleError
-from latfit.laws.base import Floats, Law, register
+from latfit.laws.base import Law, register
 from latfit.laws.steps import Steps
+from latfit.numbers import Floats
 from latfit.sample import LatencySample
 
 
@@ -139,7 +140,7 @@ class Empirical(Law):
         completing, failing = (
             np.clip(np.where(m > 0, h, 0.0), 0.0, 1.0) for m, h in ((done, completing), (gone, failing))
         )
-        return times, 1.0 - np.cumprod(1.0 - completing), failing
+        return times, np.asarray(1.0 - np.cumprod(1.0 - completing)), failing
 
     def conditional(self) -> Empirical:
         """The law of those that completed, F̃/F̃(T)."""

@@ -10,9 +10,10 @@ import numpy as np
 from scipy.special import gammainc, gammaincc, gammaln, logsumexp, poch, xlogy
 
 from latfit.errors import LawError
-from latfit.laws.base import Floats, Parameter, check_probabilities, register
+from latfit.laws.base import Parameter, check_probabilities, register
 from latfit.laws.continuous import ContinuousLaw
 from latfit.laws.special import log_gammaincc
+from latfit.numbers import Floats
 
 
 @register

@@ -9,8 +9,46 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import beta, betainc, betaincc, expit, log_expit
 
-from latfit.laws.base import Floats, Parameter, register
+from latfit.laws.base import Parameter, register
 from latfit.laws.continuous import ContinuousLaw, log_spread
+from latfit.laws.kernel import Kernel
+from latfit.laws.location_scale import ShapeScaleKernel
+from latfit.laws.samples import SampleBatch, weighted_sum
+from latfit.numbers import Floats
+
+
+class LogLogisticKernel(ShapeScaleKernel):
+    """l = z − 2 log(1 + e^z), S₀ = 1/(1 + e^z)."""
+
+    law = "log-logistic"
+    spread, middle = np.pi / np.sqrt(3), 0.0
+
+    def density_moments(self, batch: SampleBatch, u: Floats) -> tuple[Floats, ...]:
+        """With q = 1/(1 + e^−z): l′ = 1 − 2q, l″ = −2q(1 − q)."""
+        z, w = self.standard(batch, u), batch.weights
+        e = np.exp(-np.abs(z))
+        softplus = np.maximum(z, 0) + np.log1p(e)
+        e /= 1 + e
+        q = np.where(z < 0, e, 1 - e)
+        curve = -2 * q * (1 - q)
+        z_curve = z * curve
+        sum_z = batch.n * (batch.mean_log - u[0]) * np.exp(-u[1])
+        l0 = sum_z - 2 * weighted_sum(w, softplus)
+        l1, z_l1 = batch.n - 2 * weighted_sum(w, q), sum_z - 2 * weighted_sum(w, z * q)
+        return l0, l1, z_l1, weighted_sum(w, curve), weighted_sum(w, z_curve), weighted_sum(w, z * z_curve)
+
+    def standard_cdf(self, z: Floats) -> Floats:
+        """1/(1 + e^−z)."""
+        return np.asarray(expit(z))
+
+    def standard_draws(self, size: tuple[int, int], rng: np.random.Generator) -> Floats:
+        """Logistic."""
+        return np.asarray(rng.logistic(size=size))
+
+    def log_survival(self, z: Floats) -> tuple[Floats, Floats, Floats]:
+        """−log(1 + e^z), −q, −q(1 − q)."""
+        q = expit(z)
+        return -(np.maximum(z, 0) + np.log1p(np.exp(-np.abs(z)))), -q, -q * (1 - q)
 
 
 @register
@@ -29,6 +67,8 @@ class LogLogistic(ContinuousLaw):
         "log-logistic(shape=0.9,scale=5)",
         "log-logistic(shape=8,scale=0.4)",
     )
+    kernel: ClassVar[Kernel] = LogLogisticKernel()
+    tried_by: ClassVar[tuple[str, ...]] = ("mle", "ls")
     shape: float
     scale: float
 
@@ -70,3 +110,7 @@ class LogLogistic(ContinuousLaw):
         y = self._y(t)
         below = np.where(y < 0, betainc(1 + x, 1 - x, expit(y)), betaincc(1 - x, 1 + x, expit(-y)))
         return float(np.power(self.scale, n)) * beta(1 + x, 1 - x) * below
+
+    def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
+        """By numpy's generator."""
+        return np.asarray(self.scale * np.exp(rng.logistic(size=size) / self.shape))

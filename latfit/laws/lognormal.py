@@ -9,8 +9,54 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri
 
-from latfit.laws.base import Floats, Parameter, register
+from latfit.laws.base import Parameter, register
 from latfit.laws.continuous import ContinuousLaw, log_spread
+from latfit.laws.kernel import Kernel
+from latfit.laws.location_scale import LocationScaleKernel
+from latfit.laws.samples import SampleBatch
+from latfit.numbers import Floats
+
+
+class LognormalKernel(LocationScaleKernel):
+    """l = −z²/2 − log √(2π): n, the mean and the variance of log x are enough; S₀ = Φ(−z)."""
+
+    law = "lognormal"
+    parameters = ("mu", "sigma")
+    spread, middle = 1.0, 0.0
+
+    def complete_form(self, batch: SampleBatch) -> Floats:
+        """The mean and the standard deviation of log x."""
+        return np.array([batch.mean_log, np.log(batch.var_log) / 2])
+
+    def density_moments(self, batch: SampleBatch, u: Floats) -> tuple[Floats, ...]:
+        """From Σz and Σz²."""
+        n, s = batch.n, np.exp(u[1])
+        z = (batch.mean_log - u[0]) / s
+        zz = batch.var_log / s**2 + z**2
+        return -n * (zz / 2 + np.log(2 * np.pi) / 2), -n * z, -n * zz, -n, -n * z, -n * zz
+
+    def standard_cdf(self, z: Floats) -> Floats:
+        """Φ(z)."""
+        return np.asarray(ndtr(z))
+
+    def standard_draws(self, size: tuple[int, int], rng: np.random.Generator) -> Floats:
+        """Normal."""
+        return np.asarray(rng.standard_normal(size))
+
+    def log_survival(self, z: Floats) -> tuple[Floats, Floats, Floats]:
+        """Log Φ(−z), −h, −h (h − z) with h = φ/Φ(−z), the hazard."""
+        h = np.sqrt(2 / np.pi) / erfcx(np.maximum(z, -37.0) / np.sqrt(2))
+        return log_ndtr(-z), -h, -h * (h - z)
+
+    def natural(self, u: Floats, unit: float) -> tuple[Floats, Floats]:
+        """As they are: mu = m, sigma = s."""
+        one, zero = np.ones_like(u[0]), np.zeros_like(u[0])
+        sigma = np.exp(u[1])
+        return np.array([u[0] + np.log(unit), sigma]), np.array([np.array([one, zero]), np.array([zero, sigma])])
+
+    def unnatural(self, params: Floats, unit: float) -> Floats:
+        """Inverted: m = mu, log s = log sigma."""
+        return np.array([params[0] - np.log(unit), np.log(params[1])])
 
 
 @register
@@ -29,6 +75,8 @@ class LogNormal(ContinuousLaw):
         "lognormal(mu=-2,sigma=0.25)",
         "lognormal(mu=0,sigma=2)",
     )
+    kernel: ClassVar[Kernel] = LognormalKernel()
+    tried_by: ClassVar[tuple[str, ...]] = ("mle", "ls")
     mu: float
     sigma: float
 
@@ -72,3 +120,7 @@ class LogNormal(ContinuousLaw):
         """E[T] √(exp(sigma²) − 1); Glatard et al. 2006, eq. 11 prints the variance."""
         with np.errstate(over="ignore"):
             return float(self.mean() * np.sqrt(np.expm1(np.square(self.sigma))))
+
+    def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
+        """By numpy's generator."""
+        return np.asarray(np.exp(self.mu + self.sigma * rng.standard_normal(size)))

@@ -9,8 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from latfit.errors import LawError
-from latfit.laws.base import Floats, Parameter, check_probabilities, register
+from latfit.laws.base import Parameter, check_probabilities, register
 from latfit.laws.continuous import ContinuousLaw
+from latfit.numbers import Floats
 
 
 @register

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from latfit.errors import LawError
+from latfit.numbers import Floats
 
 if TYPE_CHECKING:
-    from latfit.laws.base import Floats
     from latfit.laws.continuous import ContinuousLaw
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)

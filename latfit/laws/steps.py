@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from latfit.laws.base import Floats, check_order
+from latfit.laws.base import check_order
+from latfit.numbers import Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,11 +7,134 @@ from math import pi, sqrt
 from typing import ClassVar
 
 import numpy as np
+from numpy.polynomial.polynomial import polyval
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri, ndtri_exp
 
-from latfit.laws.base import Floats, Parameter, register
+from latfit.laws.base import Parameter, register
 from latfit.laws.continuous import ContinuousLaw, patched
+from latfit.laws.kernel import Jet, Kernel
 from latfit.laws.quadrature import gauss_legendre, quadrature_moment
+from latfit.laws.samples import SampleBatch
+from latfit.numbers import Floats
+
+
+class TruncatedGaussianKernel(Kernel):
+    """n, Σx and Σx² are enough.
+
+    Gaussian cut at 0: f ∝ exp(−r x − c x²/2), u = (r, c) with c = 1/σ² > 0 and r = −μ/σ²; c → 0 is the exponential law.
+
+    The natural parameters of the exponential family: in (μ/σ, log σ) the estimate drifts along a ridge to −∞ when the
+    data are nearly exponential. With z = r/√c and Mills' ratio M(z) = Φ(−z)/φ(z),
+    log Z(r, c) = log ∫₀^∞ exp(−r x − c x²/2) dx = log M(z) − log(c)/2.
+    """
+
+    law = "truncated-gaussian"
+    parameters = ("mu", "sigma")
+    zero_allowed = True
+    tends_to_exponential = True
+
+    def starts(self, batch: SampleBatch) -> list[Floats]:
+        """The moments of the completions, those of longer tails, and a law near the exponential."""
+        mean = batch.mean_x
+        variance = np.maximum(batch.mean_square - mean**2, 1e-12 * mean**2)
+        starts = [np.array([-mean * share / (variance * wide), 1 / (variance * wide)]) for share, wide in _SHAPES]
+        return [*starts, np.array([0.9 / mean, 0.1 / mean**2])]
+
+    def density(self, batch: SampleBatch, u: Floats) -> Jet:
+        """−n (r x̄ + c mean x²/2 + log Z)."""
+        n, mean = batch.n, batch.mean_x
+        half_square = batch.mean_square / 2
+        z = log_normaliser(u[0], u[1])
+        value = -n * (u[0] * mean + u[1] * half_square + z.value)
+        return Jet(value, -n * (np.array([mean, half_square]) + z.grad), -n * z.hess)
+
+    def survival(self, t: Floats, u: Floats) -> Jet:
+        """Log S = −r t − c t²/2 + log Z(r + c t, c) − log Z(r, c)."""
+        r, c = u[:, :, None]
+        moved, fixed = log_normaliser(r + c * t, c + 0 * t), log_normaliser(r, c)
+        by_r, by_c = moved.grad
+        rr, rc, cc = moved.hess[0, 0], moved.hess[0, 1], moved.hess[1, 1]
+        value = -t * (r + c * t / 2) + moved.value - fixed.value
+        grad = [-t + by_r - fixed.grad[0], -t * t / 2 + t * by_r + by_c - fixed.grad[1]]
+        hess = [
+            rr - fixed.hess[0, 0],
+            t * rr + rc - fixed.hess[0, 1],
+            t * t * rr + 2 * t * rc + cc - fixed.hess[1, 1],
+        ]
+        return Jet.of(value, grad, hess)
+
+    def probability(self, t: Floats, u: Floats) -> Floats:
+        """1 − S(t)."""
+        r, root = u[0][:, None], np.sqrt(u[1])[:, None]
+        log_s = -t * (r + root**2 * t / 2) + log_mills(r / root + root * t) - log_mills(r / root)
+        return np.asarray(-np.expm1(log_s))
+
+    def natural(self, u: Floats, unit: float) -> tuple[Floats, Floats]:
+        """μ = −r/c, σ = 1/√c."""
+        r, c = u
+        mu, sigma, zero = -r / c, 1 / np.sqrt(c), np.zeros_like(r)
+        jacobian = np.array([np.array([-1 / c, r / c**2]), np.array([zero, -sigma / (2 * c)])])
+        return unit * np.array([mu, sigma]), unit * jacobian
+
+    def unnatural(self, params: Floats, unit: float) -> Floats:
+        """Inverted: c = 1/σ², r = −μ/σ²."""
+        mu, sigma = params / unit
+        return np.array([-mu / sigma**2, 1 / sigma**2])
+
+    def limit_step(self, u: Floats, step: Floats) -> Floats:
+        """The precision c stays positive, and changes by a factor of at most 5."""
+        change = step[1] / u[1]
+        return np.asarray(np.minimum(1.0, np.where(change < 0, 0.8, 4.0) / np.maximum(np.abs(change), 1e-300)))
+
+    def curvature_scale(self, u: Floats) -> Floats:
+        """The size of r is √c + |r|, that of c is c."""
+        return np.array([np.sqrt(u[1]) + np.abs(u[0]), u[1]])
+
+    def near_exponential(self, log_rate: Floats, distance: float) -> Floats:
+        """At r = rate and c = distance × rate²."""
+        rate = np.exp(log_rate)
+        return np.array([rate, distance * rate**2])
+
+
+_SHAPES = ((1.0, 1.0), (0.9, 1.5), (1.2, 1.5), (0.0, 2.0))  # (μ/mean, σ²/variance)
+
+
+FAR = 30.0  # beyond this z the differences lose their digits, and the asymptotic series has them all
+_M = (-1, 2, -10, 74, -706, 8162, -110410, 1708394)  # m z, in powers of 1/z²
+_SLOPE = (1, -6, 50, -518, 6354, -89782, 1435330, -25625910)  # m′ z²
+_ONE = (2, -10, 74, -706, 8162, -110410, 1708394)  # (1 + z m) z²
+_CURVE = (-4, 40, -444, 5648, -81620, 1324920, -23917516)  # (z m)′ z³
+_CC = (5, -74, 1059, -16324, 276025, -5125182)  # c² ∂²log Z/∂c² z⁴
+
+
+def log_mills(z: Floats) -> Floats:
+    """Log M(z)."""
+    M = np.sqrt(np.pi / 2) * erfcx(np.maximum(z, -30.0) / np.sqrt(2))
+    low = z < -30
+    if not low.any():
+        return np.asarray(np.log(M))
+    return np.asarray(np.where(low, log_ndtr(-z) + z**2 / 2 + np.log(2 * np.pi) / 2, np.log(M)))
+
+
+def log_normaliser(r: Floats, c: Floats) -> Jet:
+    """Log Z(r, c) with its derivatives; (log M)′ = z − 1/M =: m, m′ = 1 + m/M."""
+    root = np.sqrt(c)
+    z = r / root
+    log_m = log_mills(z)
+    with np.errstate(over="ignore"):
+        M = np.exp(log_m)
+    m = z - 1 / M
+    slope = 1 + m / M
+    one, curve = 1 + z * m, m + z * slope
+    cc = one / 2 + z * curve / 4
+    far = z > FAR
+    if far.any():
+        v = np.where(far, z, FAR)
+        w = v**-2
+        m, one = np.where(far, polyval(w, _M) / v, m), np.where(far, w * polyval(w, _ONE), one)
+        slope, curve = np.where(far, w * polyval(w, _SLOPE), slope), np.where(far, w / v * polyval(w, _CURVE), curve)
+        cc = np.where(far, w * w * polyval(w, _CC), cc)
+    return Jet.of(log_m - np.log(c) / 2, [m / root, -one / (2 * c)], [slope / c, -curve / (2 * c * root), cc / c**2])
 
 
 @register
@@ -30,6 +153,8 @@ class TruncatedGaussian(ContinuousLaw):
         "truncated-gaussian(mu=0,sigma=2)",
         "truncated-gaussian(mu=-400,sigma=10)",
     )
+    kernel: ClassVar[Kernel] = TruncatedGaussianKernel()
+    tried_by: ClassVar[tuple[str, ...]] = ("mle", "ls")
     mu: float
     sigma: float
 

@@ -9,9 +9,77 @@ from typing import ClassVar
 import numpy as np
 
 from latfit.errors import LawError
-from latfit.laws.base import Floats, Parameter, register
+from latfit.laws.base import Parameter, register
 from latfit.laws.continuous import ContinuousLaw
+from latfit.laws.kernel import Jet, Kernel
 from latfit.laws.piecewise_uniform import power_mean
+from latfit.laws.samples import SampleBatch
+from latfit.numbers import Floats
+
+
+class UniformKernel(Kernel):
+    """a is the smallest latency. With ρ free b is the largest: any law that goes on beyond it loses to more outliers.
+
+    With ρ given, b may lie beyond what was seen, and is searched for. On a coarse clock the ends are those of cells.
+
+    Uniform law: u = (a, log(b − a)).
+    """
+
+    law = "uniform"
+    parameters = ("a", "b")
+    zero_allowed = True
+
+    def starts(self, batch: SampleBatch) -> list[Floats]:
+        """The range seen, and multiples of it."""
+        seen = self.closed_form(batch)
+        beyond = np.log1p(np.concatenate([[0.0], np.geomspace(1e-6, 1e6, 97)]))
+        return [np.array([seen[0], seen[1] + log_share]) for log_share in beyond]
+
+    def closed_form(self, batch: SampleBatch) -> Floats:
+        """The range seen, the estimate where ρ is free."""
+        low, high = batch.extremes
+        low, high = np.maximum(low - batch.cell / 2, 0.0), high + batch.cell / 2
+        return np.array([low, np.log(high - low)])
+
+    def completions(self, batch: SampleBatch, u: Floats) -> Jet:
+        """The same for points and for cells."""
+        return self.density(batch, u)
+
+    def density(self, batch: SampleBatch, u: Floats) -> Jet:
+        """−n log(b − a), −∞ where b is below a latency or the end of its cell; a stays where it is."""
+        zero = np.zeros_like(u[0])
+        inside = u[0] + np.exp(u[1]) >= (batch.extremes[1] + batch.cell / 2) * (1 - 1e-14)
+        return Jet.of(np.where(inside, -batch.n * u[1], -np.inf), [zero, -batch.n], [zero, zero, zero])
+
+    def survival(self, t: Floats, u: Floats) -> Jet:
+        """log((b − t)/(b − a)); a stays where it is."""
+        F = self.cdf(t, u)[0]
+        zero = np.zeros_like(F)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            odds = F / (1 - F)
+            return Jet.of(np.log1p(-F), [zero, odds], [zero, zero, -odds * (1 + odds)])
+
+    def probability(self, t: Floats, u: Floats) -> Floats:
+        """(t − a)/(b − a) within [0, 1]."""
+        return self.cdf(t, u)[0]
+
+    def cdf(self, t: Floats, u: Floats) -> tuple[Floats, Floats]:
+        """(t − a)/(b − a) within [0, 1] and its gradient; a below 0 counts as 0."""
+        a, width = u[0][:, None], np.exp(u[1])[:, None]
+        F = np.clip((t - np.maximum(a, 0.0)) / width, 0.0, 1.0)
+        inside = (F > 0) & (F < 1)
+        return F, np.array([np.where(inside & (a > 0), -1 / width, 0.0), np.where(inside, -F, 0.0)])
+
+    def natural(self, u: Floats, unit: float) -> tuple[Floats, Floats]:
+        """The ends a and b = a + e^u₁, rounded outwards so that no latency falls out of them."""
+        a, width = np.maximum(u[0], 0.0), np.exp(u[1])
+        one, zero = np.ones_like(width), np.zeros_like(width)
+        jacobian = np.array([np.array([one, zero]), np.array([one, width])])
+        return unit * np.array([a * (1 - 1e-15), (a + width) * (1 + 1e-15)]), unit * jacobian
+
+    def unnatural(self, params: Floats, unit: float) -> Floats:
+        """The lower end a and log(b − a)."""
+        return np.array([params[0] / unit, np.log((params[1] - params[0]) / unit)])
 
 
 @register
@@ -26,6 +94,8 @@ class Uniform(ContinuousLaw):
     parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("a", "non-negative"), Parameter("b", "positive"))
     formula: ClassVar[str] = "F(t) = (t-a)/(b-a) on [a,b]"
     examples: ClassVar[tuple[str, ...]] = ("uniform(a=100,b=500)", "uniform(a=0,b=1)")
+    kernel: ClassVar[Kernel] = UniformKernel()
+    tried_by: ClassVar[tuple[str, ...]] = ("mle", "ls")
     a: float
     b: float
 
@@ -73,3 +143,7 @@ class Uniform(ContinuousLaw):
     def std(self) -> float:
         """(b − a)/√12."""
         return (self.b - self.a) / sqrt(12)
+
+    def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
+        """By numpy's generator."""
+        return rng.uniform(self.a, self.b, size)

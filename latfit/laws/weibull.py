@@ -9,8 +9,51 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import gamma, gammainc, zeta
 
-from latfit.laws.base import Floats, Parameter, register
+from latfit.laws.base import Parameter, register
 from latfit.laws.continuous import ContinuousLaw, log_spread
+from latfit.laws.kernel import Kernel
+from latfit.laws.location_scale import ShapeScaleKernel
+from latfit.laws.samples import SampleBatch, weighted_sum
+from latfit.numbers import Floats
+
+
+class WeibullKernel(ShapeScaleKernel):
+    """l = z − e^z, l″ = −e^z = log S₀: three sums over e^z a step."""
+
+    law = "weibull"
+    spread, middle = np.pi / np.sqrt(6), -float(np.euler_gamma)
+
+    def starts(self, batch: SampleBatch) -> list[Floats]:
+        """Those of the family, and the exponential law, so that the fit cannot end below it."""
+        return [*super().starts(batch), np.array([np.log(batch.mean_x), np.zeros(batch.size)])]
+
+    def density_moments(self, batch: SampleBatch, u: Floats) -> tuple[Floats, ...]:
+        """From the sums of e^z, e^z log x and e^z (log x)², the last two turned into those of z e^z and z² e^z."""
+        m, inverse = u[0], np.exp(-u[1])
+        with np.errstate(over="ignore", invalid="ignore"):
+            e = self.standard(batch, u)
+            np.exp(e, out=e)
+            if not batch.unweighted:
+                e *= batch.weights
+            e0 = e.sum(axis=1)
+            y1, y2 = weighted_sum(e, batch.log_x), weighted_sum(e, batch.log_squared)
+            e1 = (y1 - m * e0) * inverse
+            e2 = (y2 - m * (2 * y1 - m * e0)) * inverse**2
+        sum_z = batch.n * (batch.mean_log - m) * inverse
+        return sum_z - e0, batch.n - e0, sum_z - e1, -e0, -e1, -e2
+
+    def standard_cdf(self, z: Floats) -> Floats:
+        """1 − exp(−e^z)."""
+        return np.asarray(-np.expm1(-np.exp(np.minimum(z, 300.0))))
+
+    def standard_draws(self, size: tuple[int, int], rng: np.random.Generator) -> Floats:
+        """Logarithms of exponential ones."""
+        return np.asarray(np.log(rng.standard_exponential(size)))
+
+    def log_survival(self, z: Floats) -> tuple[Floats, Floats, Floats]:
+        """−e^z, three times."""
+        minus = -np.exp(np.minimum(z, 300.0))
+        return minus, minus, minus
 
 
 @register
@@ -29,6 +72,8 @@ class Weibull(ContinuousLaw):
         "weibull(shape=0.7,scale=300)",
         "weibull(shape=12.5,scale=0.03)",
     )
+    kernel: ClassVar[Kernel] = WeibullKernel()
+    tried_by: ClassVar[tuple[str, ...]] = ("mle", "ls")
     shape: float
     scale: float
 
@@ -74,3 +119,7 @@ class Weibull(ContinuousLaw):
         j = np.arange(2, 30)
         log_ratio = np.sum(zeta(j) * (-x) ** j * (2.0**j - 2) / j)
         return float(self.scale * gamma(1 + x) * np.sqrt(np.expm1(log_ratio)))
+
+    def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
+        """By numpy's generator."""
+        return np.asarray(self.scale * np.exp(np.log(rng.standard_exponential(size)) / self.shape))

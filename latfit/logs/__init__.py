@@ -11,12 +11,14 @@ import pkgutil
 from latfit.logs.convert import convert_log
 from latfit.logs.formats import FORMATS, Format, ReadOptions
 from latfit.logs.frames import as_log, as_sample, from_frame
+from latfit.logs.histogram_format import HistogramLog, read_histograms
 from latfit.logs.reading import example_log, iter_log, read_log, read_samples
 from latfit.logs.table import LogFacts, ProbeLog, Refusal, Refusals, SampledLog
 
 __all__ = [
     "FORMATS",
     "Format",
+    "HistogramLog",
     "LogFacts",
     "ProbeLog",
     "ReadOptions",
@@ -29,6 +31,7 @@ __all__ = [
     "example_log",
     "from_frame",
     "iter_log",
+    "read_histograms",
     "read_log",
     "read_samples",
 ]

@@ -15,6 +15,7 @@ from latfit.errors import LogError, MissingColumn, listed
 from latfit.logs.formats import Format, ReadOptions, register
 from latfit.logs.http import HttpOutcomes
 from latfit.logs.lines import (
+    ABSENT,
     APACHE_TIME,
     Parsed,
     absent,
@@ -49,6 +50,7 @@ CODE = re.compile(r"[1-5]\d\d", re.ASCII)
 QUOTED = re.compile(r'".*"', re.DOTALL)
 BOTH = re.compile(r"\d+/\d+", re.ASCII)  # Apache's %T/%D
 MOST = 0.8  # of the first lines must agree on what a field is
+WHOLE_SHARE = 0.95
 EPOCH_FROM = 5e8  # numbers of this size are points in time
 A_MILLISECOND, A_TENTH = 1e3, 1e5  # in µs: what whole numbers must reach to be taken for µs
 
@@ -137,7 +139,7 @@ def _layout(lines: list[str], options: ReadOptions, log: str) -> Layout:
     else:
         latency, kind = _find(values, after, log)
     unit = options.unit or _unit(latency, kind, values[latency], log)
-    example = next((value for value in values[latency] if value not in ("", "-")), "-")
+    example = next((value for value in values[latency] if value not in ABSENT), "-")
     found = f"{latency} (field {names.index(latency) + 1} of {width}, such as {example[:20]}) in {unit}"
     return Layout(tuple(names), latency, unit, found, time, code, kind == "milliseconds" and unit == "s")
 
@@ -180,13 +182,13 @@ def _shared_name(column: Sequence[str]) -> str | None:
 
 def _kind(values: list[str]) -> str | None:
     """What sort of numbers a field holds, where it holds any."""
-    there = [value.split(",")[0] for value in values if value not in ("", "-")]
+    there = [value.split(",")[0] for value in values if value not in ABSENT]
     kinds = {"milliseconds": MILLISECONDS, "decimals": DECIMALS, "whole": WHOLE, "both": BOTH}
     return next((kind for kind, pattern in kinds.items() if _mostly(pattern, there)), None)
 
 
 def _find(values: dict[str, list[str]], after: list[str], log: str) -> tuple[str, str | None]:
-    """The field of the latency: by its name, else the largest with decimals, else the only whole number at the end."""
+    """The field of the latency: by its name, else the longest with decimals, else the only whole number at the end."""
     kinds = {name: _kind(column) for name, column in values.items()}
     plain = {name: "_".join(w for w in name.lower().split("_") if w not in UNIT_WORDS) for name in values}
     for known in TIMES:
@@ -197,7 +199,9 @@ def _find(values: dict[str, list[str]], after: list[str], log: str) -> tuple[str
         spent = {name: _sum(values[name]) for name in values if kinds[name] == kind}
         spent = {name: total for name, total in spent.items() if total < EPOCH_FROM}
         if spent:
-            return max(spent, key=lambda name: spent[name]), kind
+            # a server's part is no longer than the whole, but for the clock's steps; the whole is always there
+            about = [name for name in spent if spent[name] >= WHOLE_SHARE * max(spent.values())]
+            return min(about, key=lambda name: sum(value in ABSENT for value in values[name])), kind
     at_end = [name for name in after if kinds[name] in ("whole", "both") and name not in ("bytes", "code")]
     if len(at_end) == 1:
         return at_end[0], kinds[at_end[0]]

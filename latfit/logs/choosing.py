@@ -51,10 +51,11 @@ class Condition:
     def holds(self, column: pd.Series[Any]) -> Bools:
         """For which cells it is true; each distinct value is looked at once."""
         words = column.astype("category")
-        table = np.array([self._is_met(word) for word in words.cat.categories] + [self._is_met(None)], dtype=bool)
+        table = np.array([self.is_met(word) for word in words.cat.categories] + [self.is_met(None)], dtype=bool)
         return np.asarray(table[words.cat.codes.to_numpy()])
 
-    def _is_met(self, value: Any) -> bool:
+    def is_met(self, value: Any) -> bool:
+        """Whether one value is as it must be."""
         empty = value is None or word_of(value) in ABSENT
         if self.operator == "~":
             return not empty and re.search(self.value, str(value)) is not None

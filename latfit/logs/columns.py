@@ -6,10 +6,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
 import pandas as pd
 
 from latfit.errors import MissingColumn, listed
 from latfit.logs.formats import ReadOptions
+from latfit.logs.times import numeric
 from latfit.logs.words import is_http_column
 from latfit.units import UNIT_WORDS, UNITS
 
@@ -31,7 +33,7 @@ GUESSES: dict[str, tuple[str, ...]] = {
         "finishtime", "finishedat", "returned", "returnedat", "received", "receivedat", "done", "doneat",
     ),
     "status": ("conclusion", "status", "state", "result", "outcome", "success", "ok"),
-    "id": ("id", "probe", "probeid", "job", "jobid", "requestid", "uuid", "taskid", "traceid"),
+    "id": ("id", "probe", "probeid", "jobid", "requestid", "uuid", "taskid", "traceid"),
 }  # fmt: skip
 HTTP_NAMES = (
     "statuscode",
@@ -124,15 +126,17 @@ def _http_column(plain: Mapping[str, str], first_rows: FirstRows) -> str | None:
     """A column that is called like HTTP codes and holds some."""
     named = [name for guess in HTTP_NAMES for name in plain if plain[name] == guess]
     rows = first_rows() if named else pd.DataFrame()
-    return next((name for name in named if name in rows and is_http_column(rows[name].astype(str).unique())), None)
+    columns = {name: rows.get(name) for name in named}
+    return next((n for n, c in columns.items() if isinstance(c, pd.Series) and is_http_column(c.unique())), None)
 
 
 def most_like_numbers(names: list[str], rows: pd.DataFrame) -> str:
     """The column that most looks like a measurement: numbers, with decimals, many, and not merely counting up."""
 
     def score(name: str) -> tuple[float, ...]:
-        values = pd.to_numeric(rows[name], errors="coerce") if name in rows else pd.Series(dtype=float)
-        known = values.dropna()
+        cells = rows.get(name)
+        values = pd.Series(numeric(cells)) if isinstance(cells, pd.Series) else pd.Series(dtype=float)
+        known = values[np.isfinite(values)]
         if not len(known):
             return (0.0,)
         counts_up = len(known) > 2 and bool((known.diff().dropna() > 0).all())

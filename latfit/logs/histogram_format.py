@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from latfit.buckets import Histogram
 from latfit.errors import HistogramFound, LogError, SampleError, listed
+from latfit.logs.choosing import Condition
 from latfit.logs.formats import Format, ReadOptions, find_format
 from latfit.logs.reading import _paths
 from latfit.logs.records import Records
@@ -34,6 +35,10 @@ class Series:
     def key(self) -> Key:
         """What identifies it in another scrape."""
         return self.name, tuple(sorted(self.labels.items()))
+
+    def meets(self, condition: Condition) -> bool:
+        """Whether its label, or its name, is as a condition says."""
+        return condition.is_met(self.name if condition.column == NAME else self.labels.get(condition.column))
 
 
 @dataclass(frozen=True)
@@ -58,15 +63,24 @@ class HistogramLog:
             raise LogError(f"{self.path} and {earlier.path}: {problem}") from problem
         return HistogramLog(self.path, self.format, later[0], later[1], self.notes)
 
-    def histogram(self, where: Sequence[str] = ()) -> tuple[Histogram, list[str]]:
-        """The one histogram of the chosen series, added up, and notes on what was chosen.
+    def select(self, where: Sequence[str]) -> HistogramLog:
+        """The series that meet all conditions `LABEL=VALUE`, `LABEL!=VALUE` and `LABEL~REGEX`.
 
-        `where` are conditions `LABEL=VALUE`, `LABEL!=VALUE` or `LABEL~REGEX`; `name` is the metric's name.
+        `name` is the metric's name. Counters are chosen by the labels that they have.
         """
-        chosen = [one for one in self.histograms if all(test(one) for test in map(_condition, where))]
+        conditions = [Condition.parse(text) for text in where]
+        chosen = tuple(one for one in self.histograms if all(one.meets(condition) for condition in conditions))
         if not chosen:
             known = listed(sorted({f"{one.name}{_braces(one.labels)}" for one in self.histograms}))
             raise LogError(f"{self.path}: no histogram meets {listed(where)}; there are: {known}")
+        counters = tuple(
+            one for one in self.counters if all(one.meets(test) for test in conditions if test.column in one.labels)
+        )
+        return replace(self, histograms=chosen, counters=counters)
+
+    def histogram(self) -> tuple[Histogram, list[str]]:
+        """All series of the one metric added up, and notes on what was taken."""
+        chosen = self.histograms
         names = sorted({one.name for one in chosen})
         if len(names) > 1:
             raise LogError(
@@ -89,23 +103,21 @@ class HistogramLog:
             notes.append(f"{len(chosen)} series are added up{of}; choose some with --where LABEL=VALUE")
         return total, notes
 
-    def counter(self, name: str, where: Sequence[str] = ()) -> int:
-        """The sum of a counter, written as NAME or NAME{label="value",…}, over series that `where` does not exclude."""
+    def counter(self, name: str) -> int:
+        """The sum of a counter, written as NAME or NAME{label="value",…}."""
         wanted, _, braces = name.partition("{")
         labels = dict(LABEL.findall(braces))
-        tests = [*map(_condition, where)]
         found = [
             one.value
             for one in self.counters
             if one.name in (wanted, f"{wanted}_total")
             and all(one.labels.get(key) == value for key, value in labels.items())
-            and all(test(one) for test in tests if test.label != NAME and test.label in one.labels)
         ]
         if not found:
             known = listed(sorted({one.name for one in self.counters})) or "none"
             raise LogError(f"{self.path}: there is no counter {name!r}; there are: {known}")
         total = sum(float(value) for value in found if not isinstance(value, Histogram))
-        if total < 0 or total != int(total):
+        if not 0 <= total < 2**53 or total != int(total):
             raise LogError(f"{self.path}: the counter {name} is {total:g}; a count must be a whole number")
         return int(total)
 
@@ -124,7 +136,7 @@ class HistogramFormat(Format):
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """There are no probes here: raise a HistogramFound, with what is."""
-        log = self.parse(source, options.unit)
+        log = self.parse(source, options.unit).select(options.where)
         raise HistogramFound(
             f"{source.name}: this is a histogram ({self.name}), not a log of probes; latfit timeout and latfit analyze "
             "take histograms, other commands need the log itself",
@@ -137,10 +149,12 @@ def read_histograms(
     *,
     format: str | None = None,  # noqa: A002
     unit: str | None = None,
+    where: Sequence[str] = (),
 ) -> HistogramLog:
     """The histograms of a file, a glob, `-` for standard input, or several of these.
 
-    Parameters: `format` names one (default: recognised by content); `unit` is that of the bounds of the buckets.
+    Parameters: `format` names one (default: recognised by content); `unit` is that of the bounds of the buckets;
+    `where` are conditions on labels and on the metric's `name`, as in `select`.
     """
     logs = []
     for one in _paths(path):
@@ -152,7 +166,7 @@ def read_histograms(
             logs.append(kind.parse(source, unit))
     first, *others = logs
     if not others:
-        return first
+        return first.select(where)
     notes = dict.fromkeys(note for log in logs for note in log.notes)
     return HistogramLog(
         f"{first.path} and {len(others)} more",
@@ -160,32 +174,7 @@ def read_histograms(
         tuple(one for log in logs for one in log.histograms),
         tuple(one for log in logs for one in log.counters),
         tuple(notes),
-    )
-
-
-@dataclass(frozen=True)
-class _Condition:
-    """One --where: calls to it tell whether a series meets it."""
-
-    label: str
-    test: Callable[[str], bool]
-
-    def __call__(self, one: Series) -> bool:
-        return self.test(one.name if self.label == NAME else one.labels.get(self.label, ""))
-
-
-def _condition(text: str) -> _Condition:
-    match = re.match(r"([^=!~]+?)\s*(!=|=|~)\s*(.*)", text, re.DOTALL)
-    if match is None:
-        raise LogError(f"{text!r} is not a condition; write LABEL=VALUE, LABEL!=VALUE or LABEL~REGEX")
-    label, sign, value = match[1].strip(), match[2], match[3]
-    if sign == "~":
-        try:
-            pattern = re.compile(value)
-        except re.error as problem:
-            raise LogError(f"{text!r}: {value!r} is not a regular expression ({problem})") from problem
-        return _Condition(label, lambda found: pattern.search(found) is not None)
-    return _Condition(label, lambda found: (found == value) == (sign == "="))
+    ).select(where)
 
 
 def _braces(labels: Mapping[str, str]) -> str:

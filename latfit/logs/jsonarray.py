@@ -12,7 +12,7 @@ import pandas as pd
 
 from latfit.errors import LogError
 from latfit.logs.formats import ROLES, Format, ReadOptions, register
-from latfit.logs.jsonlines import Parsed, flat_object, read_objects
+from latfit.logs.jsonlines import Parsed, flat_object, read_objects, whole_text
 from latfit.logs.records import Records, shown
 from latfit.logs.source import MAX_LINE_BYTES, Source
 
@@ -46,7 +46,7 @@ def _tables(source: Source) -> Iterator[Parsed]:
     broken: dict[int, str] = {}
     for number, value in _elements(source):
         if isinstance(value, dict):
-            rows.append(flat_object(value))
+            rows.append({whole_text(key): whole_text(item) for key, item in flat_object(value).items()})
             numbers.append(number)
         else:
             broken[number] = shown(len(broken), "not an object", f"{str(value)[:40]!r}")

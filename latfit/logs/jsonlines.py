@@ -96,7 +96,9 @@ def _parse(block: Block) -> Parsed:
             continue
         if isinstance(value, dict):
             row = flat_object(value)
-            rows.append({_text(key): _text(item) for key, item in row.items()} if r"\ud" in line.lower() else row)
+            rows.append(
+                {whole_text(key): whole_text(item) for key, item in row.items()} if r"\ud" in line.lower() else row
+            )
             numbers.append(number)
         else:
             broken[number] = shown(len(broken), "not an object", f"{line[:40]!r}")
@@ -142,7 +144,7 @@ def flat_object(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _text(value: Any) -> Any:
+def whole_text(value: Any) -> Any:
     r"""A value as it is, but for halves of surrogate pairs (`"\\ud800"`), which no text can hold: U+FFFD."""
     if isinstance(value, str) and not value.isascii():
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

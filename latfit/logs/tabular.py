@@ -134,7 +134,10 @@ def _seconds(column: pd.Series[Any], name: str, unit: float, records: Records) -
         return np.asarray(column.to_numpy() / np.timedelta64(1, "s"))
     numbers = column.to_numpy(dtype=np.float64) if column.dtype.kind == "f" else numeric(column)
     if unit != 1:
-        numbers = numbers / round(1 / unit) if unit < 1 else numbers * unit
+        with np.errstate(over="ignore"):
+            scaled = numbers / round(1 / unit) if unit < 1 else numbers * unit
+        records.refuse(np.isinf(scaled) & np.isfinite(numbers), f"too large {name}")
+        numbers = scaled
     if column.dtype.kind == "f":  # a cell that is no number would have made it text
         return numbers
     text = np.isnan(numbers) & ~is_blank(column)

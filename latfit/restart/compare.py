@@ -86,15 +86,12 @@ class Comparison:
             "deadline": f"{_percent(gain)} fewer jobs miss the deadline",
             "quantile": f"p{100 * self.objective.parameter:g} is {_percent(gain)} lower",
         }.get(self.objective.name, f"{self.objective} {_percent(gain)} lower")
+        other = reference.policy.spec(4)
         if gain is None and best is not reference:
-            return f"{best.policy.sentence()}: it ends, with {load}; {_lower(reference.policy.sentence())} does not."
+            return f"{best.policy.sentence()}: it ends, with {load}; {other} does not."
         if best is reference or gain is None or gain < CLEAR:
             return f"{reference.policy.sentence()}: no other strategy is better by 1 % or more with {load}."
-        return f"{best.policy.sentence()}: {better} with {load} than to {_lower(reference.policy.sentence())}."
-
-
-def _lower(sentence: str) -> str:
-    return sentence[0].lower() + sentence[1:]
+        return f"{best.policy.sentence()}: {better} with {load} than {other}."
 
 
 def _percent(share: float | None) -> str:
@@ -156,6 +153,12 @@ def compare_policies(
     kinds = _kinds(law, notes)
     rows += _best(law, [*kinds, "timeout"] if given else kinds, rows, budget, options)
     rows += _best(law, ["timeout", *kinds], rows, None, options)
+    notes += [
+        f"{row.outcome.policy.spec(4)} gives up on {100 * (1 - row.outcome.success):.3g} % of the jobs; its mean is "
+        "that of the time until success or giving up"
+        for row in rows
+        if row.outcome.success is not None and row.outcome.success < 1 - 1e-6
+    ]
     least = optimal_timeout(law, wall_clock=wall_clock).job_seconds
     loads = () if utilisation is None else tuple(load_of(row.outcome, _now(rows, law), utilisation) for row in rows)
     return Comparison(Objective.parse(objective), tuple(rows), budget, least, loads, tuple(notes))

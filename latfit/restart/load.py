@@ -59,7 +59,7 @@ def load_of(outcome: PolicyOutcome, now: PolicyOutcome, utilisation: float) -> L
     room = 1.0 / a - 1.0
     beyond = (most - 1.0) if most is not None else extra
     return Load(
-        outcome.policy.spec(),
+        outcome.policy.spec(4),
         None if work is None else a * work,
         None if requests is None else a * requests,
         1.0 if beyond <= 0 else min(1.0, room / beyond),

@@ -26,6 +26,7 @@ CELLS = 300  # steps of the law on which the search begins
 FINE = 4000  # steps of a law that has more of them, at the end
 TIMES, RATIOS = 24, 9  # the grid over the two free times
 BORDER = 1e-3  # a load this close to the budget is limited by it
+SIMPLEX = np.array([[0.0, 0.0], [0.02, 0.0], [0.0, -0.05]])
 SLACK = 1e-7  # a load this little above the budget is within it
 
 
@@ -259,12 +260,12 @@ def _both(search: _Search, start: Found) -> Found:
     def clipped(y: float) -> float:
         return float(np.clip(np.exp(y), low, high))
 
-    found = minimize(
-        lambda x: min(search.at(float(np.exp(x[0])), clipped(x[1])).figure, 1e300),
-        np.log([start.time, start.ratio]),
-        method="Nelder-Mead",
-        options={"maxfev": 60, "xatol": 1e-6, "fatol": 0.0, "initial_simplex": _simplex(start)},
-    )
+    def figure(x: Floats) -> float:
+        return min(search.at(float(np.exp(x[0])), clipped(float(x[1]))).figure, 1e300)
+
+    at: Floats = np.log(np.array([start.time, start.ratio]))
+    options = {"maxfev": 60, "xatol": 1e-6, "fatol": 0.0, "initial_simplex": at + SIMPLEX}
+    found = minimize(figure, at, method="Nelder-Mead", options=options)  # type: ignore[call-overload]
     return search.at(float(np.exp(found.x[0])), clipped(found.x[1]))
 
 
@@ -285,11 +286,6 @@ def _on_border(search: _Search, start: Found) -> Found:
     y = np.log(start.ratio)
     inner = _polished(lambda z: at(z).figure, max(low, y - 0.4), min(high, y + 0.4), 1e-3)
     return min([start, at(inner)], key=lambda point: point.figure)
-
-
-def _simplex(start: Found) -> Floats:
-    at: Floats = np.log([start.time, start.ratio])
-    return at + np.array([[0.0, 0.0], [0.02, 0.0], [0.0, -0.05]])
 
 
 def _snapped(search: _Search, point: Found) -> list[Found]:

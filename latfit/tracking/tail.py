@@ -85,6 +85,7 @@ class Tail:
             raise LogError(f"{self.path}: cannot be read ({error.strerror})") from error
         self.offset, self.head = 0, b""
         if self.file.read(2) == b"\x1f\x8b":
+            self.close()
             raise LogError(f"{self.path}: this file is compressed; what grows is plain text")
         return True
 

@@ -59,11 +59,9 @@ class Watch:
     >>> import tempfile
     >>> log = Path(tempfile.mkdtemp()) / "probes.csv"
     >>> _ = log.write_text("latency\n" + "\n".join(str(1 + i % 7 / 10) for i in range(200)) + "\n")
-    >>> watch = Watch(log, cutoff=60.0)
-    >>> watch.read()
-    200
-    >>> watch.notice().observations
-    200
+    >>> with Watch(log, cutoff=60.0) as watch:
+    ...     watch.read(), watch.notice().observations
+    (200, 200)
     """
 
     def __init__(
@@ -86,21 +84,26 @@ class Watch:
         if self.file is not None and self.file.exists():
             self._restore(self.file)
 
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.tail.close()
+
     def _restore(self, file: Path) -> None:
         try:
             state = json.loads(file.read_text(encoding="utf-8"))
             if state["latfit-watch"] != VERSION or state["path"] != str(self.path.resolve()):
                 raise LogError(f"{file}: this is the state of a watch of {state['path']}, not of {self.path}")
             tracker = Tracker.from_json(json.dumps(state["tracker"]))
-            self.refused, self.announced = state["refused"], state["announced"]
-            tail = Tail(self.path, state["tail"])
+            asked = self.tracker
+            if (tracker.cutoff, tracker.cost) != (asked.cutoff, asked.cost):
+                raise LogError(f"{file}: this state has the cutoff {tracker.cutoff:g} s and the cost {tracker.cost:g} "
+                               f"s, not {asked.cutoff:g} and {asked.cost:g}: remove it to begin anew")  # fmt: skip
+            self.refused, self.announced, self.tracker = state["refused"], state["announced"], tracker
+            self.tail = Tail(self.path, state["tail"])
         except (ValueError, KeyError, TypeError, RestartError) as error:
             raise LogError(f"{file}: this is not the state of a watch ({error}); remove it to begin anew") from error
-        asked = self.tracker
-        if (tracker.cutoff, tracker.cost) != (asked.cutoff, asked.cost):
-            raise LogError(f"{file}: this state has the cutoff {tracker.cutoff:g} s and the cost {tracker.cost:g} s, "
-                           f"not {asked.cutoff:g} and {asked.cost:g}: remove it to begin anew")  # fmt: skip
-        self.tracker, self.tail = tracker, tail
 
     def read(self) -> int:
         """Take in what was appended, block by block, the state saved after each; how many attempts."""

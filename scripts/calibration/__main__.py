@@ -15,7 +15,7 @@ import numpy as np
 from calibration.cases import Row, Task
 from calibration.ratios import error
 
-PARTS = ("ratios", "parameters", "timeouts", "pvalues")
+PARTS = ("ratios", "parameters", "timeouts", "pvalues", "regret", "harm", "tracking")
 ROUNDS, QUICK = 400, 10
 HERE = Path(__file__).parent
 PAGE, TARGET = HERE / "page.md", HERE.parent.parent / "docs" / "calibration.md"

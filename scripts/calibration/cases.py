@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
+import latfit
 from latfit.laws import ContinuousLaw, parse_law
 from latfit.sample import LatencySample
 
@@ -35,6 +37,14 @@ class Row:
 
 def law_of(spec: str) -> ContinuousLaw:
     return parse_law(spec)
+
+
+@cache
+def bundled() -> ContinuousLaw:
+    """The log-normal–Pareto law fitted to the bundled log."""
+    fitted = latfit.fit(latfit.example_log().sample(cutoff=10_000), ["lognormal-pareto"], method="ls")[0]
+    assert fitted.law is not None
+    return fitted.law
 
 
 def latencies(law: ContinuousLaw, size: int | tuple[int, int], rho: float, rng: np.random.Generator) -> Floats:
@@ -77,4 +87,6 @@ def short(spec: str) -> str:
     name, _, rest = spec.partition("(")
     if name == "erlang-mixture":
         return "mixture of two Erlang laws"
+    if name == "piecewise-uniform":
+        return "two equal minima"
     return f"{name}({', '.join(part.split('=')[1] for part in rest.rstrip(')').split(','))})"

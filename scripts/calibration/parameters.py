@@ -6,9 +6,8 @@ import numpy as np
 
 from calibration.cases import Row, Task, coverage, latencies, law_of, recorded, short
 from calibration.ratios import CHI2_95, CUTS, LAWS, SIZES
-from latfit.fitting import SampleBatch, fit, fit_batch
-from latfit.fitting.estimate import BatchFit
-from latfit.fitting.intervals import _Profile
+from latfit.fitting import BatchFit, SampleBatch, fit, fit_batch
+from latfit.fitting.profile import _Profile
 
 COMPLETE = (0.0, 1.0)
 

@@ -8,14 +8,14 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-from latfit.checks import about_log
 from scipy.stats import chisquare
 
 import latfit
 from calibration.cases import Row, Task, latencies, law_of, recorded, short
 from calibration.ratios import LAWS
-from latfit.fitting import fit
-from latfit.fitting.result import Fit
+from latfit.decision import Options, decide
+from latfit.evidence import Observations
+from latfit.fitting import Fit, fit
 from latfit.goodness import GoodnessOfFit, anderson_darling, cramer_von_mises, ks_test
 from latfit.sample import LatencySample
 
@@ -96,7 +96,8 @@ def alarms(rng: np.random.Generator, rounds: int, n: int) -> Row:
     status = pd.Categorical(["completed"] * n, categories=log.frame["status"].cat.categories)
     for _ in range(rounds):
         frame = pd.DataFrame({"submitted": submitted, "latency": rng.lognormal(5.5, 1, n), "status": status})
-        codes.append({warned.code for warned in about_log(replace(log, frame=frame))})
+        made = decide([Observations.of(replace(log, frame=frame))], Options(resamples=0, test=False, laws=("uniform",)))
+        codes.append(set(made[0].codes))
     shares = {code: f"{100 * np.mean([code in each for each in codes]):.2f}" for code in ("drift", "dependence")}
     return Row("alarms", {"n": str(n)}, shares)
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
-import latfit
-from calibration.cases import Row, Task, coverage, law_of, recorded, short
-from latfit.laws import ContinuousLaw, Defective, Empirical
+from calibration.cases import Row, Task, bundled, coverage, law_of, recorded, short
+from latfit.decision import Options, decide
+from latfit.laws import ContinuousLaw, Defective
 from latfit.laws.discrete import Discrete
-from latfit.restart import advise, expected_duration, optimal_timeout
-from latfit.uncertainty import bootstrap
+from latfit.restart import expected_duration, optimal_timeout
 
 RESAMPLES = 299
 
@@ -53,14 +51,6 @@ CASES = (
 )
 
 
-@cache
-def bundled() -> ContinuousLaw:
-    """The log-normal–Pareto law fitted to the bundled log."""
-    fitted = latfit.fit(latfit.example_log().sample(cutoff=10_000), ["lognormal-pareto"], method="ls")[0]
-    assert fitted.law is not None
-    return fitted.law
-
-
 def as_recorded(law: ContinuousLaw, rho: float, cutoff: float, step: float) -> Defective:
     """The law of what a clock shows that rounds to the nearest step: the intervals are about it."""
     if step <= 1:
@@ -83,16 +73,15 @@ def intervals(rng: np.random.Generator, rounds: int, case: Case) -> Row:
     for _ in range(rounds):
         early = rng.exponential(case.censored_after, case.n) if np.isfinite(case.censored_after) else None
         sample = recorded(source.sample(case.n, rng), case.cutoff, case.step, early)
-        empirical = Empirical.of(sample)
-        chosen = advise(empirical, cost=case.cost).optimum
-        if chosen is None or chosen.expected_duration is None:
+        seed = int(rng.integers(2**31))
+        asked = Options(cost=case.cost, resamples=RESAMPLES, test=False, laws=("uniform",), seed=seed)
+        chosen = decide([sample], asked)[0].timeout
+        if chosen is None or chosen.timeout is None or chosen.intervals is None:
             continue
-        t, E = chosen.timeout or np.inf, chosen.expected_duration
-        end = float(expected_duration(empirical, case.cutoff, cost=case.cost))
-        found = bootstrap(sample, t, E, end / E, cost=case.cost, resamples=RESAMPLES, rng=rng)
+        found = chosen.intervals
         pairs = zip((found.timeout, found.expected_duration, found.speed_up), truth, strict=True)
         hits.append([low <= true <= high for (low, high), true in pairs])
-        tried = np.minimum([t, found.smoothed_timeout or np.inf], case.cutoff)
+        tried = np.minimum([chosen.timeout, found.smoothed_timeout or np.inf], case.cutoff)
         regrets.append(np.asarray(expected_duration(law, tried, cost=case.cost)) / E_J - 1)
     columns = dict(zip(("timeout", "E_J", "speed-up"), map(coverage, np.array(hits).T), strict=True))
     exact, smoothed = 100 * np.mean(regrets, axis=0)

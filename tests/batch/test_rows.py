@@ -16,20 +16,19 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from latfit.batch.optimum import is_plain, optima, optimum_of
 
 from batch_logs import CUTOFF, write_logs
 from conftest import EGEE
 from latfit.analysis import analyze
 from latfit.batch import run_batch
 from latfit.batch.journal import open_journal
-from latfit.batch.rows import Chunk, Options, chunk_rows
+from latfit.batch.rows import Chunk, chunk_rows
+from latfit.decision import Options, decide
 from latfit.errors import LatfitError, LogError
-from latfit.fitting import SampleBatch, fit
+from latfit.fitting import fit
 from latfit.laws import Empirical
 from latfit.logs import read_log
 from latfit.restart import expected_duration
-from latfit.restart.windows import flat_windows
 from latfit.sample import LatencySample
 
 LATFIT = Path(sys.executable).parent / "latfit"
@@ -46,35 +45,6 @@ def rows_of(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-@pytest.mark.parametrize("cost", [0.0, 3.0])
-def test_the_batched_optimum_is_the_exact_one(cost):
-    rng = np.random.default_rng(1)
-    samples = []
-    for k in range(200):
-        x = rng.lognormal(3, rng.uniform(0.1, 2), rng.integers(5, 200))
-        x = np.ceil(x) if k % 3 == 0 else x
-        cutoff = float(np.quantile(x, rng.uniform(0.5, 1))) if k % 2 else float(x.max() + 1)
-        sample = LatencySample.of(x, lost=int(rng.integers(4)) * (k % 5 > 0), resolution=float(k % 3 == 0)).cut(cutoff)
-        samples += [sample] * is_plain(sample)
-    assert len(samples) > 150
-    batch = SampleBatch.of_samples([LatencySample(s.completed, lost=s.n - s.completed.total) for s in samples])
-    cutoffs = [sample.cutoff for sample in samples]
-    verdicts = set()
-    for sample, got in zip(samples, optima(batch, samples, cutoffs, cost), strict=True):
-        want = optimum_of(sample, sample.cutoff, cost)
-        a, b = got.optimum, want.optimum
-        assert (a.verdict, a.timeout, got.codes) == (b.verdict, b.timeout, want.codes)
-        figures = [(o.expected_duration, o.submissions, o.rho) for o in (a, b)]
-        assert figures[0] == pytest.approx(figures[1], rel=1e-12)
-        assert got[1:3] == pytest.approx(want[1:3], rel=1e-12, abs=1e-15)
-        if a.verdict == "finite":  # a limit that is met exactly may fall on either side
-            limits = [1.05 * b.expected_duration * f for f in NEAR]
-            near = flat_windows(Empirical.of(sample), a.timeout, limits, cost=cost)
-            assert any(a.within_5pct == pytest.approx(window, rel=1e-6) for window in near)
-        verdicts.add((a.verdict, got.codes))
-    assert len(verdicts) >= 2
-
-
 def test_rows_are_those_of_analyze():
     log = read_log(EGEE)
     result = run_batch(EGEE, by="broker", cutoff=10_000, **QUICK)
@@ -82,11 +52,11 @@ def test_rows_are_those_of_analyze():
     samples = log.samples("broker")
     assert [row["broker"] for row in result.rows] == ["rb1", "rb2", "rb3"]
     for row, group in zip(result.rows, groups, strict=True):
-        want = group.recommendation
-        assert (row["timeout"], row["probes"], row["count"]) == (want.optimum.timeout, group.probes, group.ratio.count)
-        assert row["expected_duration"] == pytest.approx(want.optimum.expected_duration, rel=1e-12)
+        want, ratio = group.decision.timeout, group.decision.outliers
+        assert (row["timeout"], row["probes"], row["count"]) == (want.timeout, ratio.n, ratio.count)
+        assert row["expected_duration"] == pytest.approx(want.expected_duration, rel=1e-12)
         assert row["speed_up_vs_cutoff"] == pytest.approx(want.speed_up_vs_cutoff, rel=1e-12)
-        assert (row["ratio"], row["ratio_low"]) == (group.ratio.estimate, group.ratio.low)
+        assert (row["ratio"], row["ratio_low"]) == (ratio.estimate, ratio.low)
         sample = samples[row["broker"],].cut(10_000)
         best, latencies = fit(sample)[0], sample.completed.expand()
         assert row["best"] == best.name
@@ -101,7 +71,7 @@ def test_failures_and_early_losses_are_analysed_too():
     sample = LatencySample.of(x[:80], failed=x[80:100], censored=x[100:], resolution=0.0)
     row = chunk_rows(Chunk({("a",): sample}, Options(resamples=99, test=True)))[0]
     cut = sample.cut(row["cutoff"])
-    want = optimum_of(cut, row["cutoff"], 0.0).optimum
+    want = decide([cut], Options(resamples=0, test=False))[0].timeout
     assert (row["timeout"], row["error"]) == (want.timeout, None)
     assert row["low"] <= row["timeout"] <= row["high"]
     assert 0 < row["p_bootstrap"] <= 1

@@ -3,7 +3,13 @@
 import subprocess
 import sys
 
+import click
+import pytest
+
+import latfit
+from conftest import EGEE
 from latfit.cli import main
+from latfit.cli.common import Seconds
 
 
 def test_commands_do_without_what_only_new_versions_of_click_have():
@@ -15,3 +21,35 @@ def test_commands_do_without_what_only_new_versions_of_click_have():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def times(command):
+    """The options of a command that are a time."""
+    return [one for one in command.params if isinstance(one.type, Seconds)]
+
+
+def test_times_take_units(run):
+    plain = run("timeout", "--law", "lognormal(mu=5,sigma=1)", "--rho", "0.1", "--cost", "90", "--json")
+    units = run("timeout", "--law", "lognormal(mu=5,sigma=1)", "--rho", "0.1", "--cost", "1m30s", "--json")
+    assert plain.returncode == 0
+    assert plain.stdout == units.stdout
+    assert (
+        run("outliers", EGEE, "--cutoff", "1h", "--json").stdout
+        == run("outliers", EGEE, "--cutoff", "3600", "--json").stdout
+    )
+    for wrong in ("soon", "0", "-1", "inf", "nan", "04:32", "1e999"):
+        assert run("outliers", EGEE, f"--cutoff={wrong}").returncode == 2
+
+
+@pytest.mark.parametrize("name", main.summaries)
+def test_every_option_in_seconds_takes_units(name):
+    command = main.get_command(click.Context(main), name)
+    for one in command.params:
+        said = (getattr(one, "help", "") or "").lower()
+        if isinstance(one, click.Option) and (one.metavar == "SECONDS" or said.startswith("seconds")):
+            assert one in times(command), f"{name} {one.opts}"
+
+
+def test_one_law_by_its_name():
+    sample = latfit.example_log().sample(cutoff=10_000)
+    assert [found.law.name for found in latfit.fit(sample, laws="lognormal")] == ["lognormal"]

@@ -8,8 +8,7 @@ from scipy.optimize import least_squares
 
 from conftest import EGEE
 from latfit.errors import LawError
-from latfit.fitting import DEFAULT_LAWS, fit
-from latfit.fitting.hybrid import HybridModel, hybrid_starts
+from latfit.fitting import DEFAULT_LAWS, SampleBatch, fit
 from latfit.fitting.least_squares import counted_ratio, levenberg_marquardt, target
 from latfit.laws import Defective, Empirical, get_law, parse_law
 from latfit.restart import optimal_timeout
@@ -81,7 +80,8 @@ def test_nested_laws_are_never_worse(egee):
 
 
 def test_hybrid_gradient():
-    model = HybridModel(np.array([0.4, 0.3]), np.array([30.0, 40.0]))
+    kernel = get_law(HYBRID).kernel
+    model = kernel.holding(np.array([[0.4, 0.3], [30.0, 40.0]]))
     u = np.array([[-0.2, 0.1], [-0.4, 0.2], [0.3, 0.2], [-1.0, -2.0], [-0.8, 0.1]])
     t = np.linspace(0.5, 29, 40)[None]
     F, J = model.cdf(t, u)
@@ -90,9 +90,10 @@ def test_hybrid_gradient():
         step[i] = 1e-6
         slope = (model.cdf(t, u + step)[0] - model.cdf(t, u - step)[0]) / 2e-6
         np.testing.assert_allclose(J[i], slope, rtol=1e-5, atol=1e-9)
-    law = get_law(HYBRID)(**model.params(u))
+    law = get_law(HYBRID)(*model.natural(u, 1.0)[0][:, 0])
     np.testing.assert_allclose(F[0], law.cdf(t[0]), rtol=1e-12)
-    np.testing.assert_allclose(HybridModel.unnatural(law.params, 1.0)[:, 0], u[:, 0], rtol=1e-12)
+    params = np.array(list(law.params.values()))[:, None]
+    np.testing.assert_allclose(kernel.unnatural(params, 1.0)[:, 0], u[:, 0], rtol=1e-12)
 
 
 def test_hybrid_on_the_bundled_log(egee):
@@ -104,14 +105,14 @@ def test_hybrid_on_the_bundled_log(egee):
     expected = {"mu": 4.72006, "sigma": 0.701487, "a": 752.594, "nu": 2.24123, "k": 0.444642}
     for name, value in expected.items():
         assert found.params[name] == pytest.approx(value, rel=1e-4)
-    counts = egee.completed.counts.astype(float)
-    starts = np.stack(hybrid_starts(egee.completed.values, counts, 103.0), axis=1)
+    kernel, batch = get_law(HYBRID).kernel, SampleBatch.of_sample(egee)
+    starts = np.concatenate(kernel.starts(batch), axis=1)
     rng = np.random.default_rng(0)
     u = starts[:, rng.integers(32, size=50)] + rng.normal(0, 1, (5, 50)) * np.array([[1], [0.5], [1.5], [1.5], [1]])
     goal = target(egee).blocks(400).rows(np.zeros(50, dtype=int))
-    tried = levenberg_marquardt(HybridModel(np.array([103.0]), np.array([9790.0])), goal, u)
+    tried = levenberg_marquardt(kernel.holding(kernel.read(batch)), goal, u)
     best = tried.u[:, [tried.sse.argmin()]]
-    polished = levenberg_marquardt(HybridModel(np.array([103.0]), np.array([9790.0])), target(egee), best)
+    polished = levenberg_marquardt(kernel.holding(kernel.read(batch)), target(egee), best)
     assert np.isfinite(tried.sse).sum() > 10
     assert polished.sse[0] >= 0.999 * found.sse
 

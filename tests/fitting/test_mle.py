@@ -1,5 +1,6 @@
 """Censored maximum likelihood with ρ: against scipy, against a general optimiser, and on hard samples."""
 
+import doctest
 import math
 import tracemalloc
 
@@ -8,11 +9,11 @@ import pytest
 from scipy import stats
 from scipy.optimize import minimize
 
+import latfit.fitting.fitted
 from latfit.errors import FitError, LawError
 from latfit.fitting import CLASSICAL, DEFAULT_LAWS, SampleBatch, fit, fit_batch
-from latfit.fitting.generic import law_log_likelihood
-from latfit.fitting.kernel import KERNELS
-from latfit.laws import parse_law
+from latfit.fitting.search import kernel_of, law_log_likelihood
+from latfit.laws import get_law, parse_law
 from latfit.sample import LatencySample
 
 REGULAR = (
@@ -96,7 +97,7 @@ def test_general_censoring_against_an_optimiser(spec, rho):
     done, out = x[x <= c], c[x > c]
     sample = LatencySample.of(done, failed=out[:20], censored=out[20:-6], lost=6, resolution=0)
     found = one(sample, law.name, rho=rho)
-    kernel = KERNELS[law.name]
+    kernel = kernel_of(law.name)
 
     def cost(v):
         try:
@@ -254,8 +255,6 @@ def test_nothing_completed_and_wrong_options():
             fit(sample, ["lognormal"], **wrong)
     with pytest.raises(LawError):
         fit(sample, ["nosuch"])
-    with pytest.raises(FitError, match="batches"):
-        fit_batch("lognormal-pareto", SampleBatch.of_sample(sample))
 
 
 def test_zeros_and_coarse_clocks():
@@ -373,7 +372,7 @@ def test_a_law_without_a_kernel_is_fitted_all_the_same(law, method, monkeypatch)
     """A new law is one new file: what it states is enough for the general search."""
     sample = sample_of(latencies("gamma(shape=2.5,scale=100)", 500, 0.03, 13), 500.0)
     quick = one(sample, law, method=method)
-    monkeypatch.delitem(KERNELS, law)
+    monkeypatch.setattr(get_law(law), "kernel", None)
     slow = one(sample, law, method=method)
     np.testing.assert_allclose(list(slow.params.values()), list(quick.params.values()), rtol=1e-4)
     assert slow.rho == pytest.approx(quick.rho, abs=1e-5)
@@ -391,3 +390,43 @@ def test_many_values_are_thinned_only_to_start_from():
     assert SampleBatch.of_sample(sample).thinned is not None
     rows = fit_batch("weibull", SampleBatch.of_rows(np.stack([x, x]), 600.0))
     assert one(sample, "weibull").log_likelihood == pytest.approx(rows.log_likelihood[0], rel=1e-12)
+
+
+@pytest.mark.parametrize("rho", ["joint", 0.0])
+@pytest.mark.parametrize("share", [0.5, 0.6])
+def test_a_narrow_gamma_law_with_half_of_it_censored(share, rho):
+    """A coefficient of variation of .3 %: no likelihood around the estimate is better, and it is the truth."""
+    x = np.random.default_rng(1).gamma(1 / 0.003**2, 100 * 0.003**2, 400)
+    cutoff = float(np.quantile(x, 1 - share))
+    sample = sample_of(x, cutoff)
+    found = one(sample, "gamma", rho=rho)
+    assert found.error is None
+    law = stats.gamma(found.params["shape"], scale=found.params["scale"])
+    if rho == 0.0:
+        assert law.mean() == pytest.approx(100, rel=1e-3)
+        assert law.std() == pytest.approx(0.3, rel=0.2)
+    done = x[x <= cutoff]
+
+    def value(k, mean, r):
+        moved = stats.gamma(k, scale=mean / k)
+        out = np.log(r + (1 - r) * moved.sf(cutoff)) * (x.size - done.size)
+        return moved.logpdf(done).sum() + done.size * np.log1p(-r) + out
+
+    here = value(found.params["shape"], law.mean(), found.rho)
+    assert found.log_likelihood == pytest.approx(here, abs=1e-4)
+    for k, mean in ((1.02, 1.0), (0.98, 1.0), (1.0, 1.00003), (1.0, 0.99997)):
+        assert value(found.params["shape"] * k, law.mean() * mean, found.rho) < here
+
+
+def test_a_law_at_its_limit_is_called_by_its_name():
+    sample = LatencySample.of(np.random.default_rng(3).uniform(1, 9, 200))
+    for name in ("pareto", "truncated-gaussian"):
+        tied = LatencySample.of([1.0, 2, 3, 4, 5, 6, 7, 8, 30])
+        found = one(tied, name)
+        if found.at_limit:
+            assert found.describe() == f"= exponential(rate={one(tied, 'exponential').params['rate']:.6g})"
+    assert one(sample, "pareto").at_limit
+    assert one(sample, "pareto").describe().startswith("= exponential(rate=")
+    assert one(sample, "lognormal").describe().startswith("mu=")
+    assert "not fitted: " in fit(LatencySample(lost=3), "lognormal")[0].describe()
+    assert doctest.testmod(latfit.fitting.fitted).failed == 0

@@ -4,7 +4,7 @@ import random
 from dataclasses import dataclass
 
 from conftest import DATA, EGEE
-from fuzzing import requests
+from fuzzing import histograms, requests
 from fuzzing.count import count_rows
 from fuzzing.logs import MAKERS, TextLog
 from fuzzing.mutate import BYTES, FIELDS, LINES, NUMBERS, PACKINGS, TEXTS, TIMES, WRECKS, nasty
@@ -12,7 +12,7 @@ from fuzzing.tables import parquet
 from latfit.laws import get_law, law_names
 from latfit.logs.formats import FORMATS
 
-MAKERS = MAKERS | requests.MAKERS
+MAKERS = MAKERS | requests.MAKERS | histograms.MAKERS
 KINDS = (*MAKERS, "parquet", "fixture", "law", "options")
 LOG, OUTPUT = "{log}", "{output}"  # stand for the paths of the log and of what is written
 PARAMETERS = (
@@ -79,14 +79,15 @@ def _text(seed: int, kind: str, rng: random.Random) -> Case:
         BYTES[name](data, rng)
         damage.append(name)
     content, plain = bytes(data), None
-    rows = count_rows(original, content)
+    rows = None if kind in histograms.MAKERS else count_rows(original, content)  # a bucket is no row
     packed = _packed(content, rng)
     if packed is not None:
         name, packed_content = packed
         damage.append(name)
         content, plain, rows = packed_content, content if name in PACKINGS else None, rows if name in PACKINGS else None
     known = log.format if rng.random() < 0.3 else None
-    return Case(seed, kind, tuple(damage), _log_arguments(rng, known), content, log.format, rows, plain)
+    takes = histograms.arguments(rng, LOG, OUTPUT, known) if kind in histograms.MAKERS else _log_arguments(rng, known)
+    return Case(seed, kind, tuple(damage), takes, content, log.format, rows, plain)
 
 
 def taken_apart(text: str, name: str) -> TextLog:

@@ -155,6 +155,15 @@ def jaeger(rng: random.Random, n: int) -> TextLog:
     return TextLog("jaeger", [], [line.split(" ") for line in text.split("\n")], " ")
 
 
+def json_array(rng: random.Random, n: int) -> TextLog:
+    probes = [
+        {"sent": _epoch(m), "elapsed_ms": int(seconds(rng)), "code": _code(rng), "at": {"x": 1}}
+        for m in moments(rng, n)
+    ]
+    text = json.dumps(probes, indent=rng.choice((None, 1)))
+    return TextLog("json", [], [line.split(" ") for line in text.split("\n")], " ")
+
+
 def pbs(rng: random.Random, n: int) -> TextLog:
     rows = []
     for i, moment in enumerate(moments(rng, n)):
@@ -239,13 +248,14 @@ def github_actions(rng: random.Random, n: int) -> TextLog:
 MAKERS = {
     "access": access, "ltsv": ltsv, "haproxy": haproxy, "envoy": envoy, "alb": alb, "w3c": w3c, "k6": k6,
     "k6-json": k6_json, "gatling": gatling, "hey": hey, "vegeta": vegeta, "otel": otel, "jaeger": jaeger, "pbs": pbs,
+    "json": json_array,
     "sge": sge, "lsf": lsf, "nextflow": nextflow, "aslib": aslib, "upptime": upptime, "github-actions": github_actions,
 }  # fmt: skip
 # formats in which every line that is not blank is a record, refused or skipped
 BY_LINE = {
     "access", "ltsv", "haproxy", "envoy", "alb", "w3c", "k6-json", "gatling", "vegeta", "pbs", "sge", "lsf", "aslib",
 }  # fmt: skip
-DOCUMENTS = {"otel", "jaeger"}
+DOCUMENTS = {"otel", "jaeger", "json"}
 SEPARATORS = {
     "k6": ",", "hey": ",", "upptime": ",", "github-actions": ",", "vegeta": ",", "aslib": ",", "ltsv": "\t",
     "gatling": "\t", "nextflow": "\t", "sge": ":", "pbs": ";",

@@ -10,10 +10,10 @@ from scipy import stats
 from conftest import EGEE
 from latfit.errors import FitError
 from latfit.fitting import fit
-from latfit.fitting.distance import standard_gaps
-from latfit.fitting.kernel import KERNELS
-from latfit.fitting.resample import Simulator, draw, quantile_table
+from latfit.fitting.search import kernel_of
 from latfit.goodness import anderson_darling, assess, cramer_von_mises, ks_distance, ks_test, pp, qq
+from latfit.goodness.distance import standard_gaps
+from latfit.goodness.resample import Simulator, draw, quantile_table
 from latfit.laws import ContinuousLaw, get_law, law_names, parse_law
 from latfit.sample import LatencySample
 
@@ -46,8 +46,8 @@ def test_complete_samples_against_scipy():
                                              ("log-logistic", stats.fisk)])  # fmt: skip
 def test_standard_resamples_against_scipy(law, theirs):
     """Distances of resamples of log x, refitted: scipy fits and measures the same draws one by one."""
-    ours = standard_gaps(KERNELS[law], 300, 4, np.random.default_rng(3))
-    x = np.exp(KERNELS[law].standard_draws((4, 300), np.random.default_rng(3)))
+    ours = standard_gaps(kernel_of(law), 300, 4, np.random.default_rng(3))
+    x = np.exp(kernel_of(law).standard_draws((4, 300), np.random.default_rng(3)))
     for gap, row in zip(ours, x, strict=True):
         best = theirs(*theirs.fit(row, floc=0))
         assert gap == pytest.approx(stats.kstest(row, best.cdf).statistic, abs=2e-4)

@@ -84,8 +84,8 @@ def test_analyze_gives_the_same_answer(call, golden):
     assert inside["timeout"] == plain
 
 
-def test_standard_input_counters_and_labels(call, scrape):
-    found = document(call("timeout", "-", "--lost", "timeouts_total", "--json", stdin=SCRAPE))
+def test_standard_input_counters_and_labels(run, call, scrape):
+    found = document(run("timeout", "-", "--lost", "timeouts_total", "--json", stdin=SCRAPE))
     assert found["counts"] == {"in_buckets": 180, "beyond": 12, "failed": 0, "lost": 8}
     assert found["guaranteed"] == pytest.approx(0.45, rel=1e-9)
     one = document(call("timeout", scrape, "--where", "site=a", "--lost", "4", "--json"))
@@ -130,7 +130,7 @@ def test_other_questions_get_a_likely_answer_that_says_so(call, golden):
         (("timeout", "{golden}", "--law", "piecewise-uniform"), 1, "could not be fitted"),
         (("analyze", "{golden}", "--current", "3"), 2, "--current needs a log of probes"),
         (("timeout", "{egee}", "--lost", "4"), 2, "--lost is for histograms"),
-        (("timeout", "{egee}", "--where", "a=b"), 2, "--where is for histograms"),
+        (("timeout", "{golden}", "--since", "2026-03-01"), 2, "--since needs the times of probes"),
     ],
 )  # fmt: skip
 def test_ends_clearly(call, golden, arguments, code, match):

@@ -43,7 +43,7 @@ class TestPrometheusClient:
         path.write_bytes(writer.generate_latest(registry))
         log = read_histograms(path)
         check(log.histogram()[0], X)
-        check(log.histogram(["path=/b"])[0], X[1500:])
+        check(log.select(["path=/b"]).histogram()[0], X[1500:])
         assert log.histogram()[0].latency_sum == pytest.approx(X.sum())
         assert log.counter("timeouts") == 17
         assert log.histograms[0].labels == {"path": '/a"\\\n}'}
@@ -160,7 +160,7 @@ class TestHdr:
         log = read_histograms(path)
         whole = np.floor(X * 1e9) * 1e-9
         check(log.histogram()[0], whole, rel=1e-13)
-        check(log.histogram(["tag=a"])[0], np.concatenate([whole[:1000], whole[2000:]]), rel=1e-13)
+        check(log.select(["tag=a"]).histogram()[0], np.concatenate([whole[:1000], whole[2000:]]), rel=1e-13)
         assert any("nanoseconds" in note for note in log.notes)
         widths = np.diff(log.histogram()[0].edges)[log.histogram()[0].counts > 0]
         assert (widths / log.histogram()[0].edges[1:][log.histogram()[0].counts > 0]).max() < 0.011

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.integrate import quad
 
-import latfit.fitting.use
+import latfit.fitting.fitted
 import latfit.laws.competing
 import latfit.laws.empirical
 from latfit.errors import FitError, LawError
@@ -125,6 +125,6 @@ def test_rescaled_to_its_own_ratio_nothing_changes():
     assert math.isclose(again.rho, law.rho)
 
 
-@pytest.mark.parametrize("module", [latfit.laws.competing, latfit.laws.empirical, latfit.fitting.use])
+@pytest.mark.parametrize("module", [latfit.laws.competing, latfit.laws.empirical, latfit.fitting.fitted])
 def test_examples_in_docstrings(module):
     assert doctest.testmod(module).failed == 0

@@ -379,3 +379,12 @@ def test_a_format_says_that_it_is_a_queue(tmp_path):
     assert (facts.kind, facts.queue) == ("jobs", True)
     facts = latfit.read_log(DATA / "probes.csv", max_refused=1).facts
     assert (facts.kind, facts.queue) == ("probes", False)
+
+
+@pytest.mark.parametrize("value", ['"\\ud800"', "9" * 400, '"' + "9" * 400 + '"'])
+def test_json_arrays_with_values_that_no_text_or_number_holds(tmp_path, value):
+    text = f'[{{"latency": 1, "x": {value}}}, {{"latency": {value}, "x": 2}}, {{"latency": 3, "x": "\\ud800y"}}]'
+    log = read(tmp_path, text)
+    assert latencies(log)[:2] == [1, 3]
+    with pytest.raises(LogError, match="no column looks like a latency"):
+        read(tmp_path, text.replace("latency", "measured"))

@@ -173,3 +173,8 @@ def test_an_empty_word_means_blank(tmp_path):
     assert list(log.counts.values()) == [2, 0, 0, 1]
     rows = '{"latency":1,"status":"up"}\n{"latency":null,"status":null}\n'
     assert read(tmp_path, rows, statuses={"up": "completed", "": "lost"}).counts["lost"] == 1
+
+
+def test_a_number_too_large_for_its_unit_is_refused_and_not_lost(tmp_path):
+    log = read(tmp_path, "latency\n1e308\n1\n", unit="h")
+    assert (list(log.counts.values()), log.facts.refused.reasons) == ([1, 0, 0, 0], {"too large latency": 1})

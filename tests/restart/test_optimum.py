@@ -8,7 +8,6 @@ import pytest
 from latfit.errors import RestartError
 from latfit.laws import Defective, Empirical, get_law, law_names, parse_law
 from latfit.restart import (
-    advise,
     completion_cdf,
     completion_quantile,
     evaluate_timeout,
@@ -389,21 +388,3 @@ def test_a_nearly_proper_law_still_has_its_optimum():
     law = parse_law("lognormal(mu=0,sigma=0.3)")
     timeouts = [optimal_timeout(Defective(law, rho)).timeout for rho in (1e-3, 1e-6, 1e-9, 1e-12)]
     assert (np.diff(timeouts) > 0).all()
-
-
-def test_advice_keeps_clear_of_the_clock():
-    zeros = Empirical.of(LatencySample.of([0] * 30 + [60 * i for i in range(1, 60)], resolution=60.0))
-    assert optimal_timeout(zeros).timeout == 0
-    for r in (0.0, 10.0):
-        advice = advise(zeros, wall_clock=r)
-        assert advice.optimum.timeout == 60 + r
-        assert [w.code for w in advice.warnings] == ["not-identified"]
-    clear = Empirical.of(
-        LatencySample.of(np.round(np.random.default_rng(0).normal(300, 9, 400)), lost=40, resolution=1.0)
-    )
-    assert advise(clear).warnings == ()
-    assert advise(clear).optimum == optimal_timeout(clear, min_completions=5, min_timeout=1.0)
-    few = advise(Empirical.of(LatencySample.of([1, 2, 3, 4], lost=1)))
-    assert few.optimum is None
-    assert few.to_dict()["timeout"] is None
-    assert few.to_dict()["rho"] == pytest.approx(0.2)

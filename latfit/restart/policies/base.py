@@ -95,13 +95,20 @@ class Policy(ABC):
         values = {parameter.name: getattr(self, parameter.name) for parameter in self.parameters}
         return {name: value for name, value in values.items() if value is not None and value != ()}
 
-    def spec(self) -> str:
-        """The text that `parse_policy` turns back into an equal policy."""
-        return f"{self.name}({','.join(f'{name}={_written(value)}' for name, value in self.params.items())})"
+    def spec(self, digits: int = 17) -> str:
+        """The text that `parse_policy` turns back into an equal policy; with fewer digits into a similar one."""
+        values = {name: _rounded(value, digits) for name, value in self.params.items()}
+        return f"{self.name}({','.join(f'{name}={_written(value)}' for name, value in values.items())})"
 
     def sentence(self) -> str:
         """The policy as an order to whoever runs it."""
         return self.spec()
+
+
+def _rounded(value: Any, digits: int) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_rounded(item, digits) for item in value)
+    return float(f"{value:.{digits}g}") if isinstance(value, float) else value
 
 
 P = TypeVar("P", bound="type[Policy]")

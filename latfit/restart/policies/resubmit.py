@@ -12,10 +12,11 @@ import numpy as np
 from latfit.errors import RestartError
 from latfit.laws.base import Law, Parameter
 from latfit.numbers import Floats
-from latfit.restart.plan import NEGLIGIBLE, Plan, Round, attempt, not_completed, overlapping
+from latfit.restart.plan import Plan, Round, attempt, not_completed, overlapping
 from latfit.restart.policies.base import Policy, Submission, register
 from latfit.restart.times import has_failures
 
+NEGLIGIBLE = 1e-12  # a chance of getting so far that nothing after it counts
 MOST = 2000  # copies that are out at a time
 
 

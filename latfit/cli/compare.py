@@ -1,0 +1,183 @@
+"""`latfit compare`: what else could be done about slow jobs, and what each costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from latfit.cli.common import Seconds, json_option, log_options, print_json, say, seed_option
+from latfit.cli.deciding import asked, cost_option, observed, outcome_options
+
+if TYPE_CHECKING:
+    from latfit.laws import Law
+    from latfit.restart import Comparison
+    from latfit.sample import LatencySample
+    from latfit.uncertainty.compared import Spread
+
+ROLES = {"given": "now", "reference": "best timeout", "same": "same load", "free": "no limit"}
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  latfit compare probes.csv
+  latfit compare probes.csv --current 1000 --objective quantile:0.99
+  latfit compare probes.csv --policy "tenacity(attempts=5,timeout=10,wait=1,factor=2,max=60)"
+  latfit compare --law "lognormal(mu=5.5,sigma=1)" --rho 0.025 --policy "hedge(d=300,t_inf=900)"
+  latfit compare probes.csv --same 5% --objective quantile:0.95
+  latfit compare probes.csv --utilisation 0.7 --json"""
+)
+@click.argument("log", metavar="[LOG]", required=False)
+@click.option("--law", metavar="SPEC", help="A law such as lognormal(mu=5.5,sigma=1), instead of LOG.")
+@click.option("--rho", type=float, metavar="R", help="The share that never returns; with LOG, rescale to it.")
+@click.option("--policy", "policies", multiple=True, metavar="SPEC",
+              help="A policy to compare, such as hedge(d=300,t_inf=900); the first is what you have now.")  # fmt: skip
+@click.option("--current", type=Seconds(), metavar="T", help="The timeout you have now, in front of --policy.")
+@click.option("--same", default="submissions", show_default=True, metavar="submissions|job-seconds|BUDGET",
+              help="The load allowed: that of the first strategy, or extra requests such as 5%.")  # fmt: skip
+@click.option("--objective", default="mean", show_default=True, metavar="mean|std|quantile:q|deadline:D",
+              help="What to compare by.")  # fmt: skip
+@click.option("--wall-clock", type=Seconds(zero=True), default=0.0, metavar="r", help="Seconds each job itself runs.")
+@click.option("--utilisation", type=click.FloatRange(0, 1, min_open=True, max_open=True), metavar="A",
+              help="The busy share of the system now, to tell what each strategy adds.")  # fmt: skip
+@cost_option
+@outcome_options
+@log_options
+@seed_option
+@json_option
+def compare(log: str | None, law: str | None, as_json: bool, **given: Any) -> None:
+    """Compare strategies: cancelling, hedging, resubmitting, copies, schedules.
+
+    What you have now comes first, then the best of each kind with the same load, then the best without a limit.
+    """
+    from latfit.restart import compare_policies
+
+    if (log is None) == (law is None):
+        raise click.UsageError("give either a LOG or a law with --law")
+    known, sample, withheld, warnings = _law_of(log, law, given)
+    current = () if given["current"] is None else (f"timeout(t={given['current']!r})",)
+    options = {name: given[name] for name in ("cost", "wall_clock", "objective", "same", "utilisation")}
+    table = compare_policies(known, (*current, *given["policies"]), **options)
+    spreads = _intervals(sample, table, given)
+    if as_json:
+        print_json({**_document(table, spreads), "withheld": list(withheld), "warnings": warnings})
+        return
+    for warning in warnings:
+        say(f"warning: {warning['message']}", err=True)
+    for line in _lines(table, spreads, withheld, given["utilisation"]):
+        say(line)
+
+
+def _law_of(
+    log: str | None, law: str | None, given: dict[str, Any]
+) -> tuple[Law, LatencySample | None, tuple[str, ...], list[dict[str, str]]]:
+    """The law, the sample it comes from, and what speaks against taking attempts as independent."""
+    from latfit.laws import Defective, Empirical, parse_law
+
+    if log is None:
+        return Defective(parse_law(law or ""), given["rho"] or 0.0), None, (), []
+    from latfit.decision import decide, prepare
+
+    seen = observed(log, given)
+    options = asked({**given, "objective": "mean"}, test=False, resamples=0)
+    sample = prepare(seen, options).sample
+    made = decide([seen], options)[0].require()
+    withheld = made.timeout.withheld if made.timeout is not None else ()
+    empirical = Empirical.of(sample)
+    known = empirical if given["rho"] is None else empirical.rescaled(given["rho"])
+    told = [{"code": warned.code, "message": warned.message} for warned in made.warnings]
+    return known, sample if given["rho"] is None else None, withheld, told
+
+
+def _intervals(sample: LatencySample | None, table: Comparison, given: dict[str, Any]) -> list[Spread] | None:
+    if sample is None:
+        return None
+    import numpy as np
+
+    from latfit.uncertainty.compared import comparison_intervals
+
+    rng = np.random.default_rng(given["seed"])
+    return comparison_intervals(sample, table, cost=given["cost"], wall_clock=given["wall_clock"], rng=rng)
+
+
+def _document(table: Comparison, spreads: list[Spread] | None) -> dict[str, Any]:
+    document = table.to_dict()
+    for row, spread in zip(document["strategies"], spreads or [], strict=False):
+        row["interval"] = spread.to_dict()
+    return document
+
+
+def _lines(table: Comparison, spreads: list[Spread] | None, withheld: tuple[str, ...], a: float | None) -> list[str]:
+    """The sentence that decides, the table, and what no strategy can do."""
+    from latfit.units import seconds
+
+    lines = [table.decision()]
+    if withheld:
+        lines = [
+            f"No strategy can be recommended: {', '.join(withheld)} (see latfit analyze). What follows would hold if "
+            "attempts were independent and alike."
+        ]
+    lines += ["", *_table(table, spreads)]
+    if table.least_job_seconds is not None:
+        lines += [
+            "",
+            f"No strategy of independent copies occupies the system for less than {seconds(table.least_job_seconds)} a "
+            "job: that is the best timeout's, and what is faster costs more.",
+        ]
+    lines += [f"note: {note}" for note in table.notes]
+    return lines + (_load_lines(table, a) if a is not None else [])
+
+
+def _table(table: Comparison, spreads: list[Spread] | None) -> list[str]:
+    from latfit.units import seconds
+
+    goal = str(table.objective)
+    heads = ["", "strategy", "mean", "p95", "p99", "submissions", "job-seconds", "done"]
+    heads += [goal] if goal != "mean" else []
+    heads += ["against the first", "95 %"] if spreads else ["against the first"]
+    rows = [heads]
+    for i, row in enumerate(table.rows):
+        one, value = row.outcome, row.outcome.objective["value"]
+        gain = table.gain(one)
+        cells = [
+            ROLES[row.role] if row.role != "given" or i == 0 else "given",
+            spec if len(spec := one.policy.spec(4)) < 64 else one.policy.sentence(),
+            *(seconds(x) if x is not None else "infinite" for x in (one.expected_duration, *_tail(one.quantiles))),
+            *("infinite" if x is None else f"{x:.4g}" for x in (one.submissions, one.job_seconds)),
+            "" if one.success is None else f"{100 * one.success:.4g} %",
+        ]
+        cells += [("infinite" if value is None else table.objective.text(value))] if goal != "mean" else []
+        cells.append("" if gain is None or i == 0 else f"{-100 * gain:+.1f} %")
+        if spreads:
+            cells.append(_change(spreads[i].ratio_low, spreads[i].ratio_high) if i else "")
+        rows.append(cells)
+    widths = [max(len(row[k]) for row in rows) for k in range(len(heads))]
+    return ["  ".join(x.ljust(w) if k < 2 else x.rjust(w) for k, (x, w) in enumerate(zip(row, widths, strict=True)))
+            for row in rows]  # fmt: skip
+
+
+def _tail(quantiles: dict[str, float | None]) -> tuple[float | None, float | None]:
+    return quantiles.get("0.95"), quantiles.get("0.99")
+
+
+def _change(low: float | None, high: float | None) -> str:
+    """The interval of a ratio as percentages less or more."""
+    if low is None:
+        return ""
+    return f"{100 * (low - 1):+.1f} to " + ("infinite" if high is None else f"{100 * (high - 1):+.1f} %")
+
+
+def _load_lines(table: Comparison, a: float) -> list[str]:
+    """What each strategy makes of the system, for both answers to "does your cancel reach the server?"."""
+    lines = ["", f"Load, from {100 * a:g} % busy today. Does your cancel reach the server?",
+             "  busy if yes   busy if no   safe share of clients if no"]  # fmt: skip
+    for load in table.loads:
+        yes, no = ("unknown" if x is None else f"{100 * x:.0f} %" for x in (load.if_cancelled, load.if_served))
+        rule = "" if load.by_budget is None else f" with a retry budget of {100 * load.by_budget:.0f} %"
+        share = "" if load.safe_share is None else f"{100 * load.safe_share:.0f} %{rule}"
+        lines.append(f"  {yes:>11}   {no:>10}   {share}  {load.policy}")
+    over = any(load.if_served is not None and load.if_served >= 1 for load in table.loads)
+    if over:
+        lines.append("  A system that is 100 % busy or more never catches up: cap retries with a budget.")
+    return lines

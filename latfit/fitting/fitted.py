@@ -1,0 +1,108 @@
+"""What a fit is, and the law of an attempt that it stands for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from latfit.errors import FitError
+from latfit.laws import Competing, ContinuousLaw, Defective, Law
+from latfit.numbers import finite
+from latfit.sample import LatencySample, Tally
+
+MAX_STEPS = 500  # of the law of failures; neighbouring times beyond that are merged
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A law fitted to a sample, or the reason why it could not be.
+
+    `law` is proper and `rho` stands beside it: the fitted law of latency is `Defective(law, rho)`. `n` counts all
+    probes. `std_errors` has an entry for each parameter, and for `rho` where it was estimated; an entry is None on a
+    boundary. For positive parameters they are to be used on the log scale, and for small samples `profile_interval` is
+    better (docs/calibration.md). `at_limit` is true where the law is at the exponential that it contains as a limit.
+    `bic` counts the parameters, and ρ where it was estimated. Where `error` is not None there is no law and no score.
+    """
+
+    name: str
+    method: str
+    n: int
+    law: ContinuousLaw | None = None
+    rho: float | None = None
+    params: dict[str, float] = field(default_factory=dict)
+    std_errors: dict[str, float | None] | None = None
+    sse: float | None = None
+    log_likelihood: float | None = None
+    aic: float | None = None
+    bic: float | None = None
+    converged: bool = False
+    at_limit: bool = False
+    error: str | None = None
+
+    @property
+    def score(self) -> float:
+        """What fits of one method are ranked by, small is good: BIC or the sum of squares; ∞ for a failed fit."""
+        value = self.bic if self.method == "mle" else self.sse
+        return np.inf if value is None else value
+
+    def describe(self) -> str:
+        """The fitted law as a person reads it; at its exponential limit it is that exponential, not a huge parameter.
+
+        >>> from latfit.fitting import fit
+        >>> from latfit.sample import LatencySample
+        >>> fit(LatencySample.of([1.0, 2, 3, 4, 5, 6, 7, 8]), "pareto")[0].describe()
+        '= exponential(rate=0.223144)'
+        """
+        if self.law is None:
+            return f"not fitted: {self.error}"
+        if self.at_limit:  # of laws that tend to an exponential the density at 0 tends to its rate
+            return f"= exponential(rate={float(self.law.pdf(0.0)):.6g})"
+        return ", ".join(f"{name}={value:.6g}" for name, value in self.params.items())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON: `law` is the registry name, numbers are finite or None."""
+        numbers = ("rho", "sse", "log_likelihood", "aic", "bic")
+        errors = self.std_errors and {name: finite(value) for name, value in self.std_errors.items()}
+        return {
+            "law": self.name,
+            "method": self.method,
+            "params": {name: finite(value) for name, value in self.params.items()},
+            "std_errors": errors,
+            **{name: finite(getattr(self, name)) for name in numbers},
+            "n": self.n,
+            "converged": self.converged,
+            "at_limit": self.at_limit,
+            "error": self.error,
+        }
+
+
+def fitted_law(sample: LatencySample, fit: Fit) -> Law:
+    """The law of an attempt under `fit`: `Defective`, or `Competing` where probes of `sample` failed visibly.
+
+    A fit sees a failure as censored at its time, so its law is that of completion in a world without failures. Here
+    the failures come back as an independent risk: their Kaplan–Meier estimate, with completions and whatever was
+    censored as censoring, and lost probes at risk for ever. Without it a fitted law would promise the submissions of
+    a system that never fails. Where the last probe of all failed, half of its share is taken to go on, so that no
+    answer rests on every attempt ending by itself.
+
+    >>> from latfit.fitting import fit, fitted_law
+    >>> from latfit.sample import LatencySample
+    >>> sample = LatencySample.of([3.0, 5, 6, 8, 9, 14], failed=[2.0, 4])
+    >>> fitted_law(sample, fit(sample, ["lognormal"])[0]).name
+    'competing'
+    """
+    if fit.law is None or fit.rho is None:
+        raise FitError(f"{fit.name} could not be fitted: {fit.error}")
+    law = Defective(fit.law, fit.rho)
+    if not sample.failed.values.size:
+        return law
+    others = Tally.sum([sample.completed, sample.censored])
+    curve = LatencySample(completed=sample.failed, censored=others, lost=sample.lost).kaplan_meier()
+    masses = -np.diff(curve.still_out, prepend=1.0)
+    if curve.still_out[-1] <= 0:  # the last probe seen failed: that nothing outlives it is not known
+        masses[-1] /= 2
+    starts = np.unique(np.linspace(0, masses.size, MAX_STEPS, endpoint=False).astype(np.intp))
+    merged = np.add.reduceat(masses, starts)
+    return Competing.of(law, np.add.reduceat(curve.times * masses, starts) / merged, merged)

@@ -1,0 +1,139 @@
+"""Likelihood-ratio intervals, and the outlier ratio that the law and the tail together make likely."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq, minimize
+from scipy.special import chdtri
+
+from latfit.errors import FitError, LawError
+from latfit.fitting.fitted import Fit
+from latfit.fitting.ranking import fit
+from latfit.fitting.search import law_class, law_log_likelihood
+from latfit.laws.samples import SampleBatch
+from latfit.numbers import Floats
+from latfit.sample import LatencySample
+
+MAX_DOUBLINGS = 60
+COMPETING = 6.0  # laws within this BIC of the best one are not ruled out
+
+
+def profile_interval(sample: LatencySample, fitted: Fit, parameter: str, *, level: float = 0.95) -> tuple[float, float]:
+    """The values of one parameter, or of `rho`, that a likelihood-ratio test does not reject.
+
+    {v : 2 (ℓ̂ − max ℓ given parameter = v) ≤ χ²₁(level)}, all others maximised over. An end is 0 or ∞ where the
+    likelihood never falls so far.
+    """
+    if fitted.method != "mle" or fitted.law is None or fitted.log_likelihood is None or fitted.rho is None:
+        raise FitError("a likelihood interval needs a likelihood fit that succeeded")
+    if not 0 < level < 1:
+        raise FitError(f"the level is {level:g}; it must lie between 0 and 1")
+    if parameter != "rho" and parameter not in (fitted.std_errors or {}):
+        raise FitError(
+            f"{fitted.name} has no free parameter {parameter!r}; it has {', '.join(fitted.std_errors or {})}"
+        )
+    allowed = fitted.log_likelihood - float(chdtri(1, 1 - level)) / 2
+    if parameter == "rho":
+
+        def excess(rho: float) -> float:
+            found = fit(sample, [fitted.name], rho=rho)[0].log_likelihood
+            return -np.inf if found is None else found - allowed
+
+        step = max(fitted.rho, 1.0 / sample.n)
+        return _end(excess, fitted.rho, 0.0, -step), _end(excess, fitted.rho, 1 - 1e-9, step)
+    value, positive = fitted.params[parameter], _positive(fitted.name)[parameter]
+    joint = "rho" in (fitted.std_errors or {})
+    profile = _Profile(sample, fitted, parameter, None if joint else fitted.rho)
+    step = abs(value) / 10 or 0.1
+
+    def gap(v: float) -> float:
+        return profile(v) - allowed
+
+    return _end(gap, value, 0.0 if positive else -np.inf, -step), _end(gap, value, np.inf, step)
+
+
+def _positive(law: str) -> dict[str, bool]:
+    return {parameter.name: parameter.domain != "real" for parameter in law_class(law).parameters}
+
+
+class _Profile:
+    """max ℓ over the other parameters, each search starting where the last one ended."""
+
+    def __init__(self, sample: LatencySample, fitted: Fit, parameter: str, rho: float | None) -> None:
+        self.batch, self.rho, self.parameter = SampleBatch.of_sample(sample), rho, parameter
+        self.law, self.params = law_class(fitted.name), dict(fitted.params)
+        positive = _positive(fitted.name)
+        self.others = [name for name in fitted.std_errors or {} if name not in (parameter, "rho")]
+        self.logs = np.array([positive[name] for name in self.others], dtype=bool)
+        start = np.array([fitted.params[name] for name in self.others])
+        self.u = np.where(self.logs, np.log(np.where(self.logs, start, 1.0)), start)
+
+    def __call__(self, value: float) -> float:
+        def cost(u: Floats) -> float:
+            with np.errstate(all="ignore"):
+                moved = dict(zip(self.others, map(float, np.where(self.logs, np.exp(u), u)), strict=True))
+            try:
+                found = law_log_likelihood(
+                    self.law(**(self.params | moved | {self.parameter: value})), self.batch, self.rho
+                )[0]
+            except LawError:
+                return np.inf
+            return -found if np.isfinite(found) else np.inf
+
+        if self.others:
+            options: dict[str, Any] = {"xatol": 1e-9, "fatol": 1e-9}
+            found: Any = minimize(cost, self.u, method="Nelder-Mead", options=options)  # type: ignore[call-overload]
+            self.u = found.x
+        return -cost(self.u)
+
+
+def _end(excess: Callable[[float], float], inside: float, limit: float, step: float) -> float:
+    """The root of `excess` between a point inside and a limit, by growing steps and Brent's method; or the limit."""
+    near = inside
+    for _ in range(MAX_DOUBLINGS):
+        far = near + step
+        if abs(far - inside) >= abs(limit - inside):
+            far = limit
+        if excess(far) < 0:
+            return float(brentq(lambda v: max(excess(v), -1e6), near, far, xtol=1e-12, rtol=1e-8))
+        if far == limit:
+            break
+        near, step = far, 2 * step
+    return limit
+
+
+@dataclass(frozen=True)
+class JointRatio:
+    """ρ estimated together with a law, because whoever is out at the cutoff may be merely late.
+
+    `law` is the best one by BIC. `low` and `high` are the ends of the likelihood intervals under it and under the laws
+    that are not ruled out, within 6 of its BIC: the best one need not be the true one. `confounded` says that the log
+    cannot tell a long tail from outliers: the interval under the best law reaches 0 although probes are out, or
+    another law puts ρ outside it.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    law: str
+    confounded: bool
+
+
+def joint_outlier_ratio(sample: LatencySample, laws: Sequence[str] | None = None, *, level: float = 0.95) -> JointRatio:
+    """The most likely (law, ρ) with a likelihood interval for ρ, wide enough for the laws that compete."""
+    fits = [found for found in fit(sample, laws) if found.error is None]
+    if not fits:
+        raise FitError("no law could be fitted, so there is no joint estimate of the outlier ratio")
+    best = fits[0]
+    low, high = profile_interval(sample, best, "rho", level=level)
+    out = sample.n - sample.completed.total - sample.failed.total
+    rivals = [found for found in fits[1:] if found.score - best.score < COMPETING]
+    disputed = any(not low <= float(found.rho or 0.0) <= high for found in rivals)
+    confounded = bool(out) and (low == 0.0 or disputed)
+    ends = [(low, high), *(profile_interval(sample, found, "rho", level=level) for found in rivals)]
+    lows, highs = zip(*ends, strict=True)
+    return JointRatio(float(best.rho or 0.0), min(lows), max(highs), best.name, confounded)

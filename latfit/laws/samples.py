@@ -1,0 +1,281 @@
+"""Many samples at once: the arrays that batched fitting works on.
+
+A `SampleBatch` holds B samples as padded rows. Bootstrap weightings of one sample share the row of
+values and differ in their weights; groups of unequal sizes are padded with weight 0; one sample is a
+batch of one. Failures (`LatencySample.failed`) are a competing risk: for the law of completion they are
+right-censored at their time, as what was still out then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from latfit.errors import FitError
+from latfit.numbers import Bools, Floats
+from latfit.sample import LatencySample, Tally
+
+COARSE_CLOCK = 0.05  # a clock whose step exceeds this share of the median makes cells of the latencies
+CELLS = 64.5  # latencies of more steps of a coarse clock than that are points again
+THINNED = 1000  # how many values a thinned sample has
+BLOCK_ELEMENTS = 1 << 17  # rows are worked on in blocks of this many values, so that they stay in the cache
+
+
+@dataclass(frozen=True, eq=False)
+class SampleBatch:
+    """B samples as rows; every array has B rows, or one row that all samples share.
+
+    `x`: latencies of completions with `weights`; `c`: times at which probes were still out with
+    `c_weights`; `lost`: (B,) probes known never to return. With `cell` > 0 a latency x of at most 64 cells stands
+    for the cell (x − cell/2, x + cell/2], cut at 0, and its likelihood is P(cell)/width(cell). Beyond that f(x) is
+    the same: they differ by (cell/x)² x² f″/(24 f), 1e-5 where f goes like a power of x. `step` is the clock's step,
+    one for all or one for each sample, 0 where it is too fine to see.
+    """
+
+    x: Floats
+    weights: Floats
+    c: Floats
+    c_weights: Floats
+    lost: Floats
+    cell: float = 0.0
+    step: Floats = field(default_factory=lambda: np.zeros(1))
+
+    @cached_property
+    def size(self) -> int:
+        """How many samples there are."""
+        return int(max(self.weights.shape[0], self.c_weights.shape[0], self.lost.size, self.x.shape[0]))
+
+    @cached_property
+    def n(self) -> Floats:
+        """(B,) how many completions each sample has."""
+        return np.broadcast_to(self.weights.sum(axis=1), (self.size,))
+
+    @cached_property
+    def complete(self) -> bool:
+        """Whether everything returned in every sample, each latency a point."""
+        return not (self.cell or self.lost.any() or self.c_weights.any())
+
+    @cached_property
+    def unweighted(self) -> bool:
+        """Whether every value counts once in every sample."""
+        return self.weights.shape[0] == 1 and bool((self.weights == 1).all())
+
+    @cached_property
+    def n_out(self) -> Floats:
+        """(B,) how many probes of each sample were still out when last seen."""
+        return np.broadcast_to(self.c_weights.sum(axis=1), (self.size,))
+
+    @cached_property
+    def probes(self) -> Floats:
+        """(B,) how many probes each sample has, of every status."""
+        return self.n + self.n_out + self.lost
+
+    @cached_property
+    def log_x(self) -> Floats:
+        """Log x; a 0 that stands for a cell counts as a quarter of it."""
+        return np.log(self.inner)
+
+    @cached_property
+    def inner(self) -> Floats:
+        """The latencies, those at 0 moved into the middle of their cell."""
+        return np.where(self.x > 0, self.x, self.cell / 4) if self.cell else self.x
+
+    @cached_property
+    def points(self) -> SampleBatch:
+        """The samples with those completions only that are read as points."""
+        return self._only(self.x > CELLS * self.cell, 0.0) if self.cell else self
+
+    @cached_property
+    def cells(self) -> SampleBatch:
+        """The samples with those completions only that are read as cells."""
+        return self._only(self.x <= CELLS * self.cell, self.cell)
+
+    def _only(self, chosen: Bools, cell: float) -> SampleBatch:
+        columns = chosen.any(axis=0)
+        weights = np.where(chosen[:, columns], self.weights[:, columns], 0.0)
+        return replace(self, x=np.where(chosen, self.x, 1.0)[:, columns], weights=weights, cell=cell)
+
+    @cached_property
+    def edges(self) -> tuple[Floats, Floats]:
+        """The ends of the cells; a lower end at 0 is the smallest number instead."""
+        return np.maximum(self.x - self.cell / 2, 1e-300), self.x + self.cell / 2
+
+    def mean_of(self, values: Floats) -> Floats:
+        """(B,) the weighted mean over the completions of each sample, 0 where there are none."""
+        return np.asarray(weighted_sum(self.weights, values) / np.where(self.n > 0, self.n, 1.0))
+
+    @cached_property
+    def mean_x(self) -> Floats:
+        """(B,) the mean latency."""
+        return self.mean_of(self.inner)
+
+    @cached_property
+    def mean_log(self) -> Floats:
+        """(B,) the mean of log x."""
+        return self.mean_of(self.log_x)
+
+    @cached_property
+    def log_squared(self) -> Floats:
+        """(log x)²."""
+        return np.asarray(self.log_x**2)
+
+    @cached_property
+    def var_log(self) -> Floats:
+        """(B,) the variance of log x, divisor n."""
+        off = self.log_x - self.mean_log[:, None]
+        off *= off
+        return self.mean_of(off)
+
+    @cached_property
+    def extremes(self) -> tuple[Floats, Floats]:
+        """(B,) the smallest and the largest latency."""
+        if (self.weights > 0).all():
+            low, high = self.x.min(axis=1, initial=np.inf), self.x.max(axis=1, initial=-np.inf)
+            return np.broadcast_to(low, (self.size,)), np.broadcast_to(high, (self.size,))
+        seen = np.broadcast_to(self.weights > 0, np.broadcast_shapes(self.weights.shape, self.x.shape))
+        low = np.where(seen, self.x, np.inf).min(axis=1, initial=np.inf)
+        high = np.where(seen, self.x, -np.inf).max(axis=1, initial=-np.inf)
+        return np.broadcast_to(low, (self.size,)), np.broadcast_to(high, (self.size,))
+
+    def take(self, rows: NDArray[np.intp] | slice) -> SampleBatch:
+        """Some of the samples."""
+        parts = {
+            name: array if array.shape[0] == 1 and self.size > 1 else array[rows]
+            for name in ("x", "weights", "c", "c_weights", "step")
+            for array in (getattr(self, name),)
+        }
+        return replace(self, lost=self.lost[rows], **parts)
+
+    def blocks(self) -> Iterator[SampleBatch]:
+        """The batch in runs of rows that stay in the processor's cache."""
+        rows = max(1, BLOCK_ELEMENTS // max(1, self.x.shape[1] + self.c.shape[1]))
+        for start in range(0, self.size, rows):
+            yield self.take(slice(start, start + rows))
+
+    @cached_property
+    def mean_square(self) -> Floats:
+        """(B,) the mean of x²."""
+        return self.mean_of(self.inner**2)
+
+    @cached_property
+    def thinned(self) -> SampleBatch | None:
+        """The same samples with runs of neighbouring values at their means, to start from, where values are many."""
+        if self.x.shape[0] > 1 or self.x.shape[1] <= 4 * THINNED or self.cell:
+            return None
+        starts = np.unique(np.linspace(0, self.x.shape[1], THINNED, endpoint=False).astype(np.intp))
+        total = np.maximum(self.weights.sum(axis=0), 1e-300)
+        x = np.add.reduceat(self.x[0] * total, starts) / np.add.reduceat(total, starts)
+        return replace(self, x=x[None], weights=np.add.reduceat(self.weights, starts, axis=1))
+
+    @cached_property
+    def prepared(self) -> tuple[float, list[SampleBatch]]:
+        """A typical latency, and the blocks of samples measured in it: what fits of several laws share."""
+        means = self.mean_x[self.n > 0] if self.n.any() else np.ones(1)
+        unit = float(np.exp(np.mean(np.log(np.maximum(means, 1e-300)))))
+        return unit, [block.scaled(unit) for block in self.blocks()]
+
+    @cached_property
+    def memory(self) -> dict[object, Any]:
+        """What one fit found and another can use."""
+        return {}
+
+    def scaled(self, unit: float) -> SampleBatch:
+        """All times measured in `unit`."""
+        return replace(self, x=self.x / unit, c=self.c / unit, cell=self.cell / unit, step=self.step / unit)
+
+    @classmethod
+    def of_sample(cls, sample: LatencySample) -> SampleBatch:
+        """A batch of one."""
+        return cls.of_weights(sample, sample.completed.counts[None].astype(np.float64))
+
+    @classmethod
+    def of_weights(cls, sample: LatencySample, weights: Floats, c_weights: Floats | None = None) -> SampleBatch:
+        """B weightings of the completions of one sample, and of what was still out if that varies too."""
+        out = Tally.sum([sample.censored, sample.failed])
+        return cls(
+            x=sample.completed.values[None],
+            weights=weights,
+            c=out.values[None],
+            c_weights=out.counts[None].astype(np.float64) if c_weights is None else c_weights,
+            lost=np.full(weights.shape[0], float(sample.lost)),
+            cell=cell_width(sample),
+            step=np.array([sample.resolution]),
+        )
+
+    @classmethod
+    def of_samples(cls, samples: Sequence[LatencySample]) -> SampleBatch:
+        """Several samples as padded rows; if one of them needs cells, all are read in cells."""
+        widths = {cell_width(sample) for sample in samples} - {0.0}
+        if widths and (len(widths) > 1 or {sample.resolution for sample in samples} != widths):
+            raise FitError("samples of different coarse clocks cannot be fitted in one batch: fit them one by one")
+        done = [(sample.completed.values, sample.completed.counts) for sample in samples]
+        out = [Tally.sum([sample.censored, sample.failed]) for sample in samples]
+        x, weights = _padded(done, fill=1.0)
+        c, c_weights = _padded([(tally.values, tally.counts) for tally in out], fill=1.0)
+        lost = np.array([float(sample.lost) for sample in samples])
+        step = np.array([sample.resolution for sample in samples])
+        return cls(x, weights, c, c_weights, lost, cell=widths.pop() if widths else 0.0, step=step)
+
+    @classmethod
+    def of_groups(cls, latencies: Floats, sizes: ArrayLike, out: ArrayLike, cutoff: float) -> SampleBatch:
+        """Groups laid end to end in one array of completions; `out` counts what each had still out at `cutoff`."""
+        counts, still_out = np.asarray(sizes, dtype=np.intp), np.asarray(out, dtype=np.float64)
+        inside = np.arange(int(counts.max(initial=1))) < counts[:, None]
+        x = np.ones(inside.shape)
+        x[inside] = latencies
+        c = np.full((1, 1), float(cutoff))
+        return cls(x, inside.astype(np.float64), c, still_out[:, None], np.zeros(counts.size))
+
+    @classmethod
+    def of_rows(cls, latencies: Floats, cutoff: float | None = None) -> SampleBatch:
+        """One sample a row; what lies beyond `cutoff` was still out at it."""
+        if cutoff is None:
+            none = np.empty((1, 0))
+            return cls(latencies, np.ones((1, latencies.shape[1])), none, none, np.zeros(latencies.shape[0]))
+        inside = latencies <= cutoff
+        out = (~inside).sum(axis=1, dtype=np.float64)[:, None]
+        x = np.where(inside, latencies, cutoff)
+        return cls(x, inside.astype(np.float64), np.full((1, 1), cutoff), out, np.zeros(latencies.shape[0]))
+
+
+@dataclass(frozen=True, eq=False)
+class LogBatch(SampleBatch):
+    """Samples of which `x` is the logarithm already: enough for laws of log x, and for nothing else."""
+
+    @cached_property
+    def log_x(self) -> Floats:
+        """As given."""
+        return self.x
+
+
+def weighted_sum(weights: Floats, values: Floats) -> Floats:
+    """(B,) the sums of weights × values over each row; one row stands for all."""
+    if weights.shape[1] == 1 == values.shape[1]:
+        return weights[:, 0] * values[:, 0]
+    return np.asarray(np.einsum("bm,bm->b", weights, values))
+
+
+def cell_width(sample: LatencySample) -> float:
+    """The clock's step where latencies must be read as cells, 0 where a density will do.
+
+    They must where some are 0 (a density at 0 is 0 or ∞ for most laws) and where the step exceeds 5 % of the median.
+    A clock is taken to round to the nearest step, so that x lies in (x − step/2, x + step/2].
+    """
+    step, values = sample.resolution, sample.completed.values
+    if not step or not values.size:
+        return 0.0
+    middle = np.quantile(values, 0.5, weights=sample.completed.counts, method="inverted_cdf")
+    return step if values[0] == 0 or step > COARSE_CLOCK * middle else 0.0
+
+
+def _padded(rows: Sequence[tuple[Floats, NDArray[np.int64]]], *, fill: float) -> tuple[Floats, Floats]:
+    width = max((values.size for values, _ in rows), default=0)
+    values, weights = np.full((len(rows), width), fill), np.zeros((len(rows), width))
+    for row, (seen, counts) in enumerate(rows):
+        values[row, : seen.size], weights[row, : seen.size] = seen, counts
+    return values, weights

@@ -1,0 +1,199 @@
+"""Advice that does no harm: what the evidence makes of a log."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import latfit
+from latfit import analyze
+from latfit.evidence import Observations, censoring, dependence, mixing
+from latfit.report import to_text
+from latfit.sample import LatencySample
+
+FAST = {"laws": ("lognormal",), "resamples": 99, "test": False}
+
+
+def log_of(latency, status=None, submitted=None, **columns):
+    frame = pd.DataFrame({"latency": latency, **columns})
+    if status is not None:
+        frame["status"] = status
+    if submitted is not None:
+        frame["submitted"] = pd.Timestamp("2026-01-05", tz="UTC") + pd.to_timedelta(submitted, unit="s")
+    return latfit.from_frame(frame)
+
+
+def ar(phi, n, rng, mu=5.5):
+    z = rng.standard_normal(n)
+    for i in range(1, n):
+        z[i] = phi * z[i - 1] + np.sqrt(1 - phi**2) * z[i]
+    return np.exp(mu + z)
+
+
+def test_two_endpoints_are_decided_one_by_one():
+    """70 % of 2 to 5 ms and 30 % of 300 ms: 0.1.0 said 5 ms, 16.5 times faster, under which one never answers."""
+    rng = np.random.default_rng(1)
+    fast = rng.random(3000) < 0.7
+    x = np.where(fast, rng.uniform(0.002, 0.005, 3000), rng.normal(0.3, 0.01, 3000))
+    result = analyze(log_of(x, endpoint=np.where(fast, "/health", "/report")), **FAST)
+    own = result.timeout
+    assert (own.verdict, own.withheld, own.timeout) == ("withheld", ("mixed",), None)
+    assert own.if_independent.timeout < 0.006
+    mixed = result.decision.evidence.mixing
+    assert (mixed.column.name, mixed.groups, mixed.harmed) == ("endpoint", 2, "/report")
+    assert np.isinf(mixed.worst_cost)
+    assert [group.key["endpoint"] for group in result.groups] == ["/health", "/report"]
+    assert all(group.decision.timeout.verdict == "finite" for group in result.groups)
+    assert to_text(result).startswith("DECISION\n  Decide by endpoint; the table below has the decision of each.")
+
+
+@pytest.mark.parametrize("phi", [0.0, 0.5, 0.9, 0.99])
+def test_dependence(phi):
+    rng = np.random.default_rng(4)
+    n = 4000
+    result = analyze(log_of(ar(phi, n, rng), submitted=np.cumsum(rng.exponential(5.0, n))), **FAST)
+    own, found = result.timeout, result.decision.evidence
+    assert found.dependence.found == (phi > 0)
+    if phi <= 0.5:
+        assert own.timeout is not None
+    if phi == 0.99:
+        assert own.timeout is None or own.basis == "replay"
+        if own.timeout is not None:
+            assert own.replayed < found.replay.waiting.expected_duration
+        else:
+            assert "dependent" in own.withheld
+            assert "Do not cancel" in to_text(result)
+
+
+def test_a_regime_that_is_slow_now_and_then():
+    """Slow by 30 for 5 % of the time, in spells of 200 probes: a resubmission meets the same spell."""
+    rng = np.random.default_rng(5)
+    slow = np.repeat(rng.random(60) < 0.05, 200)
+    slow[:200] = True
+    x = rng.lognormal(1, 0.3, slow.size) * np.where(slow, 30, 1)
+    result = analyze(log_of(x, submitted=np.cumsum(rng.exponential(1.0, slow.size))), **FAST)
+    found = result.decision.evidence
+    assert found.dependence.found
+    assert found.drift.changes
+    own = result.timeout
+    plain = own.if_independent or own
+    (here,) = found.replay.at
+    assert here.expected_duration > 1.2 * plain.expected_duration
+    assert own.timeout is None or own.basis == "replay" or here.gain_low > 0
+
+
+def test_a_daily_cycle_is_seen():
+    rng = np.random.default_rng(6)
+    when = np.sort(rng.uniform(0, 14 * 86400, 6000))
+    level = 1 + 5 * (np.sin(2 * np.pi * when / 86400) > 0)
+    result = analyze(log_of(level * rng.lognormal(0, 0.3, 6000), submitted=when), **FAST)
+    assert result.decision.evidence.drift.daily_cycle > 3
+    assert "drift" in {w.code for w in result.warnings}
+
+
+def test_a_client_timeout_below_later_completions_is_a_failure():
+    """89 % cut by the client at 75 s while others completed up to 158 s: measured 689 s and 9 submissions a success."""
+    rng = np.random.default_rng(7)
+    n = 2000
+    cut = rng.random(n) < 0.89
+    x = np.where(cut, rng.uniform(75.0, 75.8, n), rng.uniform(40, 158, n))
+    result = analyze(log_of(x, status=np.where(cut, "timeout", "ok")), **FAST)
+    found = result.decision.evidence.censoring
+    assert found.informative
+    assert found.common_time == pytest.approx(75.4, abs=0.1)
+    own = result.timeout.if_independent or result.timeout
+    assert own.submissions > 7
+    assert own.expected_duration > 400
+    assert "given-up" in {w.code for w in result.warnings}
+    taken = analyze(log_of(x, status=np.where(cut, "timeout", "ok")), censoring="independent", **FAST)
+    assert (taken.timeout.if_independent or taken.timeout).submissions < own.submissions
+
+
+def test_refused_connections_count_as_submissions(tmp_path):
+    """60 % refused after 1 ms: 0.1.0 printed 1.27 submissions where 3.11 are true."""
+    rng = np.random.default_rng(8)
+    n = 2000
+    refused = rng.random(n) < 0.6
+    rows = ["timeStamp,elapsed,label,responseCode,responseMessage,success"]
+    for i, bad in enumerate(refused):
+        told = "Non HTTP response code: java.net.ConnectException,Connection refused,false" if bad else "200,OK,true"
+        ms = 1 if bad else int(rng.lognormal(5, 0.5))
+        rows.append(f"{1700000000000 + 500 * i},{ms},a,{told}")
+    (tmp_path / "x.jtl").write_text("\n".join(rows))
+    result = analyze(latfit.read_log(tmp_path / "x.jtl"), **FAST)
+    assert result.decision.counts["failed"] == refused.sum()
+    own = result.timeout.if_independent or result.timeout
+    assert own.submissions >= 1 / (1 - refused.mean()) * 0.99
+
+
+def test_a_cut_without_a_status_column_is_a_cut():
+    rng = np.random.default_rng(9)
+    x = np.minimum(np.round(rng.lognormal(-2, 1.2, 5000), 6), 0.25)
+    cut = int((x == 0.25).sum())
+    result = analyze(log_of(x), **FAST)
+    assert result.decision.outliers.count == cut
+    assert "cut" in {w.code for w in result.warnings}
+    whole = analyze(log_of(np.round(rng.lognormal(-2, 1.2, 5000), 3)), **FAST)
+    assert whole.decision.evidence.censoring.cut_at is None
+
+
+def test_innocent_columns_explain_nothing():
+    """Identifiers, random hosts, times and constants in independent logs: at most 1 % are withheld."""
+    rng = np.random.default_rng(10)
+    withheld = 0
+    for _ in range(120):
+        n = int(rng.choice([100, 300, 1000]))
+        log = log_of(rng.lognormal(3, 1, n), status=np.where(rng.random(n) < 0.03, "lost", "ok"),
+                     submitted=np.cumsum(rng.exponential(10, n)), id=np.arange(n),
+                     host=rng.integers(0, 9, n).astype(str), user=rng.integers(0, n // 3, n).astype(str), size=rng.pareto(1, n), kind=["a"] * n)  # fmt: skip
+        own = analyze(log, laws=("lognormal",), resamples=0, test=False).timeout
+        withheld += own.verdict == "withheld"
+    assert withheld <= 1
+
+
+def test_the_share_between_groups_is_that_of_an_analysis_of_variance():
+    from scipy import stats
+
+    rng = np.random.default_rng(11)
+    codes = rng.integers(0, 5, 400)
+    x = rng.lognormal(codes * 0.2, 1)
+    seen = Observations.of(log_of(x, site=codes.astype(str)))
+    found = mixing(seen)
+    ranks = stats.rankdata(x)
+    F, p = stats.f_oneway(*(ranks[codes == k] for k in range(5)))
+    assert found.p_value == pytest.approx(p, rel=1e-6)
+    share = 4 * (F - 1) / (4 * F + 395)
+    assert found.share == pytest.approx(share, rel=1e-9)
+
+
+def test_dependence_against_statsmodels():
+    from statsmodels.tsa.stattools import acf
+
+    rng = np.random.default_rng(12)
+    seen = Observations.of(log_of(ar(0.6, 1000, rng), submitted=np.arange(1000.0)))
+    found = dependence(seen)
+    from scipy.stats import rankdata
+
+    assert found.lag1 == pytest.approx(acf(rankdata(seen.latency), nlags=1)[1], rel=1e-9)
+    assert found.time == pytest.approx((1 + 0.58) / (1 - 0.58), rel=0.4)
+
+
+def test_a_common_time_needs_company():
+    sample = LatencySample.of(np.arange(1.0, 100.0), censored=np.arange(10.0, 30.0))
+    assert censoring(sample).common_time is None
+    last = LatencySample.of(np.arange(1.0, 100.0), censored=np.full(20, 100.0))
+    assert censoring(last).common_time == 100
+    assert not censoring(last).informative
+
+
+def test_a_queue_is_never_ordered_about_by_the_formula(shared):
+    for name in ("kth-sp2.swf.gz", "sacct-pozidriv.log.gz"):
+        own = analyze(latfit.read_log(shared / name), laws=("lognormal",), resamples=0, test=False).timeout
+        assert own.verdict == "withheld" or own.basis == "replay"
+
+
+def test_the_bundled_log_is_decided_as_before():
+    result = analyze(latfit.example_log(), **FAST)
+    own = result.timeout
+    assert (own.verdict, own.basis, own.timeout, own.exact_timeout) == ("finite", "independent", 358.0, 358.0)
+    assert own.expected_duration == pytest.approx(300, abs=0.1)
+    assert "EVIDENCE" in to_text(result)

@@ -1,0 +1,55 @@
+"""Real requests on loopback: the examples of the documentation, and a service that slows down and heals."""
+
+import asyncio
+import importlib
+
+import pytest
+
+import latfit
+from conftest import REPO
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def loopback(monkeypatch):
+    """The package of scripts/loopback."""
+    monkeypatch.syspath_prepend(str(REPO / "scripts"))
+    return importlib.import_module("loopback.__main__")
+
+
+def test_the_tracker_follows_a_service_that_slows_down_and_heals(loopback):
+    """Under the old timeout nearly every request of the slow service is cut short, ten times over."""
+    tracked, fixed = (asyncio.run(loopback.measured(policy, 30)) for policy in ("tracker", "fixed"))
+    assert tracked[1] < fixed[1] / 2
+    assert sum(tracked) < sum(fixed) / 1.5
+
+
+def test_asyncio_example(loopback):
+    fetch = loopback.example("tracked_asyncio").fetch
+
+    async def some(n):
+        tracker = latfit.Tracker(initial=0.2, cutoff=2.0)
+        async with loopback.Service(loopback.draw, 0.1).running() as service:
+            answers = [await fetch("127.0.0.1", service.port, "/", tracker) for _ in range(n)]
+            return answers, tracker, service.requests
+
+    answers, tracker, requests = asyncio.run(some(40))
+    assert all(answer.endswith(b"ok") for answer in answers)
+    assert tracker.observations == requests >= 40
+    assert 0.02 < tracker.timeout <= 2.0
+
+
+def test_httpx_example(loopback):
+    httpx = pytest.importorskip("httpx")
+    get = loopback.example("tracked_httpx").get
+
+    async def some(n):
+        tracker = latfit.Tracker(initial=0.2, cutoff=2.0)
+        async with loopback.Service(loopback.draw, 0.1).running() as service, httpx.AsyncClient() as client:
+            url = f"http://127.0.0.1:{service.port}/"
+            return [await get(client, url, tracker) for _ in range(n)], tracker, service.requests
+
+    responses, tracker, requests = asyncio.run(some(40))
+    assert all(response.text == "ok" for response in responses)
+    assert tracker.observations == requests >= 40

@@ -1,0 +1,237 @@
+"""A log that grows, rotates, is truncated and half written, and a watch that is killed again and again."""
+
+import doctest
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import latfit
+import latfit.tracking.watch as module
+from latfit.errors import LogError
+from latfit.tracking.tail import BLOCK, Tail
+from latfit.tracking.watch import prometheus
+
+LATFIT = Path(sys.executable).parent / "latfit"
+HEADER = "submitted,latency,status\n"
+
+
+def rows(rng, n, scale=1.0, start=0):
+    x = scale * rng.lognormal(0, 0.8, n)
+    out = (rng.random(n) < 0.03) | (x > 60)
+    return [f"{1.7e9 + start + i:.0f},{60 if o else y:.4f},{'censored' if o else 'completed'}\n"
+            for i, (y, o) in enumerate(zip(x, out, strict=True))]  # fmt: skip
+
+
+def state_of(watch):
+    return watch.tracker.to_json(), watch.refused
+
+
+@pytest.fixture
+def Watch():
+    """The class, with every watch closed in the end."""
+    with ExitStack() as stack:
+        yield lambda *args, **options: stack.enter_context(module.Watch(*args, **options))
+
+
+@pytest.fixture
+def lines():
+    return rows(np.random.default_rng(1), 3000)
+
+
+def test_the_state_does_not_depend_on_how_the_log_grew(tmp_path, lines, Watch):
+    whole, grown = tmp_path / "whole.csv", tmp_path / "grown.csv"
+    text = (HEADER + "".join(lines) + "not,a,row at all\n").encode()
+    whole.write_bytes(text)
+    one, other = Watch(whole, cutoff=60.0), Watch(grown, cutoff=60.0, state=tmp_path / "state")
+    assert one.read() == 3000
+    rng, at = np.random.default_rng(2), 0
+    while at < len(text):
+        step = int(rng.integers(1, 9000))  # anywhere in a line
+        with grown.open("ab") as file:
+            file.write(text[at : at + step])
+        at += step
+        other.read()
+        other.notice()
+        if rng.random() < 0.3:  # another process goes on
+            other = Watch(grown, cutoff=60.0, state=tmp_path / "state")
+    assert state_of(one) == state_of(other)
+    assert one.refused == 1
+    assert other.read() == 0
+
+
+def test_what_it_learns_is_the_log(tmp_path, lines, Watch):
+    log = tmp_path / "log.csv"
+    log.write_text(HEADER + "".join(lines))
+    watch = Watch(log, cutoff=60.0)
+    watch.read()
+    notice = watch.notice()
+    best = latfit.optimal_timeout(latfit.Empirical.of(latfit.read_log(log).sample(cutoff=60.0)))
+    assert notice.expected_duration == pytest.approx(best.expected_duration, rel=0.03)
+    assert watch.notice() is None  # said already
+    with log.open("a") as file:
+        file.writelines(rows(np.random.default_rng(3), 2000, scale=4, start=3000))
+    assert watch.read() == 2000
+    again = watch.notice()
+    assert again.changed
+    assert again.kept_regret > 0.1
+    assert again.timeout == pytest.approx(4 * notice.timeout, rel=0.5)
+
+
+def test_rotation_truncation_and_an_absent_log(tmp_path, lines, Watch):
+    log = tmp_path / "log.csv"
+    watch = Watch(log, cutoff=60.0, state=tmp_path / "state")
+    assert watch.read() == 0
+    log.write_text(HEADER)
+    assert watch.read() == 0  # a header alone says nothing yet
+    assert isinstance(watch.trouble, LogError)
+    log.write_text(HEADER + "".join(lines[:500]) + lines[500][:9])
+    assert watch.read() == 500
+    with log.open("a") as file:
+        file.write(lines[500][9:] + lines[501].rstrip("\n"))
+    log.rename(tmp_path / "log.csv.1")
+    with (tmp_path / "log.csv.1").open("a") as file:  # a writer that has not noticed yet
+        file.write("\n" + lines[502].rstrip("\n"))
+    assert watch.read() == 2  # the last one may still be written
+    log.write_text(HEADER + "".join(lines[503:1000]))
+    assert watch.read() == 498
+    log.write_text(HEADER + "".join(lines[1000:1010]))  # truncated
+    assert watch.read() == 10
+    one = Watch(tmp_path / "all.csv", cutoff=60.0)
+    (tmp_path / "all.csv").write_text(HEADER + "".join(lines[:1010]))
+    one.read()
+    assert state_of(one) == state_of(watch)
+
+
+def test_a_log_rotated_while_nobody_watched(tmp_path, lines, Watch):
+    log = tmp_path / "log.csv"
+    log.write_text(HEADER + "".join(lines[:300]))
+    first = Watch(log, cutoff=60.0, state=tmp_path / "state")
+    first.read()
+    first.tail.close()
+    with log.open("a") as file:
+        file.writelines(lines[300:400])
+    log.rename(tmp_path / "log.csv.1")
+    log.write_text(HEADER + "".join(lines[400:600]))
+    assert Watch(log, cutoff=60.0, state=tmp_path / "state").read() == 300
+
+
+def test_lines_longer_than_a_block(tmp_path):
+    log = tmp_path / "log"
+    log.write_bytes(b"a\n" + b"x" * (2 * BLOCK + 5))
+    tail = Tail(log)
+    assert [found.data for found in tail.lines()] == [b"a\n"]
+    with log.open("ab") as file:
+        file.write(b"\nb\n")
+    assert b"".join(found.data for found in tail.lines()) == b"x" * (2 * BLOCK + 5) + b"\nb\n"
+    tail.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("l.jsonl", "".join(f'{{"latency": {1 + i % 9 / 10}, "status": "completed"}}\n' for i in range(60))),
+        ("l.tsv", "latency_ms\tstatus\n" + "".join(f"{900 + 10 * (i % 9)}\tcompleted\n" for i in range(60))),
+        ("l.txt", "".join(f"{1 + i % 9 / 10}\n" for i in range(60))),
+    ],
+)
+def test_other_formats(tmp_path, name, text, Watch):
+    log = tmp_path / name
+    middle = text.index("\n", len(text) // 2) + 1
+    log.write_text(text[:middle])
+    watch = Watch(log, cutoff=60.0)
+    seen = watch.read()
+    with log.open("a") as file:
+        file.write(text[middle:])
+    assert seen + watch.read() == 60
+    assert 0.9 < watch.notice().timeout < 2.5
+
+
+def test_what_cannot_be_followed_or_restored_is_told(tmp_path, lines, Watch):
+    log, state = tmp_path / "log.csv", tmp_path / "state"
+    log.write_text(HEADER + "".join(lines[:100]))
+    Watch(log, cutoff=60.0, state=state).read()
+    with pytest.raises(LogError, match="cutoff 60"):
+        Watch(log, cutoff=50.0, state=state)
+    with pytest.raises(LogError, match="state of a watch of"):
+        Watch(tmp_path / "other.csv", cutoff=60.0, state=state)
+    state.write_text("{}")
+    with pytest.raises(LogError, match="remove it"):
+        Watch(log, cutoff=60.0, state=state)
+    packed = tmp_path / "log.gz"
+    packed.write_bytes(b"\x1f\x8b" + b"0" * 50)
+    with pytest.raises(LogError, match="compressed"):
+        Watch(packed, cutoff=60.0).read()
+
+
+def test_prometheus_reads_the_text_file(tmp_path, lines, run, Watch):
+    log, text = tmp_path / 'a "log".csv', tmp_path / "latfit.prom"
+    log.write_text(HEADER + "".join(lines))
+    done = run("watch", log, "--cutoff", 60, "--textfile", text, "--json")
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    figures = dict(line.rsplit(" ", 1) for line in text.read_text().splitlines() if not line.startswith("#"))
+    label = json.dumps(str(log))
+    assert float(figures[f"latfit_timeout_seconds{{log={label}}}"]) == said["timeout"]
+    assert int(figures[f"latfit_observations_total{{log={label}}}"]) == said["observations"] == 3000
+    assert prometheus(Watch(log, cutoff=60.0)).count("NaN") == 1  # before anything was read
+
+
+def test_the_command_says_why_it_cannot(tmp_path, run):
+    done = run("watch", tmp_path / "none.csv", "--cutoff", 60)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "--follow" in done.stderr
+    (tmp_path / "few.csv").write_text("latency\n1\n2\n")
+    done = run("watch", tmp_path / "few.csv", "--cutoff", 60)
+    assert done.returncode == 0
+    assert "too few" in done.stdout
+
+
+def following(log, state):
+    return subprocess.Popen(
+        [LATFIT, "watch", log, "--cutoff", "60", "--follow", "--poll", "0.01", "--state", state],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_killed_five_times_in_the_middle_it_knows_the_same(tmp_path, lines, Watch):
+    """scripts/watch-kill does it 20 times, with a million lines."""
+    log, state, whole = tmp_path / "log.csv", tmp_path / "state", tmp_path / "whole.csv"
+    whole.write_text(HEADER + "".join(lines))
+    one = Watch(whole, cutoff=60.0)
+    one.read()
+    log.write_text(HEADER)
+    rng = np.random.default_rng(4)
+    for part in np.array_split(np.arange(3000), 5):
+        process = following(log, state)
+        before = state.stat().st_mtime_ns if state.exists() else 0
+        with log.open("a") as file:
+            for i in part:
+                file.write(lines[i])
+                file.flush()
+        while not state.exists() or state.stat().st_mtime_ns == before:
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.005)
+        time.sleep(rng.random() / 50)
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+    process = following(log, state)
+    deadline = time.monotonic() + 60
+    while json.loads(state.read_text())["tracker"]["seen"] < 3000 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    err = process.communicate()[1]
+    assert process.returncode in (0, -signal.SIGTERM), err  # still starting, perhaps
+    assert json.dumps(json.loads(state.read_text())["tracker"]) == one.tracker.to_json()
+
+
+def test_the_example_runs():
+    assert doctest.testmod(module).failed == 0
