@@ -6,7 +6,7 @@ from hanging import gaps
 from latfit.settings import TOOLS, settings_for
 from real_tools import CHECKS, RUNNERS, missing
 
-TIMEOUT = 0.35
+TIMEOUT = 0.7  # long enough for a busy machine to answer the third attempt
 LIGHT = [name for name, (_, _, heavy, _) in RUNNERS.items() if not heavy]
 HEAVY = [name for name in RUNNERS if name not in LIGHT]
 
