@@ -1,6 +1,7 @@
 """Ordinary logs: not one failure, no warning of a library, no answer that contradicts itself."""
 
 import pytest
+
 from survey import problems
 
 

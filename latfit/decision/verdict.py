@@ -44,7 +44,7 @@ def gather(case: Prepared, made: Recommendation, options: Options) -> Evidence:
     if options.plain and options.law is None:
         groups = mixed.column.codes if mixed is not None else None
         replayed = replay(seen, case.cutoff.cutoff, at=[] if t is None else [t], cost=options.cost, groups=groups)
-    later = None if seen.job is None or t is None else later_attempts(_jobs(seen), timeout=t, cost=options.cost)
+    later = None if case.jobs is None or t is None else later_attempts(_jobs(case.jobs), timeout=t, cost=options.cost)
     return Evidence(mixed, dependence(seen), drift, case.censoring, replayed, later)
 
 
