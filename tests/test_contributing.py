@@ -6,7 +6,7 @@ import sys
 
 from conftest import REPO
 
-USE = '''
+USE = """
 import json
 import numpy as np
 from click.testing import CliRunner
@@ -54,7 +54,7 @@ assert "tiny" in run_batch("few.csv", resamples=0, test=False, workers=1).rows[0
 assert "wget" in call("settings")
 assert "--timeout=6 --tries=3" in call("settings", "wget", "--timeout", 6, "--attempts", 3)
 print("all seen")
-'''
+"""
 
 
 def test_recipes(tmp_path):

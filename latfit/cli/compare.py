@@ -58,7 +58,7 @@ def compare(log: str | None, law: str | None, as_json: bool, **given: Any) -> No
     known, sample, withheld, warnings = _law_of(log, law, given)
     current = () if given["current"] is None else (f"timeout(t={given['current']!r})",)
     options = {name: given[name] for name in ("cost", "wall_clock", "objective", "same", "utilisation")}
-    table = compare_policies(known, (*current, *given["policies"]), **options)
+    table = compare_policies(known, (*current, *given["policies"]), min_time=_earliest(known), **options)
     spreads = _intervals(sample, table, given)
     if as_json:
         print_json({**_document(table, spreads), "withheld": list(withheld), "warnings": warnings})
@@ -90,6 +90,17 @@ def _law_of(
     return known, sample if given["rho"] is None else None, withheld, told
 
 
+def _earliest(law: Law) -> float:
+    """On data nothing is cancelled before the step of the clock or before the fifth completion."""
+    from latfit.laws import Empirical
+    from latfit.restart.steps import MIN_COMPLETIONS
+
+    if not isinstance(law, Empirical):
+        return 0.0
+    fifth = int((law.completed < MIN_COMPLETIONS).sum())
+    return max(law.resolution, float(law.jumps[min(fifth, law.jumps.size - 1)]))
+
+
 def _intervals(sample: LatencySample | None, table: Comparison, given: dict[str, Any]) -> list[Spread] | None:
     if sample is None:
         return None
@@ -102,17 +113,24 @@ def _intervals(sample: LatencySample | None, table: Comparison, given: dict[str,
 
 
 def _document(table: Comparison, spreads: list[Spread] | None) -> dict[str, Any]:
-    document = table.to_dict()
+    document = {**table.to_dict(), "decision": table.decision(_clear(spreads))}
     for row, spread in zip(document["strategies"], spreads or [], strict=False):
         row["interval"] = spread.to_dict()
     return document
+
+
+def _clear(spreads: list[Spread] | None) -> list[bool] | None:
+    """Of each strategy, whether it beats the first one on 97.5 % of the resamples."""
+    return None if spreads is None else [each.ratio_high is not None and each.ratio_high < 1 for each in spreads]
 
 
 def _lines(table: Comparison, spreads: list[Spread] | None, withheld: tuple[str, ...], a: float | None) -> list[str]:
     """The sentence that decides, the table, and what no strategy can do."""
     from latfit.units import seconds
 
-    lines = [table.decision()]
+    lines = [table.decision(_clear(spreads), seconds)]
+    if (more := table.beyond(seconds)) is not None:
+        lines.append(more)
     if withheld:
         lines = [
             f"No strategy can be recommended: {', '.join(withheld)} (see latfit analyze). What follows would hold if "
@@ -144,7 +162,8 @@ def _table(table: Comparison, spreads: list[Spread] | None) -> list[str]:
             ROLES[row.role] if row.role != "given" or i == 0 else "given",
             spec if len(spec := one.policy.spec(4)) < 64 else one.policy.sentence(),
             *(seconds(x) if x is not None else "infinite" for x in (one.expected_duration, *_tail(one.quantiles))),
-            *("infinite" if x is None else f"{x:.4g}" for x in (one.submissions, one.job_seconds)),
+            "infinite" if one.submissions is None else f"{one.submissions:.4g}",
+            "infinite" if one.job_seconds is None else seconds(one.job_seconds),
             "" if one.success is None else f"{100 * one.success:.4g} %",
         ]
         cells += [("infinite" if value is None else table.objective.text(value))] if goal != "mean" else []

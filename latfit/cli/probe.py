@@ -217,8 +217,7 @@ def _run(target: Target, output: Path | None, dry_run: bool, as_json: bool, **gi
 
 def _plan(given: dict[str, Any]) -> tuple[Plan, Any]:
     """How jobs are run, by the one option that says so, and the breaker of it."""
-    from latfit.measure import Breaker, careful, paired, single, tracked
-    from latfit.measure.plans import parse_policy
+    from latfit.measure import Breaker, careful, paired, policy_plan, single, tracked
 
     chosen = [name for name in ("again_after", "timeout", "policy", "tracker") if given[name] is not None]
     if len(chosen) > 1 or (given["before"] and chosen not in ([], ["timeout"])):
@@ -236,7 +235,7 @@ def _plan(given: dict[str, Any]) -> tuple[Plan, Any]:
     if timeout:
         return careful(timeout), guard
     if given["policy"]:
-        return parse_policy(given["policy"]), guard
+        return policy_plan(given["policy"]), guard
     if given["tracker"]:
         import latfit
 

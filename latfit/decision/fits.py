@@ -45,7 +45,7 @@ def generator(seed: int, *names: str) -> np.random.Generator:
 
 def ranked(cases: Sequence[Prepared], options: Options) -> list[list[Fit]]:
     """The likelihood fits of each sample, best first; without tests the best one alone, all samples in batches."""
-    quick = list(dict.fromkeys(options.laws or default_laws("mle")))
+    quick = list(dict.fromkeys(default_laws("mle") if options.laws is None else options.laws))
     if options.law is not None and options.law not in quick:
         quick.append(options.law)
     if options.test or len(cases) == 1 or options.laws is not None:

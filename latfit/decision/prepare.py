@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from latfit.decision.options import Options
 from latfit.errors import SampleError
 from latfit.evidence import Censoring, Observations, censoring
@@ -16,7 +18,8 @@ class Prepared:
     """A sample with its outcomes read, its cutoff, and what is out there.
 
     `whole` is the sample before the cut, `sample` after it; `seen` are the probes in their order, read alike, None
-    where only a sample is known.
+    where only a sample is known; `jobs` are all attempts, where the log has several a job and the sample is that of
+    first ones: a later attempt is there because the first one was slow.
     """
 
     whole: LatencySample
@@ -25,10 +28,14 @@ class Prepared:
     ratio: OutlierRatio
     censoring: Censoring
     seen: Observations | None = None
+    jobs: Observations | None = None
 
 
 def prepare(given: LatencySample | Observations, options: Options) -> Prepared:
     """Read the outcomes, choose the cutoff, cut, and count the outliers."""
+    jobs = given if isinstance(given, Observations) and given.attempt is not None else None
+    if jobs is not None and jobs.attempt is not None:
+        given = jobs.take(np.flatnonzero(jobs.attempt == 1))
     seen = given if isinstance(given, Observations) else None
     logged = given.sample if isinstance(given, Observations) else given
     found = censoring(logged, has_outcomes=seen is None or seen.has_outcomes)
@@ -39,7 +46,7 @@ def prepare(given: LatencySample | Observations, options: Options) -> Prepared:
         raise SampleError("the sample is empty: there is no probe to decide on")
     choice = default_cutoff(whole) if options.cutoff is None else CutoffChoice(options.cutoff, "given")
     cut = whole.cut(choice.cutoff)
-    return Prepared(whole, cut, choice, outlier_ratio(cut), found, seen)
+    return Prepared(whole, cut, choice, outlier_ratio(cut), found, seen, jobs)
 
 
 def _given_up(

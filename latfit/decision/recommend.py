@@ -66,15 +66,15 @@ def _together(cases: Sequence[Prepared], options: Options) -> list[tuple[Recomme
     curves = curves_of(samples)
     step, cost = np.array([sample.resolution for sample in samples]), options.cost
     allowed = curves.allowed(step)
-    k = curves.careful(cost, allowed)
+    k, t = curves.careful(cost, allowed)
     rows = np.arange(k.size)
     exact, _ = curves.exact(cost, allowed)
     times = np.broadcast_to(curves.times, curves.F.shape)
-    E, t = curves.E_J(cost)[rows, k], times[rows, k]
+    E = curves.E_J(cost)[rows, k]
     E_R = np.where(curves.S[:, -1] <= 0, curves.E_J(cost)[:, -1], np.inf)
     never = (curves.S[rows, exact] <= 0) | (curves.E_J(cost)[rows, exact] >= E_R * (1 - NO_GAIN))
     exact_t = np.where(never, np.nan, times[rows, exact])
-    dearer = times[rows, curves.careful(np.full(k.size, cost) + step, allowed)]
+    _, dearer = curves.careful(np.full(k.size, cost) + step, allowed)
     unclear = (step > cost) & ((t <= step) | (np.abs(dearer - t) > MOVES * t))
     windows = [curves.window(k, share * E, cost) for share in (1.01, 1.05)]
     at_cutoff = curves.E_J_at(np.array([case.cutoff.cutoff for case in cases]), cost)

@@ -10,6 +10,7 @@ import numpy as np
 
 from latfit.errors import SampleError
 from latfit.evidence import Censoring, Dependence, Mixing, Replay
+from latfit.evidence.attempts import LaterAttempts
 from latfit.evidence.changes import Changes
 from latfit.fitting import Fit, JointRatio
 from latfit.goodness import GoodnessOfFit
@@ -136,6 +137,9 @@ class Recommendation:
             "std_duration": more and more.std_duration,
             "quantiles": more.quantiles if more else {},
             "submissions": finite(self.submissions),
+            "job_seconds": more and more.job_seconds,
+            "parallel": more and more.parallel,
+            "success": more and more.success,
             "within_1pct": _pair(self.within_1pct),
             "within_5pct": _pair(self.within_5pct),
             "conservative_timeout": self.conservative_timeout,
@@ -209,7 +213,7 @@ class Evidence:
     drift: Changes | None
     censoring: Censoring
     replay: Replay | None
-    attempts: Any = None
+    attempts: LaterAttempts | None = None
 
     def to_dict(self, timeout: float | None = None) -> dict[str, Any]:
         """The contract's fields; `replay` at the timeout that the formula gives."""

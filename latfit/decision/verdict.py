@@ -5,14 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from latfit.decision.options import Options
 from latfit.decision.prepare import Prepared
 from latfit.decision.recommend import group_costs
 from latfit.decision.result import Evidence, Recommendation, Warned
 from latfit.evidence import Mixing, Observations, Replay, Replayed, dependence, mixing, replay
+from latfit.evidence.attempts import later_attempts
 from latfit.evidence.changes import find_changes
 from latfit.evidence.observations import rows_by
+from latfit.logs import LogFacts, ProbeLog
+from latfit.logs.table import STATUSES
+from latfit.numbers import Floats
 from latfit.sample import LatencySample
 
 HARM = 0.02  # a group that a timeout makes slower than waiting by this share is harmed
@@ -32,13 +38,29 @@ def gather(case: Prepared, made: Recommendation, options: Options) -> Evidence:
     t = made.timeout
     if mixed is not None and t is not None:
         mixed = _costed(mixed, seen, case, t, options)
-    when = None if seen.submitted is None else (np.nan_to_num(seen.submitted) * 1e6).astype("datetime64[us]")
+    when = None if seen.submitted is None else _times(seen.submitted)
     drift = None if when is None else find_changes(when, seen.latency, seen.status.astype(np.int8), case.cutoff.cutoff)
     replayed = None
     if options.plain and options.law is None:
         groups = mixed.column.codes if mixed is not None else None
         replayed = replay(seen, case.cutoff.cutoff, at=[] if t is None else [t], cost=options.cost, groups=groups)
-    return Evidence(mixed, dependence(seen), drift, case.censoring, replayed)
+    later = None if case.jobs is None or t is None else later_attempts(_jobs(case.jobs), timeout=t, cost=options.cost)
+    return Evidence(mixed, dependence(seen), drift, case.censoring, replayed, later)
+
+
+def _times(seconds: Floats) -> NDArray[np.datetime64]:
+    """Seconds as times, NaT where they are not known."""
+    known = np.isfinite(seconds)
+    times = np.full(seconds.size, "NaT", dtype="datetime64[us]")
+    times[known] = (seconds[known] * 1e6).astype(np.int64).astype("datetime64[us]")
+    return times
+
+
+def _jobs(seen: Observations) -> ProbeLog:
+    """The attempts of jobs as a table."""
+    status = pd.Categorical.from_codes(seen.status, categories=pd.Index(STATUSES))
+    frame = pd.DataFrame({"job": seen.job, "attempt": seen.attempt, "latency": seen.latency, "status": status})
+    return ProbeLog(frame, LogFacts("", ""))
 
 
 def _costed(mixed: Mixing, seen: Observations, case: Prepared, timeout: float, options: Options) -> Mixing:
@@ -52,15 +74,18 @@ def _costed(mixed: Mixing, seen: Observations, case: Prepared, timeout: float, o
     sizes = np.array([sample.n for _, sample in groups])
     costs, slower = group_costs([sample for _, sample in groups], timeout, case.cutoff.cutoff, options.cost)
     costs, slower = (np.where(np.isnan(each), np.inf, each) for each in (costs, slower))
-    large = sizes >= GROUP
-    if not large.any():  # a small group's cost is mostly chance, that of all together is not
-        both = float(np.average(slower, weights=sizes))
-        return replace(mixed, worst_cost=float(np.average(costs, weights=sizes)),
-                       harmed=f"the average {mixed.column.name}" if both > HARM else None)  # fmt: skip
-    worst, hurt = int(np.where(large, costs, -1).argmax()), int(np.where(large, slower, -1).argmax())
-    never = np.isinf(costs[worst])
-    harmed = groups[worst if never else hurt][0] if never or slower[hurt] > HARM else None
-    return replace(mixed, worst_cost=float(costs[worst]), harmed=harmed)
+    together = float(np.average(slower, weights=sizes))  # a small group's cost is mostly chance, that of all is not
+    large = np.where(sizes >= GROUP, costs, -1.0)
+    worst, hurt = int(large.argmax()), int(np.where(sizes >= GROUP, slower, -1.0).argmax())
+    name = None
+    if large[worst] > 0 and np.isinf(costs[worst]):
+        name = groups[worst][0]
+    elif sizes[hurt] >= GROUP and slower[hurt] > HARM:
+        name = groups[hurt][0]
+    elif together > HARM:
+        name = f"the average {mixed.column.name}"
+    cost = float(costs[worst]) if large[worst] > 0 else float(np.average(costs, weights=sizes))
+    return replace(mixed, worst_cost=cost, harmed=name)
 
 
 def judge(made: Recommendation, case: Prepared, found: Evidence, warned: tuple[Warned, ...]) -> Recommendation:
@@ -78,6 +103,8 @@ def judge(made: Recommendation, case: Prepared, found: Evidence, warned: tuple[W
         codes.append("censored")
     if codes:
         return _withheld(made, codes)
+    if found.attempts is not None and found.attempts.harmful:
+        return _withheld(made, ["dependent"], replayed=found.attempts.expected_duration)
     if made.verdict != "finite" or found.replay is None or not found.replay.at:
         return made
     return _by_replay(made, found, found.replay, queue=queue)
@@ -91,7 +118,7 @@ def _says_too_much(case: Prepared) -> bool:
 
 def _by_replay(made: Recommendation, found: Evidence, log: Replay, *, queue: bool) -> Recommendation:
     """The formula's timeout where the log does not contradict it; else the log's own, or none."""
-    here = log.at[0]
+    here, *_ = log.at
     suspicious = queue or (found.dependence is not None and found.dependence.found)
     contradicted = _contradicts(here, made)
     if not suspicious and not contradicted:

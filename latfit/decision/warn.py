@@ -112,6 +112,18 @@ def drifting(seen: Case) -> Warned | None:
 
 
 @warning
+def sticky(seen: Case) -> Warned | None:
+    """Second attempts of the same job are not new draws."""
+    found = seen.evidence.attempts if seen.evidence else None
+    if found is None or found.same:
+        return None
+    left = "nothing" if found.gain_left is None or found.gain_left <= 0 else f"{found.gain_left:.0%}"
+    told = (f"later attempts of a job complete at {found.ratio:.2g} times the rate of first ones "
+            f"(p = {found.p_value:.2g}): {left} of the predicted gain is left")  # fmt: skip
+    return Warned("later-attempts", told)
+
+
+@warning
 def given_up(seen: Case) -> Warned | None:
     """Censoring that says something."""
     found = seen.case.censoring

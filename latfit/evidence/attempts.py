@@ -38,9 +38,10 @@ class LaterAttempts:
     complete over that of first ones (observed over expected completions), below 1 if they are slower. `timeout` is the
     optimum if attempts were independent and `predicted` its E_J; `expected_duration` is E_J there with the law that
     later attempts have, with its interval; `waiting` is the expected duration when each attempt is awaited until
-    `horizon`, the largest time that both laws are known for, and `chance_of_loss` the share of resamples in which it is
-    less. `best_timeout` is the best one under the two laws, None if waiting is. `gain_left` is the share of the
-    predicted gain, waiting − predicted, that is left; negative for a loss.
+    `horizon`, the largest time that both laws are known for. `if_jobs_differ` is E_J if some jobs are slow again and
+    again, ∞ if they would hardly end, and `chance_of_loss` the share of resamples in which waiting takes less than
+    that. `best_timeout` is the best one under the two laws, None if waiting is. `gain_left` is the share of the
+    predicted gain, waiting − predicted, that is left at most; negative for a loss.
     """
 
     jobs: int
@@ -55,6 +56,7 @@ class LaterAttempts:
     low: float
     high: float
     waiting: float
+    if_jobs_differ: float
     chance_of_loss: float
     best_timeout: float | None
     best_expected_duration: float
@@ -86,8 +88,10 @@ def later_attempts(
         E_J(t) = ∫₀ᵗ S₁ + (1 − F₁(t)) (c + E₂(t)),  E₂(t) = (∫₀ᵗ S₂ + c (1 − F₂(t))) / F₂(t),
 
     which is the formula of Glatard et al. (2006, eq. 6) where F₁ = F₂. It is a lower bound where jobs differ: those
-    that were slow twice are slower still. The laws are compared by the log-rank test (Mantel 1966); the interval is a
-    bootstrap over jobs.
+    that were slow twice are slower still. `if_jobs_differ` takes the chance θ of a job's attempt not to complete by t
+    as Beta(a, b) with E[θ] = 1 − F₁(t) and E[θ²]/E[θ] = 1 − F₂(t), so that a/(b − 1) attempts fail on average (the
+    beta-geometric law: Weinberg and Gladen 1986). The laws are compared by the log-rank test (Mantel 1966); the
+    interval is a bootstrap over jobs.
 
     Parameters
     ----------
@@ -126,6 +130,7 @@ def later_attempts(
     times = np.unique([*shown[shown < horizon], t, horizon])
     both = np.array([_duration(table, at, horizon, cost) for at in times])
     taken, waiting, least = float(both[times == t][0]), float(both[-1]), int(both.argmin())
+    differing = _duration(table, t, horizon, cost, differ=True)
     predicted = float(_durations(first, first, np.array([t]), cost)[0])
     low, high, loss = _interval(table, t, horizon, cost, np.random.default_rng(seed))
     p_value, ratio = _log_rank(table, later)
@@ -142,6 +147,7 @@ def later_attempts(
         low=min(low, taken),
         high=max(high, taken),
         waiting=waiting,
+        if_jobs_differ=differing,
         chance_of_loss=loss,
         best_timeout=None if times[least] == horizon else float(times[least]),
         best_expected_duration=float(both[least]),
@@ -198,8 +204,11 @@ def _after(table: _Attempts, t: float) -> _Attempts:
     return table.take(later[(slowness > limit) | (slowness == np.inf)])
 
 
-def _duration(table: _Attempts, t: float, horizon: float, cost: float) -> float:
-    """E_J(t) with the law of later attempts that follows a first one cut at t; ∞ where none of them completes by t."""
+def _duration(table: _Attempts, t: float, horizon: float, cost: float, *, differ: bool = False) -> float:
+    """E_J(t) with the law of later attempts that follows a first one cut at t; ∞ where none of them completes by t.
+
+    With `differ`, by the beta-geometric law where later attempts complete less often than first ones.
+    """
     first = _law(table.take(table.number == 1), horizon)
     if first.cdf(t) >= 1 - 1e-12:
         return float(_out(first, np.array([t]))[0])
@@ -207,7 +216,17 @@ def _duration(table: _Attempts, t: float, horizon: float, cost: float) -> float:
         later = _law(_after(table, t), horizon)
     except SampleError:  # none completed
         return np.inf
-    return float(_durations(first, later, np.array([t]), cost)[0])
+    taken = float(_durations(first, later, np.array([t]), cost)[0])
+    p_1, p_2 = 1 - float(first.cdf(t)), 1 - float(later.cdf(t))
+    if not differ or p_2 <= p_1:
+        return taken
+    a_b = (1 - p_2) / (p_2 - p_1)
+    a, b = p_1 * a_b, (1 - p_1) * a_b
+    if b <= 1:
+        return np.inf
+    done = float(first.partial_moment(1, t))
+    lost = (float(_out(first, np.array([t]))[0]) - done) / p_1 + cost  # what an attempt that does not complete takes
+    return max(taken, done / (1 - p_1) + a / (b - 1) * lost)
 
 
 def _durations(first: Empirical, later: Empirical, times: Floats, cost: float) -> Floats:
@@ -232,7 +251,7 @@ def _interval(
     n = int(table.job.max()) + 1
     starts = np.searchsorted(table.job[order], np.arange(n + 1))
     lengths = np.diff(starts)
-    found, waited = np.full(RESAMPLES, np.inf), np.full(RESAMPLES, np.inf)
+    found, waited, worst = (np.full(RESAMPLES, np.inf) for _ in range(3))
     for k in range(RESAMPLES):
         jobs = rng.integers(0, n, n)
         begins = np.cumsum(lengths[jobs]) - lengths[jobs]
@@ -240,8 +259,9 @@ def _interval(
         drawn = replace(table.take(rows), job=np.repeat(np.arange(n), lengths[jobs]))
         if (drawn.number > 1).any() and (drawn.completed & (drawn.number == 1)).any():
             found[k], waited[k] = (_duration(drawn, at, horizon, cost) for at in (t, horizon))
+            worst[k] = _duration(drawn, t, horizon, cost, differ=True)
     low, high = np.quantile(found, [0.025, 0.975], method="inverted_cdf")
-    return float(low), float(high), float(np.mean(found > waited))
+    return float(low), float(high), float(np.mean(worst > waited))
 
 
 def _log_rank(table: _Attempts, later: Bools) -> tuple[float, float]:

@@ -50,7 +50,8 @@ class Observations:
 
     `submitted` are seconds, None where the log does not say; `status` holds the codes of `STATUSES`. `columns` are
     those of the log that may explain a latency; `queue` says that latencies are waits in a queue, `has_outcomes`
-    that the log has a word on how a probe ended.
+    that the log has a word on how a probe ended. `job` and `attempt` number the jobs and their attempts, where the log
+    has several attempts a job.
     """
 
     latency: Floats
@@ -60,6 +61,8 @@ class Observations:
     queue: bool = False
     has_outcomes: bool = True
     resolution: float = 0.0
+    job: Ints | None = None
+    attempt: Ints | None = None
 
     @property
     def n(self) -> int:
@@ -75,7 +78,9 @@ class Observations:
         """Some of the probes, in their order."""
         columns = {name: column.take(rows) for name, column in self.columns.items()}
         when = None if self.submitted is None else self.submitted[rows]
-        return replace(self, latency=self.latency[rows], status=self.status[rows], submitted=when, columns=columns)
+        job, attempt = (None if each is None else each[rows] for each in (self.job, self.attempt))
+        return replace(self, latency=self.latency[rows], status=self.status[rows], submitted=when, columns=columns,
+                       job=job, attempt=attempt)  # fmt: skip
 
     def failing_at(self, low: float, high: float) -> Observations:
         """The same with those censored between `low` and `high` read as failed there."""

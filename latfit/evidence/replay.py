@@ -1,7 +1,9 @@
 """What the log itself says a timeout would have brought: no formula, no independence.
 
 A job submitted when a probe was, whose probe is not back after T, is resubmitted at T + c and then takes the
-latency of the next probe *of its own group* that the log shows submitted at or after that moment; and so on.
+latency of the next probe *of its own group* that the log shows submitted at or after that moment; and so on. Until
+that probe was submitted the system is taken to be as it found it. Where probes are sparser than their latencies, that
+would make a job wait for the next probe: there each attempt takes the next one in order.
 Drift, dependence and groups are in it, because they are in the log.
 """
 
@@ -85,6 +87,7 @@ class _Track:
     completed: Bools
     failed: Bools
     starts: Ints
+    sparse: bool
 
 
 def replay(
@@ -154,8 +157,9 @@ def _track(seen: Observations, groups: Ints | None, cutoff: float) -> _Track:
     inside = latency <= cutoff
     step = max(1, seen.n // STARTS)
     starts = np.sort(np.argsort(order, kind="stable")[::step])  # every so many in the order of time
-    return _Track(origin + when, group, origin, ends, latency, (status == COMPLETED) & inside,
-                  (status == FAILED) & inside, starts)  # fmt: skip
+    done = (status == COMPLETED) & inside
+    sparse = bool(np.median(np.diff(seen.submitted)) > np.median(latency[done])) if done.any() else True
+    return _Track(origin + when, group, origin, ends, latency, done, (status == FAILED) & inside, starts, sparse)
 
 
 def _durations(track: _Track, timeout: float, cost: float) -> tuple[Floats, Bools, Floats]:
@@ -176,7 +180,8 @@ def _durations(track: _Track, timeout: float, cost: float) -> tuple[Floats, Bool
         alive, clock, end, limit = alive[on], clock[on], end[on], limit[on]
         if not alive.size:
             break
-        at = np.maximum(np.searchsorted(track.key, clock, side="left"), at[on] + 1)
+        ahead = np.searchsorted(track.key, clock, side="left")
+        at = np.maximum(ahead, at[on] + 1) if track.sparse else np.maximum(ahead, at[on])
         gone = at >= end
         off[alive[gone]] = True
         kept = ~gone

@@ -49,6 +49,7 @@ WHOLE = re.compile(r"\d+", re.ASCII)
 CODE = re.compile(r"[1-5]\d\d", re.ASCII)
 QUOTED = re.compile(r'".*"', re.DOTALL)
 BOTH = re.compile(r"\d+/\d+", re.ASCII)  # Apache's %T/%D
+SPENT = ("milliseconds", "decimals", "both")  # numbers that are parts of the latency, most likely
 MOST = 0.8  # of the first lines must agree on what a field is
 WHOLE_SHARE = 0.95
 EPOCH_FROM = 5e8  # numbers of this size are points in time
@@ -66,6 +67,7 @@ class Layout:
     time: str | None
     code: str | None
     at_end: bool  # the time in the line is that of the answer, as nginx writes it
+    groups: tuple[str, ...]  # fields that are known before the answer
 
 
 @register
@@ -89,8 +91,7 @@ class AccessLog(Format):
         layout = _layout(first_lines(source.text, 200), options, source.name)
         outcomes = HttpOutcomes(options)
         when = f"its time{', less the latency (nginx writes the time of the answer)' if layout.at_end else ''}"
-        groups = [name for name in layout.names if name not in (layout.latency, layout.time, "request")]
-        note = told(layout.found, when if layout.time else "unknown", [*groups, "method", "path"])
+        note = told(layout.found, when if layout.time else "unknown", [*layout.groups, "method", "path"])
 
         def parse(line: str) -> Parsed:
             tokens = TOKEN.findall(line)
@@ -141,7 +142,10 @@ def _layout(lines: list[str], options: ReadOptions, log: str) -> Layout:
     unit = options.unit or _unit(latency, kind, values[latency], log)
     example = next((value for value in values[latency] if value not in ABSENT), "-")
     found = f"{latency} (field {names.index(latency) + 1} of {width}, such as {example[:20]}) in {unit}"
-    return Layout(tuple(names), latency, unit, found, time, code, kind == "milliseconds" and unit == "s")
+    at_end = kind == "milliseconds" and unit == "s"
+    apart = {latency, time, code, "request", "bytes"}
+    groups = tuple(name for name in names if name not in apart and _kind(values[name]) not in SPENT)
+    return Layout(tuple(names), latency, unit, found, time, code, at_end, groups)
 
 
 def _names(columns: list[tuple[str, ...]]) -> tuple[list[str], str | None]:
@@ -254,8 +258,8 @@ def _records(
         records.submitted = seconds_before(when, records.latency) if layout.at_end else when
     if layout.code is not None:
         outcomes.add(frame[layout.code], records)
-    rest = [name for name in layout.names if name not in (layout.latency, layout.time, "request")]
-    records.extras = {name: frame[name] for name in rest}
+    records.raw = frame
+    records.extras = {name: frame[name] for name in layout.groups}
     if "request" in frame:
         records.extras |= request_parts(frame["request"])
     return records

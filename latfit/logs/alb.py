@@ -28,7 +28,7 @@ LINE = re.compile(
 BEGINS = re.compile(r"(?:[a-z0-9]{2,5} )?\d{4}-\d\d-\d\dT\S+ \S+ \S+:\d+ ", re.ASCII)
 CREATED = re.compile(r' \d+ (\d{4}-\d\d-\d\dT\S+) "', re.ASCII)  # the rule's priority, then when the request came
 NAMES = ("type", "time", "elb", "client", "target", *PARTS, "code", "target_code", "request", "created")
-GROUPS = ("elb", "target", "type", "code", "target_code", "method", "path")
+GROUPS = ("elb", "target", "type", "method", "path")
 
 
 @register
@@ -93,6 +93,6 @@ def _records(frame: pd.DataFrame, line: NDArray[np.int64], measured: list[str], 
     outcomes.add(frame["code"], records)
     before = seconds_before(written, np.where(answered, records.latency, np.nan))
     records.submitted = np.where(np.isnat(created), before, created)
-    kept = ("elb", "target", "type", "code", "target_code")
-    records.extras = {name: frame[name] for name in kept} | request_parts(frame["request"])
+    records.raw = frame
+    records.extras = {name: frame[name] for name in GROUPS[:3]} | request_parts(frame["request"])
     return records

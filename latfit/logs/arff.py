@@ -72,7 +72,8 @@ class Aslib(Format):
             apart = frame[status].str.strip().str.lower() == NOT_APPLICABLE
             kept = ~apart.to_numpy(dtype=bool)
             records = _records(frame[kept].reset_index(drop=True), line[kept], measured, status, cutoff, outcomes)
-            records.extras = {name: frame[name][kept].reset_index(drop=True) for name in (*groups, status)}
+            records.extras = {name: frame[name][kept].reset_index(drop=True) for name in groups}
+            records.raw = frame[kept].reset_index(drop=True)
             records.notes.append(note)
             longest = max(longest, records.latency[records.status == COMPLETED].max(initial=0.0))
             shortest = min(shortest, records.latency[records.status == CENSORED].min(initial=np.inf))

@@ -28,7 +28,7 @@ JSON_NAMES = {"authority": ("authority", ":authority", "host"), "upstream_host":
 QUOTED = re.compile(r'"([^"]*)"')
 # upstream request, stream idle, downstream and stream duration timeouts; the client went away
 GAVE_UP = {"UT", "SI", "DT", "UMSDR", "DC"}
-GROUPS = ("method", "path", "response_code", "response_flags", "authority", "upstream_host")
+GROUPS = ("method", "path", "authority", "upstream_host")
 
 
 @register
@@ -104,5 +104,6 @@ def _records(frame: pd.DataFrame, line: NDArray[np.int64], options: ReadOptions,
     records.status[gave_up.to_numpy(dtype=bool) & (records.status >= 0)] = CENSORED
     records.submitted = moments(frame["start_time"], "start_time", "iso", options.timezone, records)
     outcomes.add(frame["response_code"].fillna("none") + " " + flags, records)
+    records.raw = frame
     records.extras = {name: frame[name] for name in GROUPS}
     return records

@@ -69,6 +69,7 @@ def _records(frame: pd.DataFrame, line: NDArray[np.int64], outcomes: OutcomeTall
     records.status[ko & timed_out] = CENSORED
     records.submitted = moments(frame["start"], "start", "epoch-ms", None, records)
     outcomes.add(frame["status"].where(~(ko & timed_out), "KO (timeout)"), records)
-    records.extras = {name: frame[name] for name in ("name", "groups", "message")}
-    records.notes.append(told("end - start in ms", "start", ("name", "groups", "message")))
+    records.raw = frame
+    records.extras = {name: frame[name] for name in ("name", "groups")}
+    records.notes.append(told("end - start in ms", "start", ("name", "groups")))
     return records

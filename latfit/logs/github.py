@@ -65,10 +65,8 @@ class GitHubActions(Format):
         outcomes = OutcomeTally("outcomes by conclusion")
         unit = options.unit or DURATIONS.get(measured or "", "s")
         what = f"{measured} in {unit}" if measured else f"{end} - {start}"
-        # in the canonical table the status is what became of the run: no other column may look like one
-        rest = {name: "log_conclusion" if name == "conclusion" else name for name in names}
-        rest = {name: called for name, called in rest.items() if name not in (measured, start, end)}
-        note = told(what, start, rest.values())
+        rest = [name for name in names if name not in (measured, start, end, "status", "conclusion")]
+        note = told(what, start, rest)
 
         def convert(chunk: Chunk) -> Records:
             frame = chunk.frame
@@ -81,7 +79,8 @@ class GitHubActions(Format):
             outcomes.add(frame["conclusion"], records)
             key = next((name for name in IDS if name in names), None)
             records.ids = frame[key].to_numpy(dtype=object) if key and "attempt" not in names else None
-            records.extras = {called: frame[name] for name, called in rest.items()}
+            records.raw = frame
+            records.extras = {name: frame[name] for name in rest}
             records.notes.append(note)
             if idle.any():
                 records.skipped["runs that were skipped"] = int(idle.sum())

@@ -25,7 +25,7 @@ LINE = re.compile(
 )
 NAMES = ("client", "when", "frontend", "backend", "server", "code", "state", "request", "Tq", "Tw", "Tc", "Tr", "Tt")
 TIMERS = {5: ("Tq", "Tw", "Tc", "Tr", "Tt"), 3: ("Tw", "Tc", "Tt")}
-GROUPS = ("frontend", "backend", "server", "code", "state", "method", "path", "client")
+GROUPS = ("frontend", "backend", "server", "client", "method", "path")
 GAVE_UP, BY_CODE = "cCs", "-L"  # the state's first letter: a timeout or the client's end; nothing special
 NEVER_SENT = ("R", "T")  # the second: the request never was complete, or was kept from every server
 
@@ -106,6 +106,6 @@ def _records(
     fraction = ".%f" if frame["when"].str.contains(".", regex=False).any() else ""
     records.submitted = moments(frame["when"], "accept date", f"%d/%b/%Y:%H:%M:%S{fraction}", options.timezone, records)
     outcomes.add(frame["code"].fillna("TCP") + " " + frame["state"], records)
-    kept = ("frontend", "backend", "server", "code", "state", "client")
-    records.extras = {name: frame[name] for name in kept} | request_parts(frame["request"])
+    records.raw = frame
+    records.extras = {name: frame[name] for name in GROUPS[:4]} | request_parts(frame["request"])
     return records

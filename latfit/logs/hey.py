@@ -40,15 +40,14 @@ class Hey(Format):
             raise LogError(f"{source.name}: line 1 must name {' and '.join(NEEDED)}; it has: {listed(names)}")
         measured = chosen("latency", options, "response-time", names, source.name)
         outcomes = HttpOutcomes(options)
-        rest = [name for name in names if name != measured]
-        note = told(f"{measured} in s", "unknown (offset counts from the start of the run)", rest)
+        note = told(f"{measured} in s", "unknown (offset counts from the start of the run)", ())
 
         def convert(chunk: Chunk) -> Records:
             records = Records(chunk.line, np.empty(0), np.empty(0, dtype=np.int8))
             records.latency = floats(chunk.frame[measured], measured, records)
             records.status = outcomes.statuses(chunk.frame["status-code"], records)
             outcomes.add(chunk.frame["status-code"], records)
-            records.extras = {name: chunk.frame[name] for name in rest}
+            records.raw = chunk.frame
             records.notes += [note, UNSEEN]
             return records
 

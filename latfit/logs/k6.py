@@ -33,6 +33,7 @@ USUAL = "http_req_duration"
 TAGS = ("status", "error", "error_code", "expected_response", "method", "name", "url", "scenario", "group")
 NAMES = ("metric", "time", "value", *TAGS)
 TIMEOUTS = ("1050", "1211")  # k6's error codes: the request, or dialling, took longer than its timeout
+TOLD = ("status", "error", "error_code", "expected_response", "check")  # known with the answer: no groups
 OTHERS = "points of other metrics"
 
 
@@ -64,7 +65,8 @@ class _K6(Format):
             records.status[np.isin(code, TIMEOUTS)] = CENSORED
             told_by = pd.Series(np.where(code == "", "", " error " + code.astype(object)), dtype="str")
             outcomes.add(status.fillna("none").astype("str") + told_by, records)
-        rest = [str(name) for name in frame.columns if name not in ("metric", "time", "value")]
+        records.raw = frame
+        rest = [str(name) for name in frame.columns if name not in ("metric", "time", "value", *TOLD)]
         records.extras = {name: frame[name] for name in rest}
         what = f"{metric} in ms" + (", from sending to the last byte, without connecting" if metric == USUAL else "")
         records.notes.append(told(what, "the point's time, less the latency (k6 writes the end)", rest))

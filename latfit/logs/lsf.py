@@ -96,8 +96,7 @@ def _records(frame: pd.DataFrame, line: NDArray[np.int64]) -> Records:
     index = frame["index"].fillna("0")
     # a job that was requeued finishes more than once: the first start is the wait
     records.ids = (frame["job_number"] + "[" + index + "] " + frame["submit"]).to_numpy(dtype=object)
-    records.extras = {
-        name: frame[name] for name in (*GROUPS, "job_number", "index", "job_name", "state", "exit_status")
-    }
+    records.raw = frame
+    records.extras = {name: frame[name] for name in (*GROUPS, "job_number", "index", "job_name")}
     records.notes.append(told("start - submission in s (fields 11 and 8)", "field 8", GROUPS))
     return records

@@ -26,6 +26,7 @@ LATENCIES = {
 }  # fmt: skip
 CODES = ("status", "code", "status_code")
 TIMES = ("time", "time_local", "timestamp", "date")
+AFTERWARDS = ("size", "body_bytes_sent", "bytes", "cache", "upstream_status")  # known with the answer: no groups
 NOT_LABELLED = "lines that are not labelled fields"
 
 
@@ -136,7 +137,9 @@ def _records(
         records.submitted = moments(written, time, style, options.timezone, records)
     if code is not None:
         outcomes.add(frame[code], records)
-    rest = [str(name) for name in frame.columns if name not in (measured, time)]
+    records.raw = frame
+    apart = (measured, time, *LATENCIES, *CODES, *AFTERWARDS)
+    rest = [str(name) for name in frame.columns if name not in apart]
     records.extras = {name: frame[name] for name in rest}
     records.notes.append(told(f"{measured} in {unit}", time or "unknown", rest))
     return records

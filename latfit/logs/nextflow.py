@@ -22,6 +22,21 @@ from latfit.logs.times import numeric
 NEEDED = ("task_id", "status", "submit")
 STATES = {"COMPLETED": COMPLETED, "FAILED": COMPLETED, "RUNNING": COMPLETED, "ABORTED": CENSORED,
           "SUBMITTED": CENSORED, "NEW": CENSORED}  # fmt: skip
+# what is known of a task when it is submitted: what it used, and how it ended, is not
+KNOWN = (
+    "task_id",
+    "name",
+    "process",
+    "tag",
+    "module",
+    "queue",
+    "container",
+    "attempt",
+    "cpus",
+    "memory",
+    "disk",
+    "time",
+)
 CACHED = "cached tasks"
 
 
@@ -89,9 +104,9 @@ def _records(
     outcomes.add(frame["status"], records)
     records.submitted = submit
     records.ids = frame["task_id"].to_numpy(dtype=object)
-    used = ("submit", "start", "duration", "realtime")
-    records.extras = {str(name): frame[name] for name in frame.columns if name not in used}
-    if "name" in frame:
+    records.raw = frame
+    records.extras = {name: frame[name] for name in KNOWN if name in frame}
+    if "name" in frame and "process" not in frame:
         records.extras["process"] = frame["name"].str.replace(r" \(.*\)$", "", regex=True)
     what = "start - submit" if pair else "duration - realtime"
     records.notes.append(told(what, "submit", records.extras))

@@ -190,7 +190,8 @@ def _records(rows: list[tuple[int, list[str | None]]], since: str, options: Read
     records.last_seen = seen.max() if seen.size else None
     records.submitted = submitted
     records.ids = frame["id"].to_numpy(dtype=object)
-    records.extras = {name: frame[name] for name in ("id", *KEYS.values())}
+    records.raw = frame
+    records.extras = {name: frame[name] for name in ("id", *KEYS.values()) if name != "exit_status"}
     groups = ("user", "group", "account", "queue", "walltime", "nodes")
     records.notes.append(told(f"start - {since}", f"{since} (where it is missing, {TIMES[-1]})", groups))
     return records

@@ -86,9 +86,8 @@ def _records(frame: pd.DataFrame, line: NDArray[np.int64]) -> Records:
     task = frame["task"].fillna("")
     # a job that was put back into the queue has several lines: the first start is the wait
     records.ids = (frame["job_number"] + "." + task + " " + frame["submission"]).to_numpy(dtype=object)
-    records.extras = {
-        name: frame[name] for name in (*GROUPS, "job_number", "task", "job_name", "failed", "exit_status")
-    }
+    records.raw = frame
+    records.extras = {name: frame[name] for name in (*GROUPS, "job_number", "task", "job_name")}
     unit = "ms" if milliseconds.any() else "s"
     records.notes.append(told(f"start - submission in {unit}", "submission", GROUPS))
     return records

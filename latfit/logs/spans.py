@@ -22,7 +22,7 @@ from latfit.logs.table import COMPLETED, FAILED, STATUSES
 
 MAX_DOCUMENT = 1 << 28
 NAMES = ("start", "latency", "error", "code", "name", "service", "kind", "parent")
-GROUPS = ("name", "service", "kind", "code", "parent")
+GROUPS = ("name", "service", "kind", "parent")
 CODES = ("http.response.status_code", "http.status_code")
 GRPC, DEADLINE_EXCEEDED = "rpc.grpc.status_code", "4"
 KINDS = {"1": "internal", "2": "server", "3": "client", "4": "producer", "5": "consumer"}
@@ -261,6 +261,7 @@ def _records(rows: list[Row], numbers: list[int], options: ReadOptions, outcomes
     words = pd.Series(np.where(failed, "error", "ok"), dtype="str") + " " + frame["code"].fillna("").astype("str")
     outcomes.add(words.str.strip(), records)
     records.submitted = moments(frame["start"], "start", "epoch", None, records)
+    records.raw = frame
     records.extras = {name: frame[name] for name in GROUPS}
     records.notes.append(told("the length of the span", "its start", GROUPS))
     names = frame["name"].nunique()

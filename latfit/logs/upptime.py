@@ -43,7 +43,7 @@ class Upptime(Format):
         outcomes = OutcomeTally(
             "outcomes by status", change="; change it with --status, for example --status failed=down"
         )
-        rest = [name for name in names if name not in ("checked_at", "response_ms", "status")]
+        rest = [name for name in names if name not in ("checked_at", "response_ms", "status", "http_code")]
         note = told("response_ms", "checked_at", rest)
 
         def convert(chunk: Chunk) -> Records:
@@ -58,6 +58,7 @@ class Upptime(Format):
             )
             records.latency = in_seconds(floats(frame["response_ms"], "response_ms", records), "ms")
             records.submitted = moments(frame["checked_at"], "checked_at", None, options.timezone, records)
+            records.raw = frame
             records.extras = {name: frame[name] for name in rest}
             outcomes.add(words, records)
             records.notes.append(note)

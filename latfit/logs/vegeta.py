@@ -31,7 +31,7 @@ ROW = re.compile(r"\d{19},\d{1,3},\d+,\d+,\d+,", re.ASCII)
 NAMES = ("timestamp", "code", "latency", "error", "attack", "method", "url")
 CSV_AT = (0, 1, 2, 5, 7, 9, 10)
 KEYS = ("attack", "seq", "code", "timestamp", "latency")
-GROUPS = ("attack", "method", "url", "code", "error")
+GROUPS = ("attack", "method", "url")
 TIMED_OUT = r"(?i)time[d-]? ?-?out|deadline exceeded"
 
 
@@ -89,6 +89,7 @@ def _records(frame: pd.DataFrame, line: NDArray[np.int64], outcomes: HttpOutcome
     records.status[gave_up & unanswered & (records.status >= 0)] = CENSORED
     records.submitted = moments(frame["timestamp"], "timestamp", None, None, records)
     outcomes.add(frame["code"].mask(gave_up & unanswered, "0 (timeout)"), records)
+    records.raw = frame
     records.extras = {name: frame[name] for name in GROUPS}
     records.notes.append(told("latency in ns", "timestamp", GROUPS))
     return records

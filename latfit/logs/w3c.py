@@ -19,6 +19,7 @@ from latfit.units import in_seconds
 
 FIELDS = re.compile(r"^#Fields:[ \t]*(.*)$", re.MULTILINE)
 NEEDED = ("date", "time", "time-taken", "sc-status")
+AFTERWARDS = re.compile(r"sc-|time|x-edge-.*(?:result|request)")  # what the server tells with the answer
 COMMENTS = "directives"
 
 
@@ -51,7 +52,7 @@ class W3c(Format):
         decimals = "." in dict(zip(names, _first_row(source.text).split(separator), strict=False)).get(measured, "")
         unit = options.unit or ("s" if decimals else "ms")
         outcomes = HttpOutcomes(options)
-        groups = [name for name in names if name not in ("date", "time", measured)]
+        groups = [name for name in names if name not in ("date", "time", measured) and not AFTERWARDS.match(name)]
         note = told(f"{measured} in {unit}", "date and time, less the latency (they are of the answer)", groups)
 
         def parse(line: str) -> Parsed:
@@ -64,6 +65,7 @@ class W3c(Format):
 
         def convert(frame: pd.DataFrame, line: NDArray[np.int64]) -> Records:
             records = _records(frame, line, measured, unit, options, outcomes)
+            records.raw = frame
             records.extras = {name: frame[name] for name in groups}
             records.notes.append(note)
             return records

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 import time
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from random import Random
 
@@ -101,20 +100,19 @@ class Loop:
 
     async def run(self) -> str:
         """Run until a limit, a signal or the breaker ends it."""
-        with _signals(lambda name: self.stop(f"stopped by {name}")):
-            feeding = asyncio.create_task(self._closed() if self.pace.arrivals == "closed" else self._poisson())
-            stopping = asyncio.create_task(self.over.wait())
-            wait = self.limits.duration
-            done, _ = await asyncio.wait({feeding, stopping}, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
-            if not done:
-                self.stop("the duration is over")
-            for task in (feeding, stopping):
-                task.cancel()
-            await asyncio.wait({feeding, stopping})
-            for task in self.tasks:
-                task.cancel()
-            while self.tasks:
-                await asyncio.wait(self.tasks)
+        feeding = asyncio.create_task(self._closed() if self.pace.arrivals == "closed" else self._poisson())
+        stopping = asyncio.create_task(self.over.wait())
+        wait = self.limits.duration
+        done, _ = await asyncio.wait({feeding, stopping}, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
+        if not done:
+            self.stop("the duration is over")
+        for task in (feeding, stopping):
+            task.cancel()
+        await asyncio.wait({feeding, stopping})
+        for task in self.tasks:
+            task.cancel()
+        while self.tasks:
+            await asyncio.wait(self.tasks)
         if self.failure is not None:
             raise self.failure
         return self.reason or "all probes are done"
@@ -194,6 +192,7 @@ class Loop:
                 task.cancel()
             if running:
                 await asyncio.wait(running)
+                _ = [task.exception() for task in running if not task.cancelled()]  # one error is enough to tell
             self.counts.jobs_done += done
 
     async def _until_next(self, running: dict[asyncio.Task[Outcome], float], step: Step | None, start: float) -> bool:
@@ -261,23 +260,3 @@ async def _within(probe: Awaitable[Outcome], limit: float) -> tuple[Outcome, boo
         return Outcome(CENSORED, min(age, limit), "stopped" if stopped else "timeout"), stopped
     outcome = task.result()
     return (Outcome(CENSORED, limit, "timeout") if outcome.latency > limit else outcome), stopped
-
-
-@contextlib.contextmanager
-def _signals(stop: Callable[[str], None]) -> Iterator[None]:
-    """SIGINT, SIGTERM and SIGHUP stop the run, in an orderly way; what the parent ignores stays ignored."""
-    loop = asyncio.get_running_loop()
-    before = {}
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        handler = signal.getsignal(number)
-        if handler is signal.SIG_IGN:
-            continue
-        with contextlib.suppress(ValueError, RuntimeError):  # not in the main thread: no signals arrive here
-            loop.add_signal_handler(number, stop, number.name)
-            before[number] = handler
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            loop.remove_signal_handler(number)
-            signal.signal(number, handler)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -142,9 +143,20 @@ class _Run:
     progress: Progress | None
     until_precise: float | None
     precision: Precision | None = None
+    loop: Loop | None = None
+    stopped: str = ""
 
     async def all(self) -> Measured:
-        """Clear up, probe, and sum up."""
+        """Clear up, probe, and sum up. A signal ends the probing, never the clearing up."""
+        with _signals(self._stop):
+            return await self._all()
+
+    def _stop(self, name: str) -> None:
+        self.stopped = f"stopped by {name}"
+        if self.loop is not None:
+            self.loop.stop(self.stopped)
+
+    async def _all(self) -> Measured:
         lag, cleared = Lag(), 0
         async with self.target.open(self.journal.run) as session:
             runs = list(self.earlier.unfinished)
@@ -153,7 +165,7 @@ class _Run:
                 for run in runs:
                     self.journal.write({"cleared": run})
             self._header()
-            loop = Loop(
+            self.loop = loop = Loop(
                 session,
                 self.journal,
                 self.plan,
@@ -163,7 +175,9 @@ class _Run:
                 breaker=self.breaker,
                 rng=self.rng,
             )
-            with _background(lag.watch(self.journal), self._look(loop)):
+            if self.stopped:
+                loop.stop(self.stopped)
+            with _background(lag.watch(self.journal), self._tell(loop), self._look(loop)):
                 reason = await loop.run()
         self.journal.write({"finished": reason, "t": self.journal.t, "lag": round(lag.worst, 6)})
         return self._measured(loop, reason, lag, cleared)
@@ -186,21 +200,25 @@ class _Run:
             }
         )
 
+    async def _tell(self, loop: Loop) -> None:
+        """Tell how far it has come."""
+        while self.progress is not None:
+            await asyncio.sleep(LOOK)
+            self.progress(loop.counts, self.precision)
+
     async def _look(self, loop: Loop) -> None:
-        """Tell how far it has come, and how precise the answer is, at more and more probes."""
+        """See how precise the answer is at more and more probes, and stop when it is precise enough."""
         due = FIRST
-        while True:
+        while self.until_precise is not None or self.progress is not None:
             await asyncio.sleep(LOOK)
             ended = loop.counts.ended.total()
-            if ended >= due and (self.until_precise is not None or self.progress is not None):
-                self.precision = await asyncio.to_thread(precision, self.journal.path, cutoff=self.pace.cutoff)
-                due = max(int(ended * GROWTH), loop.counts.ended.total() + 1)
-                if self.until_precise is not None and self.precision.regret <= self.until_precise:
-                    return loop.stop(
-                        f"precise: the uncertainty of the timeout costs {self.precision.regret:.1%} at most"
-                    )
-            if self.progress is not None:
-                self.progress(loop.counts, self.precision)
+            if ended < due:
+                continue
+            self.precision = await asyncio.to_thread(precision, self.journal.path, cutoff=self.pace.cutoff)
+            due = max(int(ended * GROWTH), loop.counts.ended.total() + 1)
+            if self.until_precise is not None and self.precision.regret <= self.until_precise:
+                loop.stop(f"precise: the uncertainty of the timeout costs {self.precision.regret:.1%} at most")
+                return
 
     def _measured(self, loop: Loop, reason: str, lag: Lag, cleared: int) -> Measured:
         counts = loop.counts
@@ -246,6 +264,29 @@ def _background(*work: Any) -> Iterator[None]:
     finally:
         for task in tasks:
             task.cancel()
-    for task in tasks:
-        if task.done() and not task.cancelled():
-            task.result()  # raises what went wrong there
+        wrong = [task.exception() for task in tasks if task.done() and not task.cancelled()]
+    for error in filter(None, wrong):
+        raise error
+
+
+@contextlib.contextmanager
+def _signals(stop: Callable[[str], None]) -> Iterator[None]:
+    """SIGINT, SIGTERM and SIGHUP call `stop` in the event loop; what the parent ignores stays ignored.
+
+    The handlers are changed at once and not by the loop, which would leave a moment in which a signal kills.
+    """
+    loop = asyncio.get_running_loop()
+    before = {}
+
+    def told(number: int, _: object) -> None:
+        loop.call_soon_threadsafe(stop, signal.Signals(number).name)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            with contextlib.suppress(ValueError):  # not in the main thread: no signals arrive here
+                before[number] = signal.signal(number, told)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

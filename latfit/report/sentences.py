@@ -94,6 +94,11 @@ def _withheld(result: Analysis) -> list[str]:
             )
             own_rows = "; the table below has the decision of each" if result.groups else f" (--by {mixed.column.name})"
             told.append(f"Decide by {mixed.column.name}{own_rows}. The log mixes different populations{hurt}.")
+        elif code == "dependent" and evidence and evidence.attempts and evidence.attempts.harmful:
+            later = evidence.attempts
+            told.append("Do not cancel: a second attempt of the same job is not a new draw. With the law that later "
+                        f"attempts have, {seconds(later.timeout)} takes {seconds(later.expected_duration)} a job "
+                        f"instead of {seconds(later.waiting)} by waiting.")  # fmt: skip
         elif code == "dependent" and evidence and evidence.replay:
             told.append("Do not cancel: a resubmitted job would have waited as long. Replayed on this log, a timeout "
                         f"of {seconds(_formula_timeout(own))} takes {seconds(own.replayed)} a job instead of "

@@ -15,6 +15,7 @@ from latfit.restart.completion import (
 )
 from latfit.restart.copies import Copies
 from latfit.restart.evaluate import PolicyOutcome, evaluate_policy, simulate_policy
+from latfit.restart.hedged_agents import HedgedPair, optimal_hedge
 from latfit.restart.optimum import evaluate_timeout, optimal_timeout
 from latfit.restart.policies import Policy, parse_policy, policy_names
 from latfit.restart.result import Optimum, Outcome
@@ -26,6 +27,7 @@ __all__ = [
     "Budget",
     "Comparison",
     "Copies",
+    "HedgedPair",
     "Optimum",
     "Outcome",
     "Policy",
@@ -42,6 +44,7 @@ __all__ = [
     "geometric_bounds",
     "lower_bound_timeout",
     "moments",
+    "optimal_hedge",
     "optimal_policy",
     "optimal_schedule",
     "optimal_strategy",

@@ -12,8 +12,9 @@ from latfit.errors import RestartError
 from latfit.laws.base import Law
 from latfit.numbers import finite
 from latfit.restart.optimum import optimal_timeout
-from latfit.restart.plan import Plan, attempt
+from latfit.restart.plan import Plan
 from latfit.restart.result import QUANTILES, ratio
+from latfit.restart.rounds import attempt
 from latfit.restart.schedule import MAX_RESTARTS, best_attempt
 from latfit.restart.times import check_time, completes
 

@@ -13,6 +13,7 @@ from latfit.restart.load import Load, load_of
 from latfit.restart.objectives import Objective
 from latfit.restart.optimum import optimal_timeout
 from latfit.restart.policies import Policy, get_policy, parse_policy, policy_names
+from latfit.restart.policies.base import Written, in_seconds
 from latfit.restart.result import ratio
 from latfit.restart.search import Budget, optimal_policy
 from latfit.restart.times import has_failures
@@ -48,11 +49,11 @@ class Comparison:
         """What the others are compared with: the first row."""
         return self.rows[0].outcome
 
-    @property
-    def best(self) -> Compared:
-        """The best row within the budget; the reference where none is better."""
-        within = [row for row in self.rows if row.role in ("same", "reference") or row is self.rows[0]]
-        return min(within, key=lambda row: self.figure(row.outcome))
+    def best(self, clear: Sequence[bool] | None = None) -> Compared:
+        """The best row within the budget; the reference where none is better, or none is `clear` to be."""
+        sure = [True] * len(self.rows) if clear is None else list(clear)
+        within = [row for row, is_clear in zip(self.rows[1:], sure[1:], strict=True) if row.role == "same" and is_clear]
+        return min([self.rows[0], *within], key=lambda row: self.figure(row.outcome))
 
     def figure(self, outcome: PolicyOutcome) -> float:
         """The objective's figure, less being better."""
@@ -76,9 +77,9 @@ class Comparison:
             "notes": list(self.notes),
         }
 
-    def decision(self) -> str:
-        """The sentence that decides."""
-        best, reference = self.best.outcome, self.reference
+    def decision(self, clear: Sequence[bool] | None = None, time: Written = in_seconds) -> str:
+        """The sentence that decides; `clear` says of each row whether its gain is beyond chance."""
+        best, reference = self.best(clear).outcome, self.reference
         load = "the same load" if self.budget is None else _load_words(self.budget)
         gain = self.gain(best)
         better = {
@@ -88,10 +89,27 @@ class Comparison:
         }.get(self.objective.name, f"{self.objective} {_percent(gain)} lower")
         other = reference.policy.spec(4)
         if gain is None and best is not reference:
-            return f"{best.policy.sentence()}: it ends, with {load}; {other} does not."
+            return f"{best.policy.sentence(time)}: it ends, with {load}; {other} does not."
         if best is reference or gain is None or gain < CLEAR:
-            return f"{reference.policy.sentence()}: no other strategy is better by 1 % or more with {load}."
-        return f"{best.policy.sentence()}: {better} with {load} than {other}."
+            return (
+                f"{reference.policy.sentence(time)}: no other strategy is clearly better (by 1 % or more) with {load}."
+            )
+        return f"{best.policy.sentence(time)}: {better} with {load} than {other}."
+
+    def beyond(self, time: Written = in_seconds) -> str | None:
+        """What more submissions would bring, if they bring more than what is decided on; None otherwise."""
+        free = [row.outcome for row in self.rows if row.role == "free"]
+        best = min(free, key=self.figure, default=None)
+        if best is None or best.submissions is None or not self.figure(best) < self.figure(self.best().outcome):
+            return None
+        gain = self.gain(best)
+        more = "" if gain is None else f", {_percent(gain)} better"
+        what = _lowered(best.policy.sentence(time))
+        return f"Without that limit: {what}{more}, {best.submissions:.3g} submissions a job."
+
+
+def _lowered(sentence: str) -> str:
+    return sentence[0].lower() + sentence[1:]
 
 
 def _percent(share: float | None) -> str:
@@ -113,6 +131,7 @@ def compare_policies(
     objective: str = "mean",
     same: str = "submissions",
     utilisation: float | None = None,
+    min_time: float = 0.0,
 ) -> Comparison:
     """Compare given policies, and the best of each kind at the same load and without a limit.
 
@@ -129,6 +148,8 @@ def compare_policies(
         timeout where it never ends), or a share of extra requests such as `5%`.
     utilisation
         The busy share of the system today, to tell what each strategy makes of it.
+    min_time
+        As in `optimal_policy`.
 
     Returns
     -------
@@ -145,12 +166,13 @@ def compare_policies(
     """
     options: dict[str, Any] = {"cost": cost, "wall_clock": wall_clock, "objective": objective}
     given = [parse_policy(policy) if isinstance(policy, str) else policy for policy in policies]
-    timeout = optimal_policy(law, "timeout", **options)
+    timeout = optimal_policy(law, "timeout", min_time=min_time, **options)
     rows = [Compared("given", evaluate_policy(law, policy, **options)) for policy in given]
     rows = rows or [Compared("reference", timeout)]
     budget = budget_of(same, rows[0].outcome, timeout)
     notes: list[str] = []
     kinds = _kinds(law, notes)
+    options["min_time"] = min_time
     rows += _best(law, [*kinds, "timeout"] if given else kinds, rows, budget, options)
     rows += _best(law, ["timeout", *kinds], rows, None, options)
     notes += [
@@ -159,7 +181,7 @@ def compare_policies(
         for row in rows
         if row.outcome.success is not None and row.outcome.success < 1 - 1e-6
     ]
-    least = optimal_timeout(law, wall_clock=wall_clock).job_seconds
+    least = optimal_timeout(law, wall_clock=wall_clock, min_timeout=min_time).job_seconds
     loads = () if utilisation is None else tuple(load_of(row.outcome, _now(rows, law), utilisation) for row in rows)
     return Comparison(Objective.parse(objective), tuple(rows), budget, least, loads, tuple(notes))
 

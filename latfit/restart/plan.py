@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -18,12 +18,8 @@ import numpy as np
 from latfit.errors import RestartError
 from latfit.laws.base import Law
 from latfit.numbers import Floats, finite
-from latfit.restart.completion import lost_moment
 from latfit.restart.lattice import lattice_quantile, lattice_survival
-from latfit.restart.times import has_failures, kinks, scan_times, still_out
 
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
-PANELS = 240  # over the whole range of a law with a density
 NEGLIGIBLE = 1e-16  # a chance of getting so far that nothing after it counts
 ROUNDING = 1e-12  # 0.3 + 0.3 + 0.1 must reach 0.7 in spite of rounding
 
@@ -59,24 +55,27 @@ class Round:
         target = (1.0 - level) * (1 + ROUNDING) + 1e-15
         inside = self.ages[(self.ages > 0) & (self.ages < self.length)]
         ages = np.append(inside, self.length if np.isfinite(self.length) else np.empty(0))
-        reached = np.flatnonzero(self.survival(ages) <= target)
-        if not reached.size:
+        before, at = -1, ages.size - 1
+        if at < 0 or self._at(ages[at]) > target:
             return self.length
-        high = float(ages[reached[0]])
-        low = float(ages[reached[0] - 1]) if reached[0] else 0.0
-        return self._bisected(low, high, target)
+        while at - before > 1:  # the survival falls: a binary search over the ages
+            middle = (before + at) // 2
+            before, at = (before, middle) if self._at(ages[middle]) <= target else (middle, at)
+        return self._bisected(float(ages[before]) if before >= 0 else 0.0, float(ages[at]), target)
+
+    def _at(self, age: float) -> float:
+        assert self.survival is not None
+        return float(self.survival(np.array(age)))
 
     def _bisected(self, low: float, high: float, target: float) -> float:
         """Between two ages of a smooth law; on a step law nothing happens between them."""
-        assert self.survival is not None
-        before = float(self.survival(np.array(np.nextafter(high, 0))))
-        if before > target:  # a jump, at the end of the stretch
+        if self._at(float(np.nextafter(high, 0))) > target:  # a jump, at the end of the stretch
             return high
         for _ in range(70):
             middle = 0.5 * (low + high)
             if not low < middle < high:
                 break
-            low, high = (low, middle) if float(self.survival(np.array(middle))) <= target else (middle, high)
+            low, high = (low, middle) if self._at(middle) <= target else (middle, high)
         return high
 
 
@@ -251,96 +250,3 @@ def _for_ever(this: Round) -> Totals:
     if go:
         second += go * (this.pause**2 + this.pause_variance + 2 * this.pause * mean)
     return Totals(mean, second / done, this.submissions / done, this.job_seconds / done, (1.0 - this.out) / done)
-
-
-def attempt(law: Law, length: float, *, pause: float = 0.0, copies: int = 1) -> Round:
-    """One attempt with a timeout; `law` is that of the first of `copies` that run side by side."""
-    t = np.array(length, dtype=np.float64)
-    lost = [float(lost_moment(law, m, t, 0.0)) for m in (0, 1, 2)]
-    first, second = (float(law.partial_moment(m, t)) + lost[m] for m in (1, 2))
-    failing = has_failures(law)
-    if failing and copies > 1:
-        raise RestartError("job-seconds of copies are not computed for a law with visible failures")
-    return Round(
-        length,
-        lost[0],
-        first,
-        second,
-        lost[1],
-        float(copies),
-        copies * first,
-        None if failing else (lambda u: still_out(law, u)),
-        knots(law) if not failing else np.empty(0),
-        pause,
-        stuck=float(still_out(law, t)) if np.isinf(length) else 0.0,
-    )
-
-
-def overlapping(
-    law: Law,
-    length: float,
-    survival: Survival,
-    running: Survival,
-    *,
-    shifts: tuple[float, ...],
-    submissions: float,
-    pause: float = 0.0,
-) -> Round:
-    """A round with more than one copy out: `survival` and `running` (the mean number of jobs out) by quadrature.
-
-    `shifts` are the ages of the copies when the round begins; a later start is a negative one.
-    """
-    if has_failures(law):
-        raise RestartError(
-            "copies that overlap (hedge, delayed, resubmit) are not computed for a law with visible failures, after "
-            "which one would submit at once: read failures as completed or as lost (--failed completed, --failed lost)"
-        )
-    ages = breakpoints(law, length, shifts)
-    u, w = quadrature(ages, steps=law.jumps is not None)
-    S = survival(u)
-    out = float(survival(np.array(length))) if np.isfinite(length) else float(survival(np.array(1e300)))
-    endless = not np.isfinite(length) and out > 0
-    return Round(
-        length,
-        out,
-        np.inf if endless else float(w @ S),
-        np.inf if endless else float(2 * (w @ (u * S))),
-        out * length if out > 0 else 0.0,
-        submissions,
-        np.inf if endless else float(w @ running(u)),
-        survival,
-        ages,
-        pause,
-        stuck=out if np.isinf(length) else 0.0,
-    )
-
-
-@lru_cache(maxsize=32)
-def knots(law: Law) -> Floats:
-    """The jumps of a step law; panels over the whole range of a law with a density, its kinks among them."""
-    if law.jumps is not None:
-        return law.jumps
-    scan = scan_times(law)
-    return np.union1d(scan[np.linspace(0, scan.size - 1, PANELS).astype(np.intp)], kinks(law))
-
-
-def breakpoints(law: Law, length: float, shifts: tuple[float, ...]) -> Floats:
-    """The ages, 0 and the end among them, between which S(u + shift) is smooth (or constant) for every shift."""
-    at = knots(law)
-    inner = np.concatenate([at - shift for shift in shifts] + [-np.asarray(shifts)])
-    end = length if np.isfinite(length) else max(float(inner.max()), 0.0)
-    return np.unique(np.concatenate([[0.0, end], inner[(inner > 0) & (inner < end)]]))
-
-
-def quadrature(ages: Floats, *, steps: bool) -> tuple[Floats, Floats]:
-    """Nodes and weights of Gauss–Legendre panels; middles where all is constant between the ages."""
-    if steps:
-        return 0.5 * (ages[1:] + ages[:-1]), np.diff(ages)
-    half = 0.5 * np.diff(ages)
-    nodes = 0.5 * (ages[1:] + ages[:-1])[:, None] + half[:, None] * NODES
-    return nodes.ravel(), (half[:, None] * WEIGHTS).ravel()
-
-
-def not_completed(law: Law, u: Floats) -> Floats:
-    """1 − F̃(u) of a law without failures, 1 before age 0."""
-    return np.where(u < 0, 1.0, still_out(law, np.maximum(u, 0.0)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq, minimize, minimize_scalar
@@ -61,9 +61,12 @@ class _Search:
     objective: Objective
     budget: Budget | None
     precision: float
+    min_time: float = 0.0
 
     def plan(self, time: float, ratio: float) -> Plan | None:
-        """The plan at a point, None where it is not computable."""
+        """The plan at a point, None where it is not computable or too early."""
+        if time < self.min_time:
+            return None
         try:
             return self.kind.spanned(time, ratio).plan(self.law, self.cost)
         except RestartError:
@@ -163,6 +166,7 @@ def optimal_policy(
     wall_clock: float = 0.0,
     objective: str = "mean",
     budget: Budget | None = None,
+    min_time: float = 0.0,
 ) -> PolicyOutcome:
     """The best policy of one kind, and what it brings.
 
@@ -177,11 +181,14 @@ def optimal_policy(
     budget
         The submissions or job-seconds that a job may take on average. Under a budget of submissions and a quantile
         as the objective, a hedge may be one that is made with a probability and never cancelled (SingleR).
+    min_time
+        Nothing is cancelled or submitted again before; on a log the step of its clock, or its fifth completion.
 
     Returns
     -------
     PolicyOutcome
-        An error where no parameters are allowed or finite.
+        A kind whose optimum is another kind (a hedge at once is two copies) gives that one. An error where no
+        parameters are allowed or finite.
 
     Examples
     --------
@@ -199,12 +206,12 @@ def optimal_policy(
     goal = Objective.parse(objective)
     if chosen.needs_budget and budget is None:
         raise RestartError(f"{kind}: the more submissions the better; give a budget of submissions or job-seconds")
-    known = _known(law, chosen, c, wall_clock, objective, budget)
+    known = _known(law, chosen, c, wall_clock, objective, budget, min_time)
     if known is not None:
         return evaluate_policy(law, known, cost=c, wall_clock=wall_clock, objective=objective)
-    rough = _Search(chosen, coarse(whole, CELLS), c, goal, budget, 3e-3)
-    start = rough.everywhere(_times(whole))
-    exact = _Search(chosen, _exact(whole), c, goal, budget, 1e-7)
+    rough = _Search(chosen, coarse(whole, CELLS), c, goal, budget, 3e-3, min_time)
+    start = rough.everywhere(_times(whole, min_time))
+    exact = _Search(chosen, _exact(whole), c, goal, budget, 1e-7, min_time)
     policy, figure = _finished(exact, start)
     if budget is not None and budget.name == "submissions" and goal.name == "quantile" and kind == "hedge" and c == 0:
         hedge, quantile = single_r(whole, goal.parameter, budget.value - 1.0)
@@ -216,23 +223,30 @@ def optimal_policy(
 
 
 def _known(
-    law: Law, kind: type[Policy], cost: float, wall_clock: float, objective: str, budget: Budget | None
+    law: Law,
+    kind: type[Policy],
+    cost: float,
+    wall_clock: float,
+    objective: str,
+    budget: Budget | None,
+    min_time: float,
 ) -> Policy | None:
     """The exact optimum of a policy with one timeout, where it is a time or none; None where it is to be sought."""
     b = kind.copies_at_once
     if b is None or (budget is not None and budget.name != "submissions"):
         return None
     limit = None if budget is None else budget.value * (1 + SLACK)
-    best = optimal_timeout(law, cost=cost, wall_clock=wall_clock, copies=b, objective=objective, max_submissions=limit)
+    options: dict[str, Any] = {"max_submissions": limit, "min_timeout": min_time, "objective": objective}
+    best = optimal_timeout(law, cost=cost, wall_clock=wall_clock, copies=b, **options)
     if best.verdict == "finite" and best.timeout:
         return kind.spanned(best.timeout, 1.0)
     return kind() if best.verdict in ("never", "any") and best.expected_duration is not None else None
 
 
-def _times(law: Law) -> Floats:
+def _times(law: Law, least: float) -> Floats:
     """Times over the range of a law that matters, even in the logarithm."""
     low, high = inverse_cdf(law, completes(law) * np.array([0.01, 0.999]))
-    return np.geomspace(max(low, high * 1e-6), 2 * high, TIMES)
+    return np.geomspace(max(low, high * 1e-6, least), 2 * max(high, least), TIMES)
 
 
 def _exact(law: Law) -> Law:

@@ -8,8 +8,8 @@ from latfit.errors import RestartError
 from latfit.laws.base import Law
 from latfit.numbers import Floats
 from latfit.restart.coarse import coarse
-from latfit.restart.plan import knots, not_completed
 from latfit.restart.policies.hedge import Hedge
+from latfit.restart.rounds import knots, not_completed
 from latfit.restart.times import has_failures, inverse_cdf, scan_times
 
 CELLS = 4000

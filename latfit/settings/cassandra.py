@@ -14,7 +14,7 @@ class Cassandra(Tool):
     hedges = True
     waits = False
     limits = "the delay until the query is sent to the next node beside the earlier ones"
-    validated = "policy object of the Python driver built; no cluster was run"
+    validated = "policy of the Python driver 3.30.1 asked for its plan; no cluster was run"
     traps = (
         "a statement is not idempotent by default, and then there is no speculative execution",
         "the coordinator can do it for reads: ALTER TABLE … WITH speculative_retry = '350ms'",

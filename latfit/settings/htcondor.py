@@ -14,7 +14,7 @@ class Htcondor(Tool):
     step = 1.0
     waits = False
     limits = "the wait in the queue: JobStatus 1 is idle"
-    validated = "expression evaluated by the ClassAd library 25.14; no schedd was run"
+    validated = "expression evaluated by the ClassAd library 25.14.1; no schedd was run"
     traps = (
         "whole seconds, evaluated every 60 s and adaptively up to every 1200 s: an attempt lasts up to that longer",
         "`=` for == and `and` for && do not parse",

@@ -23,6 +23,7 @@ FEWEST, ASSUMED = 2, 3  # attempts: one alone never resubmits; and what is writt
 SETTLED = 0.001  # the waits are settled when they move by less than this share of the timeout
 TOLD = ("queue", "drift", "dependence", "beyond-timeout", "load", "flat")  # warnings that concern who sets a timeout
 WINDOW = 0.05
+WORTH_TELLING = 0.0001  # what rounding may cost before it is mentioned
 
 
 @dataclass(frozen=True)
@@ -205,11 +206,12 @@ def _rounding(tool: Tool, known: _Known | None, exact: float, rounded: float) ->
             return []
         return [f"warning: {moved}, {100 * (rounded / exact - 1):.3g} % more: give the log to see what that costs"]
     E, least = (float(expected_duration(known.law, t, cost=known.cost)) for t in (rounded, exact))
-    more = "" if not math.isfinite(least) or not least else f": jobs take {100 * (E / least - 1):.2g} % longer"
+    costs = E / least - 1 if math.isfinite(least) and least else None
+    more = "" if costs is None else f": jobs take {100 * costs:.2g} % longer"
     _, latest = known.decision.get("within_5pct") or (None, None)
     if latest is not None and rounded > latest and known.decision["timeout"] == exact:
         return [f"warning: {moved}, which leaves the 5 % window (up to {latest:.6g} s){more}"]
-    return [f"rounded up: {moved}{more}"] if more else []
+    return [f"rounded up: {moved}{more}"] if costs is not None and costs > WORTH_TELLING else []
 
 
 def _about(tool: Tool, known: _Known | None, plan: Plan, cost: float) -> list[str]:

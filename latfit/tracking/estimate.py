@@ -16,7 +16,7 @@ import numpy as np
 from latfit.tracking.memories import LEVELS, WIDTH, Floats, Memories
 
 AGREE = 1.7  # standard errors within which two memories agree
-ALARM = 2.0  # and from which the longest is contradicted
+ALARM = 2.3  # and from which the longest is contradicted
 AT_RISK = 3.0  # the effective number at risk that a hazard needs
 COMPLETIONS = 5.0  # the effective number of completions that a timeout needs at or below it
 

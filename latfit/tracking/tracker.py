@@ -233,7 +233,8 @@ class Tracker:
 
         A Poisson bootstrap of the effective counts, of the memory in use and, where the system has changed, of the
         next shorter one too. Before enough attempts completed nothing is known: (0, cutoff), or (0, inf).
-        docs/tracking.md says how often it covers; under a fast daily cycle that is not told by `at`, about half.
+        docs/calibration.md says how often it covers; under a fast daily cycle that is not told by `at`, that of the
+        expected duration is about the average hour, and hardly ever right for the hour that it is.
         """
         if of not in ("timeout", "expected_duration"):
             raise RestartError(f"there is an interval of the timeout and of the expected_duration, not of {of!r}")

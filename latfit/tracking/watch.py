@@ -13,6 +13,7 @@ import numpy as np
 
 from latfit.errors import LogError, RestartError
 from latfit.files import whole_file
+from latfit.logs.choosing import choice_of
 from latfit.logs.formats import Format, ReadOptions, find_format
 from latfit.logs.source import Source
 from latfit.logs.table import LOST, STATUSES
@@ -21,7 +22,10 @@ from latfit.tracking.tail import HEAD_LINES, Lines, Tail
 from latfit.tracking.tracker import Tracker
 
 EVERY = 20  # observations between two estimates: fixed, so that the state does not depend on when it was looked at
-SEVERAL_LINES = ("htcondor", "json", "parquet", "probe")  # formats in which a record is not one line
+SEVERAL_LINES = (
+    "aslib", "hdrhistogram", "histogram-csv", "htcondor", "jaeger", "json", "locust", "otel-histogram", "parquet",
+    "probe", "prometheus", "wrk",
+)  # formats in which a record is not one line  # fmt: skip
 MATTERS = 0.02
 VERSION = 1
 
@@ -75,6 +79,7 @@ class Watch:
         options: Mapping[str, Any] | None = None,
     ) -> None:
         self.path, self.format, self.options = Path(path), format, ReadOptions(**(options or {}))
+        self.choice = choice_of(self.options, lambda: None)
         self.file = None if state is None else Path(state)
         self.tracker = Tracker(initial=cutoff, cutoff=cutoff, cost=cost)
         self.refused = 0
@@ -126,8 +131,9 @@ class Watch:
         skipped = head.count(b"\n")
         with Source(str(self.path), io.BytesIO(head + lines.data)) as source:
             kind = self._kind(source)
-            for records in kind.read(source, self.options):
-                records.check()
+            for chunk in kind.read(source, self.options):
+                chunk.check()
+                records = chunk if self.choice is None else self.choice(chunk)[0]
                 new = records.line > skipped
                 kept = records.kept & new & (np.isfinite(records.latency) | (records.status == LOST))
                 self.refused += int(np.count_nonzero(new & ~records.kept))

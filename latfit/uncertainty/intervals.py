@@ -91,7 +91,7 @@ def bootstrap(
         k, least = floored.exact(cost, allowed)
         none = (floored.S[each, k] < NOBODY) | ~np.isfinite(least)
         best[rows] = np.where(none, np.inf, bins.times[k])
-        chosen[rows] = E[each, curve.careful(cost, allowed)]
+        chosen[rows] = E[each, curve.careful(cost, allowed)[0]]
     E, a = curve_of(bins).E_J(cost)[0], _accelerations(sample, timeout, cost)
     with np.errstate(divide="ignore", invalid="ignore"):  # a resample may complete nothing; _bca leaves it out
         faster, _ = _bca(speed_up, _Replicates(at_end / here, at_end / chosen, float(E[-1] / E[at])), a[1], level)

@@ -6,12 +6,23 @@ import argparse
 import os
 from pathlib import Path
 
-from benchmarks import batch, bootstrap, fitting, growth, hybrid, optimum, pvalue, reading, startup
+from benchmarks import batch, bootstrap, fitting, growth, hybrid, optimum, pvalue, reading, startup, tracking
 from benchmarks.growth import Growth
 from benchmarks.page import page, show
 
 TARGET = Path(__file__).parent.parent.parent / "docs" / "benchmarks.md"
-MODULES = (optimum, fitting, pvalue, hybrid, bootstrap, batch, reading, startup, growth)  # in the order of the targets
+MODULES = (
+    optimum,
+    fitting,
+    pvalue,
+    hybrid,
+    bootstrap,
+    batch,
+    reading,
+    startup,
+    tracking,
+    growth,
+)  # in the order of the targets
 BENCHES = {key: run for module in MODULES for key, run in module.BENCHES.items()}
 
 

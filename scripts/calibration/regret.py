@@ -49,7 +49,7 @@ def regrets(rng: np.random.Generator, rounds: int, spec: str, n: int, rho: float
         allowed = curve.allowed(sample.resolution)
         k, _ = curve.exact(0.0, allowed)
         exact = np.inf if curve.S[0, k[0]] <= 0 else curve.times[0, k[0]]
-        careful = curve.times[0, curve.careful(0.0, allowed)[0]]
+        careful = curve.careful(0.0, allowed)[1][0]
         tried = np.minimum([exact, smoothed_timeout(sample) or np.inf, careful], CUTOFF)
         found.append(np.asarray(expected_duration(law, tried)) / best.expected_duration - 1)
     return np.array(found)

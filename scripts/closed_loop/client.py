@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -17,12 +18,47 @@ import numpy as np
 
 from latfit.retrying import Retrying, Source
 
-CUTOFF = 4.0
-IN_FLIGHT = 16
+
+@dataclass(frozen=True)
+class Setup:
+    """The cutoff in seconds and how many requests are on their way: as many a second whatever the scale is."""
+
+    scale: float = 1.0
+
+    @property
+    def cutoff(self) -> float:
+        """When a probe is recorded as still out."""
+        return 4.0 * self.scale
+
+    @property
+    def in_flight(self) -> int:
+        """How many are on their way."""
+        return round(20 * self.scale)
 
 
 class Broken(Exception):
     """An answer that is an error: seen at once."""
+
+
+@dataclass
+class Lag:
+    """How late this process is on average: a busy machine adds it to what is measured."""
+
+    total: float = 0.0
+    looks: int = 0
+
+    async def watch(self) -> None:
+        """Look again and again."""
+        while True:
+            start = time.monotonic()
+            await asyncio.sleep(0.02)
+            self.total, self.looks = self.total + time.monotonic() - start - 0.02, self.looks + 1
+
+    def mean(self) -> float:
+        """The mean lag since the last question, in seconds."""
+        found = self.total / max(1, self.looks)
+        self.total, self.looks = 0.0, 0
+        return found
 
 
 async def get(session: aiohttp.ClientSession, url: str) -> None:
@@ -33,7 +69,7 @@ async def get(session: aiohttp.ClientSession, url: str) -> None:
             raise Broken
 
 
-async def many(count: int, work: Callable[[int], object], rng: np.random.Generator) -> None:
+async def many(setup: Setup, count: int, work: Callable[[int], object], rng: np.random.Generator) -> None:
     """Run `work(0)`, `work(1)` … with a few in flight, and a random pause before each."""
     numbers = iter(range(count))
 
@@ -42,48 +78,48 @@ async def many(count: int, work: Callable[[int], object], rng: np.random.Generat
             await asyncio.sleep(rng.uniform(0, 0.02))
             await work(number)
 
-    await asyncio.gather(*(worker() for _ in range(IN_FLIGHT)))
+    await asyncio.gather(*(worker() for _ in range(setup.in_flight)))
 
 
-async def timed(session: aiohttp.ClientSession, url: str) -> tuple[str, str, str]:
+async def timed(setup: Setup, session: aiohttp.ClientSession, url: str) -> tuple[str, str, str]:
     """When a request was sent, what it took up to the cutoff, and how it ended."""
     when, start, status = datetime.now(UTC), time.monotonic(), "completed"
     try:
-        async with asyncio.timeout(CUTOFF):
+        async with asyncio.timeout(setup.cutoff):
             await get(session, url)
     except TimeoutError:
         status = "censored"
     except (Broken, aiohttp.ClientError):
         status = "failed"
-    return when.isoformat(), f"{min(time.monotonic() - start, CUTOFF):.6f}", status
+    return when.isoformat(), f"{min(time.monotonic() - start, setup.cutoff):.6f}", status
 
 
-async def probes(port: int, count: int, path: Path, rng: np.random.Generator) -> None:
+async def probes(setup: Setup, port: int, count: int, path: Path, rng: np.random.Generator) -> None:
     """A log of single probes, each of another job, cut at the cutoff."""
     rows: list[tuple[str, ...]] = []
 
     async def probe(number: int) -> None:
-        rows.append(await timed(session, f"http://127.0.0.1:{port}/{number}"))
+        rows.append(await timed(setup, session, f"http://127.0.0.1:{port}/{number}"))
 
     async with new_session() as session:
-        await many(count, probe, rng)
+        await many(setup, count, probe, rng)
     write(path, ("submitted", "latency", "status"), sorted(rows))
 
 
-async def pairs(port: int, count: int, t: float, path: Path, rng: np.random.Generator) -> None:
+async def pairs(setup: Setup, port: int, count: int, t: float, path: Path, rng: np.random.Generator) -> None:
     """A pilot that slows no job: what is not back after t is sent again, and both are listened to."""
     rows: list[tuple[str, ...]] = []
 
     async def pair(number: int) -> None:
         url = f"http://127.0.0.1:{port}/{300_000 + number}"
-        sent = [asyncio.create_task(timed(session, url))]
+        sent = [asyncio.create_task(timed(setup, session, url))]
         if not (await asyncio.wait(sent, timeout=t))[0]:
-            sent.append(asyncio.create_task(timed(session, url)))
+            sent.append(asyncio.create_task(timed(setup, session, url)))
         for attempt, one in enumerate(await asyncio.gather(*sent), start=1):
             rows.append((str(number), str(attempt), *one))
 
     async with new_session() as session:
-        await many(count, pair, rng)
+        await many(setup, count, pair, rng)
     write(path, ("job", "attempt", "submitted", "latency", "status"), sorted(rows, key=lambda row: row[2]))
 
 
@@ -94,7 +130,7 @@ def new_session() -> aiohttp.ClientSession:
     )
 
 
-async def jobs(port: int, count: int, arms: dict[str, list[float] | Source], attempts: int, folder: Path,
+async def jobs(setup: Setup, port: int, count: int, arms: dict[str, list[float] | Source], attempts: int, folder: Path,
                rng: np.random.Generator) -> None:  # fmt: skip
     """Jobs under several policies in turn, so that all see the same system; a log for each."""
     errors = (Broken, aiohttp.ClientError)
@@ -109,16 +145,18 @@ async def jobs(port: int, count: int, arms: dict[str, list[float] | Source], att
             await run.acall(lambda _: get(session, f"http://127.0.0.1:{port}/{100_000 + number // len(runs)}"))
 
     async with new_session() as session:
-        await many(count * len(runs), job, rng)
+        await many(setup, count * len(runs), job, rng)
 
 
-async def through_haproxy(service, snippet: str, count: int, path: Path, rng: np.random.Generator) -> None:
+async def through_haproxy(
+    setup: Setup, service, snippet: str, count: int, path: Path, rng: np.random.Generator
+) -> None:
     """Jobs through HAProxy with the backend that latfit wrote; the attempts are those of the service's own log."""
     with tempfile.TemporaryDirectory() as folder:
         config, front = Path(folder) / "haproxy.cfg", free_port()
         backend = snippet.replace("HOST:PORT", f"127.0.0.1:{service.port}")
         config.write_text(
-            "defaults\n    timeout connect 5s\n    timeout client 60s\n    timeout queue 60s\n"
+            "defaults\n    timeout connect 5s\n    timeout client 600s\n    timeout queue 600s\n"
             f"frontend front\n    mode http\n    bind 127.0.0.1:{front}\n    default_backend NAME\n{backend}\n"
         )
         proxy = await asyncio.create_subprocess_exec(
@@ -133,7 +171,7 @@ async def through_haproxy(service, snippet: str, count: int, path: Path, rng: np
                     with suppress(Broken, aiohttp.ClientError):
                         await get(session, f"http://127.0.0.1:{front}/{200_000 + number}")
 
-                await many(count, job, rng)
+                await many(setup, count, job, rng)
         finally:
             proxy.terminate()
             await proxy.wait()

@@ -15,6 +15,7 @@ import numpy as np
 
 MEDIAN, SIGMA = 0.1, 0.8
 HANGS, ERRORS = 0.04, 0.03
+LONG = 2.0  # what the long jobs of the sticky system take
 SERVICE = 0.02  # seconds of work that a request is to the server with one worker
 BURST, BETWEEN = 60, 4.0  # requests of others that arrive at once, and the mean seconds until the next burst
 
@@ -29,6 +30,7 @@ class Service:
     start: float = field(default_factory=time.monotonic)
     port: int = 0
     seed: int = 0
+    scale: float = 1.0
 
     async def run(self) -> asyncio.Server:
         """Listen; the caller closes the server."""
@@ -69,13 +71,13 @@ class Service:
             await asyncio.sleep(self.rng.uniform(0.05, 0.15))
             return True
         rng = np.random.default_rng([int(job), self.seed]) if self.system == "sticky" else self.rng
-        kind, x = rng.random(), MEDIAN * rng.lognormal(0, SIGMA)
+        kind, x = rng.random(), self.scale * MEDIAN * rng.lognormal(0, SIGMA)
         if self.system == "sticky":  # the same job takes as long again; some jobs are just long
-            x = 2.0 if kind < HANGS else x
+            x = self.scale * LONG if kind < HANGS else x
         elif kind < HANGS:
             await asyncio.sleep(3600)
         elif kind < HANGS + ERRORS:
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(self.scale * 0.01)
             return False
         if self.system == "drifting":
             x *= 1 + (time.monotonic() - self.start) / 20

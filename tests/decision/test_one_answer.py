@@ -54,7 +54,7 @@ def compare(path, tmp_path, *more):
     t = document("timeout", path, "--resamples", 49, *more)
     o = document("outliers", path, *more)
     f = document("fit", path, "--bootstrap", 0, *more)
-    call("batch", path, "--resamples", 49, "-o", tmp_path / "all.jsonl", *more)
+    call("batch", path, "--resamples", 49, "--workers", 1, "-o", tmp_path / "all.jsonl", *more)
     row = json.loads((tmp_path / "all.jsonl").read_text().splitlines()[0])
     own = a["timeout"]
     for name in SHARED:
@@ -74,7 +74,21 @@ def compare(path, tmp_path, *more):
         assert row["p_bootstrap"] == best["ks"]["p_bootstrap"]
         assert json.loads(row["params"]) == pytest.approx(best["params"], rel=1e-6)
     by = tmp_path / "by.jsonl"
-    call("batch", path, "--by", "site", "--cutoff", a["outliers"]["cutoff"], "--resamples", 49, "-o", by, *more)
+    call(
+        "batch",
+        path,
+        "--workers",
+        1,
+        "--by",
+        "site",
+        "--cutoff",
+        a["outliers"]["cutoff"],
+        "--resamples",
+        49,
+        "-o",
+        by,
+        *more,
+    )
     for line, group in zip(by.read_text().splitlines(), a["groups"], strict=True):
         own = json.loads(line)
         assert own["site"] == group["site"]
@@ -93,7 +107,7 @@ def test_random_logs(seed, tmp_path):
 def test_the_bundled_log(tmp_path):
     a = document("analyze", EGEE, "--resamples", 49)
     t = document("timeout", EGEE, "--resamples", 49)
-    call("batch", EGEE, "--resamples", 49, "-o", tmp_path / "x.jsonl")
+    call("batch", EGEE, "--workers", 1, "--resamples", 49, "-o", tmp_path / "x.jsonl")
     row = json.loads((tmp_path / "x.jsonl").read_text())
     for name in SHARED:
         assert same(a["timeout"][name], t[name]), name
@@ -108,7 +122,7 @@ def test_the_bundled_log(tmp_path):
 def test_real_logs(name, shared, tmp_path):
     more = ["--resamples", 19, "--max-refused", 1]
     a = document("analyze", shared / name, *more)
-    call("batch", shared / name, "-o", tmp_path / "x.jsonl", *more)
+    call("batch", shared / name, "--workers", 1, "-o", tmp_path / "x.jsonl", *more)
     row, t = json.loads((tmp_path / "x.jsonl").read_text()), document("timeout", shared / name, *more)
     for field in SHARED:
         assert same(row[field], a["timeout"][field]), field

@@ -142,9 +142,10 @@ def test_innocent_columns_explain_nothing():
     withheld = 0
     for _ in range(120):
         n = int(rng.choice([100, 300, 1000]))
-        log = log_of(rng.lognormal(3, 1, n), status=np.where(rng.random(n) < 0.03, "lost", "ok"),
-                     submitted=np.cumsum(rng.exponential(10, n)), id=np.arange(n),
-                     host=rng.integers(0, 9, n).astype(str), user=rng.integers(0, n // 3, n).astype(str), size=rng.pareto(1, n), kind=["a"] * n)  # fmt: skip
+        innocent = {"id": np.arange(n), "host": rng.integers(0, 9, n).astype(str), "size": rng.pareto(1, n),
+                    "user": rng.integers(0, n // 3, n).astype(str), "kind": ["a"] * n}  # fmt: skip
+        status, when = np.where(rng.random(n) < 0.03, "lost", "ok"), np.cumsum(rng.exponential(10, n))
+        log = log_of(rng.lognormal(3, 1, n), status=status, submitted=when, **innocent)
         own = analyze(log, laws=("lognormal",), resamples=0, test=False).timeout
         withheld += own.verdict == "withheld"
     assert withheld <= 1

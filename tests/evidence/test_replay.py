@@ -11,6 +11,7 @@ from latfit.restart import expected_duration
 def plain(seen, cutoff, T, cost=0.0, groups=None):
     """Job after job, attempt after attempt."""
     groups = np.zeros(seen.n, int) if groups is None else groups
+    sparse = np.median(np.diff(seen.submitted)) > np.median(seen.latency[(seen.status == 0) & (seen.latency <= cutoff)])
     total, done, sent = 0.0, 0, 0
     for start in range(seen.n):
         mine = np.flatnonzero(groups == groups[start])
@@ -23,7 +24,7 @@ def plain(seen, cutoff, T, cost=0.0, groups=None):
                 break
             used = (x if status == 1 and x <= min(T, cutoff) else T) + cost
             total, clock = total + used, clock + used
-            at = max(int(np.searchsorted(seen.submitted[mine], clock)), at + 1)
+            at = max(int(np.searchsorted(seen.submitted[mine], clock)), at + sparse)
             if at >= mine.size:
                 break
     return total / done, sent / done

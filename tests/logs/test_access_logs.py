@@ -39,6 +39,9 @@ def test_nginx_with_named_times():
     # nginx writes the time of the answer, here in the zone +0100
     assert log.frame["submitted"][1] == pd.Timestamp("2026-02-28T23:00:01.990Z")
     assert list(log.frame["path"]) == ["/a", "/b", "/a", "/a"]
+    # what is known only with the answer is no group, but can be chosen
+    assert not {"code", "bytes", "urt"} & set(log.frame)
+    assert read(DATA / "requests.access", where=["code=404"]).counts["completed"] == 1
     assert latencies(read(DATA / "requests.access", columns={"latency": "urt"}), "failed") == [0.003]  # two servers
 
 

@@ -80,18 +80,26 @@ class SlurmCluster:
         return self.call("squeue", "--noheader", "--format=%i %T %j").splitlines()
 
     def kill_node(self, name):
-        """SIGKILL for a node's daemon and what it runs, as if the power had failed."""
-        jobs = {f"SLURM_JOB_ID={job}" for job in self.call("squeue", "-h", "-t", "R", "-w", name, "-o", "%i").split()}
+        """SIGKILL for a node's daemon and the job that it runs, as if the power had failed."""
+        until(lambda: self._job_processes(name), 20)  # a job is RUNNING before its process is there
         os.kill(int((self.folder / f"{name}.pid").read_text()), signal.SIGKILL)
-        ours = f"SLURM_CONF={self.environment['SLURM_CONF']}"
+        for pid in self._job_processes(name):
+            with contextlib.suppress(OSError):
+                parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+                if "slurmstepd" in Path(f"/proc/{parent}/comm").read_text():
+                    os.kill(parent, signal.SIGKILL)
+                os.kill(pid, signal.SIGKILL)
+
+    def _job_processes(self, name):
+        """The processes of the jobs that run on a node of this cluster."""
+        jobs = {f"SLURM_JOB_ID={job}" for job in self.call("squeue", "-h", "-t", "R", "-w", name, "-o", "%i").split()}
+        ours, found = f"SLURM_CONF={self.environment['SLURM_CONF']}", []
         for entry in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 environment = (entry / "environ").read_bytes().decode(errors="replace").split("\0")
                 if ours in environment and jobs.intersection(environment):
-                    parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-                    if "slurmstepd" in Path(f"/proc/{parent}/comm").read_text():
-                        os.kill(parent, signal.SIGKILL)
-                    os.kill(int(entry.name), signal.SIGKILL)
+                    found.append(int(entry.name))
+        return found
 
 
 @contextlib.contextmanager
@@ -171,8 +179,8 @@ class Service:
                 status = b"500 Sorry" if what == "500" else b"200 OK"
                 writer.write(b"HTTP/1.1 " + status + b"\r\nContent-Length: 2\r\n\r\nok")
                 await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            pass  # the client is gone, or the service ends
         finally:
             writer.close()
 

@@ -156,8 +156,8 @@ def test_dry_run_submits_nothing(tmp_path, run):
         (["command", "-o", "LOG", "--until-precise", "500%", "--", "true"], 2, "not a share"),
         (["command", "-o", "LOG", "--arrivals", "poisson", "--", "true"], 1, "need a rate"),
         (["command", "-o", "LOG", "--timeout", "1", "--policy", "timeout(t=1)", "--", "true"], 2, "exclude each other"),
-        (["command", "-o", "LOG", "--policy", "wait(t=1)", "--", "true"], 1, "there is no policy 'wait'"),
-        (["command", "-o", "LOG", "--policy", "timeout(u=1)", "--", "true"], 1, "unexpected keyword argument 'u'"),
+        (["command", "-o", "LOG", "--policy", "wait(t=1)", "--", "true"], 1, "no policy 'wait'"),
+        (["command", "-o", "LOG", "--policy", "timeout(u=1)", "--", "true"], 1, "has no parameter 'u'"),
         (["command", "-o", "LOG", "--again-after", "9", "--cutoff", "8", "--", "true"], 2, "shorter than --cutoff"),
         (["command", "-o", "LOG", "--before", "missing.csv", "--", "true"], 1, "no such file"),
         (["http", "ftp://127.0.0.1/", "-o", "LOG"], 1, "not a URL"),
@@ -221,3 +221,43 @@ def test_in_flight_is_kept_and_not_exceeded(tmp_path, run):
         most = max(most, out)
     assert most == 3
     assert os.path.getsize(log) < 10_000  # noqa: PTH202
+
+
+def test_a_full_disk_ends_the_run_and_leaves_no_process(tmp_path):
+    log = tmp_path / "log"
+    words = f"ulimit -f 4; exec {LATFIT} probe command -o {log} --in-flight 5 --pause 0 -- sh -c 'sleep 0.2; sleep 0.2'"
+    done = subprocess.run(["bash", "-c", words], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "cannot be written (File too large)" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert _processes_of([json.loads(log.read_text().splitlines()[0])["run"]]) == []
+    assert latfit.read_log(log).counts["completed"] > 10
+
+
+def test_progress_on_a_terminal(tmp_path):
+    """Counts, and after enough probes the timeout as it looks so far."""
+    import pty
+
+    ours, theirs = pty.openpty()
+    words = "case $((LATFIT_JOB % 4)) in 0) sleep 1;; *) sleep 0.02;; esac"
+    process = subprocess.Popen(
+        [LATFIT, "probe", "command", "-o", tmp_path / "log", "--in-flight", "10", "--pause", "20ms", "--duration", "60",
+         "--", "sh", "-c", words],
+        stderr=theirs,
+    )  # fmt: skip
+    os.close(theirs)
+    shown, told = b"", False
+    with os.fdopen(ours, "rb", buffering=0) as terminal:
+        try:
+            while more := terminal.read(4096):
+                shown += more
+                if b"timeout " in shown and not told:
+                    process.terminate()
+                    told = True
+        except OSError:  # the other end is closed
+            pass
+    assert process.wait(20) == 0
+    assert b"on their way" in shown
+    assert b"completed" in shown
+    assert b"; timeout " in shown or b"; no timeout " in shown
+    assert b"stopped by SIGTERM" in shown

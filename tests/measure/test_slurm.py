@@ -24,13 +24,23 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture
 def probe(cluster, tmp_path):
+    started = []
+
     def call(*words, name="log", **more):
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [LATFIT, "probe", "slurm", "-o", tmp_path / name, "--poll", "100ms", "--pause", "50ms", *map(str, words)],
             env=cluster.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more,
         )  # fmt: skip
+        started.append(process)
+        return process
 
-    return call
+    yield call
+    for process in started:  # a test that failed leaves nothing to the next one
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+    cluster.call("scancel", "--user=root")
+    until(lambda: cluster.jobs() == [], 40)
 
 
 def ends(log):
@@ -74,7 +84,7 @@ def test_a_drained_node_and_one_killed_mid_job(cluster, probe, tmp_path):
     """Two of four nodes: one takes no jobs, one dies with a job on it, which is out for ever and must be cancelled."""
     cluster.call("scontrol", "update", "nodename=n1", "state=drain", "reason=test")
     try:
-        process = probe("--in-flight", 3, "--probes", 3, "--cutoff", 6, "--job", "sleep 2", "--", "--exclusive")
+        process = probe("--in-flight", 3, "--probes", 3, "--cutoff", 8, "--job", "sleep 3", "--", "--exclusive")
         until(lambda: cluster.call("squeue", "-h", "-t", "R", "-w", "n2"), 20)
         cluster.kill_node("n2")
         _, said = process.communicate(timeout=60)
@@ -89,7 +99,7 @@ def test_a_drained_node_and_one_killed_mid_job(cluster, probe, tmp_path):
 
 def test_kill_9_leaves_jobs_and_resume_clears_them(cluster, probe, tmp_path):
     process = probe("--in-flight", 5, "--probes", 50, "--job", "sleep 60")
-    until(lambda: len(cluster.jobs()) >= 5, 20)
+    until(lambda: len(cluster.jobs()) >= 5, 30)
     process.kill()
     process.communicate()
     assert len(cluster.jobs()) >= 5
@@ -106,7 +116,7 @@ def test_kill_9_leaves_jobs_and_resume_clears_them(cluster, probe, tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_cancels_the_jobs(cluster, probe, tmp_path, number):
     process = probe("--in-flight", 4, "--job", "sleep 60")
-    until(lambda: len(cluster.jobs()) >= 3, 20)
+    until(lambda: len(cluster.jobs()) >= 3, 30)
     process.send_signal(number)
     _, said = process.communicate(timeout=30)
     assert "stopped by" in said

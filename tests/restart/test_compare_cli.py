@@ -1,11 +1,12 @@
 """`latfit compare` as a user runs it."""
 
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
 
-from conftest import EGEE
+from conftest import EGEE, REPO
 from latfit.cli import main
 
 LAW = ["--law", "lognormal(mu=5.5,sigma=1)", "--rho", "0.025"]
@@ -69,3 +70,10 @@ def test_wrong_usage_and_bad_input():
         done = call(*LAW, *wrong)
         assert done.exit_code == 1
         assert done.stderr.startswith("latfit: ")
+
+
+def test_the_page_on_strategies_runs():
+    blocks = re.findall(r"^```python\n(.*?)^```", (REPO / "docs" / "strategies.md").read_text(), flags=re.M | re.S)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, "strategies.md", "exec"), {})

@@ -180,6 +180,24 @@ def test_the_wall_clock_time_shifts_the_law():
     assert shifted.quantiles == pytest.approx(later.quantiles)
 
 
+@pytest.mark.parametrize(
+    "policy",
+    ["hedge(d=3,t_inf=3)", "hedge(d=3,t_inf=8)", "delayed(t0=3,t_inf=5)", "resubmit(d=3)", "timeout(t=1)"],
+)
+def test_latencies_of_zero(policy):
+    """A copy may complete the moment it starts."""
+    law, rng = Defective(parse_law("discrete(values=[0,1,7,8],probs=[0.1,0.2,0.3,0.4])"), 0.1), np.random.default_rng(6)
+    outcome = evaluate_policy(law, policy, cost=0.5)
+    jobs = simulate_policy(law, policy, 40_000, rng, cost=0.5)
+    for drawn, figure in (
+        (jobs.durations, outcome.expected_duration),
+        (jobs.submissions, outcome.submissions),
+        (jobs.job_seconds, outcome.job_seconds),
+    ):
+        assert drawn.mean() == pytest.approx(figure, abs=5 * drawn.std() / 200)
+    assert parse_policy(policy).mean_submissions(law, 0.5) == pytest.approx(outcome.submissions)
+
+
 def test_luby_sequence():
     assert [k for k, _ in zip(luby_sequence(), range(15), strict=False)] == [
         1,

@@ -1,5 +1,7 @@
 """The best parameters of each kind: goldens, brute force, budgets, SingleR; comparisons and loads."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,9 @@ from latfit.laws import Defective, Empirical, parse_law
 from latfit.restart import Budget, compare_policies, evaluate_policy, optimal_policy, optimal_timeout, single_r
 from latfit.restart.coarse import coarse
 from latfit.restart.load import load_of
-from latfit.restart.policies import get_policy
+from latfit.restart.policies import get_policy, parse_policy, register
+from latfit.restart.policies.base import REGISTRY
+from latfit.restart.policies.timeout import Timeout
 from latfit.sample import LatencySample
 
 L = Defective(parse_law("lognormal(mu=5.5,sigma=1)"), 0.025)
@@ -177,7 +181,7 @@ def test_compare_what_one_has():
 
 def test_compare_says_where_nothing_is_better():
     table = compare_policies(parse_law("exponential(rate=0.01)"), ["timeout(t=100)"], same="job-seconds")
-    assert "no other strategy" in table.decision() or "faster" in table.decision()
+    assert "nothing is clearly better" in table.decision() or "faster" in table.decision()
     failing = Empirical.of(LatencySample.of([2, 3, 3, 4, 20, 30.0], failed=[1, 1, 5.0], lost=1))
     assert "--failed" in compare_policies(failing).notes[0]
 
@@ -191,3 +195,27 @@ def test_safe_shares():
     assert load.if_cancelled == pytest.approx(0.7 * three.job_seconds / now.job_seconds)
     with pytest.raises(RestartError, match="utilisation"):
         load_of(three, now, 1.2)
+
+
+def test_a_policy_from_outside_is_one_class():
+    @register
+    @dataclass(frozen=True)
+    class Patient(Timeout):
+        """Twice the patience of a timeout."""
+
+        name = "patient"
+        example = "patient(t=100)"
+        says = "cancel after 2 t and submit again"
+        copies_at_once = None
+
+        def plan(self, law, cost):
+            return Timeout(2 * self.t).plan(law, cost)
+
+    try:
+        best = optimal_policy(V, "patient")
+        assert best.policy.t == pytest.approx(0.1982536 / 2, rel=1e-3)
+        assert best.expected_duration == pytest.approx(0.1270004, rel=1e-6)
+        assert parse_policy("patient(t=3)").t == 3
+        assert "patient" in {row.outcome.policy.name for row in compare_policies(V).rows}
+    finally:
+        del REGISTRY["patient"]

@@ -1,7 +1,6 @@
 """Targets whose first two attempts hang: what a tool's snippet is run against."""
 
 import itertools
-import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -70,15 +69,13 @@ class HangingCommand:
     """A command whose first attempts hang, in a process of its own; it records its starts in a file."""
 
     def __init__(self, folder, hangs=HANGS):
-        self.file, script = Path(folder) / "arrivals", Path(folder) / "attempt.py"
-        script.write_text(
-            "import pathlib, sys, time\n"
-            f"file = pathlib.Path({str(self.file)!r})\n"
-            "with file.open('a') as out: out.write(f'{time.monotonic()}\\n')\n"
-            f"if len(file.read_text().split()) <= {hangs}: time.sleep({LONGEST})\n"
-            "print('done', *sys.argv[1:])\n"
+        self.file, script = Path(folder) / "arrivals", Path(folder) / "attempt.sh"
+        script.write_text(  # a shell starts at once, also on a busy machine
+            f"date +%s.%N >> {self.file}\n"
+            f"if [ $(wc -l < {self.file}) -le {hangs} ]; then exec sleep {LONGEST:g}; fi\n"
+            "echo done\n"
         )
-        self.command = f"{sys.executable} {script}"
+        self.command = f"sh {script}"
 
     @property
     def arrivals(self):

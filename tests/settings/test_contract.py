@@ -235,6 +235,17 @@ def test_nothing_to_paste(monkeypatch, log, verdict):
         assert "dependent, queue" in found.notes[0]
 
 
+def test_mixed_traffic_is_nothing_to_paste():
+    """Fast checks and slow reports in one log: the formula's timeout would never let a report end."""
+    rng = np.random.default_rng(2)
+    kind = rng.random(600) < 0.7
+    x = np.where(kind, rng.uniform(0.002, 0.005, 600), rng.uniform(0.25, 0.35, 600))
+    rows = [f"{a:.4f},ok,{'/health' if b else '/report'}\n" for a, b in zip(x, kind, strict=True)]
+    found = settings_for("haproxy", _read("latency,status,endpoint\n" + "".join(rows)))
+    assert found.snippet is None
+    assert found.withheld == ("mixed",)
+
+
 def test_too_long_for_the_tool():
     found = settings_for("haproxy", timeout=26 * 86400, attempts=3)
     assert found.snippet is None

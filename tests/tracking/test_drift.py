@@ -98,9 +98,9 @@ def test_nothing_of_the_future_is_known(tmp_path):
 def test_dependence_withholds_the_timeouts(tmp_path):
     """Slow spells of hours: an attempt that is resubmitted meets the same spell."""
     rng = np.random.default_rng(4)
-    z = np.empty(6000)
+    z = np.empty(3000)
     z[0] = 0
-    for i, e in enumerate(rng.standard_normal(5999) * np.sqrt(1 - 0.998**2)):
+    for i, e in enumerate(rng.standard_normal(2999) * np.sqrt(1 - 0.998**2)):
         z[i + 1] = 0.998 * z[i] + e
     found = drift(log_of(tmp_path, np.exp(4 + 2.5 * z), gap=30.0), window="1d")
     assert "dependent" in [warned.code for warned in found.warnings]

@@ -11,6 +11,7 @@ import pytest
 
 import latfit
 import latfit.tracking.tracker as module
+from conftest import REPO
 from latfit.errors import RestartError
 from latfit.laws import parse_law
 from latfit.tracking.memories import Memories
@@ -285,3 +286,10 @@ def test_it_imports_neither_pandas_nor_scipy():
 
 def test_the_example_runs():
     assert doctest.testmod(module).failed == 0
+
+
+def test_the_documented_example_runs():
+    page = (REPO / "docs" / "tracking.md").read_text()
+    names = {}
+    exec(page.split("```python\n")[1].split("```")[0], names)  # the project's own page
+    assert names["both"].observations == 2

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from pairs import law
 
 import latfit
 from latfit.sample import LatencySample
 from latfit.verify.predict import predict, undone_share
+from pairs import law
 
 RNG = np.random.default_rng
 

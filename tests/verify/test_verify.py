@@ -4,11 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from pairs import decided, frame_of, jobs, probes
 
 import latfit
 from latfit.errors import MissingColumn, SampleError
 from latfit.verify import compare, jobs_of, read_attempts, verify
+from pairs import decided, frame_of, jobs, probes
 
 RNG = np.random.default_rng
 

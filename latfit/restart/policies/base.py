@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import MISSING, dataclass, fields
 from difflib import get_close_matches
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -15,6 +15,14 @@ from latfit.laws.base import Law, Parameter, _written
 from latfit.laws.parse import parse_call
 from latfit.numbers import Floats
 from latfit.restart.plan import Plan
+
+Written = Callable[[float], str]
+"""How a time is written in a sentence."""
+
+
+def in_seconds(time: float) -> str:
+    """A time in seconds, with four digits."""
+    return f"{time:.4g} s"
 
 
 class Submission(NamedTuple):
@@ -100,7 +108,7 @@ class Policy(ABC):
         values = {name: _rounded(value, digits) for name, value in self.params.items()}
         return f"{self.name}({','.join(f'{name}={_written(value)}' for name, value in values.items())})"
 
-    def sentence(self) -> str:
+    def sentence(self, time: Written = in_seconds) -> str:
         """The policy as an order to whoever runs it."""
         return self.spec()
 

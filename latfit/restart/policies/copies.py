@@ -11,8 +11,9 @@ import numpy as np
 
 from latfit.laws.base import Law, Parameter
 from latfit.restart.copies import with_copies
-from latfit.restart.plan import Plan, attempt
-from latfit.restart.policies.base import Policy, Submission, register
+from latfit.restart.plan import Plan
+from latfit.restart.policies.base import Policy, Submission, Written, in_seconds, register
+from latfit.restart.rounds import attempt
 
 
 @register
@@ -52,7 +53,7 @@ class CopiesPolicy(Policy):
         """Two copies with that timeout."""
         return cls(2, time)
 
-    def sentence(self) -> str:
+    def sentence(self, time: Written = in_seconds) -> str:
         """As an order."""
-        cancel = "" if self.t_inf is None else f", cancel all after {self.t_inf:.4g} s and submit again"
+        cancel = "" if self.t_inf is None else f", cancel all after {time(self.t_inf)} and submit again"
         return f"Submit {self.b} copies at once{cancel}"

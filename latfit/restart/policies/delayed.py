@@ -12,8 +12,10 @@ import numpy as np
 from latfit.errors import RestartError
 from latfit.laws.base import Law, Parameter
 from latfit.numbers import Floats
-from latfit.restart.plan import Plan, Round, attempt, not_completed, overlapping
-from latfit.restart.policies.base import Policy, Submission, register
+from latfit.restart.plan import Plan, Round
+from latfit.restart.policies.base import Policy, Submission, Written, in_seconds, register
+from latfit.restart.policies.timeout import Timeout
+from latfit.restart.rounds import attempt, not_completed, overlapping
 
 
 @register
@@ -63,25 +65,23 @@ class Delayed(Policy):
     def _stretch(self, law: Law, gap: float, at_gap: float) -> Round:
         """From one submission to the next, given that the copy before is still out at age t0."""
 
-        def survival(u: Floats) -> Floats:
+        def figures(u: Floats) -> tuple[Floats, Floats]:
             older = not_completed(law, np.minimum(u + gap, self.t_inf))
-            return older * not_completed(law, u) / at_gap
+            survival = older * not_completed(law, u) / at_gap
+            return survival, survival * np.where(u + gap < self.t_inf, 2.0, 1.0)
 
-        def running(u: Floats) -> Floats:
-            return survival(u) * np.where(u + gap < self.t_inf, 2.0, 1.0)
-
-        shifts = (0.0, gap, gap - self.t_inf)  # the last one: where the older copy is cancelled
-        return overlapping(law, gap, survival, running, shifts=shifts, submissions=1.0)
+        copies = ((law, 0.0), (law, gap), (law, gap - self.t_inf))  # the last one: where the older copy is cancelled
+        return overlapping(copies, gap, figures, submissions=1.0)
 
     def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
         """A copy every t0 + c."""
         return (Submission(k * (self.t0 + cost), self.t_inf) for k in count())
 
     @classmethod
-    def spanned(cls, time: float, ratio: float) -> Delayed:
-        """The first time is t0."""
-        return cls(time, time * ratio)
+    def spanned(cls, time: float, ratio: float) -> Policy:
+        """The first time is t0; copies that do not overlap are those of a timeout."""
+        return cls(time, time * ratio) if ratio > 1 + 1e-9 else Timeout(time)
 
-    def sentence(self) -> str:
+    def sentence(self, time: Written = in_seconds) -> str:
         """As an order."""
-        return f"Submit again every {self.t0:.4g} s and cancel each copy after {self.t_inf:.4g} s"
+        return f"Submit again every {time(self.t0)} and cancel each copy after {time(self.t_inf)}"

@@ -11,10 +11,11 @@ import numpy as np
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law, Parameter
-from latfit.numbers import Floats
-from latfit.restart.plan import Plan, not_completed, overlapping
-from latfit.restart.policies.base import Policy, Submission, register
+from latfit.restart.plan import Plan
+from latfit.restart.policies.base import Policy, Submission, Written, in_seconds, register
 from latfit.restart.policies.copies import CopiesPolicy
+from latfit.restart.policies.timeout import Timeout
+from latfit.restart.rounds import hedged, not_completed
 
 AT_ONCE = 1000.0
 
@@ -50,19 +51,8 @@ class Hedge(Policy):
 
     def plan(self, law: Law, cost: float) -> Plan:
         """One round that is repeated."""
-        end, d, q = np.inf if self.t_inf is None else self.t_inf, self.d + cost, self.q
-
-        def survival(u: Floats) -> Floats:
-            return not_completed(law, u) * (1.0 - q + q * not_completed(law, u - d))
-
-        def running(u: Floats) -> Floats:
-            first = not_completed(law, u)
-            second = not_completed(law, u - d)
-            return first * (1.0 - q + q * second) + np.where(u > d, q * first * second, 0.0)
-
-        made = 1.0 + q * float(not_completed(law, np.array(d))) if d < end else 1.0
-        once = overlapping(law, end, survival, running, shifts=(0.0, -d), submissions=made, pause=cost)
-        return Plan((once,), repeats=True)
+        end = np.inf if self.t_inf is None else self.t_inf
+        return hedged(law, law, self.d, end, q=self.q, cost=cost)
 
     def mean_submissions(self, law: Law, cost: float) -> float:
         """(1 + q S(d))/H(t_inf)."""
@@ -87,11 +77,13 @@ class Hedge(Policy):
 
     @classmethod
     def spanned(cls, time: float, ratio: float) -> Policy:
-        """The first time is d; where the second one is very much later, that is two copies at once."""
+        """The first time is d; a hedge at the end is a timeout, and one that begins very early is two copies."""
+        if ratio <= 1 + 1e-9:
+            return Timeout(time)
         return cls(time, time * ratio) if ratio < AT_ONCE else CopiesPolicy(2, time * ratio)
 
-    def sentence(self) -> str:
+    def sentence(self, time: Written = in_seconds) -> str:
         """As an order."""
         share = "" if self.q == 1 else f" in {self.q:.2%} of the cases"
-        cancel = "" if self.t_inf is None else f", cancel both after {self.t_inf:.4g} s and begin again"
-        return f"Hedge after {self.d:.4g} s{share}{cancel}"
+        cancel = "" if self.t_inf is None else f", cancel both after {time(self.t_inf)} and begin again"
+        return f"Hedge after {time(self.d)}{share}{cancel}"

@@ -11,8 +11,9 @@ import numpy as np
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law, Parameter
-from latfit.restart.plan import NEGLIGIBLE, Plan, Round, attempt
-from latfit.restart.policies.base import Policy, Submission, register
+from latfit.restart.plan import NEGLIGIBLE, Plan, Round
+from latfit.restart.policies.base import Policy, Submission, Written, in_seconds, register
+from latfit.restart.rounds import attempt
 
 MOST = 200_000  # attempts that are followed
 
@@ -64,9 +65,9 @@ class Luby(Policy):
         """The time is the unit."""
         return cls(time)
 
-    def sentence(self) -> str:
+    def sentence(self, time: Written = in_seconds) -> str:
         """As an order."""
-        return f"Take timeouts of 1, 1, 2, 1, 1, 2, 4, … times {self.unit:.4g} s"
+        return f"Take timeouts of 1, 1, 2, 1, 1, 2, 4, … times {time(self.unit)}"
 
 
 def luby_sequence() -> Iterator[int]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from latfit.laws.base import Law, Parameter
 from latfit.restart.plan import Plan
-from latfit.restart.policies.base import Policy, Submission, register
+from latfit.restart.policies.base import Policy, Submission, Written, in_seconds, register
 from latfit.restart.policies.schedule import SchedulePolicy
 
 
@@ -48,9 +48,9 @@ class Preset(Policy):
         """Those of the schedule."""
         return self.schedule.submissions(cost, size, rng)
 
-    def sentence(self) -> str:
+    def sentence(self, time: Written = in_seconds) -> str:
         """That of the schedule."""
-        return self.schedule.sentence()
+        return self.schedule.sentence(time)
 
 
 ATTEMPTS = Parameter("attempts", "count")

@@ -12,8 +12,9 @@ import numpy as np
 from latfit.errors import RestartError
 from latfit.laws.base import Law, Parameter
 from latfit.numbers import Floats
-from latfit.restart.plan import Plan, Round, attempt, not_completed, overlapping
-from latfit.restart.policies.base import Policy, Submission, register
+from latfit.restart.plan import Plan, Round
+from latfit.restart.policies.base import Policy, Submission, Written, in_seconds, register
+from latfit.restart.rounds import attempt, not_completed, overlapping
 from latfit.restart.times import has_failures
 
 NEGLIGIBLE = 1e-12  # a chance of getting so far that nothing after it counts
@@ -40,8 +41,6 @@ class Resubmit(Policy):
         """A round from each submission to the next, as many as can be reached."""
         rounds: list[Round] = []
         gap, reached = self.d + cost, 1.0
-        if has_failures(law):
-            overlapping(law, gap, np.ones_like, np.ones_like, shifts=(0.0,), submissions=1.0)  # says why not
         while reached > NEGLIGIBLE and len(rounds) < MOST:
             rounds.append(self._round(law, gap, len(rounds)))
             reached *= rounds[-1].out
@@ -57,20 +56,19 @@ class Resubmit(Policy):
 
     def _round(self, law: Law, gap: float, n: int) -> Round:
         """Between submission n and the next one, with n + 1 copies out, given that none has completed before."""
-        if n == 0:
+        if n == 0 and not has_failures(law):
             return attempt(law, gap)
         ages: Floats = gap * np.arange(1.0, n + 1.0)
         before = not_completed(law, ages)
         ages, before = ages[before > 0], before[before > 0]
 
-        def survival(u: Floats) -> Floats:
+        def figures(u: Floats) -> tuple[Floats, Floats]:
             older = not_completed(law, np.asarray(u)[..., None] + ages) / before
-            return np.asarray(not_completed(law, u) * np.prod(older, axis=-1))
+            survival = np.asarray(not_completed(law, u) * np.prod(older, axis=-1))
+            return survival, (n + 1) * survival
 
-        def running(u: Floats) -> Floats:
-            return (n + 1) * survival(u)
-
-        return overlapping(law, gap, survival, running, shifts=(0.0, *ages.tolist()), submissions=1.0)
+        copies = [(law, 0.0), *((law, age) for age in ages.tolist())]
+        return overlapping(copies, gap, figures, submissions=1.0)
 
     def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
         """A copy every d + c, none of them cancelled."""
@@ -81,6 +79,6 @@ class Resubmit(Policy):
         """The time is d."""
         return cls(time)
 
-    def sentence(self) -> str:
+    def sentence(self, time: Written = in_seconds) -> str:
         """As an order."""
-        return f"Submit again every {self.d:.4g} s and cancel none"
+        return f"Submit again every {time(self.d)} and cancel none"

@@ -11,8 +11,9 @@ import numpy as np
 from latfit.errors import RestartError
 from latfit.laws.base import Law, Parameter
 from latfit.numbers import Floats
-from latfit.restart.plan import Plan, attempt
-from latfit.restart.policies.base import Policy, Submission, register
+from latfit.restart.plan import Plan
+from latfit.restart.policies.base import Policy, Submission, Written, in_seconds, register
+from latfit.restart.rounds import attempt
 
 DRAWS = 256  # schedules with sleeps drawn evenly, whose distributions are averaged
 EVEN = (np.arange(DRAWS) + 0.5) / DRAWS
@@ -86,8 +87,8 @@ class SchedulePolicy(Policy):
             yield Submission(start, tau)
             start = start + tau + cost + s * (1 - self.jitter * rng.random(size))
 
-    def sentence(self) -> str:
+    def sentence(self, time: Written = in_seconds) -> str:
         """As an order."""
-        waits = ", then ".join(f"{tau:.4g} s" for tau in self.timeouts[:4])
+        waits = ", then ".join(time(tau) for tau in self.timeouts[:4])
         more = " …" if len(self.timeouts) > 4 else ""
         return f"Wait {waits}{more} ({len(self.timeouts)} attempts), then give up"

@@ -10,8 +10,9 @@ from typing import ClassVar
 import numpy as np
 
 from latfit.laws.base import Law, Parameter
-from latfit.restart.plan import Plan, attempt
-from latfit.restart.policies.base import Policy, Submission, register
+from latfit.restart.plan import Plan
+from latfit.restart.policies.base import Policy, Submission, Written, in_seconds, register
+from latfit.restart.rounds import attempt
 from latfit.restart.times import has_failures
 
 
@@ -51,6 +52,6 @@ class Timeout(Policy):
         """The timeout itself."""
         return cls(time)
 
-    def sentence(self) -> str:
+    def sentence(self, time: Written = in_seconds) -> str:
         """As an order."""
-        return "Wait for as long as it takes" if self.t is None else f"Cancel and resubmit after {self.t:.4g} s"
+        return "Wait for as long as it takes" if self.t is None else f"Cancel and resubmit after {time(self.t)}"
