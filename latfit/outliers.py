@@ -1,7 +1,7 @@
 """Stage 3: the outlier ratio ρ, its interval, and how it depends on the cutoff.
 
 An outlier is a probe that never returns. All that a log shows is who was still out at a cutoff T,
-so ρ is estimated by the probability of being still out at T; a probe that failed visibly did return.
+so ρ is estimated by the probability of being still out at T; a visible failure is censored when it is seen.
 """
 
 from __future__ import annotations

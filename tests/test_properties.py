@@ -149,12 +149,24 @@ TIME, SAME, TEXT, ROUNDED, LIKELIHOOD, LAW, PARAMS, ERRORS = (
 OPTIMUM = {
     "verdict": SAME, "timeout": TIME, "expected_duration": TIME, "std_duration": TIME, "quantiles": TIME,
     "submissions": SAME, "within_1pct": TIME, "within_5pct": TIME, "conservative_timeout": TIME, "speed_up": SAME,
-    "rho": SAME, "law": LAW, "cost": TIME, "objective": {"name": SAME, "value": TIME},
+    "rho": SAME, "law": LAW, "cost": TIME, "objective": {"name": SAME, "value": TIME}, "job_seconds": TIME,
+    "parallel": SAME, "success": SAME,
 }  # fmt: skip
 RECOMMENDATION = {
     **OPTIMUM, "low": TIME, "high": TIME, "expected_duration_low": TIME, "expected_duration_high": TIME,
     "smoothed_timeout": TIME, "speed_up_vs_cutoff": SAME, "speed_up_vs_cutoff_low": SAME,
-    "speed_up_vs_cutoff_high": SAME, "at_cutoff": OPTIMUM,
+    "speed_up_vs_cutoff_high": SAME, "at_cutoff": OPTIMUM, "basis": SAME, "withheld": SAME, "exact_timeout": TIME,
+    "expected_duration_corrected": TIME, "replayed": TIME,
+}  # fmt: skip
+RECOMMENDATION["if_independent"] = RECOMMENDATION
+EVIDENCE = {
+    "mixing": dict.fromkeys(("column", "share", "groups", "worst_cost", "harmed", "p_value"), SAME),
+    "dependence": dict.fromkeys(("lag1", "p_value", "strongest", "autocorrelation_time", "lost_after_lost"), SAME),
+    "drift": {"changes": dict.fromkeys(("at", "kind", "p_value", "index"), SAME), "daily_cycle": SAME,
+              "weekly_cycle": SAME},
+    "censoring": {"share": SAME, "common_time": TIME, "informative": SAME, "cut_at": TIME},
+    "replay": SAME,  # there are no times of submission here
+    "attempts": SAME,
 }  # fmt: skip
 KINDS = {
     "log": dict.fromkeys(
@@ -177,8 +189,9 @@ KINDS = {
     "current": {"timeout": TIME, "expected_duration": TIME, "regret": SAME},
     "groups": {
         **RECOMMENDATION, "group": SAME, "site": SAME, "probes": SAME, "count": SAME, "ratio": SAME, "ratio_low": SAME,
-        "ratio_high": SAME, "differs": SAME, "pooled_regret": SAME, "warnings": SAME,
+        "ratio_high": SAME, "differs": SAME, "pooled_regret": SAME, "warnings": SAME, "best": SAME, "error": TEXT,
     },
+    "evidence": EVIDENCE,
     "warnings": {"code": SAME, "message": TEXT},
 }  # fmt: skip
 # by how much a parameter grows with the time: added to it, or the power of the factor

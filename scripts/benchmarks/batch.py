@@ -6,19 +6,18 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from benchmarks.data import CUTOFF, Floats, probes, sample_of
+from benchmarks.data import CUTOFF, Floats, observed, probes
 from benchmarks.rivals import surpyval_laws
 from benchmarks.timing import Row, duel, in_turns, seconds
 from latfit.batch.engines import open_pool
-from latfit.batch.rows import Options
 from latfit.batch.rows import Row as Result
 from latfit.batch.run import analyse_groups
-from latfit.fitting import CLASSICAL
-from latfit.sample import LatencySample
+from latfit.decision import Options
+from latfit.evidence import Observations
 
 SIZE = 500
-RANK = Options(cutoff=CUTOFF, laws=CLASSICAL, resamples=0, test=False)  # rank 6 laws, exact optimum, no bootstrap
-Groups = Mapping[tuple[str, ...], LatencySample]
+RANK = Options(cutoff=CUTOFF, resamples=0, test=False)  # as the command: rank its laws, decide, no bootstrap
+Groups = Mapping[tuple[str, ...], Observations]
 
 
 def latencies(groups: int) -> Floats:
@@ -26,8 +25,8 @@ def latencies(groups: int) -> Floats:
 
 
 def groups_of(count: int) -> Groups:
-    """So many groups of 500 probes, in memory as `read_samples` gives them."""
-    return {(f"{k:06d}",): sample_of(x) for k, x in enumerate(latencies(count))}
+    """So many groups of 500 probes, in memory as the files' reader gives them."""
+    return {(f"{k:06d}",): observed(x) for k, x in enumerate(latencies(count))}
 
 
 def analysed(groups: Groups) -> list[Result]:
@@ -46,7 +45,7 @@ def peer(key: str, quick: bool) -> list[Row]:
         b = sum(row["best"] == "lognormal" for row in ours[:few])
         return b >= a, f"the truth, log-normal, is named best in {a} and {b} of {few} groups"
 
-    work = f"{count:.0e} groups × {SIZE} probes on all cores: rank 6 laws + optimum"
+    work = f"{count:.0e} groups × {SIZE} probes on all cores: rank 8 laws + decision"
     rival = f"surpyval's own six in a loop on one core, ρ = 0, no optimum, {few} groups × {count // few}"
     theirs, rounds = (lambda: [surpyval_laws(row) for row in x]), 1 if quick else 2
     return [duel(key, work, rival, "≥ 300 ×", theirs, lambda: analysed(groups), rounds=rounds, scale=count / few,

@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
+from latfit.evidence import Observations
+from latfit.logs.table import CENSORED, COMPLETED
 from latfit.sample import LatencySample
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -31,6 +33,11 @@ def sample_of(x: Floats, cutoff: float | None = CUTOFF) -> LatencySample:
         return LatencySample.of(x, resolution=0)
     seen = x[x <= cutoff]
     return LatencySample.of(seen, censored=[cutoff] * (x.size - seen.size), cutoff=cutoff, resolution=0)
+
+
+def observed(x: Floats) -> Observations:
+    """The same probes in the order of submission, cut off."""
+    return Observations(np.minimum(x, CUTOFF), np.where(x <= CUTOFF, COMPLETED, CENSORED))
 
 
 @cache

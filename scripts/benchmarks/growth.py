@@ -16,9 +16,9 @@ from benchmarks.timing import in_process, in_turns, seconds
 
 IMPORTS = """
 import numpy as np
+from benchmarks.optimum import exact
+from latfit.decision import Options, decide
 from latfit.fitting import CLASSICAL, fit
-from latfit.laws import Empirical
-from latfit.restart import advise, empirical_optimum
 from latfit.sample import LatencySample
 """
 DRAWN = IMPORTS + "x = np.random.default_rng(1).lognormal(5.5, 1, {n})"
@@ -74,14 +74,14 @@ def drawn(code: str, n: int) -> str:
 
 WORKS = {
     "optimum": Work("exact optimum of raw latencies", "latency", partial(drawn, DRAWN),
-                    lambda n: f"empirical_optimum(x, {n} // 40)", range(3, 8)),
-    "advice": Work("sample to advice with windows and quantiles", "latency", partial(drawn, SAMPLED),
-                   lambda n: "advise(Empirical.of(sample))", range(3, 8)),
+                    lambda n: f"exact(x, {n} // 40)", range(3, 8)),
+    "decision": Work("sample to decision, without tests and intervals", "latency", partial(drawn, SAMPLED),
+                     lambda n: "decide([sample], Options(resamples=0, test=False))", range(3, 8)),
     "laws": Work("sample and six laws, ρ inside", "latency", partial(drawn, DRAWN),
                  lambda n: f"sample = LatencySample.of(x, lost={n} // 40); fit(sample, CLASSICAL)", range(3, 8)),
     "csv": Work("CSV to sample", "row", lambda n: READING,
                 lambda n: READ.format(path=str(probe_csv(n, timestamps=False))), range(3, 8)),
-    "groups": Work("batch of groups of 500 probes: six laws and optimum", "group",
+    "groups": Work("batch of groups of 500 probes: eight laws and decision", "group",
                    lambda n: f"{GROUPS}\ngroups = groups_of({n})", lambda n: "analysed(groups)", range(2, 6)),
 }  # fmt: skip
 

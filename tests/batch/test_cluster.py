@@ -50,7 +50,7 @@ def cluster(tmp_path):
 def test_two_workers_give_the_rows_of_processes_and_one_may_die(cluster, tmp_path):
     address, workers = cluster
     logs = write_logs(tmp_path / "logs", 6, count=150, sites=12)
-    arguments = ["batch", logs, "--by", "site", "--window", "1d", "--resamples", 99]
+    arguments = ["batch", logs, "--by", "site", "--window", "1d", "--resamples", 499, "--no-test"]
     outputs = {name: tmp_path / f"{name}.jsonl" for name in ("processes", "dask", "killed")}
 
     def begin(name, *more):
@@ -78,7 +78,7 @@ def test_two_workers_give_the_rows_of_processes_and_one_may_die(cluster, tmp_pat
 
 def test_a_local_cluster_is_started_and_stopped(run, tmp_path):
     logs = write_logs(tmp_path / "logs", 3, count=60, sites=3)
-    arguments = ["batch", logs, "--by", "site", "--resamples", 0]
+    arguments = ["batch", logs, "--by", "site", "--resamples", 0, "--no-test"]
     done = run(*arguments, "--engine", "dask", "--workers", 1, "-o", tmp_path / "a.csv")
     assert done.returncode == 0, done.stderr
     assert run(*arguments, "--workers", 1, "-o", tmp_path / "b.csv").returncode == 0

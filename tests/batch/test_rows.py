@@ -58,8 +58,8 @@ def test_rows_are_those_of_analyze():
         assert row["speed_up_vs_cutoff"] == pytest.approx(want.speed_up_vs_cutoff, rel=1e-12)
         assert (row["ratio"], row["ratio_low"]) == (ratio.estimate, ratio.low)
         sample = samples[row["broker"],].cut(10_000)
-        best, latencies = fit(sample)[0], sample.completed.expand()
-        assert row["best"] == best.name
+        best, latencies = fit(sample, [row["best"]])[0], sample.completed.expand()
+        assert best.bic <= fit(sample)[0].bic  # laws of many parameters are tried too where the others are far off
         assert json.loads(row["params"]) == pytest.approx(best.params, rel=1e-6)
         assert (row["mean"], row["std"]) == pytest.approx((latencies.mean(), latencies.std(ddof=1)), rel=1e-12)
         assert row["median"] == np.quantile(latencies, 0.5, method="inverted_cdf")
