@@ -60,12 +60,18 @@ def _what_to_set(own: Recommendation, made: Decision) -> str:
         free = f"if restarts were free, {seconds(own.timeout)}"
         return f"The log alone does not tell what to set ({free}): give --cost, the seconds that a restart costs."
     gain, bounds = own.speed_up_vs_cutoff, own.intervals
-    if gain is not None and (gain < SMALL_GAIN or (bounds is not None and bounds.speed_up[0] <= 1)):
+    if gain is not None and hardly_helps(own):
         worth = "nothing" if gain <= 1 else f"{100 * (gain - 1):.1f} %"
         sure = "" if bounds is None else f" (95 % interval {_more(bounds.speed_up[0])} to {_more(bounds.speed_up[1])})"
         return (f"A timeout hardly helps: the best, {seconds(own.timeout)}, gains {worth} over waiting until the "
                 f"cutoff{sure}. As an insurance against jobs that never return it does no harm.")  # fmt: skip
     return f"Set the timeout to {seconds(own.timeout)}{_window(own.within_1pct)}."
+
+
+def hardly_helps(own: Recommendation) -> bool:
+    """Whether the best timeout gains less than 5 % over waiting until the cutoff, or perhaps nothing."""
+    gain, bounds = own.speed_up_vs_cutoff, own.intervals
+    return gain is not None and (gain < SMALL_GAIN or (bounds is not None and bounds.speed_up[0] <= 1))
 
 
 def _more(factor: float) -> str:
