@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from latfit.analysis import Analysis
-from latfit.report.sentences import between, hardly_helps
+from latfit.report.sentences import between, hardly_helps, undecided
 from latfit.units import seconds
 
 CLOSE = 0.1  # a replay within this share of the formula agrees with it
@@ -32,10 +32,11 @@ def headline(result: Analysis) -> tuple[str, str]:
     """
     own = result.timeout
     if own.verdict == "withheld":
-        if "mixed" in own.withheld and result.decision.evidence and result.decision.evidence.mixing:
-            return "Decide by", result.decision.evidence.mixing.column.name
-        found = (INSTEAD[code] for code in own.withheld if code in INSTEAD)
-        return next(found, ("No timeout can be recommended", ""))
+        found = result.decision.evidence
+        if "mixed" in own.withheld and found and found.mixing and not undecided(result):
+            return "Decide by", found.mixing.column.name
+        instead = (INSTEAD[code] for code in own.withheld if code in INSTEAD)
+        return next(instead, ("No timeout can be recommended", ""))
     if own.verdict != "finite":
         return VERDICTS[own.verdict]
     if "not-identified" in result.decision.codes:
@@ -58,10 +59,10 @@ def basis(result: Analysis) -> str:
     replayed = found.replay.at[0] if found and found.replay and found.replay.at else None
     if replayed is None or own.verdict != "finite" or not own.expected_duration:
         return told + "; the log could not be replayed to check it."
-    E = replayed.expected_duration
-    inside = replayed.low <= own.expected_duration <= replayed.high
-    agrees = inside or (math.isfinite(E) and abs(E / own.expected_duration - 1) <= CLOSE)
-    return told + f"; replaying the log {'agrees' if agrees else 'differs'} ({seconds(E)})."
+    E, bounds = replayed.expected_duration, between(replayed.low, replayed.high)
+    if math.isfinite(E) and abs(E / own.expected_duration - 1) <= CLOSE:
+        return told + f"; replaying the log agrees ({seconds(E)})."
+    return told + f"; replaying the log gives {seconds(E)} ({bounds}) instead of {seconds(own.expected_duration)}."
 
 
 def evidence_checks(result: Analysis) -> list[tuple[str, str, str]]:
@@ -74,7 +75,9 @@ def evidence_checks(result: Analysis) -> list[tuple[str, str, str]]:
     depends = found.dependence
     if depends is not None:
         told = f"lag-1 rank correlation {depends.lag1:.2f}"
-        rows.append(("Do slow probes follow slow ones?", told, "a new attempt is as slow" if depends.found else "fine"))
+        rows.append(
+            ("Do slow probes follow slow ones?", told, "a new attempt is slow too" if depends.found else "fine")
+        )
     if found.drift is not None:
         many = len(found.drift.changes)
         told = ", ".join(f"{change.kind}" + (f" at {str(change.at)[:16].replace('T', ' ')}" if change.at else "")

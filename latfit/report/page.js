@@ -198,7 +198,7 @@
   document.querySelectorAll("table.sorts").forEach(sortable);
   addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((one) => { one.open = true; }));
   if (given.law) {
-    $("controls").hidden = false;
+    $("controls").hidden = $("numbers").hidden = false;
     model();
   }
 })();

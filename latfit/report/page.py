@@ -114,6 +114,8 @@ def _data(result: Analysis, law: Empirical | None) -> dict[str, Any]:
 def _body(result: Analysis, law: Empirical | None, strategies: str, most: int) -> str:
     words, time = headline(result)
     told = decision(result)
+    if told[0].startswith("No timeout can"):  # what to do instead comes first
+        told = [" ".join(told[:2]), *told[2:]]
     lines = "".join(f"<li>{shown(line)}</li>" for line in told[1:] if not line.startswith("Basis:"))
     first = [
         f"<header><h1>{shown(words, 80)}{f' <b>{shown(time, 60)}</b>' if time else ''}</h1>",
@@ -150,7 +152,8 @@ def _try(result: Analysis, law: Empirical) -> str:
     if found and found.curve:
         told += " Dotted: the same replayed on the log itself."
     fields = "".join(f'<div class="field"><label for="s-{key}">{name}</label>'
-                     f'<output id="o-{key}" for="s-{key}"></output><input type="range" id="s-{key}" min="0" max="1000" step="any" value="0"></div>'
+                     f'<output id="o-{key}" for="s-{key}"></output>'
+                     f'<input type="range" id="s-{key}" min="0" max="1000" step="any" value="0"></div>'
                      for key, name in FIELDS)  # fmt: skip
     columns = (("yours", "yours"), ("least", "least"), ("cutoff", "at the cutoff"))
     head = '<th scope="col">figure</th>' + "".join(f'<th scope="col">{name}</th>' for _, name in columns)
@@ -164,7 +167,8 @@ def _try(result: Analysis, law: Empirical) -> str:
         f'</figcaption></figure><div class="card" id="controls" hidden><div class="fields">{fields}</div>'
         '<div class="buttons"><button type="button" id="to-best">Go to the least</button> '
         '<button type="button" id="as-logged">As in the log</button></div>'
-        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{rough}"
+        '</div><div class="card wide" id="numbers" hidden>'
+        f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>{rough}'
         '<p class="hidden" role="status" id="said"></p></div></div>'
         '<noscript><p class="soft">Without script the figures stand still.</p></noscript></section>'
     )
@@ -195,8 +199,8 @@ def _method(result: Analysis) -> str:
         "A job whose attempts are cancelled after t and submitted again, c seconds later, takes on average E_J(t) = "
         "(∫₀ᵗ u dF(u) + ∫₀ᵗ (u + c) dG(u) + S(t) (t + c)) / F(t): F is the share completed by t, G the share that "
         "failed visibly, S the share still out; all by Kaplan and Meier's estimate from the log, censoring included.",
-        f"A restart costs {own.cost:g} s here. The recommended timeout is the least of that curve {resamples}; it needs "
-        f"at least {MIN_COMPLETIONS} completions at or below it.",
+        f"A restart costs {own.cost:g} s here. The recommended timeout is the least of that curve {resamples}; it "
+        f"needs at least {MIN_COMPLETIONS} completions at or below it.",
         "Attempts are taken to be independent and alike, which the section on the evidence checks. Resubmissions are "
         "load too: if everybody cuts the timeout, the latencies change.",
     )

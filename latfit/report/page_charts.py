@@ -95,7 +95,7 @@ def latency_chart(result: Analysis, law: Empirical) -> str:
 
 def tail_chart(result: Analysis, law: Empirical) -> str:
     """The share of jobs not yet done, with and without resubmission, on logarithmic axes where the tail shows."""
-    best, (low, high) = formula_of(result), span(law, _cutoff(result))
+    best, (low, high) = result.timeout, span(law, _cutoff(result))
     t = _times(low, high)
     assert result.decision.sample is not None
     floor = max(1e-5, 0.3 / result.decision.sample.n)
@@ -108,7 +108,7 @@ def tail_chart(result: Analysis, law: Empirical) -> str:
         left = one.still_out(t)
         marks.append(svg.line(x, y, t, np.where(left >= floor, left, np.nan), style))
         named.append((style, name))
-    if best.timeout and best.verdict == "finite" and not law.failures.times.size:
+    if best.timeout and result.timeout.verdict == "finite" and not law.failures.times.size:
         left = 1.0 - completion_cdf(law, t, best.timeout, cost=best.cost)
         marks.append(svg.line(x, y, t, np.where(left >= floor, left, np.nan), "s0"))
         named.append(("s0", f"resubmitted after {seconds(best.timeout)}"))
@@ -145,7 +145,7 @@ def time_chart(result: Analysis) -> str:
     positive = values[np.isfinite(values) & (values > 0)]
     if not positive.size:
         return ""
-    best = formula_of(result).timeout
+    best = result.timeout.timeout
     ends = [*positive.tolist(), *([best] if best else [])]
     low, top = min(ends) / 1.3, max(ends) * 1.3
     x = svg.horizontal(when[0], when[-1], "submitted (UTC)", svg.date_ticks(when[0], when[-1]), log=False)

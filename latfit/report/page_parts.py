@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
+from html import escape
 
 from latfit.analysis import Analysis, Group
-from latfit.errors import RestartError
+from latfit.errors import RestartError, printable
 from latfit.laws import Empirical
 from latfit.report.headline import evidence_checks
 from latfit.report.layout import Section, sections
-from latfit.report.sentences import between
+from latfit.report.sentences import between, undecided
 from latfit.report.svg import shown
 from latfit.restart import compare_policies
 from latfit.restart.evaluate import PolicyOutcome
@@ -93,11 +95,11 @@ def strategies(result: Analysis, law: Empirical) -> str:
         found = compare_policies(law, cost=result.timeout.cost)
     except RestartError:
         return ""
-    rows = [_strategy(row.role, row.outcome) for row in found.rows]
+    rows = [_strategy(row.role, row.outcome) for row in found.rows] if len(found.rows) > 1 else []
     columns = ("strategy", "load", "expected", "50 % within", "95 %", "99 %", "submissions", "job-seconds")
     notes = "".join(f'<p class="soft">{shown(note)}</p>' for note in found.notes)
-    return (f"<section><h2>Strategies compared</h2><p>{shown(found.decision())}</p>"
-            f'{table(columns, rows, style="sorts", label="Strategies compared")}<p class="soft">All of them assume '
+    return (f"<section><h2>Strategies compared</h2><p>{shown(_in_units(found.decision()))}</p>"
+            f'{table(columns, rows, style="sorts", label="Strategies compared") if rows else ""}<p class="soft">All of them assume '
             "independent attempts. Job-seconds are the time that all copies of a job occupy the system."
             f"</p>{notes}</section>")  # fmt: skip
 
@@ -108,8 +110,13 @@ def _strategy(role: str, outcome: PolicyOutcome) -> list[str | tuple[str, float 
 
     levels = [time(outcome.quantiles.get(q)) for q in ("0.5", "0.95", "0.99")]
     many = outcome.submissions
-    return [outcome.policy.sentence(), ROLES[role], time(outcome.expected_duration), *levels,
+    return [_in_units(outcome.policy.sentence()), ROLES[role], time(outcome.expected_duration), *levels,
             ("" if many is None else f"{many:.2f}", many), time(outcome.job_seconds)]  # fmt: skip
+
+
+def _in_units(text: str) -> str:
+    """A sentence whose seconds are written in the unit that people read."""
+    return re.sub(r"(\d[\d.]*(?:e[-+]\d+)?) s\b", lambda found: seconds(float(found[1])), text)
 
 
 def groups(result: Analysis, most: int) -> str:
@@ -127,7 +134,8 @@ def groups(result: Analysis, most: int) -> str:
     told = (f"{own} of {len(result.groups)} need a timeout of their own: their interval and the pooled one have "
             "nothing in common." if own else "No group needs a timeout of its own.")  # fmt: skip
     if "mixed" in result.timeout.withheld:
-        told = "One timeout for all would be wrong here: set each group's own."
+        own_one = "and no group has a decision of its own" if undecided(result) else "set each group's own"
+        told = f"One timeout for all would be wrong here: {own_one}."
     return (f"<section><h2>By group</h2><p>{shown(told)}</p>"
             f'{table(columns, rows, style="sorts", label="Decisions by group")}{more}</section>')  # fmt: skip
 
@@ -203,6 +211,7 @@ def _snippet(name: str, timeout: float, attempts: int, cost: float, failures: bo
         return ""
     count = min(attempts, tool.cap or attempts)
     text = tool.snippet(Plan(rounded, count, cost, failures))
+    code = "\n".join(escape(printable(line)) for line in text.splitlines())
     notes = f"It limits {tool.limits}. Validated: {tool.validated}."
-    return (f"<details><summary>{shown(tool.title)}</summary><pre tabindex=\"0\">{shown(text, 3000)}</pre>"
+    return (f"<details><summary>{shown(tool.title)}</summary><pre tabindex=\"0\">{code}</pre>"
             f'<p class="soft">{shown(notes)}</p></details>')  # fmt: skip

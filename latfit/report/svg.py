@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from latfit.errors import printable
 from latfit.numbers import Bools, Floats
+from latfit.report.sentences import kept_together
 from latfit.units import seconds
 
 WIDTH, HEIGHT = 460, 270
@@ -26,7 +27,7 @@ CLOCK = (1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800
 
 def shown(text: object, most: int = 600) -> str:
     """Text as HTML takes it: no control characters, nothing that could be a tag, not longer than `most`."""
-    plain = printable(str(text))
+    plain = kept_together(printable(str(text)))
     return escape(plain if len(plain) <= most else plain[: most - 1] + "…")
 
 
