@@ -35,6 +35,8 @@ def headline(result: Analysis) -> tuple[str, str]:
         found = result.decision.evidence
         if "mixed" in own.withheld and found and found.mixing and not undecided(result):
             return "Decide by", found.mixing.column.name
+        if result.seen is not None and result.seen.queue:
+            return INSTEAD["queue"]
         instead = (INSTEAD[code] for code in own.withheld if code in INSTEAD)
         return next(instead, ("No timeout can be recommended", ""))
     if own.verdict != "finite":

@@ -107,8 +107,8 @@ def _withheld(result: Analysis) -> list[str]:
             )
             own_rows = "; the table below has the decision of each" if result.groups else f" (--by {mixed.column.name})"
             if undecided(result):
-                told.append(f"The log mixes different populations (by {mixed.column.name}){hurt}; and none of them has a "
-                            "decision of its own.")  # fmt: skip
+                told.append(f"The log mixes different populations (by {mixed.column.name}){hurt}; and none of them "
+                            "has a decision of its own.")  # fmt: skip
             else:
                 told.append(f"Decide by {mixed.column.name}{own_rows}. The log mixes different populations{hurt}.")
         elif code == "dependent" and evidence and evidence.replay:
