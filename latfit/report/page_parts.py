@@ -24,7 +24,7 @@ PASTED = ("timeout", "requests", "tenacity", "aiohttp", "envoy", "nginx", "slurm
 UNDONE = 0.001
 LONG = 24  # characters of a cell that may take several lines
 MOST_ATTEMPTS = 20
-CELLS = 600  # steps of a law on which strategies are compared
+CELLS = 1000  # steps of a law on which strategies are compared
 ROLES = {"given": "this decision", "reference": "best timeout", "same": "same load", "free": "any load"}
 
 
