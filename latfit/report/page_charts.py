@@ -135,10 +135,7 @@ def ratio_chart(result: Analysis) -> str:
 
 def time_chart(result: Analysis) -> str:
     """Median and 95 % quantile of those that completed over the calendar, and where the log changed."""
-    seen = result.seen
-    if seen is None or seen.submitted is None:
-        return ""
-    when, median, high = _windows(seen)
+    when, median, high = windows_of_time(result.seen)
     if when.size < 2 or not np.isfinite(median).any():
         return ""
     values = np.concatenate([median, high])
@@ -167,9 +164,13 @@ def time_chart(result: Analysis) -> str:
     return svg.chart(x, y, marks, told) + svg.legend(named)
 
 
-def _windows(seen: Observations) -> tuple[Floats, Floats, Floats]:
-    """The middles of windows of equal length, the median and the 95 % quantile of completions in each."""
-    assert seen.submitted is not None
+def windows_of_time(seen: Observations | None) -> tuple[Floats, Floats, Floats]:
+    """The middles of windows of equal length, the median and the 95 % quantile of completions in each.
+
+    All three are empty where the log has no times, or too few completions.
+    """
+    if seen is None or seen.submitted is None:
+        return np.empty(0), np.empty(0), np.empty(0)
     known = np.isfinite(seen.submitted) & (seen.status == COMPLETED)
     when, latency = seen.submitted[known], seen.latency[known]
     if when.size < 2 * FEWEST or np.ptp(when) == 0:
