@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from latfit.analysis import Analysis, Group
 from latfit.decision import FittedLaw, Recommendation
 from latfit.errors import printable
-from latfit.report.sentences import between, decision, evidence, percent
+from latfit.report.sentences import NO_BREAK, between, decision, evidence, kept_together, percent
 from latfit.units import seconds
 
 WIDTH = 80
 MAX_KEY = 24  # characters of a group's name in a table
-NO_BREAK = "\u00a0"
 
 
 @dataclass(frozen=True)
@@ -161,7 +160,7 @@ def to_text(result: Analysis, *, width: int = WIDTH) -> str:
     blocks = []
     for section in sections(result):
         lines = [section.title.upper()]
-        for sentence in map(_kept_together, section.sentences):
+        for sentence in map(kept_together, section.sentences):
             mark = "- " if section.is_list else ""
             lines += textwrap.wrap(
                 mark + sentence, width - 2, initial_indent="  ", subsequent_indent="  " + " " * len(mark)
@@ -170,11 +169,6 @@ def to_text(result: Analysis, *, width: int = WIDTH) -> str:
             lines += ["", *("  " + line for line in _text_table(section, width - 2))]
         blocks.append("\n".join(map(printable, lines)))
     return "\n\n".join(blocks).replace(NO_BREAK, " ") + "\n"
-
-
-def _kept_together(sentence: str) -> str:
-    """Numbers that are not torn from their units at the end of a line."""
-    return re.sub(r"(?<=\d) (?=(?:ns|µs|ms|s|min|h|d|%|×)(?:\W|$))", NO_BREAK, sentence)
 
 
 def _text_table(section: Section, width: int) -> list[str]:
