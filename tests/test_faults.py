@@ -380,7 +380,7 @@ def test_a_locale_that_is_not_utf_8(encoding, place):
 
 
 def test_files_are_utf_8_in_any_locale(place):
-    (place / "é.csv").write_bytes((place / "tiny.csv").read_bytes())
+    (place / "é.csv").write_bytes((place / "log.csv").read_bytes())
     environment = bare(LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", PYTHONIOENCODING="ascii")
     assert_clear(call(["analyze", "é.csv", *FEW, "--output", "out"], place, env=environment), 0)
     report = (place / "out" / "report.md").read_text(encoding="utf-8")

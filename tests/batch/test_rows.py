@@ -101,7 +101,9 @@ def test_groups_of_many_clocks_and_sizes_share_a_chunk():
     assert "only 2 of 2 probes completed" in rows["few",]["error"]
     assert rows["none",]["error"]
     assert rows["empty",]["error"]
-    assert rows["constant",]["verdict"] == "never"
+    assert rows["constant",]["exact_timeout"] is None  # no timeout helps: what is set is an insurance beyond them all
+    assert rows["constant",]["timeout"] >= 7
+    assert rows["constant",]["expected_duration"] == 7
     assert [rows[key]["error"] for key in list(kinds)[:4]] == [None] * 4
 
 
@@ -223,7 +225,7 @@ def test_windows_tell_what_keeping_a_timeout_costs(tmp_path):
         law = Empirical.of(samples[rows[k]["site"], rows[k]["window"]].cut(rows[k]["cutoff"]))
         kept, own = (float(expected_duration(law, rows[at]["timeout"])) for at in (k - 1, k))
         assert rows[k]["kept_regret"] == pytest.approx(max(0.0, kept / own - 1), rel=1e-9)
-    assert rows[1]["kept_regret"] < 0.2 < 0.5 < rows[2]["kept_regret"]
+    assert rows[1]["kept_regret"] < 0.1 < 0.3 < rows[2]["kept_regret"]
 
 
 def test_nothing_to_read_is_an_error(run, tmp_path):
