@@ -17,7 +17,7 @@ from latfit.cli.common import (
     say,
     seed_option,
 )
-from latfit.cli.deciding import outcome_options
+from latfit.cli.deciding import cost_option, outcome_options
 from latfit.cli.histograms import check_histogram_options, histogram_options, load_histogram, show_guarantee
 from latfit.errors import HistogramFound
 
@@ -38,7 +38,7 @@ Examples:
 @click.option(
     "--law", metavar="NAME", help="Recommend the timeout of this fitted law (default: of the data themselves)."
 )
-@click.option("--cost", type=Seconds(zero=True), default=0.0, metavar="C", help="Seconds that each restart costs.")
+@cost_option
 @click.option("--current", type=Seconds(), metavar="T", help="The timeout in use now, to see what it costs.")
 @click.option("--by", metavar="COL[,COL]", help="One row for each value of these columns of the log.")
 @click.option(

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from latfit.cli.common import Seconds, log_options, read_arguments, say, seed_option
-from latfit.cli.deciding import outcome_options
+from latfit.cli.common import log_options, read_arguments, say, seed_option
+from latfit.cli.deciding import cost_option, outcome_options
 from latfit.stopping import if_stopped
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ Examples:
 @click.option("--by", metavar="COL[,COL]", help="One row for each value of these columns; `file` is the log's name.")
 @click.option("--window", metavar="WIDTH", help="And one for each window of time: 1h, 1d, 7d; tells what drifts.")
 @outcome_options
-@click.option("--cost", type=Seconds(zero=True), default=0.0, metavar="C", help="Seconds that each restart costs.")
+@cost_option
 @click.option(
     "--resamples", type=click.IntRange(0), default=499, show_default=True,
     help="Bootstrap resamples for the intervals; 0 for none, which is many times faster.",
