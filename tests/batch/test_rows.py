@@ -291,9 +291,10 @@ def test_a_journal_of_another_run_is_refused(logs, tmp_path):
 
 
 def test_ctrl_c_stops_with_one_line_and_resume_goes_on(run, tmp_path):
-    logs = write_logs(tmp_path / "logs", 4, count=120, sites=6)
+    logs = write_logs(tmp_path / "logs", 6, count=150, sites=12)
     output, journal = tmp_path / "x.csv", tmp_path / "x.csv.journal"
-    arguments = ["batch", logs, "--by", "site", "--window", "1d", "--resamples", 199, "--workers", 2, "-o", output]
+    arguments = ["batch", logs, "--by", "site", "--window", "1d", "--resamples", 999, "--no-test", "--workers", 2, "-o",
+                 output]  # fmt: skip
     process = subprocess.Popen(
         [LATFIT, *map(str, arguments)], stderr=subprocess.PIPE, text=True, start_new_session=True
     )
