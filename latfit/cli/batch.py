@@ -46,6 +46,11 @@ Examples:
 )
 @click.option("--workers", type=click.IntRange(1), metavar="N", help="How many processes (default: one a core).")
 @click.option("--resume", is_flag=True, help="Go on with a run that was killed: OUT.journal has what it finished.")
+@click.option(
+    "--spreadsheet",
+    is_flag=True,
+    help="Put ' before texts of the table that a spreadsheet would run as formulas (=, +, -, @).",
+)
 @click.option("--strict", is_flag=True, help="Exit with 1 if a log or a group could not be analysed.")
 @log_options
 @click.pass_context
@@ -56,6 +61,7 @@ def batch(
     output: Path,
     resume: bool,
     strict: bool,
+    spreadsheet: bool,
     engine: str | None,
     **given: Any,
 ) -> None:
@@ -96,7 +102,7 @@ def batch(
             logs, by=by, engine=engine or ("dask" if given["scheduler"] else "processes"), journal=journal,
             resume=resume, leave_out=[output, journal], progress=progress, **asked, **read_arguments(given),
         )  # fmt: skip
-        write_table(result, output)
+        write_table(result, output, spreadsheet=spreadsheet)
     journal.unlink(missing_ok=True)
     _summarise(result, output)
     if strict and (result.bad_files or result.bad_groups):

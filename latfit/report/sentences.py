@@ -143,7 +143,8 @@ _REASONS = {
 
 
 def _few(made: Decision) -> str:
-    return next((w.message for w in made.warnings if w.code == "few-completions"), "Too few probes completed.")
+    told = next((w.message for w in made.warnings if w.code == "few-completions"), "too few probes completed")
+    return told[:1].upper() + told[1:] + "."
 
 
 def _formula_timeout(own: Recommendation) -> float | None:
