@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from latfit.errors import LatfitError
+
+FORMULA = r"^[=+\-@\t\r]"
+NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+"""How a cell begins that a spreadsheet runs as a formula, and what is only a number."""
 
 _unfinished: set[Path] = set()
 
@@ -49,6 +54,15 @@ def _on_disk(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def inert(text: str) -> str:
+    """A cell of a CSV file that no spreadsheet takes for a formula; plain numbers stay as they are.
+
+    >>> inert("=1+2"), inert("-5.5"), inert("rb1")
+    ("'=1+2", '-5.5', 'rb1')
+    """
+    return f"'{text}" if re.match(FORMULA, text) and not re.match(NUMBER, text) else text
 
 
 def remove_unfinished() -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from latfit.batch.run import BatchResult
 from latfit.errors import LatfitError
-from latfit.files import whole_file
+from latfit.files import inert, whole_file
 
 
 def check_output(path: Path) -> None:
@@ -21,11 +22,19 @@ def check_output(path: Path) -> None:
         )
 
 
-def write_table(result: BatchResult, path: Path) -> None:
-    """Write the rows, whole or not at all."""
+def write_table(result: BatchResult, path: Path, *, spreadsheet: bool = False) -> None:
+    """Write the rows, whole or not at all; `spreadsheet` keeps cells from being run as formulas."""
     check_output(path)
+    if spreadsheet:
+        result = _inert(result)
     with whole_file(path) as part:
         WRITERS[path.suffix](result, part)
+
+
+def _inert(result: BatchResult) -> BatchResult:
+    """The same table with texts, the names of its columns among them, that no spreadsheet runs."""
+    rows = [{inert(k): inert(v) if isinstance(v, str) else v for k, v in row.items()} for row in result.rows]
+    return replace(result, rows=rows, columns={inert(name): kind for name, kind in result.columns.items()})
 
 
 def _csv(result: BatchResult, path: Path) -> None:

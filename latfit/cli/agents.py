@@ -14,7 +14,7 @@ from latfit.cli.common import (
     print_json,
     say,
 )
-from latfit.cli.deciding import log_law, outcome_options
+from latfit.cli.deciding import cost_option, log_law, outcome_options
 
 if TYPE_CHECKING:
     from latfit.laws import Law
@@ -33,7 +33,7 @@ Examples:
 @click.option("--agent", "agents", type=Mapped(), multiple=True, required=True, metavar="NAME=LAW|LOG",
               help="An agent and its law, written out or taken from a log; once for each agent.")  # fmt: skip
 @click.option("--restarts", type=click.IntRange(0), metavar="K", help="At most K restarts (default: unbounded).")
-@click.option("--cost", type=Seconds(zero=True), default=0.0, metavar="C", help="Seconds that each restart costs.")
+@cost_option
 @click.option("--hedge", is_flag=True, help="Ask a second agent while the first goes on: the best pair, and when.")
 @click.option("--objective", default="mean", show_default=True, metavar="mean|std|quantile:q|deadline:D",
               help="What a hedge is to minimise.")  # fmt: skip

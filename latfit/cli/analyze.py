@@ -17,7 +17,7 @@ from latfit.cli.common import (
     say,
     seed_option,
 )
-from latfit.cli.deciding import outcome_options
+from latfit.cli.deciding import cost_option, outcome_options
 from latfit.cli.histograms import check_histogram_options, histogram_options, load_histogram, show_guarantee
 from latfit.errors import HistogramFound
 
@@ -38,7 +38,7 @@ Examples:
 @click.option(
     "--law", metavar="NAME", help="Recommend the timeout of this fitted law (default: of the data themselves)."
 )
-@click.option("--cost", type=Seconds(zero=True), default=0.0, metavar="C", help="Seconds that each restart costs.")
+@cost_option
 @click.option("--current", type=Seconds(), metavar="T", help="The timeout in use now, to see what it costs.")
 @click.option("--by", metavar="COL[,COL]", help="One row for each value of these columns of the log.")
 @click.option(
@@ -46,7 +46,7 @@ Examples:
 )
 @click.option("--markdown", is_flag=True, help="Print the report as Markdown.")
 @click.option("-o", "--output", type=click.Path(), metavar="DIR",
-              help="Write report.md, results.json and the figures into this folder.")  # fmt: skip
+              help="Write report.html, report.md, results.json and the figures into this folder.")  # fmt: skip
 @click.option(
     "--figures", type=click.Choice(["png", "svg"]), default="png", show_default=True, help="How to draw them."
 )
@@ -121,7 +121,7 @@ def _write(result: Analysis, output: str, ending: str) -> None:
 
     from latfit.files import whole_file
     from latfit.plots import FIGURES, draw_figure
-    from latfit.report import to_markdown
+    from latfit.report import to_html, to_markdown
 
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
@@ -130,8 +130,9 @@ def _write(result: Analysis, output: str, ending: str) -> None:
         for file, name in names.items():
             draw_figure(result, name, stack.enter_context(whole_file(folder / file)), ending=ending)
         for name, text in (
+            ("report.html", to_html(result)),
             ("report.md", to_markdown(result, figures=list(names))),
             ("results.json", document_text(result.to_dict()) + "\n"),
         ):
             stack.enter_context(whole_file(folder / name)).write_text(text, encoding="utf-8")
-    say(f"note: wrote report.md, results.json and {len(names)} figures into {folder}", err=True)
+    say(f"note: wrote report.html, report.md, results.json and {len(names)} figures into {folder}", err=True)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from latfit.cli.common import Seconds, log_options, read_arguments, say, seed_option
-from latfit.cli.deciding import outcome_options
+from latfit.cli.common import log_options, read_arguments, say, seed_option
+from latfit.cli.deciding import cost_option, outcome_options
 from latfit.stopping import if_stopped
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ Examples:
 @click.option("--by", metavar="COL[,COL]", help="One row for each value of these columns; `file` is the log's name.")
 @click.option("--window", metavar="WIDTH", help="And one for each window of time: 1h, 1d, 7d; tells what drifts.")
 @outcome_options
-@click.option("--cost", type=Seconds(zero=True), default=0.0, metavar="C", help="Seconds that each restart costs.")
+@cost_option
 @click.option(
     "--resamples", type=click.IntRange(0), default=499, show_default=True,
     help="Bootstrap resamples for the intervals; 0 for none, which is many times faster.",
@@ -46,6 +46,11 @@ Examples:
 )
 @click.option("--workers", type=click.IntRange(1), metavar="N", help="How many processes (default: one a core).")
 @click.option("--resume", is_flag=True, help="Go on with a run that was killed: OUT.journal has what it finished.")
+@click.option(
+    "--spreadsheet",
+    is_flag=True,
+    help="Put ' before texts of the table that a spreadsheet would run as formulas (=, +, -, @).",
+)
 @click.option("--strict", is_flag=True, help="Exit with 1 if a log or a group could not be analysed.")
 @log_options
 @click.pass_context
@@ -56,6 +61,7 @@ def batch(
     output: Path,
     resume: bool,
     strict: bool,
+    spreadsheet: bool,
     engine: str | None,
     **given: Any,
 ) -> None:
@@ -96,7 +102,7 @@ def batch(
             logs, by=by, engine=engine or ("dask" if given["scheduler"] else "processes"), journal=journal,
             resume=resume, leave_out=[output, journal], progress=progress, **asked, **read_arguments(given),
         )  # fmt: skip
-        write_table(result, output)
+        write_table(result, output, spreadsheet=spreadsheet)
     journal.unlink(missing_ok=True)
     _summarise(result, output)
     if strict and (result.bad_files or result.bad_groups):

@@ -18,7 +18,7 @@ from latfit.errors import UNPRINTABLE, LatfitError, printable
 from latfit.units import UNITS, parse_duration
 
 if TYPE_CHECKING:
-    from latfit.logs import LogFacts, ProbeLog, SampledLog
+    from latfit.logs import LogFacts, ProbeLog
     from latfit.logs.source import Progress
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -207,7 +207,7 @@ log_argument = click.argument("log", metavar="LOG")
 
 
 def read_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The keyword arguments of `read_log` and `read_samples` from the parsed `log_options`."""
+    """The keyword arguments of `read_log` from the parsed `log_options`."""
     from latfit.logs.choosing import Condition
     from latfit.logs.formats import FORMATS, ROLES
 
@@ -240,16 +240,6 @@ def load_log(log: str, given: Mapping[str, Any]) -> ProbeLog:
         table = read_log(log, progress=progress, **read_arguments(given))
     tell(table.facts)
     return table
-
-
-def load_samples(log: str, given: Mapping[str, Any], **grouping: Any) -> SampledLog:
-    """The samples of a LOG argument, read in chunks; guesses and refusals are told on stderr."""
-    from latfit.logs import read_samples
-
-    with Reading() as progress:
-        sampled = read_samples(log, progress=progress, **grouping, **read_arguments(given))
-    tell(sampled.facts)
-    return sampled
 
 
 def tell(facts: LogFacts) -> None:

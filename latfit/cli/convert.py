@@ -18,9 +18,14 @@ Examples:
 @log_argument
 @click.option("-o", "--output", required=True, type=click.Path(), metavar="FILE.csv|parquet|jsonl",
               help="Where to write; the ending says how.")  # fmt: skip
+@click.option(
+    "--spreadsheet",
+    is_flag=True,
+    help="Put ' before texts of the table that a spreadsheet would run as formulas (=, +, -, @).",
+)
 @log_options
 @json_option
-def convert(log: str, output: str, as_json: bool, **given: Any) -> None:
+def convert(log: str, output: str, spreadsheet: bool, as_json: bool, **given: Any) -> None:
     """Write a log as the canonical table.
 
     Its columns are submitted (UTC), latency (s), status, and the log's own.
@@ -30,7 +35,7 @@ def convert(log: str, output: str, as_json: bool, **given: Any) -> None:
     if not output.endswith(tuple(WRITERS)):
         raise click.BadParameter(f"the ending of {output!r} must be one of {', '.join(WRITERS)}", param_hint="-o")
     with Reading() as progress:
-        facts, counts = convert_log(log, output, progress=progress, **read_arguments(given))
+        facts, counts = convert_log(log, output, spreadsheet=spreadsheet, progress=progress, **read_arguments(given))
     tell(facts)
     if as_json:
         print_json({"output": output, "format": facts.format, "probes": sum(counts.values()), **counts,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Examples:
   latfit fit probes.csv
   latfit fit probes.csv --law lognormal --law weibull --cutoff 10000 --json
+  latfit fit probes.csv --table latex > fits.tex
   latfit fit probes.csv --method ls --law lognormal-pareto --subsample 1000"""
 )
 @log_argument
@@ -58,6 +59,7 @@ Examples:
     metavar="N",
     help="Test a random subsample of so many completions, as Glatard et al. do with 1000.",
 )
+@click.option("--table", type=click.Choice(["latex", "markdown"]), help="Print the fits as a table for a paper.")
 @outcome_options
 @log_options
 @seed_option
@@ -70,6 +72,7 @@ def fit(
     bootstrap: int,
     subsample: int | None,
     seed: int,
+    table: Literal["latex", "markdown"] | None,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -80,6 +83,8 @@ def fit(
     """  # fmt: skip
     import numpy as np
 
+    if table is not None and as_json:
+        raise click.UsageError("--table and --json are two answers: choose one")
     from latfit.decision.fits import ranked
     from latfit.fitting import fit as fit_laws
     from latfit.goodness import assess
@@ -95,9 +100,14 @@ def fit(
     if as_json:
         print_json({"fits": [{**found.to_dict(), "ks": ks and ks.to_dict()} for found, ks in results]})
         return
+    if table is not None:
+        from latfit.report.tables import fits_table
+
+        click.echo(fits_table(results, table), nl=False)
+        return
     click.echo(f"{sample.n} probes, {sample.completed.total} completed; {'BIC' if method == 'mle' else 'sse'} ranks.\n")
-    for found, ks in results:
-        click.echo(_line(found, ks))
+    for each, ks in results:
+        click.echo(_line(each, ks))
 
 
 def _line(found: Fit, ks: GoodnessOfFit | None) -> str:

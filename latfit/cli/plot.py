@@ -18,7 +18,8 @@ from latfit.cli.common import (
     seed_option,
 )
 
-FIGURES = ("summary", "cdf", "survival", "completion", "expected-duration", "qq", "ratio")
+FIGURES = ("summary", "expected-duration", "frontier", "completion", "jobs-tail", "cdf", "survival", "qq", "ratio",
+           "time")  # fmt: skip
 ENDINGS = (".png", ".svg", ".pdf")
 
 
@@ -42,7 +43,8 @@ Examples:
 def plot(log: str, output: str, name: str, **given: Any) -> None:
     """Draw the figures of an analysis.
 
-    They are the cdf, the tail, jobs done over time, E_J against the timeout, quantiles and the outlier ratio.
+    They are E_J against the timeout and against the load, jobs done and not yet done, the cdf, the tail, quantiles,
+    the outlier ratio, and the latencies over the calendar.
     """
     from latfit.analysis import analyze
     from latfit.plots import save_figure

@@ -15,7 +15,7 @@ from latfit.cli.common import (
     say,
     seed_option,
 )
-from latfit.cli.deciding import asked, observed, outcome_options, prepared
+from latfit.cli.deciding import asked, cost_option, observed, outcome_options, prepared
 from latfit.cli.histograms import (
     check_histogram_options,
     histogram_options,
@@ -44,7 +44,7 @@ Examples:
 @click.argument("log", metavar="[LOG]", required=False)
 @click.option("--law", metavar="SPEC|NAME", help="A law such as lognormal(mu=5.5,sigma=1); with LOG, the law to fit.")
 @click.option("--rho", type=float, metavar="R", help="The share that never returns; with LOG, rescale to it.")
-@click.option("--cost", type=Seconds(zero=True), default=0.0, metavar="C", help="Seconds that each restart costs.")
+@cost_option
 @click.option("--wall-clock", type=Seconds(zero=True), default=0.0, metavar="r", help="Seconds each job itself runs.")
 @click.option("--restarts", type=click.IntRange(1), metavar="K", help="At most K restarts, the last attempt untimed.")
 @click.option("--copies", type=click.IntRange(1), default=1, metavar="b", help="Copies submitted at once.")

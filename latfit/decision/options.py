@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from latfit.errors import SampleError
-from latfit.restart.objectives import Objective
 
 RESAMPLES = 499
 TEST_RESAMPLES = 199
@@ -58,8 +57,3 @@ class Options:
     def policy(self) -> dict[str, Any]:
         """The arguments of `optimal_timeout`."""
         return {"cost": self.cost, "wall_clock": self.wall_clock, "copies": self.copies, "objective": self.objective}
-
-
-def check_objective(text: str) -> None:
-    """Refuse an objective that is not understood."""
-    Objective.parse(text)

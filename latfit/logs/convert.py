@@ -11,10 +11,11 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet
 
 from latfit.errors import LogError, listed
-from latfit.files import whole_file
+from latfit.files import FORMULA, NUMBER, inert, whole_file
 from latfit.logs.reading import MAX_REFUSED, check_refused, iter_log
 from latfit.logs.table import CANONICAL, LogFacts, ProbeLog
 
@@ -23,11 +24,17 @@ TYPED = ("parquet",)  # formats whose columns have types of their own; elsewhere
 
 
 def convert_log(
-    path: str | Path | Sequence[str | Path], output: str | Path, *, max_refused: float = MAX_REFUSED, **how: Any
+    path: str | Path | Sequence[str | Path],
+    output: str | Path,
+    *,
+    max_refused: float = MAX_REFUSED,
+    spreadsheet: bool = False,
+    **how: Any,
 ) -> tuple[LogFacts, dict[str, int]]:
     """Write a log's canonical table to `output`, whole or not at all; return its facts and counts.
 
-    The ending of `output` (.csv, .parquet, .jsonl) says how; `how` is as for `read_log`.
+    The ending of `output` (.csv, .parquet, .jsonl) says how; `how` is as for `read_log`. `spreadsheet` keeps texts from
+    being run as formulas.
     """
     output = Path(output)
     if output.suffix not in WRITERS:
@@ -38,7 +45,12 @@ def convert_log(
     first = next(chunks)
     facts, counts = first.facts, Counter(first.counts)
     schema = _table(first, None).schema
-    with whole_file(output) as part, WRITERS[output.suffix](part, schema) as write:
+    shown = _inert(schema.empty_table()).schema if spreadsheet else schema
+    with whole_file(output) as part, WRITERS[output.suffix](part, shown) as put:
+
+        def write(table: pa.Table) -> None:
+            put(_inert(table) if spreadsheet else table)
+
         write(_table(first, schema))
         for chunk in chunks:
             facts = facts + chunk.facts
@@ -66,6 +78,19 @@ def _table(log: ProbeLog, schema: pa.Schema | None) -> pa.Table:
         return pa.Table.from_pandas(frame.reindex(columns=schema.names), schema=schema, preserve_index=False)
     except (pa.ArrowException, OverflowError) as error:
         raise LogError(f"{log.facts.path}: a column changes its type within the log ({error})") from error
+
+
+def _inert(table: pa.Table) -> pa.Table:
+    """The same table with texts, the names of its columns among them, that no spreadsheet runs as a formula."""
+    for at, field in enumerate(table.schema):
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+            column = table.column(at)
+            plain = pc.or_(
+                pc.invert(pc.match_substring_regex(column, FORMULA)), pc.match_substring_regex(column, NUMBER)
+            )
+            quoted = pc.binary_join_element_wise(pa.scalar("'", field.type), column, pa.scalar("", field.type))
+            table = table.set_column(at, field, pc.if_else(plain, column, quoted))
+    return table.rename_columns([inert(name) for name in table.schema.names])
 
 
 @contextmanager

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from latfit.analysis import Analysis, Group
 from latfit.decision import FittedLaw, Recommendation
 from latfit.errors import printable
-from latfit.report.sentences import between, decision, evidence, percent
+from latfit.report.headline import basis
+from latfit.report.sentences import NO_BREAK, between, decision, evidence, kept_together, percent
 from latfit.units import seconds
 
 WIDTH = 80
-MAX_KEY = 24  # characters of a group's name in a table
-NO_BREAK = "\u00a0"
+MAX_KEY, MIN_KEY = 24, 6  # characters of a group's name in a table
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,9 @@ class Section:
 
 def sections(result: Analysis) -> list[Section]:
     """The report, the decision first."""
-    found = [Section("Decision", tuple(decision(result)))]
+    told = decision(result)
+    first = 2 if told[0].startswith("No timeout can") else 1  # what to do, then what it rests on
+    found = [Section("Decision", (*told[:first], basis(result), *told[first:]))]
     if told := evidence(result):
         found.append(Section("Evidence", tuple(told)))
     if result.groups:
@@ -123,7 +125,7 @@ def _p(value: float | None) -> str:
 def _groups(result: Analysis) -> Section:
     groups, ratio = result.groups, result.decision.outliers
     assert ratio is not None
-    columns = (*map(printable, groups[0].key), "probes", "out %", "timeout", "95 % interval", "E_J", "pooled costs",
+    columns = (*map(_short_key, groups[0].key), "probes", "out %", "timeout", "95 % interval", "E_J", "pooled costs",
                "own")  # fmt: skip
     rows = [(*map(_short_key, group.key.values()), *_group_row(group)) for group in groups]
     names = ("all", *("" for _ in list(groups[0].key)[1:]))
@@ -134,8 +136,7 @@ def _groups(result: Analysis) -> Section:
 
 
 def _short_key(key: str) -> str:
-    key = printable(key)
-    return key if len(key) <= MAX_KEY else key[: MAX_KEY - 1] + "…"
+    return _cut(printable(key), MAX_KEY)
 
 
 def _group_row(group: Group) -> tuple[str, ...]:
@@ -161,7 +162,7 @@ def to_text(result: Analysis, *, width: int = WIDTH) -> str:
     blocks = []
     for section in sections(result):
         lines = [section.title.upper()]
-        for sentence in map(_kept_together, section.sentences):
+        for sentence in map(kept_together, section.sentences):
             mark = "- " if section.is_list else ""
             lines += textwrap.wrap(
                 mark + sentence, width - 2, initial_indent="  ", subsequent_indent="  " + " " * len(mark)
@@ -172,26 +173,47 @@ def to_text(result: Analysis, *, width: int = WIDTH) -> str:
     return "\n\n".join(blocks).replace(NO_BREAK, " ") + "\n"
 
 
-def _kept_together(sentence: str) -> str:
-    """Numbers that are not torn from their units at the end of a line."""
-    return re.sub(r"(?<=\d) (?=(?:ns|µs|ms|s|min|h|d|%|×)(?:\W|$))", NO_BREAK, sentence)
-
-
 def _text_table(section: Section, width: int) -> list[str]:
-    """Columns padded; a column of parameters goes to a line of its own where the table would be too wide."""
-    columns, rows = section.columns, section.rows
-    widths = [max(len(row[i]) for row in (columns, *rows)) for i in range(len(columns))]
-    below = columns.index("parameters") if "parameters" in columns and sum(widths) + 2 * len(widths) > width else None
+    """A table that fits the width: parameters go below their row, then names are cut, then rows become records."""
+    columns, rows = section.columns, [list(row) for row in section.rows]
+    below = columns.index("parameters") if "parameters" in columns and _wide(columns, rows) > width else None
     kept = [i for i in range(len(columns)) if i != below]
+    names = columns.index("probes") if "probes" in columns else 1
+    head, cut = [columns[i] for i in kept], [[row[i] for i in kept] for row in rows]
+    for most in range(MAX_KEY, MIN_KEY - 1, -2):
+        shown = [[_cut(cell, most) if i < names else cell for i, cell in enumerate(row)] for row in (head, *cut)]
+        if _wide(shown[0], shown[1:]) <= width:
+            break
+    else:
+        return _records(columns, rows, width)
+    widths = [max(len(row[i]) for row in shown) for i in range(len(kept))]
 
     def line(row: Sequence[str]) -> str:
-        return "  ".join(row[i].ljust(widths[i]) if i == 0 else row[i].rjust(widths[i]) for i in kept).rstrip()
+        return "  ".join(c.ljust(widths[i]) if i == 0 else c.rjust(widths[i]) for i, c in enumerate(row)).rstrip()
 
-    lines = [line(columns), "  ".join("-" * widths[i] for i in kept)]
-    for row in rows:
+    lines = [line(shown[0]), "  ".join("-" * one for one in widths)]
+    for row, whole in zip(shown[1:], rows, strict=True):
         lines.append(line(row))
         if below is not None:
-            lines += textwrap.wrap(row[below], width - 4, initial_indent="    ", subsequent_indent="    ")
+            lines += textwrap.wrap(whole[below], width - 4, initial_indent="    ", subsequent_indent="    ")
+    return lines
+
+
+def _wide(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """How many characters a table takes."""
+    return sum(max(len(row[i]) for row in (columns, *rows)) for i in range(len(columns))) + 2 * (len(columns) - 1)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _records(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Each row as a sentence of its own."""
+    lines = []
+    for row in rows:
+        cells = "; ".join(f"{name} {cell}" for name, cell in zip(columns, row, strict=True) if cell)
+        lines += textwrap.wrap(kept_together(cells), width, subsequent_indent="    ")
     return lines
 
 

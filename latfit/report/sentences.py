@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 
 from latfit.analysis import Analysis
 from latfit.decision import Decision, Recommendation
 from latfit.decision.warn import SMALL_GAIN
 from latfit.units import seconds
 
+NO_BREAK = "\u00a0"
 NOT_THE_SAME = 0.01  # the corrected duration is told where it differs by more
 
 
@@ -21,6 +23,11 @@ def between(low: float | None, high: float | None) -> str:
     first, last = seconds(low), seconds(high)
     unit = last.rsplit(" ", 1)[-1]
     return f"{first.removesuffix(' ' + unit) if first.count(' ') == 1 else first} to {last}"
+
+
+def kept_together(sentence: str) -> str:
+    """Numbers that are not torn from their units at the end of a line."""
+    return re.sub(r"(?<=\d) (?=(?:ns|µs|ms|s|min|h|d|%|×)(?:\W|$))", NO_BREAK, sentence)
 
 
 def percent(share: float) -> str:
@@ -60,12 +67,18 @@ def _what_to_set(own: Recommendation, made: Decision) -> str:
         free = f"if restarts were free, {seconds(own.timeout)}"
         return f"The log alone does not tell what to set ({free}): give --cost, the seconds that a restart costs."
     gain, bounds = own.speed_up_vs_cutoff, own.intervals
-    if gain is not None and (gain < SMALL_GAIN or (bounds is not None and bounds.speed_up[0] <= 1)):
+    if gain is not None and hardly_helps(own):
         worth = "nothing" if gain <= 1 else f"{100 * (gain - 1):.1f} %"
         sure = "" if bounds is None else f" (95 % interval {_more(bounds.speed_up[0])} to {_more(bounds.speed_up[1])})"
         return (f"A timeout hardly helps: the best, {seconds(own.timeout)}, gains {worth} over waiting until the "
                 f"cutoff{sure}. As an insurance against jobs that never return it does no harm.")  # fmt: skip
     return f"Set the timeout to {seconds(own.timeout)}{_window(own.within_1pct)}."
+
+
+def hardly_helps(own: Recommendation) -> bool:
+    """Whether the best timeout gains less than 5 % over waiting until the cutoff, or perhaps nothing."""
+    gain, bounds = own.speed_up_vs_cutoff, own.intervals
+    return gain is not None and (gain < SMALL_GAIN or (bounds is not None and bounds.speed_up[0] <= 1))
 
 
 def _more(factor: float) -> str:
@@ -93,7 +106,11 @@ def _withheld(result: Analysis) -> list[str]:
                 f": under one timeout for all, {mixed.harmed} would be slower than by waiting" if mixed.harmed else ""
             )
             own_rows = "; the table below has the decision of each" if result.groups else f" (--by {mixed.column.name})"
-            told.append(f"Decide by {mixed.column.name}{own_rows}. The log mixes different populations{hurt}.")
+            if undecided(result):
+                told.append(f"The log mixes different populations (by {mixed.column.name}){hurt}; and none of them "
+                            "has a decision of its own.")  # fmt: skip
+            else:
+                told.append(f"Decide by {mixed.column.name}{own_rows}. The log mixes different populations{hurt}.")
         elif code == "dependent" and evidence and evidence.attempts and evidence.attempts.harmful:
             later = evidence.attempts
             told.append("Do not cancel: a second attempt of the same job is not a new draw. With the law that later "
@@ -109,6 +126,12 @@ def _withheld(result: Analysis) -> list[str]:
     return told if told and told[0].startswith(("Decide", "Do not")) else [first, *told]
 
 
+def undecided(result: Analysis) -> bool:
+    """Whether there are groups, and every one of them lacks a decision too."""
+    verdicts = [group.decision.timeout.verdict if group.decision.timeout else None for group in result.groups]
+    return bool(verdicts) and all(verdict in (None, "withheld") for verdict in verdicts)
+
+
 _REASONS = {
     "queue": "These are waits in a queue, and the log has no submission times to replay: resubmitting loses the place "
     "in the queue, which no formula counts.",
@@ -120,7 +143,8 @@ _REASONS = {
 
 
 def _few(made: Decision) -> str:
-    return next((w.message for w in made.warnings if w.code == "few-completions"), "Too few probes completed.")
+    told = next((w.message for w in made.warnings if w.code == "few-completions"), "too few probes completed")
+    return told[:1].upper() + told[1:] + "."
 
 
 def _formula_timeout(own: Recommendation) -> float | None:

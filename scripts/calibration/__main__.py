@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from calibration.cases import Row, Task
+from calibration.harm import summary
 from calibration.ratios import error
 
 PARTS = ("ratios", "parameters", "timeouts", "pvalues", "regret", "harm", "tracking")
@@ -88,6 +89,7 @@ def main() -> None:
     if unknown:
         parser.error(f"there is no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     rows = list(results(parts or list(PARTS), rounds, options.jobs))
+    rows += summary([row for row in rows if row.table == "harm"])
     if parts or options.quick:
         print("\n\n".join(f"{name}\n\n{table}" for name, table in tables(rows).items()))
     else:

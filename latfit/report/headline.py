@@ -1,0 +1,118 @@
+"""A decision in one line, what it rests on in another, and the checks of the evidence one by one."""
+
+from __future__ import annotations
+
+import math
+
+from latfit.analysis import Analysis
+from latfit.report.sentences import between, hardly_helps, undecided
+from latfit.units import seconds
+
+CLOSE = 0.1  # a replay within this share of the formula agrees with it
+INSTEAD = {
+    "dependent": ("Do not cancel", ""),
+    "queue": ("Do not cancel: wait your turn", ""),
+    "censored": ("Measure with a later cutoff first", ""),
+    "few-completions": ("Collect more probes first", ""),
+    "not-identified": ("Say first what a restart costs", ""),
+}
+VERDICTS = {
+    "never": ("Set no timeout", ""),
+    "any": ("Any timeout will do", ""),
+    "immediate": ("Say first what a restart costs", ""),
+}
+
+
+def headline(result: Analysis) -> tuple[str, str]:
+    """What to do, in two parts: words, and the time that they end in (empty where there is none).
+
+    >>> import latfit
+    >>> headline(latfit.analyze(latfit.example_log(), resamples=0, test=False))
+    ('Set the timeout to', '358 s')
+    """
+    own = result.timeout
+    if own.verdict == "withheld":
+        found = result.decision.evidence
+        if "mixed" in own.withheld and found and found.mixing and not undecided(result):
+            return "Decide by", found.mixing.column.name
+        if result.seen is not None and result.seen.queue:
+            return INSTEAD["queue"]
+        instead = (INSTEAD[code] for code in own.withheld if code in INSTEAD)
+        return next(instead, ("No timeout can be recommended", ""))
+    if own.verdict != "finite":
+        return VERDICTS[own.verdict]
+    if "not-identified" in result.decision.codes:
+        return INSTEAD["not-identified"]
+    if own.basis == "independent" and hardly_helps(own):
+        return "A timeout hardly helps; as an insurance, set", seconds(own.timeout)
+    return "Set the timeout to", seconds(own.timeout)
+
+
+def basis(result: Analysis) -> str:
+    """What the decision rests on."""
+    own, counts = result.timeout, result.decision.counts
+    probes = f"{sum(counts.values())} probes"
+    found = result.decision.evidence
+    if own.verdict == "withheld":
+        return f"Basis: {probes}; withheld ({', '.join(own.withheld)}): the log does not carry the formula's timeout."
+    if own.basis == "replay":
+        return f"Basis: the log itself, replayed ({probes}); the formula for independent attempts does not hold here."
+    told = f"Basis: the formula for independent attempts, on {probes} ({counts.get('completed', 0)} returned)"
+    replayed = found.replay.at[0] if found and found.replay and found.replay.at else None
+    if replayed is None or own.verdict != "finite" or not own.expected_duration:
+        return told + "; the log could not be replayed to check it."
+    E, bounds = replayed.expected_duration, between(replayed.low, replayed.high)
+    if math.isfinite(E) and abs(E / own.expected_duration - 1) <= CLOSE:
+        return told + f"; replaying the log agrees ({seconds(E)})."
+    return told + f"; replaying the log gives {seconds(E)} ({bounds}) instead of {seconds(own.expected_duration)}."
+
+
+def evidence_checks(result: Analysis) -> list[tuple[str, str, str]]:
+    """One row a check of the evidence: the question, what was found, what follows."""
+    found, seen = result.decision.evidence, result.seen
+    if found is None:
+        return []
+    rows = [_mixing(result)]
+    unseen = "cannot be seen: the log has no submission times"
+    depends = found.dependence
+    if depends is not None:
+        told = f"lag-1 rank correlation {depends.lag1:.2f}"
+        rows.append(
+            ("Do slow probes follow slow ones?", told, "a new attempt is slow too" if depends.found else "fine")
+        )
+    if found.drift is not None:
+        many = len(found.drift.changes)
+        told = ", ".join(f"{change.kind}" + (f" at {str(change.at)[:16].replace('T', ' ')}" if change.at else "")
+                         for change in found.drift.changes[:4]) or "no change"  # fmt: skip
+        cycle = found.drift.daily_cycle
+        told += f"; the slowest hour of the day is {cycle:.2g} × the fastest" if cycle else ""
+        rows.append(("Did the system change?", told, "see latfit drift" if many or cycle else "fine"))
+    if found.censoring.share or found.censoring.informative:
+        common = found.censoring.common_time
+        told = f"{100 * found.censoring.share:.3g} %" + (f", most at {seconds(common)}" if common is not None else "")
+        rows.append(
+            ("How many were given up?", told, "a rule of the system" if found.censoring.informative else "fine")
+        )
+    if found.replay is not None and found.replay.at:
+        here, wait = found.replay.at[0], found.replay.waiting.expected_duration
+        bounds = between(here.low, here.high)
+        told = (
+            f"{seconds(here.timeout)} takes {seconds(here.expected_duration)} a job ({bounds}), waiting {seconds(wait)}"
+        )
+        rows.append(("What would it have brought on this log?", told,
+                     "faster" if here.expected_duration < wait else "slower than waiting"))  # fmt: skip
+    elif seen is None or seen.submitted is None:
+        rows.append(("Dependence, drift and replay", unseen, "trust it less"))
+    return [row for row in rows if row is not None]
+
+
+def _mixing(result: Analysis) -> tuple[str, str, str] | None:
+    found, question = result.decision.evidence, "Is it one population?"
+    if found and found.mixing is not None:
+        mixed = found.mixing
+        told = f"{mixed.column.name} explains {mixed.share:.0%} of the ranks' variance ({mixed.groups} groups)"
+        harm = mixed.harmed is not None or "mixed" in result.timeout.withheld
+        return question, told, "decide by group" if harm else "one timeout still serves all"
+    columns = result.seen.columns if result.seen else {}
+    told = "no column of the log explains the latencies" if columns else "the log has no column that could tell"
+    return question, told, "fine" if columns else "not known"

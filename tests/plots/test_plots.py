@@ -1,0 +1,111 @@
+"""Figures: faults that were seen, and the numbers that they show."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import latfit
+from latfit.cli import plot
+from latfit.plots import (
+    FIGURES,
+    figure,
+    plot_completion,
+    plot_expected_duration,
+    plot_frontier,
+    plot_jobs_tail,
+    plot_ratio,
+)
+from latfit.restart import completion_quantile
+from latfit.restart.completion import simulate
+
+
+@pytest.fixture(scope="module")
+def bundled():
+    return latfit.analyze(latfit.example_log(), resamples=49, test=False, laws=["lognormal"])
+
+
+@pytest.fixture(scope="module")
+def fast():
+    rng = np.random.default_rng(4)
+    return latfit.analyze(rng.uniform(0.0050, 0.0058, 300), resamples=0, test=False, laws=["lognormal"])
+
+
+@pytest.fixture(scope="module")
+def failing():
+    rng = np.random.default_rng(5)
+    sample = latfit.LatencySample.of(rng.lognormal(0, 1, 800), failed=rng.lognormal(0, 1, 200), lost=30)
+    return latfit.analyze(sample, resamples=0, test=False, laws=["lognormal"])
+
+
+def boxes(labels):
+    return [label.get_window_extent() for label in labels if label.get_text()]
+
+
+@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("which", ["bundled", "fast", "failing"])
+def test_ticks_do_not_overlap(name, which, request):
+    page = figure(request.getfixturevalue(which), name)
+    page.draw_without_rendering()
+    for axes in page.axes:
+        for along, labels in ((0, axes.get_xticklabels(which="both")), (1, axes.get_yticklabels(which="both"))):
+            low, high = ((axes.bbox.x0, axes.bbox.x1), (axes.bbox.y0, axes.bbox.y1))[along]
+            spans = [(b.x0, b.x1) if along == 0 else (b.y0, b.y1) for b in boxes(labels)]
+            inside = sorted(span for span in spans if low - 1 <= sum(span) / 2 <= high + 1)
+            assert all(a[1] <= b[0] + 1 for a, b in pairwise(inside)), (name, inside)
+
+
+def test_the_legend_does_not_cover_the_curve(bundled):
+    page = figure(bundled, "expected-duration")
+    page.draw_without_rendering()
+    axes = page.axes[0]
+    assert axes.get_legend().get_window_extent().y1 < axes.bbox.y0
+
+
+def test_the_interval_shows_beside_its_dot(bundled):
+    axes = plot_expected_duration(bundled)
+    bars = [line for line in axes.lines if line.get_label() == "95 % interval"]
+    dots = [line for line in axes.lines if str(line.get_label()).startswith("optimum")]
+    assert bars[0].get_markersize() > 2 * dots[0].get_markersize()
+    assert bars[0].get_xdata()[0] < 358 < bars[0].get_xdata()[1]
+
+
+def test_milliseconds_where_they_fit(fast):
+    axes = plot_ratio(fast)
+    assert axes.get_xlabel() == "cutoff (ms)"
+    assert axes.lines[0].get_xdata()[-1] == pytest.approx(5.8, abs=0.01)
+
+
+def test_jobs_done_with_failures_are_drawn(failing):
+    axes = plot_completion(failing)
+    (line,) = (line for line in axes.lines if "simulated" in str(line.get_label()))
+    law = latfit.Empirical.of(failing.decision.sample)
+    jobs = simulate(law, failing.timeout.timeout, 50_000, np.random.default_rng(9))
+    x, y = line.get_xdata(), line.get_ydata()
+    for at in (100, 250):
+        assert y[at] == pytest.approx((jobs <= x[at]).mean(), abs=0.01)
+
+
+def test_the_99_percent_quantile_can_be_read(bundled):
+    axes = plot_jobs_tail(bundled)
+    (line,) = (line for line in axes.lines if "resubmitted" in str(line.get_label()))
+    law = latfit.Empirical.of(bundled.decision.sample)
+    crossing = line.get_xdata()[np.flatnonzero(line.get_ydata() <= 0.01)[0]]
+    assert crossing == pytest.approx(float(completion_quantile(law, 0.99, 358.0)), rel=0.02)
+
+
+def test_the_frontier_has_the_optimum_at_its_bottom(bundled):
+    axes = plot_frontier(bundled)
+    curve, dot = axes.lines[0], axes.lines[1]
+    assert dot.get_ydata()[0] == pytest.approx(curve.get_ydata().min(), rel=1e-6)
+    assert dot.get_xdata()[0] == pytest.approx(1.2563, abs=1e-3)
+
+
+def test_the_command_knows_every_figure():
+    assert set(plot.FIGURES) == {"summary", *FIGURES}
+
+
+def test_the_gallery_shows_every_figure():
+    text = (Path(__file__).parents[2] / "docs" / "gallery.md").read_text()
+    assert all(f"--figure {name}" in text for name in FIGURES)

@@ -1,0 +1,141 @@
+"""The page as text: one file under a limit, its own script only, what came from a log escaped."""
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from latfit.laws import Empirical
+from latfit.report.headline import headline
+from latfit.report.page_model import kept
+from latfit.report.svg import date_ticks, duration_ticks, round_ticks
+from latfit.restart import expected_duration
+from latfit.sample import LatencySample
+from pages import HOSTILE, LOGS, analysed, page
+
+
+class Read(HTMLParser):
+    """Which tags a page has with which attributes, and the text of each kind."""
+
+    def __init__(self):
+        super().__init__()
+        self.tags, self.texts, self.open = [], {}, []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        while self.open and self.open.pop() != tag:
+            pass
+
+    def handle_data(self, text):
+        if self.open:
+            self.texts.setdefault(self.open[-1], []).append(text)
+
+
+def read(name):
+    found = Read()
+    found.feed(page(name))
+    return found
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_one_file_with_its_own_script_only(name):
+    text, found = page(name), read(name)
+    assert len(text.encode()) < 150_000
+    (policy,) = (a["content"] for tag, a in found.tags if tag == "meta" and "http-equiv" in a)
+    for tag in ("script", "style"):
+        inside = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+        assert len(inside) == 1
+        digest = base64.b64encode(hashlib.sha256(inside[0].encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy
+    assert policy.startswith("default-src 'none'")
+    for tag, attributes in found.tags:
+        assert tag not in ("img", "iframe", "link", "object", "form", "base", "a")
+        assert not {"src", "href", "style"} & set(attributes), (tag, attributes)
+        assert not any(key.startswith("on") for key in attributes)
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_ids_are_unique_and_headings_are_in_order(name):
+    found = read(name)
+    ids = [attributes["id"] for _, attributes in found.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    levels = [int(tag[1]) for tag, _ in found.tags if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1
+    assert all(b <= a + 1 for a, b in pairwise(levels))
+
+
+def test_hostile_names_stay_text():
+    found = read("hostile")
+    assert not any("onerror" in a or "onload" in a for _, a in found.tags)
+    assert any(HOSTILE[:20] in text for text in found.texts["td"])
+    assert "\x1b" not in page("hostile")
+    assert "\u202e" not in page("hostile")
+
+
+def test_the_decision_comes_first():
+    found = read("bundled")
+    assert found.texts["h1"][0].strip() == "Set the timeout to"
+    assert "358 s" in found.texts["b"][0].replace("\u00a0", " ")
+
+
+def test_a_withheld_decision_says_what_to_do_instead():
+    text = page("mixed")
+    assert headline(analysed("mixed")) == ("Decide by", "endpoint")
+    assert "How to apply it" not in text
+    assert "Set the timeout" not in re.sub("<script.*", "", text, flags=re.DOTALL)
+    assert text.index("By group") < text.index("What the formula says if attempts were independent")
+
+
+def test_too_few_probes_have_a_page_without_a_curve():
+    assert headline(analysed("few"))[0] == "Collect more probes first"
+    assert 'id="curve"' not in page("few")
+
+
+def test_groups_that_do_not_fit_are_counted():
+    rows = page("many").split("<h2>By group</h2>")[1].split("</table>")[0].count("<tr>") - 1
+    told = int(re.search(r"(\d+) smaller groups are in results.json", page("many"))[1])
+    assert rows + told == len(analysed("many").groups)
+
+
+def test_kept_times_are_exact_and_few():
+    rng = np.random.default_rng(3)
+    values = rng.lognormal(3, 1, 20_000)
+    law = Empirical.of(LatencySample.of(values, failed=rng.lognormal(2, 1, 2000), lost=500))
+    few = kept(law, (law.jumps[777],))
+    assert few.t.size <= 900
+    assert not few.steps
+    assert law.jumps[777] in few.t
+    S = 1 - few.F - few.G
+    used = few.F > 0
+    E = (few.M + few.H + 7 * few.G + S * (few.t + 7))[used] / few.F[used]
+    np.testing.assert_allclose(E, expected_duration(law, few.t[used], cost=7.0), rtol=1e-12)
+    assert np.diff(few.F).max() < 0.006
+
+
+@pytest.mark.parametrize(("low", "high"), [(1e-6, 3e-6), (0.002, 0.403), (104, 10_000), (1, 4e6), (99, 101)])
+def test_ticks_are_inside_and_not_crowded(low, high):
+    for ticks in (duration_ticks(low, high), round_ticks(low, high, str)):
+        assert all(low <= value <= high for value, _ in ticks)
+        assert len(ticks) <= 7
+        assert len({text for _, text in ticks}) == len(ticks)
+
+
+@pytest.mark.parametrize("span", [30, 3600, 86_400, 40 * 86_400, 1000 * 86_400])
+def test_dates_are_distinct(span):
+    ticks = date_ticks(1.7e9, 1.7e9 + span)
+    assert 2 <= len(ticks) <= 7
+    assert len({text for _, text in ticks}) == len(ticks)
+
+
+def test_data_cannot_end_its_block():
+    block = re.search(r'<script type="application/json" id="data">(.*?)</script>', page("hostile"), re.DOTALL)[1]
+    assert not set("<>&") & set(block)
+    assert json.loads(block)["law"]["steps"] is True

@@ -1,0 +1,53 @@
+"""Every example in a docstring and in the pages of the documentation is run."""
+
+import doctest
+import importlib
+import pkgutil
+import re
+
+import pytest
+
+import latfit
+from conftest import REPO
+
+MODULES = sorted(m.name for m in pkgutil.walk_packages(latfit.__path__, "latfit.") if not m.name.endswith("__main__"))
+PAGES = ("start.md", "gallery.md", "howto-research.md")
+
+
+def with_examples():
+    """The modules whose source has an example."""
+    for name in MODULES:
+        path = REPO / (name.replace(".", "/") + ".py")
+        path = path if path.exists() else REPO / name.replace(".", "/") / "__init__.py"
+        if ">>> " in path.read_text(encoding="utf-8"):
+            yield name
+
+
+@pytest.mark.parametrize("name", list(with_examples()))
+def test_docstrings(name):
+    done = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert done.attempted
+    assert not done.failed
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (REPO / "docs" / page).read_text(encoding="utf-8"), re.DOTALL)
+    assert blocks
+    for code in blocks:
+        exec(code, {})
+
+
+def test_commands_of_the_pages_exist():
+    from latfit.cli import main
+
+    for path in (REPO / "docs").glob("*.md"):
+        for name in re.findall(r"^\$ latfit (\S+)", path.read_text(encoding="utf-8"), re.MULTILINE):
+            assert name in main.summaries, (path.name, name)
+
+
+def test_links_between_pages_lead_somewhere():
+    for path in (REPO / "docs").glob("*.md"):
+        for target in re.findall(r"\]\(([^):#]+)\)", path.read_text(encoding="utf-8")):
+            assert (path.parent / target).exists(), (path.name, target)
