@@ -550,7 +550,7 @@ def test_agents(written, table, cutoff, failed, cost, restarts):
                 *flags({"cutoff": cutoff, "failed": failed, "cost": cost, "restarts": restarts}))  # fmt: skip
 
     def compute():
-        law = Empirical.of(latfit.read_log(path).sample(cutoff=cutoff, failed=failed))
+        law = Empirical.of(prepared(path, cutoff=cutoff, failed=failed).sample)
         return latfit.optimal_strategy({"log": law, "law": parse_law(spec)}, restarts=restarts, cost=cost).to_dict()
 
     assert got == python(compute)
