@@ -56,8 +56,8 @@ def default_cutoff(sample: LatencySample) -> CutoffChoice:
     2. The log's common censoring time: the most frequent one, if it holds at least half of the
        censored probes and more than one, and no return lies beyond it.
     3. Nothing censored: the largest latency; whoever is out then is lost.
-    4. The largest latency at which at least ten probes were still at risk, so that the estimate
-       does not rest on a handful; with fewer probes than that, the largest latency.
+    4. The largest latency at which at least ten probes (a tenth of fewer than 100) were still at risk, so that the
+       estimate does not rest on a handful.
     """
     if sample.cutoff is not None:
         return CutoffChoice(sample.cutoff, "the cutoff of the sample")
@@ -70,9 +70,10 @@ def default_cutoff(sample: LatencySample) -> CutoffChoice:
         value, held = float(censored.values[common]), int(censored.counts[common])
         if held > 1 and 2 * held >= censored.total and value >= last:
             return CutoffChoice(value, f"{held} of the {censored.total} censored probes were cut off at it")
-        enough = km.times[(km.at_risk >= AT_RISK_AT_CUTOFF) & (km.times > 0)]
+        needed = min(AT_RISK_AT_CUTOFF, -(-sample.n // 10))
+        enough = km.times[(km.at_risk >= needed) & (km.times > 0)]
         if enough.size:
-            return CutoffChoice(float(enough[-1]), f"the largest latency with {AT_RISK_AT_CUTOFF} probes still out")
+            return CutoffChoice(float(enough[-1]), f"the largest latency with {needed} probes still out")
     return CutoffChoice(last or sample.resolution or 1.0, "the largest latency")
 
 

@@ -203,7 +203,7 @@ def test_names_of_groups_make_no_files(canary):
         found = {path.relative_to(inside).as_posix() for path in inside.rglob("*") if path.is_file()}
         assert {name.split("/")[-1] for name in found} >= made
     assert {name for name in found if not name.endswith(".png")} == {
-        "x.jsonl", "t.csv", "out/report.md", "out/report.html", "out/results.json",
+        "x.jsonl", "t.csv", "out/report.html", "out/report.md", "out/results.json",
     }  # fmt: skip
     assert [path.name for path in canary.parent.iterdir()] == ["a"]
     assert [path.name for path in inside.parent.iterdir()] == ["b"]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from latfit.decision.fits import Key, joint, least_squares, put_to_use, ranked, tested
+from latfit.decision.fits import Key, joint, least_squares, put_to_use, ranked, tested, tested_as_needed
 from latfit.decision.options import Options
 from latfit.decision.prepare import Prepared, prepare
 from latfit.decision.recommend import enough, few_completions, law_named, of_optimum, recommend, with_intervals
@@ -118,8 +118,11 @@ def _decided(
     law = Empirical.of(case.sample) if detail or options.law is not None else None
     if law is not None and plain.source is None:
         plain = replace(plain, source=law)
-    tests = [tested(case, one, options, key) for one in fits] if options.test or detail else []
-    found = tests or [FittedLaw(one, None, None, None) for one in fits]
+    found = [FittedLaw(one, None, None, None) for one in fits]
+    if detail:
+        found = [tested(case, one, options, key) for one in fits]
+    elif options.test:
+        found = tested_as_needed(case, fits, options, key)
     best = next((one for one in found if one.fit.error is None), None)
     together = joint(case.sample, fits) if options.test or detail else None
     if detail and law is not None:

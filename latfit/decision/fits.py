@@ -48,7 +48,7 @@ def ranked(cases: Sequence[Prepared], options: Options) -> list[list[Fit]]:
     quick = list(dict.fromkeys(default_laws("mle") if options.laws is None else options.laws))
     if options.law is not None and options.law not in quick:
         quick.append(options.law)
-    if options.test or len(cases) == 1 or options.laws is not None:
+    if options.test or len(cases) == 1 or options.law is not None:
         found = [fit(case.sample, quick) for case in cases]
     else:
         found = _best_of_many(cases, quick)
@@ -117,6 +117,18 @@ def tested(case: Prepared, one: Fit, options: Options, key: Key) -> FittedLaw:
     resamples = TEST_RESAMPLES if options.test and options.resamples else 0
     rng = generator(options.seed, "test", one.name, one.method, *key)
     return FittedLaw(one, assess(case.sample, one, bootstrap=resamples, rng=rng), None, None)
+
+
+def tested_as_needed(case: Prepared, fits: Sequence[Fit], options: Options, key: Key) -> list[FittedLaw]:
+    """The fits with the tests that a decision rests on: from the best until one is accepted, and the best simple one."""
+    rich, found, accepted, simple = elaborate(), [], False, False
+    for one in fits:
+        first = one.name not in rich and one.error is None and not simple
+        simple = simple or first
+        made = tested(case, one, options, key) if first or not accepted else FittedLaw(one, None, None, None)
+        accepted = accepted or made.rejected is False
+        found.append(made)
+    return found
 
 
 def put_to_use(fitted: FittedLaw, sample: LatencySample, options: Options, data: Law, least: float | None) -> FittedLaw:

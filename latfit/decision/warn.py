@@ -103,7 +103,8 @@ def drifting(seen: Case) -> Warned | None:
     if found.changes:
         first = found.changes[0]
         when = "" if first.at is None else f" at {np.datetime_as_string(first.at, unit='m')}Z"
-        told = f"the log changes {len(found.changes)} times, first{when} (in its {first.kind}); see latfit drift"
+        times = "once," if len(found.changes) == 1 else f"{len(found.changes)} times, first"
+        told = f"the log changes {times}{when} (in its {first.kind}); see latfit drift"
         return Warned("drift", told)
     if found.daily_cycle is not None and found.daily_cycle > STRONG_CYCLE:
         told = f"the slowest hour of the day is {found.daily_cycle:.2g} times as slow as the fastest; see latfit drift"

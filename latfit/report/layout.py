@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from latfit.analysis import Analysis, Group
 from latfit.decision import FittedLaw, Recommendation
 from latfit.errors import printable
-from latfit.report.headline import basis
+from latfit.report.headline import basis, headline
 from latfit.report.sentences import NO_BREAK, between, decision, evidence, kept_together, percent
 from latfit.units import seconds
 
@@ -32,7 +32,9 @@ class Section:
 def sections(result: Analysis) -> list[Section]:
     """The report, the decision first."""
     told = decision(result)
-    first = 2 if told[0].startswith("No timeout can") else 1  # what to do, then what it rests on
+    first = 1  # what to do, then what it rests on
+    if told[0].startswith("No timeout can"):
+        told[0], first = f"{headline(result)[0]}. {told[0]}", 2
     found = [Section("Decision", (*told[:first], basis(result), *told[first:]))]
     if told := evidence(result):
         found.append(Section("Evidence", tuple(told)))

@@ -74,7 +74,7 @@
     new ResizeObserver(() => draw(changed, state, least)).observe($("curve"));
   }
 
-  function ticks(low, high, log) {
+  function ticks(low, high, log, most) {
     const found = [];
     if (log) {
       for (let p = Math.floor(Math.log10(low)); p <= Math.ceil(Math.log10(high)); p++)
@@ -82,7 +82,7 @@
       for (const h of [1, 2, 5, 12]) found.push(3600 * h);
       for (let p = 0; p < 5; p++) for (const d of [1, 2, 5]) found.push(86400 * d * 10 ** p);
       const inside = found.filter((v) => v >= low && v <= high);
-      const each = Math.ceil(inside.length / 6);
+      const each = Math.ceil(inside.length / most);
       return inside.filter((_, i) => i % each === 0);
     }
     const raw = (high - low) / 5, size = 10 ** Math.floor(Math.log10(raw));
@@ -111,7 +111,7 @@
       const here = expectedDuration(law, now.t, now.c);
       const top = least.E * Math.min(4, Math.max(2.2, isFinite(end) ? 1.05 * end / least.E : 2.2)), base = 0.9 * least.E;
       const y = (value) => Math.max(bottom - (value - base) / (top - base) * (bottom - edge.top), edge.top - 3);
-      for (const v of ticks(low, high, true)) {
+      for (const v of ticks(low, high, true, width < 420 ? 4 : 6)) {
         shape("line", { class: "grid", x1: x(v), x2: x(v), y1: edge.top, y2: bottom }, svg);
         shape("text", { x: x(v), y: bottom + 16, "text-anchor": "middle" }, svg, seconds(v));
       }
