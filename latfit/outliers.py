@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
 from latfit.errors import SampleError
+from latfit.logs.frames import as_sample
 from latfit.sample import LatencySample
 
 AT_RISK_AT_CUTOFF = 10
@@ -77,7 +79,7 @@ def default_cutoff(sample: LatencySample) -> CutoffChoice:
     return CutoffChoice(last or sample.resolution or 1.0, "the largest latency")
 
 
-def outlier_ratio(sample: LatencySample, *, cutoff: float | None = None, level: float = 0.95) -> OutlierRatio:
+def outlier_ratio(sample: Any, *, cutoff: float | None = None, level: float = 0.95) -> OutlierRatio:
     """The share of probes still out at the cutoff T, with a confidence interval.
 
     Nothing censored before T: k/n with Wilson's interval. Otherwise 1 − F_KM(T), the Kaplan–Meier
@@ -86,6 +88,7 @@ def outlier_ratio(sample: LatencySample, *, cutoff: float | None = None, level: 
     """
     if not 0 < level < 1:
         raise SampleError(f"the confidence level is {level:g}; it must lie between 0 and 1")
+    sample = as_sample(sample)  # or a log, or an array of latencies in seconds
     if not sample.n:
         raise SampleError("the sample is empty: there is no outlier ratio")
     cut = sample.cut(default_cutoff(sample).cutoff if cutoff is None else cutoff)

@@ -120,7 +120,7 @@ def tested(case: Prepared, one: Fit, options: Options, key: Key) -> FittedLaw:
 
 
 def tested_as_needed(case: Prepared, fits: Sequence[Fit], options: Options, key: Key) -> list[FittedLaw]:
-    """The fits with the tests that a decision rests on: from the best until one is accepted, and the best simple one."""
+    """The fits with the tests that a decision rests on: until one is accepted, and that of the best simple one."""
     rich, found, accepted, simple = elaborate(), [], False, False
     for one in fits:
         first = one.name not in rich and one.error is None and not simple

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
+import pandas as pd
+from scipy.special import chdtrc
 
 from latfit.evidence.observations import Observations
 from latfit.numbers import Floats
@@ -46,14 +47,13 @@ def dependence(seen: Observations) -> Dependence | None:
     """The dependence between probes in the order of their submission; None without times or with few probes."""
     if seen.submitted is None or seen.n < FEWEST:
         return None
-    ranks = rankdata(seen.times_to_completion())
+    ranks = pd.Series(seen.times_to_completion()).rank().to_numpy(dtype=np.float64)
     if not np.ptp(ranks):
         return None
-    from statsmodels.stats.diagnostic import acorr_ljungbox
-
     lags = min(LAGS, seen.n // 5)
     r = autocorrelations(ranks, lags)
-    p = float(acorr_ljungbox(ranks, lags=[lags], return_df=True)["lb_pvalue"].iloc[0])
+    Q = seen.n * (seen.n + 2) * float((r**2 / (seen.n - np.arange(1, lags + 1))).sum())  # Ljung and Box 1978
+    p = float(chdtrc(lags, Q))
     lost = seen.lost
     follows = lost[1:][lost[:-1]]
     after = float(follows.mean()) if follows.size else None

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.special import fdtrc
-from scipy.stats import rankdata
 
 from latfit.evidence.observations import Column, Observations
 from latfit.numbers import Floats, Ints
@@ -56,7 +56,7 @@ def mixing(seen: Observations) -> Mixing | None:
     """
     if seen.n < FEWEST or not seen.columns:
         return None
-    ranks = rankdata(seen.times_to_completion())
+    ranks = pd.Series(seen.times_to_completion()).rank().to_numpy(dtype=np.float64)
     if seen.submitted is not None:
         ranks = without_level(ranks)
     if not np.ptp(ranks):

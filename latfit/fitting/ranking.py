@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from latfit.fitting.least_squares import counted_ratio, finalists, levenberg_mar
 from latfit.fitting.search import kernel_of, law_class, problem_of, read_off
 from latfit.laws import ContinuousLaw, get_law, law_names
 from latfit.laws.samples import SampleBatch
+from latfit.logs.frames import as_sample
 from latfit.numbers import Floats, finite
 from latfit.sample import LatencySample
 
@@ -29,7 +31,7 @@ def default_laws(method: str) -> list[str]:
 
 
 def fit(
-    sample: LatencySample,
+    sample: Any,
     laws: str | Sequence[str] | None = None,
     *,
     method: str = "mle",
@@ -39,10 +41,11 @@ def fit(
 
     `method="mle"`: censored maximum likelihood, ranked by BIC; ρ is estimated with the law, or given.
     `method="ls"`: least squares on the cdf, ranked by the sum of squares; ρ is counted, or given.
-    The default laws are those of `default_laws(method)`.
+    The default laws are those of `default_laws(method)`. `sample` may also be a log, or an array of latencies.
     """
     if method not in ("mle", "ls"):
         raise FitError(f"the method is {method!r}; it must be mle or ls")
+    sample = as_sample(sample)
     fixed = read_rho(rho)
     names = default_laws(method) if laws is None else [laws] if isinstance(laws, str) else list(laws)
     for name in names:

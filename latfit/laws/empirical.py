@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -146,3 +146,17 @@ class Empirical(Law):
         """The law of those that completed, F̃/F̃(T)."""
         completions = self.completions.times_factor(1.0 / self.completions.total)
         return Empirical(completions, Steps.of(np.empty(0), np.empty(0)), 0.0, self.completed, self.resolution)
+
+
+def as_law(data: Any) -> Law:
+    """A law as it is, or the empirical law of a sample, a log, or an array of latencies in seconds.
+
+    >>> as_law([1.0, 2.0, 4.0]).name
+    'empirical'
+    """
+    if isinstance(data, Law):
+        return data
+    if isinstance(data, LatencySample):
+        return Empirical.of(data)
+    return Empirical.of(data.sample() if callable(getattr(data, "sample", None)) and hasattr(data, "facts")
+                        else LatencySample.of(data))  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law
-from latfit.laws.empirical import Empirical
+from latfit.laws.empirical import Empirical, as_law
 from latfit.numbers import Floats, finite
 from latfit.restart.completion import completion_quantile, expected_duration, std_duration
 from latfit.restart.copies import with_copies
@@ -62,7 +62,7 @@ class _Problem:
 
 @np.errstate(all="ignore")  # figures beyond all floats are ∞, which is reported as such
 def optimal_timeout(
-    law: Law,
+    law: Any,
     *,
     cost: float = 0.0,
     wall_clock: float = 0.0,
@@ -81,6 +81,7 @@ def optimal_timeout(
 
     van Moorsel & Wolter 2004, §3.1; Glatard et al. 2006, §3.
     """
+    law = as_law(law)  # or a sample, a log, an array of latencies
     problem = _Problem.of(law, cost, wall_clock, copies, objective)
     if not completes(law) > 0:
         raise RestartError("no attempt ever completes under this law: no timeout can help")

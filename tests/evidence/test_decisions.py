@@ -167,6 +167,7 @@ def test_the_share_between_groups_is_that_of_an_analysis_of_variance():
 
 
 def test_dependence_against_statsmodels():
+    from statsmodels.stats.diagnostic import acorr_ljungbox
     from statsmodels.tsa.stattools import acf
 
     rng = np.random.default_rng(12)
@@ -174,7 +175,13 @@ def test_dependence_against_statsmodels():
     found = dependence(seen)
     from scipy.stats import rankdata
 
-    assert found.lag1 == pytest.approx(acf(rankdata(seen.latency), nlags=1)[1], rel=1e-9)
+    ranks = rankdata(seen.latency)
+    assert found.lag1 == pytest.approx(acf(ranks, nlags=1)[1], rel=1e-9)
+    weak = dependence(Observations.of(log_of(ar(0.05, 400, rng), submitted=np.arange(400.0))))
+    assert 1e-12 < weak.p_value < 1
+    again = Observations.of(log_of(ar(0.1, 300, rng), submitted=np.arange(300.0)))
+    boxed = acorr_ljungbox(rankdata(again.latency), lags=[10], return_df=True)["lb_pvalue"].iloc[0]
+    assert dependence(again).p_value == pytest.approx(boxed, rel=1e-9)
     assert found.time == pytest.approx((1 + 0.58) / (1 - 0.58), rel=0.4)
 
 
