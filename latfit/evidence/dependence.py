@@ -47,7 +47,7 @@ def dependence(seen: Observations) -> Dependence | None:
     """The dependence between probes in the order of their submission; None without times or with few probes."""
     if seen.submitted is None or seen.n < FEWEST:
         return None
-    ranks = pd.Series(seen.times_to_completion()).rank().to_numpy(dtype=np.float64)
+    ranks = np.asarray(pd.Series(seen.times_to_completion()).rank(), dtype=np.float64)
     if not np.ptp(ranks):
         return None
     lags = min(LAGS, seen.n // 5)

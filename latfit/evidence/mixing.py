@@ -56,7 +56,7 @@ def mixing(seen: Observations) -> Mixing | None:
     """
     if seen.n < FEWEST or not seen.columns:
         return None
-    ranks = pd.Series(seen.times_to_completion()).rank().to_numpy(dtype=np.float64)
+    ranks = np.asarray(pd.Series(seen.times_to_completion()).rank(), dtype=np.float64)
     if seen.submitted is not None:
         ranks = without_level(ranks)
     if not np.ptp(ranks):
