@@ -76,7 +76,7 @@ def optimal_hedge(agents: Mapping[str, Law], *, cost: float = 0.0, objective: st
     >>> agents = {"a": latfit.parse_law("lognormal(mu=0,sigma=1.5)"), "b": latfit.parse_law("uniform(a=1,b=1.1)")}
     >>> pair = optimal_hedge(agents, objective="quantile:0.95")
     >>> pair.first, pair.second, pair.d
-    ('a', 'b', 0.0)
+    ('b', 'b', 0.0)
     """
     c, goal = check_time("cost", cost), Objective.parse(objective)
     if not agents:

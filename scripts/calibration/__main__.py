@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -38,11 +39,15 @@ def results(parts: list[str], rounds: int, jobs: int) -> Iterator[Row]:
         for part in parts
         for number in range(len(importlib.import_module(f"calibration.{part}").tasks()))
     ]
-    if jobs > 1:
-        with ProcessPoolExecutor(jobs) as pool:
-            yield from _told(work, pool.map(run, *zip(*work, strict=True)))
-    else:
-        yield from _told(work, (run(*each) for each in work))
+    harmed: list[Row] = []
+    with ProcessPoolExecutor(jobs) if jobs > 1 else nullcontext() as pool:
+        done = pool.map(run, *zip(*work, strict=True)) if pool else (run(*each) for each in work)
+        for row in _told(work, done):
+            if row.table == "harm":  # one system; the page has their shares
+                harmed.append(row)
+            else:
+                yield row
+    yield from summary(harmed)
 
 
 def _told(work: list[tuple[str, int, int]], done: Iterator[tuple[list[Row], float]]) -> Iterator[Row]:
@@ -89,7 +94,6 @@ def main() -> None:
     if unknown:
         parser.error(f"there is no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     rows = list(results(parts or list(PARTS), rounds, options.jobs))
-    rows += summary([row for row in rows if row.table == "harm"])
     if parts or options.quick:
         print("\n\n".join(f"{name}\n\n{table}" for name, table in tables(rows).items()))
     else:

@@ -349,9 +349,9 @@ def test_an_end_in_1970_is_none(tmp_path, never):
 
 
 def test_duplicate_ids_name_their_cure(tmp_path):
-    (tmp_path / "x.csv").write_text("job,latency\n" + "1,5\n" * 10)
+    (tmp_path / "x.csv").write_text("jobid,latency\n" + "1,5\n" * 10)
     with pytest.raises(
-        LogError, match=r"more than 10%\. --column id= takes rows that repeat an id \(column 'job'\)"
+        LogError, match=r"more than 10%\. --column id= takes rows that repeat an id \(column 'jobid'\)"
     ) as e:
         latfit.read_log(tmp_path / "x.csv")
     assert "--max-refused" not in str(e.value)
