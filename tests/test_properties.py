@@ -496,7 +496,7 @@ def prepared(path, **options):
 def test_timeout(written, table, cutoff, failed, cost, law, rho, more):
     path = written(table)
     got = shell("timeout", path, "--json", *flags({"cutoff": cutoff, "failed": failed, "cost": cost, "law": law,
-                                                   "rho": rho, **more}))  # fmt: skip
+                                                   "rho": rho, "resamples": 19, **more}))  # fmt: skip
 
     def compute():
         case = prepared(path, cutoff=cutoff, failed=failed)
@@ -510,7 +510,8 @@ def test_timeout(written, table, cutoff, failed, cost, law, rho, more):
                 known = fitted_law(case.sample, found)
             return {**latfit.evaluate_timeout(known, more["at"], cost=cost).to_dict(), "warnings": []}
         laws = None if law is None else (law,)
-        asked = Options(cutoff=cutoff, failed=failed, cost=cost, law=law, laws=laws, rho=rho, test=False, **more)
+        asked = Options(cutoff=cutoff, failed=failed, cost=cost, law=law, laws=laws, rho=rho, resamples=19, test=False,
+                        **more)  # fmt: skip
         made = decide([Observations.of(latfit.read_log(path))], asked, detail=True)[0].require()
         told = [{"code": warned.code, "message": warned.message} for warned in made.warnings]
         return {**made.timeout.to_dict(), "evidence": made.evidence.to_dict(), "warnings": told}
