@@ -48,6 +48,8 @@ def ranked(cases: Sequence[Prepared], options: Options) -> list[list[Fit]]:
     quick = list(dict.fromkeys(default_laws("mle") if options.laws is None else options.laws))
     if options.law is not None and options.law not in quick:
         quick.append(options.law)
+    if not quick:
+        return [[] for _ in cases]
     if options.test or len(cases) == 1 or options.law is not None:
         found = [fit(case.sample, quick) for case in cases]
     else:

@@ -142,3 +142,11 @@ def test_many_at_once_are_each_alone():
         assert together.timeout.expected_duration == pytest.approx(alone.timeout.expected_duration, rel=1e-12)
         assert together.best.fit.name == alone.best.fit.name
         assert together.codes == alone.codes
+
+
+def test_no_law_may_be_asked_for():
+    rng = np.random.default_rng(6)
+    samples = [latfit.LatencySample.of(rng.lognormal(3, 1, 50)) for _ in range(3)]
+    for made in decide(samples, Options(laws=(), resamples=0, test=False)):
+        assert made.best is None
+        assert made.timeout.timeout is not None
