@@ -70,7 +70,7 @@ def default_cutoff(sample: LatencySample) -> CutoffChoice:
     if censored.total:
         common = int(censored.counts.argmax())
         value, held = float(censored.values[common]), int(censored.counts[common])
-        if held > 1 and 2 * held >= censored.total and value >= last:
+        if held > 1 and 2 * held >= censored.total and value >= last and value > 0:
             return CutoffChoice(value, f"{held} of the {censored.total} censored probes were cut off at it")
         needed = min(AT_RISK_AT_CUTOFF, -(-sample.n // 10))
         enough = km.times[(km.at_risk >= needed) & (km.times > 0)]

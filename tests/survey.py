@@ -1,6 +1,6 @@
 """Ordinary random logs through every command: laws × n × ρ × clock × censoring × failures × groups.
 
-A fuzzer mutates a few logs; this makes plain ones. `scripts/survey` runs as many as you like, a test some hundred.
+A fuzzer mutates a few logs; this makes plain ones. `scripts/survey` runs as many as you like.
 """
 
 from __future__ import annotations
