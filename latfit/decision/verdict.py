@@ -16,9 +16,11 @@ from latfit.evidence import Mixing, Observations, Replay, Replayed, dependence, 
 from latfit.evidence.attempts import later_attempts
 from latfit.evidence.changes import find_changes
 from latfit.evidence.observations import rows_by
+from latfit.laws import Empirical
 from latfit.logs import LogFacts, ProbeLog
 from latfit.logs.table import STATUSES
-from latfit.numbers import Floats
+from latfit.numbers import Floats, finite
+from latfit.restart import expected_duration
 from latfit.sample import LatencySample
 
 HARM = 0.02  # a group that a timeout makes slower than waiting by this share is harmed
@@ -107,7 +109,7 @@ def judge(made: Recommendation, case: Prepared, found: Evidence, warned: tuple[W
         return _withheld(made, ["dependent"], replayed=found.attempts.expected_duration)
     if made.verdict != "finite" or found.replay is None or not found.replay.at:
         return made
-    return _by_replay(made, found, found.replay, queue=queue)
+    return _by_replay(made, case, found, found.replay, queue=queue)
 
 
 def _says_too_much(case: Prepared) -> bool:
@@ -116,7 +118,7 @@ def _says_too_much(case: Prepared) -> bool:
     return early > case.sample.returned and early > 0.5 * case.sample.n
 
 
-def _by_replay(made: Recommendation, found: Evidence, log: Replay, *, queue: bool) -> Recommendation:
+def _by_replay(made: Recommendation, case: Prepared, found: Evidence, log: Replay, *, queue: bool) -> Recommendation:
     """The formula's timeout where the log does not contradict it; else the log's own, or none."""
     here, *_ = log.at
     suspicious = queue or (found.dependence is not None and found.dependence.found)
@@ -127,8 +129,17 @@ def _by_replay(made: Recommendation, found: Evidence, log: Replay, *, queue: boo
         return made
     best = log.best
     if best.gain_low > CLEAR and best.ran_off < RAN_OFF and np.isfinite(best.timeout):
-        return replace(made, timeout=best.timeout, basis="replay", replayed=best.expected_duration)
+        return _replayed(made, case, best)
     return _withheld(made, ["dependent"], replayed=here.expected_duration)
+
+
+def _replayed(made: Recommendation, case: Prepared, best: Replayed) -> Recommendation:
+    """The log's own timeout: the formula's windows and intervals are about another one, and do not go with it."""
+    E = float(expected_duration(Empirical.of(case.sample), best.timeout, cost=made.cost))
+    here = (best.timeout, best.timeout)
+    return replace(made, timeout=best.timeout, basis="replay", replayed=best.expected_duration, intervals=None,
+                   expected_duration=finite(E), submissions=best.submissions, within_1pct=here, within_5pct=here,
+                   objective={**made.objective, "value": finite(E)})  # fmt: skip
 
 
 def _contradicts(here: Replayed, made: Recommendation) -> bool:
