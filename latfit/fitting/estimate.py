@@ -14,6 +14,7 @@ from latfit.fitting.likelihood import (
     SMALL,
     Likelihood,
     Maximum,
+    Ratio,
     best_start,
     inverse_information,
     log_likelihood,
@@ -69,21 +70,36 @@ def read_rho(rho: str | float) -> float | None:
 
 
 def fit_batch(
-    law: str, batch: SampleBatch, *, rho: str | float = "joint", start: Floats | None = None, errors: bool = True
+    law: str,
+    batch: SampleBatch,
+    *,
+    rho: str | float | Floats = "joint",
+    start: Floats | None = None,
+    errors: bool = True,
 ) -> BatchFit:
-    """The most likely `law` for every sample of `batch`, with ρ joint, given or 0.
+    """The most likely `law` for every sample of `batch`, with ρ joint or given, one for all or one for each.
 
     `start` are parameters near all estimates, (p,), as a bootstrap knows them; without `errors` there is no covariance.
     """
-    kernel, fixed = kernel_of(law), read_rho(rho)
+    kernel = kernel_of(law)
+    fixed = rho if isinstance(rho, np.ndarray) else read_rho(rho)
     if kernel is None:
         return _one_by_one(law, batch, fixed)
     unit, blocks = batch.prepared
-    parts = [_fit_block(kernel, block, fixed, unit, start, errors) for block in blocks]
+    ends = np.cumsum([block.size for block in blocks])
+    parts = [
+        _fit_block(kernel, block, _rows(fixed, slice(end - block.size, end)), unit, start, errors)
+        for block, end in zip(blocks, ends, strict=True)
+    ]
     return BatchFit.concatenate(parts)
 
 
-def _one_by_one(law: str, batch: SampleBatch, rho: float | None) -> BatchFit:
+def _rows(rho: Ratio, rows: slice | NDArray[np.intp]) -> Ratio:
+    """ρ of some of the samples."""
+    return rho[rows] if isinstance(rho, np.ndarray) else rho
+
+
+def _one_by_one(law: str, batch: SampleBatch, rho: Ratio) -> BatchFit:
     """Each sample by a search of its own, for laws without a kernel."""
     names = tuple(parameter.name for parameter in law_class(law).parameters)
     size, p = batch.size, len(names)
@@ -97,7 +113,8 @@ def _one_by_one(law: str, batch: SampleBatch, rho: float | None) -> BatchFit:
         try:
             if not one.n[0]:
                 raise FitError("no completed probe")
-            best, ratio, value, covariance = generic_fit(law, one, rho)
+            known = float(rho[row]) if isinstance(rho, np.ndarray) else rho
+            best, ratio, value, covariance = generic_fit(law, one, known)
         except (LatfitError, ArithmeticError, np.linalg.LinAlgError) as problem:
             found.error[row] = str(problem)
             continue
@@ -107,7 +124,7 @@ def _one_by_one(law: str, batch: SampleBatch, rho: float | None) -> BatchFit:
 
 
 def _fit_block(
-    kernel: Kernel, batch: SampleBatch, rho: float | None, unit: float, start: Floats | None, errors: bool
+    kernel: Kernel, batch: SampleBatch, rho: Ratio, unit: float, start: Floats | None, errors: bool
 ) -> BatchFit:
     error = _unfit(kernel, batch, rho)
     fine = np.flatnonzero(error == "")
@@ -118,6 +135,7 @@ def _fit_block(
     covariance = np.full(shape, np.nan)
     if fine.size:
         part = batch if fine.size == batch.size else batch.take(fine)
+        rho = _rows(rho, fine)
         kernel = kernel.holding(kernel.read(part))
         best, limit = _maximum(kernel, part, rho, None if start is None else kernel.unnatural(start[:, None], unit))
         natural, jacobian = kernel.natural(best.u, unit)
@@ -131,19 +149,19 @@ def _fit_block(
     return BatchFit(kernel.law, kernel.parameters, params, ratio, value, converged, at_limit, covariance, error)
 
 
-def _unfit(kernel: Kernel, batch: SampleBatch, rho: float | None) -> NDArray[np.str_]:
+def _unfit(kernel: Kernel, batch: SampleBatch, rho: Ratio) -> NDArray[np.str_]:
     """Why a sample cannot have an estimate, "" where it can."""
     low, high = batch.extremes
-    special = kernel.refused(batch)
+    special, zero = kernel.refused(batch), np.asarray(rho == 0)
     if (
         not any(bad.any() for bad, _ in special)
         and ((low > 0) & (low < high)).all()
-        and not (rho == 0 and batch.lost.any())
+        and not (zero.any() and batch.lost.any())
     ):
         return np.zeros(batch.size, dtype="U1")
     reasons = [
         (batch.n == 0, "no completed probe"),
-        ((batch.lost > 0) & (rho == 0), "with lost probes the outlier ratio cannot be 0"),
+        ((batch.lost > 0) & zero, "with lost probes the outlier ratio cannot be 0"),
         (high == 0, "all latencies are 0: the clock is too coarse for a law"),
         ((low >= high) & (kernel.min_distinct > 1), "all latencies are equal: the likelihood has no maximum"),
         (
@@ -155,7 +173,7 @@ def _unfit(kernel: Kernel, batch: SampleBatch, rho: float | None) -> NDArray[np.
     return np.select([bad for bad, _ in reasons], [reason for _, reason in reasons], "")
 
 
-def _maximum(kernel: Kernel, batch: SampleBatch, rho: float | None, start: Floats | None) -> tuple[Maximum, Bools]:
+def _maximum(kernel: Kernel, batch: SampleBatch, rho: Ratio, start: Floats | None) -> tuple[Maximum, Bools]:
     """The maximum, and where it is the limit in which the law is an exponential."""
     nowhere = np.zeros(batch.size, dtype=bool)
     exact = kernel.complete_form(batch) if batch.complete else None
@@ -178,9 +196,9 @@ def _maximum(kernel: Kernel, batch: SampleBatch, rho: float | None, start: Float
     return best, nowhere
 
 
-def _exponential(batch: SampleBatch, rho: float | None) -> Maximum:
+def _exponential(batch: SampleBatch, rho: Ratio) -> Maximum:
     """The exponential law's maximum, which several laws are compared with."""
-    key = ("exponential", rho)
+    key = ("exponential", rho.tobytes() if isinstance(rho, np.ndarray) else rho)
     if key not in batch.memory:
         kernel = kernel_of("exponential")
         assert kernel is not None
@@ -189,9 +207,7 @@ def _exponential(batch: SampleBatch, rho: float | None) -> Maximum:
     return found
 
 
-def _maximum_or_limit(
-    kernel: Kernel, batch: SampleBatch, rho: float | None, start: Floats | None
-) -> tuple[Maximum, Bools]:
+def _maximum_or_limit(kernel: Kernel, batch: SampleBatch, rho: Ratio, start: Floats | None) -> tuple[Maximum, Bools]:
     """Newton's method only where some start beats the exponential law that is the limit of this one.
 
     One of the starts is so near to the limit that it beats it if the score there points away from it.
@@ -211,7 +227,7 @@ def _maximum_or_limit(
 
 
 @np.errstate(all="ignore")  # what is not finite has no standard error
-def _covariance(at: Likelihood, jacobian: Floats, rho: float | None) -> Floats:
+def _covariance(at: Likelihood, jacobian: Floats, rho: Ratio) -> Floats:
     """The inverse of the observed information of (params, ρ); ρ is left out where it is given.
 
     Where ρ is estimated to be 0 it has no variance, but the parameters vary with it: without that their standard

@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -18,6 +17,9 @@ MAX_STEPS = 100
 SMALL = 64  # samples of at most so many latencies are searched from every start
 DECREMENT = 1e-7  # Newton converges quadratically: after a step that gains this much the next gains 1e-14
 REFIT_DECREMENT = 1e-2  # for resamples, whose own error is a gain of about 1: the next step gains 1e-4 at most
+
+
+Ratio: TypeAlias = float | Floats | None  # ρ of all samples, of each (B,), or None: it is to be estimated
 
 
 class Likelihood(NamedTuple):
@@ -36,7 +38,7 @@ class Likelihood(NamedTuple):
 
 
 @np.errstate(all="ignore")  # a step may go too far; what is not finite is refused by the caller
-def log_likelihood(kernel: Kernel, batch: SampleBatch, u: Floats, rho: float | None) -> Likelihood:
+def log_likelihood(kernel: Kernel, batch: SampleBatch, u: Floats, rho: Ratio) -> Likelihood:
     """ℓ of each sample at u; ρ is profiled out where it is None."""
     done = kernel.completions(batch, u)
     legal = kernel.is_law(u)
@@ -110,7 +112,7 @@ class Maximum(NamedTuple):
 def maximise(
     kernel: Kernel,
     batch: SampleBatch,
-    rho: float | None,
+    rho: Ratio,
     starts: list[Floats],
     *,
     above: Floats | None = None,
@@ -128,7 +130,7 @@ def maximise(
         starts = _best_starts(kernel, batch, rho, starts)
     elif batch.x.shape[1] > SMALL or len(starts) == 1:
         return _newton(kernel, batch, rho, starts, above, decrement)
-    best, *others = (_newton(kernel, batch, rho, [start], None, decrement) for start in starts)
+    best, *others = _from_each(kernel, batch, rho, starts, decrement)
     for other in others:
         with np.errstate(invalid="ignore"):
             better = (other.at.value > best.at.value + 1e-9) | ~np.isfinite(best.at.value)
@@ -143,11 +145,30 @@ def maximise(
     return best
 
 
+def _from_each(kernel: Kernel, batch: SampleBatch, rho: Ratio, starts: list[Floats], decrement: float) -> list[Maximum]:
+    """The maxima that Newton's method finds from each start; all at once where the samples are small."""
+    if batch.x.shape[1] > SMALL:
+        return [_newton(kernel, batch, rho, [start], None, decrement) for start in starts]
+    times, size = len(starts), batch.size
+    wide = kernel.take(np.tile(np.arange(size), times))
+    found = _newton(wide, batch.repeated(times), tiled(rho, times), [np.concatenate(starts, axis=1)], None, decrement)
+    parts = [slice(i * size, (i + 1) * size) for i in range(times)]
+    return [
+        Maximum(found.u[:, part], Likelihood(*(each[..., part] for each in found.at)), found.converged[part])
+        for part in parts
+    ]
+
+
+def tiled(rho: Ratio, times: int) -> Ratio:
+    """ρ of samples that are taken in turn so many times."""
+    return np.tile(rho, times) if isinstance(rho, np.ndarray) else rho
+
+
 @np.errstate(all="ignore")
 def _newton(
     kernel: Kernel,
     batch: SampleBatch,
-    rho: float | None,
+    rho: Ratio,
     starts: list[Floats],
     above: Floats | None,
     decrement: float,
@@ -166,7 +187,7 @@ def _newton(
             rows = np.flatnonzero(alive)
             part, chosen = batch.take(rows), kernel.take(rows)
         candidate = u[:, rows] + np.where(alive[rows], share[rows], 0.0) * step[:, rows]
-        new = log_likelihood(chosen, part, candidate, rho)
+        new = log_likelihood(chosen, part, candidate, rho[rows] if isinstance(rho, np.ndarray) else rho)
         old, close = at.value[rows], gain[rows] < decrement
         better = np.isfinite(new.grad).all(axis=0)
         better &= new.value >= old + 1e-4 * share[rows] * gain[rows]
@@ -190,7 +211,7 @@ def _newton(
     return Maximum(u, at, converged)
 
 
-def _best_starts(kernel: Kernel, batch: SampleBatch, rho: float | None, starts: list[Floats]) -> list[Floats]:
+def _best_starts(kernel: Kernel, batch: SampleBatch, rho: Ratio, starts: list[Floats]) -> list[Floats]:
     """As many of the starts as the kernel wants followed, the most likely of each sample first."""
     values = np.stack([log_likelihood(kernel, batch, start, rho).value for start in starts])
     order = np.argsort(-np.where(np.isnan(values), -np.inf, values), axis=0, kind="stable")[: kernel.followed]
@@ -198,14 +219,11 @@ def _best_starts(kernel: Kernel, batch: SampleBatch, rho: float | None, starts: 
     return [np.take_along_axis(every, best[None, None], axis=0)[0] for best in order]
 
 
-def best_start(
-    kernel: Kernel, batch: SampleBatch, rho: float | None, starts: list[Floats]
-) -> tuple[Floats, Likelihood]:
+def best_start(kernel: Kernel, batch: SampleBatch, rho: Ratio, starts: list[Floats]) -> tuple[Floats, Likelihood]:
     """The start of each sample at which its likelihood is largest."""
     if batch.size == 1 and len(starts) > 1:  # all starts of one sample in one call
-        wide = replace(batch, lost=np.repeat(batch.lost, len(starts)))
         all_u = np.concatenate(starts, axis=1)
-        tried = log_likelihood(kernel, wide, all_u, rho)
+        tried = log_likelihood(kernel, batch.repeated(len(starts)), all_u, tiled(rho, len(starts)))
         best = [int(np.argmax(np.where(np.isnan(tried.value), -np.inf, tried.value)))]
         return all_u[:, best], Likelihood(*(part[..., best] for part in tried))
     u = np.array(starts[0], dtype=np.float64)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq, minimize
+from scipy.optimize.elementwise import find_root
 from scipy.special import chdtri
 
 from latfit.errors import FitError, LawError
+from latfit.fitting.estimate import fit_batch
 from latfit.fitting.fitted import Fit
 from latfit.fitting.ranking import fit
 from latfit.fitting.search import law_class, law_log_likelihood
@@ -38,13 +41,7 @@ def profile_interval(sample: LatencySample, fitted: Fit, parameter: str, *, leve
         )
     allowed = fitted.log_likelihood - float(chdtri(1, 1 - level)) / 2
     if parameter == "rho":
-
-        def excess(rho: float) -> float:
-            found = fit(sample, [fitted.name], rho=rho)[0].log_likelihood
-            return -np.inf if found is None else found - allowed
-
-        step = max(fitted.rho, 1.0 / sample.n)
-        return _end(excess, fitted.rho, 0.0, -step), _end(excess, fitted.rho, 1 - 1e-9, step)
+        return _ratio_interval(sample, fitted, float(chdtri(1, 1 - level)))
     value, positive = fitted.params[parameter], _positive(fitted.name)[parameter]
     joint = "rho" in (fitted.std_errors or {})
     profile = _Profile(sample, fitted, parameter, None if joint else fitted.rho)
@@ -54,6 +51,34 @@ def profile_interval(sample: LatencySample, fitted: Fit, parameter: str, *, leve
         return profile(v) - allowed
 
     return _end(gap, value, 0.0 if positive else -np.inf, -step), _end(gap, value, np.inf, step)
+
+
+def _ratio_interval(sample: LatencySample, fitted: Fit, allowed: float) -> tuple[float, float]:
+    """Both ends for ρ at once: the roots of the signed root of the likelihood ratio, which is nearly linear in ρ."""
+    batch, top = SampleBatch.of_sample(sample), fitted.log_likelihood
+    assert fitted.rho is not None
+    assert top is not None
+
+    def excess(rho: Floats) -> Floats:
+        found = fit_batch(fitted.name, batch.repeated(rho.size), rho=rho, errors=False).log_likelihood
+        with np.errstate(invalid="ignore"):
+            fall = 2 * (top - np.where(np.isnan(found), -np.inf, found))
+        return np.sqrt(np.clip(fall, 0.0, 1e6)) - math.sqrt(allowed)
+
+    limits, steps = np.array([0.0, 1 - 1e-9]), np.array([-1.0, 1.0]) * max(fitted.rho, 1.0 / sample.n)
+    near = np.full(2, fitted.rho)
+    far = np.clip(near + steps, *limits)
+    outside = excess(far) >= 0
+    while (growing := ~outside & (far != limits)).any():
+        steps *= 2
+        near[growing], far[growing] = far[growing], np.clip(far + steps, *limits)[growing]
+        outside[growing] = excess(far[growing]) >= 0
+    if outside.any():
+        tolerances = {"xatol": 1e-12, "xrtol": 1e-8, "fatol": 1e-9, "frtol": 0.0}
+        found: Any = find_root(excess, (near[outside], far[outside]), tolerances=tolerances)  # type: ignore[call-overload]
+        far[outside] = found.x
+    low, high = map(float, far)
+    return low, high
 
 
 def _positive(law: str) -> dict[str, bool]:

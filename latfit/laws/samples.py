@@ -151,6 +151,12 @@ class SampleBatch:
         }
         return replace(self, lost=self.lost[rows], **parts)
 
+    def repeated(self, times: int) -> SampleBatch:
+        """All samples in turn, so many times."""
+        if self.size == 1:
+            return replace(self, lost=np.repeat(self.lost, times))
+        return self.take(np.tile(np.arange(self.size), times))
+
     def blocks(self) -> Iterator[SampleBatch]:
         """The batch in runs of rows that stay in the processor's cache."""
         rows = max(1, BLOCK_ELEMENTS // max(1, self.x.shape[1] + self.c.shape[1]))

@@ -46,6 +46,21 @@ def test_joint_ratio_where_the_count_is_wrong():
     assert not joint.confounded
 
 
+@pytest.mark.parametrize("n", [25, 400])
+def test_the_ends_for_rho_are_where_a_test_begins_to_reject(n):
+    """Each end given to a plain fit of one sample: the likelihood has fallen by χ²/2; or the end is 0."""
+    rng = np.random.default_rng(n)
+    x = np.where(rng.random(n) < 0.2, np.inf, rng.gamma(2.0, 100.0, n))
+    sample = sample_of(x, 450.0)
+    for law in ("exponential", "weibull", "lognormal", "gamma", "log-logistic", "pareto", "truncated-gaussian"):
+        found = fit(sample, [law])[0]
+        low, high = profile_interval(sample, found, "rho")
+        assert low <= found.rho <= high
+        for end in (low, high):
+            fall = 2 * (found.log_likelihood - fit(sample, [law], rho=end)[0].log_likelihood)
+            assert fall == pytest.approx(3.841459, rel=1e-5) if end else fall < 3.841459
+
+
 def test_joint_interval_covers():
     """95 % of 40 intervals, within 3 Monte Carlo standard errors."""
     hits = 0
