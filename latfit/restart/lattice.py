@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.fft import irfft, next_fast_len, rfft
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law
@@ -16,10 +17,8 @@ NEGLIGIBLE = 1e-16  # the chance of so many attempts that no more are counted
 
 def lattice_quantiles(law: Law, levels: tuple[float, ...], t: float, cost: float) -> list[float | None]:
     """The smallest x with P(J ≤ x) ≥ q for each q; None where the times fit on no short lattice."""
-    spread = max(np.sqrt(q / (1 - q)) for q in levels)  # Cantelli: no quantile q lies further up
     t = _last_time(law, t)
-    upto = float(expected_duration(law, t, cost=cost) + spread * std_duration(law, t, cost=cost))
-    found = _distribution(law, t, cost, upto)
+    found = _distribution(law, t, cost, _reach(law, levels, t, cost))
     if found is None:
         return [None] * len(levels)
     step, F_J = found
@@ -27,20 +26,35 @@ def lattice_quantiles(law: Law, levels: tuple[float, ...], t: float, cost: float
 
 
 def lattice_quantile(law: Law, q: float, t: Floats, cost: float) -> Floats:
-    """The quantile q of J for each timeout t; ∞ where it is not reached, an error where there is no lattice."""
+    """The quantile q of J for each timeout t; ∞ where it is not reached, or not within `LONGEST` steps of the clock.
 
-    def one(timeout: float) -> float:
-        if not float(law.cdf(timeout)) > 0:
-            return np.inf
-        last = _last_time(law, timeout)
-        if np.isinf(last):  # what is still out at the end of what was seen stays so: one attempt, or none returns
-            return _untimed_quantile(law, q, cost)
-        found = lattice_quantiles(law, (q,), last, cost)[0]
-        if found is None:
-            raise RestartError(_refusal("a quantile"))
-        return found
+    It is an error where there is no lattice, and where no timeout of those given has its quantile within reach.
+    """
+    found = np.array([_one_quantile(law, q, float(timeout), cost) for timeout in np.ravel(t)])
+    if np.isnan(found).any() and not np.isfinite(found).any():
+        raise RestartError(_refusal("a quantile"))
+    return np.reshape(np.where(np.isnan(found), np.inf, found), np.shape(t))
 
-    return np.reshape([one(float(timeout)) for timeout in np.ravel(t)], np.shape(t))
+
+def _one_quantile(law: Law, q: float, t: float, cost: float) -> float:
+    """The quantile q of J under the timeout t, ∞ where it is not reached, NaN where it is too many steps away."""
+    if not float(law.cdf(t)) > 0:
+        return np.inf
+    last = _last_time(law, t)
+    if np.isinf(last):  # what is still out at the end of what was seen stays so: one attempt, or none returns
+        return _untimed_quantile(law, q, cost)
+    found = _distribution(law, last, cost, _reach(law, (q,), last, cost), clipped=True)
+    if found is None:
+        raise RestartError(_refusal("a quantile"))
+    step, F_J = found
+    at = int(np.searchsorted(F_J, q - 1e-12))
+    return step * at if at < F_J.size else np.nan
+
+
+def _reach(law: Law, levels: tuple[float, ...], t: float, cost: float) -> float:
+    """E_J + √(q/(1−q)) std_J: by Cantelli's inequality no quantile q lies further up."""
+    spread = max(np.sqrt(q / (1 - q)) for q in levels)
+    return float(expected_duration(law, t, cost=cost) + spread * std_duration(law, t, cost=cost))
 
 
 def lattice_survival(law: Law, x: float, t: Floats, cost: float) -> Floats:
@@ -81,15 +95,20 @@ def _untimed_quantile(law: Law, q: float, cost: float) -> float:
     return step * at if at < F_J.size else np.inf
 
 
-def _distribution(law: Law, t: float, cost: float, upto: float) -> tuple[float, Floats] | None:
+def _distribution(
+    law: Law, t: float, cost: float, upto: float, *, clipped: bool = False
+) -> tuple[float, Floats] | None:
     """The step of the lattice and P(J ≤ k steps) for k = 0, 1, … up to `upto`; None where there is no lattice.
+
+    Where that is too many steps: None too, or with `clipped` as many as are followed.
 
     The generating function of J is T(z)/(1 − D(z)), T that of an attempt that completes, D that of one
     that does not and the cost after it; 1/(1 − D) = Π (1 + D^(2^k)).
     """
     step = _common_step(law, t, cost) if np.isfinite(upto) else None
-    if step is None or upto / step >= LONGEST:
+    if step is None or (upto / step >= LONGEST and not clipped):
         return None
+    upto = min(upto, (LONGEST - 1) * step)
     total, lost = _attempt(law, t, cost, step, int(upto / step) + 2)
     if lost[0] >= 1 - NEGLIGIBLE:
         return step, np.zeros(total.size)
@@ -101,8 +120,8 @@ def _distribution(law: Law, t: float, cost: float, upto: float) -> tuple[float, 
 
 def _convolved(a: Floats, b: Floats) -> Floats:
     """The law of a sum, as far as its parts are followed."""
-    size = 2 * a.size
-    return np.fft.irfft(np.fft.rfft(a, size) * np.fft.rfft(b, size), size)[: a.size]
+    size = next_fast_len(2 * a.size, real=True)
+    return np.asarray(irfft(rfft(a, size) * rfft(b, size), size)[: a.size])
 
 
 def _attempt(law: Law, t: float, cost: float, step: float, n: int) -> tuple[Floats, Floats]:

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from latfit.errors import RestartError
 from latfit.laws import Empirical
 from latfit.restart import Copies, evaluate_timeout, optimal_timeout, simulate
 from latfit.sample import LatencySample
@@ -58,3 +59,19 @@ def test_no_lattice_no_quantile():
     assert optimal_timeout(whole).quantiles["0.5"] == 6
     stuck = Empirical.of(LatencySample.of([4, 5, 6], failed=[1, 2], lost=1, resolution=1.0))
     assert set(evaluate_timeout(stuck, np.inf).quantiles.values()) == {None}
+
+
+def test_a_tail_where_bad_timeouts_are_too_many_steps_away():
+    """Where the report has the p99 at a timeout, p99 can be minimised, though early timeouts take 65 536 steps."""
+    rng = np.random.default_rng(2)
+    x = np.round(rng.lognormal(0, 0.8, 120), 3)
+    law = Empirical.of(LatencySample.of(x[:110], failed=x[110:], lost=4, resolution=0.001))
+    assert None in evaluate_timeout(law, float(law.jumps[0])).quantiles.values()
+    best = optimal_timeout(law, objective="quantile:0.99")
+    assert best.objective["value"] == best.quantiles["0.99"]
+    figures = [evaluate_timeout(law, float(t)).quantiles["0.99"] for t in law.jumps]
+    assert best.objective["value"] == min(figure for figure in figures if figure is not None)
+    J = simulate(law, best.timeout, 100_000, rng)
+    assert np.quantile(J, 0.99) == pytest.approx(best.objective["value"], rel=0.03)
+    with pytest.raises(RestartError, match="65536"):
+        evaluate_timeout(law, float(law.jumps[0]), objective="quantile:0.99")
