@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import threading
@@ -9,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
+from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -37,9 +39,29 @@ def in_threads(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
             yield waiting.popleft().result()
 
 
-def usable_cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def usable_cores(groups: Path = Path("/proc/self/cgroup"), mounted: Path = Path("/sys/fs/cgroup")) -> int:
+    """How many cores this process may use: by its affinity, and by the quotas of its control groups, rounded up."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        member_of = groups.read_text().splitlines()
+    except OSError:  # not Linux
+        member_of = []
+    return max(1, min([cores, *(math.ceil(quota) for line in member_of for quota in _quotas(line, mounted))]))
+
+
+def _quotas(member_of: str, mounted: Path) -> Iterator[float]:
+    """Processor seconds a second that a control group and those above it allow, in version 2 and in version 1."""
+    _, controllers, path = member_of.split(":", 2)
+    names = PurePosixPath(path).parts[1:]
+    for depth in range(len(names) + 1):
+        folder = mounted.joinpath(controllers, *names[:depth])  # version 2 names no controllers
+        for files in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
+            try:
+                quota, period = " ".join((folder / file).read_text() for file in files).split()
+                if float(quota) > 0:
+                    yield float(quota) / float(period)
+            except (OSError, ValueError):  # there is none, or it is "max"
+                continue
 
 
 def _free_threads() -> int:

@@ -11,7 +11,7 @@ import latfit
 from conftest import EGEE
 from latfit import threads
 from latfit.goodness import ks_test
-from latfit.threads import in_threads
+from latfit.threads import in_threads, usable_cores
 
 
 def thread_of(_):
@@ -66,3 +66,26 @@ def test_a_log_is_read_alike(monkeypatch, tmp_path):
     assert found[0].facts == found[1].facts
     assert found[0].sample.n == 61 * 2137
     assert [refusal.line for refusal in found[0].facts.refused.first] == [60 * 2137 + 2]
+
+
+@pytest.mark.parametrize(
+    ("member_of", "files", "cores"),
+    [
+        ("0::/", {"cpu.max": "100000 100000"}, 1),
+        ("0::/a/b", {"a/cpu.max": "50000 100000", "a/b/cpu.max": "max 100000"}, 1),
+        ("0::/", {"cpu.max": "max 100000"}, None),
+        ("0::/", {}, None),
+        ("4:cpu,cpuacct:/job", {"cpu,cpuacct/job/cpu.cfs_quota_us": "150000",
+                                "cpu,cpuacct/job/cpu.cfs_period_us": "100000"}, 2),
+        ("4:cpu:/", {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, None),
+        ("0::/", {"cpu.max": "9900000 100000"}, None),
+    ],
+)  # fmt: skip
+def test_the_quota_of_a_container_counts(member_of, files, cores, tmp_path, monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(16)), raising=False)
+    (tmp_path / "member").write_text(member_of + "\n")
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text + "\n")
+    assert usable_cores(tmp_path / "member", tmp_path) == (cores or 16)
+    assert usable_cores(tmp_path / "absent", tmp_path) == 16
