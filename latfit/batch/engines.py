@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -31,10 +32,15 @@ KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": 1 << 28, "MALLOC_MMAP_THRESHOLD_": 1 <<
 
 @dataclass(frozen=True)
 class Pool:
-    """An executor and how many workers it has; without one the work is done here."""
+    """An executor and how many workers it has; without one the work is done here.
+
+    `died` is what it raises when workers were killed, and `told` what the user reads then.
+    """
 
     executor: Executor | None
     workers: int
+    died: type[Exception] = BrokenProcessPool
+    told: str = "a worker process was killed, perhaps for want of memory: go on with --resume, with fewer --workers"
 
     def unordered(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
         """(place, function(item)) for each item, as they come; a bounded number is under way at a time."""
@@ -50,22 +56,15 @@ class Pool:
             if not under_way:
                 return
             for done in wait(under_way, return_when=FIRST_COMPLETED).done:
-                yield under_way.pop(done), _result(done)
+                yield under_way.pop(done), self._result(done)
 
-
-def _result(future: Future[Result]) -> Result:
-    try:
-        return future.result()
-    except BrokenProcessPool as problem:
-        raise LatfitError(
-            "a worker process was killed, perhaps for want of memory: go on with --resume, with fewer --workers"
-        ) from problem
-    except ImportError as problem:
-        raise LatfitError(f"a worker cannot import what it needs ({problem}): install latfit there") from problem
-    except Exception as problem:
-        if type(problem).__name__ == "KilledWorker":
-            raise LatfitError(f"Dask gave up on a task whose workers died again and again: {problem}") from problem
-        raise
+    def _result(self, future: Future[Result]) -> Result:
+        try:
+            return future.result()
+        except self.died as problem:
+            raise LatfitError(self.told) from problem
+        except ImportError as problem:
+            raise LatfitError(f"a worker cannot import what it needs ({problem}): install latfit there") from problem
 
 
 @contextmanager
@@ -88,13 +87,19 @@ def open_pool(engine: str, *, scheduler: str | None = None, workers: int | None 
 
 
 def _processes(count: int) -> ProcessPoolExecutor:
-    """Workers on this machine, forked where that is safe: nothing has to be imported again."""
+    """Workers on this machine, forked on Linux: they know laws that were registered here, and import nothing again.
+
+    Python 3.12 and later warn of a fork while threads run. Those of numpy and Arrow are prepared for it, as are the
+    locks of the interpreter; others (of a notebook) hold no lock that a worker takes.
+    """
     if sys.platform != "linux":
         return ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker)
     executor = ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("fork"), initializer=_start_worker)
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until the workers know what to do at Ctrl-C
     try:
-        executor.submit(int)  # forks them all
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*multi-threaded, use of fork", DeprecationWarning)
+            executor.submit(int)  # forks them all
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     return executor
@@ -136,6 +141,7 @@ def _dask(scheduler: str | None, workers: int) -> Iterator[Pool]:
             raise LatfitError(f"{address}: no Dask scheduler answers there ({problem})") from problem
         executor = client.get_executor(pure=False)
         try:
-            yield Pool(executor, max(1, sum(client.nthreads().values())))
+            workers = max(1, sum(client.nthreads().values()))
+            yield Pool(executor, workers, distributed.KilledWorker, "Dask gave up on a task whose workers died")
         finally:
             executor.shutdown(wait=False)
