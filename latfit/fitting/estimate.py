@@ -21,7 +21,7 @@ from latfit.fitting.likelihood import (
     maximise,
 )
 from latfit.fitting.search import generic_fit, kernel_of, law_class
-from latfit.laws.kernel import Kernel
+from latfit.laws.kernel import ExponentialLimit, Kernel
 from latfit.laws.samples import SampleBatch
 from latfit.numbers import Bools, Floats
 
@@ -187,7 +187,7 @@ def _maximum(kernel: Kernel, batch: SampleBatch, rho: Ratio, start: Floats | Non
         return Maximum(found.u, found.at, np.isfinite(found.at.value)), nowhere
     if kernel.law == "exponential" and start is None:
         return _exponential(batch, rho), nowhere
-    if kernel.tends_to_exponential:
+    if isinstance(kernel, ExponentialLimit):
         return _maximum_or_limit(kernel, batch, rho, start)
     starts = kernel.starts(batch) if start is None else [np.repeat(start, batch.size, axis=1)]
     best = maximise(kernel, batch, rho, starts, decrement=DECREMENT if start is None else REFIT_DECREMENT)
@@ -207,7 +207,9 @@ def _exponential(batch: SampleBatch, rho: Ratio) -> Maximum:
     return found
 
 
-def _maximum_or_limit(kernel: Kernel, batch: SampleBatch, rho: Ratio, start: Floats | None) -> tuple[Maximum, Bools]:
+def _maximum_or_limit(
+    kernel: ExponentialLimit, batch: SampleBatch, rho: Ratio, start: Floats | None
+) -> tuple[Maximum, Bools]:
     """Newton's method only where some start beats the exponential law that is the limit of this one.
 
     One of the starts is so near to the limit that it beats it if the score there points away from it.

@@ -15,6 +15,7 @@ from latfit.fitting.fitted import Fit
 from latfit.fitting.least_squares import counted_ratio, finalists, levenberg_marquardt, target
 from latfit.fitting.search import kernel_of, law_class, problem_of, read_off
 from latfit.laws import ContinuousLaw, get_law, law_names
+from latfit.laws.kernel import ExponentialLimit
 from latfit.laws.samples import SampleBatch
 from latfit.logs.frames import as_sample
 from latfit.numbers import Floats, finite
@@ -122,7 +123,7 @@ def _ls(name: str, sample: LatencySample, rho: float | None) -> Fit:
     """Least squares on the cdf, or the exponential law where that is the limit of this one and no worse."""
     found = _free_ls(name, sample, rho)
     kernel = kernel_of(name)
-    if kernel is None or not kernel.tends_to_exponential:
+    if not isinstance(kernel, ExponentialLimit):
         return found
     simple = _free_ls("exponential", sample, rho)
     if found.score < simple.score * (1 - 1e-9):

@@ -49,7 +49,6 @@ class Kernel(ABC):
     parameters: ClassVar[tuple[str, ...]]
     min_distinct: ClassVar[int] = 2  # with fewer distinct latencies the likelihood has no maximum
     zero_allowed: ClassVar[bool] = False  # is the density at 0 finite and positive?
-    tends_to_exponential: ClassVar[bool] = False  # is the exponential law a limit, not a member?
     held: ClassVar[tuple[str, ...]] = ()  # the last parameters, where they are read off the sample and not estimated
     followed: ClassVar[int] = 1  # how many of the best starts are followed to their maximum
 
@@ -130,9 +129,13 @@ class Kernel(ABC):
         """(p, B) the natural size of each parameter, 1 for logarithms."""
         return np.ones_like(u)
 
+
+class ExponentialLimit(Kernel):
+    """A law that tends to the exponential law, which is not one of its members."""
+
+    @abstractmethod
     def near_exponential(self, log_rate: Floats, distance: float) -> Floats:
         """The u (p, B) at this distance from the exponential of this rate; at 1e-12 it is that law to rounding."""
-        raise NotImplementedError(f"the {self.law} law does not tend to an exponential")
 
 
 def cell_density(kernel: Kernel, batch: SampleBatch, u: Floats) -> Jet:

@@ -11,13 +11,13 @@ from scipy.special import betainc, betaincc
 
 from latfit.laws.base import Parameter, register
 from latfit.laws.continuous import ContinuousLaw
-from latfit.laws.kernel import Jet, Kernel
+from latfit.laws.kernel import ExponentialLimit, Jet, Kernel
 from latfit.laws.samples import SampleBatch, weighted_sum
 from latfit.laws.special import log1p_ratio
 from latfit.numbers import Floats
 
 
-class ParetoKernel(Kernel):
+class ParetoKernel(ExponentialLimit):
     """log S = −A with A = (r/b) log(1 + b t), log f = log r − A − log(1 + b x).
 
     Pareto II law: u = (log r, log b) with r = ν/a, the hazard at 0, and b = 1/a; b → 0 is the exponential law.
@@ -27,7 +27,6 @@ class ParetoKernel(Kernel):
     parameters = ("a", "nu")
     min_distinct = 1
     zero_allowed = True
-    tends_to_exponential = True
 
     def starts(self, batch: SampleBatch) -> list[Floats]:
         """Five tails; given b and all that returned, ν = n/Σlog(1 + b x)."""

@@ -12,13 +12,13 @@ from scipy.special import erfcx, log_ndtr, ndtr, ndtri, ndtri_exp
 
 from latfit.laws.base import Parameter, register
 from latfit.laws.continuous import ContinuousLaw, patched
-from latfit.laws.kernel import Jet, Kernel
+from latfit.laws.kernel import ExponentialLimit, Jet, Kernel
 from latfit.laws.quadrature import gauss_legendre, quadrature_moment
 from latfit.laws.samples import SampleBatch
 from latfit.numbers import Floats
 
 
-class TruncatedGaussianKernel(Kernel):
+class TruncatedGaussianKernel(ExponentialLimit):
     """n, Σx and Σx² are enough.
 
     Gaussian cut at 0: f ∝ exp(−r x − c x²/2), u = (r, c) with c = 1/σ² > 0 and r = −μ/σ²; c → 0 is the exponential law.
@@ -31,7 +31,6 @@ class TruncatedGaussianKernel(Kernel):
     law = "truncated-gaussian"
     parameters = ("mu", "sigma")
     zero_allowed = True
-    tends_to_exponential = True
 
     def starts(self, batch: SampleBatch) -> list[Floats]:
         """The moments of the completions, those of longer tails, and a law near the exponential."""

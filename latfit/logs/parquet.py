@@ -34,7 +34,7 @@ class Parquet(Format):
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """Records by column name; nested columns are left out."""
-        plain = source.path is not None and len(source.opened) == 1  # neither gzipped nor a pipe
+        plain = source.path is not None and not source.packed  # neither compressed nor a pipe
         try:
             # a name such as s3:/x would be taken as an address, were it not opened here
             opened = pa.OSFile(str(source.path)) if plain else source.seekable()

@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -45,7 +46,8 @@ class Source:
     name: str
     stream: IO[bytes]
     path: Path | None = None
-    opened: tuple[IO[bytes], ...] = ()
+    packed: bool = False
+    opened: ExitStack = field(default_factory=ExitStack)
     head: bytes = field(init=False, default=b"")
 
     def __post_init__(self) -> None:
@@ -66,8 +68,7 @@ class Source:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for opened in self.opened:
-            opened.close()
+        self.opened.close()
 
     @property
     def text(self) -> str:
@@ -87,8 +88,7 @@ class Source:
 
     def seekable(self) -> IO[bytes]:
         """Everything, for formats that need to seek: in memory while it is small, else in a file."""
-        whole = tempfile.SpooledTemporaryFile(max_size=MAX_IN_MEMORY)  # noqa: SIM115
-        self.opened = (whole, *self.opened)
+        whole = self.opened.enter_context(tempfile.SpooledTemporaryFile(max_size=MAX_IN_MEMORY))  # noqa: SIM115
         with self.reading():
             whole.write(self.head)
             shutil.copyfileobj(self.stream, whole, BLOCK_BYTES)
@@ -189,30 +189,18 @@ def open_source(path: str | Path, progress: Progress | None = None) -> Source:
     name, known = str(path), None if str(path) == "-" else Path(path)
     if known is None and sys.stdin is None:
         raise LogError("<stdin>: standard input is closed")
-    with _Reading(name):
-        stream: IO[bytes] = sys.stdin.buffer if known is None else _open_file(known)
-        opened = [] if known is None else [stream]
-        if progress is not None:
-            total = known.stat().st_size if known else None
-            stream = io.BufferedReader(_Counted(stream, total, progress), 1 << 20)  # type: ignore[type-var]
-        try:
+    with ExitStack() as opened:
+        with _Reading(name):
+            stream: IO[bytes] = sys.stdin.buffer if known is None else opened.enter_context(_open_file(known))
+            if progress is not None:
+                total = known.stat().st_size if known else None
+                stream = io.BufferedReader(_Counted(stream, total, progress), 1 << 20)  # type: ignore[type-var]
             inside = unpacked(stream, stream.peek(MAGIC_BYTES)[:MAGIC_BYTES], name)  # type: ignore[attr-defined]
-        except BaseException:
-            _close(opened)
-            raise
         if inside is not None:
-            stream = inside
-            opened.append(stream)
-    try:
-        return Source("<stdin>" if known is None else name, stream, known, tuple(reversed(opened)))
-    except LogError:
-        _close(opened)
-        raise
-
-
-def _close(opened: list[IO[bytes]]) -> None:
-    for one in reversed(opened):
-        one.close()
+            stream = opened.enter_context(inside)
+        source = Source("<stdin>" if known is None else name, stream, known, packed=inside is not None)
+        source.opened = opened.pop_all()  # all is well: it is closed with the source
+        return source
 
 
 def _open_file(path: Path) -> IO[bytes]:

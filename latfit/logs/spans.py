@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
@@ -52,9 +53,9 @@ class _Spans(Format):
             raise LogError(f"{source.name}: there is no span in this log")
         yield outcomes.last()
 
+    @abstractmethod
     def spans(self, document: Any) -> Iterator[Row | str]:
         """The spans of a document as rows, or the reason for which one is refused."""
-        raise NotImplementedError
 
 
 @register

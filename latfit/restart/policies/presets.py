@@ -6,6 +6,7 @@ what the client itself sets for each attempt.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
@@ -24,9 +25,9 @@ class Preset(Policy):
 
     full_jitter: ClassVar[float] = 0.0
 
+    @abstractmethod
     def sleeps(self) -> list[float]:
         """The (longest) sleep after each attempt but the last."""
-        raise NotImplementedError
 
     @property
     def schedule(self) -> SchedulePolicy:
