@@ -69,15 +69,18 @@ class Pool:
 
 @contextmanager
 def open_pool(engine: str, *, scheduler: str | None = None, workers: int | None = None) -> Iterator[Pool]:
-    """The pool of an engine; with Dask a scheduler's address, or a cluster on this machine."""
+    """The pool of an engine; with Dask a scheduler's address, or a cluster on this machine.
+
+    Where other threads of Python run, `processes` does the work in this one: take `dask` there.
+    """
     if engine not in ENGINES:
         raise LatfitError(f"the engine is {engine!r}; it must be one of {', '.join(ENGINES)}")
     count = workers or usable_cores()
     if engine == "dask":
         with _dask(scheduler, count) as pool:
             yield pool
-    elif count == 1:
-        yield Pool(None, 1)
+    elif count == 1 or (sys.platform == "linux" and threading.active_count() > 1):
+        yield Pool(None, 1)  # a lock that another thread holds, as in a notebook, would stay locked in a forked worker
     else:
         executor = _processes(count)
         try:
@@ -87,10 +90,9 @@ def open_pool(engine: str, *, scheduler: str | None = None, workers: int | None 
 
 
 def _processes(count: int) -> ProcessPoolExecutor:
-    """Workers on this machine, forked on Linux: they know laws that were registered here, and import nothing again.
+    """Workers on this machine, forked on Linux: nothing has to be imported again.
 
-    Python 3.12 and later warn of a fork while threads run. Those of numpy and Arrow are prepared for it, as are the
-    locks of the interpreter; others (of a notebook) hold no lock that a worker takes.
+    Python 3.12 and later warn of a fork while any threads run; those of numpy and Arrow are prepared for it.
     """
     if sys.platform != "linux":
         return ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker)

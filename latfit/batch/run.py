@@ -87,10 +87,10 @@ def run_batch(
 
     `paths` are files, globs and folders; `by` may also name `file`, or a folder's column such as `site` of
     `site=cern/`. Without a `cutoff` each group has its own by the rule of `default_cutoff`. `test`: whether the
-    best law of each group is tested (default: with at most 200 groups). `engine` is `processes`, on so many
-    `workers`, or `dask`, with the address of a `scheduler` or a cluster on this machine. With a `journal`, what is
-    finished is kept there for `resume`; the caller removes it. `how` is as for `read_log`. The rows do not
-    depend on the engine, the workers or the order of anything.
+    best law of each group is tested (default: with at most 200 groups). `engine` is `processes`, on `workers` of
+    them (one where other threads run, as in a notebook), or `dask`, with the address of a `scheduler` or a cluster
+    on this machine. With a `journal`, what is finished is kept there for `resume`; the caller removes it. `how` is
+    as for `read_log`. The rows do not depend on the engine, the workers or the order of anything.
     """
     reading = Grouping((by,) if isinstance(by, str) else tuple(dict.fromkeys(by)), window, how)
     for law in laws or ():

@@ -93,7 +93,7 @@ def resolve_roles(
     if latency is None and not (chosen.get("submitted") and ended):
         raise MissingColumn(
             f"{log}: no column looks like a latency, nor a pair like a submission and an end; there are: "
-            f"{listed(names)}. Name it, for example: --column latency={most_like_numbers(names, first_rows())[:40]}"
+            f"{listed(names)}. {name_it(names, first_rows())}"
         )
     if latency is not None and "ended" not in options.columns:
         chosen["ended"] = None
@@ -130,20 +130,25 @@ def _http_column(plain: Mapping[str, str], first_rows: FirstRows) -> str | None:
     return next((n for n, c in columns.items() if isinstance(c, pd.Series) and is_http_column(c.unique())), None)
 
 
-def most_like_numbers(names: list[str], rows: pd.DataFrame) -> str:
-    """The column that most looks like a measurement: numbers, with decimals, many, and not merely counting up."""
+def name_it(names: list[str], rows: pd.DataFrame) -> str:
+    """How to name the latency's column: by the one that most looks like a measurement, where one holds numbers at all.
+
+    Numbers, with decimals, many, and not merely counting up.
+    """
 
     def score(name: str) -> tuple[float, ...]:
         cells = rows.get(name)
         values = pd.Series(numeric(cells)) if isinstance(cells, pd.Series) else pd.Series(dtype=float)
         known = values[np.isfinite(values)]
-        if not len(known):
+        if not len(known) or float(known.median()) >= 1e8:  # words, or times since 1970
             return (0.0,)
         counts_up = len(known) > 2 and bool((known.diff().dropna() > 0).all())
-        small = bool((known.abs() < 1e8).all())  # not an epoch
-        return (round(len(known) / len(values), 1), small, not counts_up, bool((known % 1 != 0).any()), known.nunique())
+        return (round(len(known) / len(values), 1), not counts_up, bool((known % 1 != 0).any()), known.nunique())
 
-    return max(reversed(names), key=score)
+    best = max(reversed(names), key=score)
+    if score(best) == (0.0,):
+        return "Name it: --column latency=NAME, or --column submitted=NAME --column ended=NAME"
+    return f"Name it, for example: --column latency={best[:40]}"
 
 
 def _time_formats(names: Iterable[str | None], options: ReadOptions, *, pair: bool) -> dict[str, str]:

@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from latfit.errors import LogError, MissingColumn, listed
+from latfit.logs.columns import name_it
 from latfit.logs.formats import Format, ReadOptions, register
 from latfit.logs.http import HttpOutcomes
 from latfit.logs.lines import APACHE_TIME, absent, first_lines, floats, moments, told
@@ -103,7 +104,7 @@ def _measured(frame: pd.DataFrame, options: ReadOptions, log: str) -> str:
     if not any(there.values()):
         raise MissingColumn(
             f"{log}: no label is known as a latency ({listed(LATENCIES)}); there are: {listed(names)}. "
-            f"Name it, for example: --column latency={names[-1][:40]}"
+            f"{name_it(names, frame)}"
         )
     return max(there, key=lambda name: there[name])
 

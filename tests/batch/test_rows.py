@@ -9,6 +9,7 @@ import pty
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -20,7 +21,7 @@ import pytest
 from batch_logs import CUTOFF, write_logs
 from conftest import EGEE
 from latfit.analysis import analyze
-from latfit.batch import run_batch
+from latfit.batch import engines, run_batch
 from latfit.batch.journal import open_journal
 from latfit.batch.rows import Chunk, chunk_rows
 from latfit.decision import Options, decide
@@ -333,6 +334,22 @@ def wait_for(condition, seconds=60):
     while not condition():
         assert time.monotonic() < end, "it did not happen in time"
         time.sleep(0.02)
+
+
+def test_no_worker_is_forked_beside_other_threads(logs, monkeypatch):
+    """A lock that another thread holds would stay locked in a worker for ever."""
+    forked = []
+    monkeypatch.setattr(engines, "_processes", lambda count: forked.append(count))
+    end = threading.Event()
+    other = threading.Thread(target=end.wait)
+    other.start()
+    try:
+        rows = run_batch(logs, by="site", resamples=0, test=False, workers=2).rows
+    finally:
+        end.set()
+        other.join()
+    assert not forked
+    assert len(rows) > 1
 
 
 def test_a_chunk_survives_the_way_to_a_worker():
