@@ -1,34 +1,59 @@
-"""The documentation site: pages in Markdown, the command and the API reference from the source, no outside request."""
+"""The documentation site: pages in Markdown, notebooks, references from the source; formulas in MathML, no request."""
 
+import re
+import shutil
 import sys
 from importlib import metadata
 from pathlib import Path
+
+from docutils import nodes
+from docutils.utils.math import MathError
+from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.util import logging
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 project, author = "latfit", "The latfit authors"
 release = version = metadata.version("latfit")
 extensions = [
-    "myst_parser",
+    "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
-    "sphinx.ext.viewcode",
     "sphinx_click",
     "sphinx_copybutton",
 ]
 exclude_patterns = ["_build", "examples", "README.md"]
 default_role = "code"
-myst_enable_extensions = ["colon_fence", "deflist"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
-suppress_warnings = ["myst.xref_missing"]  # links to files of the repository, which are no pages
+nb_execution_mode = "off"  # scripts/notebooks executes them, and a test compares
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
+autodoc_type_aliases = {name: name for name in ("ArrayLike", "Bools", "Floats", "Ints")}
+nitpicky = True
+nitpick_ignore_regex = [("py:.*", r"(?!latfit\.\w+$).*")]  # numpy, pandas and what is inside modules have no page
 copybutton_prompt_text = "$ "
 linkcheck_ignore = [r"https?://.*"]
 html_theme = "pydata_sphinx_theme"
 html_title = "latfit"
-html_theme_options = {"navigation_with_keys": False, "show_prev_next": False, "footer_end": []}
+maximum_signature_line_length = 90
+templates_path = ["_templates"]
+html_sidebars = {"**": ["pages.html"]}
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_math_renderer = "mathml"
+html_theme_options = {
+    "navigation_with_keys": False,
+    "show_prev_next": False,
+    "footer_end": [],
+    "navbar_center": [],
+    "secondary_sidebar_items": ["page-toc"],
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
 html_show_sourcelink = False
+html_copy_source = False
+log = logging.getLogger(__name__)
 
 
 def plain(app, what, name, obj, options, lines):
@@ -43,7 +68,44 @@ def epilog(app, context, lines):
     lines[:] = [line.replace("*", r"\*") for line in lines]
 
 
+def notebooks(app, config):
+    """The notebooks of the repository among the pages; what has not changed is not read again."""
+    here = Path(app.srcdir)
+    (here / "notebooks").mkdir(exist_ok=True)
+    wanted = {path.name: path for path in (here.parent / "notebooks").glob("*.ipynb")}
+    for old in (here / "notebooks").iterdir():
+        if old.name not in wanted:
+            old.unlink()
+    for name, path in wanted.items():
+        shutil.copy2(path, here / "notebooks" / name)
+
+
+def paths(app, name, source):
+    """Links of files that lie elsewhere in the repository: a notebook's to the pages, a page's to the notebooks."""
+    if name.startswith("notebooks/"):
+        source[0] = source[0].replace("](../docs/", "](../")
+    else:
+        source[0] = source[0].replace("](../notebooks/", "](notebooks/")
+
+
+def mathml(translator, node):
+    """A formula as MathML, which browsers set without a script; a formula that cannot be read is a warning."""
+    block = isinstance(node, nodes.math_block)
+    opened = re.sub(r"\\(Big|big)(?=[(\[]|\\{)", r"\\\1l", node.astext())
+    code = re.sub(r"\\(Big|big)(?=[)\]]|\\})", r"\\\1r", opened)
+    try:
+        made = tex2mathml(code, as_block=block)
+    except MathError as problem:
+        log.warning("formula %r: %s", code, problem, location=node)
+        made = f"<code>{translator.encode(code)}</code>"
+    translator.body.append(f'<div class="formula" tabindex="0">{made}</div>' if block else made)
+    raise nodes.SkipNode
+
+
 def setup(app):
     """Called by Sphinx."""
     app.connect("sphinx-click-process-epilog", epilog)
     app.connect("autodoc-process-docstring", plain)
+    app.connect("config-inited", notebooks)
+    app.connect("source-read", paths)
+    app.add_html_math_renderer("mathml", inline_renderers=(mathml, None), block_renderers=(mathml, None))

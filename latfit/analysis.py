@@ -59,7 +59,15 @@ class Group:
 
 @dataclass(frozen=True)
 class Analysis:
-    """Everything that the report shows; `to_dict()` is the JSON of `latfit analyze`."""
+    """Everything that the report shows; `to_dict()` is the JSON of `latfit analyze`.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> result = latfit.analyze(latfit.example_log(), resamples=0, test=False)
+    >>> result.timeout.timeout, result.decision.outliers.count, sorted(result.to_dict())[:4]
+    (358.0, 53, ['best', 'current', 'evidence', 'fits'])
+    """
 
     facts: LogFacts
     decision: Decision
@@ -154,15 +162,27 @@ def analyze(
 
     Parameters
     ----------
-    log : a `ProbeLog`, a `LatencySample`, or an array, Series or DataFrame of latencies in seconds.
-    cutoff : when a probe still out counts as an outlier (default: from the log).
-    laws : those to fit (default: all classical ones); `law`: recommend the timeout of this fitted one.
-    cost : seconds that a restart costs; `current`: the timeout in use now; `by`: columns to group by.
-    resamples : 0 leaves out every bootstrap, `test=False` that of the tests of fit.
+    log
+        A `ProbeLog`, a `LatencySample`, or an array, Series or DataFrame of latencies in seconds.
+    cutoff
+        When a probe still out counts as an outlier (default: from the log).
+    failed, censoring
+        How visible failures, and probes given up before the cutoff, are read; see `Options`.
+    laws, law
+        Those to fit (default: all classical ones); the fitted one whose timeout is recommended (default: the data).
+    cost
+        Seconds that a restart costs.
+    current
+        The timeout in use now, in seconds.
+    by
+        Columns to group by.
+    resamples, test, seed
+        0 leaves out every bootstrap, `test=False` that of the tests of fit; where random numbers begin.
 
     Returns
     -------
-    An `Analysis`: `.timeout` is the recommendation, `.to_dict()` the JSON of the command line.
+    Analysis
+        `.timeout` is the recommendation, `.to_dict()` the JSON of the command line.
 
     Examples
     --------

@@ -36,15 +36,39 @@ def listed(names: Iterable[str], limit: int = 200) -> str:
 
 
 class LatfitError(Exception):
-    """Base of all errors that latfit raises on purpose."""
+    """Base of all errors that latfit raises on purpose.
+
+    >>> import latfit
+    >>> latfit.parse_duration("soon")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    latfit.errors.LatfitError: 'soon' is not a duration; write seconds...
+    """
 
 
 class LogError(LatfitError):
-    """A log cannot be read as it stands."""
+    """A log cannot be read as it stands.
+
+    >>> import latfit
+    >>> latfit.read_log("absent.csv")
+    Traceback (most recent call last):
+        ...
+    latfit.errors.LogError: absent.csv: there is no such file
+    """
 
 
 class UnknownFormat(LogError):
-    """No reader recognises the content of a log."""
+    r"""No reader recognises the content of a log.
+
+    >>> import pathlib, tempfile, latfit
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "probes.csv"
+    ...     _ = path.write_text("latency\n1\n")
+    ...     latfit.read_log(path, format="tea")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    latfit.errors.UnknownFormat: 'tea' is not a log format; choose from ...
+    """
 
 
 class HistogramFound(LogError):
@@ -56,27 +80,69 @@ class HistogramFound(LogError):
 
 
 class MissingColumn(LogError):
-    """A column that is needed, or that was named, is not in the log."""
+    """A column that is needed, or that was named, is not in the log.
+
+    >>> import latfit, pandas
+    >>> latfit.from_frame(pandas.DataFrame({"site": ["a"]}))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    latfit.errors.MissingColumn: ...
+    """
 
 
 class TooManyRefused(LogError):
-    """More rows were refused than the caller allows."""
+    """More rows were refused than the caller allows.
+
+    >>> import latfit, pandas
+    >>> latfit.from_frame(pandas.DataFrame({"latency": [-1.0, -2.0, 3.0]}))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    latfit.errors.TooManyRefused: ...
+    """
 
 
 class SampleError(LatfitError):
-    """A sample cannot answer the question that it was asked."""
+    """A sample cannot answer the question that it was asked.
+
+    >>> import latfit
+    >>> latfit.outlier_ratio([])
+    Traceback (most recent call last):
+        ...
+    latfit.errors.SampleError: the sample is empty: there is no outlier ratio
+    """
 
 
 class LawError(LatfitError):
-    """A law, a parameter of it or its specification is wrong."""
+    """A law, a parameter of it or its specification is wrong.
+
+    >>> import latfit
+    >>> latfit.parse_law("lognormal(mu=5.5)")
+    Traceback (most recent call last):
+        ...
+    latfit.errors.LawError: lognormal lacks sigma: write lognormal(mu=…,sigma=…)
+    """
 
 
 class RestartError(LatfitError):
-    """A restart policy is wrong, or has no finite answer for this law."""
+    """A restart policy is wrong, or has no finite answer for this law.
+
+    >>> import latfit
+    >>> latfit.expected_duration(latfit.parse_law("exponential(rate=1)"), 1.0, cost=-1.0)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    latfit.errors.RestartError: the cost is -1.0; it must be a finite...
+    """
 
 
 class FitError(LatfitError):
-    """A fit did not succeed; the message carries what was reached."""
+    """A fit did not succeed; the message carries what was reached.
+
+    >>> import latfit
+    >>> latfit.fit([1.0, 2.0], method="guess")
+    Traceback (most recent call last):
+        ...
+    latfit.errors.FitError: the method is 'guess'; it must be mle or ls
+    """
 
 
 class ProbeError(LatfitError):

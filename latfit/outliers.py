@@ -27,6 +27,13 @@ class OutlierRatio:
 
     `count` is how many were seen to be out at the cutoff or are known to be lost; `method` is
     `wilson` where nothing was lost from sight before the cutoff and `kaplan-meier` otherwise.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> found = latfit.outlier_ratio(latfit.example_log(), cutoff=10_000)
+    >>> found.count, found.n, round(found.estimate, 4), found.method
+    (53, 2137, 0.0248, 'wilson')
     """
 
     estimate: float
@@ -60,6 +67,22 @@ def default_cutoff(sample: LatencySample) -> CutoffChoice:
     3. Nothing censored: the largest latency; whoever is out then is lost.
     4. The largest latency at which at least ten probes (a tenth of fewer than 100) were still at risk, so that the
        estimate does not rest on a handful.
+
+    Parameters
+    ----------
+    sample
+        A `LatencySample`.
+
+    Returns
+    -------
+    CutoffChoice
+        `.cutoff` in seconds, and `.reason` in words.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> latfit.default_cutoff(latfit.example_log().sample()).cutoff
+    10000.0
     """
     if sample.cutoff is not None:
         return CutoffChoice(sample.cutoff, "the cutoff of the sample")
@@ -85,6 +108,27 @@ def outlier_ratio(sample: Any, *, cutoff: float | None = None, level: float = 0.
     Nothing censored before T: k/n with Wilson's interval. Otherwise 1 − F_KM(T), the Kaplan–Meier
     estimate of being still out, with Greenwood's variance on the log-log scale. A visible failure ends an attempt
     of which nobody knows whether it would have come back: it counts as censored then, as in a joint fit.
+
+    Parameters
+    ----------
+    sample
+        A `LatencySample`, a log, or an array, Series or DataFrame of latencies in seconds.
+    cutoff
+        When a probe that is still out counts as an outlier (default: `default_cutoff`).
+    level
+        The confidence of the interval.
+
+    Returns
+    -------
+    OutlierRatio
+        `.estimate`, `.low`, `.high`, and how it was made.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> found = latfit.outlier_ratio(latfit.example_log(), cutoff=10_000)
+    >>> round(found.estimate, 4), round(found.low, 4), round(found.high, 4)
+    (0.0248, 0.019, 0.0323)
     """
     if not 0 < level < 1:
         raise SampleError(f"the confidence level is {level:g}; it must lie between 0 and 1")
@@ -129,7 +173,29 @@ def _greenwood(cut: LatencySample, z: float) -> tuple[float, float, float]:
 
 
 def ratio_by_cutoff(sample: LatencySample, *, cutoff: float | None = None, level: float = 0.95) -> list[OutlierRatio]:
-    """The ratio at cutoffs from the median return up to T, about equally spaced in the logarithm."""
+    """The ratio at cutoffs from the median return up to T, about equally spaced in the logarithm.
+
+    Parameters
+    ----------
+    sample
+        A `LatencySample`.
+    cutoff
+        T, the last of the cutoffs (default: `default_cutoff`).
+    level
+        The confidence of the interval.
+
+    Returns
+    -------
+    list of OutlierRatio
+        In the order of their cutoffs; a ratio that still falls at the end counts some that are only late.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> rows = latfit.ratio_by_cutoff(latfit.example_log().sample())
+    >>> len(rows), rows[0].cutoff < rows[-1].cutoff, rows[-1].count
+    (13, True, 53)
+    """
     last = default_cutoff(sample).cutoff if cutoff is None else cutoff
     km = sample.kaplan_meier()
     reached = np.flatnonzero(km.still_out <= 0.5)

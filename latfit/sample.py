@@ -145,6 +145,14 @@ class LatencySample:
     result, returned without a usable one, and still out when last seen. `lost` counts probes
     known never to return. `cutoff` is the time beyond which nothing was observed, or None;
     `resolution` is the smallest step of the clock that measured (0 when it is too fine to see).
+
+    Examples
+    --------
+    >>> import latfit
+    >>> first = latfit.LatencySample.of([1.0, 2.0, 2.0], lost=1)
+    >>> second = latfit.LatencySample.of([3.0, 40.0])
+    >>> (first + second).n, (first + second).completed.values.tolist()
+    (6, [1.0, 2.0, 3.0, 40.0])
     """
 
     completed: Tally = field(default_factory=Tally)

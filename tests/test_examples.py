@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import inspect
 import pkgutil
 import re
 
@@ -28,6 +29,24 @@ def test_docstrings(name):
     done = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
     assert done.attempted
     assert not done.failed
+
+
+def described(name):
+    """The docstring of a public name."""
+    return inspect.getdoc(getattr(latfit, name)) or ""
+
+
+@pytest.mark.parametrize("name", latfit.__all__)
+def test_a_public_name_has_an_example(name):
+    assert ">>> " in described(name)
+
+
+@pytest.mark.parametrize("name", [name for name in latfit.__all__ if inspect.isfunction(getattr(latfit, name))])
+def test_a_public_function_says_what_it_takes_and_returns(name):
+    text = described(name)
+    assert "eturns" in text
+    for parameter in inspect.signature(getattr(latfit, name)).parameters:
+        assert re.search(rf"(`|\b){parameter}(`|\b)", text), parameter
 
 
 @pytest.mark.parametrize("page", PAGES)

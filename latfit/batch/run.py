@@ -42,6 +42,13 @@ class BatchResult:
 
     `bad_files` and `bad_groups` pair the names of what has an error with the reason. `refused` counts the
     rows of logs that were not taken, `notes` are what else is to be said.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> table = latfit.BatchResult({"site": str, "timeout": float}, [{"site": "a", "timeout": 4.0}], [], [], 0, ())
+    >>> table.to_frame()["timeout"].tolist()
+    [4.0]
     """
 
     columns: dict[str, type]
@@ -83,7 +90,7 @@ def run_batch(
     progress: Progress | None = None,
     **how: Any,
 ) -> BatchResult:
-    """One row of results for each value of the columns `by` and each time window, over any number of logs.
+    r"""One row of results for each value of the columns `by` and each time window, over any number of logs.
 
     `paths` are files, globs and folders; `by` may also name `file`, or a folder's column such as `site` of
     `site=cern/`. Without a `cutoff` each group has its own by the rule of `default_cutoff`. `test`: whether the
@@ -91,6 +98,41 @@ def run_batch(
     them (one where other threads run, as in a notebook), or `dask`, with the address of a `scheduler` or a cluster
     on this machine. With a `journal`, what is finished is kept there for `resume`; the caller removes it. `how` is
     as for `read_log`. The rows do not depend on the engine, the workers or the order of anything.
+
+    Parameters
+    ----------
+    paths
+        Files, globs and folders.
+    by, window
+        What the rows are of.
+    cutoff, failed, censoring, cost, laws, resamples, test, seed
+        As in `Options`.
+    engine, scheduler, workers
+        Where it runs.
+    journal, resume
+        What is kept of an unfinished run, and whether to go on with it.
+    leave_out
+        Files that are not logs, such as the output of the run before.
+    progress
+        Called with what is counted, how many are done and how many there are.
+    how
+        As for `read_log`.
+
+    Returns
+    -------
+    BatchResult
+        `.to_frame()` is the table of `latfit batch`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, latfit
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "probes.csv"
+    ...     latencies = "".join(f"{site},{10 + i % 7}\n" for i in range(40) for site in "ab")
+    ...     _ = path.write_text("site,latency\n" + latencies)
+    ...     done = latfit.run_batch(path, by="site", resamples=0, test=False, laws=["exponential"], workers=1)
+    >>> done.to_frame()[["site", "probes"]].values.tolist()
+    [['a', 40], ['b', 40]]
     """
     reading = Grouping((by,) if isinstance(by, str) else tuple(dict.fromkeys(by)), window, how)
     for law in laws or ():

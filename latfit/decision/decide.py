@@ -34,15 +34,20 @@ def decide(
 
     Parameters
     ----------
-    samples : what was observed. `Observations` (a log in its order, with its columns) carry the evidence on whether
+    samples
+        What was observed. `Observations` (a log in its order, with its columns) carry the evidence on whether
         the theory applies; of a plain sample nothing is known but its latencies.
-    options : what is asked.
-    keys : the name of each, on which its random numbers depend; without names they are numbered.
-    detail : whether every law that was fitted is tested and put to use, and the paper's comparison made.
+    options
+        What is asked.
+    keys
+        The name of each, on which its random numbers depend; without names they are numbered.
+    detail
+        Whether every law that was fitted is tested and put to use, and the paper's comparison made.
 
     Returns
     -------
-    One `Decision` a sample. A sample that cannot be decided on has its reason in `error`; it ends nothing else.
+    list of Decision
+        One a sample. A sample that cannot be decided on has its reason in `error`; it ends nothing else.
 
     Examples
     --------

@@ -24,6 +24,12 @@ class Options:
     fitted law that the timeout is taken from (None: the data themselves). `rho`: rescale to this outlier ratio.
     `current`: the timeout in use. `resamples` = 0 leaves out every interval, `test` = False the tests of fit.
     The rest is as in `latfit.optimal_timeout`.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> latfit.Options(cost=5.0, objective="quantile:0.95").plain
+    False
     """
 
     cutoff: float | None = None

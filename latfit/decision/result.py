@@ -241,6 +241,14 @@ class Decision:
     """Everything that was decided about one sample: for a log, a group of it, or a row of a batch.
 
     `error` says why there is no decision at all; then `timeout` is None too.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> sample = latfit.LatencySample.of([2.0, 2.5, 3.0, 3.5, 4.0, 60.0, 70.0, 80.0], lost=1)
+    >>> (made,) = latfit.decide([sample], latfit.Options(resamples=0, test=False))
+    >>> made.counts["completed"], made.timeout.verdict, made.best.fit.name
+    (8, 'finite', 'lognormal')
     """
 
     key: tuple[str, ...]

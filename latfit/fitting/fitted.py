@@ -24,6 +24,13 @@ class Fit:
     boundary. For positive parameters they are to be used on the log scale, and for small samples `profile_interval` is
     better (docs/calibration.md). `at_limit` is true where the law is at the exponential that it contains as a limit.
     `bic` counts the parameters, and ρ where it was estimated. Where `error` is not None there is no law and no score.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> best = latfit.fit(latfit.example_log().sample(cutoff=10_000), laws=["lognormal"])[0]
+    >>> best.name, round(best.params["mu"], 3), round(best.std_errors["mu"], 4), round(best.rho, 4)
+    ('lognormal', 5.557, 0.0147, 0.0248)
     """
 
     name: str

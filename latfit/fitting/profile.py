@@ -149,7 +149,29 @@ class JointRatio:
 
 
 def joint_outlier_ratio(sample: LatencySample, laws: Sequence[str] | None = None, *, level: float = 0.95) -> JointRatio:
-    """The most likely (law, ρ) with a likelihood interval for ρ, wide enough for the laws that compete."""
+    """The most likely (law, ρ) with a likelihood interval for ρ, wide enough for the laws that compete.
+
+    Parameters
+    ----------
+    sample
+        A `LatencySample`.
+    laws
+        Those that compete (default: all classical ones).
+    level
+        The confidence of the interval.
+
+    Returns
+    -------
+    JointRatio
+        `.estimate`, `.low`, `.high`, and `.law`, the name of the best.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> found = latfit.joint_outlier_ratio(latfit.example_log().sample(cutoff=10_000), ["lognormal"])
+    >>> found.law, round(found.estimate, 4), found.low < found.estimate < found.high
+    ('lognormal', 0.0248, True)
+    """
     fits = [found for found in fit(sample, laws) if found.error is None]
     if not fits:
         raise FitError("no law could be fitted, so there is no joint estimate of the outlier ratio")

@@ -43,6 +43,29 @@ def fit(
     `method="mle"`: censored maximum likelihood, ranked by BIC; ρ is estimated with the law, or given.
     `method="ls"`: least squares on the cdf, ranked by the sum of squares; ρ is counted, or given.
     The default laws are those of `default_laws(method)`. `sample` may also be a log, or an array of latencies.
+
+    Parameters
+    ----------
+    sample
+        A `LatencySample`, a log, or an array, Series or DataFrame of latencies in seconds.
+    laws
+        Names of laws, or one of them (default: all classical ones).
+    method
+        `mle` or `ls`.
+    rho
+        The outlier ratio, or `joint`: with `mle` it is then estimated with the law, with `ls` it is counted.
+
+    Returns
+    -------
+    list of Fit
+        Best first; `fits[0].law` is proper, `fits[0].rho` stands beside it.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> fits = latfit.fit(latfit.example_log().sample(cutoff=10_000), laws=["lognormal", "exponential"])
+    >>> [fit.name for fit in fits], round(fits[0].params["mu"], 2)
+    (['lognormal', 'exponential'], 5.56)
     """
     if method not in ("mle", "ls"):
         raise FitError(f"the method is {method!r}; it must be mle or ls")

@@ -23,6 +23,13 @@ class Guarantee:
     sum allows; None where too few completed. Whatever happened inside the buckets, `guaranteed` ≥ E_J at the timeout
     and `least` ≤ E_J of any timeout; `worst_regret` is the largest E_J(timeout)/E_J(best) − 1 that the counts allow,
     ∞ where they do not limit it.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> found = latfit.guaranteed_timeout(latfit.Histogram.of([0.1, 0.25, 0.5, 1.0], [10, 40, 30, 10], n_inf=6, lost=4))
+    >>> found.optimum.timeout, found.least <= found.guaranteed
+    (0.5, True)
     """
 
     histogram: Histogram
@@ -66,7 +73,7 @@ class Guarantee:
 def guaranteed_timeout(histogram: Histogram, *, cost: float = 0.0) -> Guarantee:
     """The edge with the least upper bound on E_J when a restart costs `cost` seconds.
 
-    Parameters: a `Histogram` and the cost in seconds. Returns a `Guarantee`. At least 5 must have completed by the
+    Parameters: `histogram`, and `cost` in seconds. Returns a `Guarantee`. At least 5 must have completed by the
     timeout. The bounds are of these attempts; how far another day may differ, counts alone do not tell.
 
     >>> h = Histogram.of([0.05, 0.1, 0.25, 0.5, 1], [0, 10, 40, 30, 10], n_inf=6, lost=4)

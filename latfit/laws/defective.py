@@ -19,6 +19,13 @@ class Defective(Law):
     """F̃ = (1 − rho) F: a share rho of the jobs never returns. Glatard et al. 2006, §2.
 
     A defective law inside is opened: the shares that return multiply.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> law = latfit.Defective(latfit.parse_law("exponential(rate=0.1)"), 0.2)
+    >>> law.rho, float(law.cdf(float("inf")))
+    (0.2, 0.8)
     """
 
     name: ClassVar[str] = "defective"

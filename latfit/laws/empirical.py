@@ -24,6 +24,13 @@ class Empirical(Law):
     S(t) = 1 − F̃(t) − G̃(t) (Aalen and Johansen 1978). It is defective: `rho` = 1 − F̃(T), the
     probability of not completing by the end T of what was seen. That includes the failures,
     since a failed attempt never completes; `never` leaves them out.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> law = latfit.Empirical.of(latfit.LatencySample.of([1.0, 2.0, 2.0, 5.0], lost=1))
+    >>> law.jumps.tolist(), law.cdf([1.0, 2.0, 5.0]).round(3).tolist(), round(law.rho, 3)
+    ([1.0, 2.0, 5.0], [0.2, 0.6, 0.8], 0.2)
     """
 
     name: ClassVar[str] = "empirical"

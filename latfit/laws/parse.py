@@ -29,7 +29,25 @@ def get_law(name: str) -> type[Law]:
 
 
 def parse_law(text: str) -> ParametricLaw:
-    """The law that `text` writes, such as `lognormal(mu=5.5,sigma=1)`; lists stand in brackets."""
+    """The law that `text` writes, such as `lognormal(mu=5.5,sigma=1)`; lists stand in brackets.
+
+    Parameters
+    ----------
+    text
+        The name of one of `latfit laws` and its parameters.
+
+    Returns
+    -------
+    ParametricLaw
+        A frozen value; an unknown name or parameter is a `LawError` that lists the known ones.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> law = latfit.parse_law("lognormal(mu=5.5,sigma=1)")
+    >>> round(law.mean(), 1), law.sigma
+    (403.4, 1.0)
+    """
     call = _CALL.fullmatch(text.rstrip())
     if call is None:
         raise LawError(f"{text!r} is not a law: write it as lognormal(mu=5.5,sigma=1)")

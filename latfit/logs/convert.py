@@ -31,10 +31,38 @@ def convert_log(
     spreadsheet: bool = False,
     **how: Any,
 ) -> tuple[LogFacts, dict[str, int]]:
-    """Write a log's canonical table to `output`, whole or not at all; return its facts and counts.
+    r"""Write a log's canonical table to `output`, whole or not at all; return its facts and counts.
 
     The ending of `output` (.csv, .parquet, .jsonl) says how; `how` is as for `read_log`. `spreadsheet` keeps texts from
     being run as formulas.
+
+    Parameters
+    ----------
+    path
+        A path, a glob, `-` for standard input, or several of these.
+    output
+        The file to write; its ending says in which format.
+    max_refused
+        The largest share of rows that may be refused, with their reasons, before it is an error.
+    spreadsheet
+        Neutralise cells that a spreadsheet would run.
+    how
+        As for `read_log`.
+
+    Returns
+    -------
+    (LogFacts, dict)
+        What was read, and how many probes of each status were written.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, latfit
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "probes.csv"
+    ...     _ = path.write_text("latency_ms,ok\n120,true\n250,false\n")
+    ...     facts, counts = latfit.convert_log(path, path.with_suffix(".parquet"))
+    >>> counts
+    {'completed': 1, 'failed': 1, 'censored': 0, 'lost': 0}
     """
     output = Path(output)
     if output.suffix not in WRITERS:

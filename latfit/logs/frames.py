@@ -41,8 +41,9 @@ def from_frame(
     """A log of the rows of a data frame, by the same rules as a file with these columns.
 
     `latency`, `submitted`, `ended`, `status` and `id` name columns; what is not named is guessed from the names,
-    an empty name switches it off. A status may be words, HTTP codes or true and false. The other options are those
-    of `read_log`. Returns a ProbeLog whose `facts.notes` say what was guessed; its lines are rows counted from 1.
+    an empty name switches it off. A status may be words, HTTP codes or true and false. The other options (`unit`,
+    `statuses`, `time_format`, `timezone`, `where`, `since`, `until`, `max_refused`) are those of `read_log`. Returns
+    a ProbeLog whose `facts.notes` say what was guessed; its lines are rows of the `frame` counted from 1.
 
     >>> frame = pd.DataFrame({"rtt": [120, 250, 900], "ok": [True, True, False], "site": ["a", "b", "a"]})
     >>> from_frame(frame, latency="rtt", unit="ms", status="ok").counts
@@ -87,6 +88,36 @@ def as_log(data: Any) -> ProbeLog:
 
     >>> as_log([120.0, 250.0]).counts["completed"]
     2
+
+    Parameters
+    ----------
+    data
+        What holds the probes.
+
+    Returns
+    -------
+    ProbeLog
+        Without submission times, unless a log or a data frame has them.
+
+    Parameters
+    ----------
+    data
+        What holds the probes.
+
+    Returns
+    -------
+    ProbeLog
+        Without submission times, unless a log or a data frame has them.
+
+    Parameters
+    ----------
+    data
+        What holds the probes.
+
+    Returns
+    -------
+    ProbeLog
+        Without submission times, unless a log or a data frame has them.
     """
     if isinstance(data, ProbeLog):
         return data
@@ -102,6 +133,36 @@ def as_sample(data: Any) -> LatencySample:
 
     >>> as_sample([1.0, 2.0, 2.0]).n
     3
+
+    Parameters
+    ----------
+    data
+        What holds the latencies.
+
+    Returns
+    -------
+    LatencySample
+        Uncut: `cut` or `log.sample(cutoff=…)` cuts.
+
+    Parameters
+    ----------
+    data
+        What holds the latencies.
+
+    Returns
+    -------
+    LatencySample
+        Uncut: `cut` or `log.sample(cutoff=…)` cuts.
+
+    Parameters
+    ----------
+    data
+        What holds the latencies.
+
+    Returns
+    -------
+    LatencySample
+        Uncut: `cut` or `log.sample(cutoff=…)` cuts.
     """
     if isinstance(data, LatencySample):
         return data

@@ -151,10 +151,33 @@ def read_histograms(
     unit: str | None = None,
     where: Sequence[str] = (),
 ) -> HistogramLog:
-    """The histograms of a file, a glob, `-` for standard input, or several of these.
+    r"""The histograms of a file, a glob, `-` for standard input, or several of these.
 
-    Parameters: `format` names one (default: recognised by content); `unit` is that of the bounds of the buckets;
-    `where` are conditions on labels and on the metric's `name`, as in `select`.
+    Parameters
+    ----------
+    path
+        Where they are.
+    format
+        The name of one of `latfit formats` (default: recognised by content).
+    unit
+        That of the bounds of the buckets.
+    where
+        Conditions on labels and on the metric's `name`, as in `select`.
+
+    Returns
+    -------
+    HistogramLog
+        `.histograms` has each series with its labels; `.histogram()` adds them up.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, latfit
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "buckets.csv"
+    ...     _ = path.write_text("le,count\n0.1,10\n0.5,70\n1,10\n+Inf,6\n")
+    ...     found, notes = latfit.read_histograms(path).histogram()
+    >>> found.n, found.n_inf, found.edges.tolist()
+    (96, 6, [0.0, 0.1, 0.5, 1.0])
     """
     logs = []
     for one in _paths(path):

@@ -23,7 +23,19 @@ WAITING_ROWS = 1 << 21
 
 
 def example_log() -> ProbeLog:
-    """The bundled log of 2137 probes: synthetic, calibrated to the aggregates of Glatard et al. 2006, §4."""
+    """The bundled log of 2137 probes: synthetic, calibrated to the aggregates of Glatard et al. 2006, §4.
+
+    Returns
+    -------
+    ProbeLog
+        With columns `id`, `submitted`, `latency`, `status` and `broker`.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> len(latfit.example_log().frame)
+    2137
+    """
     here = Path(__file__).parent.parent
     installed, checkout = here / "egee-2006.csv", here.parent / "data" / "egee-2006.csv"
     return read_log(installed if installed.exists() else checkout)
@@ -37,11 +49,40 @@ def read_log(
     progress: Progress | None = None,
     **options: Any,
 ) -> ProbeLog:
-    """The whole table of a log: a path, a glob, `-` for standard input, or several of these.
+    r"""The whole table of a log: a path, a glob, `-` for standard input, or several of these.
 
     `options` are the fields of `ReadOptions`: columns, statuses, unit, time_format, timezone, year, where,
     since, until.
     More than the share `max_refused` of refused rows, one row apart, is an error.
+
+    Parameters
+    ----------
+    path
+        A path, a glob, `-` for standard input, or several of these.
+    format
+        The name of one of `latfit formats` (default: recognised by content).
+    max_refused
+        The largest share of rows that may be refused, with their reasons, before it is an error.
+    progress
+        Called with the bytes read so far and those of the whole, None where they are not known.
+    options
+        `columns` (a role to a column's name), `statuses` (a word of the log to an outcome), `unit`, `time_format`,
+        `timezone`, `year`, `where`, `since`, `until`.
+
+    Returns
+    -------
+    ProbeLog
+        One row a probe; `.facts` has what was guessed and what was refused.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, latfit
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "probes.csv"
+    ...     _ = path.write_text("rtt,outcome\n120,ok\n250,ok\n900,down\n")
+    ...     log = latfit.read_log(path, columns={"latency": "rtt"}, statuses={"down": "lost"}, unit="ms")
+    >>> log.counts, log.frame["latency"].tolist()[:2]
+    ({'completed': 2, 'failed': 0, 'censored': 0, 'lost': 1}, [0.12, 0.25])
     """
     log = concat(iter_log(path, format=format, progress=progress, **options))
     check_refused(len(log.frame), log.facts, max_refused)
@@ -58,7 +99,40 @@ def read_samples(
     progress: Progress | None = None,
     **options: Any,
 ) -> SampledLog:
-    """The samples of a log's groups, read in chunks that are merged and forgotten; options as for `read_log`."""
+    r"""The samples of a log's groups, read in chunks that are merged and forgotten; options as for `read_log`.
+
+    Parameters
+    ----------
+    path
+        A path, a glob, `-` for standard input, or several of these.
+    by
+        Columns to group by.
+    window
+        Also by windows of submission, such as `1d`.
+    format
+        The name of one of `latfit formats` (default: recognised by content).
+    max_refused
+        The largest share of rows that may be refused, with their reasons, before it is an error.
+    progress
+        Called with the bytes read so far and those of the whole, None where they are not known.
+    options
+        As for `read_log`.
+
+    Returns
+    -------
+    SampledLog
+        `.samples` by the values of the columns; `.sample()` of all.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, latfit
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "probes.csv"
+    ...     _ = path.write_text("site,latency\na,1\na,2\nb,9\n")
+    ...     found = latfit.read_samples(path, by="site")
+    >>> sorted(found.samples), found.by
+    ([('a',), ('b',)], ('site',))
+    """
     columns = (by,) if isinstance(by, str) else tuple(by)
     gathering = _Gathering()
     facts: LogFacts | None = None

@@ -105,6 +105,13 @@ class ProbeLog:
 
     completed: it came back after `latency`. failed: it came back, or was known to be dead, after
     `latency`, without a usable result. censored: still out after `latency`. lost: known never to return.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> log = latfit.example_log()
+    >>> log.counts, log.resolution, list(log.frame.columns)[:3]
+    ({'completed': 2084, 'failed': 0, 'censored': 53, 'lost': 0}, 1.0, ['submitted', 'latency', 'status'])
     """
 
     frame: pd.DataFrame
@@ -187,7 +194,18 @@ def tallied(latency: Floats, codes: Codes) -> LatencySample:
 
 @dataclass(frozen=True)
 class SampledLog:
-    """A log read in chunks and kept only as the samples of its groups; `samples[()]` without groups."""
+    r"""A log read in chunks and kept only as the samples of its groups; `samples[()]` without groups.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, latfit
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "probes.csv"
+    ...     _ = path.write_text("site,latency\na,1\na,2\nb,9\n")
+    ...     found = latfit.read_samples(path, by="site")
+    >>> {key: sample.n for key, sample in found.samples.items()}
+    {('a',): 2, ('b',): 1}
+    """
 
     samples: Mapping[Key, LatencySample]
     by: tuple[str, ...]

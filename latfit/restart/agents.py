@@ -80,6 +80,29 @@ def optimal_strategy(agents: Mapping[str, Law], *, restarts: int | None = None, 
     E*_0 = min E[Tᵢ] on; without a limit on restarts the best agent's own E_J.
 
     Chalasani et al. 1998, eqs. 2–4, whose remaining term drops the time τ that was waited.
+
+    Parameters
+    ----------
+    agents
+        The law of each agent by its name.
+    restarts
+        K, how often at most (default: no limit).
+    cost
+        Seconds between a cancellation and the next attempt.
+
+    Returns
+    -------
+    Strategy
+        Agents and timeouts in the order of use, and the expected duration.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> near, far = map(latfit.parse_law, ("lognormal(mu=4,sigma=1.5)", "lognormal(mu=5,sigma=0.3)"))
+    >>> agents = {"near": near, "far": far}
+    >>> best = latfit.optimal_strategy(agents, restarts=1)
+    >>> [agent for agent, _ in best.steps], round(best.expected_duration, 1)
+    (['near', 'far'], 110.2)
     """
     c = check_time("cost", cost)
     if not agents:

@@ -30,6 +30,30 @@ def restart_helps(law: Law, tau: ArrayLike, *, cost: float = 0.0, order: int = 1
 
     van Moorsel & Wolter 2004, eq. 1 and 13, and §5 for n ≥ 2, where they print E[(T+c)ⁿ] < E[(T−τ)ⁿ | T > τ];
     Chalasani et al. 1998, eq. 6.
+
+    Parameters
+    ----------
+    law
+        The law of one attempt: `Defective(law, rho)`, `Empirical.of(sample)` or any other `Law`.
+    tau
+        When the restart would be made, in seconds; a number or an array.
+    cost
+        Seconds between a cancellation and the next attempt.
+    order
+        n, the moment in question.
+
+    Returns
+    -------
+    NDArray
+        Booleans in the shape of `tau`.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> latfit.restart_helps(latfit.parse_law("weibull(shape=0.5,scale=10)"), [0.1, 5.0], cost=1.0).tolist()
+    [True, True]
+    >>> latfit.restart_helps(latfit.parse_law("weibull(shape=2,scale=10)"), 5.0).tolist()
+    False
     """
     t, c = check_timeouts(tau), check_time("cost", cost)
     if order < 1:

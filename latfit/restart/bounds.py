@@ -17,6 +17,28 @@ def geometric_bounds(law: Law, t_inf: ArrayLike, *, cost: float = 0.0) -> tuple[
     """E[A] ≤ E_J ≤ E[B] = E[A] + t, A counting only the attempts that did not complete.
 
     E[A] = (1−F̃)/F̃ (t+c) without failures. van Moorsel & Wolter 2004, eq. 8.
+
+    Parameters
+    ----------
+    law
+        The law of one attempt: `Defective(law, rho)`, `Empirical.of(sample)` or any other `Law`.
+    t_inf
+        Timeouts in seconds, a number or an array; ∞ is no timeout.
+    cost
+        Seconds between a cancellation and the next attempt.
+
+    Returns
+    -------
+    (Floats, Floats)
+        The lower and the upper bound, in the shape of `t_inf`.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> law = latfit.Defective(latfit.parse_law("lognormal(mu=5.5,sigma=1)"), 0.025)
+    >>> low, high = latfit.geometric_bounds(law, 358.0)
+    >>> bool(low <= latfit.expected_duration(law, 358.0) <= high), float(high - low)
+    (True, 358.0)
     """
     t, c = check_timeouts(t_inf), check_time("cost", cost)
     F = law.cdf(t)

@@ -38,6 +38,31 @@ def expected_duration(
     with cost c + r.
 
     van Moorsel & Wolter 2004, eq. 7; Glatard et al. 2006, eq. 6 (c = 0, F̃ = (1−ρ)F) and eq. 2 (r).
+
+    Parameters
+    ----------
+    law
+        The law of one attempt: `Defective(law, rho)`, `Empirical.of(sample)` or any other `Law`.
+    t_inf
+        Timeouts in seconds, a number or an array; ∞ is no timeout.
+    cost
+        Seconds between a cancellation and the next attempt.
+    wall_clock
+        Seconds r that each job itself runs, beside its latency.
+    copies
+        Copies that are submitted at once.
+
+    Returns
+    -------
+    Floats
+        E_J in seconds, in the shape of `t_inf`.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> law = latfit.Defective(latfit.parse_law("lognormal(mu=5.5,sigma=1)"), 0.025)
+    >>> latfit.expected_duration(law, [100.0, 358.0, 10_000.0]).round(1).tolist()
+    [516.3, 375.1, 659.6]
     """
     r = check_time("wall-clock time", wall_clock)
     t = check_timeouts(t_inf) - r
@@ -53,6 +78,28 @@ def moments(law: Law, t_inf: ArrayLike, order: int = 3, *, cost: float = 0.0) ->
     E[Jⁿ] F̃ = M̃ₙ + Σ_{l<n} C(n,l) [∫₀ᵗ (u+c)ⁿ⁻ˡ dG̃ + S (t+c)ⁿ⁻ˡ] E[Jˡ].
 
     van Moorsel & Wolter 2004, Theorem 1 and Algorithm 1 (there without G̃).
+
+    Parameters
+    ----------
+    law
+        The law of one attempt: `Defective(law, rho)`, `Empirical.of(sample)` or any other `Law`.
+    t_inf
+        Timeouts in seconds, a number or an array; ∞ is no timeout.
+    order
+        The highest moment.
+    cost
+        Seconds between a cancellation and the next attempt.
+
+    Returns
+    -------
+    Floats
+        Seconds to the n-th, in the shape (order + 1, …).
+
+    Examples
+    --------
+    >>> import latfit
+    >>> latfit.moments(latfit.parse_law("exponential(rate=0.5)"), 3.0, 2).round(6).tolist()
+    [1.0, 2.0, 8.0]
     """
     t, c = check_timeouts(t_inf), check_time("cost", cost)
     if order < 0:
@@ -105,6 +152,29 @@ def completion_cdf(law: Law, x: ArrayLike, t_inf: float, *, cost: float = 0.0) -
 
     van Moorsel & Wolter 2004, eq. 2; Glatard et al. 2006, eq. 5. Not for laws with visible failures,
     whose attempts last differently long.
+
+    Parameters
+    ----------
+    law
+        The law of one attempt: `Defective(law, rho)`, `Empirical.of(sample)` or any other `Law`.
+    x
+        Times in seconds, a number or an array.
+    t_inf
+        The timeout, in seconds.
+    cost
+        Seconds between a cancellation and the next attempt.
+
+    Returns
+    -------
+    Floats
+        The share of jobs done by each time.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> law = latfit.Defective(latfit.parse_law("lognormal(mu=5.5,sigma=1)"), 0.025)
+    >>> latfit.completion_cdf(law, [100.0, 358.0, 1000.0], 358.0).round(3).tolist()
+    [0.181, 0.632, 0.938]
     """
     t, c = check_timeouts(t_inf), check_time("cost", cost)
     at = np.asarray(x, dtype=np.float64)

@@ -80,6 +80,38 @@ def optimal_timeout(
     laws. Equal figures: the smallest E_J, then the smallest t.
 
     van Moorsel & Wolter 2004, §3.1; Glatard et al. 2006, §3.
+
+    Parameters
+    ----------
+    law
+        A `Law`; a sample, a log or an array stands for its `Empirical` law.
+    cost
+        Seconds between a cancellation and the next attempt.
+    wall_clock
+        Seconds that each job itself runs, beside its latency.
+    copies
+        Copies that are submitted at once.
+    objective
+        What to minimise: `mean`, `std`, `moment:n`, `quantile:q` or `deadline:D`.
+    max_submissions
+        B, the largest mean number of submissions.
+    min_completions
+        Observed completions needed at or below t̂.
+    min_timeout
+        Seconds; nothing is cancelled earlier.
+
+    Returns
+    -------
+    Optimum
+        The timeout with its verdict, what it brings, and the windows within 1 % and 5 %.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> law = latfit.Defective(latfit.parse_law("lognormal(mu=5.5,sigma=1)"), 0.025)
+    >>> best = latfit.optimal_timeout(law)
+    >>> round(best.timeout), round(best.expected_duration), round(best.submissions, 2)
+    (384, 375, 1.52)
     """
     law = as_law(law)  # or a sample, a log, an array of latencies
     problem = _Problem.of(law, cost, wall_clock, copies, objective)
@@ -95,7 +127,36 @@ def optimal_timeout(
 def evaluate_timeout(
     law: Law, timeout: float, *, cost: float = 0.0, wall_clock: float = 0.0, copies: int = 1, objective: str = "mean"
 ) -> Optimum:
-    """What a given timeout brings, with verdict `given`; ∞ is no timeout."""
+    """What a given timeout brings, with verdict `given`; ∞ is no timeout.
+
+    Parameters
+    ----------
+    law
+        The law of one attempt: `Defective(law, rho)`, `Empirical.of(sample)` or any other `Law`.
+    timeout
+        Seconds; ∞ is no timeout.
+    cost
+        Seconds between a cancellation and the next attempt.
+    wall_clock
+        Seconds that each job itself runs, beside its latency.
+    copies
+        Copies that are submitted at once.
+    objective
+        The figure to report beside the others: `mean`, `quantile:0.95`, `deadline:600`…
+
+    Returns
+    -------
+    Optimum
+        What the timeout brings; no windows, since nothing was optimised.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> law = latfit.Defective(latfit.parse_law("lognormal(mu=5.5,sigma=1)"), 0.025)
+    >>> given = latfit.evaluate_timeout(law, 600.0)
+    >>> given.verdict, round(given.expected_duration), round(given.submissions, 3)
+    ('given', 382, 1.258)
+    """
     problem = _Problem.of(law, cost, wall_clock, copies, objective)
     t = float(check_timeouts(timeout)) - problem.r
     if t < 0:

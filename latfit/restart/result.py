@@ -62,6 +62,14 @@ class Optimum:
     to miss it) stays within 1 % and 5 % of its value there, ∞ (None in `to_dict`) where every later timeout
     qualifies. `conservative_timeout` is the end of the 5 % window: waiting up to it costs at most 5 % more; None where
     there is no limit. `speed_up` is the objective's figure without a timeout over the one with it.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> law = latfit.Defective(latfit.parse_law("lognormal(mu=5.5,sigma=1)"), 0.025)
+    >>> best = latfit.optimal_timeout(law)
+    >>> best.verdict, round(best.timeout), round(best.expected_duration), [round(t) for t in best.within_5pct]
+    ('finite', 384, 375, [213, 820])
     """
 
     verdict: Verdict

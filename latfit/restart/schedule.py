@@ -25,7 +25,15 @@ NOTHING = 1e-200  # no attempt is worth its name that completes less often: it i
 
 @dataclass(frozen=True)
 class Schedule:
-    """Timeouts τ_K…τ_1 in the order of use (∞: let it run), then one attempt without timeout; what they bring."""
+    """Timeouts τ_K…τ_1 in the order of use (∞: let it run), then one attempt without timeout; what they bring.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> best = latfit.optimal_schedule(latfit.parse_law("pareto(a=10,nu=1.5)"), restarts=2)
+    >>> [round(t, 1) for t in best.timeouts], round(best.expected_duration, 2)
+    ([8.5, 20.0], 10.18)
+    """
 
     timeouts: tuple[float, ...]
     expected_duration: float
@@ -74,6 +82,27 @@ def optimal_schedule(law: Law, restarts: int, *, cost: float = 0.0) -> Schedule:
 
     τ_k minimises M₁(τ) + (1−F(τ)) (τ + c + E_{k−1}), from E_0 = E[T] on.
     van Moorsel & Wolter 2004, Algorithm 3.
+
+    Parameters
+    ----------
+    law
+        The law of one attempt: `Defective(law, rho)`, `Empirical.of(sample)` or any other `Law`.
+    restarts
+        K, how often at most.
+    cost
+        Seconds between a cancellation and the next attempt.
+
+    Returns
+    -------
+    Schedule
+        K timeouts and what they bring; an error where ρ > 0, because then a last attempt may never end.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> best = latfit.optimal_schedule(latfit.parse_law("weibull(shape=0.5,scale=10)"), restarts=2, cost=1.0)
+    >>> len(best.timeouts), best.expected_duration < 20.0  # the mean without restarts
+    (2, True)
     """
     c = check_time("cost", cost)
     if not 1 <= restarts <= MAX_RESTARTS or restarts != int(restarts):

@@ -2,34 +2,22 @@
 
 import json
 import re
-import shutil
-from importlib.resources import files
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
 
+from chromium import needs_axe, needs_chromium, running, violations
 from latfit.laws import Empirical
 from latfit.restart import completion_quantile, expected_duration
 from pages import analysed, page
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed"),
-    pytest.mark.skipif(find_spec("playwright") is None, reason="playwright is not installed"),
-]
-FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-         "--disable-component-update", "--disable-sync"]  # fmt: skip
+pytestmark = needs_chromium
 
 
 @pytest.fixture(scope="module")
 def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield running
-        running.close()
+    with running() as one:
+        yield one
 
 
 @pytest.fixture
@@ -168,12 +156,10 @@ def test_print_to_pdf(shown, tmp_path):
     assert 1 <= document.count(b"/Type /Page\n") <= 8
 
 
-@pytest.mark.skipif(find_spec("axe_core_python") is None, reason="axe-core-python is not installed")
+@needs_axe
 @pytest.mark.parametrize(
     ("name", "scheme"), [("bundled", "light"), ("bundled", "dark"), ("mixed", "light"), ("few", "dark")]
 )
 def test_axe_finds_nothing(shown, name, scheme):
     tab = shown(name, color_scheme=scheme)
-    tab.evaluate((files("axe_core_python") / "axe.min.js").read_text())
-    found = tab.evaluate("axe.run().then((r) => r.violations.map((v) => [v.id, v.impact, v.nodes[0].html]))")
-    assert found == []
+    assert violations(tab) == []
