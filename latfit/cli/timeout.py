@@ -144,7 +144,7 @@ def _decided(log: str, law: str | None, given: dict[str, Any]) -> tuple[dict[str
     from latfit.decision import decide
 
     named = None if law in (None, "empirical") else law
-    options = asked({**given, "law": named}, test=False, laws=None if named is None else (named,))
+    options = asked({**given, "law": named}, test=False, laws=() if named is None else (named,))
     made = decide([observed(log, given)], options, detail=True)[0].require()
     assert made.timeout is not None
     assert made.evidence is not None

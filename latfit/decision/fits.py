@@ -25,7 +25,7 @@ from latfit.fitting import (
     fitted_law,
     joint_outlier_ratio,
 )
-from latfit.fitting.search import law_class
+from latfit.fitting.search import kernel_of, law_class
 from latfit.goodness import assess, ks_distance
 from latfit.laws import Law
 from latfit.restart import expected_duration, optimal_timeout
@@ -50,25 +50,21 @@ def ranked(cases: Sequence[Prepared], options: Options) -> list[list[Fit]]:
         quick.append(options.law)
     if not quick:
         return [[] for _ in cases]
-    if options.test or len(cases) == 1 or options.law is not None:
-        found = [fit(case.sample, quick) for case in cases]
-    else:
-        found = _best_of_many(cases, quick)
-    if options.laws is not None:
-        return found
-    return [_with_elaborate(case.sample, fits) for case, fits in zip(cases, found, strict=True)]
+    alone = options.test or len(cases) == 1 or options.law is not None
+    samples = [case.sample for case in cases]
+    found = [fit(sample, quick) for sample in samples] if alone else _best_of_many(samples, quick)
+    return found if options.laws is not None else _with_elaborate(samples, found, alone)
 
 
-def _best_of_many(cases: Sequence[Prepared], laws: Sequence[str]) -> list[list[Fit]]:
+def _best_of_many(samples: Sequence[LatencySample], laws: Sequence[str]) -> list[list[Fit]]:
     """The best law of each sample by BIC; samples alike in clock and size are fitted together."""
     alike: dict[tuple[float, int], list[int]] = defaultdict(list)
-    for at, case in enumerate(cases):
+    for at, sample in enumerate(samples):
         # rows of one batch share a clock that makes cells, and are padded to less than twice their size
-        alike[cell_width(case.sample), case.sample.completed.values.size.bit_length()].append(at)
-    found: list[list[Fit]] = [[] for _ in cases]
+        alike[cell_width(sample), sample.completed.values.size.bit_length()].append(at)
+    found: list[list[Fit]] = [[] for _ in samples]
     for members in alike.values():
-        samples = [cases[at].sample for at in members]
-        for at, best in zip(members, _one_batch(samples, laws), strict=True):
+        for at, best in zip(members, _one_batch([samples[at] for at in members], laws), strict=True):
             found[at] = [best]
     return found
 
@@ -81,15 +77,23 @@ def _one_batch(samples: Sequence[LatencySample], laws: Sequence[str]) -> list[Fi
             fits = [fit_batch(law, batch, errors=False) for law in laws]
     except (LatfitError, ArithmeticError, np.linalg.LinAlgError):
         return [fit(sample, laws)[0] for sample in samples]
-    scores = np.array([(len(f.parameters) + 1) * np.log(batch.probes) - 2 * f.log_likelihood for f in fits])
-    scores[~np.isfinite(scores)] = np.inf
+    held = [{} if (kernel := kernel_of(law)) is None else dict(zip(kernel.held, kernel.read(batch), strict=True))
+            for law in laws]  # fmt: skip
+    free = [len(f.parameters) - len(read) + 1 for f, read in zip(fits, held, strict=True)]
+    scores = np.array([k * np.log(batch.probes) - 2 * f.log_likelihood for k, f in zip(free, fits, strict=True)])
+    scores[~np.isfinite(scores) | np.array([f.error != "" for f in fits])] = np.inf
     chosen = []
     for at, k in enumerate(scores.argmin(axis=0)):
         if not np.isfinite(scores[k, at]):
             chosen.append(Fit(laws[0], "mle", samples[at].n, error="no law could be fitted"))
             continue
         params = dict(zip(fits[k].parameters, fits[k].params[at].tolist(), strict=True))
-        law = law_class(fits[k].law)(**params)
+        params |= {name: float(values[at]) for name, values in held[k].items()}
+        try:
+            law = law_class(fits[k].law)(**params)
+        except LatfitError as problem:  # a search may end at what is no law
+            chosen.append(Fit(fits[k].law, "mle", samples[at].n, error=str(problem)))
+            continue
         chosen.append(Fit(fits[k].law, "mle", samples[at].n, law=law, rho=float(fits[k].rho[at]), params=params,
                           log_likelihood=float(fits[k].log_likelihood[at]), bic=float(scores[k, at]), converged=True,
                           at_limit=bool(fits[k].at_limit[at])))  # fmt: skip
@@ -102,14 +106,21 @@ def elaborate() -> list[str]:
     return [name for name in default_laws("ls") if name not in simple]
 
 
-def _with_elaborate(sample: LatencySample, fits: list[Fit]) -> list[Fit]:
+def _with_elaborate(samples: Sequence[LatencySample], found: list[list[Fit]], alone: bool) -> list[list[Fit]]:
     """The same with the laws of many parameters, where no other one comes near."""
-    best = fits[0]
+    far = [at for at, (sample, fits) in enumerate(zip(samples, found, strict=True)) if _is_far(sample, fits[0])]
+    some, laws = [samples[at] for at in far], elaborate()
+    more = [fit(sample, laws) for sample in some] if alone else _best_of_many(some, laws)
+    for at, others in zip(far, more, strict=True):
+        found[at] = sorted([*found[at], *others], key=lambda one: (one.error is not None, one.score))
+    return found
+
+
+def _is_far(sample: LatencySample, best: Fit) -> bool:
+    """Whether even the best of the simple laws does not come near the latencies."""
     if sample.completed.values.size < MANY_COMPLETIONS or best.law is None:
-        return fits
-    if float(np.sqrt(sample.n)) * ks_distance(sample, best.law.cdf, best.rho or 0.0) <= FAR:
-        return fits
-    return sorted([*fits, *fit(sample, elaborate())], key=lambda one: (one.error is not None, one.score))
+        return False
+    return float(np.sqrt(sample.n)) * ks_distance(sample, best.law.cdf, best.rho or 0.0) > FAR
 
 
 def tested(case: Prepared, one: Fit, options: Options, key: Key) -> FittedLaw:

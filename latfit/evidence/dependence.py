@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.special import chdtrc
 
 from latfit.evidence.observations import Observations
@@ -47,7 +46,7 @@ def dependence(seen: Observations) -> Dependence | None:
     """The dependence between probes in the order of their submission; None without times or with few probes."""
     if seen.submitted is None or seen.n < FEWEST:
         return None
-    ranks = np.asarray(pd.Series(seen.times_to_completion()).rank(), dtype=np.float64)
+    ranks = seen.ranks
     if not np.ptp(ranks):
         return None
     lags = min(LAGS, seen.n // 5)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.special import fdtrc
 
 from latfit.evidence.observations import Column, Observations
@@ -56,7 +55,7 @@ def mixing(seen: Observations) -> Mixing | None:
     """
     if seen.n < FEWEST or not seen.columns:
         return None
-    ranks = np.asarray(pd.Series(seen.times_to_completion()).rank(), dtype=np.float64)
+    ranks = seen.ranks
     if seen.submitted is not None:
         ranks = without_level(ranks)
     if not np.ptp(ranks):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -69,7 +70,7 @@ class Observations:
         """How many probes there are."""
         return int(self.latency.size)
 
-    @property
+    @cached_property
     def sample(self) -> LatencySample:
         """The same probes without their order."""
         return replace(tallied(self.latency, self.status.astype(np.int8)), resolution=self.resolution)
@@ -105,6 +106,11 @@ class Observations:
     def times_to_completion(self) -> Floats:
         """The latency of what completed, ∞ for all else: what is ranked."""
         return np.where(self.status == COMPLETED, self.latency, np.inf)
+
+    @cached_property
+    def ranks(self) -> Floats:
+        """The ranks of the times to completion, ties at their mean."""
+        return np.asarray(pd.Series(self.times_to_completion()).rank(), dtype=np.float64)
 
     @classmethod
     def concat(cls, parts: Sequence[Observations]) -> Observations:
@@ -200,13 +206,14 @@ def rows_by(codes: Ints, size: int) -> list[Ints]:
 
 def group_rows(log: ProbeLog, by: Sequence[str], window: str | None = None) -> tuple[list[Key], list[Ints]]:
     """The names of the groups of a log, sorted, and which of its rows each has, in their order."""
-    texts = log.keys(by, window)
-    if not texts:
+    columns = [_categories(str(at), text) for at, text in enumerate(log.keys(by, window))]
+    if not columns:
         return [()], [np.arange(len(log.frame))]
-    together = pd.MultiIndex.from_arrays(texts)
-    codes, names = pd.factorize(together, sort=True)
-    keys = [tuple(map(str, name if isinstance(name, tuple) else (name,))) for name in names]
-    return keys, rows_by(codes, len(names))
+    codes = np.zeros(len(log.frame), dtype=np.int64)
+    for column in columns:
+        codes = np.unique(codes * len(column.labels) + column.codes, return_inverse=True)[1]
+    rows = rows_by(codes, int(codes.max(initial=-1)) + 1)
+    return [tuple(column.labels[column.codes[mine[0]]] for column in columns) for mine in rows], rows
 
 
 def as_groups(name: str, values: pd.Series[Any]) -> Column | None:
@@ -237,8 +244,16 @@ def _repeats(values: pd.Series[Any]) -> bool:
 
 
 def _categories(name: str, values: pd.Series[Any]) -> Column:
-    codes, labels = pd.factorize(values.astype("string").fillna("unknown"), sort=True)
-    return Column(name, codes.astype(np.int64), tuple(map(str, labels)))
+    if not isinstance(values.dtype, pd.CategoricalDtype):
+        codes, labels = pd.factorize(values.astype("string").fillna("unknown"), sort=True)
+        return Column(name, codes.astype(np.int64), tuple(map(str, labels)))
+    words = [*values.cat.categories.astype("string"), "unknown"]  # each is made text once, and none is the last
+    at = np.where(values.cat.codes < 0, len(words) - 1, values.cat.codes)
+    used = np.flatnonzero(np.bincount(at, minlength=len(words)))
+    codes, labels = pd.factorize(pd.array([words[k] for k in used], dtype="string"), sort=True)
+    place = np.zeros(len(words), dtype=np.int64)
+    place[used] = codes
+    return Column(name, place[at], tuple(map(str, labels)))
 
 
 def _binned(name: str, numbers: Floats) -> Column | None:

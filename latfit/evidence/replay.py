@@ -10,7 +10,7 @@ Drift, dependence and groups are in it, because they are in the log.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -119,11 +119,11 @@ def replay(
         return None
     part = seen.take(known)
     track = _track(part, None if groups is None else groups[known], cutoff)
-    base, base_off, base_n = _durations(track, cutoff, cost)
+    waiting = _durations(track, cutoff, cost)
+    blocks = _Resampled.of(track.starts.size, waiting[0], waiting[1], seed)
 
     def one(timeout: float) -> Replayed:
-        followed = (base, base_off, base_n) if timeout == cutoff else _durations(track, timeout, cost)
-        return _summary(timeout, *followed, base, base_off, seed)
+        return _summary(timeout, *(waiting if timeout == cutoff else _durations(track, timeout, cost)), blocks)
 
     tried = _curve(part, cutoff) if curve else np.empty(0)
     every = list(dict.fromkeys([cutoff, *map(float, at), *map(float, tried)]))
@@ -191,23 +191,39 @@ def _durations(track: _Track, timeout: float, cost: float) -> tuple[Floats, Bool
     return spent, off, submitted
 
 
-def _summary(
-    timeout: float, spent: Floats, off: Bools, submitted: Floats, base: Floats, base_off: Bools, seed: int
-) -> Replayed:
+@dataclass(frozen=True, eq=False)
+class _Resampled:
+    """The blocks of consecutive jobs that are resampled, alike for every timeout, and waiting on each resample."""
+
+    edges: Ints
+    weights: Floats
+    waiting: Floats
+
+    @classmethod
+    def of(cls, jobs: int, spent: Floats, off: Bools, seed: int) -> _Resampled:
+        """At least 50 blocks; `spent` and `off` are what waiting brings."""
+        blocks = min(jobs, max(BLOCKS, int(np.sqrt(jobs))))
+        edges = np.linspace(0, jobs, blocks + 1).astype(np.intp)[:-1]
+        weights = np.random.default_rng(seed).multinomial(blocks, np.full(blocks, 1 / blocks), size=RESAMPLES)
+        made = cls(edges, weights.astype(np.float64), np.empty(0))
+        return replace(made, waiting=made.means(spent, off))
+
+    def means(self, spent: Floats, off: Bools) -> Floats:
+        """Σ time spent / jobs done on each resample."""
+        total, finished = (np.add.reduceat(each.astype(np.float64), self.edges) for each in (spent, ~off))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray((self.weights @ total) / (self.weights @ finished))
+
+
+def _summary(timeout: float, spent: Floats, off: Bools, submitted: Floats, blocks: _Resampled) -> Replayed:
     """Means are Σ time spent / jobs done: a job that ran off counts with what it had spent."""
     done = int((~off).sum())
     if not done:
         return Replayed(timeout, np.inf, np.inf, np.inf, {}, np.inf, 1.0, -np.inf, -np.inf)
     levels = np.quantile(np.where(off, np.inf, spent), QUANTILES, method="inverted_cdf")
-    blocks = min(spent.size, max(BLOCKS, int(np.sqrt(spent.size))))
-    edges = np.linspace(0, spent.size, blocks + 1).astype(np.intp)[:-1]
-    total, finished, base_total, base_finished = (
-        np.add.reduceat(each.astype(np.float64), edges) for each in (spent, ~off, base, ~base_off)
-    )
-    weights = np.random.default_rng(seed).multinomial(blocks, np.full(blocks, 1 / blocks), size=RESAMPLES)
+    mean = blocks.means(spent, off)
     with np.errstate(divide="ignore", invalid="ignore"):
-        mean = (weights @ total) / (weights @ finished)
-        gain = 1 - mean / ((weights @ base_total) / (weights @ base_finished))
+        gain = 1 - mean / blocks.waiting
     low, high = np.nanquantile(mean, [0.025, 0.975])
     gain_low, gain_high = np.nanquantile(gain, [0.025, 0.975])
     return Replayed(timeout, float(spent.sum() / done), float(low), float(high),

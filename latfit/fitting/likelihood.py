@@ -75,12 +75,21 @@ def _over_last(values: Floats) -> Floats:
 def profile_rho(batch: SampleBatch, log_s: Floats) -> Floats:
     """The ρ that maximises ℓ given S(c_j): max(0, 1 − p/F(T)), p = n/(n+m), when all m were cut at one T.
 
-    Otherwise the root of the score in ρ, which is concave: Newton's steps inside a shrinking bracket.
+    With l lost it is the root above 0 of l S + (m F + l (F − S) − n S) ρ − (n + m + l) F ρ², and l/(n + l) where nobody
+    was cut. Otherwise the root of the score in ρ, which is concave: Newton's steps inside a shrinking bracket.
     """
     n, lost = batch.n, batch.lost
+    if not batch.c_weights.any():
+        return np.asarray(lost / batch.probes)
     if log_s.shape[1] == 1 and not lost.any():
         rho = 1 - n / ((n + batch.n_out) * -np.expm1(log_s[:, 0]))
         return np.where((batch.n_out > 0) & (rho > 0), rho, 0.0)
+    if log_s.shape[1] == 1:
+        F, S = -np.expm1(log_s[:, 0]), np.exp(log_s[:, 0])
+        b, a = batch.n_out * F + lost * (F - S) - n * S, batch.probes * F
+        root = np.sqrt(b * b + 4 * a * lost * S)
+        rho = np.where(b > 0, (b + root) / (2 * a), 2 * lost * S / (root - b))  # nothing cancels
+        return np.where(rho > 1e-14, rho, 0.0)
     S = np.exp(np.broadcast_to(log_s, (batch.size, log_s.shape[1])))
     F = -np.expm1(np.broadcast_to(log_s, S.shape))
     # ρ is 0 where the score at 0 is not positive, and cannot exceed the share that did not return

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from latfit.logs.ids import SeenIds
 from latfit.logs.table import CANONICAL, CENSORED, LOST, SHOWN_REFUSALS, STATUSES, LogFacts, ProbeLog, Refusal, Refusals
 
 Bools = NDArray[np.bool_]
@@ -33,7 +34,7 @@ class Records:
     latency: NDArray[np.float64]
     status: NDArray[np.int8]
     submitted: NDArray[np.datetime64] | None = None
-    ids: NDArray[np.generic] | None = None
+    ids: NDArray[np.generic] | pd.api.extensions.ExtensionArray | None = None
     id_column: str | None = None  # that the ids came from, where the user may switch it off
     extras: dict[str, pd.Series] = field(default_factory=dict)
     last_seen: np.datetime64 | None = None
@@ -144,43 +145,6 @@ class Records:
 def shown(earlier: int, reason: str, detail: str) -> str:
     """A reason with its detail for the first refusals, which are shown; millions of details would fill the memory."""
     return f"{reason}: {detail}" if earlier < SHOWN_REFUSALS else reason
-
-
-class SeenIds:
-    """The ids met so far, as sorted 64-bit hashes, to find the ones that come again."""
-
-    def __init__(self) -> None:
-        self.runs: list[NDArray[np.uint64]] = []
-
-    def again(self, ids: NDArray[np.generic], rows: Bools) -> Bools:
-        """Which rows repeat an id of an earlier kept row, here or in an earlier chunk."""
-        known = ~pd.isna(ids)
-        rows = rows & known
-        hashes = _hashes(ids)
-        repeated = np.zeros(hashes.size, dtype=bool)
-        for run in self.runs:
-            at = np.minimum(np.searchsorted(run, hashes), run.size - 1)
-            repeated |= run[at] == hashes
-        candidates = np.flatnonzero(rows & ~repeated)
-        distinct, first = np.unique(hashes[candidates], return_index=True)
-        fresh = np.zeros(hashes.size, dtype=bool)
-        fresh[candidates[first]] = True
-        if distinct.size:
-            self._remember(distinct)
-        return rows & ~fresh
-
-    def _remember(self, run: NDArray[np.uint64]) -> None:
-        """Keep the runs few: merge as long as the last is not much larger."""
-        while self.runs and self.runs[-1].size < 2 * run.size:
-            run = np.sort(np.concatenate([self.runs.pop(), run]))
-        self.runs.append(run)
-
-
-def _hashes(ids: NDArray[np.generic]) -> NDArray[np.uint64]:
-    """One hash for each id."""
-    if ids.dtype.kind not in "iu":
-        ids = pd.Series(ids, dtype="str").to_numpy(dtype=object)
-    return pd.util.hash_array(ids)
 
 
 def checked(

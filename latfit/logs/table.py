@@ -167,16 +167,17 @@ class ProbeLog:
         if not keys:
             yield (), self.frame
             return
+        keys = [key.astype("string").fillna("unknown") for key in keys]
         for key, frame in self.frame.groupby(keys, sort=True, observed=True):
             yield tuple(map(str, key)), frame
 
     def keys(self, by: Sequence[str], window: str | None) -> list[pd.Series[Any]]:
-        """What names the group of each row: the text of its columns `by`, and the beginning of its window."""
+        """What names the group of each row: its columns `by`, and the beginning of its window."""
         for column in by:
             if column not in self.frame:
                 known = listed(c for c in self.frame.columns if c not in CANONICAL) or "none"
                 raise MissingColumn(f"{self.facts.path}: there is no column {column!r} to group by; there are: {known}")
-        keys = [self.frame[column].astype("string").fillna("unknown") for column in by]
+        keys = [self.frame[column] for column in by]
         return keys if window is None else [*keys, window_starts(self.frame["submitted"], window)]
 
 
@@ -240,5 +241,18 @@ def concat(logs: Iterable[ProbeLog]) -> ProbeLog:
     for part in parts[1:]:
         facts = facts + part.facts
     frames = [part.frame for part in parts if len(part.frame)] or [parts[0].frame]
-    frame = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
+    frame = frames[0] if len(frames) == 1 else pd.concat(_alike(frames), ignore_index=True)
     return ProbeLog(frame.reset_index(drop=True), facts)
+
+
+def _alike(frames: list[pd.DataFrame]) -> list[pd.DataFrame]:
+    """The same tables, each column of categories with those of all tables: it stays one of codes."""
+    found = [frame.copy(deep=False) for frame in frames]
+    for name in frames[0].columns:
+        columns = [frame[name] for frame in frames if name in frame]
+        kinds = {column.dtype for column in columns}
+        if len(columns) == len(frames) and len(kinds) > 1 and all(isinstance(k, pd.CategoricalDtype) for k in kinds):
+            words = pd.CategoricalDtype(pd.Index(pd.concat([c.cat.categories.to_series() for c in columns]).unique()))
+            for frame, column in zip(found, columns, strict=True):
+                frame[name] = column.cat.set_categories(words.categories)
+    return found

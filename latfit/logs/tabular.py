@@ -121,11 +121,14 @@ class Settling:
         return np.sum(parts, axis=0) if len(parts) > 1 else parts[0]
 
 
-def _ids(column: pd.Series[Any]) -> NDArray[np.generic]:
-    """The ids of a column, None where there is none."""
+def _ids(column: pd.Series[Any]) -> NDArray[np.generic] | pd.api.extensions.ExtensionArray:
+    """The ids of a column, absent where there is none."""
     if column.dtype.kind in "iu":
         return column.to_numpy()
-    return np.asarray(column.astype(object).where(~is_blank(column), None).to_numpy())
+    blank = is_blank(column)
+    if isinstance(column.dtype, pd.StringDtype):
+        return column.mask(blank).array if blank.any() else column.array
+    return np.asarray(column.astype(object).where(~blank, None).to_numpy())
 
 
 def _seconds(column: pd.Series[Any], name: str, unit: float, records: Records) -> Floats:

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from latfit.logs.formats import ReadOptions
@@ -49,6 +51,10 @@ def is_blank(column: pd.Series[Any]) -> NDArray[np.bool_]:
     """Which cells hold nothing, or a word for it."""
     if column.dtype.kind in "Mmfiub":
         return column.isna().to_numpy(dtype=bool)
+    if isinstance(column.dtype, pd.StringDtype):
+        text = pa.array(column)
+        absent = pc.is_in(pc.utf8_lower(pc.utf8_trim_whitespace(text)), value_set=pa.array(ABSENT, type=text.type))
+        return np.asarray(pc.or_(absent, text.is_null()))
     words = column.astype("category")
     empty = np.array([str(word).strip().lower() in ABSENT for word in words.cat.categories] + [True])
     return np.asarray(empty[words.cat.codes.to_numpy()])
