@@ -96,10 +96,15 @@ def _recommendation(
         cost=options.cost, objective=_objective(options, finite(E)), exact_timeout=finite(exact),
         speed_up=finite(gain), at_cutoff=finite(at_cutoff), cutoff=case.cutoff.cutoff, policy=dict(options.policy),
     )  # fmt: skip
-    return made, (_not_identified(case.sample, options.cost),) if unclear else ()
+    return made, (_not_identified(case.sample, options.cost),) if unclear or not t else ()
 
 
 def _not_identified(sample: LatencySample, cost: float) -> Warned:
+    if not sample.completed.values[-1]:
+        told = (
+            f"all {sample.completed.total} latencies are 0: the clock is too coarse for a timeout; record finer times"
+        )
+        return Warned("not-identified", told)
     return Warned(
         "not-identified",
         f"the optimum is not identified: give --cost. A clock of {sample.resolution:g} s and a cost of {cost:g} s for "
@@ -116,6 +121,8 @@ def _one(case: Prepared, options: Options) -> tuple[Recommendation, tuple[Warned
                               "min_completions": MIN_COMPLETIONS, "min_timeout": step + r}  # fmt: skip
     best = optimal_timeout(law, **limits)
     made = of_optimum(best, law, case, options)
+    if not case.sample.completed.values[-1]:
+        return made, (_not_identified(case.sample, options.cost),)
     if not step > options.cost:
         return made, ()
     dearer = optimal_timeout(law, **{**limits, "cost": options.cost + step})

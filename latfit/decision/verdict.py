@@ -92,6 +92,8 @@ def _costed(mixed: Mixing, seen: Observations, case: Prepared, timeout: float, o
 
 def judge(made: Recommendation, case: Prepared, found: Evidence, warned: tuple[Warned, ...]) -> Recommendation:
     """The recommendation as the evidence allows it."""
+    if made.timeout == 0:
+        return _withheld(made, ["not-identified"])
     if made.verdict == "withheld" or case.seen is None:
         return made
     queue, codes = case.seen.queue, []

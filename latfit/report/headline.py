@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from latfit.analysis import Analysis
-from latfit.report.sentences import between, hardly_helps, undecided
+from latfit.report.sentences import all_zero, between, hardly_helps, undecided
 from latfit.units import seconds
 
 CLOSE = 0.1  # a replay within this share of the formula agrees with it
@@ -37,6 +37,8 @@ def headline(result: Analysis) -> tuple[str, str]:
             return "Decide by", found.mixing.column.name
         if result.seen is not None and result.seen.queue:
             return INSTEAD["queue"]
+        if all_zero(result):
+            return "Record finer times first", ""
         instead = (INSTEAD[code] for code in own.withheld if code in INSTEAD)
         return next(instead, ("No timeout can be recommended", ""))
     if own.verdict != "finite":

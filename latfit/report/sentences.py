@@ -121,7 +121,7 @@ def _withheld(result: Analysis) -> list[str]:
                         f"of {seconds(_formula_timeout(own))} takes {seconds(own.replayed)} a job instead of "
                         f"{seconds(evidence.replay.waiting.expected_duration)} by waiting.")  # fmt: skip
         elif code in ("queue", "censored", "few-completions", "not-identified"):
-            told.append(_REASONS[code] if code != "few-completions" else _few(made))
+            told.append(_said(made, code) if code == "few-completions" or all_zero(result) else _REASONS[code])
     first = "No timeout can be recommended from this log."
     return told if told and told[0].startswith(("Decide", "Do not")) else [first, *told]
 
@@ -142,8 +142,14 @@ _REASONS = {
 }
 
 
-def _few(made: Decision) -> str:
-    told = next((w.message for w in made.warnings if w.code == "few-completions"), "too few probes completed")
+def all_zero(result: Analysis) -> bool:
+    """Whether no latency is longer than the clock can see."""
+    latency = result.decision.latency
+    return latency is not None and latency.max == 0
+
+
+def _said(made: Decision, code: str) -> str:
+    told = next((w.message for w in made.warnings if w.code == code), code)
     return told[:1].upper() + told[1:] + "."
 
 

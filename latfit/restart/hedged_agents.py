@@ -81,6 +81,11 @@ def optimal_hedge(agents: Mapping[str, Law], *, cost: float = 0.0, objective: st
     c, goal = check_time("cost", cost), Objective.parse(objective)
     if not agents:
         raise RestartError("there is no agent to ask")
+    for name, law in agents.items():
+        if not float(inverse_cdf(law, 0.999 * completes(law))):
+            raise RestartError(
+                f"every attempt of {name} takes 0 s: the clock is too coarse for a hedge; record finer times"
+            )
     rough = {name: coarse(law, CELLS) for name, law in agents.items()}
     pairs = {(i, j): _start(rough[i], rough[j], c, goal) for i in agents for j in agents}
     best = min(value[0] for value in pairs.values())
@@ -114,7 +119,7 @@ def _start(first: Law, second: Law, cost: float, goal: Objective) -> tuple[float
     """The best of a grid over d and t_inf for one ordered pair."""
     last = max(float(inverse_cdf(law, 0.999 * completes(law))) for law in (first, second))
     starts = np.append(0.0, inverse_cdf(first, completes(first) * np.linspace(0.02, 0.98, GRID)))
-    ends = np.append(np.geomspace(0.02 * last, 2 * last, GRID), np.inf)
+    ends = np.append(last * np.geomspace(0.02, 2, GRID), np.inf)
     grid = [(_figure(first, second, cost, goal, float(d), float(e)), float(d), float(e)) for d in starts for e in ends]
     return min(grid)
 
@@ -123,7 +128,8 @@ def _polished(
     first: Law, second: Law, cost: float, goal: Objective, d: float, t_inf: float
 ) -> tuple[float, float, float]:
     """Both times at once on the laws themselves, by the simplex of Nelder and Mead."""
-    scale = d if d > 0 else 0.05 * float(inverse_cdf(first, 0.5 * completes(first)))
+    middle, last = inverse_cdf(first, np.array([0.5, 0.999]) * completes(first))
+    scale = d or 0.05 * float(middle or last)
     log_end = 0.0 if np.isinf(t_inf) else float(np.log(t_inf))
 
     def at(x: Floats) -> tuple[float, float, float]:

@@ -246,6 +246,8 @@ def _known(
 def _times(law: Law, least: float) -> Floats:
     """Times over the range of a law that matters, even in the logarithm."""
     low, high = inverse_cdf(law, completes(law) * np.array([0.01, 0.999]))
+    if not max(high, least) > 0:
+        raise RestartError("every attempt takes 0 s: the clock is too coarse to compare strategies; record finer times")
     return np.geomspace(max(low, high * 1e-6, least), 2 * max(high, least), TIMES)
 
 

@@ -1,0 +1,32 @@
+"""A clock that reads 0 for every latency tells nothing: no order follows from it."""
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def zeros(tmp_path):
+    path = tmp_path / "zeros.csv"
+    path.write_text("latency,status\n" + "0,ok\n" * 60 + ",lost\n" * 5)
+    return str(path)
+
+
+@pytest.mark.parametrize("options", [[], ["--cost", "1"], ["--objective", "quantile:0.9"]])
+def test_no_timeout_of_zero(run, zeros, options):
+    told = json.loads(run("timeout", zeros, "--json", *options).stdout)
+    assert (told["verdict"], told["timeout"], told["withheld"]) == ("withheld", None, ["not-identified"])
+
+
+def test_it_is_said_first(run, zeros):
+    assert "Record finer times first" in run("analyze", zeros, "--resamples", "0").stdout.splitlines()[1]
+
+
+def test_strategies_cannot_be_compared(run, zeros):
+    for call in (
+        ["compare", zeros],
+        ["agents", "--agent", f"a={zeros}", "--agent", "b=exponential(rate=1)", "--hedge"],
+    ):
+        done = run(*call)
+        assert done.returncode == 1
+        assert "takes 0 s" in done.stderr.splitlines()[-1]
