@@ -133,7 +133,10 @@ def _polished(
     log_end = 0.0 if np.isinf(t_inf) else float(np.log(t_inf))
 
     def at(x: Floats) -> tuple[float, float, float]:
-        start, end = max(float(x[0]) * scale, 0.0), np.inf if np.isinf(t_inf) else float(np.exp(x[1]))
+        start, end = (
+            max(float(x[0]) * scale, 0.0),
+            np.inf if np.isinf(t_inf) else max(float(np.exp(x[1])), 1e-6 * float(last)),
+        )
         return _figure(first, second, cost, goal, start, end), start, end
 
     origin = np.array([d / scale, log_end])

@@ -23,7 +23,7 @@ from . import slurm
 from .client import Lag, Setup, jobs, pairs, probes, through_haproxy
 from .service import Service
 
-SYSTEMS = ("independent", "haproxy", "lossy", "drifting", "sticky", "overloaded", "slurm")
+SYSTEMS = ("independent", "haproxy", "lossy", "drifting", "sticky", "overloaded", "slurm", "queue")
 LOSS = 0.04
 ATTEMPTS = 12
 LATE, TURNS = 0.02, 3  # a mean lag of this share of E_J spoils a row, which is then measured again, at most so often
@@ -148,13 +148,15 @@ HEAD = """\
 def one(setup: Setup, system: str, seed: int, n: int, k: int) -> dict:
     """One turn, in a process of its own where packets are to be lost."""
     with tempfile.TemporaryDirectory() as folder:
-        if system == "slurm":
-            row = slurm.loop(Path(folder), seed, n, k)
+        if system in ("slurm", "queue"):
+            row = slurm.loop(Path(folder), seed, n, k, queue=system == "queue")
             if "formula" not in row:
                 return row
             shutil.rmtree(Path(folder) / "slurm")
             log = latfit.read_log(Path(folder) / "before.jsonl")
-            return row | measured(Setup(2.5), log, Path(folder), None if row["timeout"] else row["formula"])
+            return row | measured(
+                Setup(row["cutoff"] / Setup(1.0).cutoff), log, Path(folder), None if row["timeout"] else row["formula"]
+            )
         return asyncio.run(loop(setup, system, seed, n, k, Path(folder)))
 
 
@@ -170,7 +172,7 @@ def main() -> None:
     given = parser.parse_args()
     print(HEAD, flush=True)
     for system in given.systems:
-        needed = {"haproxy": "haproxy", "slurm": "slurmctld", "lossy": "iptables"}.get(system)
+        needed = {"haproxy": "haproxy", "slurm": "slurmctld", "queue": "slurmctld", "lossy": "iptables"}.get(system)
         if needed and not shutil.which(needed):
             print(f"{system}: {needed} is not here", file=sys.stderr)
             continue
