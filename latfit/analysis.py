@@ -12,6 +12,7 @@ import numpy as np
 from latfit.decision import Decision, Options, Recommendation, Warned, decide
 from latfit.decision.options import RESAMPLES
 from latfit.decision.recommend import group_costs
+from latfit.errors import SampleError
 from latfit.evidence import Observations
 from latfit.evidence.observations import group_rows, rows_by
 from latfit.logs import LogFacts, ProbeLog
@@ -198,17 +199,7 @@ def analyze(
     seen = table if not isinstance(table, ProbeLog) else Observations.of(table)
     made = decide([seen], options, detail=True)[0].require()
     facts = table.facts if isinstance(table, ProbeLog) else LogFacts("sample", "sample")
-    columns = (by,) if isinstance(by, str) else tuple(by)
-    groups: tuple[Group, ...] = ()
-    mixed = made.evidence.mixing if made.evidence else None
-    if columns and isinstance(table, ProbeLog):
-        keys, rows = group_rows(table, columns)
-        groups = _groups(Observations.as_logged(table), columns, keys, rows, made, options)
-    elif mixed is not None and mixed.few and "mixed" in _withheld(made) and isinstance(seen, Observations):
-        columns, labels = (mixed.column.name,), mixed.column.labels
-        found = zip(labels, rows_by(mixed.column.codes, len(labels)), strict=True)
-        present = {(label,): rows for label, rows in found if rows.size}
-        groups = _groups(seen, columns, list(present), list(present.values()), made, options)
+    columns, groups = _grouped(table, seen, (by,) if isinstance(by, str) else tuple(by), made, options)
     assert made.cutoff is not None
     return Analysis(
         facts=facts,
@@ -221,8 +212,27 @@ def analyze(
     )
 
 
-def _withheld(made: Decision) -> tuple[str, ...]:
-    return made.timeout.withheld if made.timeout else ()
+def _grouped(
+    table: ProbeLog | LatencySample,
+    seen: Observations | LatencySample,
+    by: tuple[str, ...],
+    made: Decision,
+    options: Options,
+) -> tuple[tuple[str, ...], tuple[Group, ...]]:
+    """The columns to group by, as asked for or the one that a mixed log is mixed by, and the decision of each group."""
+    if by:
+        if not isinstance(table, ProbeLog):
+            raise SampleError(f"a sample has no column {by[0]!r} to group by: give the log that it comes from")
+        keys, rows = group_rows(table, by)
+        return by, _groups(Observations.as_logged(table), by, keys, rows, made, options)
+    mixed = made.evidence.mixing if made.evidence else None
+    withheld = made.timeout.withheld if made.timeout else ()
+    if mixed is None or not mixed.few or "mixed" not in withheld or not isinstance(seen, Observations):
+        return (), ()
+    column = mixed.column
+    found = zip(column.labels, rows_by(column.codes, len(column.labels)), strict=True)
+    present = {(label,): rows for label, rows in found if rows.size}
+    return (column.name,), _groups(seen, (column.name,), list(present), list(present.values()), made, options)
 
 
 def about_reading(facts: LogFacts) -> tuple[Warned, ...]:

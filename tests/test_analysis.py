@@ -275,3 +275,8 @@ def test_the_pooled_row_counts_outliers_as_the_groups_do(tmp_path):
     text = to_text(analyze(log, by="site", laws=QUICK, test=False))
     rows = [line.split() for line in text.splitlines() if line.startswith(("  a ", "  b ", "  all "))]
     assert [row[2] for row in rows] == ["0.00", "0.00", "0.00"]
+
+
+def test_a_sample_has_no_columns_to_group_by():
+    with pytest.raises(latfit.SampleError, match="no column 'site' to group by"):
+        analyze(latfit.LatencySample.of([1.0, 2, 3, 4, 5, 6]), by="site", resamples=0, test=False)

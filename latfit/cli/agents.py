@@ -44,7 +44,7 @@ Examples:
 @json_option
 def agents(agents: tuple[tuple[str, str], ...], restarts: int | None, cost: float, as_json: bool, **given: Any) -> None:
     """Find whom of several agents to ask first, and how long to wait, and whom to ask then."""
-    from latfit.restart import optimal_strategy
+    from latfit.restart import earliest_timeout, optimal_strategy
 
     names = [name for name, _ in agents]
     if len(set(names)) < len(names):
@@ -55,16 +55,17 @@ def agents(agents: tuple[tuple[str, str], ...], restarts: int | None, cost: floa
         raise click.UsageError("--hedge begins again for ever; it does not go with --restarts")
     own = _own_readings(names, given)
     laws = {name: _law(text, {**given, **own.get(name, {})}) for name, text in agents}
+    least = {name: earliest_timeout(law) for name, law in laws.items()}
     if given["hedge"]:
-        _hedged(laws, cost, given["objective"], as_json)
+        _hedged(laws, cost, given["objective"], least, as_json)
         return
-    best = optimal_strategy(laws, restarts=restarts, cost=cost)
+    best = optimal_strategy(laws, restarts=restarts, cost=cost, min_timeouts=least)
     if as_json:
         print_json(best.to_dict())
         return
     click.echo(f"Expected duration {best.expected_duration:.6g} s:")
     for step, (name, timeout) in enumerate(best.steps):
-        wait = "let it run" if timeout is None else f"give up after {timeout:.6g} s"
+        wait = "let it run" if timeout is None else f"give up after {timeout:.6g} s" if timeout else "give up at once"
         say(f"  {'then ask' if step else 'ask'} {name}, {wait}")
     if best.unbounded and best.steps[0][1] is not None:
         click.echo("  and so on until it answers")
@@ -94,12 +95,12 @@ def _own_readings(names: list[str], given: dict[str, Any]) -> dict[str, dict[str
     return found
 
 
-def _hedged(laws: dict[str, Law], cost: float, objective: str, as_json: bool) -> None:
+def _hedged(laws: dict[str, Law], cost: float, objective: str, least: dict[str, float], as_json: bool) -> None:
     from latfit.restart import optimal_hedge
     from latfit.restart.objectives import Objective
     from latfit.units import seconds
 
-    pair = optimal_hedge(laws, cost=cost, objective=objective)
+    pair = optimal_hedge(laws, cost=cost, objective=objective, min_timeouts=least)
     if as_json:
         print_json(pair.to_dict())
         return

@@ -51,14 +51,14 @@ def compare(log: str | None, law: str | None, as_json: bool, **given: Any) -> No
 
     What you have now comes first, then the best of each kind with the same load, then the best without a limit.
     """
-    from latfit.restart import compare_policies
+    from latfit.restart import compare_policies, earliest_timeout
 
     if (log is None) == (law is None):
         raise click.UsageError("give either a LOG or a law with --law")
     known, sample, withheld, warnings = _law_of(log, law, given)
     current = () if given["current"] is None else (f"timeout(t={given['current']!r})",)
     options = {name: given[name] for name in ("cost", "wall_clock", "objective", "same", "utilisation")}
-    table = compare_policies(known, (*current, *given["policies"]), min_time=_earliest(known), **options)
+    table = compare_policies(known, (*current, *given["policies"]), min_time=earliest_timeout(known), **options)
     spreads = _intervals(sample, table, given)
     if as_json:
         print_json({**_document(table, spreads), "withheld": list(withheld), "warnings": warnings})
@@ -88,17 +88,6 @@ def _law_of(
     known = empirical if given["rho"] is None else empirical.rescaled(given["rho"])
     told = [{"code": warned.code, "message": warned.message} for warned in made.warnings]
     return known, sample if given["rho"] is None else None, withheld, told
-
-
-def _earliest(law: Law) -> float:
-    """On data nothing is cancelled before the step of the clock or before the fifth completion."""
-    from latfit.laws import Empirical
-    from latfit.restart.steps import MIN_COMPLETIONS
-
-    if not isinstance(law, Empirical):
-        return 0.0
-    fifth = int((law.completed < MIN_COMPLETIONS).sum())
-    return max(law.resolution, float(law.jumps[min(fifth, law.jumps.size - 1)]))
 
 
 def _intervals(sample: LatencySample | None, table: Comparison, given: dict[str, Any]) -> list[Spread] | None:

@@ -129,11 +129,12 @@ def _solve(log: str | None, law: str | None, given: dict[str, Any]) -> tuple[dic
 
 def _answer(known: Law, given: dict[str, Any]) -> tuple[dict[str, Any], tuple[Any, ...]]:
     """What a law says of the policy that the options ask for."""
-    from latfit.restart import evaluate_timeout, optimal_schedule, optimal_timeout
+    from latfit.restart import earliest_timeout, evaluate_timeout, optimal_schedule, optimal_timeout
 
     policy = {name: given[name] for name in ("cost", "wall_clock", "copies", "objective")}
     if given["restarts"] is not None:
-        return optimal_schedule(known, given["restarts"], cost=given["cost"]).to_dict(), ()
+        least = earliest_timeout(known)
+        return optimal_schedule(known, given["restarts"], cost=given["cost"], min_timeout=least).to_dict(), ()
     if given["at"] is not None:
         return evaluate_timeout(known, given["at"], **policy).to_dict(), ()
     return optimal_timeout(known, max_submissions=given["max_submissions"], **policy).to_dict(), ()

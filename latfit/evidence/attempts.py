@@ -6,13 +6,13 @@ where the same request goes to the same sick server again, single probes look pe
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from latfit.errors import SampleError
+from latfit.evidence.log_rank import log_rank
 from latfit.laws.empirical import Empirical
 from latfit.numbers import Bools, Floats, Ints
 from latfit.restart.times import still_out
@@ -133,13 +133,12 @@ def later_attempts(
     differing = _duration(table, t, horizon, cost, differ=True)
     predicted = float(_durations(first, first, np.array([t]), cost)[0])
     low, high, loss = _interval(table, t, horizon, cost, np.random.default_rng(seed))
-    p_value, ratio = _log_rank(table, later)
     return LaterAttempts(
         jobs=int(np.unique(table.job).size),
         first=int((~later).sum()),
         later=int(later.sum()),
-        p_value=p_value,
-        ratio=ratio,
+        p_value=log_rank(table.latency, table.completed, later),
+        ratio=_rate(table, later) / _rate(table, ~later),
         horizon=horizon,
         timeout=t,
         predicted=predicted,
@@ -264,20 +263,9 @@ def _interval(
     return float(low), float(high), float(np.mean(worst > waited))
 
 
-def _log_rank(table: _Attempts, later: Bools) -> tuple[float, float]:
-    """The p-value of the log-rank test, and how fast later attempts complete relative to first ones."""
-    from statsmodels.duration.survfunc import survdiff
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a time at which nobody is left divides by 0 there
-        _, p_value = survdiff(table.latency, table.completed.astype(int), later.astype(int))
+def _rate(table: _Attempts, group: Bools) -> float:
+    """Observed over expected completions of some attempts, if all attempts had one law; there are some of either."""
     times, deaths = np.unique(table.latency[table.completed], return_counts=True)
-    risks = []
-    for group in (~later, later):
-        ordered = np.sort(table.latency[group])
-        risks.append(ordered.size - np.searchsorted(ordered, times))  # n(t): those that are still out just before t
-    share = []
-    for group, at_risk in zip((~later, later), risks, strict=True):
-        expected = float((deaths * at_risk / (risks[0] + risks[1])).sum())
-        share.append((table.completed & group).sum() / max(expected, 1e-12))
-    return float(p_value), float(share[1] / share[0]) if share[0] else np.inf
+    own, all_of_them = (np.sort(x).searchsorted(times) for x in (table.latency[group], table.latency))
+    at_risk = (group.sum() - own) / (group.size - all_of_them)  # the share of those still out just before each time
+    return float((table.completed & group).sum() / max(float((deaths * at_risk).sum()), 1e-12))

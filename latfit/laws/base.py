@@ -83,6 +83,27 @@ class Law(ABC):
         return np.zeros(np.shape(t))
 
 
+class SameTimes(Law):
+    """A law made of another one, `law`, that can complete at the same times."""
+
+    law: Law
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The smallest and the largest latency of the law inside."""
+        return self.law.support
+
+    @property
+    def jumps(self) -> Floats | None:
+        """The jumps of the law inside; None for a continuous one."""
+        return self.law.jumps
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """The kinks of the law inside."""
+        return self.law.kinks
+
+
 Domain = Literal["real", "positive", "non-negative", "count"]
 
 _DOMAINS: dict[Domain, tuple[Callable[[float], bool], str]] = {

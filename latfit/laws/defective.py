@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from latfit.errors import LawError
-from latfit.laws.base import Law, ParametricLaw
+from latfit.laws.base import Law, ParametricLaw, SameTimes
 from latfit.laws.continuous import ContinuousLaw
 from latfit.numbers import Floats
 
 
 @dataclass(frozen=True)
-class Defective(Law):
+class Defective(SameTimes):
     """F̃ = (1 − rho) F: a share rho of the jobs never returns. Glatard et al. 2006, §2.
 
     A defective law inside is opened: the shares that return multiply.
@@ -45,21 +45,6 @@ class Defective(Law):
             raise LawError(f"the {law.name} law has outliers of its own (rho = {law.rho:g}); use its rescaled(rho)")
         object.__setattr__(self, "law", law)
         object.__setattr__(self, "rho", rho)
-
-    @property
-    def support(self) -> tuple[float, float]:
-        """The smallest and the largest latency of what returns."""
-        return self.law.support
-
-    @property
-    def jumps(self) -> Floats | None:
-        """The times at which F̃ jumps; None for a continuous law."""
-        return self.law.jumps
-
-    @property
-    def kinks(self) -> tuple[float, ...]:
-        """The times at which the density jumps."""
-        return self.law.kinks
 
     def cdf(self, t: ArrayLike) -> Floats:
         """(1 − rho) F(t)."""

@@ -16,7 +16,7 @@ from latfit.restart.completion import (
 from latfit.restart.copies import Copies
 from latfit.restart.evaluate import PolicyOutcome, evaluate_policy, simulate_policy
 from latfit.restart.hedged_agents import HedgedPair, optimal_hedge
-from latfit.restart.optimum import evaluate_timeout, optimal_timeout
+from latfit.restart.optimum import earliest_timeout, evaluate_timeout, optimal_timeout
 from latfit.restart.policies import Policy, parse_policy, policy_names
 from latfit.restart.result import Optimum, Outcome
 from latfit.restart.schedule import Schedule, evaluate_schedule, optimal_schedule, schedule_cdf, schedule_moments
@@ -37,6 +37,7 @@ __all__ = [
     "compare_policies",
     "completion_cdf",
     "completion_quantile",
+    "earliest_timeout",
     "evaluate_policy",
     "evaluate_schedule",
     "evaluate_timeout",

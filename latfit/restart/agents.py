@@ -3,65 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law
-from latfit.numbers import finite
 from latfit.restart.optimum import optimal_timeout
 from latfit.restart.plan import Plan
-from latfit.restart.result import QUANTILES, ratio
+from latfit.restart.result import Figures
 from latfit.restart.rounds import attempt
 from latfit.restart.schedule import MAX_RESTARTS, best_attempt
 from latfit.restart.times import check_time, completes
 
 
-@dataclass(frozen=True)
-class Strategy:
+@dataclass(frozen=True, kw_only=True)
+class Strategy(Figures):
     """Whom to ask and how long to wait, in the order of use; the last timeout of a finite strategy is None.
 
-    With unbounded restarts there is one step, repeated for ever.
+    With unbounded restarts there is one step, repeated for ever; a timeout of 0 is the limit: the sooner the better.
     """
 
-    expected_duration: float
     steps: tuple[tuple[str, float | None], ...]
     unbounded: bool
-    std_duration: float | None
-    quantiles: dict[str, float | None]
-    submissions: float | None
-    job_seconds: float | None
-    success: float | None
-
-    @classmethod
-    def of(
-        cls, agents: Mapping[str, Law], steps: tuple[tuple[str, float | None], ...], cost: float, *, unbounded: bool
-    ) -> Strategy:
-        """What it brings to ask the agents in that order."""
-        rounds = [attempt(agents[name], np.inf if t is None else t, pause=cost) for name, t in steps]
-        plan = Plan(tuple(rounds), repeats=unbounded)
-        return cls(
-            expected_duration=plan.mean,
-            steps=steps,
-            unbounded=unbounded,
-            std_duration=finite(plan.std),
-            quantiles=plan.quantiles(QUANTILES),
-            submissions=finite(plan.submissions),
-            job_seconds=finite(plan.job_seconds),
-            success=finite(plan.success),
-        )
-
-    @property
-    def parallel(self) -> float | None:
-        """How many jobs are out at a time, on average."""
-        return ratio(self.job_seconds, finite(self.expected_duration))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
         return {
-            "expected_duration": finite(self.expected_duration),
+            "expected_duration": self.expected_duration,
             "strategy": [{"agent": agent, "timeout": timeout} for agent, timeout in self.steps],
             "std_duration": self.std_duration,
             "quantiles": self.quantiles,
@@ -73,8 +43,14 @@ class Strategy:
 
 
 @np.errstate(all="ignore")  # figures beyond all floats are ∞, which is reported as such
-def optimal_strategy(agents: Mapping[str, Law], *, restarts: int | None = None, cost: float = 0.0) -> Strategy:
-    """The strategy of the least expected duration over several agents.
+def optimal_strategy(
+    agents: Mapping[str, Law],
+    *,
+    restarts: int | None = None,
+    cost: float = 0.0,
+    min_timeouts: Mapping[str, float] | None = None,
+) -> Strategy:
+    """The strategy of the least expected duration over several agents, none cut before its `min_timeouts`.
 
     E*_k = min over agents i and timeouts τ of M̃₁ᵢ(τ) + (1−F̃ᵢ(τ)) (τ + c + E*_{k−1}), from
     E*_0 = min E[Tᵢ] on; without a limit on restarts the best agent's own E_J.
@@ -107,19 +83,21 @@ def optimal_strategy(agents: Mapping[str, Law], *, restarts: int | None = None, 
     c = check_time("cost", cost)
     if not agents:
         raise RestartError("there is no agent to ask")
+    limits = dict.fromkeys(agents, 0.0) | dict(min_timeouts or {})
     if restarts is None:
-        return _unbounded(agents, c)
+        return _unbounded(agents, c, limits)
     if not 0 <= restarts <= MAX_RESTARTS or restarts != int(restarts):
         raise RestartError(f"the number of restarts is {restarts}; it must be a whole number from 0 to {MAX_RESTARTS}")
     E, steps = _last(agents)
     for _ in range(int(restarts)):
-        options = {name: best_attempt(law, E, c) for name, law in agents.items()}
+        options = {name: best_attempt(law, E, c, limits[name]) for name, law in agents.items()}
         name = min(options, key=lambda key: options[key][1])
         tau, value = options[name]
         if np.isinf(tau) or value >= E * (1 - 1e-12):
             break
         E, steps = value, ((name, tau), *steps)
-    return Strategy.of(agents, steps, c, unbounded=False)
+    rounds = [attempt(agents[name], np.inf if t is None else t, pause=c) for name, t in steps]
+    return Strategy(steps=steps, unbounded=False, **Plan(tuple(rounds), repeats=False).figures)
 
 
 def _last(agents: Mapping[str, Law]) -> tuple[float, tuple[tuple[str, float | None], ...]]:
@@ -134,11 +112,12 @@ def _last(agents: Mapping[str, Law]) -> tuple[float, tuple[tuple[str, float | No
     return means[name], ((name, None),)
 
 
-def _unbounded(agents: Mapping[str, Law], cost: float) -> Strategy:
-    optima = {name: optimal_timeout(law, cost=cost) for name, law in agents.items()}
-    durations = {name: best.expected_duration for name, best in optima.items()}
-    finite_ones = {name: E for name, E in durations.items() if E is not None}
-    if not finite_ones:
+def _unbounded(agents: Mapping[str, Law], cost: float, limits: Mapping[str, float]) -> Strategy:
+    optima = {name: optimal_timeout(law, cost=cost, min_timeout=limits[name]) for name, law in agents.items()}
+    durations = {name: best.expected_duration for name, best in optima.items() if best.expected_duration is not None}
+    if not durations:
         raise RestartError("no agent has a finite expected duration")
-    name = min(finite_ones, key=lambda key: finite_ones[key])
-    return Strategy.of(agents, ((name, optima[name].timeout),), cost, unbounded=True)
+    name = min(durations, key=lambda key: durations[key])
+    best = optima[name]
+    figures = {each.name: getattr(best, each.name) for each in fields(Figures)}
+    return Strategy(steps=((name, best.timeout),), unbounded=True, **figures)

@@ -11,7 +11,7 @@ from numpy.polynomial.legendre import leggauss
 from numpy.typing import ArrayLike
 
 from latfit.errors import RestartError
-from latfit.laws.base import Law
+from latfit.laws.base import Law, SameTimes
 from latfit.laws.steps import Steps
 from latfit.restart.times import (
     Failing,
@@ -38,7 +38,7 @@ def with_copies(law: Law, copies: int) -> Law:
 
 
 @dataclass(frozen=True)
-class Copies(Law):
+class Copies(SameTimes):
     """The first of b independent copies: F̃_b = 1 − (1−F̃)ᵇ; it has failed when all have, G̃_b = G̃ᵇ.
 
     Then E_J = ∫₀ᵗ (1−F̃)ᵇ / (1 − (1−F̃(t))ᵇ) when c = 0 and nothing fails.
@@ -51,21 +51,6 @@ class Copies(Law):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rho", self.law.rho**self.b)
-
-    @property
-    def support(self) -> tuple[float, float]:
-        """The support of one copy."""
-        return self.law.support
-
-    @property
-    def jumps(self) -> Floats | None:
-        """The jumps of one copy."""
-        return self.law.jumps
-
-    @property
-    def kinks(self) -> tuple[float, ...]:
-        """The kinks of one copy."""
-        return self.law.kinks
 
     @property
     def failures(self) -> Steps:

@@ -13,33 +13,22 @@ from latfit.numbers import Floats, finite
 from latfit.restart.completion import draw
 from latfit.restart.objectives import Objective
 from latfit.restart.policies import Policy, parse_policy
-from latfit.restart.result import QUANTILES, label, ratio
+from latfit.restart.result import Figures, label
 from latfit.restart.shifted import with_wall_clock
 from latfit.restart.times import check_time, completes, has_failures
 
 
-@dataclass(frozen=True)
-class PolicyOutcome:
+@dataclass(frozen=True, kw_only=True)
+class PolicyOutcome(Figures):
     """What a policy brings on a law; None where a figure is infinite or is not computed.
 
     The fields are those of `Outcome`; `objective` is the figure that was asked for, as a user reads it.
     """
 
     policy: Policy
-    expected_duration: float | None
-    std_duration: float | None
-    quantiles: dict[str, float | None]
-    submissions: float | None
-    job_seconds: float | None
-    success: float | None
     objective: dict[str, Any]
     law: str
     cost: float
-
-    @property
-    def parallel(self) -> float | None:
-        """How many jobs are out at a time, on average."""
-        return ratio(self.job_seconds, self.expected_duration)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values: finite numbers, strings, None."""
@@ -99,12 +88,7 @@ def evaluate_policy(
     plan = what.plan(with_wall_clock(law, r), c)
     return PolicyOutcome(
         policy=what,
-        expected_duration=finite(plan.mean),
-        std_duration=finite(plan.std),
-        quantiles=plan.quantiles(QUANTILES),
-        submissions=finite(plan.submissions),
-        job_seconds=finite(plan.job_seconds),
-        success=finite(plan.success),
+        **plan.figures,
         objective={"name": str(goal), "value": finite(goal.report(goal.of_plan(plan)))},
         law=label(law),
         cost=c,

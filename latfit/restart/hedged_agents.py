@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
@@ -14,7 +14,7 @@ from latfit.laws.base import Law
 from latfit.numbers import Floats, finite
 from latfit.restart.coarse import coarse
 from latfit.restart.objectives import Objective
-from latfit.restart.result import QUANTILES, ratio
+from latfit.restart.result import Figures
 from latfit.restart.rounds import hedged
 from latfit.restart.times import check_time, completes, inverse_cdf
 
@@ -22,8 +22,8 @@ CELLS = 150  # steps of the laws on which the search for a pair begins
 GRID = 14
 
 
-@dataclass(frozen=True)
-class HedgedPair:
+@dataclass(frozen=True, kw_only=True)
+class HedgedPair(Figures):
     """Ask one agent, and another one as well if the first has not answered after d; the first answer counts.
 
     Both are given up at `t_inf` (None: never), and all begins again. The figures are those of `Outcome`.
@@ -33,18 +33,7 @@ class HedgedPair:
     second: str
     d: float
     t_inf: float | None
-    expected_duration: float | None
-    std_duration: float | None
-    quantiles: dict[str, float | None]
-    submissions: float | None
-    job_seconds: float | None
-    success: float | None
     objective: dict[str, Any]
-
-    @property
-    def parallel(self) -> float | None:
-        """How many jobs are out at a time, on average."""
-        return ratio(self.job_seconds, self.expected_duration)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -52,7 +41,13 @@ class HedgedPair:
 
 
 @np.errstate(all="ignore")  # figures beyond all floats are ∞, which is reported as such
-def optimal_hedge(agents: Mapping[str, Law], *, cost: float = 0.0, objective: str = "mean") -> HedgedPair:
+def optimal_hedge(
+    agents: Mapping[str, Law],
+    *,
+    cost: float = 0.0,
+    objective: str = "mean",
+    min_timeouts: Mapping[str, float] | None = None,
+) -> HedgedPair:
     """The best pair of agents for a hedge, an agent with itself included.
 
     Parameters
@@ -63,6 +58,8 @@ def optimal_hedge(agents: Mapping[str, Law], *, cost: float = 0.0, objective: st
         Seconds between the decision to ask again and the start of the new request.
     objective
         `mean`, `quantile:0.95`, `deadline:600`…
+    min_timeouts
+        The earliest time at which an agent may be given up.
 
     Returns
     -------
@@ -87,12 +84,17 @@ def optimal_hedge(agents: Mapping[str, Law], *, cost: float = 0.0, objective: st
                 f"every attempt of {name} takes 0 s: the clock is too coarse for a hedge; record finer times"
             )
     rough = {name: coarse(law, CELLS) for name, law in agents.items()}
-    pairs = {(i, j): _start(rough[i], rough[j], c, goal) for i in agents for j in agents}
+    limits = dict.fromkeys(agents, 0.0) | dict(min_timeouts or {})
+    least = {(i, j): max(limits[i], limits[j]) for i in agents for j in agents}
+    pairs = {(i, j): _start(_Pair(rough[i], rough[j], c, goal, at_least)) for (i, j), at_least in least.items()}
     best = min(value[0] for value in pairs.values())
     close = {pair: value for pair, value in pairs.items() if value[0] <= 1.05 * best}
     if not np.isfinite(best):
         raise RestartError(f"no pair of agents has a finite {goal}")
-    found = [(*_polished(agents[i], agents[j], c, goal, *at[1:]), i, j) for (i, j), at in close.items()]
+    found = [
+        (*_polished(_Pair(agents[i], agents[j], c, goal, least[i, j]), d, t_inf), i, j)
+        for (i, j), (_, d, t_inf) in close.items()
+    ]
     _, d, t_inf, first, second = min(found)
     plan = hedged(agents[first], agents[second], d, t_inf, cost=c)
     return HedgedPair(
@@ -100,47 +102,47 @@ def optimal_hedge(agents: Mapping[str, Law], *, cost: float = 0.0, objective: st
         second=second,
         d=d,
         t_inf=finite(t_inf),
-        expected_duration=finite(plan.mean),
-        std_duration=finite(plan.std),
-        quantiles=plan.quantiles(QUANTILES),
-        submissions=finite(plan.submissions),
-        job_seconds=finite(plan.job_seconds),
-        success=finite(plan.success),
+        **plan.figures,
         objective={"name": str(goal), "value": finite(goal.report(goal.of_plan(plan)))},
     )
 
 
-def _figure(first: Law, second: Law, cost: float, goal: Objective, d: float, t_inf: float) -> float:
-    value = goal.of_plan(hedged(first, second, d, t_inf, cost=cost)) if t_inf > d + cost else np.inf
-    return value if np.isfinite(value) else np.inf
+class _Pair(NamedTuple):
+    """Two laws, and what is to be minimised over d and t_inf, given up no earlier than `least`."""
+
+    first: Law
+    second: Law
+    cost: float
+    goal: Objective
+    least: float
+
+    def figure(self, d: float, t_inf: float) -> tuple[float, float, float]:
+        """The figure with its times; ∞ where they are not allowed."""
+        if t_inf <= d + self.cost or t_inf < self.least:
+            return np.inf, d, t_inf
+        value = self.goal.of_plan(hedged(self.first, self.second, d, t_inf, cost=self.cost))
+        return (value if np.isfinite(value) else np.inf), d, t_inf
 
 
-def _start(first: Law, second: Law, cost: float, goal: Objective) -> tuple[float, float, float]:
+def _start(pair: _Pair) -> tuple[float, float, float]:
     """The best of a grid over d and t_inf for one ordered pair."""
-    last = max(float(inverse_cdf(law, 0.999 * completes(law))) for law in (first, second))
+    first = pair.first
+    last = max(pair.least, *(float(inverse_cdf(law, 0.999 * completes(law))) for law in (first, pair.second)))
     starts = np.append(0.0, inverse_cdf(first, completes(first) * np.linspace(0.02, 0.98, GRID)))
-    ends = np.append(last * np.geomspace(0.02, 2, GRID), np.inf)
-    grid = [(_figure(first, second, cost, goal, float(d), float(e)), float(d), float(e)) for d in starts for e in ends]
-    return min(grid)
+    ends = np.append(np.geomspace(max(0.02 * last, pair.least), 2 * last, GRID), np.inf)
+    return min(pair.figure(float(d), float(end)) for d in starts for end in ends)
 
 
-def _polished(
-    first: Law, second: Law, cost: float, goal: Objective, d: float, t_inf: float
-) -> tuple[float, float, float]:
+def _polished(pair: _Pair, d: float, t_inf: float) -> tuple[float, float, float]:
     """Both times at once on the laws themselves, by the simplex of Nelder and Mead."""
-    middle, last = inverse_cdf(first, np.array([0.5, 0.999]) * completes(first))
-    scale = d or 0.05 * float(middle or last)
+    scale = d if d > 0 else 0.05 * float(inverse_cdf(pair.first, 0.5 * completes(pair.first))) or pair.least or 1.0
     log_end = 0.0 if np.isinf(t_inf) else float(np.log(t_inf))
 
     def at(x: Floats) -> tuple[float, float, float]:
-        start, end = (
-            max(float(x[0]) * scale, 0.0),
-            np.inf if np.isinf(t_inf) else max(float(np.exp(x[1])), 1e-6 * float(last)),
-        )
-        return _figure(first, second, cost, goal, start, end), start, end
+        return pair.figure(max(float(x[0]) * scale, 0.0), np.inf if np.isinf(t_inf) else float(np.exp(x[1])))
 
     origin = np.array([d / scale, log_end])
     simplex = origin + np.array([[0.0, 0.0], [0.1, 0.0], [0.0, 0.1]])
     options = {"maxfev": 120, "xatol": 1e-6, "fatol": 0.0, "initial_simplex": simplex}
     found = minimize(lambda x: min(at(x)[0], 1e300), origin, method="Nelder-Mead", options=options)  # type: ignore[call-overload]
-    return min(at(found.x), at(origin), at(np.array([0.0, log_end])))
+    return min(at(found.x), pair.figure(d, t_inf), pair.figure(0.0, t_inf))

@@ -17,6 +17,7 @@ from latfit.restart.lattice import lattice_quantiles
 from latfit.restart.minimise import candidates, thinned
 from latfit.restart.objectives import Objective
 from latfit.restart.result import QUANTILES, Optimum, Verdict, Window, label, ratio
+from latfit.restart.steps import MIN_COMPLETIONS
 from latfit.restart.times import (
     check_time,
     check_timeouts,
@@ -190,6 +191,17 @@ def _nth_completion(law: Law, n: int) -> float:
     if n > seen:
         raise RestartError(f"only {seen} completions were seen, and {n} are needed at or below the timeout")
     return float(law.jumps[np.searchsorted(law.completed, n)])
+
+
+def earliest_timeout(law: Law) -> float:
+    """On data, the first completion from the step of the clock on with five at or below it, else the last; 0 on laws.
+
+    A latency of 0 means one below the step of the clock, and the minimum of a sample may rest on one lucky latency.
+    """
+    if not isinstance(law, Empirical):
+        return 0.0
+    allowed = law.jumps[(law.jumps >= law.resolution) & (law.completed >= MIN_COMPLETIONS)]
+    return float(allowed[0]) if allowed.size else max(law.resolution, float(law.jumps[-1]))
 
 
 def _on_steps(problem: _Problem, at_least: float) -> Optimum:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from latfit.errors import RestartError
 from latfit.laws.base import Law
 from latfit.numbers import Floats, finite
 from latfit.restart.lattice import lattice_quantile, lattice_survival
+from latfit.restart.result import QUANTILES
 
 NEGLIGIBLE = 1e-16  # a chance of getting so far that nothing after it counts
 ROUNDING = 1e-12  # 0.3 + 0.3 + 0.1 must reach 0.7 in spite of rounding
@@ -169,6 +170,18 @@ class Plan:
             return {str(q): finite(self.quantile(q)) for q in levels}
         except RestartError:
             return {str(q): None for q in levels}
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """The fields of `Figures`; None where one is infinite or not known."""
+        return {
+            "expected_duration": finite(self.mean),
+            "std_duration": finite(self.std),
+            "quantiles": self.quantiles(QUANTILES),
+            "submissions": finite(self.submissions),
+            "job_seconds": finite(self.job_seconds),
+            "success": finite(self.success),
+        }
 
     def survival(self, x: float) -> float:
         """P(J > x)."""

@@ -51,6 +51,23 @@ class Outcome(Protocol):
         """Plain JSON values: finite numbers, strings, None."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """The fields of `Outcome` as values."""
+
+    expected_duration: float | None
+    std_duration: float | None
+    quantiles: dict[str, float | None]
+    submissions: float | None
+    job_seconds: float | None
+    success: float | None
+
+    @property
+    def parallel(self) -> float | None:
+        """How many jobs are out at a time, on average."""
+        return ratio(self.job_seconds, self.expected_duration)
+
+
 @dataclass(frozen=True)
 class Optimum:
     """A timeout and what it brings.

@@ -77,8 +77,8 @@ class Schedule:
 
 
 @np.errstate(all="ignore")  # figures beyond all floats are ∞, which is reported as such
-def optimal_schedule(law: Law, restarts: int, *, cost: float = 0.0) -> Schedule:
-    """The K timeouts that minimise E_J when only K restarts are allowed.
+def optimal_schedule(law: Law, restarts: int, *, cost: float = 0.0, min_timeout: float = 0.0) -> Schedule:
+    """The K timeouts that minimise E_J when only K restarts are allowed, none earlier than `min_timeout`.
 
     τ_k minimises M₁(τ) + (1−F(τ)) (τ + c + E_{k−1}), from E_0 = E[T] on.
     van Moorsel & Wolter 2004, Algorithm 3.
@@ -113,14 +113,14 @@ def optimal_schedule(law: Law, restarts: int, *, cost: float = 0.0) -> Schedule:
         raise RestartError("the last attempt has no timeout and its mean is infinite: allow unbounded restarts")
     timeouts: list[float] = []
     while len(timeouts) < restarts:
-        before, (tau, E) = E, best_attempt(law, E, c)
+        before, (tau, E) = E, best_attempt(law, E, c, min_timeout)
         settled = abs(E - before) <= 1e-15 * before  # as good as unbounded: the rest are all alike
         timeouts += [tau] * (int(restarts) - len(timeouts) if settled else 1)
     timeouts.reverse()
     return evaluate_schedule(law, timeouts, cost=c)
 
 
-def best_attempt(law: Law, following: float, cost: float) -> tuple[float, float]:
+def best_attempt(law: Law, following: float, cost: float, at_least: float = 0.0) -> tuple[float, float]:
     """The timeout of one attempt after which `following` is still to be expected, and the mean from its start.
 
     M̃₁(τ) + ∫₀^τ (u+c) dG̃ + S(τ) (τ+c) + (1−F̃(τ)) E; ∞ where no timeout gains. With E = ∞: no timeout.
@@ -135,7 +135,7 @@ def best_attempt(law: Law, following: float, cost: float) -> tuple[float, float]
     no_timeout = float(value(np.array(np.inf)))
     if not np.isfinite(following):
         return np.inf, no_timeout
-    t = candidates(law, value, slope)
+    t = candidates(law, value, slope, at_least=at_least)
     t = t[law.cdf(t) > NOTHING]
     v = value(t)
     best = v.min(initial=np.inf)

@@ -11,6 +11,7 @@ from scipy import stats
 
 from latfit.analysis import analyze
 from latfit.errors import SampleError
+from latfit.evidence.log_rank import log_rank
 from latfit.laws import Empirical
 from latfit.logs import ProbeLog
 from latfit.numbers import Floats
@@ -207,8 +208,6 @@ def _settled(sample: LatencySample, t: float) -> LatencySample:
 
 def _logrank(first: LatencySample, second: LatencySample, t: float) -> float | None:
     """The p-value of the log-rank test of two samples up to t; failures, where there are any, are tested too."""
-    from statsmodels.duration.survfunc import survdiff
-
     if not first.n or not second.n:
         return None
     parts = [_settled(sample, t) for sample in (first, second)]
@@ -222,12 +221,7 @@ def _logrank(first: LatencySample, second: LatencySample, t: float) -> float | N
         kind.append(np.full(sample.lost, 2))
         group.append(np.full(sample.lost, label))
     times, kinds, groups = (np.concatenate(part) for part in (x, kind, group))
-    found = []
-    for code in (0, 1):
-        event = (kinds == code).astype(float)
-        if event.any() and np.unique(groups).size == 2:
-            p = float(survdiff(times, event, groups)[1])
-            found.append(p if np.isfinite(p) else 1.0)
+    found = [log_rank(times, kinds == code, groups == 1) for code in (0, 1) if (kinds == code).any()]
     return min(1.0, len(found) * min(found)) if found else None
 
 

@@ -10,12 +10,30 @@ from click.testing import CliRunner
 import latfit
 from conftest import EGEE
 from latfit.cli import main
+from latfit.cli.common import document_text, finite
 from latfit.decision import Options, decide
 from latfit.evidence import Observations
 
-SHARED = ("timeout", "verdict", "basis", "exact_timeout", "expected_duration", "expected_duration_corrected", "low",
-          "high", "expected_duration_low", "expected_duration_high", "submissions", "speed_up_vs_cutoff",
-          "speed_up_vs_cutoff_low", "speed_up_vs_cutoff_high")  # fmt: skip
+REST = {"resamples": 49}
+BATCH = {  # a column of a batch, and where `analyze` has it
+    "probes": "log.probes", "completed": "log.completed", "failed": "log.failed", "censored": "log.censored",
+    "lost": "log.lost", "cutoff": "outliers.cutoff", "count": "outliers.count", "ratio": "outliers.ratio",
+    "ratio_low": "outliers.low", "ratio_high": "outliers.high", "mean": "latency.mean", "std": "latency.std",
+    "median": "latency.quantiles.0_5", "best": "best", "verdict": "timeout.verdict", "basis": "timeout.basis",
+    "timeout": "timeout.timeout", "low": "timeout.low", "high": "timeout.high",
+    "exact_timeout": "timeout.exact_timeout", "expected_duration": "timeout.expected_duration",
+    "expected_duration_corrected": "timeout.expected_duration_corrected",
+    "expected_duration_low": "timeout.expected_duration_low",
+    "expected_duration_high": "timeout.expected_duration_high", "submissions": "timeout.submissions",
+    "speed_up_vs_cutoff": "timeout.speed_up_vs_cutoff", "speed_up_vs_cutoff_low": "timeout.speed_up_vs_cutoff_low",
+    "speed_up_vs_cutoff_high": "timeout.speed_up_vs_cutoff_high", "mixing": "evidence.mixing.column",
+    "mixing_share": "evidence.mixing.share", "lag1": "evidence.dependence.lag1",
+    "replay": "evidence.replay.expected_duration", "replay_waiting": "evidence.replay.waiting",
+}  # fmt: skip
+OTHERWISE = {"params", "joint_ratio", "p_bootstrap", "withheld", "changes", "warnings", "error"}  # compared below
+ELSEWHERE = {"guaranteed", "least", "worst_regret", "likely_regret", "file"}  # of histograms, and of many files
+OF_A_LOG = {"refused", "no-outcomes"}  # warnings about reading, which a batch counts for all logs together
+OF_A_TEST = {"all-rejected", "rho-disagree"}  # `timeout` tests no law
 
 
 def call(*args):
@@ -26,6 +44,11 @@ def call(*args):
 
 def document(*args):
     return json.loads(call(*args, "--json"))
+
+
+def rows(path, *args):
+    call("batch", *args, "--workers", 1, "-o", path)
+    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def random_log(rng, path):
@@ -45,89 +68,123 @@ def random_log(rng, path):
     frame.to_csv(path, index=False)
 
 
-def same(a, b):
-    return a == (pytest.approx(b, rel=1e-9) if isinstance(b, float) else b)
+def at(document, path):
+    """What a document has at a path, None where a part of the way is null."""
+    for name in path.split("."):
+        document = document and document[name.replace("_", ".") if name == "0_5" else name]
+    return document
 
 
-def compare(path, tmp_path, *more):
-    a = document("analyze", path, "--resamples", 49, "--by", "site", *more)
-    t = document("timeout", path, "--resamples", 49, *more)
-    o = document("outliers", path, *more)
-    f = document("fit", path, "--bootstrap", 0, *more)
-    call("batch", path, "--resamples", 49, "--workers", 1, "-o", tmp_path / "all.jsonl", *more)
-    row = json.loads((tmp_path / "all.jsonl").read_text().splitlines()[0])
-    own = a["timeout"]
-    for name in SHARED:
-        assert same(t[name], own[name]), name
-        assert same(row[name], own[name]), name
-    assert t["withheld"] == own["withheld"] == [code for code in row["withheld"].split(",") if code]
-    told = [w["code"] for w in a["warnings"] if w["code"] not in ("refused", "no-outcomes")]
-    assert row["warnings"].split(",") == told or (not told and row["warnings"] == "")
-    tests = {"all-rejected", "rho-disagree"}  # `timeout` tests no law
-    assert [w["code"] for w in t["warnings"]] == [code for code in told if code not in tests]
-    assert row["best"] == a["best"] == (f["fits"][0]["law"] if f["fits"][0]["error"] is None else None)
-    for mine, theirs in (("ratio", "ratio"), ("low", "ratio_low"), ("high", "ratio_high"), ("count", "count")):
-        assert o[mine] == a["outliers"][mine] == row[theirs]
-    assert o["cutoff"] == a["outliers"]["cutoff"] == row["cutoff"]
+def unequal(one, two, path=""):
+    """Where two documents differ, over the names that both have."""
+    if isinstance(one, dict) and isinstance(two, dict):
+        return [found for name in one.keys() & two.keys() for found in unequal(one[name], two[name], f"{path}.{name}")]
+    if isinstance(one, list) and isinstance(two, list) and len(one) == len(two):
+        return [found for k, pair in enumerate(zip(one, two, strict=True)) for found in unequal(*pair, f"{path}[{k}]")]
+    numbers = isinstance(one, float) and isinstance(two, float)
+    return [] if one == (pytest.approx(two, rel=1e-9, abs=1e-300) if numbers else two) else [(path, one, two)]
+
+
+def codes(warnings):
+    return [warned["code"] for warned in warnings]
+
+
+def compare_row(row, a):
+    """A row of a batch against `analyze`, every column of it."""
+    assert set(row) <= {*BATCH, *OTHERWISE, *ELSEWHERE}, "a new column: say here where `analyze` has it"
+    assert [(name, row[name], at(a, path)) for name, path in BATCH.items() if unequal(row[name], at(a, path))] == []
+    assert row["withheld"] == ",".join(a["timeout"]["withheld"])
+    assert row["warnings"] == ",".join(code for code in codes(a["warnings"]) if code not in OF_A_LOG)
+    drift = a["evidence"]["drift"]
+    assert row["changes"] == (None if drift is None else len(drift["changes"]))
     best = next((fit for fit in a["fits"] if fit["law"] == a["best"] and fit["method"] == "mle"), None)
-    if best is not None:
-        assert row["p_bootstrap"] == best["ks"]["p_bootstrap"]
-        assert json.loads(row["params"]) == pytest.approx(best["params"], rel=1e-6)
-    by = tmp_path / "by.jsonl"
-    call(
-        "batch",
-        path,
-        "--workers",
-        1,
-        "--by",
-        "site",
-        "--cutoff",
-        a["outliers"]["cutoff"],
-        "--resamples",
-        49,
-        "-o",
-        by,
-        *more,
-    )
-    for line, group in zip(by.read_text().splitlines(), a["groups"], strict=True):
-        own = json.loads(line)
-        assert own["site"] == group["site"]
-        for name in SHARED:
-            assert same(own[name], group[name]), name
-        assert own["warnings"] == ",".join(group["warnings"])
+    if best is None:
+        assert row["params"] is row["p_bootstrap"] is None
+        return
+    assert row["p_bootstrap"] == best["ks"]["p_bootstrap"]
+    assert json.loads(row["params"]) == pytest.approx(best["params"], rel=1e-9)
+    joint = a["outliers"]["joint_ratio"]
+    assert row["joint_ratio"] == pytest.approx(best["rho"] if joint is None else joint, rel=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(6))
+def compare_commands(path, a, *more):
+    """`timeout`, `outliers`, `fit` and `agents` against `analyze`, every name that they share."""
+    told = document("timeout", path, "--resamples", REST["resamples"], *more)
+    assert len(told.keys() & a["timeout"].keys()) > 25
+    assert unequal(told, {**a["timeout"], "evidence": a["evidence"]}) == []
+    seen = [code for code in codes(a["warnings"]) if code not in OF_A_LOG | OF_A_TEST]
+    assert [code for code in codes(told["warnings"]) if code not in OF_A_LOG] == seen
+    assert unequal(document("outliers", path, *more), a["outliers"]) == []
+    fits = document("fit", path, "--bootstrap", 0, *more)["fits"]
+    known = {(fit["law"], fit["method"]): fit for fit in a["fits"]}
+    for fit in fits:
+        own = known[fit["law"], fit["method"]]
+        assert unequal({**fit, "ks": {**fit["ks"], "p_bootstrap": own["ks"]["p_bootstrap"]}}, own) == []
+    assert a["best"] == (fits[0]["law"] if fits[0]["error"] is None else None)
+    asked = document("agents", "--agent", f"x={path}", *more)
+    formula = a["timeout"]["if_independent"] or a["timeout"]
+    if formula["verdict"] != "withheld":
+        assert asked["strategy"] == [{"agent": "x", "timeout": formula["exact_timeout"]}]
+        if formula["exact_timeout"] == formula["timeout"]:
+            assert unequal(asked, formula) == []
+
+
+def compare_groups(path, a, tmp_path, *more):
+    """The groups of `analyze` against the rows of a batch with the same cutoff, every name that they share."""
+    by = rows(tmp_path / "by.jsonl", path, "--by", "site", "--cutoff", a["outliers"]["cutoff"], "--resamples",
+              REST["resamples"], *more)  # fmt: skip
+    for row, group in zip(by, a["groups"], strict=True):
+        assert len(row.keys() & group.keys()) > 20
+        mine = {**group, "warnings": ",".join(group["warnings"]), "withheld": ",".join(group.get("withheld", ()))}
+        few = "few-completions" in mine["withheld"]
+        assert unequal({name: row[name] for name in row if not (few and name == "error")}, mine) == []
+
+
+def compare_python(path, a, *, by=(), **options):
+    """`latfit.analyze` and `decide` against the command."""
+    log = latfit.read_log(path)
+    result = latfit.analyze(log, by=by, **REST, **options)
+    assert json.loads(document_text(result.to_dict())) == {**a, "log": {**a["log"], "path": str(path)}}
+    made = decide([Observations.of(log)], Options(**REST, **options), detail=True)[0]
+    assert unequal(finite(made.timeout.to_dict()), a["timeout"]) == []
+    assert list(made.codes) == [code for code in codes(a["warnings"]) if code not in OF_A_LOG]
+    sample = log.sample()
+    if made.evidence.censoring.common_time is None and made.evidence.censoring.cut_at is None:
+        assert latfit.outlier_ratio(sample.cut(a["outliers"]["cutoff"])).n == a["log"]["probes"]
+
+
+@pytest.mark.parametrize("seed", range(8))
 def test_random_logs(seed, tmp_path):
-    rng = np.random.default_rng(seed)
-    random_log(rng, tmp_path / "log.csv")
-    compare(tmp_path / "log.csv", tmp_path, *(["--failed", str(rng.choice(["retry", "completed", "lost"]))]))
+    rng, path = np.random.default_rng(seed), tmp_path / "log.csv"
+    random_log(rng, path)
+    failed = str(rng.choice(["retry", "completed", "lost"]))
+    more = ["--failed", failed]
+    a = document("analyze", path, "--resamples", REST["resamples"], "--by", "site", *more)
+    assert {group["site"] for group in a["groups"]} == {"a", "b"}
+    (row,) = rows(tmp_path / "all.jsonl", path, "--resamples", REST["resamples"], *more)
+    compare_row(row, a)
+    compare_commands(path, a, *more)
+    compare_groups(path, a, tmp_path, *more)
+    compare_python(path, a, by=("site",), failed=failed)
 
 
 def test_the_bundled_log(tmp_path):
-    a = document("analyze", EGEE, "--resamples", 49)
-    t = document("timeout", EGEE, "--resamples", 49)
-    call("batch", EGEE, "--workers", 1, "--resamples", 49, "-o", tmp_path / "x.jsonl")
-    row = json.loads((tmp_path / "x.jsonl").read_text())
-    for name in SHARED:
-        assert same(a["timeout"][name], t[name]), name
-        assert same(row[name], t[name]), name
-    assert row["best"] == a["best"]
-    made = decide([Observations.of(latfit.read_log(EGEE))], Options(resamples=49))[0]
-    assert made.timeout.timeout == row["timeout"]
-    assert ",".join(made.codes) == row["warnings"]
+    a = document("analyze", EGEE, "--resamples", REST["resamples"])
+    (row,) = rows(tmp_path / "x.jsonl", EGEE, "--resamples", REST["resamples"])
+    compare_row(row, a)
+    compare_commands(EGEE, a)
+    compare_python(EGEE, a)
 
 
 @pytest.mark.parametrize("name", ["jmeter-slow.jtl", "hourly-ping.csv.gz", "k6-finance.csv.gz", "sge-accounting.gz"])
 def test_real_logs(name, shared, tmp_path):
     more = ["--resamples", 19, "--max-refused", 1]
     a = document("analyze", shared / name, *more)
-    call("batch", shared / name, "--workers", 1, "-o", tmp_path / "x.jsonl", *more)
-    row, t = json.loads((tmp_path / "x.jsonl").read_text()), document("timeout", shared / name, *more)
-    for field in SHARED:
-        assert same(row[field], a["timeout"][field]), field
-        assert same(t[field], a["timeout"][field]), field
-    assert row["withheld"] == ",".join(a["timeout"]["withheld"]) == ",".join(t["withheld"])
+    (row,) = rows(tmp_path / "x.jsonl", shared / name, *more)
+    compare_row(row, a)
+    told = document("timeout", shared / name, *more)
+    assert unequal(told, {**a["timeout"], "evidence": a["evidence"]}) == []
+    assert unequal(document("outliers", shared / name, "--max-refused", 1), a["outliers"]) == []
 
 
 def test_many_at_once_are_each_alone():

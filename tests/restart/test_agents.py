@@ -7,7 +7,14 @@ import pytest
 
 from latfit.errors import RestartError
 from latfit.laws import Defective, Empirical, parse_law
-from latfit.restart import optimal_schedule, optimal_strategy, optimal_timeout
+from latfit.restart import (
+    earliest_timeout,
+    expected_duration,
+    optimal_hedge,
+    optimal_schedule,
+    optimal_strategy,
+    optimal_timeout,
+)
 from latfit.sample import LatencySample
 
 FAST_OR_STUCK = parse_law("discrete(values=[1,50],probs=[0.7,0.3])")
@@ -111,3 +118,25 @@ def test_agents_that_never_end():
         optimal_strategy({})
     with pytest.raises(RestartError, match="restarts is -1"):
         optimal_strategy({"b": STEADY}, restarts=-1)
+
+
+def test_data_have_an_earliest_timeout():
+    """A latency of 0 is one below the step of the clock: giving up at once is no advice."""
+    law = Empirical.of(LatencySample.of([0, 0, 0, 0, 0, 0, 1, 2, 2, 5, 9, 9, 30, 40.0], resolution=1.0))
+    assert earliest_timeout(law) == 1.0
+    assert earliest_timeout(Empirical.of(LatencySample.of([3.0, 4, 5, 6, 7, 8], resolution=1.0))) == 7.0
+    assert optimal_strategy({"x": law}).steps == (("x", 0.0),)
+    careful = optimal_strategy({"x": law}, min_timeouts={"x": 1.0})
+    assert careful.steps == (("x", 1.0),)
+    assert careful.expected_duration == expected_duration(law, 1.0) > 0
+    assert min(optimal_schedule(law, 30, min_timeout=1.0).timeouts) == 1.0
+    assert optimal_hedge({"x": law}, min_timeouts={"x": 3.0}).t_inf >= 3.0
+    assert earliest_timeout(Empirical.of(LatencySample.of([1.0, 2, 3]))) == 3.0
+    assert earliest_timeout(Empirical.of(LatencySample.of([0.0] * 6 + [60.0, 120.0], resolution=1.0))) == 60.0
+    assert earliest_timeout(STEADY) == 0.0
+
+
+def test_the_sooner_the_better():
+    asked = optimal_strategy({"x": parse_law("pareto(a=1,nu=2)")})
+    assert asked.steps == (("x", 0.0),)
+    assert asked.expected_duration == pytest.approx(0.5)  # lim t/F(t) = a/nu

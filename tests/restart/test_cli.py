@@ -191,7 +191,7 @@ def test_agents(js, run, tmp_path):
     assert alone["strategy"] == [{"agent": "site", "timeout": 5}]
     assert (alone["submissions"], alone["success"]) == (pytest.approx(1 / 0.6), 1)
     assert alone["quantiles"]["0.95"] == 20
-    log = write(tmp_path / "here.csv", [2, 2, 2, 400])
+    log = write(tmp_path / "here.csv", [2, 2, 2, 400] * 2)
     best = js("agents", "--agent", INTRO, "--agent", f"here={log}", "--restarts", 1)
     assert best["strategy"] == [{"agent": "here", "timeout": 2}, {"agent": "site", "timeout": None}]
     assert (
