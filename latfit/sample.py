@@ -57,6 +57,8 @@ class Tally:
                 f"latencies must be finite and not negative, and one is {odd}: probes that never came back are `lost` "
                 "(a count), those still out are `censored`"
             )
+        if ordered.size and (ordered[1:] != ordered[:-1]).all():
+            return cls.trusted(ordered, np.ones(ordered.size, dtype=np.int64))
         first = _first_of_each(ordered)
         return cls.trusted(ordered[first], np.diff(first, append=ordered.size))
 
@@ -303,17 +305,23 @@ class LatencySample:
             return self
         return replace(self, failed=Tally(), censored=Tally.sum([self.censored, self.failed]))
 
+    @property
+    def returned_at(self) -> Floats:
+        """The times at which something returned, with a result or without."""
+        return np.union1d(self.completed.values, self.failed.values) if self.failed.total else self.completed.values
+
     def kaplan_meier(self) -> KaplanMeier:
         """The product-limit estimate of being still out; lost probes are at risk for ever."""
-        times = np.union1d(self.completed.values, self.failed.values)
-        done, gone = (_counts_at(tally, times) for tally in (self.completed, self.failed))
-        returned = done + gone
-        # censored strictly before a time have left the risk set; those at it have not
-        before = np.concatenate([[0], np.cumsum(self.censored.counts)])
-        left = before[np.searchsorted(self.censored.values, times, side="left")]
-        at_risk = self.n - left - (np.cumsum(returned) - returned)
+        times = self.returned_at
+        done, gone = (counts_at(tally, times) for tally in (self.completed, self.failed))
+        returned = done + gone if self.failed.total else done
+        at_risk = self.n - (np.cumsum(returned) - returned)
+        if self.censored.total:
+            # censored strictly before a time have left the risk set; those at it have not
+            before = np.concatenate([[0], np.cumsum(self.censored.counts)])
+            at_risk -= before[np.searchsorted(self.censored.values, times, side="left")]
         if self.censored_early:
-            still_out = np.cumprod(1.0 - returned / at_risk)
+            still_out = np.asarray(np.cumprod(1.0 - returned / at_risk), dtype=np.float64)
         else:  # the product telescopes, and the quotient is exact
             still_out = (at_risk - returned) / self.n
         previous = np.concatenate([[1.0], still_out[:-1]])
@@ -324,13 +332,15 @@ class LatencySample:
             at_risk=at_risk,
             still_out=still_out,
             completed=np.minimum(np.cumsum(previous * done / at_risk), 1.0),  # a sum may round to more
-            failed=np.minimum(np.cumsum(previous * gone / at_risk), 1.0),
+            failed=np.minimum(np.cumsum(previous * gone / at_risk), 1.0) if self.failed.total else np.zeros(times.size),
             greenwood=greenwood,
         )
 
 
-def _counts_at(tally: Tally, times: Floats) -> Ints:
+def counts_at(tally: Tally, times: Floats) -> Ints:
     """The counts of `tally` at `times`, which contain all of its values."""
+    if tally.values.size == times.size:
+        return tally.counts
     counts = np.zeros(times.size, dtype=np.int64)
     counts[np.searchsorted(times, tally.values)] = tally.counts
     return counts
@@ -350,8 +360,8 @@ def clock_resolution(tallies: Iterable[Tally]) -> float:
     distinct values a coarse step may be chance, so only the decimals written count.
     """
     tally = Tally.sum(tallies)
-    positive = tally.values > 0
-    values, counts = tally.values[positive], tally.counts[positive]
+    above = int(np.searchsorted(tally.values, 0.0, side="right"))
+    values, counts = tally.values[above:], tally.counts[above:]
     if not values.size:
         return 0.0
     step = _decimal_step(values)

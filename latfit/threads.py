@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from pathlib import Path, PurePosixPath
@@ -26,7 +26,7 @@ def in_threads(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
     the processor is busy already.
     """
     threads = _free_threads()
-    if threads == 1:
+    if threads == 1 or (isinstance(items, Sized) and len(items) < 2):
         yield from map(work, items)
         return
     with ThreadPoolExecutor(threads) as pool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from latfit.decision import Decision, Options, decide
+from latfit.decision.fits import simple_fits
 from latfit.evidence import Observations
 from latfit.logs.table import Key
 from latfit.numbers import finite
@@ -63,7 +64,8 @@ def row_of(made: Decision) -> Row:
     if made.best is not None:
         row |= {"best": made.best.fit.name, "params": json.dumps(made.best.fit.params),
                 "p_bootstrap": made.best.ks.p_bootstrap if made.best.ks else None}  # fmt: skip
-        row["joint_ratio"] = made.joint.estimate if made.joint else finite(made.best.fit.rho)
+        tested = [one.fit for one in made.fits] if made.best.ks else []
+        row["joint_ratio"] = finite((*simple_fits(tested), made.best.fit)[0].rho)
     return row | _recommended(made) | _evidence(made)
 
 

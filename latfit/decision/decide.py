@@ -129,7 +129,7 @@ def _decided(
     elif options.test:
         found = tested_as_needed(case, fits, options, key)
     best = next((one for one in found if one.fit.error is None), None)
-    together = joint(case.sample, fits) if options.test or detail else None
+    together = joint(case, fits, detail=detail) if options.test or detail else None
     if detail and law is not None:
         every = [*found, *(tested(case, one, options, key) for one in least_squares(case.sample, options))]
         found = [put_to_use(one, case.sample, options, law, plain.expected_duration) for one in every]

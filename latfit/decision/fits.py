@@ -25,6 +25,7 @@ from latfit.fitting import (
     fitted_law,
     joint_outlier_ratio,
 )
+from latfit.fitting.estimate import BatchFit
 from latfit.fitting.search import kernel_of, law_class
 from latfit.goodness import assess, ks_distance
 from latfit.laws import Law
@@ -44,83 +45,91 @@ def generator(seed: int, *names: str) -> np.random.Generator:
 
 
 def ranked(cases: Sequence[Prepared], options: Options) -> list[list[Fit]]:
-    """The likelihood fits of each sample, best first; without tests the best one alone, all samples in batches."""
+    """The likelihood fits of each sample, best first; many samples in batches, without tests their best alone."""
     quick = list(dict.fromkeys(default_laws("mle") if options.laws is None else options.laws))
     if options.law is not None and options.law not in quick:
         quick.append(options.law)
     if not quick:
         return [[] for _ in cases]
-    alone = options.test or len(cases) == 1 or options.law is not None
     samples = [case.sample for case in cases]
-    found = [fit(sample, quick) for sample in samples] if alone else _best_of_many(samples, quick)
-    return found if options.laws is not None else _with_elaborate(samples, found, alone)
+
+    def fits(some: Sequence[LatencySample], laws: Sequence[str]) -> list[list[Fit]]:
+        if len(cases) == 1 or options.law is not None:
+            return [fit(sample, laws) for sample in some]
+        return [found if options.test else found[:1] for found in _of_many(some, laws)]
+
+    found = fits(samples, quick)
+    if options.laws is not None:
+        return found
+    far = [at for at, sample in enumerate(samples) if _is_far(sample, found[at][0])]
+    for at, others in zip(far, fits([samples[at] for at in far], elaborate()), strict=True):
+        found[at] = sorted([*found[at], *others], key=_order)
+    return found
 
 
-def _best_of_many(samples: Sequence[LatencySample], laws: Sequence[str]) -> list[list[Fit]]:
-    """The best law of each sample by BIC; samples alike in clock and size are fitted together."""
+def _order(one: Fit) -> tuple[bool, float]:
+    """The best comes first, what failed last."""
+    return one.error is not None, one.score
+
+
+def _is_far(sample: LatencySample, best: Fit) -> bool:
+    """Whether even the best of the simple laws does not come near, so that those of many parameters are tried."""
+    if sample.completed.values.size < MANY_COMPLETIONS or best.law is None:
+        return False
+    return float(np.sqrt(sample.n)) * ks_distance(sample, best.law.cdf, best.rho or 0.0) > FAR
+
+
+def _of_many(samples: Sequence[LatencySample], laws: Sequence[str]) -> list[list[Fit]]:
+    """The laws of each sample, best first by BIC; samples alike in clock and size are fitted together."""
     alike: dict[tuple[float, int], list[int]] = defaultdict(list)
     for at, sample in enumerate(samples):
         # rows of one batch share a clock that makes cells, and are padded to less than twice their size
         alike[cell_width(sample), sample.completed.values.size.bit_length()].append(at)
     found: list[list[Fit]] = [[] for _ in samples]
     for members in alike.values():
-        for at, best in zip(members, _one_batch([samples[at] for at in members], laws), strict=True):
-            found[at] = [best]
+        for at, mine in zip(members, _one_batch([samples[at] for at in members], laws), strict=True):
+            found[at] = mine
     return found
 
 
-def _one_batch(samples: Sequence[LatencySample], laws: Sequence[str]) -> list[Fit]:
-    """The best law of samples that make one batch; where a batch fails, its samples are fitted one by one."""
+def _one_batch(samples: Sequence[LatencySample], laws: Sequence[str]) -> list[list[Fit]]:
+    """The laws of samples that make one batch; where a batch fails, its samples are fitted one by one."""
     try:
         with np.errstate(all="ignore"):  # a step may go too far, where it is refused
             batch = SampleBatch.of_samples(samples)
-            fits = [fit_batch(law, batch, errors=False) for law in laws]
+            every = [_fits_of(fit_batch(law, batch, errors=False), batch) for law in laws]
     except (LatfitError, ArithmeticError, np.linalg.LinAlgError):
-        return [fit(sample, laws)[0] for sample in samples]
-    held = [{} if (kernel := kernel_of(law)) is None else dict(zip(kernel.held, kernel.read(batch), strict=True))
-            for law in laws]  # fmt: skip
-    free = [len(f.parameters) - len(read) + 1 for f, read in zip(fits, held, strict=True)]
-    scores = np.array([k * np.log(batch.probes) - 2 * f.log_likelihood for k, f in zip(free, fits, strict=True)])
-    scores[~np.isfinite(scores) | np.array([f.error != "" for f in fits])] = np.inf
-    chosen = []
-    for at, k in enumerate(scores.argmin(axis=0)):
-        if not np.isfinite(scores[k, at]):
-            chosen.append(Fit(laws[0], "mle", samples[at].n, error="no law could be fitted"))
-            continue
-        params = dict(zip(fits[k].parameters, fits[k].params[at].tolist(), strict=True))
-        params |= {name: float(values[at]) for name, values in held[k].items()}
+        return [fit(sample, laws) for sample in samples]
+    return [sorted(mine, key=_order) for mine in zip(*every, strict=True)]
+
+
+def _fits_of(found: BatchFit, batch: SampleBatch) -> list[Fit]:
+    """The fit of one law to each sample of a batch, without standard errors."""
+    kernel, law, probes = kernel_of(found.law), law_class(found.law), batch.probes.astype(int).tolist()
+    held = {} if kernel is None else dict(zip(kernel.held, kernel.read(batch).tolist(), strict=True))
+    errors = dict.fromkeys([name for name in found.parameters if name not in held] + ["rho"])
+    score = len(errors) * np.log(batch.probes) - 2 * found.log_likelihood
+    fits = []
+    for at, n in enumerate(probes):
+        params = dict(zip(found.parameters, found.params[at].tolist(), strict=True))
+        params |= {name: values[at] for name, values in held.items()}
         try:
-            law = law_class(fits[k].law)(**params)
+            if found.error[at] or not np.isfinite(score[at]):
+                raise FitError(str(found.error[at]) or "the likelihood is not finite")
+            made = law(**params)
         except LatfitError as problem:  # a search may end at what is no law
-            chosen.append(Fit(fits[k].law, "mle", samples[at].n, error=str(problem)))
+            fits.append(Fit(found.law, "mle", n, error=str(problem)))
             continue
-        chosen.append(Fit(fits[k].law, "mle", samples[at].n, law=law, rho=float(fits[k].rho[at]), params=params,
-                          log_likelihood=float(fits[k].log_likelihood[at]), bic=float(scores[k, at]), converged=True,
-                          at_limit=bool(fits[k].at_limit[at])))  # fmt: skip
-    return chosen
+        fits.append(Fit(found.law, "mle", n, law=made, rho=float(found.rho[at]), params=params, std_errors=errors,
+                        log_likelihood=float(found.log_likelihood[at]), bic=float(score[at]), converged=True,
+                        at_limit=bool(found.at_limit[at])))  # fmt: skip
+    return fits
 
 
 def elaborate() -> list[str]:
     """Laws of many parameters, which the paper fits by least squares: tried where no simple one comes near."""
     simple = default_laws("mle")
     return [name for name in default_laws("ls") if name not in simple]
-
-
-def _with_elaborate(samples: Sequence[LatencySample], found: list[list[Fit]], alone: bool) -> list[list[Fit]]:
-    """The same with the laws of many parameters, where no other one comes near."""
-    far = [at for at, (sample, fits) in enumerate(zip(samples, found, strict=True)) if _is_far(sample, fits[0])]
-    some, laws = [samples[at] for at in far], elaborate()
-    more = [fit(sample, laws) for sample in some] if alone else _best_of_many(some, laws)
-    for at, others in zip(far, more, strict=True):
-        found[at] = sorted([*found[at], *others], key=lambda one: (one.error is not None, one.score))
-    return found
-
-
-def _is_far(sample: LatencySample, best: Fit) -> bool:
-    """Whether even the best of the simple laws does not come near the latencies."""
-    if sample.completed.values.size < MANY_COMPLETIONS or best.law is None:
-        return False
-    return float(np.sqrt(sample.n)) * ks_distance(sample, best.law.cdf, best.rho or 0.0) > FAR
 
 
 def tested(case: Prepared, one: Fit, options: Options, key: Key) -> FittedLaw:
@@ -164,13 +173,21 @@ def least_squares(sample: LatencySample, options: Options) -> list[Fit]:
     return fit(sample, elaborate(), method="ls") if options.laws is None else []
 
 
-def joint(sample: LatencySample, fits: Sequence[Fit]) -> JointRatio | None:
-    """The ratio estimated together with the best of the simple laws; None where no law could be fitted."""
-    rich = elaborate()
-    found = [one for one in fits if one.method == "mle" and one.error is None and one.name not in rich]
-    if not found:
+def joint(case: Prepared, fits: Sequence[Fit], *, detail: bool) -> JointRatio | None:
+    """The ratio estimated together with the best of the simple laws; None where no law could be fitted.
+
+    Without `detail` also where it lies inside the interval of the counted ratio: then the two agree, whatever its own.
+    """
+    found = simple_fits(fits)
+    if not found or not (detail or not case.ratio.low <= (found[0].rho or 0.0) <= case.ratio.high):
         return None
     try:
-        return joint_outlier_ratio(sample, [one.name for one in found if one.score - found[0].score < COMPETING])
+        return joint_outlier_ratio(case.sample, [one.name for one in found if one.score - found[0].score < COMPETING])
     except FitError:
         return None
+
+
+def simple_fits(fits: Sequence[Fit]) -> list[Fit]:
+    """The likelihood fits that succeeded, without the laws of many parameters."""
+    rich = elaborate()
+    return [one for one in fits if one.method == "mle" and one.error is None and one.name not in rich]

@@ -74,9 +74,9 @@ def _together(cases: Sequence[Prepared], options: Options) -> list[tuple[Recomme
     E_R = np.where(curves.S[:, -1] <= 0, curves.E_J(cost)[:, -1], np.inf)
     never = (curves.S[rows, exact] <= 0) | (curves.E_J(cost)[rows, exact] >= E_R * (1 - NO_GAIN))
     exact_t = np.where(never, np.nan, times[rows, exact])
-    _, dearer = curves.careful(np.full(k.size, cost) + step, allowed)
+    dearer = curves.careful(np.full(k.size, cost) + step, allowed)[1] if (step > cost).any() else t
     unclear = (step > cost) & ((t <= step) | (np.abs(dearer - t) > MOVES * t))
-    windows = [curves.window(k, share * E, cost) for share in (1.01, 1.05)]
+    windows = curves.windows(k, [share * E for share in (1.01, 1.05)], cost)
     at_cutoff = curves.E_J_at(np.array([case.cutoff.cutoff for case in cases]), cost)
     columns = (t, E, curves.F[rows, k], exact_t, E_R / E, at_cutoff, curves.F[:, -1], unclear)
     found = []

@@ -16,6 +16,7 @@ MIN_PERIODS = 4  # fewer days or weeks cannot tell a cycle from two bad mornings
 MIN_PER_CELL = 1.0  # probes that each part must have, on average, in the fewest periods
 FILLED = 0.25  # the share of all parts of all periods that must have a probe: one a day knows nothing of hours
 SHUFFLES = 499
+TOGETHER = 1 << 18  # parts of shuffled periods worked on at once
 SIGNIFICANT = 0.01
 
 
@@ -54,11 +55,13 @@ def find_cycle(submitted: Times, scores: Floats, logs: Floats, *, period: int, p
         return None
     observed = _spread(rest.sum(axis=0), counts.sum(axis=0))
     rng = np.random.default_rng(0)
-    rows, columns = np.arange(counts.shape[0])[:, None], np.arange(parts)[None, :]
-    exceeded = 0
-    for _ in range(SHUFFLES):
-        turned = (columns + rng.integers(0, parts, counts.shape[0])[:, None]) % parts
-        exceeded += _spread(rest[rows, turned].sum(axis=0), counts[rows, turned].sum(axis=0)) >= observed
+    turns = rng.integers(0, parts, (SHUFFLES, periods))
+    rows, columns = np.arange(periods)[:, None], np.arange(parts)
+    exceeded, many = 0, max(1, TOGETHER // counts.size)
+    for first in range(0, SHUFFLES, many):
+        turned = (columns + turns[first : first + many, :, None]) % parts
+        spread = _spread(rest[rows, turned].sum(axis=1), counts[rows, turned].sum(axis=1))
+        exceeded += int(np.count_nonzero(spread >= observed))
     p_value = (1 + exceeded) / (1 + SHUFFLES)
     if p_value > SIGNIFICANT:
         return None
@@ -66,10 +69,9 @@ def find_cycle(submitted: Times, scores: Floats, logs: Floats, *, period: int, p
     return Cycle(float(np.exp(np.ptp(effects))), p_value, effects)
 
 
-def _spread(sums: Floats, counts: Floats) -> float:
-    """The variance between parts, each weighted by how many probes it has."""
-    seen = counts > 0
-    return float((sums[seen] ** 2 / counts[seen]).sum())
+def _spread(sums: Floats, counts: Floats) -> Floats:
+    """The variance between parts (the last axis), each weighted by how many probes it has."""
+    return np.asarray(np.divide(sums**2, counts, out=np.zeros_like(sums), where=counts > 0).sum(axis=-1))
 
 
 def _offsets(part: NDArray[np.int64], number: NDArray[np.int64], logs: Floats, parts: int) -> Floats:

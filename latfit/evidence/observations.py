@@ -250,7 +250,7 @@ def _categories(name: str, values: pd.Series[Any]) -> Column:
     words = [*values.cat.categories.astype("string"), "unknown"]  # each is made text once, and none is the last
     at = np.where(values.cat.codes < 0, len(words) - 1, values.cat.codes)
     used = np.flatnonzero(np.bincount(at, minlength=len(words)))
-    codes, labels = pd.factorize(pd.array([words[k] for k in used], dtype="string"), sort=True)
+    codes, labels = pd.factorize(pd.Index([words[k] for k in used], dtype="string"), sort=True)
     place = np.zeros(len(words), dtype=np.int64)
     place[used] = codes
     return Column(name, place[at], tuple(map(str, labels)))

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from latfit.logs.table import COMPLETED, FAILED
 from latfit.numbers import Bools, Floats, Ints, finite
 from latfit.threads import in_threads
 
+TOGETHER = 1 << 16  # jobs under timeouts that are followed at once: they stay in the cache
 STARTS = 50_000  # jobs that are followed, evenly spread over a longer log
 ROUNDS = 200  # resubmissions after which a job is given up: no timeout that needs more is worth a look
 CURVE = 60  # timeouts tried for the best one
@@ -119,15 +121,18 @@ def replay(
         return None
     part = seen.take(known)
     track = _track(part, None if groups is None else groups[known], cutoff)
-    waiting = _durations(track, cutoff, cost)
-    blocks = _Resampled.of(track.starts.size, waiting[0], waiting[1], seed)
-
-    def one(timeout: float) -> Replayed:
-        return _summary(timeout, *(waiting if timeout == cutoff else _durations(track, timeout, cost)), blocks)
-
     tried = _curve(part, cutoff) if curve else np.empty(0)
-    every = list(dict.fromkeys([cutoff, *map(float, at), *map(float, tried)]))
-    results = dict(zip(every, in_threads(one, every), strict=True))
+    every = np.array(list(dict.fromkeys([cutoff, *map(float, at), *map(float, tried)])))
+    waiting = _followed(track, every[:1], cost)
+    blocks = _Resampled.of(waiting, seed)
+
+    def some(timeouts: Floats) -> list[Replayed]:
+        return _summaries(timeouts, _followed(track, timeouts, cost), blocks)
+
+    many = max(1, TOGETHER // track.starts.size)
+    parts = [every[first : first + many] for first in range(1, every.size, many)]
+    found = [*_summaries(every[:1], waiting, blocks), *(one for each in in_threads(some, parts) for one in each)]
+    results = {one.timeout: one for one in found}
     points = [results[float(t)] for t in tried]
     limit = results[cutoff].ran_off + MAX_RAN_OFF
     usable = [r for r in (*points, results[cutoff], *(results[float(t)] for t in at)) if r.ran_off <= limit]
@@ -162,33 +167,53 @@ def _track(seen: Observations, groups: Ints | None, cutoff: float) -> _Track:
     return _Track(origin + when, group, origin, ends, latency, done, (status == FAILED) & inside, starts, sparse)
 
 
-def _durations(track: _Track, timeout: float, cost: float) -> tuple[Floats, Bools, Floats]:
-    """How long each job takes, whether it ran off the log, and how often it was submitted."""
-    spent, submitted = np.zeros(track.starts.size), np.ones(track.starts.size)
-    off = np.zeros(track.starts.size, dtype=bool)
-    alive, at = np.arange(track.starts.size), track.starts
-    clock, end = track.key[at].copy(), track.ends[at]
+class _Followed(NamedTuple):
+    """(T, jobs) under each timeout: how long each job takes, whether it ran off the log, its submissions."""
+
+    spent: Floats
+    off: Bools
+    submitted: Floats
+
+
+def _followed(track: _Track, timeouts: Floats, cost: float) -> _Followed:
+    """Every job under every timeout; what is left of them is worked on together."""
+    jobs = track.starts.size
+    spent, submitted = np.zeros(timeouts.size * jobs), np.ones(timeouts.size * jobs)
+    off = np.zeros(spent.size, dtype=bool)
+    alive, at = np.arange(spent.size), np.tile(track.starts, timeouts.size)
+    clock, end, timeout = track.key[at], track.ends[at], np.repeat(timeouts, jobs)
     limit = track.origin[at] + 2 * (track.key.max() + 1)
     for _ in range(ROUNDS):
         x = track.latency[at]
-        done = track.completed[at] & (x <= timeout)
-        broken = track.failed[at] & (x <= timeout)
-        used = np.where(done, x, np.where(broken, x, timeout) + cost)
+        inside = x <= timeout
+        done = track.completed[at] & inside
+        used = np.where(done, x, np.where(track.failed[at] & inside, x, timeout) + cost)
         spent[alive] += used
         clock = np.minimum(clock + used, limit)
         on = ~done
-        alive, clock, end, limit = alive[on], clock[on], end[on], limit[on]
+        alive, clock, end, limit, timeout = alive[on], clock[on], end[on], limit[on], timeout[on]
         if not alive.size:
             break
         ahead = np.searchsorted(track.key, clock, side="left")
         at = np.maximum(ahead, at[on] + 1) if track.sparse else np.maximum(ahead, at[on])
         gone = at >= end
-        off[alive[gone]] = True
-        kept = ~gone
-        alive, clock, end, limit, at = alive[kept], clock[kept], end[kept], limit[kept], at[kept]
+        if gone.any():
+            off[alive[gone]] = True
+            kept = ~gone
+            alive, clock, end, limit, at, timeout = (each[kept] for each in (alive, clock, end, limit, at, timeout))
         submitted[alive] += 1
     off[alive] = True
-    return spent, off, submitted
+    shape = (timeouts.size, jobs)
+    return _Followed(spent.reshape(shape), off.reshape(shape), submitted.reshape(shape))
+
+
+@lru_cache(maxsize=16)
+def _weights(blocks: int, seed: int) -> Floats:
+    """(resamples, blocks) how often each block is drawn."""
+    drawn = np.random.default_rng(seed).multinomial(blocks, np.full(blocks, 1 / blocks), size=RESAMPLES)
+    weights = drawn.astype(np.float64)
+    weights.flags.writeable = False
+    return weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,35 +225,53 @@ class _Resampled:
     waiting: Floats
 
     @classmethod
-    def of(cls, jobs: int, spent: Floats, off: Bools, seed: int) -> _Resampled:
-        """At least 50 blocks; `spent` and `off` are what waiting brings."""
+    def of(cls, waiting: _Followed, seed: int) -> _Resampled:
+        """At least 50 blocks."""
+        jobs = waiting.spent.shape[1]
         blocks = min(jobs, max(BLOCKS, int(np.sqrt(jobs))))
         edges = np.linspace(0, jobs, blocks + 1).astype(np.intp)[:-1]
-        weights = np.random.default_rng(seed).multinomial(blocks, np.full(blocks, 1 / blocks), size=RESAMPLES)
-        made = cls(edges, weights.astype(np.float64), np.empty(0))
-        return replace(made, waiting=made.means(spent, off))
+        made = cls(edges, _weights(blocks, seed), np.empty(0))
+        return replace(made, waiting=made.means(waiting)[0])
 
-    def means(self, spent: Floats, off: Bools) -> Floats:
-        """Σ time spent / jobs done on each resample."""
-        total, finished = (np.add.reduceat(each.astype(np.float64), self.edges) for each in (spent, ~off))
+    def means(self, found: _Followed) -> Floats:
+        """(T, resamples) Σ time spent / jobs done."""
+        total, finished = (np.add.reduceat(each.astype(np.float64), self.edges, axis=1)
+                           for each in (found.spent, ~found.off))  # fmt: skip
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray((self.weights @ total) / (self.weights @ finished))
+            return np.array([(self.weights @ a) / (self.weights @ b) for a, b in zip(total, finished, strict=True)])
 
 
-def _summary(timeout: float, spent: Floats, off: Bools, submitted: Floats, blocks: _Resampled) -> Replayed:
+def _summaries(timeouts: Floats, found: _Followed, blocks: _Resampled) -> list[Replayed]:
     """Means are Σ time spent / jobs done: a job that ran off counts with what it had spent."""
-    done = int((~off).sum())
-    if not done:
-        return Replayed(timeout, np.inf, np.inf, np.inf, {}, np.inf, 1.0, -np.inf, -np.inf)
-    levels = np.quantile(np.where(off, np.inf, spent), QUANTILES, method="inverted_cdf")
-    mean = blocks.means(spent, off)
+    done = (~found.off).sum(axis=1)
+    levels = np.quantile(np.where(found.off, np.inf, found.spent), QUANTILES, method="inverted_cdf", axis=1).T
+    means = blocks.means(found)
     with np.errstate(divide="ignore", invalid="ignore"):
-        gain = 1 - mean / blocks.waiting
-    low, high = np.nanquantile(mean, [0.025, 0.975])
-    gain_low, gain_high = np.nanquantile(gain, [0.025, 0.975])
-    return Replayed(timeout, float(spent.sum() / done), float(low), float(high),
-                    dict(zip(map(str, QUANTILES), map(finite, levels), strict=True)), float(submitted.sum() / done),
-                    float(off.mean()), float(gain_low), float(gain_high))  # fmt: skip
+        gains, submissions = 1 - means / blocks.waiting, found.submitted.sum(axis=1) / done
+        durations = found.spent.sum(axis=1) / done
+    ends = np.concatenate([_central(means), _central(gains)], axis=1)
+    nothing = Replayed(0.0, np.inf, np.inf, np.inf, {}, np.inf, 1.0, -np.inf, -np.inf)
+    made = []
+    for k, t in enumerate(timeouts.tolist()):
+        if not done[k]:
+            made.append(replace(nothing, timeout=t))
+            continue
+        low, high, gain_low, gain_high = ends[k].tolist()
+        quantiles = dict(zip(map(str, QUANTILES), map(finite, levels[k]), strict=True))
+        made.append(Replayed(t, float(durations[k]), low, high, quantiles, float(submissions[k]),
+                             float(found.off[k].mean()), gain_low, gain_high))  # fmt: skip
+    return made
+
+
+def _central(values: Floats) -> Floats:
+    """(rows, 2) the ends of the central 95 % of each row; what is not a number does not count."""
+    unknown = np.isnan(values)
+    some, ends = unknown.any(axis=1), np.full((values.shape[0], 2), np.nan)
+    with np.errstate(invalid="ignore"):  # between two infinities
+        ends[~some] = np.quantile(values[~some], [0.025, 0.975], axis=1).T
+        for row in np.flatnonzero(some & ~unknown.all(axis=1)):
+            ends[row] = np.nanquantile(values[row], [0.025, 0.975])
+    return ends
 
 
 def _curve(seen: Observations, cutoff: float) -> Floats:

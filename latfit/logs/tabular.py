@@ -127,7 +127,8 @@ def _ids(column: pd.Series[Any]) -> NDArray[np.generic] | pd.api.extensions.Exte
         return column.to_numpy()
     blank = is_blank(column)
     if isinstance(column.dtype, pd.StringDtype):
-        return column.mask(blank).array if blank.any() else column.array
+        kept: pd.api.extensions.ExtensionArray = (column.mask(blank) if blank.any() else column).array
+        return kept
     return np.asarray(column.astype(object).where(~blank, None).to_numpy())
 
 

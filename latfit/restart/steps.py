@@ -5,7 +5,8 @@ A sample, ten thousand groups and a thousand resamples of one sample are all row
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -32,6 +33,7 @@ class StepCurves:
     W: Floats
     done: Floats
     probes: Floats
+    _known: dict[float, Floats] = field(default_factory=dict, init=False, repr=False)  # E_J by cost
 
     @classmethod
     def of_counts(cls, times: Floats, done: Floats, gone: Floats, out: Floats, lost: Floats) -> StepCurves:
@@ -40,31 +42,42 @@ class StepCurves:
         S = Π (1 − d/n), F̃ = Σ S₋ d_completed/n (Aalen and Johansen 1978); `lost` (B,) are at risk for ever.
         Where nothing is censored between two returns the product telescopes, and the quotients are exact.
         """
-        returned = done + gone
-        at_risk = np.cumsum((returned + out)[:, ::-1], axis=1)[:, ::-1] + lost[:, None]
-        probes = at_risk[:, 0]
-        each = np.divide(1.0, at_risk, out=np.zeros_like(at_risk), where=at_risk > 0)
-        last = returned.shape[1] - 1 - np.argmax(returned[:, ::-1] > 0, axis=1)
-        early = np.cumsum(out, axis=1)[np.arange(out.shape[0]), last] - out[np.arange(out.shape[0]), last] > 0
-        all_at_once = np.where(probes > 0, probes, 1.0)[:, None]
+        returned = done + gone if gone.any() else done
+        leaving = returned + out if out.any() else returned
+        at_risk = np.cumsum(leaving[:, ::-1], axis=1)[:, ::-1] + lost[:, None]
+        probes = at_risk[:, 0].copy()
+        early = np.zeros(probes.size, dtype=bool)
+        if out.any():
+            rows = np.arange(probes.size)
+            last = returned.shape[1] - 1 - np.argmax(returned[:, ::-1] > 0, axis=1)
+            early = np.cumsum(out, axis=1)[rows, last] - out[rows, last] > 0
         if early.any():
-            S = np.cumprod(1.0 - returned * each, axis=1)
-            before = np.concatenate([np.ones((S.shape[0], 1)), S[:, :-1]], axis=1)
-            F = np.minimum(np.cumsum(before * done * each, axis=1), 1.0)  # a sum may round to more
+            each = np.divide(1.0, at_risk, out=np.zeros_like(at_risk), where=at_risk > 0)
+            S = np.asarray(np.cumprod(1.0 - returned * each, axis=1), dtype=np.float64)
+            F = np.minimum(np.cumsum(_before(S) * done * each, axis=1), 1.0)  # a sum may round to more
+        total = np.cumsum(done, axis=1)
         if not early.all():
-            plain_S = 1.0 - np.cumsum(returned, axis=1) / all_at_once
-            plain_F = np.cumsum(done, axis=1) / all_at_once
+            del at_risk
+            all_at_once = np.where(probes > 0, probes, 1.0)[:, None]
+            plain_F = total / all_at_once
+            plain_S = 1.0 - (np.cumsum(returned, axis=1) / all_at_once if returned is not done else plain_F)
             S, F = (plain_S, plain_F) if not early.any() else (
                 np.where(early[:, None], S, plain_S), np.where(early[:, None], F, plain_F))  # fmt: skip
-        before = np.concatenate([np.ones((S.shape[0], 1)), S[:, :-1]], axis=1)
-        W = np.cumsum(before * np.diff(times, prepend=0.0, axis=1), axis=1)
-        return cls(times, F, np.asarray(S, dtype=np.float64), W, np.cumsum(done, axis=1), probes)
+        W = np.diff(times, prepend=0.0, axis=1) * _before(S)
+        return cls(times, F, S, np.cumsum(W, axis=1, out=W), total, probes)
 
     def E_J(self, cost: Floats | float = 0.0) -> Floats:
         """E_J = (∫₀ᵗ S + c (1 − F̃))/F̃ at every time, ∞ where nothing has completed."""
-        c = np.asarray(cost, dtype=np.float64).reshape(-1, 1)
+        if isinstance(cost, float):  # every question about one curve asks for it
+            if cost not in self._known:
+                self._known[cost] = self._at_cost(np.full((1, 1), cost))
+            return self._known[cost]
+        return self._at_cost(np.asarray(cost, dtype=np.float64).reshape(-1, 1))
+
+    def _at_cost(self, c: Floats) -> Floats:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            return np.where(self.F > 0, (self.W + c * (1.0 - self.F)) / self.F, np.inf)
+            dear = self.W + c * (1.0 - self.F) if c.any() else self.W + 0.0
+            return np.where(self.F > 0, np.divide(dear, self.F, out=dear), np.inf)
 
     def E_J_at(self, t: Floats, cost: Floats | float = 0.0) -> Floats:
         """(B,) E_J of each row at a time of its own."""
@@ -90,6 +103,8 @@ class StepCurves:
         """The same curves where the share that is out at the end is (at least) rho (B,): F̃ and 1 − S shrink alike."""
         s = ((1.0 - rho) / np.maximum(1.0 - self.S[:, -1], 1e-300))[:, None]
         s = s if exactly else np.minimum(1.0, s)
+        if (s == 1.0).all():
+            return self
         times = np.broadcast_to(self.times, self.F.shape)
         return StepCurves(self.times, s * self.F, 1.0 - s * (1.0 - self.S), times - s * (times - self.W), self.done,
                           self.probes)  # fmt: skip
@@ -102,7 +117,7 @@ class StepCurves:
 
     def exact(self, cost: Floats | float, allowed: Bools) -> tuple[Ints, Floats]:
         """(B,) the first index of the least E_J, and E_J there: the papers' optimum of the data as they stand."""
-        E = np.where(allowed, self.E_J(cost), np.inf)
+        E = self.E_J(cost) if allowed.all() else np.where(allowed, self.E_J(cost), np.inf)
         least = E.min(axis=1)
         return (least[:, None] * (1 + TIE) >= E).argmax(axis=1), least
 
@@ -133,8 +148,8 @@ class StepCurves:
         times = np.broadcast_to(self.times, self.F.shape)[rows, k]
         return np.asarray(k), np.where((k == last) & (self.S[rows, k] <= 0), INSURANCE * times, times)
 
-    def window(self, at: Ints, limit: Floats, cost: Floats | float = 0.0) -> tuple[Floats, Floats]:
-        """(B,) the ends of the connected set of timeouts around index `at` with E_J ≤ limit.
+    def windows(self, at: Ints, limits: Sequence[Floats], cost: Floats | float = 0.0) -> list[tuple[Floats, Floats]]:
+        """For each limit (B,) the ends of the connected set of timeouts around index `at` with E_J ≤ limit.
 
         From each time E_J rises with slope S/F̃, and only the next return brings it down: the window begins at a
         return and ends between two; ∞ where every later timeout qualifies.
@@ -143,13 +158,25 @@ class StepCurves:
         times, E = np.broadcast_to(self.times, self.F.shape), self.E_J(cost)
         with np.errstate(divide="ignore", invalid="ignore"):
             slope = np.where(self.S > 1e-300, self.S / self.F, 0.0)
-            ahead = np.concatenate([times[:, 1:], np.full((rows.size, 1), np.inf)], axis=1) - times
-            ahead[times == times[:, -1:]] = np.inf
-            crest = np.where(self.F > 0, E + np.where(slope > 0, slope * np.where(slope > 0, ahead, 0.0), 0.0), np.inf)
-        too_high = crest > limit[:, None]
-        begin = np.where(too_high & (columns < at[:, None]), columns + 1, 0).max(axis=1)
-        later = too_high & (columns >= at[:, None])
-        j = later.argmax(axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            end = times[rows, j] + (limit - E[rows, j]) / slope[rows, j]
-        return times[rows, begin], np.where(later.any(axis=1), np.fmax(times[rows, at], end), np.inf)
+            crest = np.concatenate([times[:, 1:], np.full((rows.size, 1), np.inf)], axis=1) - times  # the time ahead
+            crest[times == times[:, -1:]] = np.inf
+            crest[slope <= 0] = 0.0
+            crest *= slope
+            crest += E
+            crest[self.F <= 0] = np.inf
+        found = []
+        for limit in limits:
+            too_high = crest > limit[:, None]
+            before = too_high & (columns < at[:, None])
+            begin = np.where(before.any(axis=1), columns.size - before[:, ::-1].argmax(axis=1), 0)
+            later = too_high & (columns >= at[:, None])
+            j = later.argmax(axis=1)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                end = times[rows, j] + (limit - E[rows, j]) / slope[rows, j]
+            found.append((times[rows, begin], np.where(later.any(axis=1), np.fmax(times[rows, at], end), np.inf)))
+        return found
+
+
+def _before(S: Floats) -> Floats:
+    """S just before each time."""
+    return np.concatenate([np.ones((S.shape[0], 1)), S[:, :-1]], axis=1)

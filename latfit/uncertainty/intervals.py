@@ -116,7 +116,7 @@ def bootstrap(
 def _drawn(bins: Bins, size: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats, Floats]:
     """Poisson counts around those of the bins."""
     shape = (size, bins.times.size)
-    done, gone, out = (rng.poisson(each, shape).astype(np.float64)
+    done, gone, out = (rng.poisson(each, shape).astype(np.float64) if each.any() else np.zeros(shape)
                        for each in (bins.completed, bins.failed, bins.censored))  # fmt: skip
     return done, gone, out, rng.poisson(bins.lost, size).astype(np.float64)
 

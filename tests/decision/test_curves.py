@@ -42,7 +42,7 @@ def test_rows_are_the_laws_of_their_samples(cost):
         if want.timeout is not None:
             assert curves.times[row, best[row]] == want.timeout
             assert least[row] == pytest.approx(want.expected_duration, rel=1e-10)
-            window = tuple(float(end[row]) for end in curves.window(best, 1.05 * least, cost))
+            window = tuple(float(end[row]) for end in curves.windows(best, [1.05 * least], cost)[0])
             near = [
                 flat_windows(law, want.timeout, [1.05 * least[row] * f], cost=cost)[0] for f in (1 - 1e-9, 1 + 1e-9)
             ]
