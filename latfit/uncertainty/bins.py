@@ -121,6 +121,19 @@ def curve_of(bins: Bins) -> StepCurves:
     return curves(bins, *counts, np.array([float(bins.lost)]))
 
 
+def with_ratio(bins: Bins, share: float) -> StepCurves:
+    """The curve of the bins where `share` times as many attempts would return; visible failures stay as they are.
+
+    With S_f the Kaplan–Meier estimate of not failing, F̃ becomes s F̃ and S becomes (1 − s) S_f + s S.
+    """
+    curve = curve_of(bins)
+    at_risk = np.append(bins.completed + bins.failed + bins.censored, bins.lost)[::-1].cumsum()[::-1][:-1]
+    S_f = np.cumprod(1.0 - np.divide(bins.failed, at_risk, out=np.zeros_like(at_risk), where=at_risk > 0))
+    W_f = np.cumsum(np.append(1.0, S_f[:-1]) * np.diff(bins.times, prepend=0.0))
+    S, W = share * curve.S + (1 - share) * S_f, share * curve.W + (1 - share) * W_f
+    return replace(curve, F=share * curve.F, S=S, W=W)
+
+
 def influence(bins: Bins, at: int, cost: float) -> Floats:
     """∂ log E_J(t) for one more completion, failure or censored probe in each bin (3, bins + 1), t that of bin `at`.
 
