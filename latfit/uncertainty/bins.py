@@ -64,6 +64,11 @@ class Bins:
         done, gone = (blur_(shape.counts(tally.values, tally.counts)) for tally in (sample.completed, sample.failed))
         return replace(shape, completed=done, failed=gone, censored=out, blur=blur_)
 
+    def sharp(self, sample: LatencySample) -> Bins:
+        """The sample in the same bins without any blur."""
+        done, gone = (self.counts(tally.values, tally.counts) for tally in (sample.completed, sample.failed))
+        return replace(self, completed=done, failed=gone)
+
     def counts(self, values: Floats, weights: Floats | Ints) -> Floats:
         """How many of the values lie in each bin."""
         size = self.times.size - 1

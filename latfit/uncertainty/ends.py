@@ -6,16 +6,18 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import bisect
+from scipy.special import betainc, betaincinv
 
 from latfit.numbers import Floats
-from latfit.outliers import OutlierRatio, outlier_ratio
+from latfit.outliers import OutlierRatio
 from latfit.sample import LatencySample, Tally
 from latfit.uncertainty.bins import NOBODY, Bins, curve_of, with_ratio
 
 Range = tuple[float, float]
 Centred = tuple[float, float, float]  # low, estimate, high
 
-FEW_OUT = 5  # with fewer probes still out at the cutoff, resampling them does not tell how many there may be
+FEW_OUT = 5  # with fewer out at the cutoff, the best timeout at either end of the interval of ρ counts too
 MAX_SKEWNESS, REACH = 1.0, 3.0  # up to these a quantile by Cornish and Fisher rises with its probability
 
 
@@ -87,7 +89,7 @@ def tail_end(sample: LatencySample, E: float, level: float) -> float:
     return float(last + np.append(0.0, values)[before] + (needed - seen[before]) / at_risk[before])
 
 
-class FewOut(NamedTuple):
+class ByRatio(NamedTuple):
     """The optima at the ends of the interval of ρ, and the factors that these make of E_J and of the speed-up."""
 
     timeout: Range
@@ -95,17 +97,11 @@ class FewOut(NamedTuple):
     speed_up: Range
 
 
-def few_out(sample: LatencySample, bins: Bins, timeout: float, cost: float, level: float) -> FewOut | None:
-    """What ρ at either end of its interval would make of the sample; None where enough are out for a bootstrap.
-
-    A sample without outliers has none in any resample, though some may be lost.
-    """
-    ratio: OutlierRatio = outlier_ratio(sample, level=level)
-    if ratio.estimate * ratio.n > FEW_OUT - 0.5:
-        return None
+def by_ratio(sample: LatencySample, ratio: OutlierRatio, bins: Bins, timeout: float, cost: float) -> ByRatio:
+    """What ρ at either end of its interval would make of the sample."""
     curve, best, figures = curve_of(bins), [], []
     t = np.array([timeout if np.isfinite(timeout) else bins.times[-1]])
-    for rho in (ratio.low, ratio.estimate, ratio.high):
+    for rho in (_low(ratio), ratio.estimate, ratio.high):
         scaled = with_ratio(bins, (1 - rho) / (1 - ratio.estimate))
         k, least = scaled.exact(cost, curve.allowed(sample.resolution))
         none = scaled.S[0, k[0]] < NOBODY or not np.isfinite(least[0])
@@ -113,7 +109,21 @@ def few_out(sample: LatencySample, bins: Bins, timeout: float, cost: float, leve
         E = float(scaled.E_J_at(t, cost)[0])
         figures.append((E, float(scaled.E_J(cost)[0, -1]) / E))
     (E_low, s_low), (E, s), (E_high, s_high) = figures
-    return FewOut((min(best), max(best)), (E_low / E, E_high / E), (s_low / s, s_high / s))
+    return ByRatio((min(best), max(best)), (E_low / E, E_high / E), (s_low / s, s_high / s))
+
+
+def _low(ratio: OutlierRatio) -> float:
+    """The lower end of the interval of ρ: where fewer than five out were counted, the mid-P one (Lancaster 1961).
+
+    Wilson's lower end is too high there: where fewer than five are to be expected his interval covers as little as
+    83.8 %, with the other end at least 92.8 %. It is where P(K > k) + ½ P(K = k) = ½ I_ρ(k, n−k+1) + ½ I_ρ(k+1, n−k)
+    is (1 − level)/2, I the incomplete beta function.
+    """
+    k, n, tail = ratio.count, ratio.n, (1 - ratio.level) / 2
+    if ratio.method != "wilson" or not 0 < k < min(FEW_OUT, n):
+        return ratio.low
+    ends = [float(betaincinv(k + more, n - k + 1 - more, tail)) for more in (0, 1)]
+    return float(bisect(lambda rho: betainc(k, n - k + 1, rho) + betainc(k + 1, n - k, rho) - 2 * tail, *ends))
 
 
 def combined(ends: Centred, factors: Range) -> Centred:

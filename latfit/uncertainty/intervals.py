@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from latfit.numbers import Floats
+from latfit.outliers import outlier_ratio
 from latfit.sample import LatencySample
 from latfit.uncertainty.bins import NOBODY, Bins, curve_of, influence
 from latfit.uncertainty.blocks import Blocks
-from latfit.uncertainty.ends import Range, combined, corrected, few_out, on_steps, percentiles, tail_end
+from latfit.uncertainty.ends import FEW_OUT, Range, by_ratio, combined, corrected, on_steps, percentiles, tail_end
 from latfit.uncertainty.replicates import resampled
 
 BLUR = 0.35  # of Silverman's bandwidth, for the bootstrap
@@ -65,28 +66,32 @@ def bootstrap(
     The best timeout: percentiles of the optima of Poisson resamples of the blurred sample, and every timeout at which
     E_J is not clearly above its least; beyond the last completion until enough was seen there to tell (`tail_end`).
     E_J: the bias-corrected and accelerated interval on the log scale at the fixed timeout, moved by the bootstrap
-    estimate of the optimism, since a chosen minimum is biased low. The speed-up: the same. Where few are out their
-    number is not resampled; the interval of ρ is `combined` with the rest instead. With `blocks`, blocks of
-    consecutive probes are resampled instead of probes, which holds where slow ones follow slow ones.
+    estimate of the optimism, since a chosen minimum is biased low. The speed-up: the same. How many are out at the end
+    is not resampled, which says nothing where few are; the interval of ρ is `combined` with the rest instead. With
+    `blocks`, blocks of consecutive probes are resampled, those that are out too, which holds where slow ones follow
+    slow ones.
     """
     bins = Bins.of(sample, BLUR)
-    few = few_out(sample, bins, timeout, cost, level)
-    drawn = resampled(sample, bins, timeout, cost, resamples, rng, blocks=blocks, keep_out=few is not None)
+    ratio = outlier_ratio(sample, level=level)
+    few = ratio.estimate * ratio.n < FEW_OUT - 0.5
+    drawn = resampled(sample, bins, timeout, cost, resamples, rng, blocks=blocks)
     stretch = 1.0 if blocks is None else blocks.stretch(level)
     a = _accelerations(sample, timeout, cost)
     duration, optimism = corrected(expected_duration, drawn.duration, a[0], level, stretch)
     faster, _ = corrected(speed_up, drawn.speed_up, a[1], level, stretch)
     low, high = percentiles(drawn.best, drawn.least, level, stretch)
     low, high = min(low, drawn.flat[0], timeout), max(high, drawn.flat[1], timeout)
-    if few is not None:
-        low, high = min(low, few.timeout[0]), max(high, few.timeout[1])
-        duration, faster = combined(duration, few.duration), combined(faster, few.speed_up)
+    if few or blocks is None:
+        ends = by_ratio(sample, ratio, bins, timeout, cost)
+        duration, faster = combined(duration, ends.duration), combined(faster, ends.speed_up)
+        if few:
+            low, high = min(low, ends.timeout[0]), max(high, ends.timeout[1])
     if high >= sample.completed.values[-1]:
         high = max(high, tail_end(sample, expected_duration, level))
     return Intervals(
         timeout=on_steps(low, high, sample.resolution),
-        expected_duration=duration[::2],
-        speed_up=faster[::2],
+        expected_duration=(min(duration[0], expected_duration), max(duration[2], expected_duration)),
+        speed_up=(min(faster[0], speed_up), max(faster[2], speed_up)),
         optimism=optimism,
         smoothed_timeout=smoothed_timeout(sample, cost=cost),
         level=level,

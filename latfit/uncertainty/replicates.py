@@ -7,13 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from latfit.numbers import Bools, Floats
+from latfit.restart.steps import StepCurves
 from latfit.sample import LatencySample
 from latfit.uncertainty.bins import NOBODY, Bins, curve_of, curves
 from latfit.uncertainty.blocks import Blocks
 from latfit.uncertainty.ends import Range, Replicates
 
 ROWS = 64  # resamples worked on at once, so that they stay in the cache
-NOT_CLEARLY = 1.28  # standard errors by which E_J must exceed its least for a timeout not to be the best
+NOT_CLEARLY, WAITING = 1.0, 1.645  # standard errors of E_J above its least: of a timeout, and of waiting for all
 FAR = 3.0  # of the logarithm of E_J, beyond any that matters
 ALIKE = 20  # resamples that choose as the sample does, to tell what choosing does
 
@@ -38,23 +39,23 @@ def resampled(
     rng: np.random.Generator,
     *,
     blocks: Blocks | None,
-    keep_out: bool,
 ) -> Resampled:
-    """What Poisson resamples of the bins give; with `keep_out` those that are out at the end are not resampled."""
+    """What Poisson resamples of the bins give, those that are out at the end kept; or resamples of the blocks."""
     at = int(np.clip(np.searchsorted(bins.times, timeout), 0, bins.times.size - 1))
     step = sample.resolution * np.exp(-bins.width)
-    own = curve_of(bins)
-    plain, floored, allowed = own.E_J(cost)[0], own.with_outliers(0.5 / (own.probes + 1)), own.allowed(step)
+    own, sharp = curve_of(bins), curve_of(bins.sharp(sample))
+    plain, floored, allowed = own.E_J(cost)[0], _floored(own), own.allowed(step)
     level, least = np.log(floored.E_J(cost)[0]), int(floored.exact(cost, allowed)[0][0])
+    lowest = np.minimum(level, np.log(_floored(sharp).E_J(cost)[0]))  # a blur hides the edge of a law
     best, here, end, luck, end_luck, waits = (np.empty(resamples) for _ in range(6))
     total, squares = np.zeros(bins.times.size), np.zeros(bins.times.size)
     for start in range(0, resamples, ROWS):
         rows = slice(start, min(start + ROWS, resamples))
         each = np.arange(rows.stop - rows.start)
-        counts = _drawn(bins, each.size, rng, keep_out) if blocks is None else blocks.drawn(bins, each.size, rng)
+        counts = _drawn(bins, each.size, rng) if blocks is None else blocks.drawn(bins, each.size, rng)
         curve = curves(bins, *counts)
         E, may = curve.E_J(cost), curve.allowed(step)
-        floor = curve.with_outliers(0.5 / (curve.probes + 1))
+        floor = _floored(curve)
         k, low = floor.exact(cost, may)
         best[rows] = np.where((floor.S[each, k] < NOBODY) | ~np.isfinite(low), np.inf, bins.times[k])
         moved = np.minimum(np.log(floor.E_J(cost)) - level, FAR)  # ∞ where a resample has no completion yet
@@ -67,7 +68,8 @@ def resampled(
         end_luck[rows] = np.log(E[:, -1] / plain[-1]) - luck[rows]
         waits[rows] = ~(may & (np.arange(may.shape[1]) > chosen[:, None])).any(axis=1)
     spread = np.sqrt(squares / resamples - (total / resamples) ** 2)
-    flat = _hull(bins.times, allowed[0] & (level - level[least] <= NOT_CLEARLY * spread))
+    allowance = np.where(np.arange(level.size) < np.flatnonzero(allowed[0])[-1:], NOT_CLEARLY, WAITING)
+    flat = _hull(bins.times, allowed[0] & (lowest - level[least] <= allowance * spread))
     alike = waits == (timeout >= sample.completed.values[-1])
     kept = alike if alike.sum() >= ALIKE else np.ones(resamples, dtype=bool)
     return Resampled(
@@ -79,13 +81,16 @@ def resampled(
     )
 
 
-def _drawn(bins: Bins, size: int, rng: np.random.Generator, keep_out: bool) -> tuple[Floats, Floats, Floats, Floats]:
-    """Poisson counts around those of the bins."""
+def _floored(curve: StepCurves) -> StepCurves:
+    """The curve with at least half an outlier, ρ ≥ ½/(n+1)."""
+    return curve.with_outliers(0.5 / (curve.probes + 1))
+
+
+def _drawn(bins: Bins, size: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats, Floats]:
+    """Poisson counts around those of the bins; those that are out at the end as they are."""
     shape = (size, bins.times.size)
     done, gone, out = (rng.poisson(each, shape).astype(np.float64)
                        for each in (bins.completed, bins.failed, bins.censored))  # fmt: skip
-    if not keep_out:
-        return done, gone, out, rng.poisson(bins.lost, size).astype(np.float64)
     out[:, -1] = bins.censored[-1]
     return done, gone, out, np.full(size, float(bins.lost))
 

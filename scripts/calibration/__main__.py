@@ -121,7 +121,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help=f"{QUICK} samples a case: does it run?")
     parser.add_argument("--jobs", type=int, default=1, help="processes, default 1")
     parser.add_argument("--journal", type=Path, metavar="FILE", help="keep what is done there, and go on from it")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     numbers = [int(each) for each in options.what if each.isdigit()]
     parts = [each for each in options.what if not each.isdigit()]
     rounds = numbers[0] if numbers else QUICK if options.quick else ROUNDS
