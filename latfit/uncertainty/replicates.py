@@ -14,7 +14,8 @@ from latfit.uncertainty.blocks import Blocks
 from latfit.uncertainty.ends import Range, Replicates
 
 ROWS = 64  # resamples worked on at once, so that they stay in the cache
-NOT_CLEARLY, WAITING = 1.0, 1.645  # standard errors of E_J above its least: of a timeout, and of waiting for all
+NOT_CLEARLY, WAITING = 1.0, 1.645  # standard errors of E_J above its least: of a timeout, and of waiting
+NEARLY_ALL = 0.9  # of the completions: a timeout that only a later one of them misses is waiting
 FAR = 3.0  # of the logarithm of E_J, beyond any that matters
 ALIKE = 20  # resamples that choose as the sample does, to tell what choosing does
 
@@ -68,7 +69,7 @@ def resampled(
         end_luck[rows] = np.log(E[:, -1] / plain[-1]) - luck[rows]
         waits[rows] = ~(may & (np.arange(may.shape[1]) > chosen[:, None])).any(axis=1)
     spread = np.sqrt(squares / resamples - (total / resamples) ** 2)
-    allowance = np.where(np.arange(level.size) < np.flatnonzero(allowed[0])[-1:], NOT_CLEARLY, WAITING)
+    allowance = np.where(own.done[0] < NEARLY_ALL * own.done[0, -1], NOT_CLEARLY, WAITING)
     flat = _hull(bins.times, allowed[0] & (lowest - level[least] <= allowance * spread))
     alike = waits == (timeout >= sample.completed.values[-1])
     kept = alike if alike.sum() >= ALIKE else np.ones(resamples, dtype=bool)
@@ -88,9 +89,13 @@ def _floored(curve: StepCurves) -> StepCurves:
 
 def _drawn(bins: Bins, size: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats, Floats]:
     """Poisson counts around those of the bins; those that are out at the end as they are."""
-    shape = (size, bins.times.size)
-    done, gone, out = (rng.poisson(each, shape).astype(np.float64)
-                       for each in (bins.completed, bins.failed, bins.censored))  # fmt: skip
+    counts = []
+    for each in (bins.completed, bins.failed, bins.censored):
+        some = np.flatnonzero(each)  # most bins are empty
+        drawn = np.zeros((size, each.size))
+        drawn[:, some] = rng.poisson(each[some], (size, some.size))
+        counts.append(drawn)
+    done, gone, out = counts
     out[:, -1] = bins.censored[-1]
     return done, gone, out, np.full(size, float(bins.lost))
 

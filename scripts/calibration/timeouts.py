@@ -12,7 +12,7 @@ from calibration.probed import Case, Truth
 from latfit.decision import Options, decide
 from latfit.decision.result import Recommendation
 
-RESAMPLES = 299
+RESAMPLES = 199
 PRINTED = 1e-4  # of a speed-up: what no report shows
 IDENTIFIED = 10  # completions that a log has at or below the best timeout on average, for it to be found at all
 

@@ -195,7 +195,7 @@ def test_nobody_out_and_a_cutoff_far_away():
 
 
 def test_the_best_timeout_may_lie_beyond_the_last_completion():
-    """At one completion in E_J seconds at risk, the chance that none of two lost probes completes in 1.84 E_J is 2.5 %."""
+    """At one completion in E_J seconds at risk, two lost probes see none in 1.84 E_J with a chance of 2.5 %."""
     x = np.linspace(100, 300, 98)
     sample = LatencySample.of(x, censored=[5000.0, 5000.0], cutoff=5000.0)
     E = 250.0
