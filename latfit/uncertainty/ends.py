@@ -122,8 +122,11 @@ def _low(ratio: OutlierRatio) -> float:
     k, n, tail = ratio.count, ratio.n, (1 - ratio.level) / 2
     if ratio.method != "wilson" or not 0 < k < min(FEW_OUT, n):
         return ratio.low
-    ends = [float(betaincinv(k + more, n - k + 1 - more, tail)) for more in (0, 1)]
-    return float(bisect(lambda rho: betainc(k, n - k + 1, rho) + betainc(k + 1, n - k, rho) - 2 * tail, *ends))
+
+    def off(rho: float) -> float:
+        return float(betainc(k, n - k + 1, rho) + betainc(k + 1, n - k, rho) - 2 * tail)
+
+    return float(bisect(off, float(betaincinv(k, n - k + 1, tail)), float(betaincinv(k + 1, n - k, tail))))
 
 
 def combined(ends: Centred, factors: Range) -> Centred:
