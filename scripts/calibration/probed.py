@@ -91,7 +91,7 @@ class Truth:
         self.S = (1 - F) * np.exp(-case.fails * (self.t + half))
         self.W = np.append(0.0, np.cumsum(self.S[:-1]) * step)
         self.cost = case.cost
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             self.E = (self.W + case.cost * (1 - self.F)) / self.F
         self.E[0] = np.inf
         self.least = float(self.E.min())
