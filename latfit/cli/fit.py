@@ -51,7 +51,7 @@ Examples:
     default=199,
     show_default=True,
     metavar="N",
-    help="Refitted resamples for the honest p-value; 0 for none.",
+    help="Refitted resamples for the honest p-value; 0 for none, and no standard errors of least squares.",
 )
 @click.option(
     "--subsample",
@@ -87,6 +87,7 @@ def fit(
         raise click.UsageError("--table and --json are two answers: choose one")
     from latfit.decision.fits import ranked
     from latfit.fitting import fit as fit_laws
+    from latfit.fitting import with_std_errors
     from latfit.goodness import assess
 
     case, _ = prepared(log, given)
@@ -96,6 +97,9 @@ def fit(
     else:  # the laws that every command tries
         fits = ranked([case], asked(given))[0]
     rng = np.random.default_rng(seed)
+    if method == "ls" and bootstrap:
+        own = np.random.default_rng(seed)  # the p-values are those of the same seed without standard errors
+        fits = [with_std_errors(sample, found, rho=rho, rng=own) for found in fits]
     results = [(found, assess(sample, found, bootstrap=bootstrap, rng=rng, subsample=subsample)) for found in fits]
     if as_json:
         print_json({"fits": [{**found.to_dict(), "ks": ks and ks.to_dict()} for found, ks in results]})

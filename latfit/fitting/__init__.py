@@ -1,5 +1,6 @@
 """Stage 5: from a sample to a law: censored maximum likelihood with ρ, least squares on the cdf, ranking."""
 
+from latfit.fitting.bootstrap import resamples, with_std_errors
 from latfit.fitting.estimate import BatchFit, fit_batch
 from latfit.fitting.fitted import Fit, fitted_law
 from latfit.fitting.profile import COMPETING, JointRatio, joint_outlier_ratio, profile_interval
@@ -21,4 +22,6 @@ __all__ = [
     "fitted_law",
     "joint_outlier_ratio",
     "profile_interval",
+    "resamples",
+    "with_std_errors",
 ]

@@ -64,6 +64,11 @@ class Bins:
         done, gone = (blur_(shape.counts(tally.values, tally.counts)) for tally in (sample.completed, sample.failed))
         return replace(shape, completed=done, failed=gone, censored=out, blur=blur_)
 
+    def sharp(self, sample: LatencySample) -> Bins:
+        """The sample in the same bins without any blur."""
+        done, gone = (self.counts(tally.values, tally.counts) for tally in (sample.completed, sample.failed))
+        return replace(self, completed=done, failed=gone)
+
     def counts(self, values: Floats, weights: Floats | Ints) -> Floats:
         """How many of the values lie in each bin."""
         size = self.times.size - 1
@@ -119,6 +124,19 @@ def curve_of(bins: Bins) -> StepCurves:
     """The curve of the bins themselves, as one row."""
     counts = (bins.completed[None], bins.failed[None], bins.censored[None])
     return curves(bins, *counts, np.array([float(bins.lost)]))
+
+
+def with_ratio(bins: Bins, share: float) -> StepCurves:
+    """The curve of the bins where `share` times as many attempts would return; visible failures stay as they are.
+
+    With S_f the Kaplan–Meier estimate of not failing, F̃ becomes s F̃ and S becomes (1 − s) S_f + s S.
+    """
+    curve = curve_of(bins)
+    at_risk = np.append(bins.completed + bins.failed + bins.censored, bins.lost)[::-1].cumsum()[::-1][:-1]
+    S_f = np.cumprod(1.0 - np.divide(bins.failed, at_risk, out=np.zeros_like(at_risk), where=at_risk > 0))
+    W_f = np.cumsum(np.append(1.0, S_f[:-1]) * np.diff(bins.times, prepend=0.0))
+    S, W = share * curve.S + (1 - share) * S_f, share * curve.W + (1 - share) * W_f
+    return replace(curve, F=share * curve.F, S=S, W=W)
 
 
 def influence(bins: Bins, at: int, cost: float) -> Floats:

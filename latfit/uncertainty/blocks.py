@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.special import ndtri, stdtrit
 
 from latfit.numbers import Floats, Ints
 from latfit.uncertainty.bins import Bins
 
 LENGTHS = 3.0  # autocorrelation times in a block
 FEWEST, MOST = 8, 200  # blocks
+MOST_MISSED = 0.5  # of the variance, between blocks: beyond that nothing can be said
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,12 +22,24 @@ class Blocks:
     latency: Floats
     status: Ints
     count: int
+    time: float
     _kept: dict[int, tuple[Floats, Floats, Floats, Floats]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, latency: Floats, status: Ints, time: float) -> Blocks:
         """Blocks of about three autocorrelation times, at least 8 and at most 200 of them."""
-        return cls(latency, status, int(np.clip(latency.size / (LENGTHS * time), FEWEST, MOST)))
+        return cls(latency, status, int(np.clip(latency.size / (LENGTHS * time), FEWEST, MOST)), time)
+
+    def stretch(self, level: float) -> float:
+        """How much wider an interval is than by the spread of resampled blocks and the normal law.
+
+        The variance of b blocks of length l misses b/(b−1), and what neighbouring blocks share: about τ/(2l) of it
+        for an autocorrelation time τ. Student's quantile with b − 1 degrees of freedom stands for that of the normal.
+        """
+        b, length = self.count, self.latency.size / self.count
+        missed = min(self.time / (2 * length), MOST_MISSED)
+        p = (1 + level) / 2
+        return float(stdtrit(b - 1, p) / ndtri(p) * np.sqrt(b / (b - 1) / (1 - missed)))
 
     def drawn(self, bins: Bins, size: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats, Floats]:
         """Counts in the bins of `size` resamples: each block comes a Poisson number of times."""

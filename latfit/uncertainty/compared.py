@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from latfit.errors import LatfitError
+from latfit.fitting import resamples
 from latfit.laws import Empirical, Law
 from latfit.numbers import Floats
 from latfit.restart.coarse import coarse
 from latfit.restart.compare import Comparison
 from latfit.restart.shifted import with_wall_clock
-from latfit.sample import LatencySample, Tally
+from latfit.sample import LatencySample
 
 RESAMPLES = 200
 CELLS = 200
@@ -32,17 +32,6 @@ class Spread:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
         return {"low": self.low, "high": self.high, "ratio_low": self.ratio_low, "ratio_high": self.ratio_high}
-
-
-def resamples(sample: LatencySample, count: int, rng: np.random.Generator) -> Iterator[LatencySample]:
-    """Samples of as many probes drawn from the sample with replacement: multinomial counts of its tallies."""
-    tallies = (sample.completed, sample.failed, sample.censored)
-    counts = np.concatenate([*(tally.counts for tally in tallies), [sample.lost]])
-    ends = np.cumsum([tally.counts.size for tally in tallies])
-    for row in rng.multinomial(sample.n, counts / counts.sum(), size=count):
-        parts = np.split(row, ends)
-        done, gone, out = (Tally(t.values[n > 0], n[n > 0]) for t, n in zip(tallies, parts[:3], strict=True))
-        yield replace(sample, completed=done, failed=gone, censored=out, lost=int(parts[3][0]))
 
 
 def comparison_intervals(

@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import NormalDist
-from typing import NamedTuple
 
 import numpy as np
 
 from latfit.numbers import Floats
-from latfit.outliers import OutlierRatio, outlier_ratio
-from latfit.restart.steps import StepCurves
+from latfit.outliers import outlier_ratio
 from latfit.sample import LatencySample
-from latfit.uncertainty.bins import NOBODY, Bins, curve_of, curves, influence
+from latfit.uncertainty.bins import NOBODY, Bins, curve_of, influence
 from latfit.uncertainty.blocks import Blocks
-
-Range = tuple[float, float]
+from latfit.uncertainty.ends import FEW_OUT, Range, by_ratio, combined, corrected, on_steps, percentiles, tail_end
+from latfit.uncertainty.replicates import resampled
 
 BLUR = 0.35  # of Silverman's bandwidth, for the bootstrap
 SMOOTH = 1.0  # of Silverman's bandwidth, for the smoothed optimum
-FEW_OUT = 5  # with fewer probes still out at the cutoff, resampling them does not tell how many there may be
-MAX_SKEWNESS, REACH = 1.0, 3.0  # up to these a quantile by Cornish and Fisher rises with its probability
-ROWS = 64  # resamples worked on at once, so that they stay in the cache
 
 
 @dataclass(frozen=True)
 class Intervals:
     """Confidence intervals for the optimum of a sample; ∞ where no timeout is as good as any.
 
-    `speed_up` is that over waiting until the cutoff; `optimism` is by how much the least of a noisy curve lies below
-    the truth, as a share; `smoothed_timeout` is the optimum of the sample blurred by Silverman's bandwidth. `blocks`
-    is how many blocks of consecutive probes were resampled, None where probes were.
+    `timeout` is about the best timeout, `expected_duration` about E_J at the timeout that was chosen, `speed_up` about
+    that over waiting until the cutoff; `optimism` is by how much the least of a noisy curve lies below the truth, as
+    a share; `smoothed_timeout` is the optimum of the sample blurred by Silverman's bandwidth. `blocks` is how many
+    blocks of consecutive probes were resampled, None where probes were.
     """
 
     timeout: Range
@@ -50,10 +45,7 @@ def smoothed_timeout(sample: LatencySample, *, cost: float = 0.0) -> float | Non
     k, least = curve.exact(cost, curve.allowed(sample.resolution))
     if not np.isfinite(least[0]) or curve.S[0, k[0]] < NOBODY:
         return None
-    return _on_clock(float(bins.times[k[0]]), sample.resolution)
-
-
-def _on_clock(time: float, step: float) -> float:
+    time, step = float(bins.times[k[0]]), sample.resolution
     return max(1, round(time / step)) * step if step > 0 else time
 
 
@@ -69,66 +61,43 @@ def bootstrap(
     rng: np.random.Generator,
     blocks: Blocks | None = None,
 ) -> Intervals:
-    """Intervals for the optimum of `sample`: its `timeout` (∞ for none), E_J there, and the speed-up over the cutoff.
+    """Intervals for the best timeout, for E_J at the `timeout` chosen (∞ for none), and for the speed-up it brings.
 
-    The timeout: percentiles of the optima of Poisson resamples of the blurred sample. E_J: the bias-corrected and
-    accelerated interval on the log scale at the fixed timeout, moved by the bootstrap estimate of the optimism, since
-    the chosen minimum is biased low. The speed-up over the cutoff: the same. With `blocks`, blocks of consecutive
-    probes are resampled instead of probes, which holds where slow ones follow slow ones.
+    The best timeout: percentiles of the optima of Poisson resamples of the blurred sample, and every timeout at which
+    E_J is not clearly above its least; beyond the last completion until enough was seen there to tell (`tail_end`).
+    E_J: the bias-corrected and accelerated interval on the log scale at the fixed timeout, moved by the bootstrap
+    estimate of the optimism, since a chosen minimum is biased low. The speed-up: the same. How many are out at the end
+    is not resampled, which says nothing where few are; the interval of ρ is `combined` with the rest instead. With
+    `blocks`, blocks of consecutive probes are resampled, those that are out too, which holds where slow ones follow
+    slow ones.
     """
     bins = Bins.of(sample, BLUR)
-    last = bins.times.size - 1
-    at = int(np.clip(np.searchsorted(bins.times, timeout), 0, last))
-    best, chosen, here, at_end = (np.empty(resamples) for _ in range(4))
-    for start in range(0, resamples, ROWS):
-        rows = slice(start, min(start + ROWS, resamples))
-        size = rows.stop - rows.start
-        curve = curves(bins, *(_drawn(bins, size, rng) if blocks is None else blocks.drawn(bins, size, rng)))
-        E, each = curve.E_J(cost), np.arange(size)
-        here[rows], at_end[rows] = E[:, at], E[:, -1]
-        allowed = curve.allowed(sample.resolution * np.exp(-bins.width))
-        floored = curve.with_outliers(0.5 / (curve.probes + 1))
-        k, least = floored.exact(cost, allowed)
-        none = (floored.S[each, k] < NOBODY) | ~np.isfinite(least)
-        best[rows] = np.where(none, np.inf, bins.times[k])
-        chosen[rows] = E[each, curve.careful(cost, allowed)[0]]
-    E, a = curve_of(bins).E_J(cost)[0], _accelerations(sample, timeout, cost)
-    with np.errstate(divide="ignore", invalid="ignore"):  # a resample may complete nothing; _bca leaves it out
-        faster, _ = _bca(speed_up, _Replicates(at_end / here, at_end / chosen, float(E[-1] / E[at])), a[1], level)
-    duration, optimism = _bca(expected_duration, _Replicates(here, chosen, float(E[at])), a[0], level)
-    low, high = _percentiles(best, timeout, level, sample.resolution)
-    few = _if_few_are_out(sample, bins, cost, level)
-    if few is not None:
-        low, high = min(low, few.timeout[0]), max(high, few.timeout[1])
-        faster = (min(faster[0], few.speed_up[0]), max(faster[1], few.speed_up[1]))
+    ratio = outlier_ratio(sample, level=level)
+    few = ratio.estimate * ratio.n < FEW_OUT - 0.5
+    drawn = resampled(sample, bins, timeout, cost, resamples, rng, blocks=blocks)
+    stretch = 1.0 if blocks is None else blocks.stretch(level)
+    a = _accelerations(sample, timeout, cost)
+    duration, optimism = corrected(expected_duration, drawn.duration, a[0], level, stretch)
+    faster, _ = corrected(speed_up, drawn.speed_up, a[1], level, stretch)
+    low, high = percentiles(drawn.best, drawn.least, level, stretch)
+    low, high = min(low, drawn.flat[0], timeout), max(high, drawn.flat[1], timeout)
+    if few or blocks is None:
+        ends = by_ratio(sample, ratio, bins, timeout, cost)
+        duration, faster = combined(duration, ends.duration), combined(faster, ends.speed_up)
+        if few:
+            low, high = min(low, ends.timeout[0]), max(high, ends.timeout[1])
+    if high >= sample.completed.values[-1]:
+        high = max(high, tail_end(sample, expected_duration, level))
     return Intervals(
-        timeout=(low, high),
-        expected_duration=duration,
-        speed_up=(max(1.0, faster[0]), faster[1]),
+        timeout=on_steps(low, high, sample.resolution),
+        expected_duration=(min(duration[0], expected_duration), max(duration[2], expected_duration)),
+        speed_up=(min(faster[0], speed_up), max(faster[2], speed_up)),
         optimism=optimism,
         smoothed_timeout=smoothed_timeout(sample, cost=cost),
         level=level,
         resamples=resamples,
         blocks=None if blocks is None else blocks.count,
     )
-
-
-def _drawn(bins: Bins, size: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats, Floats]:
-    """Poisson counts around those of the bins."""
-    shape = (size, bins.times.size)
-    done, gone, out = (rng.poisson(each, shape).astype(np.float64) if each.any() else np.zeros(shape)
-                       for each in (bins.completed, bins.failed, bins.censored))  # fmt: skip
-    return done, gone, out, rng.poisson(bins.lost, size).astype(np.float64)
-
-
-def _percentiles(values: Floats, estimate: float, level: float, step: float) -> Range:
-    """The percentiles, on the clock's steps; ∞ where so many resamples need no timeout."""
-    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2], method="inverted_cdf")
-    low, high = min(float(low), estimate), max(float(high), estimate)  # binning may put the estimate just outside
-    if not step:
-        return low, high
-    floor = max(1.0, np.floor(low / step + 1e-9)) * step if np.isfinite(low) else np.inf
-    return floor, float(np.ceil(high / step - 1e-9) * step if np.isfinite(high) else np.inf)
 
 
 def _accelerations(sample: LatencySample, timeout: float, cost: float) -> tuple[float, float]:
@@ -146,62 +115,3 @@ def _accelerations(sample: LatencySample, timeout: float, cost: float) -> tuple[
         return float(cube / (6 * square**1.5)) if square > 0 else 0.0
 
     return a(here), a(influence(bins, last, cost) - here)
-
-
-class _FewOut(NamedTuple):
-    """What the ends of the interval of ρ make of the timeout and the speed-up."""
-
-    timeout: Range
-    speed_up: Range
-
-
-def _if_few_are_out(sample: LatencySample, bins: Bins, cost: float, level: float) -> _FewOut | None:
-    """The optima if ρ were at either end of its interval; None where enough are out for a bootstrap.
-
-    A sample without outliers has none in any resample, though some may be lost.
-    """
-    ratio: OutlierRatio = outlier_ratio(sample, level=level)
-    if ratio.estimate * ratio.n > FEW_OUT - 0.5:
-        return None
-    curve, ends, gains = curve_of(bins), [], []
-    for rho in (ratio.high, ratio.low):
-        scaled: StepCurves = curve.with_outliers(np.array([rho]), exactly=True)
-        k, least = scaled.exact(cost, curve.allowed(sample.resolution))
-        none = scaled.S[0, k[0]] < NOBODY or not np.isfinite(least[0])
-        ends.append(np.inf if none else float(bins.times[k[0]]))
-        E = scaled.E_J(cost)[0, -1]
-        gains.append(float(E / least[0]) if 0 < least[0] < np.inf and np.isfinite(E) else 1.0)
-    return _FewOut((min(ends), max(ends)), (min(gains), max(gains)))
-
-
-class _Replicates(NamedTuple):
-    """Resampled values at the fixed timeout and at the chosen one, and the value of what was resampled."""
-
-    fixed: Floats
-    chosen: Floats
-    centre: float
-
-
-def _bca(estimate: float, values: _Replicates, a: float, level: float) -> tuple[Range, float]:
-    """The bias-corrected and accelerated interval of the logarithm (Efron 1987) less the optimism, and the optimism.
-
-    z₀ = Φ⁻¹(P(resampled < resampled from)) and the quantile at z₀ + w/(1 − a w), w = z₀ ± z. Quantiles are
-    those of Cornish and Fisher by mean, spread and skewness of the resampled, which vary less than order statistics.
-    """
-    good = np.isfinite(values.fixed) & np.isfinite(values.chosen) & (values.fixed > 0) & (values.chosen > 0)
-    if not np.isfinite(estimate) or not 0 < values.centre < np.inf or good.sum() < 20:
-        return (0.0, np.inf), 0.0
-    fixed, chosen = np.log(values.fixed[good]), np.log(values.chosen[good])
-    mean, s = float(fixed.mean()), float(fixed.std())
-    shift = float((chosen - fixed).mean())
-    centre, optimism = np.log(estimate) - shift, float(np.expm1(-shift))
-    if s == 0:
-        return (min(float(np.exp(centre)), estimate), max(float(np.exp(centre)), estimate)), optimism
-    sixth = float(np.clip(np.mean(((fixed - mean) / s) ** 3), -MAX_SKEWNESS, MAX_SKEWNESS)) / 6
-    off = (np.log(values.centre) - mean) / s
-    z_0, z = float(np.clip(off + sixth * (1 - off**2), -1, 1)), NormalDist().inv_cdf((1 + level) / 2)
-    ends = []
-    for w in (z_0 - z, z_0 + z):
-        u = float(np.clip(z_0 + w / (1 - a * w), -REACH, REACH))
-        ends.append(float(np.exp(centre + s * (u + sixth * (u**2 - 1) - off))))
-    return (min(ends[0], estimate), max(ends[1], estimate)), optimism

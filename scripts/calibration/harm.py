@@ -92,4 +92,4 @@ def summary(table: list[Row]) -> list[Row]:
 
 
 def tasks() -> list[Task]:
-    return [Task(rows, (block,), 0.125) for block in range(SYSTEMS // BLOCK)]
+    return [Task(rows, (block,), 0.25) for block in range(SYSTEMS // BLOCK)]

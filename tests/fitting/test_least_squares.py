@@ -55,7 +55,7 @@ def test_against_scipy(egee, law):
     assert found.sse == pytest.approx((residuals(egee, found.law, found.rho) ** 2).sum(), rel=1e-9)
     assert found.log_likelihood is None
     assert found.bic is None
-    assert found.std_errors is None
+    assert found.std_errors is None  # they are asked for: with_std_errors
     if found.at_limit:
         return
     start = np.array(list(found.params.values()))

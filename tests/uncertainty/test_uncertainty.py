@@ -4,14 +4,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 
 import latfit
+from latfit.decision import Options, decide
+from latfit.evidence import Observations
 from latfit.laws import Defective, Empirical, parse_law
 from latfit.restart import expected_duration, optimal_timeout
 from latfit.sample import LatencySample
 from latfit.uncertainty import bootstrap, silverman, smoothed_timeout
 from latfit.uncertainty.bins import Bins, curve_of, influence
+from latfit.uncertainty.ends import combined, tail_end
 from latfit.uncertainty.intervals import _accelerations
+from latfit.uncertainty.replicates import resampled
 
 
 def draw(law, n, rng, cutoff=10_000.0):
@@ -170,9 +175,13 @@ def test_bins_agree_with_a_plain_loop():
         optima.append(plain_optimum(x, sample.n - back)[0])
     plain = np.quantile(optima, [0.025, 0.975])
     best = plain_optimum(latencies, out)
-    found = bootstrap(sample, *best, 2.0, resamples=2000, rng=rng)
+    bins = Bins.of(sample, 0.35)
+    found = np.quantile(resampled(sample, bins, best[0], 0.0, 2000, rng, blocks=None).best, [0.025, 0.975])
     width = plain[1] - plain[0]
-    assert found.timeout == pytest.approx(plain, abs=0.1 * width)
+    assert found == pytest.approx(plain, abs=0.1 * width)
+    low, high = bootstrap(sample, *best, 2.0, resamples=2000, rng=rng).timeout
+    assert low <= found[0] + 1 < found[1] - 1 <= high  # and where E_J is not clearly higher
+    assert high - low < 1.6 * width
 
 
 def test_nobody_out_and_a_cutoff_far_away():
@@ -183,3 +192,52 @@ def test_nobody_out_and_a_cutoff_far_away():
     found = bootstrap(sample, *best, 1.0, resamples=199, rng=np.random.default_rng(1))
     assert 0.9 * best[1] < found.expected_duration[0] < best[1] < found.expected_duration[1] < 1.1 * best[1]
     assert np.isfinite(found.speed_up[1])
+
+
+def test_the_best_timeout_may_lie_beyond_the_last_completion():
+    """At one completion in E_J seconds at risk, two lost probes see none in 1.84 E_J with a chance of 2.5 %."""
+    x = np.linspace(100, 300, 98)
+    sample = LatencySample.of(x, censored=[5000.0, 5000.0], cutoff=5000.0)
+    E = 250.0
+    assert tail_end(sample, E, 0.95) == pytest.approx(300 - np.log(0.025) * E / 2)
+    one_early = LatencySample.of(x, censored=[400.0, 5000.0], cutoff=5000.0)  # 200 s at risk until then, one after it
+    assert tail_end(one_early, E, 0.95) == pytest.approx(400 + (-np.log(0.025) * E - 200) / 1)
+    assert tail_end(LatencySample.of(x), E, 0.95) == np.inf
+    assert tail_end(LatencySample.of(x, lost=4), E, 0.95) == pytest.approx(300 - np.log(0.025) * E / 4)
+
+
+def test_a_second_minimum_as_low_is_inside():
+    """Half within 100 to 200 s, half within 500 to 600 s: E_J is 350 s at 200 s and at 600 s."""
+    rng = np.random.default_rng(4)
+    x = np.concatenate([rng.uniform(100, 200, 250), rng.uniform(500, 600, 250)])
+    best = plain_optimum(x)
+    low, high = bootstrap(LatencySample.of(x), *best, 1.0, resamples=199, rng=rng).timeout
+    assert low <= 201
+    assert high >= 598
+
+
+def test_intervals_of_a_product():
+    """The logarithms of two independent estimates: distances of the ends add in quadrature."""
+    low, middle, high = combined((90.0, 100.0, 120.0), (0.8, 1.5))
+    assert middle == 100
+    assert np.log(middle / low) == pytest.approx(np.hypot(np.log(100 / 90), np.log(0.8)))
+    assert np.log(high / middle) == pytest.approx(np.hypot(np.log(1.2), np.log(1.5)))
+    assert combined((90.0, 100.0, np.inf), (1.0, 2.0))[2] == np.inf
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("phi", "n"), [(0.6, 600), (0.9, 1500)])
+def test_blocks_cover_under_dependence(phi, n):
+    """E_J of probes of which slow ones follow slow ones: resampled one by one the interval covered 70 and 40 %."""
+    law, rng, hits = Defective(parse_law("lognormal(mu=5.5,sigma=1)"), 0.025), np.random.default_rng(12), []
+    for _ in range(60):
+        z = lfilter([np.sqrt(1 - phi**2)], [1, -phi], rng.standard_normal(n + 300))[300:]
+        x = np.where(rng.random(n) < 0.025, np.inf, np.exp(5.5 + z))
+        latency, status = np.minimum(x, 10_000.0), np.where(x <= 10_000, 0, 2)
+        seen = Observations(latency, status, np.arange(n) * 60.0)
+        made = decide([seen], Options(resamples=99, test=False, laws=(), cutoff=10_000.0))[0].timeout
+        own = made.if_independent or made
+        if own.intervals is not None:
+            low, high = own.intervals.expected_duration
+            hits.append(low <= float(expected_duration(law, own.timeout)) <= high)
+    assert np.mean(hits) > 0.95 - 3.5 * np.sqrt(0.95 * 0.05 / len(hits)), np.mean(hits)

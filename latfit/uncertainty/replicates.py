@@ -1,0 +1,113 @@
+"""Resamples of a sample: their optima, E_J at a fixed timeout, and what choosing a minimum does to it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from latfit.numbers import Bools, Floats
+from latfit.restart.steps import StepCurves
+from latfit.sample import LatencySample
+from latfit.uncertainty.bins import NOBODY, Bins, curve_of, curves
+from latfit.uncertainty.blocks import Blocks
+from latfit.uncertainty.ends import Range, Replicates
+
+ROWS = 64  # resamples worked on at once, so that they stay in the cache
+NOT_CLEARLY, WAITING = 1.0, 1.645  # standard errors of E_J above its least: of a timeout, and of waiting
+NEARLY_ALL = 0.9  # of the completions: a timeout that only a later one of them misses is waiting
+FAR = 3.0  # of the logarithm of E_J, beyond any that matters
+ALIKE = 20  # resamples that choose as the sample does, to tell what choosing does
+
+
+class Resampled(NamedTuple):
+    """The optima of the resamples and of what was resampled, the range that cannot be told from it, the replicates."""
+
+    best: Floats
+    least: float
+    flat: Range
+    duration: Replicates
+    speed_up: Replicates
+
+
+@np.errstate(divide="ignore", invalid="ignore")  # a resample may complete nothing; what is not finite is left out
+def resampled(
+    sample: LatencySample,
+    bins: Bins,
+    timeout: float,
+    cost: float,
+    resamples: int,
+    rng: np.random.Generator,
+    *,
+    blocks: Blocks | None,
+) -> Resampled:
+    """What Poisson resamples of the bins give, those that are out at the end kept; or resamples of the blocks."""
+    at = int(np.clip(np.searchsorted(bins.times, timeout), 0, bins.times.size - 1))
+    step = sample.resolution * np.exp(-bins.width)
+    own, sharp = curve_of(bins), curve_of(bins.sharp(sample))
+    plain, floored, allowed = own.E_J(cost)[0], _floored(own), own.allowed(step)
+    level, least = np.log(floored.E_J(cost)[0]), int(floored.exact(cost, allowed)[0][0])
+    lowest = np.minimum(level, np.log(_floored(sharp).E_J(cost)[0]))  # a blur hides the edge of a law
+    best, here, end, luck, end_luck, waits = (np.empty(resamples) for _ in range(6))
+    total, squares = np.zeros(bins.times.size), np.zeros(bins.times.size)
+    for start in range(0, resamples, ROWS):
+        rows = slice(start, min(start + ROWS, resamples))
+        each = np.arange(rows.stop - rows.start)
+        counts = _drawn(bins, each.size, rng) if blocks is None else blocks.drawn(bins, each.size, rng)
+        curve = curves(bins, *counts)
+        E, may = curve.E_J(cost), curve.allowed(step)
+        floor = _floored(curve)
+        k, low = floor.exact(cost, may)
+        best[rows] = np.where((floor.S[each, k] < NOBODY) | ~np.isfinite(low), np.inf, bins.times[k])
+        moved = np.minimum(np.log(floor.E_J(cost)) - level, FAR)  # ∞ where a resample has no completion yet
+        moved -= moved[:, least, None]
+        total += moved.sum(axis=0)
+        squares += (moved**2).sum(axis=0)
+        chosen = curve.careful(cost, may)[0]
+        here[rows], end[rows] = E[:, at], E[:, -1]
+        luck[rows] = np.log(E[each, chosen] / plain[chosen])
+        end_luck[rows] = np.log(E[:, -1] / plain[-1]) - luck[rows]
+        waits[rows] = ~(may & (np.arange(may.shape[1]) > chosen[:, None])).any(axis=1)
+    spread = np.sqrt(squares / resamples - (total / resamples) ** 2)
+    allowance = np.where(own.done[0] < NEARLY_ALL * own.done[0, -1], NOT_CLEARLY, WAITING)
+    flat = _hull(bins.times, allowed[0] & (lowest - level[least] <= allowance * spread))
+    alike = waits == (timeout >= sample.completed.values[-1])
+    kept = alike if alike.sum() >= ALIKE else np.ones(resamples, dtype=bool)
+    return Resampled(
+        best,
+        float(bins.times[least]),
+        flat,
+        _replicates(here, float(plain[at]), luck[kept]),
+        _replicates(end / here, float(plain[-1] / plain[at]), end_luck[kept]),
+    )
+
+
+def _floored(curve: StepCurves) -> StepCurves:
+    """The curve with at least half an outlier, ρ ≥ ½/(n+1)."""
+    return curve.with_outliers(0.5 / (curve.probes + 1))
+
+
+def _drawn(bins: Bins, size: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats, Floats]:
+    """Poisson counts around those of the bins; those that are out at the end as they are."""
+    counts = []
+    for each in (bins.completed, bins.failed, bins.censored):
+        some = np.flatnonzero(each)  # most bins are empty
+        drawn = np.zeros((size, each.size))
+        drawn[:, some] = rng.poisson(each[some], (size, some.size))
+        counts.append(drawn)
+    done, gone, out = counts
+    out[:, -1] = bins.censored[-1]
+    return done, gone, out, np.full(size, float(bins.lost))
+
+
+def _hull(times: Floats, inside: Bools) -> Range:
+    """The first and the last of the times that are inside; an empty range without any."""
+    some = times[inside]
+    return (float(some[0]), float(some[-1])) if some.size else (np.inf, 0.0)
+
+
+def _replicates(fixed: Floats, centre: float, luck: Floats) -> Replicates:
+    """The replicates, and how far a chosen one lies from its own truth beyond what a fixed one does."""
+    usual, some = np.log(fixed / centre), luck[np.isfinite(luck)]
+    usual = usual[np.isfinite(usual)]
+    return Replicates(fixed, centre, float(some.mean() - usual.mean()) if some.size and usual.size else 0.0)
