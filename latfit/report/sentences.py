@@ -26,8 +26,9 @@ def between(low: float | None, high: float | None) -> str:
 
 
 def kept_together(sentence: str) -> str:
-    """Numbers that are not torn from their units at the end of a line."""
-    return re.sub(r"(?<=\d) (?=(?:ns|µs|ms|s|min|h|d|%|×)(?:\W|$))", NO_BREAK, sentence)
+    """Numbers that are not torn from their units at the end of a line, nor the parts of a duration from each other."""
+    units = re.sub(r"(?<=\d) (?=(?:ns|µs|ms|s|min|h|d|%|×)(?:\W|$))", NO_BREAK, sentence)
+    return re.sub(rf"(?<={NO_BREAK}[hd]) (?=\d+{NO_BREAK}(?:min|h)(?:\W|$))", NO_BREAK, units)
 
 
 def percent(share: float) -> str:
