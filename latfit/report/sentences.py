@@ -42,6 +42,8 @@ def decision(result: Analysis) -> list[str]:
     if own.verdict == "withheld":
         return [*_withheld(result), *_formula(own), *_now(result.decision)]
     sentences = [_what_to_set(own, result.decision), _gain(own), _load(own)]
+    if "not-identified" in result.decision.codes:
+        sentences[1] = f"If restarts were free: e{sentences[1][1:]}"
     if own.intervals and own.verdict == "finite" and own.basis == "independent":
         told = between(*own.intervals.timeout).replace(" to ", " and ")
         sentences.append(f"The best timeout lies between {told} (95 %).")
@@ -50,7 +52,9 @@ def decision(result: Analysis) -> list[str]:
         told = "any later timeout" if later == math.inf else f"waiting up to {seconds(later)}"
         sentences.append(f"Too late is safer than too early: {told} costs at most 5 % more.")
     if own.exact_timeout is not None and own.timeout is not None and own.exact_timeout != own.timeout:
-        sentences.append(f"The plain minimum of the data is at {seconds(own.exact_timeout)}.")
+        earlier = own.exact_timeout < own.timeout
+        why = "; it rests on fewer completions, and too early costs more than too late" if earlier else ""
+        sentences.append(f"The plain minimum of the data is at {seconds(own.exact_timeout)}{why}.")
     return [sentence for sentence in (*sentences, *_now(result.decision)) if sentence]
 
 
@@ -175,9 +179,9 @@ def _now(made: Decision) -> list[str]:
 def _gain(own: Recommendation) -> str:
     if own.basis == "replay":
         return f"The formula, which assumes independent attempts, says {seconds(own.expected_duration)}."
-    bounds, E, fair = own.intervals, own.expected_duration, own.expected_duration_corrected
+    bounds, E, fair = own.intervals, own.expected_duration, told_duration(own)
     text = f"Expected duration {seconds(E)}"
-    if E and fair and abs(fair / E - 1) > NOT_THE_SAME:
+    if fair != E:
         text = f"Expected duration {seconds(fair)} (the data's {seconds(E)} is optimistic: it was chosen as the least)"
     if bounds:
         text += f", 95 % interval {between(*bounds.expected_duration)}"
@@ -186,6 +190,12 @@ def _gain(own: Recommendation) -> str:
         return text + "."
     text += f", instead of {seconds(own.at_cutoff)} when waiting until the cutoff: {factor:.3g} × faster"
     return text + (f" ({bounds.speed_up[0]:.3g} to {bounds.speed_up[1]:.3g})." if bounds else ".")
+
+
+def told_duration(own: Recommendation) -> float | None:
+    """E_J at the timeout; without the optimism of having chosen the minimum where that is more than 1 %."""
+    E, fair = own.expected_duration, own.expected_duration_corrected
+    return fair if E and fair and abs(fair / E - 1) > NOT_THE_SAME else E
 
 
 def _load(own: Recommendation) -> str:
