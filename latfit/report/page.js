@@ -26,7 +26,7 @@
     const sliders = {
       t: [(v) => spread(v, low, high), (x) => place(x, low, high), seconds],
       c: [(v) => given.most_cost * (v / 1000) ** 2, (x) => 1000 * Math.sqrt(x / given.most_cost), seconds],
-      rho: [(v) => 0.9 * (v / 1000) ** 2, (x) => 1000 * Math.sqrt(x / 0.9), (x) => (100 * x).toPrecision(3) + " %"],
+      rho: [(v) => 0.9 * (v / 1000) ** 2, (x) => 1000 * Math.sqrt(x / 0.9), (x) => (100 * x * (1 + 1e-12)).toFixed(2) + " %"],
       D: [(v) => spread(v, low, 4 * high), (x) => place(x, low, 4 * high), seconds],
     };
 

@@ -75,8 +75,12 @@ def _what_to_set(own: Recommendation, made: Decision) -> str:
     if gain is not None and hardly_helps(own):
         worth = "nothing" if gain <= 1 else f"{100 * (gain - 1):.1f} %"
         sure = "" if bounds is None else f" (95 % interval {_more(bounds.speed_up[0])} to {_more(bounds.speed_up[1])})"
-        return (f"A timeout hardly helps: the best, {seconds(own.timeout)}, gains {worth} over waiting until the "
-                f"cutoff{sure}. As an insurance against jobs that never return it does no harm.")  # fmt: skip
+        best = f"the best, {seconds(own.timeout)}, gains {worth} over waiting until the cutoff"
+        out = made.outliers
+        if out is None or not out.count:
+            return f"A timeout hardly helps: {best}{sure}. As an insurance it does no harm."
+        return (f"Set some timeout: {percent(out.estimate)} of the probes did not return, and without a timeout a job "
+                f"like that never ends. Which one hardly matters: {best} of {seconds(out.cutoff)}{sure}.")  # fmt: skip
     return f"Set the timeout to {seconds(own.timeout)}{_window(own.within_1pct)}."
 
 
@@ -217,7 +221,8 @@ def evidence(result: Analysis) -> list[str]:
         return []
     told = []
     if found.mixing is not None:
-        told.append(f"{found.mixing.column.name} explains {found.mixing.share:.0%} of the ranks' variance")
+        mixed = found.mixing
+        told.append(f"the column {mixed.column.name} explains {100 * mixed.share:.0f} % of how the latencies rank")
     elif result.seen.columns:
         told.append("no column of the log explains the latencies")
     follows = found.dependence

@@ -121,3 +121,24 @@ def test_a_sample_in_a_notebook():
     assert "103 probes, 100 completed, 3 lost" in shown
     assert re.findall("<td>(.*?)</td>", shown) == ["5 s", "25 s", "50 s", "75 s", "95 s", "99 s"]
     assert "<td>" not in latfit.LatencySample.of([], lost=3)._repr_html_()
+
+
+@pytest.mark.parametrize("lost", [0, 30])
+def test_a_job_that_would_never_end_needs_some_timeout(lost):
+    """Whatever little the best timeout gains over another: without one such a job does not end."""
+    sample = latfit.LatencySample.of(np.random.default_rng(7).lognormal(4.6, 0.3, 770).round(), lost=lost)
+    result = latfit.analyze(sample, resamples=0, test=False, laws=["lognormal"])
+    told = to_text(result).split("\n\n")[0]
+    assert ("never ends" in told) == (lost > 0)
+    assert headline(result)[0].startswith("Set some timeout") == (lost > 0)
+
+
+def test_rows_without_a_latency_are_not_denied():
+    frame = pd.DataFrame(
+        {"submitted": pd.date_range("2026-01-01", periods=60, freq="min"), "latency": [5.0, 6, 7] * 20}
+    )
+    frame.loc[::20, "latency"] = np.nan
+    result = latfit.analyze(latfit.from_frame(frame), resamples=0, test=False, laws=["lognormal"])
+    (told,) = (one.message for one in result.warnings if one.code == "no-outcomes")
+    assert result.decision.counts["lost"] == 3
+    assert "rows without a latency are read as lost" in told
