@@ -248,7 +248,10 @@ def about_reading(facts: LogFacts) -> tuple[Warned, ...]:
             told += "; if they never came back, the outlier ratio is too low: say so with --status lost=WORD"
         found.append(Warned("refused", told))
     if NO_OUTCOMES in facts.notes:
-        told = "the log has no column of outcomes: probes that were lost or given up do not show in it"
+        blank = any("read as lost probes" in note for note in facts.notes)
+        told = "rows without a latency are read as lost, " if blank else ""
+        told += f"probes that {'failed' if blank else 'were lost'} or were given up do not show in it"
+        told = f"the log has no column of outcomes: {told}"
         found.append(Warned("no-outcomes", told))
     return tuple(found)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -202,6 +203,10 @@ class LatencySample:
         told = ", ".join(f"{count} {status}" for status, count in counts.items() if count) or "none"
         cut = "" if self.cutoff is None else f", cutoff {self.cutoff:g} s"
         return f"<LatencySample: {self.n} probes, {told}{cut}, resolution {self.resolution:g} s>"
+
+    def _repr_html_(self) -> str:
+        shown: str = import_module("latfit.report").sample_fragment(self)  # a later stage: a view of this value
+        return shown
 
     def to_frame(self) -> pd.DataFrame:
         """A table of the distinct latencies: columns `latency` (NaN for lost probes), `status` and `count`.

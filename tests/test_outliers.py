@@ -139,5 +139,5 @@ def test_bundled_log_from_the_shell(run):
 
 def test_what_a_person_reads(run):
     done = run("outliers", EGEE)
-    assert "2.48% of 2137 probes were still out at 10000 s" in done.stdout
+    assert "2.48 % of 2137 probes were still out at 2 h 47 min" in done.stdout
     assert "the cutoff is 2 h 47 min: 53 of the 53 censored probes" in done.stderr

@@ -31,6 +31,7 @@ POLICIES = {
     "fixed": "set once, at the start", "pooled": "from all that was known", "tracked": "followed",
     "current": "the one in use", "waiting": "none, until the cutoff", "hindsight": "the best one, in hindsight",
 }  # fmt: skip
+WINDOW = ("from (UTC)", "probes", "still out", "timeout", "95 % interval", "E_J", "last kept")
 SHOWN = 30  # windows and changes in the text; all are in the JSON
 
 
@@ -87,6 +88,8 @@ def drift(log: str, as_json: bool, output: str | None, **given: Any) -> None:
 
 def _print(found: Drift) -> None:
     """What changed, the windows, the backtest, and what to be careful about."""
+    from latfit.report import text_table
+
     changes = found.changes.changes
     if not changes:
         say(f"Nothing changed: no change point in {found.probes} probes.")
@@ -97,11 +100,11 @@ def _print(found: Drift) -> None:
     for name, cycle in (("hour of the day", found.changes.daily), ("day of the week", found.changes.weekly)):
         if cycle is not None:
             say(f"The slowest {name} is {cycle.ratio:.2g} times slower than the fastest (p = {cycle.p_value:.2g}).")
-    say(
-        "\n  from                   probes  still out      timeout   95 % interval            E_J   if the last is kept"
-    )
-    for window in found.windows[-SHOWN:]:
-        say(_window(window))
+    click.echo()
+    for line in text_table(WINDOW, [_window(window) for window in found.windows[-SHOWN:]]):
+        say(f"  {line}")
+    if any(window.kept_regret is not None for window in found.windows):
+        say("  last kept: what keeping the timeout of the window before costs")
     if len(found.windows) > SHOWN:
         say(f"  the last {SHOWN} of {len(found.windows)} windows; all are in --json")
     if found.backtest is not None:
@@ -125,12 +128,16 @@ def _change(change: Change) -> str:
     return f"{told}; not completed {change.ratio[0]:.1%} → {change.ratio[1]:.1%}"
 
 
-def _window(window: Window) -> str:
+def _window(window: Window) -> tuple[str, ...]:
+    from latfit.report.sentences import between, percent
     from latfit.tracking.windows import iso
 
-    timeout = "none" if window.timeout is None else seconds(window.timeout)
-    between = "" if window.low is None else f"{seconds(window.low)} to {seconds(window.high)}"
-    kept = "" if window.kept_regret is None else f"{100 * window.kept_regret:+.1f} %"
-    duration = "" if window.expected_duration is None else seconds(window.expected_duration)
-    row = f"  {iso(window.start)}  {window.probes:>7}  {window.ratio:>9.2%}  {timeout:>11}   {between:<22}"
-    return f"{row} {duration:>6}   {kept}".rstrip()
+    return (
+        iso(window.start)[:19].replace("T", " ").removesuffix(":00"),
+        str(window.probes),
+        percent(window.ratio),
+        "none" if window.timeout is None else seconds(window.timeout),
+        "" if window.low is None else between(window.low, window.high),
+        "" if window.expected_duration is None else seconds(window.expected_duration),
+        "" if window.kept_regret is None else f"{100 * window.kept_regret:+.1f} %",
+    )

@@ -15,7 +15,8 @@ def formats(as_json: bool) -> None:
     if as_json:
         print_json({"formats": rows})
         return
-    for row in rows:
-        click.echo(f"{row['name']:10} {row['description']}")
-    click.echo("\nEach may be compressed (gzip, bzip2, xz, zstandard, zip), and may come from standard input (-).")
+    listed = click.HelpFormatter(width=80)
+    listed.write_dl([(row["name"], row["description"]) for row in rows])
+    click.echo(listed.getvalue())
+    click.echo("Each may be compressed (gzip, bzip2, xz, zstandard, zip),\nand may come from standard input (-).")
     click.echo("The format is recognised by content.")

@@ -69,22 +69,31 @@ def outliers(log: str, as_json: bool, **given: Any) -> None:
 
 def _print(ratio: OutlierRatio, by_cutoff: list[OutlierRatio], joint: JointRatio | None, verdict: str) -> None:
     """The ratio in sentences, then as a function of the cutoff."""
+    from latfit.report import text_table
+    from latfit.report.sentences import percent
+    from latfit.units import seconds
+
     click.echo(
-        f"{ratio.estimate:.2%} of {ratio.n} probes were still out at {ratio.cutoff:g} s "
-        f"(95 % interval {ratio.low:.2%} to {ratio.high:.2%}, {ratio.method}; {ratio.count} seen to be out)."
+        f"{percent(ratio.estimate)} of {ratio.n} probes were still out at {seconds(ratio.cutoff)}\n"
+        f"({_interval(ratio)}, {ratio.method}; {ratio.count} seen to be out)."
     )
     click.echo(
         "Nobody was still out."
         if not ratio.estimate
         else "The ratio is stable."
         if verdict == "stable"
-        else "The ratio is still falling at this cutoff: some of these probes are late rather than lost."
+        else "The ratio is still falling at this cutoff:\nsome of these probes are late rather than lost."
     )
     if joint:
-        interval = f"95 % interval {joint.low:.2%} to {joint.high:.2%}"
-        click.echo(f"Estimated together with the law {joint.law}: {joint.estimate:.2%} ({interval}).")
+        click.echo(f"Estimated together with the law {joint.law}: {percent(joint.estimate)}\n({_interval(joint)}).")
         if joint.confounded:
-            click.echo("The law's tail and the outliers can hardly be told apart: wait longer before giving probes up.")
-    click.echo("\n    cutoff (s)     ratio   95 % interval")
-    for r in by_cutoff:
-        click.echo(f"  {r.cutoff:12.6g}  {r.estimate:8.2%}   {r.low:.2%} to {r.high:.2%}")
+            click.echo(
+                "The law's tail and the outliers can hardly be told apart:\nwait longer before giving probes up."
+            )
+    told = {seconds(r.cutoff): (percent(r.estimate), f"{100 * r.low:.2f} to {percent(r.high)}") for r in by_cutoff}
+    rows = [(cutoff, *row) for cutoff, row in told.items()]  # one row where two cutoffs read alike
+    click.echo("\n" + "\n".join(text_table(("cutoff", "still out", "95 % interval"), rows)))
+
+
+def _interval(ratio: OutlierRatio | JointRatio) -> str:
+    return f"95 % interval {100 * ratio.low:.2f} to {100 * ratio.high:.2f} %"

@@ -19,7 +19,7 @@ from latfit.cli.common import (
 )
 
 FIGURES = ("summary", "expected-duration", "frontier", "completion", "jobs-tail", "cdf", "survival", "qq", "ratio",
-           "time")  # fmt: skip
+           "time", "strategies")  # fmt: skip
 ENDINGS = (".png", ".svg", ".pdf")
 
 
@@ -44,7 +44,7 @@ def plot(log: str, output: str, name: str, **given: Any) -> None:
     """Draw the figures of an analysis.
 
     They are E_J against the timeout and against the load, jobs done and not yet done, the cdf, the tail, quantiles,
-    the outlier ratio, and the latencies over the calendar.
+    the outlier ratio, the latencies over the calendar, and jobs not yet done under other strategies.
     """
     from latfit.analysis import analyze
     from latfit.plots import save_figure

@@ -88,5 +88,6 @@ def _list(as_json: bool) -> None:
         facts = ("name", "title", "unit", "counts", "limits", "validated")
         print_json({"tools": [{fact: getattr(tool, fact) for fact in facts} for tool in known]})
         return
-    for tool in known:
-        say(f"{tool.name:<14} {tool.title:<28} {tool.validated}")
+    listed = click.HelpFormatter(width=80)
+    listed.write_dl([(tool.name, f"{tool.title}. Validated: {tool.validated}") for tool in known])
+    click.echo(listed.getvalue(), nl=False)

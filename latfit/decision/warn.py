@@ -64,11 +64,11 @@ def mixed(seen: Case) -> Warned | None:
     found = seen.evidence.mixing if seen.evidence else None
     if found is None:
         return None
-    told = f"the column {found.column.name} explains {found.share:.0%} of the variance of the latencies' ranks"
+    told = f"the column {found.column.name} explains {100 * found.share:.0f} % of how the latencies rank"
     if found.harmed is not None:
         told += f"; under one timeout for all, {found.harmed} would be slower than by waiting: decide by group"
         return Warned("mixed", told)
-    return Warned("groups-differ", told + "; see --by for the timeout of each group")
+    return Warned("groups-differ", f"{told}; see --by {found.column.name} for the timeout of each group")
 
 
 @warning
@@ -118,7 +118,7 @@ def sticky(seen: Case) -> Warned | None:
     found = seen.evidence.attempts if seen.evidence else None
     if found is None or found.same:
         return None
-    left = "nothing" if found.gain_left is None or found.gain_left <= 0 else f"{found.gain_left:.0%}"
+    left = "nothing" if found.gain_left is None or found.gain_left <= 0 else f"{100 * found.gain_left:.0f} %"
     told = (f"later attempts of a job complete at {found.ratio:.2g} times the rate of first ones "
             f"(p = {found.p_value:.2g}): {left} of the predicted gain is left")  # fmt: skip
     return Warned("later-attempts", told)
@@ -158,8 +158,9 @@ def rho_disagree(seen: Case) -> Warned | None:
         return None
     if joint.high >= ratio.low and joint.low <= ratio.high:
         return None
-    told = (f"the counted outlier ratio ({ratio.estimate:.2%}) and that of {joint.law} ({joint.estimate:.2%}) "
-            "disagree: beyond the cutoff the tail and the outliers cannot be told apart")  # fmt: skip
+    told = (f"the counted outlier ratio ({100 * ratio.estimate:.2f} %) and that of {joint.law} "
+            f"({100 * joint.estimate:.2f} %) disagree: "
+            "beyond the cutoff the tail and the outliers cannot be told apart")  # fmt: skip
     return Warned("rho-disagree", told)
 
 

@@ -9,6 +9,7 @@ from latfit.plots.latency import (
     plot_jobs_tail,
     plot_qq,
     plot_ratio,
+    plot_strategies,
     plot_survival,
     plot_time,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "plot_jobs_tail",
     "plot_qq",
     "plot_ratio",
+    "plot_strategies",
     "plot_survival",
     "plot_time",
     "save_drift",

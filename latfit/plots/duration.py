@@ -13,7 +13,6 @@ from latfit.plots.style import (
     COLOURS,
     Unit,
     axes_or_new,
-    formula_of,
     legend_below,
     log_ticks,
     ratio_of,
@@ -21,6 +20,7 @@ from latfit.plots.style import (
     times_of,
     unit_of,
 )
+from latfit.report.curves import formula_of
 from latfit.restart import expected_duration, submissions
 from latfit.units import seconds
 

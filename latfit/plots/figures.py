@@ -19,6 +19,7 @@ from latfit.plots.latency import (
     plot_jobs_tail,
     plot_qq,
     plot_ratio,
+    plot_strategies,
     plot_survival,
     plot_time,
 )
@@ -35,13 +36,15 @@ FIGURES: dict[str, Draw] = {
     "qq": plot_qq,
     "ratio": plot_ratio,
     "time": plot_time,
+    "strategies": plot_strategies,
 }
+SUMMARY = tuple(FIGURES)[:9]  # a page of three by three
 COLUMNS = 3
 
 
 def figure(result: Analysis, name: str) -> Figure:
-    """One figure by its name, or `summary` for all of them on a page."""
-    names = list(FIGURES) if name == "summary" else [name]
+    """One figure by its name, or `summary` for a page of nine."""
+    names = SUMMARY if name == "summary" else (name,)
     columns = min(COLUMNS, len(names))
     rows = math.ceil(len(names) / columns)
     with mpl.rc_context(STYLE):  # type: ignore[arg-type]

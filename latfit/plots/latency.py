@@ -12,9 +12,8 @@ from latfit.laws import Empirical
 from latfit.numbers import Floats
 from latfit.plots.style import (
     COLOURS,
+    SHOWN_LAWS,
     axes_or_new,
-    formula_of,
-    law_of,
     legend_below,
     log_ticks,
     ratio_of,
@@ -23,12 +22,9 @@ from latfit.plots.style import (
     times_of,
     unit_of,
 )
-from latfit.report.page_charts import windows_of_time
-from latfit.restart import completion_cdf
-from latfit.restart.completion import simulate
+from latfit.report.curves import formula_of, jobs_done, laws_of, strategies_of, windows_of_time
 from latfit.units import seconds
 
-JOBS = 50_000  # simulated where failures leave no formula
 LEVELS = ((0.5, "50 %"), (0.05, "95 %"), (0.01, "99 %"))
 
 
@@ -36,8 +32,8 @@ def plot_cdf(result: Analysis, axes: Axes | None = None) -> Axes:
     """The empirical cdf and the best fitted laws, over the logarithm of time."""
     axes, unit, t = axes_or_new(axes), unit_of(result), times_of(result)
     axes.step(unit(t), Empirical.of(sample_of(result)).cdf(t), where="post", color="black", label="log")
-    for fitted, colour in zip(shown_fits(result), COLOURS, strict=False):
-        axes.plot(unit(t), law_of(fitted).cdf(t), color=colour, label=fitted.fit.name)
+    for (name, law), colour in zip(laws_of(result, SHOWN_LAWS), COLOURS, strict=False):
+        axes.plot(unit(t), law.cdf(t), color=colour, label=name)
     axes.axhline(1 - ratio_of(result).estimate, color="grey", linewidth=0.8, linestyle=":")
     axes.set(xscale="log", xlabel=unit.label("latency"), ylabel="share returned", ylim=(0, 1.02),
              title="Latency and fitted laws")  # fmt: skip
@@ -50,8 +46,8 @@ def plot_survival(result: Analysis, axes: Axes | None = None) -> Axes:
     """The share still out on log axes, where tails show; its floor is the outlier ratio."""
     axes, unit, t = axes_or_new(axes), unit_of(result), times_of(result)
     axes.step(unit(t), Empirical.of(sample_of(result)).still_out(t), where="post", color="black", label="log")
-    for fitted, colour in zip(shown_fits(result), COLOURS, strict=False):
-        axes.plot(unit(t), law_of(fitted).still_out(t), color=colour, label=fitted.fit.name)
+    for (name, law), colour in zip(laws_of(result, SHOWN_LAWS), COLOURS, strict=False):
+        axes.plot(unit(t), law.still_out(t), color=colour, label=name)
     if ratio_of(result).estimate > 0:
         axes.axhline(ratio_of(result).estimate, color="grey", linewidth=0.8, linestyle=":", label="outlier ratio")
     axes.set(xscale="log", yscale="log", xlabel=unit.label("latency"), ylabel="share still out", title="The tail")
@@ -66,11 +62,8 @@ def _done(result: Analysis, t: Floats) -> tuple[Floats | None, str]:
     law, best = Empirical.of(sample_of(result)), formula_of(result)
     if best.verdict != "finite" or not best.timeout:
         return None, ""
-    name = f"resubmitted after {seconds(best.timeout)} ($F_J$"
-    if not sample_of(result).failed.total:
-        return completion_cdf(law, t, best.timeout, cost=best.cost), name + ")"
-    jobs = np.sort(simulate(law, best.timeout, JOBS, np.random.default_rng(0), cost=best.cost))
-    return np.searchsorted(jobs, t, side="right") / JOBS, name + ", simulated: attempts fail)"
+    how = ", simulated: attempts fail)" if law.failures.times.size else ")"
+    return jobs_done(law, t, best.timeout, best.cost), f"resubmitted after {seconds(best.timeout)} ($F_J${how}"
 
 
 def plot_completion(result: Analysis, axes: Axes | None = None) -> Axes:
@@ -110,6 +103,24 @@ def plot_jobs_tail(result: Analysis, axes: Axes | None = None) -> Axes:
              title="Jobs not yet done", ylim=(floor, 1.3))  # fmt: skip
     log_ticks(axes.xaxis, unit(t[0]), unit(t[-1]))
     legend_below(axes)
+    return axes
+
+
+def plot_strategies(result: Analysis, axes: Axes | None = None) -> Axes:
+    """The share of jobs not yet done under the recommended timeout and under other strategies, on log axes."""
+    axes, unit, t = axes_or_new(axes), unit_of(result), times_of(result)
+    compared = strategies_of(result, Empirical.of(sample_of(result)))
+    floor = max(1e-5, 0.3 / sample_of(result).n)
+    axes.set(title="Strategies", xlabel=unit.label("time since submission"), ylabel="share of jobs not yet done")
+    drawn = [] if compared is None else compared.tails(t)
+    if not drawn:
+        axes.text(0.5, 0.5, "no timeout of the formula to compare with", ha="center", transform=axes.transAxes)
+        return axes
+    for (name, left), colour, style in zip(drawn, COLOURS, ("-", "--", ":", "-."), strict=False):
+        axes.plot(unit(t), np.where(left >= floor, left, np.nan), style, color=colour, label=name)
+    axes.set(xscale="log", yscale="log", ylim=(floor, 1.3))
+    log_ticks(axes.xaxis, unit(t[0]), unit(t[-1]))
+    legend_below(axes, 1)
     return axes
 
 

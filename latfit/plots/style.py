@@ -14,8 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from latfit.analysis import Analysis
-from latfit.decision import FittedLaw, Recommendation
-from latfit.laws import Defective
+from latfit.decision import FittedLaw
 from latfit.numbers import Floats
 from latfit.outliers import OutlierRatio
 from latfit.sample import LatencySample
@@ -75,17 +74,6 @@ def ratio_of(result: Analysis) -> OutlierRatio:
     """The outlier ratio at the cutoff."""
     assert result.decision.outliers is not None
     return result.decision.outliers
-
-
-def formula_of(result: Analysis) -> Recommendation:
-    """The timeout that is drawn: what the formula gives, withheld or not."""
-    return result.timeout.if_independent or result.timeout
-
-
-def law_of(fitted: FittedLaw) -> Defective:
-    """A fitted law with its outliers."""
-    assert fitted.fit.law is not None
-    return Defective(fitted.fit.law, fitted.fit.rho or 0.0)
 
 
 def shown_fits(result: Analysis) -> list[FittedLaw]:

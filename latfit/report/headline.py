@@ -46,7 +46,10 @@ def headline(result: Analysis) -> tuple[str, str]:
     if "not-identified" in result.decision.codes:
         return INSTEAD["not-identified"]
     if own.basis == "independent" and hardly_helps(own):
-        return "A timeout hardly helps; as an insurance, set", seconds(own.timeout)
+        out = result.decision.outliers
+        needed = out is not None and out.count > 0  # a job like that ends only by a timeout
+        words = "Set some timeout, for example" if needed else "A timeout hardly helps; as an insurance, set"
+        return words, seconds(own.timeout)
     return "Set the timeout to", seconds(own.timeout)
 
 
@@ -78,7 +81,7 @@ def evidence_checks(result: Analysis) -> list[tuple[str, str, str]]:
     unseen = "cannot be seen: the log has no submission times"
     depends = found.dependence
     if depends is not None:
-        told = f"lag-1 rank correlation {depends.lag1:.2f}"
+        told = f"{'yes' if depends.found else 'no'}: lag-1 rank correlation {depends.lag1:.2f}"
         rows.append(
             ("Do slow probes follow slow ones?", told, "a new attempt is slow too" if depends.found else "fine")
         )
@@ -112,7 +115,8 @@ def _mixing(result: Analysis) -> tuple[str, str, str] | None:
     found, question = result.decision.evidence, "Is it one population?"
     if found and found.mixing is not None:
         mixed = found.mixing
-        told = f"{mixed.column.name} explains {mixed.share:.0%} of the ranks' variance ({mixed.groups} groups)"
+        told = (f"the column {mixed.column.name} explains {100 * mixed.share:.0f} % of how the latencies rank "
+                f"({mixed.groups} groups)")  # fmt: skip
         harm = mixed.harmed is not None or "mixed" in result.timeout.withheld
         return question, told, "decide by group" if harm else "one timeout still serves all"
     columns = result.seen.columns if result.seen else {}

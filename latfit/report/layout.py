@@ -101,7 +101,7 @@ def _fit_row(fitted: FittedLaw, least: float) -> tuple[str, ...]:
     parameters = " ".join(f"{name}={value:.3g}" for name, value in one.params.items())
     timeout = {"never": "none", "any": "any", "immediate": "0"}.get(optimum.verdict, "") if optimum else ""
     if optimum and optimum.timeout and not timeout:
-        timeout = f"{optimum.timeout:.4g}"
+        timeout = seconds(optimum.timeout)
     regret = "" if fitted.regret is None else _percent_more(fitted.regret)
     return (
         one.name if one.method == "mle" else f"{one.name} {one.method}",
@@ -170,14 +170,21 @@ def to_text(result: Analysis, *, width: int = WIDTH) -> str:
                 mark + sentence, width - 2, initial_indent="  ", subsequent_indent="  " + " " * len(mark)
             )
         if section.rows:
-            lines += ["", *("  " + line for line in _text_table(section, width - 2))]
+            lines += ["", *("  " + line for line in text_table(section.columns, section.rows, width - 2))]
         blocks.append("\n".join(map(printable, lines)))
     return "\n\n".join(blocks).replace(NO_BREAK, " ") + "\n"
 
 
-def _text_table(section: Section, width: int) -> list[str]:
-    """A table that fits the width: parameters go below their row, then names are cut, then rows become records."""
-    columns, rows = section.columns, [list(row) for row in section.rows]
+def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int = WIDTH - 2) -> list[str]:
+    """The lines of a table that fits the width: parameters go below their row, then names are cut, then rows are told.
+
+    >>> for line in text_table(("site", "timeout"), [("a", "358 s"), ("b", "5.6 ms")]):
+    ...     print(line)
+    site  timeout
+    ----  -------
+    a       358 s
+    b      5.6 ms
+    """
     below = columns.index("parameters") if "parameters" in columns and _wide(columns, rows) > width else None
     kept = [i for i in range(len(columns)) if i != below]
     names = columns.index("probes") if "probes" in columns else 1
@@ -246,27 +253,3 @@ def _escaped(text: str) -> str:
 def _tagged(text: str) -> bool:
     """Whether HTML could see a tag or an entity in it; `<.001` is neither."""
     return bool(re.search(r"<(?![.\d\s])|&|>", text))
-
-
-def to_html_fragment(result: Analysis) -> str:
-    """Sentences, a table and details: what a notebook shows, even one that is not trusted."""
-    from html import escape
-
-    def shown(text: str) -> str:
-        return escape(printable(text))
-
-    blocks = []
-    for section in sections(result):
-        lines = "".join(f"<li>{shown(line)}</li>" if section.is_list else f"<p>{shown(line)}</p>"
-                        for line in section.sentences)  # fmt: skip
-        body = f"<ul>{lines}</ul>" if section.is_list else lines
-        if section.rows:
-            head = "".join(f"<th>{shown(name)}</th>" for name in section.columns)
-            rows = "".join(
-                "<tr>" + "".join(f"<td>{shown(cell)}</td>" for cell in row) + "</tr>" for row in section.rows
-            )
-            body += f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-        title = f"<b>{shown(section.title)}</b>"
-        open_ = section.title in ("Decision", "Evidence", "By group")
-        blocks.append(f"{title}{body}" if open_ else f"<details><summary>{title}</summary>{body}</details>")
-    return f"<div>{''.join(blocks)}</div>"

@@ -26,7 +26,7 @@
     const sliders = {
       t: [(v) => spread(v, low, high), (x) => place(x, low, high), seconds],
       c: [(v) => given.most_cost * (v / 1000) ** 2, (x) => 1000 * Math.sqrt(x / given.most_cost), seconds],
-      rho: [(v) => 0.9 * (v / 1000) ** 2, (x) => 1000 * Math.sqrt(x / 0.9), (x) => (100 * x).toPrecision(3) + " %"],
+      rho: [(v) => 0.9 * (v / 1000) ** 2, (x) => 1000 * Math.sqrt(x / 0.9), (x) => (100 * x * (1 + 1e-12)).toFixed(2) + " %"],
       D: [(v) => spread(v, low, 4 * high), (x) => place(x, low, 4 * high), seconds],
     };
 
@@ -92,7 +92,7 @@
   }
 
   function curveOf(state, update, say, low, high) {
-    const holder = $("curve"), edge = { left: 66, right: 12, top: 14, bottom: 46 };
+    const holder = $("curve"), edge = { left: 76, right: 18, top: 14, bottom: 46 };
     const svg = shape("svg", { class: "chart", role: "group", "aria-label": "Expected duration against the timeout" });
     holder.querySelector("svg").replaceWith(svg);
     let width = 0, height = 0, handle = null;
@@ -148,7 +148,7 @@
       handle.addEventListener("keydown", keys);
       if (focused) handle.focus();
       shape("text", { class: "axis", x: (edge.left + right) / 2, y: height - 8, "text-anchor": "middle" }, svg, "timeout (logarithmic)");
-      shape("text", { class: "axis", "text-anchor": "middle", transform: "translate(13 " + (edge.top + bottom) / 2 + ") rotate(-90)" }, svg, "expected duration");
+      shape("text", { class: "axis", "text-anchor": "middle", transform: "translate(12 " + (edge.top + bottom) / 2 + ") rotate(-90)" }, svg, "expected duration");
     }
 
     function keys(event) {

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
@@ -20,6 +21,7 @@ from latfit.laws import Empirical
 from latfit.numbers import finite
 from latfit.report import page_charts as charts
 from latfit.report import page_parts as parts
+from latfit.report.curves import formula_of
 from latfit.report.headline import basis, headline
 from latfit.report.page_model import KEPT, kept
 from latfit.report.sentences import decision
@@ -88,7 +90,7 @@ def _json(document: dict[str, Any]) -> str:
 
 def _data(result: Analysis, law: Empirical | None) -> dict[str, Any]:
     """What the script computes with; an empty document where there is no curve."""
-    outliers, best = result.decision.outliers, charts.formula_of(result)
+    outliers, best = result.decision.outliers, formula_of(result)
     if law is None or outliers is None or not charts.duration_chart(result, law):
         return {}
     sums = kept(law, (best.timeout, best.exact_timeout, outliers.cutoff), most=KEPT)
@@ -116,11 +118,14 @@ def _body(result: Analysis, law: Empirical | None, strategies: str, most: int) -
     told = decision(result)
     if told[0].startswith("No timeout can"):  # what to do instead comes first
         told = [" ".join(told[:2]), *told[2:]]
-    lines = "".join(f"<li>{shown(line)}</li>" for line in told[1:] if not line.startswith("Basis:"))
+    tiles = parts.tiles(result)
+    said = ("Basis:", *(("Expected duration ", f"{result.timeout.submissions or 0:.2f} submissions") if tiles else ()))
+    lines = "".join(f"<li>{shown(line)}</li>" for line in told[1:] if not line.startswith(said) or "optimistic" in line)
     first = [
         f"<header><h1>{shown(words, 80)}{f' <b>{shown(time, 60)}</b>' if time else ''}</h1>",
-        f'<p class="lead">{shown(told[0])}</p><p class="soft">{shown(basis(result))}</p></header>',
-        parts.tiles(result),
+        f'<p class="lead">{shown(_lead(told[0], f"{words} {time}"))}</p>',
+        f'<p class="soft">{shown(basis(result))}</p></header>',
+        tiles,
         f"<ul>{lines}</ul>" if lines else "",
         parts.warnings(result),
     ]
@@ -138,13 +143,21 @@ def _body(result: Analysis, law: Empirical | None, strategies: str, most: int) -
     return "\n".join(block for block in (*first, *middle, *last) if block)
 
 
+def _lead(sentence: str, headline: str) -> str:
+    """The first sentence, without what the headline has said already."""
+    if "give --cost" in sentence:
+        return f"{sentence} Or move the slider “What a restart costs” below."
+    said = re.fullmatch(re.escape(headline) + r" \((a)(.*) is within 1 %\)\.", sentence)
+    return f"A{said[2]} takes at most 1 % longer." if said else sentence
+
+
 def _try(result: Analysis, law: Empirical) -> str:
     """The curve and its controls; without script the curve stands alone."""
     figure = charts.duration_chart(result, law)
     if not figure:
         return ""
     title = "Try another timeout"
-    told = "Shaded: within 5 % of the least. Drag the line, or use the sliders and the arrow keys."
+    told = "Shaded: at most 5 % above the lowest point. Drag the line, or use the sliders and the arrow keys."
     if result.timeout.verdict == "withheld" or result.timeout.basis == "replay":
         title = "What the formula says if attempts were independent"
         told += " The evidence above is against it: this curve is not the decision."
@@ -155,7 +168,7 @@ def _try(result: Analysis, law: Empirical) -> str:
                      f'<output id="o-{key}" for="s-{key}"></output>'
                      f'<input type="range" id="s-{key}" min="0" max="1000" step="any" value="0"></div>'
                      for key, name in FIELDS)  # fmt: skip
-    columns = (("yours", "yours"), ("least", "least"), ("cutoff", "at the cutoff"))
+    columns = (("yours", "here"), ("least", "fastest"), ("cutoff", "at the cutoff"))
     head = '<th scope="col">figure</th>' + "".join(f'<th scope="col">{name}</th>' for _, name in columns)
     rows = "".join(f'<tr><th scope="row">{name}</th>'
                    + "".join(f'<td id="{column}-{key}"></td>' for column, _ in columns)
@@ -165,7 +178,7 @@ def _try(result: Analysis, law: Empirical) -> str:
     return (
         f'<section><h2>{title}</h2><div class="try"><figure class="card" id="curve">{figure}<figcaption>{told}'
         f'</figcaption></figure><div class="card" id="controls" hidden><div class="fields">{fields}</div>'
-        '<div class="buttons"><button type="button" id="to-best">Go to the least</button> '
+        '<div class="buttons"><button type="button" id="to-best">Go to the fastest</button> '
         '<button type="button" id="as-logged">As in the log</button></div>'
         '</div><div class="card wide" id="numbers" hidden>'
         f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>{rough}'

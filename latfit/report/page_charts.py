@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from latfit.analysis import Analysis
-from latfit.decision import Recommendation
-from latfit.evidence import Observations
-from latfit.laws import Defective, Empirical
-from latfit.logs.table import COMPLETED
+from latfit.laws import Empirical, Law
 from latfit.numbers import Floats
 from latfit.report import svg
-from latfit.restart import completion_cdf, expected_duration
+from latfit.report.curves import Strategies, formula_of, jobs_done, laws_of, windows_of_time
+from latfit.restart import expected_duration
 from latfit.units import seconds
 
 LAWS = 3
-WINDOWS = 60
-FEWEST = 5  # completions that a window needs for its quantiles
 STYLES = ("s1", "s2", "s3")
-
-
-def formula_of(result: Analysis) -> Recommendation:
-    """What the formula gives, withheld or not."""
-    return result.timeout.if_independent or result.timeout
-
-
-def law_of(result: Analysis) -> Empirical:
-    """The law of the log up to the cutoff."""
-    assert result.decision.sample is not None
-    return Empirical.of(result.decision.sample)
 
 
 def span(law: Empirical, cutoff: float) -> tuple[float, float]:
@@ -73,11 +59,9 @@ def _cutoff(result: Analysis) -> float:
     return float(result.decision.outliers.cutoff)
 
 
-def _laws(result: Analysis) -> list[tuple[str, str, Defective]]:
+def _laws(result: Analysis) -> list[tuple[str, str, Law]]:
     """Style, name and law of the best fits."""
-    fits = [one.fit for one in result.decision.fits if one.fit.law is not None][:LAWS]
-    return [(style, fit.name, Defective(fit.law, fit.rho or 0.0))
-            for style, fit in zip(STYLES, fits, strict=False) if fit.law is not None]  # fmt: skip
+    return [(style, name, law) for style, (name, law) in zip(STYLES, laws_of(result, LAWS), strict=False)]
 
 
 def latency_chart(result: Analysis, law: Empirical) -> str:
@@ -97,23 +81,30 @@ def tail_chart(result: Analysis, law: Empirical) -> str:
     """The share of jobs not yet done, with and without resubmission, on logarithmic axes where the tail shows."""
     best, (low, high) = result.timeout, span(law, _cutoff(result))
     t = _times(low, high)
+    drawn = [("log", "one submission", 1.0 - law.cdf(t))]
+    drawn += [(style, name, one.still_out(t)) for style, name, one in _laws(result)[:1] if not law.failures.times.size]
+    if best.timeout and best.verdict == "finite":
+        left = 1.0 - jobs_done(law, t, best.timeout, best.cost)
+        drawn.append(("s0", f"resubmitted after {seconds(best.timeout)}", left))
+    return _tails(result, t, drawn, "Share of jobs not yet done against time, logarithmic")
+
+
+def strategies_chart(result: Analysis, law: Empirical, compared: Strategies) -> str:
+    """The share of jobs not yet done under each strategy; empty where there is only one."""
+    t = _times(*span(law, _cutoff(result)))
+    drawn = [(style, name, left) for style, (name, left) in zip(("s0", *STYLES), compared.tails(t), strict=False)]
+    told = "Share of jobs not yet done against time under each strategy, logarithmic"
+    return _tails(result, t, drawn, told) if len(drawn) > 1 else ""
+
+
+def _tails(result: Analysis, t: Floats, drawn: Sequence[tuple[str, str, Floats]], told: str) -> str:
     assert result.decision.sample is not None
     floor = max(1e-5, 0.3 / result.decision.sample.n)
-    out = np.maximum(1.0 - law.cdf(t), 0.0)
-    x = svg.horizontal(low, high, "time since submission (logarithmic)", svg.duration_ticks(low, high), log=True)
+    x = svg.horizontal(t[0], t[-1], "time since submission (logarithmic)", svg.duration_ticks(t[0], t[-1]), log=True)
     y = svg.vertical(floor, 1.0, "share not yet done", svg.share_ticks(floor, 1.0), log=True)
-    named = [("log", "one submission")]
-    marks = [svg.line(x, y, t, np.where(out >= floor, out, np.nan), "log", steps=True)]
-    for style, name, one in _laws(result)[:1]:
-        left = one.still_out(t)
-        marks.append(svg.line(x, y, t, np.where(left >= floor, left, np.nan), style))
-        named.append((style, name))
-    if best.timeout and result.timeout.verdict == "finite" and not law.failures.times.size:
-        left = 1.0 - completion_cdf(law, t, best.timeout, cost=best.cost)
-        marks.append(svg.line(x, y, t, np.where(left >= floor, left, np.nan), "s0"))
-        named.append(("s0", f"resubmitted after {seconds(best.timeout)}"))
-    note = "" if not law.failures.times.size else "<p>With visible failures the curve of resubmission is not drawn.</p>"
-    return svg.chart(x, y, marks, "Share of jobs not yet done against time, logarithmic") + svg.legend(named) + note
+    marks = [svg.line(x, y, t, np.where(left >= floor, left, np.nan), style, steps=style == "log")
+             for style, _, left in drawn]  # fmt: skip
+    return svg.chart(x, y, marks, told) + svg.legend([(style, name) for style, name, _ in drawn])
 
 
 def ratio_chart(result: Analysis) -> str:
@@ -162,23 +153,3 @@ def time_chart(result: Analysis) -> str:
         named.append(("change", "the log changes"))
     told = f"Latency over time: median and 95 % quantile; changes found: {len(changes)}"
     return svg.chart(x, y, marks, told) + svg.legend(named)
-
-
-def windows_of_time(seen: Observations | None) -> tuple[Floats, Floats, Floats]:
-    """The middles of windows of equal length, the median and the 95 % quantile of completions in each.
-
-    All three are empty where the log has no times, or too few completions.
-    """
-    if seen is None or seen.submitted is None:
-        return np.empty(0), np.empty(0), np.empty(0)
-    known = np.isfinite(seen.submitted) & (seen.status == COMPLETED)
-    when, latency = seen.submitted[known], seen.latency[known]
-    if when.size < 2 * FEWEST or np.ptp(when) == 0:
-        return np.empty(0), np.empty(0), np.empty(0)
-    count = int(min(WINDOWS, max(4, when.size // 30)))
-    edges = np.linspace(when.min(), when.max(), count + 1)
-    place = np.clip(np.searchsorted(edges, when, side="right") - 1, 0, count - 1)
-    order = np.argsort(place, kind="stable")
-    parts = np.split(latency[order], np.searchsorted(place[order], np.arange(1, count)))
-    levels = [np.quantile(part, [0.5, 0.95]) if part.size >= FEWEST else np.array([np.nan, np.nan]) for part in parts]
-    return (edges[:-1] + edges[1:]) / 2, np.array([v[0] for v in levels]), np.array([v[1] for v in levels])

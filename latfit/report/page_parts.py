@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from html import escape
 
 from latfit.analysis import Analysis, Group
-from latfit.errors import RestartError, printable
+from latfit.errors import printable
 from latfit.laws import Empirical
+from latfit.report.curves import CELLS, strategies_of
 from latfit.report.headline import evidence_checks
 from latfit.report.layout import Section, sections
-from latfit.report.sentences import between, undecided
+from latfit.report.page_charts import strategies_chart
+from latfit.report.sentences import between, told_duration, undecided
 from latfit.report.svg import shown
-from latfit.restart import compare_policies
-from latfit.restart.coarse import coarse
 from latfit.restart.evaluate import PolicyOutcome
 from latfit.settings import TOOLS, Plan
 from latfit.units import seconds
@@ -24,7 +23,6 @@ PASTED = ("timeout", "requests", "tenacity", "aiohttp", "envoy", "nginx", "slurm
 UNDONE = 0.001
 LONG = 24  # characters of a cell that may take several lines
 MOST_ATTEMPTS = 20
-CELLS = 1000  # steps of a law on which strategies are compared
 ROLES = {"given": "this decision", "reference": "best timeout", "same": "same load", "free": "any load"}
 
 
@@ -54,20 +52,23 @@ def _cell(cell: str | tuple[str, float | None]) -> str:
 
 def tiles(result: Analysis) -> str:
     """The four figures that matter, large."""
-    own = result.timeout
-    if own.verdict != "finite" or own.basis == "replay":
+    own, bounds = result.timeout, result.timeout.intervals
+    if own.verdict != "finite" or own.basis == "replay" or "not-identified" in result.decision.codes:
         return ""
-    figures, found = own.figures, []
+    found = []
     if own.expected_duration is not None:
+        sure = f" ({between(*bounds.expected_duration)})" if bounds else ""
         instead = f" instead of {seconds(own.at_cutoff)} at the cutoff" if own.at_cutoff is not None else ""
-        found.append((seconds(own.expected_duration), f"expected duration{instead}"))
+        found.append((seconds(told_duration(own)), f"expected duration{sure}{instead}"))
     if own.speed_up_vs_cutoff is not None:
-        found.append((f"{own.speed_up_vs_cutoff:.3g} ×", "faster than waiting until the cutoff"))
+        sure = f" ({bounds.speed_up[0]:.3g} to {bounds.speed_up[1]:.3g})" if bounds else ""
+        found.append((f"{own.speed_up_vs_cutoff:.3g} ×", f"faster than waiting until the cutoff{sure}"))
     if own.submissions is not None:
         found.append((f"{own.submissions:.2f}", "submissions per job"))
-    last = figures.quantiles.get("0.99") if figures else None
+    last, end = (each.quantiles.get("0.99") if each else None for each in (own.figures, own.figures_at_cutoff))
     if last is not None:
-        found.append((seconds(last), "99 % of jobs done within"))
+        instead = f" instead of {seconds(end)} at the cutoff" if end is not None else ""
+        found.append((seconds(last), f"99 % of jobs done within it{instead}"))
     return f'<ul class="tiles">{"".join(f"<li><b>{shown(a)}</b><span>{shown(b)}</span></li>" for a, b in found)}</ul>'
 
 
@@ -91,25 +92,23 @@ def evidence(result: Analysis) -> str:
 
 def strategies(result: Analysis, law: Empirical) -> str:
     """Other strategies beside the recommended timeout, at the same load and at any."""
-    own = result.timeout
-    if own.verdict != "finite" or own.basis == "replay" or not own.timeout:
+    compared = strategies_of(result, law)
+    if compared is None:
         return ""
-    fewer = coarse(law, CELLS)
-    try:
-        found = compare_policies(fewer, [f"timeout(t={own.timeout!r})"], cost=own.cost)
-    except RestartError:
-        return ""
+    found = compared.found
     columns = ("strategy", "load", "expected", "50 % within", "95 %", "99 %", "submissions", "job-seconds")
     rows = [_strategy(row.role, row.outcome) for row in found.rows] if len(found.rows) > 1 else []
-    compared = table(columns, rows, style="sorts", label="Strategies compared") if rows else ""
+    shown_rows = table(columns, rows, style="sorts", label="Strategies compared") if rows else ""
+    drawn = strategies_chart(result, law, compared)
+    figure = f'<figure class="card half"><h3>Jobs not yet done, by strategy</h3>{drawn}</figure>' if drawn else ""
     told = (
         "All of them assume independent attempts. Job-seconds are the time that all copies of a job occupy the system."
     )
-    if fewer is not law:
+    if compared.coarse:
         told += f" Computed on about {CELLS} steps that stand for all latencies, so that figures may be off by 0.5 %."
     notes = "".join(f'<p class="soft">{shown(note)}</p>' for note in (told, *found.notes))
-    decided = shown(_in_units(found.decision()))
-    return f"<section><h2>Strategies compared</h2><p>{decided}</p>{compared}{notes}</section>"
+    decided = shown(found.decision(time=seconds).replace(found.reference.policy.spec(4), "the decision above"))
+    return f"<section><h2>Strategies compared</h2><p>{decided}</p>{shown_rows}{notes}{figure}</section>"
 
 
 def _strategy(role: str, outcome: PolicyOutcome) -> list[str | tuple[str, float | None]]:
@@ -118,13 +117,8 @@ def _strategy(role: str, outcome: PolicyOutcome) -> list[str | tuple[str, float 
 
     levels = [time(outcome.quantiles.get(q)) for q in ("0.5", "0.95", "0.99")]
     many = outcome.submissions
-    return [_in_units(outcome.policy.sentence()), ROLES[role], time(outcome.expected_duration), *levels,
+    return [outcome.policy.sentence(seconds), ROLES[role], time(outcome.expected_duration), *levels,
             ("" if many is None else f"{many:.2f}", many), time(outcome.job_seconds)]  # fmt: skip
-
-
-def _in_units(text: str) -> str:
-    """A sentence whose seconds are written in the unit that people read."""
-    return re.sub(r"(\d[\d.]*(?:e[-+]\d+)?) s\b", lambda found: seconds(float(found[1])), text)
 
 
 def groups(result: Analysis, most: int) -> str:
@@ -134,16 +128,19 @@ def groups(result: Analysis, most: int) -> str:
     by_size = sorted(result.groups, key=lambda one: -sum(one.decision.counts.values()))[:most]
     kept = [group for group in result.groups if any(group is one for one in by_size)]
     rows = [_group(group) for group in kept]
+    mixed = "mixed" in result.timeout.withheld
     columns = (*result.groups[0].key, "probes", "still out", "timeout", "95 % interval", "expected", "pooled costs",
-               "needs its own")  # fmt: skip
+               *(() if mixed else ("needs its own",)))  # fmt: skip
+    rows = [row[: len(columns)] for row in rows]
     left = len(result.groups) - len(kept)
     more = f'<p class="soft">{left} smaller groups are in results.json.</p>' if left else ""
     own = sum(group.differs for group in result.groups)
     told = (f"{own} of {len(result.groups)} need a timeout of their own: their interval and the pooled one have "
             "nothing in common." if own else "No group needs a timeout of its own.")  # fmt: skip
-    if "mixed" in result.timeout.withheld:
+    if mixed:
         own_one = "and no group has a decision of its own" if undecided(result) else "set each group's own"
         told = f"One timeout for all would be wrong here; {own_one}."
+    told += " Pooled costs: how much longer than with its own timeout a group takes under one for all."
     return (f"<section><h2>By group</h2><p>{shown(told)}</p>"
             f'{table(columns, rows, style="sorts", label="Decisions by group")}{more}</section>')  # fmt: skip
 

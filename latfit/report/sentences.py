@@ -26,8 +26,9 @@ def between(low: float | None, high: float | None) -> str:
 
 
 def kept_together(sentence: str) -> str:
-    """Numbers that are not torn from their units at the end of a line."""
-    return re.sub(r"(?<=\d) (?=(?:ns|µs|ms|s|min|h|d|%|×)(?:\W|$))", NO_BREAK, sentence)
+    """Numbers that are not torn from their units at the end of a line, nor the parts of a duration from each other."""
+    units = re.sub(r"(?<=\d) (?=(?:ns|µs|ms|s|min|h|d|%|×)(?:\W|$))", NO_BREAK, sentence)
+    return re.sub(rf"(?<={NO_BREAK}[hd]) (?=\d+{NO_BREAK}(?:min|h)(?:\W|$))", NO_BREAK, units)
 
 
 def percent(share: float) -> str:
@@ -41,6 +42,8 @@ def decision(result: Analysis) -> list[str]:
     if own.verdict == "withheld":
         return [*_withheld(result), *_formula(own), *_now(result.decision)]
     sentences = [_what_to_set(own, result.decision), _gain(own), _load(own)]
+    if "not-identified" in result.decision.codes:
+        sentences[1] = f"If restarts were free: e{sentences[1][1:]}"
     if own.intervals and own.verdict == "finite" and own.basis == "independent":
         told = between(*own.intervals.timeout).replace(" to ", " and ")
         sentences.append(f"The best timeout lies between {told} (95 %).")
@@ -49,7 +52,9 @@ def decision(result: Analysis) -> list[str]:
         told = "any later timeout" if later == math.inf else f"waiting up to {seconds(later)}"
         sentences.append(f"Too late is safer than too early: {told} costs at most 5 % more.")
     if own.exact_timeout is not None and own.timeout is not None and own.exact_timeout != own.timeout:
-        sentences.append(f"The plain minimum of the data is at {seconds(own.exact_timeout)}.")
+        earlier = own.exact_timeout < own.timeout
+        why = "; it rests on fewer completions, and too early costs more than too late" if earlier else ""
+        sentences.append(f"The plain minimum of the data is at {seconds(own.exact_timeout)}{why}.")
     return [sentence for sentence in (*sentences, *_now(result.decision)) if sentence]
 
 
@@ -70,8 +75,12 @@ def _what_to_set(own: Recommendation, made: Decision) -> str:
     if gain is not None and hardly_helps(own):
         worth = "nothing" if gain <= 1 else f"{100 * (gain - 1):.1f} %"
         sure = "" if bounds is None else f" (95 % interval {_more(bounds.speed_up[0])} to {_more(bounds.speed_up[1])})"
-        return (f"A timeout hardly helps: the best, {seconds(own.timeout)}, gains {worth} over waiting until the "
-                f"cutoff{sure}. As an insurance against jobs that never return it does no harm.")  # fmt: skip
+        best = f"the best, {seconds(own.timeout)}, gains {worth} over waiting until the cutoff"
+        out = made.outliers
+        if out is None or not out.count:
+            return f"A timeout hardly helps: {best}{sure}. As an insurance it does no harm."
+        return (f"Set some timeout: {percent(out.estimate)} of the probes did not return, and without a timeout a job "
+                f"like that never ends. Which one hardly matters: {best} of {seconds(out.cutoff)}{sure}.")  # fmt: skip
     return f"Set the timeout to {seconds(own.timeout)}{_window(own.within_1pct)}."
 
 
@@ -180,9 +189,9 @@ def _now(made: Decision) -> list[str]:
 def _gain(own: Recommendation) -> str:
     if own.basis == "replay":
         return f"The formula, which assumes independent attempts, says {seconds(own.expected_duration)}."
-    bounds, E, fair = own.intervals, own.expected_duration, own.expected_duration_corrected
+    bounds, E, fair = own.intervals, own.expected_duration, told_duration(own)
     text = f"Expected duration {seconds(E)}"
-    if E and fair and abs(fair / E - 1) > NOT_THE_SAME:
+    if fair != E:
         text = f"Expected duration {seconds(fair)} (the data's {seconds(E)} is optimistic: it was chosen as the least)"
     if bounds:
         text += f", 95 % interval {between(*bounds.expected_duration)}"
@@ -191,6 +200,12 @@ def _gain(own: Recommendation) -> str:
         return text + "."
     text += f", instead of {seconds(own.at_cutoff)} when waiting until the cutoff: {factor:.3g} × faster"
     return text + (f" ({bounds.speed_up[0]:.3g} to {bounds.speed_up[1]:.3g})." if bounds else ".")
+
+
+def told_duration(own: Recommendation) -> float | None:
+    """E_J at the timeout; without the optimism of having chosen the minimum where that is more than 1 %."""
+    E, fair = own.expected_duration, own.expected_duration_corrected
+    return fair if E and fair and abs(fair / E - 1) > NOT_THE_SAME else E
 
 
 def _load(own: Recommendation) -> str:
@@ -212,7 +227,8 @@ def evidence(result: Analysis) -> list[str]:
         return []
     told = []
     if found.mixing is not None:
-        told.append(f"{found.mixing.column.name} explains {found.mixing.share:.0%} of the ranks' variance")
+        mixed = found.mixing
+        told.append(f"the column {mixed.column.name} explains {100 * mixed.share:.0f} % of how the latencies rank")
     elif result.seen.columns:
         told.append("no column of the log explains the latencies")
     follows = found.dependence

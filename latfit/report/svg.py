@@ -16,7 +16,7 @@ from latfit.report.sentences import kept_together
 from latfit.units import seconds
 
 WIDTH, HEIGHT = 460, 270
-LEFT, RIGHT, TOP, BOTTOM = 62, 14, 12, 46
+LEFT, RIGHT, TOP, BOTTOM = 76, 18, 12, 46
 MOST_TICKS = 6
 POINTS = 160  # of a line
 DAY = 86_400.0
@@ -97,7 +97,8 @@ def share_ticks(low: float, high: float) -> list[tuple[float, str]]:
 
 def date_ticks(low: float, high: float) -> list[tuple[float, str]]:
     """Times of the calendar (UTC), seconds since 1970, with as much of the date as the step needs."""
-    step = next((s for s in CLOCK if (high - low) / s <= MOST_TICKS), CLOCK[-1])
+    most = [MOST_TICKS if s >= DAY else MOST_TICKS - 2 for s in CLOCK]  # an hour is written with its day: a long text
+    step = next((s for s, few in zip(CLOCK, most, strict=True) if (high - low) / s <= few), CLOCK[-1])
     values = np.arange(math.ceil(low / step), math.floor(high / step) + 1) * step
     unit, start = ("m", 5) if step < DAY else ("D", 5 if high - low < 300 * DAY else 0)
     texts = [str(np.datetime64(round(float(v)), "s").astype(f"datetime64[{'s' if step < 60 else unit}]"))[start:]
@@ -156,7 +157,7 @@ def chart(x: Scale, y: Scale, marks: Sequence[str], label: str) -> str:
              for p, text in ((float(y(v)), text) for v, text in y.ticks)]  # fmt: skip
     middle = (TOP + HEIGHT - BOTTOM) / 2
     names = (f'<text class="axis" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 8}" text-anchor="middle">'
-             f'{shown(x.label)}</text><text class="axis" transform="translate(13 {middle}) rotate(-90)" '
+             f'{shown(x.label)}</text><text class="axis" transform="translate(12 {middle}) rotate(-90)" '
              f'text-anchor="middle">{shown(y.label)}</text>')  # fmt: skip
     return (f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{shown(label)}">'
             f"{''.join(grid)}{names}{''.join(marks)}</svg>")  # fmt: skip

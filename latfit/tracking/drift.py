@@ -155,12 +155,13 @@ def _warnings(
         return (*told, Warned("never-done", "no job was done in the backtest, whatever the timeout"))
     E_J = sum(E * n for E, n in promised) / max(1, sum(n for _, n in promised))
     if depends is not None and depends.found and scores["tracked"] > CONTRADICTS * E_J > 0:
+        follow = f"slow probes follow slow ones (rank correlation {depends.strongest:.2f})"
+        told.append(Warned("dependence", f"{follow}: a resubmitted job is not independent of the first attempt"))
         told.append(
             Warned(
                 "dependent",
-                f"slow probes follow slow ones (rank correlation {depends.strongest:.2f}): E_J of the windows promises "
-                f"{seconds(E_J)} a job, the backtest by replay {seconds(scores['tracked'])}. Their timeouts are "
-                "withheld, and a tracker must not be used here",
+                f"E_J of the windows promises {seconds(E_J)} a job, the backtest by replay "
+                f"{seconds(scores['tracked'])}: their timeouts are withheld, and a tracker must not be used here",
             )
         )
     if scores["waiting"] <= scores["tracked"]:

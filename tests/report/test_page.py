@@ -13,7 +13,7 @@ import pytest
 from latfit.laws import Empirical
 from latfit.report.headline import headline
 from latfit.report.page_model import kept
-from latfit.report.svg import date_ticks, duration_ticks, round_ticks
+from latfit.report.svg import LEFT, RIGHT, WIDTH, date_ticks, duration_ticks, round_ticks
 from latfit.restart import expected_duration
 from latfit.sample import LatencySample
 from pages import HOSTILE, LOGS, analysed, page
@@ -128,11 +128,25 @@ def test_ticks_are_inside_and_not_crowded(low, high):
         assert len({text for _, text in ticks}) == len(ticks)
 
 
-@pytest.mark.parametrize("span", [30, 3600, 86_400, 40 * 86_400, 1000 * 86_400])
-def test_dates_are_distinct(span):
+@pytest.mark.parametrize("span", [30, 3600, 6000, 20_000, 86_400, 200_000, 40 * 86_400, 1000 * 86_400])
+def test_dates_are_distinct_and_do_not_touch(span):
     ticks = date_ticks(1.7e9, 1.7e9 + span)
     assert 2 <= len(ticks) <= 7
     assert len({text for _, text in ticks}) == len(ticks)
+    room = (WIDTH - LEFT - RIGHT) * (ticks[1][0] - ticks[0][0]) / span
+    assert max(len(text) for _, text in ticks) * 6.2 < room
+
+
+def test_jobs_that_fail_visibly_have_their_curve():
+    assert "resubmitted after" in page("failures")
+    assert page("bundled").count("resubmitted after") == 1
+
+
+def test_figures_of_a_decision_that_needs_a_cost_are_not_large():
+    assert headline(analysed("failures"))[0] == "Say first what a restart costs"
+    assert 'class="tiles"' not in page("failures")
+    assert "If restarts were free: expected duration" in page("failures")
+    assert 'class="tiles"' in page("bundled")
 
 
 def test_data_cannot_end_its_block():

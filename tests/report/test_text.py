@@ -2,6 +2,7 @@
 
 import csv
 import re
+import textwrap
 from dataclasses import replace
 
 import numpy as np
@@ -9,9 +10,11 @@ import pandas as pd
 import pytest
 
 import latfit
+from conftest import EGEE
 from latfit.files import inert
-from latfit.report import to_markdown, to_text
+from latfit.report import sections, to_markdown, to_text
 from latfit.report.headline import basis, headline
+from latfit.report.sentences import NO_BREAK, kept_together
 from pages import LOGS, analysed
 
 
@@ -90,3 +93,52 @@ def test_convert_and_batch_neutralise_formulas_when_asked(run, tmp_path):
         done = run(command[0], tmp_path / "x.csv", *command[1:], "-o", out)
         assert done.returncode == 0, done.stderr
         assert "'=" not in out.read_text()
+
+
+def test_timeouts_of_fitted_laws_have_units():
+    (fits,) = (one for one in sections(analysed("bundled")) if one.title.startswith("Fitted"))
+    assert [row[fits.columns.index("timeout")] for row in fits.rows] == ["724 s"]
+
+
+@pytest.mark.parametrize("length", ["2 h 43 min", "3 d 4 h", "358 s", "12 %"])
+def test_a_duration_is_not_torn_at_the_end_of_a_line(length):
+    for before in range(60, 80):
+        lines = textwrap.wrap(kept_together(f"{'x' * before} {length} more"), 78)
+        assert any(length in line.replace(NO_BREAK, " ") for line in lines)
+
+
+def test_what_other_commands_print_fits_80_columns(run):
+    for asked in (("formats",), ("outliers", EGEE), ("drift", EGEE, "--window", "1d"), ("settings",)):
+        done = run(*asked)
+        assert done.returncode == 0, done.stderr
+        assert max(map(len, done.stdout.splitlines())) <= 80, asked
+        assert "\\n" not in done.stdout
+
+
+def test_a_sample_in_a_notebook():
+    sample = latfit.LatencySample.of(np.arange(1.0, 101.0), lost=3)
+    shown = sample._repr_html_()
+    assert "103 probes, 100 completed, 3 lost" in shown
+    assert re.findall("<td>(.*?)</td>", shown) == ["5 s", "25 s", "50 s", "75 s", "95 s", "99 s"]
+    assert "<td>" not in latfit.LatencySample.of([], lost=3)._repr_html_()
+
+
+@pytest.mark.parametrize("lost", [0, 30])
+def test_a_job_that_would_never_end_needs_some_timeout(lost):
+    """Whatever little the best timeout gains over another: without one such a job does not end."""
+    sample = latfit.LatencySample.of(np.random.default_rng(7).lognormal(4.6, 0.3, 770).round(), lost=lost)
+    result = latfit.analyze(sample, resamples=0, test=False, laws=["lognormal"])
+    told = to_text(result).split("\n\n")[0]
+    assert ("never ends" in told) == (lost > 0)
+    assert headline(result)[0].startswith("Set some timeout") == (lost > 0)
+
+
+def test_rows_without_a_latency_are_not_denied():
+    frame = pd.DataFrame(
+        {"submitted": pd.date_range("2026-01-01", periods=60, freq="min"), "latency": [5.0, 6, 7] * 20}
+    )
+    frame.loc[::20, "latency"] = np.nan
+    result = latfit.analyze(latfit.from_frame(frame), resamples=0, test=False, laws=["lognormal"])
+    (told,) = (one.message for one in result.warnings if one.code == "no-outcomes")
+    assert result.decision.counts["lost"] == 3
+    assert "rows without a latency are read as lost" in told
