@@ -224,11 +224,21 @@ def _summary(timeout: float, spent: Floats, off: Bools, submitted: Floats, block
     mean = blocks.means(spent, off)
     with np.errstate(divide="ignore", invalid="ignore"):
         gain = 1 - mean / blocks.waiting
-    low, high = np.nanquantile(mean, [0.025, 0.975])
-    gain_low, gain_high = np.nanquantile(gain, [0.025, 0.975])
-    return Replayed(timeout, float(spent.sum() / done), float(low), float(high),
+    return Replayed(timeout, float(spent.sum() / done), *_ends(mean),
                     dict(zip(map(str, QUANTILES), map(finite, levels), strict=True)), float(submitted.sum() / done),
-                    float(off.mean()), float(gain_low), float(gain_high))  # fmt: skip
+                    float(off.mean()), *_ends(gain))  # fmt: skip
+
+
+def _ends(values: Floats) -> tuple[float, float]:
+    """The 2.5 % and 97.5 % quantiles of resamples; beside an infinite one, that one: nothing lies between."""
+    known = values[~np.isnan(values)]
+    if not known.size:
+        return np.nan, np.nan
+    with np.errstate(invalid="ignore"):
+        ends = np.quantile(known, [0.025, 0.975])
+    outer = np.quantile(known, 0.025, method="lower"), np.quantile(known, 0.975, method="higher")
+    low, high = np.where(np.isnan(ends), outer, ends).tolist()
+    return low, high
 
 
 def _curve(seen: Observations, cutoff: float) -> Floats:
