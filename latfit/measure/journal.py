@@ -92,8 +92,10 @@ def open_journal(path: Path, run: str, *, resume: bool) -> Iterator[tuple[Journa
         raise ProbeError(f"{path}: this is {'a directory' if path.is_dir() else 'in no folder that exists'}")
     if not resume and path.exists() and path.stat().st_size:
         raise ProbeError(f"{path}: this log exists; go on with it by --resume, or name another file")
+    if path.is_symlink():
+        raise ProbeError(f"{path}: this is a link; a log is not written through one: name the file itself")
     try:
-        file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     except OSError as error:
         raise ProbeError(f"{path}: cannot be written ({error.strerror})") from error
     try:

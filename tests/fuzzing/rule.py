@@ -44,16 +44,17 @@ def broken(case: Case, folder: Path) -> list[str]:
     log = folder / "log"
     log.write_bytes(case.content)
     told: list[str] = []
+    seconds = 4 * SECONDS if case.arguments[:1] == (AGREE,) else SECONDS
     _reset_peak()
     try:
         with (
-            _limited(SECONDS), warnings.catch_warnings(),
+            _limited(seconds), warnings.catch_warnings(),
             nullcontext() if case.every_law else few_laws(*(() if case.arguments[:1] == (AGREE,) else FEW)),
         ):  # fmt: skip
             warnings.simplefilter("error")
             told += _told(case, folder)
     except TooLong:
-        told.append(f"takes more than {SECONDS} s: {traceback.format_exc(limit=-3)}")
+        told.append(f"takes more than {seconds} s: {traceback.format_exc(limit=-3)}")
     except Exception:
         told.append(traceback.format_exc())
     peak = _peak()
