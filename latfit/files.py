@@ -34,6 +34,8 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         _unfinished.add(beside)
         beside.unlink(missing_ok=True)
         beside.touch(exist_ok=False)
+        if path.is_file() and not path.is_symlink():
+            beside.chmod(path.stat().st_mode & 0o777)  # who may read the old file may read the new one, and nobody else
         yield beside
         _on_disk(beside)
         beside.replace(path)

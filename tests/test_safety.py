@@ -24,9 +24,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
 import latfit
 from conftest import REPO
+from fuzzing.agree import few_laws
+from latfit.cli import main
 from latfit.laws import parse_law
 from latfit.report import to_markdown, to_text
 
@@ -37,7 +40,19 @@ QUICK = {"laws": ["exponential"], "test": False, "resamples": 0}
 
 
 CALLS = {"eval", "exec", "compile", "__import__", "execfile"}
-METHODS = {"system", "popen", "eval", "query", "read_pickle", "Unpickler", "spawnl", "spawnv", "execv", "execl"}
+METHODS = {
+    "system",
+    "popen",
+    "create_subprocess_shell",
+    "eval",
+    "query",
+    "read_pickle",
+    "Unpickler",
+    "spawnl",
+    "spawnv",
+    "execv",
+    "execl",
+}
 MODULES = {
     "pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "yaml", "subprocess", "pty", "code",
     "socket", "urllib.request", "http", "requests", "httpx", "aiohttp", "fsspec", "ftplib", "xml", "webbrowser",
@@ -181,6 +196,127 @@ def test_a_law_is_parsed_and_never_run(spec, canary):
     with pytest.raises(latfit.LawError):
         parse_law(spec)
     assert not canary.exists()
+
+
+# what a user asks to be run, and who may add to it
+
+
+def test_a_probe_runs_its_words_and_no_shell(canary, run):
+    words = ["$(touch canary)", "`touch canary`", "; touch canary", "| touch canary", "&& touch canary", "{job}"]
+    script = canary.parent / "show"
+    script.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > "$LATFIT_PROBE"\n')
+    script.chmod(0o755)
+    done = run("probe", "command", "-o", "log", "--probes", 1, "--pause", 0, "--", script, *words)
+    assert done.returncode == 0, done.stderr
+    (shown,) = canary.parent.glob("latfit-*")
+    assert shown.read_text().splitlines() == [*words[:-1], "1"]
+    done = run("probe", "command", "-o", "log2", "--probes", 1, "--pause", 0, "--cutoff", "50ms", "--cancel",
+               "echo ; touch canary", "--", "sleep", "9")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert not canary.exists()
+
+
+def test_settings_hold_nothing_of_the_log(canary):
+    """What is pasted into a shell or a configuration is made of latfit's words and numbers."""
+    evil = "$(touch canary)`x`'\";<script>"
+    frame = pd.DataFrame({"latency": np.arange(1.0, 61) / 7, "status": "completed", evil: 20 * [evil, "b", "c"]})
+    frame.to_json(f"{evil}.jsonl", orient="records", lines=True)
+    for tool in latfit.settings.TOOLS:
+        with few_laws():
+            done = CliRunner().invoke(main, ["settings", tool, f"{evil}.jsonl", "--json"])
+        shown = json.loads(done.stdout)
+        said = json.dumps([shown["snippet"], shown["written"], shown["notes"]])
+        assert not any(part in said for part in ("canary", "<script>")), (tool, said)
+    assert not canary.exists()
+
+
+def test_states_and_journals_are_data(canary, run):
+    """A pickle in the place of a state or a journal is refused, and not unpickled."""
+    Path("log.csv").write_text("latency\n" + "1\n2\n3\n" * 20)
+    evil = pickle.dumps(Touch(canary))
+    for name in ("state", "tracker", "t.csv.journal", "probes"):
+        Path(name).write_bytes(evil)
+    resumed = ("--probes", 1, "--pause", 0, "--", "true")
+    for words in (
+        ["watch", "log.csv", "--cutoff", 60, "--state", "state"],
+        ["probe", "command", "-o", "new", "--tracker", "tracker", *resumed],
+        ["probe", "command", "-o", "probes", "--resume", *resumed],
+        ["batch", "log.csv", "-o", "t.csv", "--resume", "--resamples", 0, "--no-test", "--workers", 1],
+    ):
+        done = run(*words)
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1), (words, done.stderr)
+    assert not canary.exists()
+
+
+class Redirect(BaseHTTPRequestHandler):
+    """Sends every request to /elsewhere, with a cookie and a command."""
+
+    def do_GET(self):
+        self.server.asked.append(self.path)
+        self.send_response(302, "$(touch canary)")
+        self.send_header("Location", "/elsewhere")
+        self.send_header("Set-Cookie", "a=b")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def test_a_target_cannot_send_a_probe_elsewhere_or_learn_a_secret(canary, run):
+    with HTTPServer(("127.0.0.1", 0), Redirect) as server:
+        server.asked = []
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        secret = "s3cr3tT0ken"
+        Path("headers").write_text(f"Authorization: Bearer {secret}\nX-Key: {secret}\n")
+        url = f"http://127.0.0.1:{server.server_port}/ask?token={secret}"
+        done = run("probe", "http", url, "--headers", "headers", "-o", "log.jsonl", "--probes", 12, "--pause", 0,
+                   LATFIT_TEST_SECRET=secret)  # fmt: skip
+        server.shutdown()
+    assert done.returncode == 0, done.stderr
+    assert {path.split("?")[0] for path in server.asked} == {"/ask"}
+    report = run("analyze", "log.jsonl", "--resamples", 0, "-o", "out")
+    assert report.returncode == 0, report.stderr
+    told = [done.stdout, done.stderr, report.stdout, report.stderr]
+    written = [path.read_text() for path in (Path("log.jsonl"), *Path("out").iterdir()) if path.suffix != ".png"]
+    assert not any(secret in text for text in (*told, *written))
+    assert not canary.exists()
+
+
+# links and permissions
+
+
+def test_a_log_of_probes_is_not_written_through_a_link(canary, run):
+    for target in ("other", "nowhere"):
+        Path("log").unlink(missing_ok=True)
+        Path("log").symlink_to(target)
+        Path("other").write_text("")
+        done = run("probe", "command", "-o", "log", "--probes", 1, "--resume", "--", "true")
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+        assert "link" in done.stderr
+        assert Path("other").read_text() == ""
+        assert not Path("nowhere").exists()
+
+
+def test_a_state_is_not_written_through_a_link(canary, run):
+    Path("log.csv").write_text("latency\n" + "1\n2\n3\n" * 20)
+    Path("other").write_text("mine")
+    for option in ("--state", "--textfile"):
+        Path("link").unlink(missing_ok=True)
+        Path("link").symlink_to("other" if option == "--textfile" else "nowhere")
+        done = run("watch", "log.csv", "--cutoff", 60, option, "link")
+        assert done.returncode == 0, done.stderr
+        assert not Path("link").is_symlink()
+    assert Path("other").read_text() == "mine"
+    assert not Path("nowhere").exists()
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
+def test_what_only_some_may_read_stays_so(mode, canary, run):
+    Path("log.csv").write_text("latency\n" + "1\n2\n3\n" * 20)
+    Path("out.csv").write_text("old")
+    Path("out.csv").chmod(mode)
+    assert run("convert", "log.csv", "-o", "out.csv").returncode == 0
+    assert Path("out.csv").stat().st_mode & 0o777 == mode
 
 
 # names lead nowhere

@@ -72,7 +72,7 @@ def _read(path: Path, header: bytes) -> tuple[dict[int, str], int]:
         about, _, rest = text.partition(ROWS)
         try:
             chunk = int(json.loads(about + "}")["chunk"])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             break
         rows = rest.removesuffix("}\n")
         if _line(chunk, rows) != line:

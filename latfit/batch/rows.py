@@ -45,6 +45,24 @@ def chunk_text(chunk: Chunk) -> str:
     return json.dumps(chunk_rows(chunk), ensure_ascii=False, allow_nan=False)
 
 
+def rows_kept(text: str, chunk: Chunk) -> list[Row] | None:
+    """The rows of a chunk that a journal kept; None where they are not such rows: then they are made anew."""
+    try:
+        rows = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(rows, list) or len(rows) != len(chunk.groups):
+        return None
+    return rows if all(isinstance(row, dict) and _is_row(row) for row in rows) else None
+
+
+def _is_row(row: Row) -> bool:
+    kinds: dict[type, tuple[type, ...]] = {int: (int,), float: (int, float), str: (str,)}
+    return row.keys() == RESULTS.keys() and all(
+        value is None or isinstance(value, kinds[RESULTS[name]]) for name, value in row.items()
+    )
+
+
 def chunk_rows(chunk: Chunk) -> list[Row]:
     """One row a group: what cannot be answered is None, and `error` says why."""
     made = decide(list(chunk.groups.values()), chunk.options, keys=list(chunk.groups))

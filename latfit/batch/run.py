@@ -19,7 +19,7 @@ from latfit.batch.engines import Pool, open_pool
 from latfit.batch.files import Grouping, LogFile, find_files, merged, read_file
 from latfit.batch.histograms import histogram_rows
 from latfit.batch.journal import Journal, open_journal
-from latfit.batch.rows import RESULTS, Chunk, Row, chunk_text
+from latfit.batch.rows import RESULTS, Chunk, Row, chunk_text, rows_kept
 from latfit.buckets import Histogram
 from latfit.decision import Options, prepare
 from latfit.decision.options import RESAMPLES
@@ -196,7 +196,8 @@ def analyse_groups(
     size = RESAMPLED_GROUPS if options.resamples or options.test else CHUNK_GROUPS
     groups = iter(samples.items())
     chunks = [Chunk(dict(islice(groups, size)), options) for _ in range(0, len(samples), size)]
-    rows = {at: json.loads(text) for at, text in journal.done.items()} if journal else {}
+    kept = journal.done.items() if journal else ()
+    rows = {at: found for at, text in kept if at < len(chunks) and (found := rows_kept(text, chunks[at])) is not None}
     todo = [at for at in range(len(chunks)) if at not in rows]
     finished = sum(map(len, rows.values()))
     tell("groups", finished, len(samples))

@@ -240,7 +240,7 @@ def _plan(given: dict[str, Any]) -> tuple[Plan, Any]:
         import latfit
 
         try:
-            return tracked(latfit.Tracker.from_json(given["tracker"].read_text())), guard
+            return tracked(latfit.Tracker.from_json(given["tracker"].read_bytes().decode(errors="replace"))), guard
         except OSError as error:
             raise ProbeError(f"{given['tracker']}: cannot be read ({error.strerror})") from error
     return single(), None

@@ -77,7 +77,9 @@ def _once(watched: Watch, *, poll: float, **look: Any) -> None:
     if watched.trouble is not None:
         raise watched.trouble
     if watched.announced is None:
-        say(f"{watched.tracker.observations} attempts: too few completed to name a timeout")
+        count = watched.tracker.observations
+        few = f"{count} attempts: too few completed to name a timeout"
+        say(json.dumps({"timeout": None, "observations": count}) if look["as_json"] else few)
 
 
 def _follow(watched: Watch, *, poll: float, **look: Any) -> None:

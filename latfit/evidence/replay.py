@@ -265,13 +265,23 @@ def _summaries(timeouts: Floats, found: _Followed, blocks: _Resampled) -> list[R
 
 def _central(values: Floats) -> Floats:
     """(rows, 2) the ends of the central 95 % of each row; what is not a number does not count."""
-    unknown = np.isnan(values)
-    some, ends = unknown.any(axis=1), np.full((values.shape[0], 2), np.nan)
-    with np.errstate(invalid="ignore"):  # between two infinities
-        ends[~some] = np.quantile(values[~some], [0.025, 0.975], axis=1).T
-        for row in np.flatnonzero(some & ~unknown.all(axis=1)):
-            ends[row] = np.nanquantile(values[row], [0.025, 0.975])
+    plain, ends = np.isfinite(values).all(axis=1), np.empty((values.shape[0], 2))
+    ends[plain] = np.quantile(values[plain], [0.025, 0.975], axis=1).T
+    for row in np.flatnonzero(~plain):
+        ends[row] = _ends(values[row])
     return ends
+
+
+def _ends(values: Floats) -> tuple[float, float]:
+    """The 2.5 % and 97.5 % quantiles of resamples; beside an infinite one, that one: nothing lies between."""
+    known = values[~np.isnan(values)]
+    if not known.size:
+        return np.nan, np.nan
+    with np.errstate(invalid="ignore"):
+        ends = np.quantile(known, [0.025, 0.975])
+    outer = np.quantile(known, 0.025, method="lower"), np.quantile(known, 0.975, method="higher")
+    low, high = np.where(np.isnan(ends), outer, ends).tolist()
+    return low, high
 
 
 def _curve(seen: Observations, cutoff: float) -> Floats:

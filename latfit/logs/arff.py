@@ -27,6 +27,7 @@ OUTCOMES = {"ok": COMPLETED, "timeout": CENSORED, "memout": FAILED, "crash": FAI
 NOT_APPLICABLE = "not_applicable"
 PAR = 2.0  # penalties are at least this many times the cutoff
 HEADER = "lines of the header, and comments"
+LARGEST_DESCRIPTION = 1 << 20  # characters in which the cutoff is looked for
 
 
 @register
@@ -126,7 +127,8 @@ def _cutoff(source: Source) -> float:
     """The cutoff of the scenario, from the description beside the log; infinite where there is none."""
     for path in _descriptions(source.path):
         if path.is_file():
-            found = CUTOFF.search(path.read_text(encoding="utf-8", errors="replace"))
+            with path.open(encoding="utf-8", errors="replace") as file:
+                found = CUTOFF.search(file.read(LARGEST_DESCRIPTION))
             if found and (cutoff := numeric(pd.Series([found[1]]))[0]) > 0:
                 return float(cutoff)
     return np.inf

@@ -82,7 +82,7 @@ class Probe(Format):
                 try:
                     if line.strip():
                         _note(state, json.loads(line), number)
-                except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
                     broken[number] = shown(len(broken), "unparseable line", f"{line[:60]!r}")
             if broken:
                 yield Records.unusable(broken)
@@ -134,7 +134,8 @@ def _told(state: _State) -> Iterator[str]:
 
 def _records(state: _State) -> Records:
     probes, state.ended = state.ended, []
-    submitted = pd.to_datetime(pd.Series([p.submitted for p in probes], dtype="str"), errors="coerce", utc=True)
+    times = pd.Series([p.submitted for p in probes], dtype="str")
+    submitted = pd.to_datetime(times, errors="coerce", utc=True, format="ISO8601")
     records = Records(
         line=np.array([p.line for p in probes], dtype=np.int64),
         latency=np.array([p.latency for p in probes], dtype=np.float64),

@@ -13,6 +13,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ from latfit.errors import ProbeError
 from latfit.measure.targets.base import Attempt, Outcome
 
 HEADER = b'{"latfit": "probe"'
+RUN = re.compile("[0-9A-Za-z][0-9A-Za-z-]{0,63}")
 
 
 def new_run() -> str:
@@ -90,8 +92,10 @@ def open_journal(path: Path, run: str, *, resume: bool) -> Iterator[tuple[Journa
         raise ProbeError(f"{path}: this is {'a directory' if path.is_dir() else 'in no folder that exists'}")
     if not resume and path.exists() and path.stat().st_size:
         raise ProbeError(f"{path}: this log exists; go on with it by --resume, or name another file")
+    if path.is_symlink():
+        raise ProbeError(f"{path}: this is a link; a log is not written through one: name the file itself")
     try:
-        file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     except OSError as error:
         raise ProbeError(f"{path}: cannot be written ({error.strerror})") from error
     try:
@@ -120,7 +124,7 @@ def _read(path: Path) -> tuple[Earlier, bool]:
                 raise ProbeError(f"{path}: line 1 is not one of a log of latfit probe; name another file")
             try:
                 run = _note(earlier, json.loads(line), run)
-            except (ValueError, KeyError, TypeError):  # cut short by a full disk; a reader counts it as refused
+            except (ValueError, KeyError, TypeError, RecursionError):  # cut short by a full disk; refused by a reader
                 continue
     return earlier, not line.endswith(b"\n")
 
@@ -129,11 +133,17 @@ def _note(earlier: Earlier, line: dict[str, Any], run: str) -> str:
     """Take a line into account; returns the run that is now being read."""
     if "latfit" in line:
         run = str(line["run"])
+        if not RUN.fullmatch(run):  # it becomes a word of commands that clear up
+            return ""
+        kind, target = str(line["kind"]), str(line["target"])
         earlier.unfinished[run] = {}
-        earlier.kinds.add(line["kind"])
-        earlier.targets.add(line["target"])
+        earlier.kinds.add(kind)
+        earlier.targets.add(target)
     elif "probe" in line:
-        attempt = Attempt(run, line["probe"], line["job"], line["attempt"])
+        probe, job, number = (line[name] for name in ("probe", "job", "attempt"))
+        if not run or not all(type(each) is int for each in (probe, job, number)):
+            raise ValueError("this is not a line of a run that is known")
+        attempt = Attempt(run, probe, job, number)
         earlier.unfinished.setdefault(run, {})[attempt.probe] = attempt
         earlier.probes, earlier.jobs = max(earlier.probes, attempt.probe), max(earlier.jobs, attempt.job)
     elif "end" in line:

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from latfit.tracking import checked
 from latfit.tracking.memories import LEVELS, WIDTH, Floats, Memories
 
 AGREE = 1.7  # standard errors within which two memories agree
@@ -31,6 +33,18 @@ class Estimate:
     effective: float
     level: int
     changed: bool
+
+    @classmethod
+    def restored(cls, state: dict[str, Any]) -> Estimate:
+        """The estimate whose values were written, each checked."""
+        return cls(
+            checked.positive("timeout", state["timeout"]),
+            checked.number("expected_duration", state["expected_duration"], 0.0),
+            checked.number("still_out", state["still_out"], -1e-9, 1 + 1e-9),
+            checked.number("effective", state["effective"], 0.0),
+            checked.whole("level", state["level"], LEVELS - 1),
+            bool(state["changed"]),
+        )
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
-from latfit.tracking.memories import CENSORED, COMPLETED, LOST
+from latfit.tracking import checked
+from latfit.tracking.memories import BUCKETS, CENSORED, COMPLETED, LOST
 
 AT_START, AFTER_ALARM = 20, 5  # completions to wait for
 SURPRISE, LONGEST_RUN = 0.001, 40  # the chance, or the length, of a run of misses that is an alarm
@@ -23,6 +25,16 @@ class Guard:
     left: int = AT_START
     slowest: float = 0.0
     run: list[tuple[int, int]] = field(default_factory=list)
+
+    @classmethod
+    def restored(cls, state: dict[str, Any], cutoff: float) -> Guard:
+        """The guard whose values were written, each checked."""
+        return cls(
+            checked.positive("back", state["back"], cutoff),
+            checked.whole("left", state["left"], AT_START),
+            checked.number("slowest", state["slowest"], 0.0),
+            checked.pairs("run", state["run"], (BUCKETS - 1, LOST), LONGEST_RUN),
+        )
 
     def judge(self, latency: float, code: int, bucket: int, *, t: float, out: float, cutoff: float) -> bool:
         """Take in one attempt under the timeout `t`, which the share `out` is expected to miss; True is an alarm."""

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from latfit.tracking import checked
 from latfit.tracking.memories import Floats
 
 HALF_LIFE = 14 * 86_400.0  # seconds
 NEEDED_DAYS = 3.0
 CLEAR = 3.0  # the variance between hours over that within, from which a cycle is believed
+FARTHEST = 300.0  # the most that an hour's log latency can differ from the average
 LARGE = 1e12  # the weight at which all weights are scaled down
 
 
@@ -76,7 +78,7 @@ class Hours:
         between = float(np.var(means[seen], ddof=1)) - float(noise[seen].mean())
         clear = float((n * means**2)[seen].sum()) > CLEAR * within * (np.count_nonzero(seen) - 1)
         kept: Floats = means * between / (between + noise) if clear and between > 0 else np.zeros(24)
-        self.offsets = [value if math.isfinite(value) else 0.0 for value in kept.tolist()]
+        self.offsets = [min(max(x, -FARTHEST), FARTHEST) if math.isfinite(x) else 0.0 for x in kept.tolist()]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values that restore every number exactly."""
@@ -87,8 +89,10 @@ class Hours:
     def from_dict(cls, state: dict[str, Any]) -> Hours:
         """The hours that `to_dict` wrote."""
         made = cls()
-        made.sums, made.offsets = np.array(state["sums"]), state["offsets"]
-        made.start, made.last, made.weight = state["start"], state["last"], state["weight"]
+        made.sums = checked.array("sums", state["sums"], (3, 24), -checked.LARGEST)
+        made.offsets = checked.array("offsets", state["offsets"], (24,), -FARTHEST, FARTHEST).tolist()
+        made.start = None if state["start"] is None else checked.number("start", state["start"])
+        made.last, made.weight = checked.number("last", state["last"]), checked.positive("weight", state["weight"])
         return made
 
     def plus(self, other: Hours) -> Hours:

@@ -149,16 +149,3 @@ class Memories:
         arrays = {"lost": self.lost, "weight": self.weight, "whole": self.whole, "cross": self.cross}
         return {"first": self.first, "low": self.low, "high": self.high, **kept,
                 **{name: array.tolist() for name, array in arrays.items()}}  # fmt: skip
-
-    @classmethod
-    def from_dict(cls, state: dict[str, Any]) -> Memories:
-        """The memories that `to_dict` wrote."""
-        made = cls.__new__(cls)
-        made.first, made.low, made.high = state["first"], state["low"], state["high"]
-        made.counts = np.zeros((3, LEVELS, BUCKETS))
-        for name, code in list(STATUS.items())[:3]:
-            if state[name]["buckets"]:
-                made.counts[code][:, state[name]["buckets"]] = state[name]["weights"]
-        made.lost, made.weight, made.whole = (np.array(state[name]) for name in ("lost", "weight", "whole"))
-        made.cross = np.array(state["cross"])
-        return made

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from latfit.errors import LogError
+from latfit.tracking import checked
 
 BLOCK = 1 << 20  # bytes read at a time
 HEAD_LINES, HEAD_BYTES = 20, 1 << 16  # what is kept of a file's beginning
@@ -40,13 +41,13 @@ class Tail:
 
     def _resume(self, state: dict[str, Any]) -> None:
         """Open the file that the state speaks of, under its name or, rotated, beside it."""
-        head = bytes.fromhex(state["head"])
+        head, inode, offset = bytes.fromhex(state["head"]), state["inode"], checked.whole("offset", state["offset"])
         beside = sorted(self.path.parent.glob(f"{self.path.name}*")) if self.path.parent.is_dir() else []
         for path in (self.path, *beside):
-            if path.is_file() and path.stat().st_ino == state["inode"] and path.stat().st_size >= state["offset"]:
+            if path.is_file() and path.stat().st_ino == inode and path.stat().st_size >= offset:
                 file = path.open("rb")
                 if file.read(len(head)) == head:
-                    self.file, self.offset, self.head = file, state["offset"], head
+                    self.file, self.offset, self.head = file, offset, head
                     return
                 file.close()
 

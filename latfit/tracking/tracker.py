@@ -11,15 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from latfit.errors import RestartError
+from latfit.tracking import checked
 from latfit.tracking.bootstrap import intervals
 from latfit.tracking.estimate import Estimate, estimate, regret
 from latfit.tracking.guard import AT_START, Guard
 from latfit.tracking.hours import Hours, seconds_of
-from latfit.tracking.memories import CENSORED, COMPLETED, LEVELS, LOST, STATUS, Floats, Memories
+from latfit.tracking.memories import BUCKETS, CENSORED, COMPLETED, LEVELS, LOST, STATUS, Floats, Memories
 
 EVERY = 5  # observations between two estimates
 WAITING = 64  # observations that wait for an estimate
 VERSION = 1
+SETTINGS = ("initial", "cutoff", "cost", "explore", "slack")
 
 
 class Tracker:
@@ -298,19 +300,23 @@ class Tracker:
             if state["latfit-tracker"] != VERSION:
                 raise RestartError(f"this state has the version {state['latfit-tracker']}; this latfit reads {VERSION}")
             return cls._restored(state)
-        except (ValueError, KeyError, TypeError, IndexError) as error:
+        except (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError) as error:
             raise RestartError(f"this is not the state of a tracker ({error}); it is written by to_json()") from error
 
     @classmethod
     def _restored(cls, state: dict[str, Any]) -> Tracker:
-        settings = {name: state[name] for name in ("initial", "cutoff", "cost", "explore", "slack")}
+        settings: dict[str, Any] = {name: checked.number(name, state[name]) for name in SETTINGS}
         made = cls(**settings)
-        made._memories = Memories.from_dict(state["memories"])
+        made._memories = checked.memories(state["memories"], made.cutoff)
         made._rng.bit_generator.state = state["random"]
-        made._t, made._level, made._seen, made._stale = (state[name] for name in ("t", "level", "seen", "stale"))
-        made._guard = Guard(**state["guard"])
-        made._guard.run = [(bucket, code) for bucket, code in made._guard.run]
-        made._buckets, made._statuses = state["buckets"], state["statuses"]
+        made._t = checked.positive("t", state["t"], made.cutoff)
+        made._level = None if state["level"] is None else checked.number("level", state["level"], -1e3, 1e3)
+        made._seen, made._stale = (checked.whole(name, state[name]) for name in ("seen", "stale"))
+        made._guard = Guard.restored(state["guard"], made.cutoff)
+        made._buckets = checked.wholes("buckets", state["buckets"], BUCKETS - 1, WAITING)
+        made._statuses = checked.wholes("statuses", state["statuses"], LOST, WAITING)
+        if len(made._buckets) != len(made._statuses):
+            raise ValueError("buckets and statuses are not as many")
         made._hours = Hours.from_dict(state["hours"])
-        made._found = Estimate(**state["found"]) if state["found"] else None
+        made._found = None if state["found"] is None else Estimate.restored(state["found"])
         return made

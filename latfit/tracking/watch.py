@@ -18,6 +18,7 @@ from latfit.logs.formats import Format, ReadOptions, find_format
 from latfit.logs.source import Source
 from latfit.logs.table import LOST, STATUSES
 from latfit.numbers import finite
+from latfit.tracking import checked
 from latfit.tracking.tail import HEAD_LINES, Lines, Tail
 from latfit.tracking.tracker import Tracker
 
@@ -105,9 +106,11 @@ class Watch:
             if (tracker.cutoff, tracker.cost) != (asked.cutoff, asked.cost):
                 raise LogError(f"{file}: this state has the cutoff {tracker.cutoff:g} s and the cost {tracker.cost:g} "
                                f"s, not {asked.cutoff:g} and {asked.cost:g}: remove it to begin anew")  # fmt: skip
-            self.refused, self.announced, self.tracker = state["refused"], state["announced"], tracker
+            said = state["announced"]
+            self.refused, self.tracker = checked.whole("refused", state["refused"]), tracker
+            self.announced = None if said is None else checked.positive("announced", said)
             self.tail = Tail(self.path, state["tail"])
-        except (ValueError, KeyError, TypeError, RestartError) as error:
+        except (ValueError, KeyError, TypeError, RestartError, RecursionError) as error:
             raise LogError(f"{file}: this is not the state of a watch ({error}); remove it to begin anew") from error
 
     def read(self) -> int:

@@ -1,10 +1,10 @@
 """A seed to a case: a damaged log, a damaged law or damaged options, and the command that meets it."""
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from conftest import DATA, EGEE
-from fuzzing import histograms, requests
+from fuzzing import histograms, page, probes, requests, states, words
 from fuzzing.count import count_rows
 from fuzzing.logs import MAKERS, TextLog
 from fuzzing.mutate import BYTES, FIELDS, LINES, NUMBERS, PACKINGS, TEXTS, TIMES, WRECKS, nasty
@@ -12,8 +12,15 @@ from fuzzing.tables import parquet
 from latfit.laws import get_law, law_names
 from latfit.logs.formats import FORMATS
 
-MAKERS = MAKERS | requests.MAKERS | histograms.MAKERS
-KINDS = (*MAKERS, "parquet", "fixture", "law", "options")
+MAKERS = MAKERS | requests.MAKERS | histograms.MAKERS | probes.MAKERS
+LOGS = (*MAKERS, "parquet", "fixture")
+WORDS = tuple(words.MAKERS)
+STATES = tuple(states.KINDS)
+KINDS = (*LOGS, "law", "options", *WORDS, *STATES, "page")
+OFTEN = {**dict.fromkeys(LOGS, 2.0), "csv": 6, "fixture": 6, "law": 6, "options": 10, **dict.fromkeys(WORDS, 1.5),
+         **dict.fromkeys(STATES, 2), "page": 1}  # fmt: skip
+ALL_LAWS = 0.02  # the share of cases in which every law is tried, which takes long
+AGREE = "@agree"  # no command: four ways to one decision
 LOG, OUTPUT = "{log}", "{output}"  # stand for the paths of the log and of what is written
 PARAMETERS = (
     "1", "0.5", "2", "100", "1e-9", "1e9", "1e300", "1e-300", "1e308", "1e-320", "0", "-1", "3.7", "nan", "1e17",
@@ -25,7 +32,8 @@ FIXTURES = sorted(path for path in DATA.iterdir() if path.is_file())
 class Case:
     """What to run and on what; `rows` is the number of records, None where that is a matter of opinion.
 
-    `plain` is the same log before it was packed (gzip, UTF-16): it must be read alike.
+    `plain` is the same log before it was packed (gzip, UTF-16): it must be read alike. `every_law`: whether every law
+    is tried that is tried unasked, or one of them.
     """
 
     seed: int
@@ -36,12 +44,25 @@ class Case:
     format: str | None = None
     rows: int | None = None
     plain: bytes | None = None
+    every_law: bool = False
 
 
 def make_case(seed: int, kind: str | None = None) -> Case:
     """The case of a seed: the same for ever, or at least until this package changes."""
     rng = random.Random(seed)
-    kind = kind or rng.choice(KINDS)
+    kind = kind or rng.choices(KINDS, [OFTEN[each] for each in KINDS])[0]
+    made = _made(seed, kind, rng)
+    return replace(made, every_law=rng.random() < ALL_LAWS)
+
+
+def _made(seed: int, kind: str, rng: random.Random) -> Case:
+    if kind in WORDS:
+        text = words.MAKERS[kind](rng)
+        return Case(seed, kind, (text,), words.arguments(kind, text, rng))
+    if kind in STATES:
+        return Case(seed, kind, (), (), states.KINDS[kind][0](rng))
+    if kind == "page":
+        return Case(seed, kind, (), (), page.content(rng))
     if kind == "law":
         return Case(seed, kind, (), _law_arguments(rng))
     if kind == "options":
@@ -79,7 +100,8 @@ def _text(seed: int, kind: str, rng: random.Random) -> Case:
         BYTES[name](data, rng)
         damage.append(name)
     content, plain = bytes(data), None
-    rows = None if kind in histograms.MAKERS else count_rows(original, content)  # a bucket is no row
+    no_rows = kind in histograms.MAKERS or log.format in probes.UNCOUNTED
+    rows = None if no_rows else count_rows(original, content)
     packed = _packed(content, rng)
     if packed is not None:
         name, packed_content = packed
@@ -129,20 +151,26 @@ def _log_arguments(rng: random.Random, known: str | None) -> tuple[str, ...]:
     """A command that reads the log; the slow ones seldom."""
     law = rng.choice(("lognormal", "weibull", "exponential", "gamma", "pareto", "truncated-gaussian"))
     commands = {
+        (AGREE, LOG): 25,
         ("convert", LOG, "-o", OUTPUT + rng.choice((".csv", ".jsonl", ".parquet"))): 30,
-        ("timeout", LOG): 40,
-        ("timeout", LOG, "--law", law): 8,
+        ("timeout", LOG, "--resamples", rng.choice(("0", "9"))): 10,
+        ("timeout", LOG, "--law", law, "--resamples", "0"): 6,
         ("outliers", LOG): 2,
         ("fit", LOG, "--law", law, "--bootstrap", "0"): 4,
         ("fit", LOG, "--law", law, "--method", "ls", "--bootstrap", "3"): 2,
-        ("analyze", LOG, "--resamples", rng.choice(("0", "9"))): 0.7,
+        ("analyze", LOG, "--resamples", rng.choice(("0", "9")), "--by", rng.choice(("site", "status"))): 2,
+        ("replay", LOG, "--at", rng.choice(("1", "100", "1e6"))): 1.5,
+        ("drift", LOG, "--window", rng.choice(("1m", "1h", "7d"))): 0.7,
+        ("verify", LOG, LOG): 0.7,
+        ("compare", LOG): 0.3,
+        ("watch", LOG, "--cutoff", rng.choice(("100", "1e5"))): 2,
         ("batch", LOG, "-o", OUTPUT + ".csv", "--workers", "1", "--resamples", "0", "--no-test", "--by", "site"): 5,
         ("plot", LOG, "-o", OUTPUT + ".png"): 0.1,
     }
     chosen = rng.choices(list(commands), list(commands.values()))[0]
     allowed = ("--max-refused", "1") if rng.random() < 0.8 else ()
     told = ("--format", known) if known else ()
-    as_json = () if chosen[0] in ("batch", "plot") or rng.random() < 0.1 else ("--json",)
+    as_json = () if chosen[0] in ("batch", "plot", AGREE) or rng.random() < 0.1 else ("--json",)
     return (*chosen, *allowed, *told, *as_json)
 
 

@@ -1,7 +1,11 @@
 """Damage: to fields, to lines, to bytes, and the ways in which a log may be packed."""
 
+import bz2
 import gzip
+import io
+import lzma
 import random
+import zipfile
 from collections.abc import Callable
 
 from fuzzing.logs import TextLog
@@ -120,6 +124,12 @@ def _flip(data: bytearray, rng: random.Random) -> None:
         data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
 
 
+def _flipped(data: bytes, rng: random.Random) -> bytes:
+    damaged = bytearray(data)
+    _flip(damaged, rng)
+    return bytes(damaged)
+
+
 def _truncate(data: bytearray, rng: random.Random) -> None:
     del data[rng.randrange(len(data)) :]
 
@@ -160,6 +170,14 @@ def _parts(data: bytes, rng: random.Random) -> bytes:
     return _gzip(data[:at]) + _gzip(data[at:])
 
 
+def _zip(data: bytes) -> bytes:
+    """One member, with a fixed date."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(zipfile.ZipInfo("log.csv", (2026, 3, 1, 0, 0, 0)), data)
+    return out.getvalue()
+
+
 def _recoded(encoding: str) -> Callable[[bytes, random.Random], bytes]:
     return lambda data, _: data.decode("utf-8").encode(encoding)
 
@@ -168,6 +186,9 @@ def _recoded(encoding: str) -> Callable[[bytes, random.Random], bytes]:
 PACKINGS: dict[str, Callable[[bytes, random.Random], bytes]] = {
     "gzip": lambda data, _: _gzip(data),
     "gzip in parts": _parts,
+    "bzip2": lambda data, _: bz2.compress(data, 1),
+    "xz": lambda data, _: lzma.compress(data, preset=0),
+    "zip": lambda data, _: _zip(data),
     "BOM": lambda data, _: b"\xef\xbb\xbf" + data,
     "UTF-16": _recoded("utf-16"),
     "UTF-16 big-endian": lambda data, _: b"\xfe\xff" + data.decode("utf-8").encode("utf-16-be"),
@@ -183,6 +204,10 @@ WRECKS: dict[str, Callable[[bytes, random.Random], bytes]] = {
     "gzip cut short": lambda data, rng: (packed := _gzip(data))[: rng.randrange(2, len(packed))],
     "gzip and garbage": lambda data, rng: _gzip(data) + rng.randbytes(rng.randrange(1, 40)),
     "gzip twice": lambda data, _: _gzip(_gzip(data)),
+    "bzip2 cut short": lambda data, rng: (packed := bz2.compress(data, 1))[: rng.randrange(4, len(packed))],
+    "xz damaged": lambda data, rng: _flipped(lzma.compress(data, preset=0), rng),
+    "zip damaged": lambda data, rng: _flipped(_zip(data), rng),
+    "zip of a zip": lambda data, _: _zip(_zip(data)),
     "gzip bomb": lambda data, rng: _gzip(data) + _BOMBS[rng.choice(list(_BOMBS))],
 }
 _BOMBS = {fill: _gzip(fill * (1 << 23)) for fill in (b"\0", b" ", b"9", b'"')}

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,14 +12,16 @@ import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from click.testing import CliRunner
 
-from fuzzing.cases import LOG, OUTPUT, Case
+from fuzzing import page, states, words
+from fuzzing.agree import disagreements, few_laws
+from fuzzing.cases import AGREE, LOG, OUTPUT, Case
 from fuzzing.sane import insane
 from latfit.cli import main
 from latfit.errors import LatfitError
@@ -29,6 +32,7 @@ from latfit.sample import LatencySample
 SECONDS = 10
 HANGS = 180
 MEMORY = 1 << 30
+FEW = ("exponential",)
 
 
 class TooLong(BaseException):
@@ -40,25 +44,46 @@ def broken(case: Case, folder: Path) -> list[str]:
     log = folder / "log"
     log.write_bytes(case.content)
     told: list[str] = []
+    seconds = 4 * SECONDS if case.arguments[:1] == (AGREE,) else SECONDS
     _reset_peak()
     try:
-        with _limited(SECONDS), warnings.catch_warnings():
+        with (
+            _limited(seconds), warnings.catch_warnings(),
+            nullcontext() if case.every_law else few_laws(*(() if case.arguments[:1] == (AGREE,) else FEW)),
+        ):  # fmt: skip
             warnings.simplefilter("error")
-            if case.format:
-                told += _counts(case, log)
-            if case.kind == "law":
-                told += _round_trip(case.arguments[2])
-            told += _command(case, folder)
+            told += _told(case, folder)
     except TooLong:
-        told.append(f"takes more than {SECONDS} s: {traceback.format_exc(limit=-3)}")
+        told.append(f"takes more than {seconds} s: {traceback.format_exc(limit=-3)}")
     except Exception:
         told.append(traceback.format_exc())
     peak = _peak()
     if peak > MEMORY:
         told.append(f"takes {peak >> 20} MiB")
     for path in folder.iterdir():
-        path.unlink()
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
     return told
+
+
+def _told(case: Case, folder: Path) -> list[str]:
+    """What a case breaks beside its limits of time and memory."""
+    if case.kind in states.KINDS:
+        return states.KINDS[case.kind][1](case.content, folder)
+    if case.kind == "page":
+        return page.wrong(case.content, folder, case.seed)
+    told: list[str] = []
+    if case.kind in words.CHECKS:
+        told += words.wrong(case.kind, case.damage[0])
+    if case.format:
+        told += _counts(case, folder / "log")
+    if case.kind == "law":
+        told += _round_trip(case.arguments[2])
+    if case.arguments[0] == AGREE:
+        return told + disagreements(folder / "log", folder, _format(case))
+    return told + _command(case, folder)
 
 
 def broken_in_a_shell(case: Case, folder: Path) -> list[str]:
@@ -119,7 +144,8 @@ def _printed(case: Case, code: int, stdout: str, stderr: str) -> list[str]:
     def refuse(constant: str) -> None:
         raise ValueError(f"{constant} in the JSON document")
 
-    return insane(case.arguments[0], json.loads(stdout, parse_constant=refuse))
+    documents = stdout.splitlines() if case.arguments[0] == "watch" else [stdout]
+    return [told for text in documents for told in insane(case.arguments[0], json.loads(text, parse_constant=refuse))]
 
 
 @dataclass(frozen=True)

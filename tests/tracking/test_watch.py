@@ -203,7 +203,7 @@ def following(log, state):
 
 @pytest.mark.slow
 def test_killed_five_times_in_the_middle_it_knows_the_same(tmp_path, lines, Watch):
-    """scripts/watch-kill does it 20 times, with a million lines."""
+    """scripts/kill does it 100 times, with 200 000 lines."""
     log, state, whole = tmp_path / "log.csv", tmp_path / "state", tmp_path / "whole.csv"
     whole.write_text(HEADER + "".join(lines))
     one = Watch(whole, cutoff=60.0)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 REACH = 10.0  # seconds in which the server must take a first connection
 PORTS = {"http": 80, "https": 443}
+NOT_SHOWN = "check its spelling; it is not shown, as it may hold a password"
 
 
 @register
@@ -43,13 +44,13 @@ class Http(Target):
     reuse: bool = option(True, "Use connections again, as browsers and most clients do.", kind="flag")
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        if parts.scheme not in PORTS or not parts.hostname:
-            raise ProbeError(f"{_without_secrets(self.url)}: this is not a URL that begins with http:// or https://")
         try:
+            parts = urlsplit(self.url)
             _ = parts.port
         except ValueError as error:
-            raise ProbeError(f"{_without_secrets(self.url)}: {error}") from error
+            raise ProbeError(f"this is not a URL ({type(error).__name__}): {NOT_SHOWN}") from error
+        if parts.scheme not in PORTS or not parts.hostname:
+            raise ProbeError(f"this is not a URL that begins with http:// or https:// and a host: {NOT_SHOWN}")
 
     def open(self, run: str) -> AbstractAsyncContextManager[Session]:
         """Check that the server takes connections."""

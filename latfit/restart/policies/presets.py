@@ -9,14 +9,19 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate, repeat
+from operator import mul
 from typing import ClassVar
 
 import numpy as np
 
+from latfit.errors import RestartError
 from latfit.laws.base import Law, Parameter
 from latfit.restart.plan import Plan
 from latfit.restart.policies.base import Policy, Submission, Written, in_seconds, register
 from latfit.restart.policies.schedule import SchedulePolicy
+
+MOST_ATTEMPTS = 1000
 
 
 @dataclass(frozen=True)
@@ -24,6 +29,14 @@ class Preset(Policy):
     """A schedule with other parameters: `attempts` of `timeout` seconds, and the sleeps of the tool."""
 
     full_jitter: ClassVar[float] = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, value in self.params.items():
+            if isinstance(value, int) and value > MOST_ATTEMPTS:
+                raise RestartError(
+                    f"{self.name}: {name} is {value}; schedules of at most {MOST_ATTEMPTS} attempts are followed"
+                )
 
     @abstractmethod
     def sleeps(self) -> list[float]:
@@ -62,7 +75,7 @@ MAX = Parameter("max", "non-negative")
 
 def _growing(attempts: int, first: float, factor: float, most: float) -> list[float]:
     """Sleeps first · factorⁱ, at most `most`."""
-    return [min(first * factor**i, most) for i in range(attempts - 1)]
+    return [min(s, most) for s in accumulate(repeat(factor, attempts - 2), mul, initial=first)][: attempts - 1]
 
 
 @register
