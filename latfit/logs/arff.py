@@ -40,6 +40,7 @@ class Aslib(Format):
     """
 
     name = "aslib"
+    by_line = False
     description = "ASlib algorithm runs (ARFF); latency = runtime, cutoff from the description beside it"
     rank = 10
     roles = ("latency",)

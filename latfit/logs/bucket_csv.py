@@ -22,6 +22,7 @@ class BucketCsv(HistogramFormat):
     """A row a bucket; other columns are labels, and each combination of them is a histogram of its own."""
 
     name = "histogram-csv"
+    by_line = False
     description = "CSV of a histogram: le,count or le,cumulative, with a row le=+Inf"
     rank = 30
 

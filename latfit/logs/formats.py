@@ -72,6 +72,7 @@ class Format(ABC):
     roles: ClassVar[tuple[str, ...]] = ()  # the columns that the user may choose
     uses: ClassVar[tuple[str, ...]] = ()  # the other options that mean something for it
     kind: ClassVar[str] = "probes"  # what a row is: a probe (or request), or one of the `jobs` of a batch system
+    by_line: ClassVar[bool] = True  # whether lines that are appended can be read without those before them
     queue: ClassVar[bool] = False  # whether the latency is a wait in a queue, where resubmitting loses the place
 
     def check(self, options: ReadOptions) -> None:
@@ -91,6 +92,10 @@ class Format(ABC):
     @abstractmethod
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """The records of the log, in chunks."""
+
+    def read_appended(self, source: Source, options: ReadOptions) -> Iterator[Records]:
+        """The records of a log's head and of lines that were appended since, for `latfit watch`."""
+        return self.read(source, options)
 
 
 FORMATS: dict[str, Format] = {}

@@ -27,6 +27,7 @@ class HdrLog(HistogramFormat):
     """Lines `[Tag=…,]start,length,max,payload` in any order; each tag is a series, its intervals are added up."""
 
     name = "hdrhistogram"
+    by_line = False
     description = "HdrHistogram interval log (.hlog, V2), values in ns; needs latfit[histograms]"
     rank = 12
 

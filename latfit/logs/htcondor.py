@@ -86,6 +86,7 @@ class HtCondor(Format):
     """
 
     name = "htcondor"
+    by_line = False
     description = "HTCondor user event log; latency = first execute - submit"
     rank = 15
     kind = "jobs"

@@ -25,6 +25,7 @@ class JsonArray(Format):
     """An array of objects with the same keys; values inside objects are columns such as `data.value`."""
 
     name = "json"
+    by_line = False
     description = "JSON, an array of objects, one a probe"
     rank = 81
     roles = ROLES

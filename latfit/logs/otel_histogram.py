@@ -27,6 +27,7 @@ class OtelHistogram(HistogramFormat):
     """Data points of histograms, explicit or exponential; of cumulative ones the latest of each series is taken."""
 
     name = "otel-histogram"
+    by_line = False
     description = "OpenTelemetry metrics as JSON (OTLP or SDK): explicit and exponential histograms"
     rank = 14
 

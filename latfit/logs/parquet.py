@@ -23,6 +23,7 @@ class Parquet(Format):
     """Parquet files; lines are rows, counted from 1."""
 
     name = "parquet"
+    by_line = False
     description = "Parquet with named columns"
     rank = 10
     roles = ROLES

@@ -20,6 +20,7 @@ class Locust(Format):
     """Locust's statistics and their history are percentiles of many requests, not the requests: always refused."""
 
     name = "locust"
+    by_line = False
     description = "Locust statistics: percentiles only, refused with the way to single requests"
     rank = 23
 
@@ -43,6 +44,7 @@ class Wrk(Format):
     """What wrk prints is a summary, too: always refused."""
 
     name = "wrk"
+    by_line = False
     description = "wrk summary: percentiles only, refused with the way to single requests"
     rank = 23
 

@@ -51,6 +51,7 @@ class _State:
     details: Counter[str] = field(default_factory=Counter)
     notes: dict[str, None] = field(default_factory=dict)
     censored: int = 0
+    ends_alone: bool = False  # whether an end may stand without the line of its submission
 
     def close(self) -> None:
         """End a run: whatever is on its way is censored at the last time that the log knows."""
@@ -76,24 +77,33 @@ class Probe(Format):
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """Records of the probes as they end."""
         state = _State()
-        for block in source.blocks():
-            broken: dict[int, str] = {}
-            for number, line in enumerate(block.lines(), start=block.first_line):
-                try:
-                    if line.strip():
-                        _note(state, json.loads(line), number)
-                except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
-                    broken[number] = shown(len(broken), "unparseable line", f"{line[:60]!r}")
-            if broken:
-                yield Records.unusable(broken)
-            if state.ended:
-                yield _records(state)
+        yield from _blocks(source, state)
         state.close()
         if not state.run:
             raise LogError(f"{source.name}: there is no header of a run in this log")
         last = _records(state)
         last.notes += [*state.notes, *_told(state)]
         yield last
+
+    def read_appended(self, source: Source, options: ReadOptions) -> Iterator[Records]:
+        """Records of the ends alone: each tells its status and latency, and what is on its way will tell its own."""
+        return _blocks(source, _State(ends_alone=True))
+
+
+def _blocks(source: Source, state: _State) -> Iterator[Records]:
+    """The probes that ended, block by block, and lines that cannot be read."""
+    for block in source.blocks():
+        broken: dict[int, str] = {}
+        for number, line in enumerate(block.lines(), start=block.first_line):
+            try:
+                if line.strip():
+                    _note(state, json.loads(line), number)
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
+                broken[number] = shown(len(broken), "unparseable line", f"{line[:60]!r}")
+        if broken:
+            yield Records.unusable(broken)
+        if state.ended:
+            yield _records(state)
 
 
 def _note(state: _State, line: dict[str, Any], number: int) -> None:
@@ -113,7 +123,10 @@ def _note(state: _State, line: dict[str, Any], number: int) -> None:
         state.t = max(state.t, t)
     elif "end" in line:
         status, latency, t = STATUSES.index(line["status"]), float(line["latency"]), float(line["t"])
-        probe = state.out.pop(int(line["end"]))
+        number_of = int(line["end"])
+        if state.ends_alone:
+            state.out[number_of] = _Probe(number, state.run, number_of, 0, 1, "", t)
+        probe = state.out.pop(number_of)
         probe.status, probe.latency = status, latency
         state.ended.append(probe)
         state.t = max(state.t, t)

@@ -48,6 +48,7 @@ class Prometheus(HistogramFormat):
     """A scrape: NAME_bucket{le="…"} are counts at or below le; +Inf is there, NAME_sum and NAME_count may be."""
 
     name = "prometheus"
+    by_line = False
     description = "Prometheus text or OpenMetrics: the histograms of a scrape, and its counters"
     rank = 15
 

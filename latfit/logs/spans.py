@@ -83,6 +83,7 @@ class Jaeger(_Spans):
     """Jaeger traces as its query service and its user interface write them, times in µs."""
 
     name = "jaeger"
+    by_line = False
     description = "Jaeger traces as JSON; latency = duration"
 
     def sniff(self, head: str) -> bool:

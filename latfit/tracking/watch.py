@@ -23,10 +23,6 @@ from latfit.tracking.tail import HEAD_LINES, Lines, Tail
 from latfit.tracking.tracker import Tracker
 
 EVERY = 20  # observations between two estimates: fixed, so that the state does not depend on when it was looked at
-SEVERAL_LINES = (
-    "aslib", "hdrhistogram", "histogram-csv", "htcondor", "jaeger", "json", "locust", "otel-histogram", "parquet",
-    "probe", "prometheus", "wrk",
-)  # formats in which a record is not one line  # fmt: skip
 MATTERS = 0.02
 VERSION = 1
 
@@ -134,7 +130,7 @@ class Watch:
         skipped = head.count(b"\n")
         with Source(str(self.path), io.BytesIO(head + lines.data)) as source:
             kind = self._kind(source)
-            for chunk in kind.read(source, self.options):
+            for chunk in kind.read_appended(source, self.options):
                 chunk.check()
                 records = chunk if self.choice is None else self.choice(chunk)[0]
                 new = records.line > skipped
@@ -144,7 +140,7 @@ class Watch:
 
     def _kind(self, source: Source) -> Format:
         kind = find_format(source, self.format)
-        if kind.name in SEVERAL_LINES:
+        if not kind.by_line:
             raise LogError(f"{self.path}: a record of a {kind.name} log is not one line, so its end cannot be followed")
         kind.check(self.options)
         return kind

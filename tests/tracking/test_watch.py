@@ -154,6 +154,27 @@ def test_other_formats(tmp_path, name, text, Watch):
     assert 0.9 < watch.notice().timeout < 2.5
 
 
+def test_the_log_of_a_probe_is_followed_while_it_grows(tmp_path, run, Watch):
+    """Each end counts once, in the order of the ends; what is on its way does not count."""
+    whole, grown = tmp_path / "probes.jsonl", tmp_path / "grown.jsonl"
+    done = run("probe", "command", "-o", whole, "--probes", 60, "--in-flight", 20, "--cutoff", "60s", "--",
+               "sh", "-c", "sleep 0.0$((RANDOM % 5 + 1))")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    text, watch = whole.read_bytes(), Watch(grown, cutoff=60.0)
+    for at in range(0, len(text), 700):
+        with grown.open("ab") as file:
+            file.write(text[at : at + 700])
+        watch.read()
+    ends = [json.loads(line) for line in text.splitlines() if b'"end"' in line]
+    assert (len(ends), watch.tracker.observations, watch.refused) == (60, 60, 0)
+    known = latfit.Tracker(initial=60.0, cutoff=60.0)
+    for at, end in enumerate(ends, start=1):
+        known.observe(end["latency"], end["status"])
+        if at % module.EVERY == 0:
+            known.refresh()
+    assert watch.tracker.to_json() == known.to_json()
+
+
 def test_what_cannot_be_followed_or_restored_is_told(tmp_path, lines, Watch):
     log, state = tmp_path / "log.csv", tmp_path / "state"
     log.write_text(HEADER + "".join(lines[:100]))
