@@ -15,8 +15,10 @@ from latfit.analysis import analyze
 from latfit.errors import RestartError
 from latfit.laws import Empirical
 from latfit.logs import ProbeLog
-from latfit.restart import expected_duration
+from latfit.restart import Budget, expected_duration, optimal_policy
+from latfit.restart.policies.resubmit import Resubmit
 from latfit.settings.base import Counter, Plan, Tool, get_tool, mean_pause
+from latfit.units import seconds
 
 UNDONE = 0.001
 FEWEST, ASSUMED = 2, 3  # attempts: one alone never resubmits; and what is written where no log tells
@@ -30,7 +32,8 @@ WORTH_TELLING = 0.0001  # what rounding may cost before it is mentioned
 class Settings:
     """What to write into a tool, and what to know about it; `snippet` is None where there is nothing to paste.
 
-    `timeout` is the decision in seconds, `written` what the tool is given (rounded up), `undone` the share of jobs
+    `timeout` is the decision in seconds (of a tool that hedges, the delay until the next attempt), `written` what the
+    tool is given (rounded up), `undone` the share of jobs
     that no attempt completes (None without a log), `counts` what the number in the snippet counts.
     """
 
@@ -91,11 +94,14 @@ def settings_for(
     kind = get_tool(tool)
     _check(log, timeout, attempts, undone, cost)
     known = None if log is None else _known(kind, log, timeout, cost, cutoff, failed)
+    chosen: list[str] = []
     if timeout is None:
         assert known is not None
         timeout = known.decision["timeout"]
         if known.decision["verdict"] != "finite" or not timeout:
             return _nothing(kind, known)
+        if kind.hedges:
+            timeout, chosen = _delay(known, timeout)
     exact = timeout
     rounded = kind.rounded(exact)
     if rounded > kind.longest:
@@ -111,7 +117,7 @@ def settings_for(
         undone=left,
         counts=kind.counts,
         snippet=kind.snippet(plan),
-        notes=(*_rounding(kind, known, exact, rounded), *notes, *_about(kind, known, plan, cost), *kind.traps),
+        notes=(*chosen, *_rounding(kind, known, exact, rounded), *notes, *_about(kind, known, plan, cost), *kind.traps),
         validated=kind.validated,
         cost=known.cost if known else cost,
     )
@@ -147,6 +153,24 @@ def _known(tool: Tool, log: ProbeLog, timeout: float | None, cost: float, cutoff
         waits = mean
     told = tuple(f"{w['code']}: {w['message']}" for w in document["warnings"] if w["code"] in TOLD)
     return _Known(law, decision, waits, float(law.failed(math.inf)) > 0, told)
+
+
+def _delay(known: _Known, timeout: float) -> tuple[float, list[str]]:
+    """The best delay of a hedge that never cancels, with no more submissions than cancelling after `timeout` needs."""
+    decision = known.decision
+    if decision["basis"] != "independent":
+        return timeout, []
+    budget = Budget("submissions", decision["submissions"])
+    try:
+        best = optimal_policy(known.law, "resubmit", cost=known.cost, budget=budget)
+    except RestartError:  # the law does not allow it; cancelling does
+        return timeout, []
+    E, least = best.expected_duration, decision["expected_duration"]
+    if not isinstance(best.policy, Resubmit) or E is None or least <= E:
+        return timeout, []
+    told = f"jobs take {seconds(E)} instead of {seconds(least)} on average"
+    return best.policy.d, [f"the delay is that of {best.policy.spec(4)}: as many submissions as cancelling after "
+                           f"{seconds(timeout)}, and {told} (`latfit compare`)"]  # fmt: skip
 
 
 def _nothing(tool: Tool, known: _Known) -> Settings:
