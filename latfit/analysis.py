@@ -263,7 +263,7 @@ def _groups(
     assert pooled.cutoff is not None
     parts = [seen.take(mine).ordered() for mine in rows]
     found = decide(parts, replace(options, cutoff=pooled.cutoff.cutoff, law=None, current=None), keys=keys)
-    t = pooled.timeout.if_independent or pooled.timeout if pooled.timeout else None
+    t = pooled.timeout.formula if pooled.timeout else None
     regrets = np.full(len(found), np.nan)
     if t is not None and t.timeout is not None:
         samples = [one.sample if one.sample is not None else one.whole for one in found]

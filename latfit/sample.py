@@ -14,17 +14,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from latfit.errors import SampleError
+from latfit.numbers import Floats, Ints
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MERGED = 1 << 16  # values of a tally that are merged at a time
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -52,9 +52,9 @@ def test_the_papers_figures_through_the_shell(run):
 
 def test_python_and_the_shell_agree(run, egee):
     shell = json.loads(run("analyze", EGEE, "--json", "--resamples", 199, "--by", "broker", "--current", 1000).stdout)
-    from latfit.cli.common import finite
+    from latfit.cli.common import json_values
 
-    here = finite(egee.to_dict())
+    here = json_values(egee.to_dict())
     here["log"]["path"] = shell["log"]["path"]
     assert shell == here
 

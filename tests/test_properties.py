@@ -19,7 +19,7 @@ import latfit
 from latfit import Defective, Empirical, LatencySample, LatfitError, analyze, expected_duration, outlier_ratio
 from latfit.batch import BatchResult, write_table
 from latfit.cli import main
-from latfit.cli.common import document_text, finite
+from latfit.cli.common import document_text, json_values
 from latfit.decision import Options, decide, prepare
 from latfit.evidence import Observations
 from latfit.fitting import fitted_law
@@ -237,7 +237,7 @@ def scaled_errors(law, errors, factor):
 
 def assert_scaled(before, after, factor):
     """Every time of the second document is that of the first times `factor`; everything else is the same."""
-    first, second = (list(leaves(finite(document), KINDS)) for document in (before, after))
+    first, second = (list(leaves(json_values(document), KINDS)) for document in (before, after))
     assert [path for path, _, _ in first] == [path for path, _, _ in second]
     for (path, kind, was), (_, _, now) in zip(first, second, strict=True):
         if kind == TIME and was is not None:
@@ -391,7 +391,7 @@ def strict(text):
 def test_every_document_is_strict_json_that_comes_back(value):
     document = {"x": value}
     text = document_text(document)
-    assert strict(text) == finite(document)
+    assert strict(text) == json_values(document)
     assert not [c for c in text if c != "\n" and not c.isprintable() and ord(c) < 0xA0]
 
 
@@ -418,7 +418,7 @@ def shell(*arguments):
 def python(compute):
     """The same from Python."""
     try:
-        return finite(compute())
+        return json_values(compute())
     except LatfitError as error:
         return [f"latfit: {' '.join(str(error).split())}"]
 

@@ -291,16 +291,16 @@ def document_text(document: Mapping[str, Any]) -> str:
     """A document as JSON."""
     import json
 
-    text = json.dumps(finite(document), ensure_ascii=False, indent=2, allow_nan=False)
+    text = json.dumps(json_values(document), ensure_ascii=False, indent=2, allow_nan=False)
     return "\n".join(UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", line) for line in text.split("\n"))
 
 
-def finite(value: Any) -> Any:
+def json_values(value: Any) -> Any:
     """The same document with every number that JSON cannot write replaced by None."""
     if isinstance(value, Mapping):
-        return {str(key): finite(item) for key, item in value.items()}
+        return {str(key): json_values(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [finite(item) for item in value]
+        return [json_values(item) for item in value]
     if isinstance(value, bool) or value is None or isinstance(value, (int, str)):
         return value
     number = float(value)

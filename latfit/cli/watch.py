@@ -13,8 +13,8 @@ import click
 
 from latfit.cli.common import (
     Seconds,
-    finite,
     json_option,
+    json_values,
     log_options,
     read_arguments,
     say,
@@ -106,7 +106,7 @@ def _look(watched: Watch, textfile: str | None, matters: float, as_json: bool) -
     notice = watched.notice(matters=matters) if fresh or watched.announced is None else None
     if notice is not None:
         watched.save()
-        say(json.dumps(finite(notice.to_dict())) if as_json else _line(notice))
+        say(json.dumps(json_values(notice.to_dict())) if as_json else _line(notice))
         sys.stdout.flush()
     if textfile is not None and (fresh or notice is not None):
         with whole_file(textfile) as part:

@@ -18,10 +18,10 @@ from latfit.laws import Law
 from latfit.numbers import finite
 from latfit.outliers import CutoffChoice, OutlierRatio
 from latfit.restart import Optimum, evaluate_timeout
+from latfit.restart.result import Window
 from latfit.sample import LatencySample
 from latfit.uncertainty import Intervals
 
-Window = tuple[float, float]
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 
@@ -88,6 +88,11 @@ class Recommendation:
     source: Law | None = field(default=None, repr=False, compare=False)
     policy: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
     cutoff: float | None = None
+
+    @property
+    def formula(self) -> Recommendation:
+        """What the formula gives, withheld or not."""
+        return self.if_independent or self
 
     @property
     def conservative_timeout(self) -> float | None:

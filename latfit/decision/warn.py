@@ -40,7 +40,7 @@ class Case:
     @property
     def formula(self) -> Recommendation:
         """What the formula gives, withheld or not."""
-        return self.made.if_independent or self.made
+        return self.made.formula
 
 
 Warning_ = Callable[[Case], Warned | None]

@@ -24,9 +24,9 @@ from scipy.special import chdtrc, chdtri, ndtri, xlogy
 
 from latfit.evidence.cycles import DAY, WEEK, Cycle, find_cycle
 from latfit.logs.table import CENSORED, COMPLETED, FAILED, LOST, tallied
+from latfit.numbers import Floats
 from latfit.sample import KaplanMeier
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.int8]
 Times = NDArray[np.datetime64]
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from latfit.numbers import Floats
+
 Times = NDArray[np.datetime64]
 
 DAY, WEEK = 86_400, 604_800

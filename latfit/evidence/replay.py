@@ -20,13 +20,13 @@ from latfit.errors import LogError
 from latfit.evidence.observations import Observations
 from latfit.logs.table import COMPLETED, FAILED
 from latfit.numbers import Bools, Floats, Ints, finite
+from latfit.restart.result import QUANTILES
 from latfit.threads import in_threads
 
 TOGETHER = 1 << 16  # jobs under timeouts that are followed at once: they stay in the cache
 STARTS = 50_000  # jobs that are followed, evenly spread over a longer log
 ROUNDS = 200  # resubmissions after which a job is given up: no timeout that needs more is worth a look
 CURVE = 60  # timeouts tried for the best one
-QUANTILES = (0.5, 0.95, 0.99)
 RESAMPLES = 400
 BLOCKS = 50  # at least as many blocks of consecutive jobs are resampled
 FEWEST = 40

@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from latfit.errors import LatfitError, LogError, MissingColumn, listed
 from latfit.logs.formats import ReadOptions
 from latfit.logs.records import Records
 from latfit.logs.table import STATUSES
 from latfit.logs.words import ABSENT, word_of
+from latfit.numbers import Bools
 from latfit.units import parse_duration
 
 CONDITION = re.compile(r"(.+?)(!=|=|~)(.*)", re.DOTALL)
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from latfit.logs.choosing import choice_of
 from latfit.logs.formats import ReadOptions, find_format
 from latfit.logs.records import Records, checked, latest
 from latfit.logs.source import Progress, open_source
-from latfit.logs.table import Codes, Floats, Key, LogFacts, ProbeLog, SampledLog, concat, outcomes, tallied
+from latfit.logs.table import Codes, Key, LogFacts, ProbeLog, SampledLog, concat, outcomes, tallied
+from latfit.numbers import Floats
 from latfit.sample import LatencySample, clock_resolution
 
 MAX_REFUSED = 0.1

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from latfit.logs.ids import SeenIds
 from latfit.logs.table import CANONICAL, CENSORED, LOST, SHOWN_REFUSALS, STATUSES, LogFacts, ProbeLog, Refusal, Refusals
+from latfit.numbers import Bools
 
-Bools = NDArray[np.bool_]
 UNKNOWN = -1
 A_YEAR = 365.25 * 86400
 A_CENTURY = 100 * A_YEAR

@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from latfit.errors import LatfitError, LogError, MissingColumn, listed, printable
+from latfit.numbers import Floats
 from latfit.sample import LatencySample, Tally, clock_resolution
 from latfit.units import parse_duration
 
@@ -25,7 +26,6 @@ MAX_WINDOW = 1e9
 A_MONDAY = pd.Timestamp("1970-01-05", tz="UTC")
 
 Key = tuple[str, ...]
-Floats = NDArray[np.float64]
 Codes = NDArray[np.int8]
 
 

@@ -17,9 +17,8 @@ from latfit.logs.records import UNKNOWN, Records
 from latfit.logs.table import CENSORED, COMPLETED, LOST
 from latfit.logs.times import Times, numeric, parse_times, time_format_of, without_zero_epochs
 from latfit.logs.words import StatusWords, is_blank
+from latfit.numbers import Floats
 from latfit.units import parse_duration
-
-Floats = NDArray[np.float64]
 
 
 class Settling:

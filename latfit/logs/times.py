@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from latfit.errors import LogError
+from latfit.numbers import Bools
 
 EPOCHS = {"epoch": "s", "epoch-ms": "ms", "epoch-us": "us", "epoch-ns": "ns"}
 ORDERS = ("day-first", "month-first")
@@ -19,7 +20,6 @@ ZERO = np.datetime64("1970-01-01T00:00:00")
 OFFSET = re.compile(r":\d\d(?:\.\d+)?\s*(?:Z|[+-]\d\d(?::?\d\d)?)$")
 FIRST, LAST = np.datetime64("0001-01-01"), np.datetime64("9999-12-31T23:59:59.999999")
 Times = NDArray[np.datetime64]
-Bools = NDArray[np.bool_]
 
 
 def parse_times(

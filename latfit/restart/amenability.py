@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law
+from latfit.numbers import Floats
 from latfit.restart.objectives.mean import mean_slope
-from latfit.restart.times import Floats, check_time, check_timeouts, completes, density, still_out
+from latfit.restart.times import check_time, check_timeouts, completes, density, still_out
 
 EQUAL = 1e-12  # sides this close are equal, as they are for the exponential law
 CANCELS = 1e-4  # a share of E[Tⁿ] below which a difference has lost digits

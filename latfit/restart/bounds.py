@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from latfit.laws.base import Law
+from latfit.numbers import Floats
 from latfit.restart.completion import lost_moment
 from latfit.restart.minimise import candidates, minima, turn
-from latfit.restart.times import Floats, check_time, check_timeouts, density, kinks, scan_times
+from latfit.restart.times import check_time, check_timeouts, density, kinks, scan_times
 
 RISE = 0.1  # on a sample every jump is a dip: a minimum is one from which the bound rises by this share
 

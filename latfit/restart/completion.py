@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law
+from latfit.numbers import Floats
 from latfit.restart.copies import with_copies
 from latfit.restart.times import (
-    Floats,
     check_time,
     check_timeouts,
     completes,

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 from latfit.errors import RestartError
 from latfit.laws.base import Law, SameTimes
 from latfit.laws.steps import Steps
+from latfit.numbers import Floats
 from latfit.restart.times import (
     Failing,
-    Floats,
     density,
     failure_times,
     has_density,

@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law
-from latfit.numbers import finite
+from latfit.numbers import Floats, finite
 from latfit.restart.completion import log_not_completed, lost_moment, refuse_failures
 from latfit.restart.minimise import candidates
 from latfit.restart.optimum import NO_GAIN
 from latfit.restart.result import QUANTILES, label, ratio
-from latfit.restart.times import Floats, check_time, check_timeouts, completes, density, inverse_cdf, still_out
+from latfit.restart.times import check_time, check_timeouts, completes, density, inverse_cdf, still_out
 
 MAX_RESTARTS = 10_000  # more are as good as unbounded ones
 NOTHING = 1e-200  # no attempt is worth its name that completes less often: it is a restart at τ → 0

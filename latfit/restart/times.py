@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law, ParametricLaw
 from latfit.laws.defective import Defective
 from latfit.laws.steps import Steps
-
-Floats = NDArray[np.float64]
+from latfit.numbers import Floats
 
 CENTRE_LEVELS = 1500  # levels of F̃/F̃(∞) between e^-16 and 1 − e^-16, even on the logit scale
 LOW_LEVELS = 250  # levels below, even in log F̃, down to e^-650

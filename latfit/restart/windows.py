@@ -11,9 +11,8 @@ from latfit.laws.base import Law
 from latfit.numbers import Floats
 from latfit.restart.objectives.base import Figure, Objective
 from latfit.restart.objectives.mean import Mean
+from latfit.restart.result import Window
 from latfit.restart.times import scan_times
-
-Window = tuple[float, float]
 
 
 def flat_windows(
@@ -72,12 +71,12 @@ def _right(excess: Callable[[Floats], Floats], grid: Floats, t: float) -> float:
 def _root(excess: Callable[[Floats], Floats], a: float, b: float) -> float:
     """Where `excess` changes sign between a and b; ∞ counts as a large excess."""
 
-    def finite(u: float) -> float:
+    def capped(u: float) -> float:
         return float(np.nan_to_num(excess(np.array(u)), nan=1e300, posinf=1e300))
 
-    if finite(a) * finite(b) >= 0:  # t itself is on the limit, within rounding
-        return a if abs(finite(a)) <= abs(finite(b)) else b
-    return float(brentq(finite, a, b, xtol=1e-300, rtol=1e-13))
+    if capped(a) * capped(b) >= 0:  # t itself is on the limit, within rounding
+        return a if abs(capped(a)) <= abs(capped(b)) else b
+    return float(brentq(capped, a, b, xtol=1e-300, rtol=1e-13))
 
 
 def _step_windows(jumps: Floats, value: Figure, t: float, limits: Sequence[float]) -> list[Window]:

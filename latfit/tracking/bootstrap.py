@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from latfit.numbers import Floats
 from latfit.tracking.estimate import Curves, best, curves_of
-from latfit.tracking.memories import LEVELS, Floats, Memories
+from latfit.tracking.memories import LEVELS, Memories
 
 RESAMPLES = 199
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from latfit.tracking.memories import BUCKETS, LARGE, LEVELS, Floats, Memories
+from latfit.numbers import Floats
+from latfit.tracking.memories import BUCKETS, LARGE, LEVELS, Memories
 
 LARGEST = 1e300
 

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from latfit.numbers import Floats
 from latfit.tracking import checked
-from latfit.tracking.memories import LEVELS, WIDTH, Floats, Memories
+from latfit.tracking.memories import LEVELS, WIDTH, Memories
 
 AGREE = 1.7  # standard errors within which two memories agree
 ALARM = 2.3  # and from which the longest is contradicted

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from latfit.numbers import Floats
 from latfit.tracking import checked
-from latfit.tracking.memories import Floats
 
 HALF_LIFE = 14 * 86_400.0  # seconds
 NEEDED_DAYS = 3.0

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from latfit.numbers import Floats
 
 WIDTH = 0.02  # of a bucket, in the logarithm of time
 SPAN = 1e8  # the cutoff over the smallest latency that is told from 0

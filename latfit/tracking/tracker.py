@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from latfit.errors import RestartError
+from latfit.numbers import Floats
 from latfit.tracking import checked
 from latfit.tracking.bootstrap import intervals
 from latfit.tracking.estimate import Estimate, estimate, regret
 from latfit.tracking.guard import AT_START, Guard
 from latfit.tracking.hours import Hours, seconds_of
-from latfit.tracking.memories import BUCKETS, CENSORED, COMPLETED, LEVELS, LOST, STATUS, Floats, Memories
+from latfit.tracking.memories import BUCKETS, CENSORED, COMPLETED, LEVELS, LOST, STATUS, Memories
 
 EVERY = 5  # observations between two estimates
 WAITING = 64  # observations that wait for an estimate

@@ -16,6 +16,7 @@ from latfit.laws import Empirical
 from latfit.logs import ProbeLog
 from latfit.numbers import Floats
 from latfit.restart import evaluate_timeout
+from latfit.restart.result import QUANTILES
 from latfit.sample import LatencySample, Tally
 from latfit.verify.attempts import Jobs, jobs_of
 from latfit.verify.predict import Prediction, predict, undone_share
@@ -28,7 +29,6 @@ CAUSE = 0.01  # a test of a cause must be this sure
 MOVED = 0.02  # a cut that differs by more than this share from the timeout was rounded, or is another one
 SHARE = 0.2  # of the difference that a reason must explain
 NEAR = 0.95  # attempts censored within this share of the cut were cut by it
-QUANTILES = (0.5, 0.95, 0.99)
 Z = float(stats.norm.ppf(0.5 + LEVEL / 2))
 
 

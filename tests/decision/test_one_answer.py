@@ -10,7 +10,7 @@ from click.testing import CliRunner
 import latfit
 from conftest import EGEE
 from latfit.cli import main
-from latfit.cli.common import document_text, finite
+from latfit.cli.common import document_text, json_values
 from latfit.decision import Options, decide
 from latfit.evidence import Observations
 
@@ -146,7 +146,7 @@ def compare_python(path, a, *, by=(), **options):
     result = latfit.analyze(log, by=by, **REST, **options)
     assert json.loads(document_text(result.to_dict())) == {**a, "log": {**a["log"], "path": str(path)}}
     made = decide([Observations.of(log)], Options(**REST, **options), detail=True)[0]
-    assert unequal(finite(made.timeout.to_dict()), a["timeout"]) == []
+    assert unequal(json_values(made.timeout.to_dict()), a["timeout"]) == []
     assert list(made.codes) == [code for code in codes(a["warnings"]) if code not in OF_A_LOG]
     sample = log.sample()
     if made.evidence.censoring.common_time is None and made.evidence.censoring.cut_at is None:
