@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from latfit.analysis import Analysis
-from latfit.report.sentences import all_zero, between, hardly_helps, undecided
+from latfit.report.sentences import all_zero, between, hardly_helps, perhaps_faster, undecided
 from latfit.units import seconds
 
 CLOSE = 0.1  # a replay within this share of the formula agrees with it
@@ -39,6 +39,8 @@ def headline(result: Analysis) -> tuple[str, str]:
             return INSTEAD["queue"]
         if all_zero(result):
             return "Record finer times first", ""
+        if perhaps_faster(result):
+            return "Leave it as it is", ""
         instead = (INSTEAD[code] for code in own.withheld if code in INSTEAD)
         return next(instead, ("No timeout can be recommended", ""))
     if own.verdict != "finite":

@@ -125,6 +125,13 @@ def _withheld(result: Analysis) -> list[str]:
             told.append("Do not cancel: a second attempt of the same job is not a new draw. With the law that later "
                         f"attempts have, {seconds(later.timeout)} takes {seconds(later.expected_duration)} a job "
                         f"instead of {seconds(later.waiting)} by waiting.")  # fmt: skip
+        elif code == "dependent" and evidence and evidence.replay and perhaps_faster(result):
+            here = evidence.replay.at[0]
+            waiting = evidence.replay.waiting.expected_duration
+            gain = f"{100 * here.gain_low:.0f} to {100 * here.gain_high:.0f} %"
+            told.append("Slow probes follow slow ones, and the log does not show that cancelling helps: replayed on "
+                        f"it, {seconds(here.timeout)} takes {seconds(own.replayed)} a job instead of "
+                        f"{seconds(waiting)} by waiting, which may be chance (a gain of {gain}).")  # fmt: skip
         elif code == "dependent" and evidence and evidence.replay:
             told.append("Do not cancel: a resubmitted job would have waited as long. Replayed on this log, a timeout "
                         f"of {seconds(_formula_timeout(own))} takes {seconds(own.replayed)} a job instead of "
@@ -133,6 +140,14 @@ def _withheld(result: Analysis) -> list[str]:
             told.append(_said(made, code) if code == "few-completions" or all_zero(result) else _REASONS[code])
     first = "No timeout can be recommended from this log."
     return told if told and told[0].startswith(("Decide", "Do not")) else [first, *told]
+
+
+def perhaps_faster(result: Analysis) -> bool:
+    """Whether the formula's timeout is faster on the log itself, but not surely."""
+    found = result.decision.evidence
+    if found is None or found.replay is None or not found.replay.at or result.timeout.replayed is None:
+        return False
+    return bool(result.timeout.replayed < found.replay.waiting.expected_duration)
 
 
 def undecided(result: Analysis) -> bool:

@@ -101,6 +101,7 @@ def line(row: dict) -> str:
     inside = seen["low"] <= predicted["expected_duration"] <= seen["high"]
     reasons = ", ".join(reason["code"] for reason in row["reasons"])
     verdict = row["verdict"] if row["agrees"] else f"{row['verdict']}: {reasons}"
+    verdict += " (stopped by the breaker)" if row.get("stopped") else ""
     pilot = ", ".join(_p(name, row[name]) for name in ("pilot", "drift"))
     if not row["timeout"] or _sure(row["pilot"]):
         advice = "wait: 1"

@@ -36,13 +36,14 @@ def loop(folder: Path, seed: int, n: int, k: int, *, queue: bool = False) -> dic
         def latfit(*words: object) -> subprocess.CompletedProcess[str]:
             done = subprocess.run([Path(sys.executable).parent / "latfit", *map(str, words)], env=cluster.environment,
                                   capture_output=True, text=True, timeout=900)  # fmt: skip
-            if done.returncode:
+            if done.returncode and "stopped by the breaker" not in done.stderr:
                 raise SystemExit(done.stderr)
             return done
 
-        def probe(log: str, count: int, *more: object) -> None:
-            latfit("probe", "slurm", "-o", folder / log, "--in-flight", in_flight, "--cutoff", f"{cutoff}s",
+        def probe(log: str, count: int, *more: object) -> bool:
+            done = latfit("probe", "slurm", "-o", folder / log, "--in-flight", in_flight, "--cutoff", f"{cutoff}s",
                    "--probes", count, "--poll", "100ms", "--seed", seed, "--job", job, *more)  # fmt: skip
+            return done.returncode > 0
 
         probe("before.jsonl", n)
         found = json.loads(latfit("analyze", folder / "before.jsonl", "--cutoff", f"{cutoff}s", "--json").stdout)
@@ -53,8 +54,8 @@ def loop(folder: Path, seed: int, n: int, k: int, *, queue: bool = False) -> dic
         if not t:
             return row
         probe("waiting.jsonl", k, "--policy", f"timeout(t={cutoff})", "--submissions", 20 * k)
-        probe("constant.jsonl", k, "--policy", f"timeout(t={t})", "--submissions", 20 * k)
-    return row | {"formula": t, "cutoff": cutoff}
+        stopped = probe("constant.jsonl", k, "--policy", f"timeout(t={t})", "--submissions", 20 * k)
+    return row | {"formula": t, "cutoff": cutoff, "stopped": stopped}
 
 
 @contextmanager
