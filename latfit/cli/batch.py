@@ -15,7 +15,7 @@ from latfit.stopping import if_stopped
 if TYPE_CHECKING:
     from latfit.batch import BatchResult
 
-NAMED = 20  # so many of what went wrong are named; the rows have them all
+NAMED = 20  # at most this many logs or groups are named on stderr; the rows have them all
 
 
 @click.command(

@@ -289,7 +289,7 @@ class Reading(ProgressLine):
     """How far reading has come, once it has taken a second."""
 
     def __call__(self, done: int, total: int | None) -> None:
-        """So many bytes of so many."""
+        """Bytes read, and how many there are."""
         if time.monotonic() - self.start > 1:
             share = f" of {total / 1e6:.0f} MB ({done / total:.0%})" if total else " MB"
             self.show(f"reading: {done / 1e6:.0f}{share}")

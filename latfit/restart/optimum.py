@@ -77,7 +77,7 @@ def optimal_timeout(
 
     Exact on step laws (empirical, discrete): the optimum is one of the times at which they
     complete. Global on laws with a density, limits at 0 and ∞ included. `max_submissions` B keeps
-    F̃(t) ≥ 1/B; `min_completions` keeps so many observed completions at or below t̂ on empirical
+    F̃(t) ≥ 1/B; `min_completions` is the least number of observed completions at or below t̂ on empirical
     laws. Equal figures: the smallest E_J, then the smallest t.
 
     van Moorsel & Wolter 2004, §3.1; Glatard et al. 2006, §3.
