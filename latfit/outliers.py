@@ -26,7 +26,7 @@ class OutlierRatio:
     """The share still out at `cutoff`, with its interval.
 
     `count` is how many were seen to be out at the cutoff or are known to be lost; `method` is
-    `wilson` where nothing was lost from sight before the cutoff and `kaplan-meier` otherwise.
+    `wilson` where nothing was censored before the cutoff and `kaplan-meier` otherwise.
 
     Examples
     --------

@@ -244,7 +244,7 @@ class LatencySample:
 
     @property
     def censored_early(self) -> int:
-        """How many were lost from sight before the cutoff, or at all where there is none."""
+        """How many were censored before the cutoff, or at all where there is none."""
         return self.censored.total - (self.out_at_cutoff - self.lost)
 
     def cut(self, cutoff: float) -> LatencySample:

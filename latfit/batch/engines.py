@@ -24,7 +24,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 ENGINES = ("processes", "dask")
-IN_FLIGHT = 64  # at least so many tasks are handed out at once
+IN_FLIGHT = 64  # the least number of tasks that are handed out at once
 CONNECT_SECONDS = 10
 # Dask has workers give every freed page back at once, and numpy's next array pays for getting it again
 KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": 1 << 28, "MALLOC_MMAP_THRESHOLD_": 1 << 25}

@@ -21,7 +21,7 @@ from latfit.logs import LogFacts, read_log
 from latfit.logs.table import COMPLETED, FAILED, Key
 from latfit.sample import Tally, clock_resolution
 
-CLOCK_VALUES = 1_000_000  # so many latencies are enough to see the clock
+CLOCK_VALUES = 1_000_000  # latencies that are enough to see the clock
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import click
 
 from latfit.cli.common import (
     Seconds,
+    column_names,
     document_text,
     json_option,
     load_log,
@@ -64,7 +65,7 @@ def analyze(log: str, as_json: bool, markdown: bool, output: str | None, figures
 
     if given["law"] is not None:
         _check_law(given["law"])
-    by = [name.strip() for name in given["by"].split(",")] if given["by"] else ()
+    by = column_names(given["by"])
     names = ("cutoff", "failed", "censoring", "law", "cost", "current", "resamples", "seed")
     asked = {name: given[name] for name in names}
     try:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from latfit.cli.common import log_options, read_arguments, say, seed_option
+from latfit.cli.common import ProgressLine, column_names, log_options, read_arguments, say, seed_option
 from latfit.cli.deciding import cost_option, outcome_options
 from latfit.stopping import if_stopped
 
 if TYPE_CHECKING:
     from latfit.batch import BatchResult
 
-NAMED = 20  # so many of what went wrong are named; the rows have them all
+NAMED = 20  # at most this many logs or groups are named on stderr; the rows have them all
 
 
 @click.command(
@@ -75,22 +74,9 @@ def batch(
     journal = output.with_name(output.name + ".journal")
     if journal.exists() and not resume:
         say(f"note: {journal} of a run that did not finish is replaced", err=True)
-    by = [name.strip() for name in given["by"].split(",")] if given["by"] else ()
-    asked = {
-        key: given[key]
-        for key in (
-            "window",
-            "cutoff",
-            "failed",
-            "censoring",
-            "cost",
-            "resamples",
-            "test",
-            "seed",
-            "scheduler",
-            "workers",
-        )
-    }
+    by = column_names(given["by"])
+    names = ("window", "cutoff", "failed", "censoring", "cost", "resamples", "test", "seed", "scheduler", "workers")
+    asked = {name: given[name] for name in names}
     from latfit.batch import check_output, run_batch, write_table
 
     def kept() -> str:
@@ -126,26 +112,17 @@ def _summarise(result: BatchResult, output: Path) -> None:
     say(f"{output}: groups: {groups}, with a timeout: {groups - len(result.bad_groups)}", err=True)
 
 
-class Working:
-    """Progress on stderr, on a terminal: how much is done, how fast, and how long it will take."""
+class Working(ProgressLine):
+    """How much is done, how fast, and how long it will take."""
 
-    def __init__(self) -> None:
-        self.stage, self.start, self.first, self.shown = "", 0.0, 0, 0.0
-
-    def __enter__(self) -> Working | None:
-        return self if sys.stderr and sys.stderr.isatty() else None
+    stage, first = "", 0
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Show how far a stage has come."""
         now = time.monotonic()
         if stage != self.stage:
             self.stage, self.start, self.first = stage, now, done
-        if now - self.shown > 0.2 and done > self.first:
-            self.shown = now
+        if done > self.first:
             rate = (done - self.first) / max(now - self.start, 1e-3)
             left = time.strftime("%H:%M:%S", time.gmtime((total - done) / rate))
-            click.echo(f"\r{stage}: {done} of {total}, {rate:.3g}/s, {left} left  ", err=True, nl=False)
-
-    def __exit__(self, *_: object) -> None:
-        if self.shown:
-            click.echo("\r" + " " * 60 + "\r", err=True, nl=False)
+            self.show(f"{stage}: {done} of {total}, {rate:.3g}/s, {left} left")

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import click
 
@@ -19,7 +19,6 @@ from latfit.units import UNITS, parse_duration
 
 if TYPE_CHECKING:
     from latfit.logs import LogFacts, ProbeLog
-    from latfit.logs.source import Progress
 
 F = TypeVar("F", bound=Callable[..., Any])
 STATUSES = ("completed", "failed", "censored", "lost")
@@ -232,6 +231,11 @@ def read_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
     return {**same, "columns": dict(given["columns"]), "statuses": statuses}
 
 
+def column_names(text: str | None) -> tuple[str, ...]:
+    """The columns of `--by COL[,COL]`."""
+    return tuple(name.strip() for name in text.split(",")) if text else ()
+
+
 def load_log(log: str, given: Mapping[str, Any]) -> ProbeLog:
     """The whole table of a LOG argument; guesses and refusals are told on stderr."""
     from latfit.logs import read_log
@@ -260,26 +264,35 @@ def tell(facts: LogFacts) -> None:
             say(f"warning: {sentence}", err=True)
 
 
-class Reading:
-    """Progress on stderr, on a terminal, once reading has taken a second; wiped at the end."""
+class ProgressLine:
+    """A line on stderr, on a terminal only, rewritten five times a second and wiped at the end."""
 
     def __init__(self) -> None:
-        self.start, self.shown = time.monotonic(), 0.0
+        self.start, self.shown, self.width = time.monotonic(), 0.0, 60
 
-    def __enter__(self) -> Progress | None:
+    def __enter__(self) -> Self | None:
         return self if sys.stderr and sys.stderr.isatty() else None
 
-    def __call__(self, done: int, total: int | None) -> None:
-        """Show how far reading has come."""
+    def show(self, text: str) -> None:
+        """Write a line over the last one, where that is a fifth of a second old."""
         now = time.monotonic()
-        if now - self.start > 1 and now - self.shown > 0.2:
-            self.shown = now
-            share = f" of {total / 1e6:.0f} MB ({done / total:.0%})" if total else " MB"
-            click.echo(f"\rreading: {done / 1e6:.0f}{share}", err=True, nl=False)
+        if now - self.shown > 0.2:
+            click.echo(f"\r{text.ljust(self.width)}", err=True, nl=False)
+            self.shown, self.width = now, max(self.width, len(text))
 
     def __exit__(self, *_: object) -> None:
         if self.shown:
-            click.echo("\r" + " " * 40 + "\r", err=True, nl=False)
+            click.echo("\r" + " " * self.width + "\r", err=True, nl=False)
+
+
+class Reading(ProgressLine):
+    """How far reading has come, once it has taken a second."""
+
+    def __call__(self, done: int, total: int | None) -> None:
+        """Bytes read, and how many there are."""
+        if time.monotonic() - self.start > 1:
+            share = f" of {total / 1e6:.0f} MB ({done / total:.0%})" if total else " MB"
+            self.show(f"reading: {done / 1e6:.0f}{share}")
 
 
 def print_json(document: Mapping[str, Any]) -> None:

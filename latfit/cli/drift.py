@@ -9,6 +9,7 @@ import click
 
 from latfit.cli.common import (
     Seconds,
+    column_names,
     cutoff_option,
     failed_option,
     json_option,
@@ -65,7 +66,7 @@ def drift(log: str, as_json: bool, output: str | None, **given: Any) -> None:
 
     if output is not None and os.path.splitext(output)[1] not in ENDINGS:  # noqa: PTH122
         raise click.BadParameter(f"{output}: the ending must be one of {', '.join(ENDINGS)}", param_hint="-o")
-    by = [name.strip() for name in given["by"].split(",")] if given["by"] else ()
+    by = column_names(given["by"])
     asked = {key: given[key] for key in ("window", "cost", "current", "cutoff", "failed", "seed")}
     table = load_log(log, given)
     found = find(table, by=by, **asked)

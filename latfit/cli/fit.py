@@ -57,7 +57,7 @@ Examples:
     "--subsample",
     type=click.IntRange(1),
     metavar="N",
-    help="Test a random subsample of so many completions, as Glatard et al. do with 1000.",
+    help="Test a random subsample of N completions, as Glatard et al. do with 1000.",
 )
 @click.option("--table", type=click.Choice(["latex", "markdown"]), help="Print the fits as a table for a paper.")
 @outcome_options

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from latfit.cli.common import Seconds, json_option, print_json, say
+from latfit.cli.common import ProgressLine, Seconds, json_option, print_json, say
 from latfit.errors import LatfitError, ProbeError
 from latfit.units import parse_duration, seconds
 
@@ -255,14 +254,8 @@ def _save(plan: Plan, path: Path) -> None:
         part.write_text(tracker.to_json())
 
 
-class _Shown:
-    """Progress on stderr, on a terminal: counts, and the timeout as it looks so far."""
-
-    def __init__(self) -> None:
-        self.width = 0
-
-    def __enter__(self) -> Callable[[Counts, Precision | None], None] | None:
-        return self if sys.stderr and sys.stderr.isatty() else None
+class _Shown(ProgressLine):
+    """Counts, and the timeout as it looks so far."""
 
     def __call__(self, counts: Counts, known: Precision | None) -> None:
         """Show how far it has come."""
@@ -271,9 +264,4 @@ class _Shown:
         if known is not None and known.low is not None:
             best = "no timeout" if known.timeout is None else f"timeout {seconds(known.timeout)}"
             text += f"; {best} ({seconds(known.low)} to {seconds(known.high)})"
-        click.echo(f"\r{text.ljust(self.width)}", err=True, nl=False)
-        self.width = len(text)
-
-    def __exit__(self, *_: object) -> None:
-        if self.width:
-            click.echo("\r" + " " * self.width + "\r", err=True, nl=False)
+        self.show(text)

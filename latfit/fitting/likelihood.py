@@ -14,7 +14,7 @@ from latfit.laws.samples import SampleBatch, weighted_sum
 from latfit.numbers import Bools, Floats
 
 MAX_STEPS = 100
-SMALL = 64  # samples of at most so many latencies are searched from every start
+SMALL = 64  # samples of at most this size are searched from every start
 DECREMENT = 1e-7  # Newton converges quadratically: after a step that gains this much the next gains 1e-14
 REFIT_DECREMENT = 1e-2  # for resamples, whose own error is a gain of about 1: the next step gains 1e-4 at most
 

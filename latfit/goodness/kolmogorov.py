@@ -74,7 +74,7 @@ def ks_test(
 ) -> GoodnessOfFit:
     """Kolmogorov–Smirnov: sup |F̃(t) − (1−ρ)F(t)| over the times that were seen, and D_n = √n times that.
 
-    With `subsample` it is the paper's procedure: so many completions are drawn without replacement (all of them if
+    With `subsample` it is the paper's procedure: n completions are drawn without replacement (all of them if
     there are fewer), and their cdf is compared with F alone; Glatard et al. 2006, §4.3, took 1000.
 
     Parameters

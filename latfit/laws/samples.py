@@ -152,7 +152,7 @@ class SampleBatch:
         return replace(self, lost=self.lost[rows], **parts)
 
     def repeated(self, times: int) -> SampleBatch:
-        """All samples in turn, so many times."""
+        """All samples in turn, `times` times."""
         if self.size == 1:
             return replace(self, lost=np.repeat(self.lost, times))
         return self.take(np.tile(np.arange(self.size), times))

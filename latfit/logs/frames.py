@@ -98,26 +98,6 @@ def as_log(data: Any) -> ProbeLog:
     -------
     ProbeLog
         Without submission times, unless a log or a data frame has them.
-
-    Parameters
-    ----------
-    data
-        What holds the probes.
-
-    Returns
-    -------
-    ProbeLog
-        Without submission times, unless a log or a data frame has them.
-
-    Parameters
-    ----------
-    data
-        What holds the probes.
-
-    Returns
-    -------
-    ProbeLog
-        Without submission times, unless a log or a data frame has them.
     """
     if isinstance(data, ProbeLog):
         return data
@@ -133,26 +113,6 @@ def as_sample(data: Any) -> LatencySample:
 
     >>> as_sample([1.0, 2.0, 2.0]).n
     3
-
-    Parameters
-    ----------
-    data
-        What holds the latencies.
-
-    Returns
-    -------
-    LatencySample
-        Uncut: `cut` or `log.sample(cutoff=…)` cuts.
-
-    Parameters
-    ----------
-    data
-        What holds the latencies.
-
-    Returns
-    -------
-    LatencySample
-        Uncut: `cut` or `log.sample(cutoff=…)` cuts.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ from latfit.restart.completion import expected_duration, std_duration
 from latfit.restart.times import Failing, failure_times, still_out
 
 LONGEST = 2**16  # steps of the clock that are followed at most
-NEGLIGIBLE = 1e-16  # the chance of so many attempts that no more are counted
+NEGLIGIBLE = 1e-16  # attempts that are less likely than this are not counted
 
 
 def lattice_quantiles(law: Law, levels: tuple[float, ...], t: float, cost: float) -> list[float | None]:

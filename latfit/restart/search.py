@@ -32,7 +32,7 @@ SLACK = 1e-7  # a load this little above the budget is within it
 
 @dataclass(frozen=True)
 class Budget:
-    """The load that a policy may make: so many submissions or job-seconds for a job."""
+    """The load that a policy may make: at most `value` submissions or job-seconds a job."""
 
     name: Literal["submissions", "job_seconds"]
     value: float

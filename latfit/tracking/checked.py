@@ -37,7 +37,7 @@ def whole(name: str, value: Any, high: int = 2**62) -> int:
 
 
 def wholes(name: str, value: Any, high: int, most: int) -> list[int]:
-    """At most so many whole numbers from 0 to `high`."""
+    """Whole numbers from 0 to `high`, no more than allowed."""
     if not isinstance(value, list) or len(value) > most:
         raise ValueError(f"{name} is not a list of at most {most}")
     return [whole(name, item, high) for item in value]
@@ -54,7 +54,7 @@ def array(name: str, value: Any, shape: Sequence[int], low: float = 0.0, high: f
 
 
 def pairs(name: str, value: Any, highs: tuple[int, int], most: int) -> list[tuple[int, int]]:
-    """At most so many pairs of whole numbers, each from 0 to its `high`."""
+    """Pairs of whole numbers, each from 0 to its `high`, no more than allowed."""
     if not isinstance(value, list) or len(value) > most:
         raise ValueError(f"{name} is not a list of at most {most}")
     found = [wholes(name, pair, max(highs), 2) for pair in value]

@@ -14,7 +14,7 @@ from latfit.cli.common import document_text, json_values
 from latfit.decision import Options, decide
 from latfit.evidence import Observations
 
-REST = {"resamples": 49}
+REST = {"resamples": 19}
 BATCH = {  # a column of a batch, and where `analyze` has it
     "probes": "log.probes", "completed": "log.completed", "failed": "log.failed", "censored": "log.censored",
     "lost": "log.lost", "cutoff": "outliers.cutoff", "count": "outliers.count", "ratio": "outliers.ratio",

@@ -75,3 +75,6 @@ def test_a_tail_where_bad_timeouts_are_too_many_steps_away():
     assert np.quantile(J, 0.99) == pytest.approx(best.objective["value"], rel=0.03)
     with pytest.raises(RestartError, match="65536"):
         evaluate_timeout(law, float(law.jumps[0]), objective="quantile:0.99")
+    whole = Empirical.of(LatencySample.of(x[:110], failed=x[110:], resolution=0.001))  # every attempt ends
+    with pytest.raises(RestartError, match="65536"):
+        evaluate_timeout(whole, float(whole.jumps[0]), objective="quantile:0.99")
