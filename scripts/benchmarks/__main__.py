@@ -6,12 +6,13 @@ import argparse
 import os
 from pathlib import Path
 
-from benchmarks import batch, bootstrap, fitting, growth, hybrid, optimum, pvalue, reading, startup, tracking
+from benchmarks import batch, bootstrap, commands, fitting, growth, hybrid, optimum, pvalue, reading, startup, tracking
 from benchmarks.growth import Growth
 from benchmarks.page import page, show
 
 TARGET = Path(__file__).parent.parent.parent / "docs" / "benchmarks.md"
 MODULES = (
+    commands,
     optimum,
     fitting,
     pvalue,
@@ -39,6 +40,7 @@ def main() -> None:
     )
     parser.add_argument("rows", nargs="*", metavar="ROW", help="keys of rows, or the first part of keys (default: all)")
     parser.add_argument("--quick", action="store_true", help="smaller sizes, for a first look; writes nothing")
+    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md whatever was measured")
     options = parser.parse_args()
     asked = options.rows or list(BENCHES)
     unknown = [word for word in asked if not any(within(key, word) or within(word, key) for key in BENCHES)]
@@ -52,8 +54,9 @@ def main() -> None:
                 if any(within(one.key, word) for word in asked):
                     show(one)
                     (grown if isinstance(one, Growth) else rows).append(one)
-    if not options.rows and not options.quick:
-        TARGET.write_text(page(rows, grown, load), encoding="utf-8")
+    if options.write or (not options.rows and not options.quick):
+        left = [key for key in BENCHES if not any(within(one.key, key) for one in (*rows, *grown))]
+        TARGET.write_text(page(rows, grown, load, left, quick=options.quick), encoding="utf-8")
         print(f"\nwritten to {TARGET}")
 
 
