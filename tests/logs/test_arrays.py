@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from latfit import from_frame
-from latfit.evidence.observations import group_rows
+from latfit.evidence.observations import _numbers, group_rows
 from latfit.logs.ids import SeenIds, hashed
 from latfit.logs.table import concat
 from latfit.logs.words import ABSENT, is_blank
@@ -99,3 +99,9 @@ def test_groups_are_those_of_pandas(dtype):
     plain = {key: list(index) for key, index in text.groupby(["site", "kind"]).groups.items()}
     assert keys == sorted(plain)
     assert {key: mine.tolist() for key, mine in zip(keys, rows, strict=True)} == plain
+
+
+@pytest.mark.parametrize("cells", [["1", "2.5", None, "-3e2", "7"], ["1", "x", None, " 4", ""]])
+def test_numbers_of_a_text_are_those_of_pandas(cells):
+    column = pd.Series(cells, dtype="str")
+    np.testing.assert_array_equal(_numbers(column), pd.to_numeric(column, errors="coerce"))
