@@ -5,14 +5,12 @@ Times are processor seconds of the process and its workers: a second thread or a
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryFile
 
 from benchmarks.data import FOLDER, command_log
 from benchmarks.startup import LATFIT, LOG
@@ -25,16 +23,23 @@ READERS = {"csv": ("csv", ""), "csv.gz": ("csv", ""), "jsonl": ("json", ", lines
 RATE = 300  # groups a second and core that intervals and p-values should reach
 
 
+LAUNCH = """
+import os, subprocess, sys
+child = subprocess.Popen(sys.argv[1:], stdout=sys.stderr)
+_, code, used = os.wait4(child.pid, 0)
+child.returncode = os.waitstatus_to_exitcode(code)
+print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+sys.exit(child.returncode)
+"""  # a small process of its own: a child begins with the peak memory of the one that started it
+
+
 def ran(*words: str) -> Timed:
     """The processor time and the peak memory of a process, those that it waited for included."""
-    with TemporaryFile() as out:
-        child = subprocess.Popen(words, stdout=out, stderr=out)
-        _, code, used = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(code)
-        if child.returncode:
-            out.seek(0)
-            raise RuntimeError(out.read().decode()[-300:])
-    return Timed(used.ru_utime + used.ru_stime, Cost(used.ru_maxrss / 1024, None))
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", LAUNCH, *words], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stderr[-300:])
+    spent, peak = map(float, done.stdout.split())
+    return Timed(spent, Cost(peak, None))
 
 
 def python(code: str) -> Callable[[], Timed]:

@@ -56,13 +56,13 @@ x = np.random.default_rng(1).lognormal(5.5, 1, {n})
 """
 ADVICE = """
 asked = Options(resamples=0, test=False, laws=())
-made = decide([LatencySample.of(x, lost=x.size // 40)], asked, detail=True)[0].timeout.to_dict()
+made = decide([LatencySample.of(x, lost=x.size // 40)], asked, figures=True)[0].timeout.to_dict()
 """
 MOST_BYTES = 48
 
 
 def advice(key: str, quick: bool) -> list[Row]:
-    """The decision of `latfit timeout` on distinct latencies: windows, quantiles, the comparison without outliers."""
+    """The decision of `latfit timeout` on distinct latencies: windows, standard deviation, quantiles."""
     n = 10**6 if quick else 10**7
     setup = DRAWN.format(n=n)
     a, b = in_turns(2, partial(in_process, setup, "np.sort(x)"), partial(in_process, setup, ADVICE, "made['timeout']"))
