@@ -47,6 +47,7 @@ def main() -> None:
     if unknown:
         parser.error(f"there is no row {', '.join(unknown)}; see --help for the keys")
     rows, grown, load = [], [], os.getloadavg()[0]
+    write = options.write or (not options.rows and not options.quick)
     for key, run in BENCHES.items():
         if any(within(key, word) or within(word, key) for word in asked):
             found = run(key, quick=options.quick)
@@ -54,9 +55,10 @@ def main() -> None:
                 if any(within(one.key, word) for word in asked):
                     show(one)
                     (grown if isinstance(one, Growth) else rows).append(one)
-    if options.write or (not options.rows and not options.quick):
-        left = [key for key in BENCHES if not any(within(one.key, key) for one in (*rows, *grown))]
-        TARGET.write_text(page(rows, grown, load, left, quick=options.quick), encoding="utf-8")
+            if write:  # after each row: a long run that is stopped has told what it found
+                left = [key for key in BENCHES if not any(within(one.key, key) for one in (*rows, *grown))]
+                TARGET.write_text(page(rows, grown, load, left, quick=options.quick), encoding="utf-8")
+    if write:
         print(f"\nwritten to {TARGET}")
 
 

@@ -99,7 +99,7 @@ def command(key: str, name: str, rows: int, quick: bool) -> list[Row]:
     path = str(command_log(n, asked.suffix))
     told, theirs = rival(asked.against, path, asked.suffix)
     words = [word.replace("LOG", path).replace("OUT", result("ours")) for word in asked.words.split()]
-    a, b = in_turns(1 if n > 10**6 else 2, theirs, latfit(*words))
+    a, b = in_turns(1 if n >= 10**6 else 2, theirs, latfit(*words))
     shown = asked.words.replace("LOG", f"LOG.{asked.suffix}")
     work = f"`latfit {shown}`, {n:.0e} rows"
     found = [Row(key, work, told, asked.target, seconds(a), seconds(b), "processor s")]
@@ -111,7 +111,7 @@ def command(key: str, name: str, rows: int, quick: bool) -> list[Row]:
 
 def intervals(key: str, quick: bool) -> list[Row]:
     """Intervals and a p-value for every group, less what the same command needs to read the log."""
-    groups = 200 if quick else 2000
+    groups = 50 if quick else 200
     path = str(command_log(groups * 500, "csv", sites=groups))
     batch = ("batch", path, "--by", "site", "-o", result("ours.csv"), "--workers", "1")
     read, whole = in_turns(1, python(f"import latfit; latfit.read_log({path!r})"), latfit(*batch, "--test"))
