@@ -32,7 +32,7 @@ from latfit.restart import expected_duration
 Progress = Callable[[str, int, int], None]
 
 CHUNK_GROUPS = 256  # groups that are fitted together; fewer where each of them is resampled
-RESAMPLED_GROUPS = 32
+RESAMPLED_GROUPS = 8
 TESTED_GROUPS = 200  # up to this number of groups, the best law of each is tested unless told otherwise
 
 

@@ -146,7 +146,7 @@ def _decided(log: str, law: str | None, given: dict[str, Any]) -> tuple[dict[str
 
     named = None if law in (None, "empirical") else law
     options = asked({**given, "law": named}, test=False, laws=() if named is None else (named,))
-    made = decide([observed(log, given)], options, detail=True)[0].require()
+    made = decide([observed(log, given)], options, figures=True)[0].require()
     assert made.timeout is not None
     assert made.evidence is not None
     return {**made.timeout.to_dict(), "evidence": made.evidence.to_dict()}, made.warnings

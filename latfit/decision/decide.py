@@ -29,6 +29,7 @@ def decide(
     *,
     keys: Sequence[Key] | None = None,
     detail: bool = False,
+    figures: bool = False,
 ) -> list[Decision]:
     """The decision on each sample, in their order.
 
@@ -70,7 +71,7 @@ def decide(
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         made = dict(zip(usable, recommend(cases, asked), strict=True))
         fits = dict(zip(usable, ranked(cases, asked), strict=True))
-        return [_decision(given, case, made.get(at), fits.get(at, []), asked, names[at], detail)
+        return [_decision(given, case, made.get(at), fits.get(at, []), asked, names[at], detail, figures or detail)
                 for at, (given, case) in enumerate(zip(samples, prepared, strict=True))]  # fmt: skip
 
 
@@ -89,6 +90,7 @@ def _decision(
     options: Options,
     key: Key,
     detail: bool,
+    figures: bool,
 ) -> Decision:
     whole = given.sample if isinstance(given, Observations) else given
     counts = {"completed": whole.completed.total, "failed": whole.failed.total, "censored": whole.censored.total,
@@ -104,7 +106,7 @@ def _decision(
         more = warnings_of(Case(case, small, evidence, None, (), None)) if case.sample.completed.total else ()
         error = warned.message if not case.sample.completed.total else None
         return replace(nothing, timeout=small, evidence=evidence, warnings=(warned, *more), error=error)
-    return _decided(nothing, case, made, fits, options, key, detail)
+    return _decided(nothing, case, made, fits, options, key, detail, figures)
 
 
 def _decided(
@@ -115,12 +117,13 @@ def _decided(
     options: Options,
     key: Key,
     detail: bool,
+    figures: bool,
 ) -> Decision:
     """The decision on a sample with enough completions."""
     plain, warned = made
     evidence = gather(case, plain, options)
     plain, more = with_intervals(plain, case, options, key, evidence.dependence)
-    law = Empirical.of(case.sample) if detail or options.law is not None else None
+    law = Empirical.of(case.sample) if figures or options.law is not None else None
     if law is not None and plain.source is None:
         plain = replace(plain, source=law)
     found = [FittedLaw(one, None, None, None) for one in fits]
@@ -144,7 +147,7 @@ def _decided(
         fits=tuple(found),
         best=best,
         timeout=judged,
-        without_outliers=_without(law, case, options) if law is not None and agree else None,
+        without_outliers=_without(law, case, options) if detail and law is not None and agree else None,
         current=None if options.current is None else _current(chosen, case, options),
         evidence=evidence,
         warnings=told,

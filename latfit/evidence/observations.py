@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from latfit.logs import ProbeLog
 from latfit.logs.columns import NO_OUTCOMES
@@ -224,12 +225,22 @@ def as_groups(name: str, values: pd.Series[Any]) -> Column | None:
     if values.dtype.kind in "Mm":
         return None
     if values.dtype.kind in "fiu" or (values.dtype.kind not in "b" and _numeric(values)):
-        numbers = pd.to_numeric(values, errors="coerce").to_numpy(dtype=np.float64)
+        numbers = _numbers(values)
         if np.unique(numbers[np.isfinite(numbers)]).size > FEW_NUMBERS:
             if KEYS.match(name) and _repeats(values):
                 return _categories(name, values)
             return _binned(name, numbers)
     return _categories(name, values) if _repeats(values) else None
+
+
+def _numbers(values: pd.Series[Any]) -> Floats:
+    """The numbers of a column, NaN for what is none."""
+    if isinstance(values.dtype, pd.StringDtype):
+        try:
+            return np.asarray(pa.array(values).cast(pa.float64()), dtype=np.float64)
+        except pa.ArrowInvalid:  # one cell is no number
+            pass
+    return pd.to_numeric(values, errors="coerce").to_numpy(dtype=np.float64)
 
 
 def _numeric(values: pd.Series[Any]) -> bool:

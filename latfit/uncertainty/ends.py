@@ -100,7 +100,8 @@ class ByRatio(NamedTuple):
 def by_ratio(sample: LatencySample, ratio: OutlierRatio, bins: Bins, timeout: float, cost: float) -> ByRatio:
     """What ρ at either end of its interval would make of the sample."""
     curve, best, figures = curve_of(bins), [], []
-    t = np.array([timeout if np.isfinite(timeout) else bins.times[-1]])
+    first = bins.times[np.flatnonzero(bins.completed)[0]]  # the middle of a bin, in which the timeout may lie too
+    t = np.array([max(timeout, first) if np.isfinite(timeout) else bins.times[-1]])
     for rho in (_low(ratio), ratio.estimate, ratio.high):
         scaled = with_ratio(bins, (1 - rho) / (1 - ratio.estimate))
         k, least = scaled.exact(cost, curve.allowed(sample.resolution))

@@ -6,12 +6,13 @@ import argparse
 import os
 from pathlib import Path
 
-from benchmarks import batch, bootstrap, fitting, growth, hybrid, optimum, pvalue, reading, startup, tracking
+from benchmarks import batch, bootstrap, commands, fitting, growth, hybrid, optimum, pvalue, reading, startup, tracking
 from benchmarks.growth import Growth
 from benchmarks.page import page, show
 
 TARGET = Path(__file__).parent.parent.parent / "docs" / "benchmarks.md"
 MODULES = (
+    commands,
     optimum,
     fitting,
     pvalue,
@@ -39,12 +40,14 @@ def main() -> None:
     )
     parser.add_argument("rows", nargs="*", metavar="ROW", help="keys of rows, or the first part of keys (default: all)")
     parser.add_argument("--quick", action="store_true", help="smaller sizes, for a first look; writes nothing")
+    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md whatever was measured")
     options = parser.parse_args()
     asked = options.rows or list(BENCHES)
     unknown = [word for word in asked if not any(within(key, word) or within(word, key) for key in BENCHES)]
     if unknown:
         parser.error(f"there is no row {', '.join(unknown)}; see --help for the keys")
     rows, grown, load = [], [], os.getloadavg()[0]
+    write = options.write or (not options.rows and not options.quick)
     for key, run in BENCHES.items():
         if any(within(key, word) or within(word, key) for word in asked):
             found = run(key, quick=options.quick)
@@ -52,8 +55,10 @@ def main() -> None:
                 if any(within(one.key, word) for word in asked):
                     show(one)
                     (grown if isinstance(one, Growth) else rows).append(one)
-    if not options.rows and not options.quick:
-        TARGET.write_text(page(rows, grown, load), encoding="utf-8")
+            if write:  # after each row: a long run that is stopped has told what it found
+                left = [key for key in BENCHES if not any(within(one.key, key) for one in (*rows, *grown))]
+                TARGET.write_text(page(rows, grown, load, left, quick=options.quick), encoding="utf-8")
+    if write:
         print(f"\nwritten to {TARGET}")
 
 

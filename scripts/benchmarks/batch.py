@@ -70,7 +70,7 @@ def engines(key: str, quick: bool) -> list[Row]:
     work = f"{count:.0e} groups × {SIZE} probes"
     return [
         Row(f"{key}/two", f"{work}: two processes", "one process", "≥ 1.8 ×", a, b, "s", same, answers),
-        Row(f"{key}/dask", f"{work}: Dask, two local workers", "two processes", "≤ 1.3 ×", b, c, "s", same, answers),
+        Row(f"{key}/dask", f"{work}: Dask, two local workers", "two processes", "≤ 1.2 ×", b, c, "s", same, answers),
     ]
 
 

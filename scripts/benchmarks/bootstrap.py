@@ -45,7 +45,7 @@ def row(key: str, quick: bool) -> list[Row]:
             key,
             f"{RESAMPLES} bootstraps of the optimum, n = 10⁵",
             rival,
-            "≥ 5 ×",
+            "≥ 20 ×",
             lambda: loop(x, rng),
             ours,
             rounds=2 if quick else 5,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 
@@ -57,4 +58,35 @@ def probe_csv(rows: int, *, timestamps: bool) -> Path:
                 file.write((",".join(columns) + "\n").encode())
             options = pa.csv.WriteOptions(include_header=False, quoting_style="none")
             pa.csv.write_csv(pa.table(columns), file, options)
+    return path
+
+
+@cache
+def command_log(rows: int, suffix: str, *, sites: int = 2000) -> Path:
+    """The log of the whole commands: id, site, submitted (an epoch), latency (ms digits), status; 3 % are lost."""
+    path = Path(FOLDER.name) / f"log-{rows}-{sites}.{suffix}"
+    if suffix != "csv":
+        frame = pd.read_csv(command_log(rows, "csv", sites=sites))
+        if suffix == "csv.gz":
+            frame.to_csv(path, index=False, compression={"method": "gzip", "compresslevel": 1})
+        elif suffix == "jsonl":
+            frame.to_json(path, orient="records", lines=True)
+        else:
+            frame.to_parquet(path)
+        return path
+    rng, step, clock = np.random.default_rng(1), 1_000_000, 1.6e9
+    with path.open("wb") as file:
+        file.write(b"id,site,submitted,latency,status\n")
+        for first in range(0, rows, step):
+            n = min(step, rows - first)
+            lost, when = rng.random(n) < 0.03, clock + np.cumsum(rng.exponential(1.0, n))
+            clock = float(when[-1])
+            columns = {
+                "id": np.arange(first, first + n),
+                "site": np.char.add("site", rng.integers(0, sites, n).astype(str)),
+                "submitted": pa.array(np.round(when, 3)).cast(pa.decimal128(14, 3)),
+                "latency": pa.array(np.round(rng.lognormal(5.5, 1, n), 3), mask=lost),
+                "status": np.where(lost, "lost", "done"),
+            }
+            pa.csv.write_csv(pa.table(columns), file, pa.csv.WriteOptions(include_header=False, quoting_style="none"))
     return path

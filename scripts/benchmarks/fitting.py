@@ -33,8 +33,8 @@ PEERS = {
     "fitter": Peer("fitter, the six, what never returned dropped, location free", rivals.fitter_laws, None, 3),
 }
 TARGETS = {
-    2137: {"scipy": "≥ 15 ×", "surpyval": "≥ 15 ×", "fitdistrplus": "≥ 5 ×"},
-    100_000: {"scipy": "≥ 30 ×", "surpyval": "≥ 30 ×"},
+    2137: {"scipy": "≥ 40 ×", "surpyval": "≥ 25 ×", "fitdistrplus": "≥ 20 ×"},
+    100_000: {"scipy": "≥ 60 ×", "surpyval": "≥ 60 ×"},
 }
 
 
@@ -74,7 +74,7 @@ def rank(key: str, n: int, name: str, quick: bool) -> list[Row]:
 FEW = 5  # a peer's loop is measured on so many groups
 DEFECTIVE: dict[str, tuple[str, str, Callable[[Floats], float], str]] = {
     "surpyval": ("lognormal", "surpyval lfp", lambda x: rivals.surpyval_laws(x, ("lognormal",), lfp=True)["lognormal"],
-                 "≥ 1000 ×"),
+                 "≥ 4000 ×"),
     "lifelines": ("lognormal", "lifelines mixture cure", rivals.lifelines_cure, "≥"),
     "reliability": ("weibull", "reliability Fit_Weibull_DS", rivals.reliability_defective, "≥"),
 }  # fmt: skip

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from benchmarks.data import Floats
-from benchmarks.timing import Row, duel
+from benchmarks.timing import Row, duel, in_process, in_turns, seconds
 from latfit.decision.curves import curves_of
 from latfit.sample import LatencySample
 
@@ -48,4 +48,33 @@ def optimum(key: str, kind: str, quick: bool) -> list[Row]:
     return [duel(key, work, "np.sort", "≤ 1.2 ×", theirs, ours, rounds=7, judge=judge)]
 
 
-BENCHES = {f"optimum/{kind}": partial(optimum, kind=kind) for kind in KINDS}
+DRAWN = """
+import numpy as np
+from latfit.decision import Options, decide
+from latfit.sample import LatencySample
+x = np.random.default_rng(1).lognormal(5.5, 1, {n})
+"""
+ADVICE = """
+asked = Options(resamples=0, test=False, laws=())
+made = decide([LatencySample.of(x, lost=x.size // 40)], asked, figures=True)[0].timeout.to_dict()
+"""
+MOST_BYTES = 48
+
+
+def advice(key: str, quick: bool) -> list[Row]:
+    """The decision of `latfit timeout` on distinct latencies: windows, standard deviation, quantiles."""
+    n = 10**6 if quick else 10**7
+    setup = DRAWN.format(n=n)
+    a, b = in_turns(2, partial(in_process, setup, "np.sort(x)"), partial(in_process, setup, ADVICE, "made['timeout']"))
+    before = in_process(setup, "pass").result.peak
+    each = [(one.result.peak - before) * 2**20 / n for one in b]
+    work = f"decision with windows and quantiles, {n:.0e} distinct latencies"
+    told = f"timeout {b[0].result.answer:.6g} s"
+    return [
+        Row(f"{key}/time", work, "np.sort", "≤ 6 ×", seconds(a), seconds(b), answers=told),
+        Row(f"{key}/memory", f"{work}, above the latencies", f"{MOST_BYTES} bytes each", "≤ 1 ×", [MOST_BYTES], each,
+            "bytes"),
+    ]  # fmt: skip
+
+
+BENCHES = {f"optimum/{kind}": partial(optimum, kind=kind) for kind in KINDS} | {"advice": advice}

@@ -20,7 +20,8 @@ VERDICT = {True: "met", False: "**missed**", None: "–"}
 INTRO = """Written by `scripts/bench`; do not edit. latfit and its rival take turns in one run on the same data: medians
 and in brackets the smallest and the largest. A ratio with ≥ is rival / latfit, one with ≤ is latfit / rival. A target
 counts as met only if latfit's answer is not worse either. Where the rival did a part of the work, "5 groups × 200" says
-which part and what its time was multiplied by. `scripts/bench KEY…` measures rows or groups of rows again, `--quick`
+which part and what its time was multiplied by. Rows in processor seconds are of whole processes and their workers.
+`scripts/bench KEY…` measures rows or groups of rows again, `--quick`
 smaller ones."""
 
 
@@ -116,12 +117,19 @@ def missed(rows: list[Row]) -> list[str]:
     return found or ["Nothing."]
 
 
-def page(rows: list[Row], grown: list[Growth], load: float) -> str:
+def of_the_run(left: list[str], *, quick: bool) -> list[str]:
+    """What a run left out, or measured on less."""
+    told = ["Measured with `--quick`: sizes are smaller than those that the targets are about."] if quick else []
+    keys = ", ".join(f"`{key}`" for key in left)
+    return [*told, f"Not measured in this run: {keys}."] if left else told
+
+
+def page(rows: list[Row], grown: list[Growth], load: float, left: list[str], *, quick: bool) -> str:
     """The whole page."""
     sections = {
-        "Machine and versions": machine(load),
+        "Machine and versions": [*machine(load), *of_the_run(left, quick=quick)],
         "Scoreboard": scoreboard(rows),
-        "How cost grows": growth(grown),
+        **({"How cost grows": growth(grown)} if grown else {}),
         "Who cannot do it": cannot.table(),
         "What was missed": missed(rows),
         "What speed costs": costs.table(),

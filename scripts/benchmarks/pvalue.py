@@ -18,8 +18,8 @@ from latfit.laws import parse_law
 N = 1000
 FEW = 5  # surpyval's refits are measured on so many
 COMPLETE = {
-    "lognormal": ("lognormal(mu=5.5,sigma=1)", stats.lognorm, "≥ 3 ×"),
-    "weibull": ("weibull(shape=1.5,scale=300)", stats.weibull_min, "≥ 100 ×"),
+    "lognormal": ("lognormal(mu=5.5,sigma=1)", stats.lognorm, "≥ 5 ×"),
+    "weibull": ("weibull(shape=1.5,scale=300)", stats.weibull_min, "≥ 200 ×"),
 }
 
 
@@ -72,7 +72,7 @@ def defective(key: str, alone: bool, quick: bool) -> list[Row]:
     told = "surpyval lfp, plain fits of so many samples" if alone else "surpyval's own bootstrap of its lfp fit"
     work = f"KS p-value, {count} refits, n = {N}, defective and censored log-normal"
     rival = f"{told}, {FEW} refits × {count / FEW:g}"
-    rounds, wanted = 1 if quick else 3, "≥ 1000 ×" if alone else "≥"  # the target was set on the refits alone
+    rounds, wanted = 1 if quick else 3, "≥ 1500 ×" if alone else "≥"  # the target was set on the refits alone
     return [duel(key, work, rival, wanted, theirs, ours, rounds=rounds, scale=count / FEW, judge=judged)]
 
 

@@ -24,6 +24,6 @@ def startup(key: str, imports: str, command: list[str], target: str, rounds: int
 
 HEAVY = "pandas, scipy.stats, matplotlib.pyplot"
 BENCHES = {
-    "startup/help": partial(startup, imports="click", command=["--help"], target="≤ 1.5 ×", rounds=15),
-    "startup/analyze": partial(startup, imports=HEAVY, command=["analyze", str(LOG)], target="≤", rounds=3),
+    "startup/help": partial(startup, imports="click", command=["--help"], target="≤ 1.3 ×", rounds=15),
+    "startup/analyze": partial(startup, imports=HEAVY, command=["analyze", str(LOG)], target="≤ 1.3 ×", rounds=3),
 }

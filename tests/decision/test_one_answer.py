@@ -201,6 +201,27 @@ def test_many_at_once_are_each_alone():
         assert together.codes == alone.codes
 
 
+def test_many_tested_at_once_are_each_alone():
+    """Two bumps, so that the laws of many parameters are tried in the batch too."""
+    rng = np.random.default_rng(7)
+    samples = []
+    for k in range(4):
+        x = np.where(rng.random(300) < 0.2 * (k % 3), rng.lognormal(6, 0.2, 300), rng.lognormal(3, 0.5, 300))
+        samples.append(latfit.LatencySample.of(np.round(x, 2), lost=4 * (k % 2)))
+    options = Options(resamples=20)
+    keys = [(str(k),) for k in range(4)]
+    every = decide(samples, options, keys=keys)
+    for one, key, together in zip(samples, keys, every, strict=True):
+        alone = decide([one], options, keys=[key])[0]
+        assert [f.fit.name for f in together.fits] == [f.fit.name for f in alone.fits]
+        for a, b in zip(together.fits, alone.fits, strict=True):
+            assert (a.fit.error is None) == (b.fit.error is None)
+            assert a.fit.params == (pytest.approx(b.fit.params, rel=1e-6) if b.fit.params else b.fit.params)
+            assert (a.ks and a.ks.p_bootstrap) == (b.ks and b.ks.p_bootstrap)
+        assert together.codes == alone.codes
+    assert any(f.fit.name == "lognormal-pareto" for made in every for f in made.fits)
+
+
 def test_no_law_may_be_asked_for():
     rng = np.random.default_rng(6)
     samples = [latfit.LatencySample.of(rng.lognormal(3, 1, 50)) for _ in range(3)]

@@ -122,6 +122,28 @@ def test_profiled_ratio_is_the_best(lost):
         assert (value(np.maximum(rho, 1e-300))[fine] >= value(moved)[fine]).all()
 
 
+@pytest.mark.parametrize(("out", "lost"), [(0, 4), (9, 4), (9, 0), (60, 1), (3, 50)])
+@pytest.mark.parametrize("S", [0.9, 0.3, 0.02, 1e-9])
+def test_ratio_with_one_time_of_censoring_by_a_search(out, lost, S):
+    """The root of the score, between 0 and the share that did not return, by bisection."""
+    n, F = 40.0, 1 - S
+    cut = SampleBatch(np.ones((2, 1)), np.full((2, 1), n), np.ones((1, 1)), np.full((2, 1), float(out)),
+                      np.array([lost, 1.0]))  # fmt: skip
+
+    def score(r, gone):
+        return out * F / (r + (1 - r) * S) + gone / r - n / (1 - r)
+
+    for rho, gone in zip(profile_rho(cut, np.full((2, 1), np.log(S))), (lost, 1), strict=True):
+        low, high = 1e-13, 1 - 1e-13
+        if score(low, gone) <= 0:
+            assert rho == 0
+            continue
+        for _ in range(200):
+            middle = (low + high) / 2
+            low, high = (middle, high) if score(middle, gone) > 0 else (low, middle)
+        assert rho == pytest.approx(low, rel=1e-9)
+
+
 def test_normaliser_of_the_truncated_gaussian_near_its_limit():
     """By mpmath, on both sides of the switch to the asymptotic series."""
     from mpmath import mp

@@ -241,3 +241,11 @@ def test_blocks_cover_under_dependence(phi, n):
             low, high = own.intervals.expected_duration
             hits.append(low <= float(expected_duration(law, own.timeout)) <= high)
     assert np.mean(hits) > 0.95 - 3.5 * np.sqrt(0.95 * 0.05 / len(hits)), np.mean(hits)
+
+
+def test_a_timeout_at_the_smallest_latency_has_an_interval():
+    """The smallest latency lies before the middle of its bin, at which the bins' own curve begins."""
+    x = np.concatenate([np.full(400, 0.001), np.random.default_rng(0).lognormal(0, 1, 600).round(3)])
+    found = bootstrap(LatencySample.of(x, lost=20), 0.001, 0.002, 3.0, resamples=50, rng=np.random.default_rng(1))
+    assert 0 < found.expected_duration[0] < 0.002 < found.expected_duration[1] < 0.01
+    assert 1 < found.speed_up[0] < 3 < found.speed_up[1] < 10

@@ -1,0 +1,107 @@
+"""The fast ways through a log, against plain ones: repeated ids, blanks, categories of several blocks, groups."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from latfit import from_frame
+from latfit.evidence.observations import _numbers, group_rows
+from latfit.logs.ids import SeenIds, hashed
+from latfit.logs.table import concat
+from latfit.logs.words import ABSENT, is_blank
+
+WORDS = ["a", "aa", "a\0", "site-1", "é" * 9, "x" * 7, "x" * 8, "x" * 9, "y" * 64, "0", "00", "-1", "Ω", " ", "a b"]
+
+
+def plainly(chunks):
+    """Which rows repeat an id of an earlier kept row, one id after the other."""
+    seen, found = set(), []
+    for ids, rows in chunks:
+        again = []
+        for one, row in zip(ids, rows, strict=True):
+            known = row and one is not None
+            again.append(known and one in seen)
+            seen |= {one} if known else set()
+        found.append(again)
+    return found
+
+
+@pytest.mark.parametrize("distinct", [5, 200, 100_000])
+@pytest.mark.parametrize("kind", ["text", "numbers", "objects"])
+def test_repeated_ids_are_those_of_a_set(distinct, kind):
+    rng = np.random.default_rng(distinct)
+    chunks, seen = [], SeenIds()
+    for size in (1, 50, 400, 0, 300):
+        numbers = rng.integers(0, distinct, size)
+        ids = numbers.tolist() if kind == "numbers" else [f"{WORDS[n % 15]}{n}" if n % 7 else None for n in numbers]
+        chunks.append((ids, rng.random(size) < 0.9))
+    for (ids, rows), again in zip(chunks, plainly(chunks), strict=True):
+        array = pd.Series(ids, dtype={"text": "str", "numbers": "int64", "objects": "object"}[kind])
+        given = array.array if kind == "text" else array.to_numpy()
+        assert seen.again(given, rows).tolist() == again
+
+
+def test_different_ids_have_different_hashes():
+    texts = [word + more for word in WORDS for more in ("", "a", "\0", "\0\0", "12345678")] + [""]
+    assert len(set(hashed(pd.array(texts, dtype="str")).tolist())) == len(set(texts))
+    many = pd.Series(np.arange(300_000)).astype("str")
+    assert np.unique(hashed(many.array)).size == 300_000
+
+
+def test_a_slice_is_hashed_as_itself():
+    ids = pd.array([f"id{k}" for k in range(100)], dtype="str")
+    assert hashed(ids[40:60]).tolist() == hashed(ids)[40:60].tolist()
+
+
+def test_blanks_are_those_of_python():
+    cells = [
+        *ABSENT,
+        *(f" {word.upper()}\t" for word in ABSENT),
+        "0",
+        "nann",
+        "none of it",
+        None,
+        "n /a",
+        "\u2003",
+        "x",
+    ]
+    for dtype in ("str", "category", "object"):
+        found = is_blank(pd.Series(cells, dtype=dtype))
+        assert found.tolist() == [cell is None or cell.strip().lower() in ABSENT for cell in cells]
+
+
+def log(frame):
+    return from_frame(frame, latency="latency", status="status")
+
+
+def test_blocks_with_different_words_stay_categories():
+    frame = pd.DataFrame({"latency": np.arange(1.0, 9.0), "status": "ok", "site": list("bbacddab")})
+    parts = [frame[:3], frame[3:5], frame[5:]]
+    blocks = [log(part.reset_index(drop=True).astype({"site": "category"})) for part in parts]
+    whole = concat(blocks).frame["site"]
+    assert isinstance(whole.dtype, pd.CategoricalDtype)
+    assert whole.astype(str).tolist() == frame["site"].tolist()
+
+
+@pytest.mark.parametrize("dtype", ["category", "str", "object"])
+def test_groups_are_those_of_pandas(dtype):
+    rng = np.random.default_rng(4)
+    n = 400
+    words = np.array(["b", "a", "unknown", "ab", "Z", "é"])
+    frame = pd.DataFrame({"latency": rng.lognormal(3, 1, n), "status": "ok"})
+    for name, some in (("site", 6), ("kind", 3)):
+        column = pd.Series(words[rng.integers(0, some, n)]).mask(rng.random(n) < 0.1)
+        frame[name] = column.astype(dtype)
+    keys, rows = group_rows(log(frame), ["site", "kind"])
+    text = frame[["site", "kind"]].astype(object).fillna("unknown")
+    plain = {key: list(index) for key, index in text.groupby(["site", "kind"]).groups.items()}
+    assert keys == sorted(plain)
+    assert {key: mine.tolist() for key, mine in zip(keys, rows, strict=True)} == plain
+
+
+@pytest.mark.parametrize("cells", [["1", "2.5", None, "-3e2", "7"], ["1", "x", None, " 4", ""]])
+def test_numbers_of_a_text_are_those_of_pandas(cells):
+    column = pd.Series(cells, dtype="str")
+    np.testing.assert_array_equal(_numbers(column), pd.to_numeric(column, errors="coerce"))
