@@ -134,6 +134,25 @@ def test_the_oracle_of_the_calibration_is_what_jobs_take(probed, more):
     assert truth.least == pytest.approx(min(truth.at(t) for t in truth.t[1:2000]), rel=1e-9)
 
 
+def test_the_prose_says_what_the_tables_say(probed):
+    claims = importlib.import_module("calibration.claims")
+    row = importlib.import_module("calibration.cases").Row
+    rows = [
+        row("timeout", {"law": "a", "": ""}, {"timeout": "98.0", "E_J": "91.5 ↓", "speed-up": "95.0"}),
+        row(
+            "timeout", {"law": "b", "": "AR(0.97); ‡ few"}, {"timeout": "80.0 ↓", "E_J": "70.0 ↓", "speed-up": "60.0 ↓"}
+        ),
+        row("timeout", {"law": "c", "": "cost 5 s"}, {"timeout": "94.0", "E_J": "96.5", "speed-up": "99.0 ↑"}),
+        row("profile", {"law": "pareto(1, 2)"}, {"first parameter": "a 99.2 ↑", "second parameter": "nu 98.0"}),
+    ]
+    said = claims.claims(rows)
+    assert said["range timeout"] == "94 to 98 %"
+    assert said["range E_J"] == "92 to 96 %"
+    assert said["range speed-up"] == "95 to 99 %"
+    assert said["range profile pareto"] == "98 to 99 %"
+    assert said["range joint small"] == "–"
+
+
 def test_coverage_is_marked_only_where_chance_does_not_explain_it(probed):
     cases = importlib.import_module("calibration.cases")
     assert cases.coverage([True] * 95 + [False] * 5) == "95.0"

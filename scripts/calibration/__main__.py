@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from calibration.cases import Row, Task
+from calibration.claims import claims
 from calibration.harm import summary
 from calibration.ratios import error
 
@@ -109,7 +110,7 @@ def page(done: list[Done], rounds: int) -> str:
     figures = {"rounds": str(rounds), "many": str(4 * rounds), "few": str(rounds // 2)}
     figures["minutes"] = f"{sum(one.took for one in done) / 60:.0f}"
     figures |= {f"error {weight:g}": f"{error(weight * rounds):.1f}" for weight in (0.5, 1, 4)}
-    for name, value in (tables(rows) | figures).items():
+    for name, value in (tables(rows) | figures | claims(rows)).items():
         text = text.replace("{{" + name + "}}", value)
     return text
 

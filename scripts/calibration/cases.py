@@ -88,5 +88,5 @@ def short(spec: str) -> str:
     if name == "erlang-mixture":
         return "mixture of two Erlang laws"
     if name == "piecewise-uniform":
-        return "two equal minima"
+        return "two equal minima" if "500,600" in rest else "two minima"
     return f"{name}({', '.join(part.split('=')[1] for part in rest.rstrip(')').split(','))})"
