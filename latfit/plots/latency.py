@@ -23,7 +23,7 @@ from latfit.plots.style import (
     times_of,
     unit_of,
 )
-from latfit.report.curves import formula_of, jobs_done, laws_of, strategies_of, windows_of_time
+from latfit.report.curves import jobs_done, laws_of, strategies_of, windows_of_time
 from latfit.units import seconds
 
 LEVELS = ((0.5, "50 %"), (0.05, "95 %"), (0.01, "99 %"))
@@ -63,7 +63,7 @@ def plot_survival(result: Analysis, axes: Axes | None = None) -> Axes:
 
 def _done(result: Analysis, t: Floats) -> tuple[Floats | None, str]:
     """F_J at the timeout of the formula and what to call it; None where there is no such timeout."""
-    law, best = Empirical.of(sample_of(result)), formula_of(result)
+    law, best = Empirical.of(sample_of(result)), result.timeout.formula
     if best.verdict != "finite" or not best.timeout:
         return None, ""
     how = ", simulated: attempts fail)" if law.failures.times.size else ")"
@@ -76,7 +76,7 @@ def plot_completion(result: Analysis, axes: Axes | None = None) -> Axes:
     Where attempts fail visibly F_J has no closed form: it is that of 50 000 simulated jobs.
     """
     axes, unit, t = axes_or_new(axes), unit_of(result), times_of(result)
-    law, best = Empirical.of(sample_of(result)), formula_of(result)
+    law, best = Empirical.of(sample_of(result)), result.timeout.formula
     axes.step(unit(t), law.cdf(t), where="post", color="black", label="one submission ($F_R$)")
     F_J, name = _done(result, t)
     if F_J is not None and best.timeout is not None:
