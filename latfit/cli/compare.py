@@ -137,23 +137,24 @@ def _lines(table: Comparison, spreads: list[Spread] | None, withheld: tuple[str,
 
 
 def _table(table: Comparison, spreads: list[Spread] | None) -> list[str]:
+    """A strategy a line, its figures on the next: both fit 80 columns."""
     from latfit.units import seconds
 
-    goal = str(table.objective)
-    heads = ["", "strategy", "mean", "p95", "p99", "submissions", "job-seconds", "done"]
+    goal, ends = str(table.objective), all(row.outcome.success in (None, 1.0) for row in table.rows)
+    heads = ["mean", "p95", "p99", "submits", "job-seconds", *([] if ends else ["done"])]
     heads += [goal] if goal != "mean" else []
-    heads += ["against the first", "95 %"] if spreads else ["against the first"]
-    rows = [heads]
+    heads += ["change", "95 %"] if spreads else ["change"]
+    rows, names = [heads], []
     for i, row in enumerate(table.rows):
         one, value = row.outcome, row.outcome.objective["value"]
         gain = table.gain(one)
+        role = ROLES[row.role] if row.role != "given" or i == 0 else "given"
+        names.append(f"{role}: {spec if len(spec := one.policy.spec(4)) < 64 else one.policy.sentence()}")
         cells = [
-            ROLES[row.role] if row.role != "given" or i == 0 else "given",
-            spec if len(spec := one.policy.spec(4)) < 64 else one.policy.sentence(),
             *(seconds(x) if x is not None else "infinite" for x in (one.expected_duration, *_tail(one.quantiles))),
             "infinite" if one.submissions is None else f"{one.submissions:.4g}",
             "infinite" if one.job_seconds is None else seconds(one.job_seconds),
-            "" if one.success is None else f"{100 * one.success:.4g} %",
+            *([] if ends else ["" if one.success is None else f"{100 * one.success:.4g} %"]),
         ]
         cells += [("infinite" if value is None else table.objective.text(value))] if goal != "mean" else []
         cells.append("" if gain is None or i == 0 else f"{-100 * gain:+.1f} %")
@@ -161,8 +162,8 @@ def _table(table: Comparison, spreads: list[Spread] | None) -> list[str]:
             cells.append(_change(spreads[i].ratio_low, spreads[i].ratio_high) if i else "")
         rows.append(cells)
     widths = [max(len(row[k]) for row in rows) for k in range(len(heads))]
-    return ["  ".join(x.ljust(w) if k < 2 else x.rjust(w) for k, (x, w) in enumerate(zip(row, widths, strict=True)))
-            for row in rows]  # fmt: skip
+    first, *figures = ["  " + "  ".join(x.rjust(w) for x, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return [first, *(line for pair in zip(names, figures, strict=True) for line in pair)]
 
 
 def _tail(quantiles: dict[str, float | None]) -> tuple[float | None, float | None]:

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from latfit.files import whole_file
 from latfit.logs import ProbeLog
 from latfit.numbers import Floats
-from latfit.plots.style import COLOURS, STYLE, axes_or_new
+from latfit.plots.style import COLOURS, STYLE, axes_or_new, unit_for
 from latfit.tracking.drift import Drift
 
 SHOWN_PROBES = 20_000
@@ -24,23 +24,28 @@ def plot_drift(log: ProbeLog, result: Drift, axes: Axes | None = None) -> Axes:
     """Latencies over time, change points, the timeout of each window and the tracked one."""
     axes = axes_or_new(axes)
     frame = log.frame.dropna(subset=["submitted"])
+    unit = unit_for(np.sort(frame["latency"][frame["status"] == "completed"].to_numpy()))
     for status, colour in (("completed", COLOURS[0]), ("failed", COLOURS[3]), ("censored", COLOURS[1])):
         part = frame[(frame["status"] == status) & (frame["latency"] > 0)]
         part = part.iloc[:: max(1, len(part) // SHOWN_PROBES)]
         if len(part):
             when = part["submitted"].dt.tz_localize(None).to_numpy()
-            axes.plot(when, part["latency"].to_numpy(), ".", color=colour, markersize=1.5, alpha=0.5, label=status)
+            axes.plot(
+                when, unit(part["latency"].to_numpy()), ".", color=colour, markersize=1.5, alpha=0.5, label=status
+            )
     for change in result.changes.changes:
         if change.at is not None:
             axes.axvline(change.at, color="grey", linewidth=0.8, linestyle="--")  # type: ignore[arg-type]
     for window in result.windows:
         if window.timeout is not None:
             ends = _dates(np.array([window.start, window.end]))
-            axes.plot(ends, [window.timeout] * 2, color="black", linewidth=2)
+            axes.plot(ends, [unit(window.timeout)] * 2, color="black", linewidth=2)
     if result.backtest is not None:
-        axes.plot(_dates(result.backtest.when), result.backtest.tracked, color=COLOURS[2], label="tracked timeout")
+        axes.plot(
+            _dates(result.backtest.when), unit(result.backtest.tracked), color=COLOURS[2], label="tracked timeout"
+        )
     axes.plot([], [], color="black", linewidth=2, label="timeout by window")
-    axes.set(yscale="log", ylabel="latency (s)", title="Latencies, changes and timeouts")
+    axes.set(yscale="log", ylabel=unit.label("latency"), title="Latencies, changes and timeouts")
     axes.xaxis.set_major_formatter(ConciseDateFormatter(axes.xaxis.get_major_locator()))  # type: ignore[no-untyped-call]
     axes.legend(loc="upper left")
     return axes

@@ -20,7 +20,6 @@ from latfit.plots.style import (
     times_of,
     unit_of,
 )
-from latfit.report.curves import formula_of
 from latfit.restart import expected_duration, submissions
 from latfit.units import seconds
 
@@ -33,7 +32,7 @@ def plot_expected_duration(result: Analysis, axes: Axes | None = None) -> Axes:
     Glatard et al. 2006, Figure 11: with outliers E_J tends to E_R + ρ/(1−ρ)·t.
     """
     axes, unit = axes_or_new(axes), unit_of(result)
-    law, best = Empirical.of(sample_of(result)), formula_of(result)
+    law, best = Empirical.of(sample_of(result)), result.timeout.formula
     t = np.union1d(times_of(result), law.jumps[law.jumps > 0][:: max(1, law.jumps.size // 2000)])
     E = expected_duration(law, t, cost=best.cost)
     axes.plot(unit(t), unit(E), color=COLOURS[0], label="with outliers" if law.rho > 0 else "expected duration ($E_J$)")
@@ -79,7 +78,7 @@ def _optimum(axes: Axes, best: Recommendation, t: Floats, unit: Unit) -> None:
 def plot_frontier(result: Analysis, axes: Axes | None = None) -> Axes:
     """What speed costs: E_J against the submissions per job, one point for each timeout."""
     axes, unit = axes_or_new(axes), unit_of(result)
-    law, best = Empirical.of(sample_of(result)), formula_of(result)
+    law, best = Empirical.of(sample_of(result)), result.timeout.formula
     t = np.union1d(times_of(result), law.jumps[law.jumps > 0][:: max(1, law.jumps.size // 2000)])
     t = t[law.cdf(t) > 0]
     E, N = expected_duration(law, t, cost=best.cost), submissions(law, t)

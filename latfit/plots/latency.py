@@ -16,13 +16,14 @@ from latfit.plots.style import (
     axes_or_new,
     legend_below,
     log_ticks,
+    percent_ticks,
     ratio_of,
     sample_of,
     shown_fits,
     times_of,
     unit_of,
 )
-from latfit.report.curves import formula_of, jobs_done, laws_of, strategies_of, windows_of_time
+from latfit.report.curves import jobs_done, laws_of, strategies_of, windows_of_time
 from latfit.units import seconds
 
 LEVELS = ((0.5, "50 %"), (0.05, "95 %"), (0.01, "99 %"))
@@ -31,10 +32,11 @@ LEVELS = ((0.5, "50 %"), (0.05, "95 %"), (0.01, "99 %"))
 def plot_cdf(result: Analysis, axes: Axes | None = None) -> Axes:
     """The empirical cdf and the best fitted laws, over the logarithm of time."""
     axes, unit, t = axes_or_new(axes), unit_of(result), times_of(result)
-    axes.step(unit(t), Empirical.of(sample_of(result)).cdf(t), where="post", color="black", label="log")
+    seen = Empirical.of(sample_of(result))
+    axes.step(unit(t), seen.cdf(t), where="post", color="black", label="log")
     for (name, law), colour in zip(laws_of(result, SHOWN_LAWS), COLOURS, strict=False):
         axes.plot(unit(t), law.cdf(t), color=colour, label=name)
-    axes.axhline(1 - ratio_of(result).estimate, color="grey", linewidth=0.8, linestyle=":")
+    axes.axhline(1 - seen.rho, color="grey", linewidth=0.8, linestyle=":")
     axes.set(xscale="log", xlabel=unit.label("latency"), ylabel="share returned", ylim=(0, 1.02),
              title="Latency and fitted laws")  # fmt: skip
     log_ticks(axes.xaxis, unit(t[0]), unit(t[-1]))
@@ -51,7 +53,9 @@ def plot_survival(result: Analysis, axes: Axes | None = None) -> Axes:
     if ratio_of(result).estimate > 0:
         axes.axhline(ratio_of(result).estimate, color="grey", linewidth=0.8, linestyle=":", label="outlier ratio")
     axes.set(xscale="log", yscale="log", xlabel=unit.label("latency"), ylabel="share still out", title="The tail")
-    axes.set_ylim(max(1e-6, 0.3 / sample_of(result).n, 0.4 * ratio_of(result).estimate), 1.3)
+    floor = max(1e-6, 0.3 / sample_of(result).n, 0.4 * ratio_of(result).estimate)
+    axes.set_ylim(floor, 1.3)
+    percent_ticks(axes, floor)
     log_ticks(axes.xaxis, unit(t[0]), unit(t[-1]))
     axes.legend(loc="lower left")
     return axes
@@ -59,7 +63,7 @@ def plot_survival(result: Analysis, axes: Axes | None = None) -> Axes:
 
 def _done(result: Analysis, t: Floats) -> tuple[Floats | None, str]:
     """F_J at the timeout of the formula and what to call it; None where there is no such timeout."""
-    law, best = Empirical.of(sample_of(result)), formula_of(result)
+    law, best = Empirical.of(sample_of(result)), result.timeout.formula
     if best.verdict != "finite" or not best.timeout:
         return None, ""
     how = ", simulated: attempts fail)" if law.failures.times.size else ")"
@@ -72,7 +76,7 @@ def plot_completion(result: Analysis, axes: Axes | None = None) -> Axes:
     Where attempts fail visibly F_J has no closed form: it is that of 50 000 simulated jobs.
     """
     axes, unit, t = axes_or_new(axes), unit_of(result), times_of(result)
-    law, best = Empirical.of(sample_of(result)), formula_of(result)
+    law, best = Empirical.of(sample_of(result)), result.timeout.formula
     axes.step(unit(t), law.cdf(t), where="post", color="black", label="one submission ($F_R$)")
     F_J, name = _done(result, t)
     if F_J is not None and best.timeout is not None:
@@ -97,10 +101,11 @@ def plot_jobs_tail(result: Analysis, axes: Axes | None = None) -> Axes:
         axes.step(unit(t), np.where(left >= floor, left, np.nan), where="post", color=colour, label=label)
     for level, words in LEVELS:
         axes.axhline(level, color="grey", linewidth=0.8, linestyle=":")
-        axes.annotate(f"{words} done", (0.995, level), xycoords=("axes fraction", "data"), ha="right", va="bottom",
+        axes.annotate(f"{words} done", (0.005, level), xycoords=("axes fraction", "data"), ha="left", va="bottom",
                       color="dimgrey", fontsize="small")  # fmt: skip
     axes.set(xscale="log", yscale="log", xlabel=unit.label("time since submission"), ylabel="share not yet done",
              title="Jobs not yet done", ylim=(floor, 1.3))  # fmt: skip
+    percent_ticks(axes, floor)
     log_ticks(axes.xaxis, unit(t[0]), unit(t[-1]))
     legend_below(axes)
     return axes
@@ -114,11 +119,16 @@ def plot_strategies(result: Analysis, axes: Axes | None = None) -> Axes:
     axes.set(title="Strategies", xlabel=unit.label("time since submission"), ylabel="share of jobs not yet done")
     drawn = [] if compared is None else compared.tails(t)
     if not drawn:
-        axes.text(0.5, 0.5, "no timeout of the formula to compare with", ha="center", transform=axes.transAxes)
+        told = (
+            "no timeout of the formula to compare with" if compared is None else "not computed: attempts fail visibly"
+        )
+        axes.text(0.5, 0.5, told, ha="center", transform=axes.transAxes)
+        axes.set_axis_off()
         return axes
     for (name, left), colour, style in zip(drawn, COLOURS, ("-", "--", ":", "-."), strict=False):
         axes.plot(unit(t), np.where(left >= floor, left, np.nan), style, color=colour, label=name)
     axes.set(xscale="log", yscale="log", ylim=(floor, 1.3))
+    percent_ticks(axes, floor)
     log_ticks(axes.xaxis, unit(t[0]), unit(t[-1]))
     legend_below(axes, 1)
     return axes

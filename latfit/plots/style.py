@@ -56,7 +56,11 @@ class Unit:
 
 def unit_of(result: Analysis) -> Unit:
     """Seconds, or the unit in which half of the latencies are at least 1."""
-    values = sample_of(result).completed.values
+    return unit_for(sample_of(result).completed.values)
+
+
+def unit_for(values: Floats) -> Unit:
+    """The unit that fits times in rising order."""
     middle = float(values[values.size // 2]) if values.size else 1.0
     for name, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if middle >= size:
@@ -110,6 +114,14 @@ def log_ticks(axis: Axis, low: float, high: float) -> None:
     axis.set_major_locator(FixedLocator(inside))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.6g}"))
+
+
+def percent_ticks(axes: Axes, low: float) -> None:
+    """A logarithmic axis of shares from `low` to 1, in per cent."""
+    powers = range(math.ceil(math.log10(low)), 1)
+    axes.yaxis.set_major_locator(FixedLocator([10.0**power for power in powers]))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.6g} %"))
 
 
 def legend_below(axes: Axes, columns: int = 2) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from latfit.analysis import Analysis
-from latfit.decision import Recommendation
 from latfit.errors import RestartError
 from latfit.evidence import Observations
 from latfit.fitting import fitted_law
@@ -25,11 +24,6 @@ CELLS = 1000  # steps of a law on which strategies are compared
 SHOWN = 4  # strategies in a figure
 WINDOWS = 60
 FEWEST = 5  # completions that a window needs for its quantiles
-
-
-def formula_of(result: Analysis) -> Recommendation:
-    """What the formula gives, withheld or not."""
-    return result.timeout.if_independent or result.timeout
 
 
 def laws_of(result: Analysis, most: int) -> list[tuple[str, Law]]:

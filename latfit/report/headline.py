@@ -61,7 +61,7 @@ def basis(result: Analysis) -> str:
     probes = f"{sum(counts.values())} probes"
     found = result.decision.evidence
     if own.verdict == "withheld":
-        return f"Basis: {probes}; withheld ({', '.join(own.withheld)}): the log does not carry the formula's timeout."
+        return f"Basis: {probes}; the timeout of the formula is withheld ({', '.join(own.withheld)})."
     if own.basis == "replay":
         return f"Basis: the log itself, replayed ({probes}); the formula for independent attempts does not hold here."
     told = f"Basis: the formula for independent attempts, on {probes} ({counts.get('completed', 0)} returned)"

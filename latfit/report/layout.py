@@ -231,8 +231,8 @@ def to_markdown(result: Analysis, *, figures: Sequence[str] = ()) -> str:
     blocks = [f"# latfit: {_escaped(result.facts.path)}"]
     for section in sections(result):
         blocks.append(f"## {section.title}")
-        mark = "- " if section.is_list else ""
-        blocks.append("\n".join(mark + _escaped(sentence) for sentence in section.sentences))
+        told = [_escaped(sentence) for sentence in section.sentences]
+        blocks += ["\n".join(f"- {line}" for line in told)] if section.is_list else told  # a paragraph each, or a list
         if section.rows:
             head = [section.columns, tuple("---" for _ in section.columns)]
             blocks.append("\n".join("| " + " | ".join(map(_escaped, row)) + " |" for row in (*head, *section.rows)))
@@ -246,7 +246,7 @@ def _escaped(text: str) -> str:
         return text
     text = printable(re.sub(r"\s+", " ", text))
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") if _tagged(text) else text
-    text = re.sub(r"([\\`*_\[\]|#!~$@]|:(?=//)|(?<=www)\.|^[-+=](?!\d))", r"\\\1", text)
+    text = re.sub(r"([\\`*\[\]|#!~$@]|(?<!\w)_|_(?!\w)|:(?=//)|(?<=www)\.|^[-+=](?!\d))", r"\\\1", text)
     return re.sub(r"^(\d+)([.)])(?=\s)", r"\1\\\2", text)
 
 

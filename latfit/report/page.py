@@ -21,7 +21,6 @@ from latfit.laws import Empirical
 from latfit.numbers import finite
 from latfit.report import page_charts as charts
 from latfit.report import page_parts as parts
-from latfit.report.curves import formula_of
 from latfit.report.headline import basis, headline
 from latfit.report.page_model import KEPT, kept
 from latfit.report.sentences import decision
@@ -90,7 +89,7 @@ def _json(document: dict[str, Any]) -> str:
 
 def _data(result: Analysis, law: Empirical | None) -> dict[str, Any]:
     """What the script computes with; an empty document where there is no curve."""
-    outliers, best = result.decision.outliers, formula_of(result)
+    outliers, best = result.decision.outliers, result.timeout.formula
     if law is None or outliers is None or not charts.duration_chart(result, law):
         return {}
     sums = kept(law, (best.timeout, best.exact_timeout, outliers.cutoff), most=KEPT)

@@ -11,7 +11,7 @@ from latfit.analysis import Analysis
 from latfit.laws import Empirical, Law
 from latfit.numbers import Floats
 from latfit.report import svg
-from latfit.report.curves import Strategies, formula_of, jobs_done, laws_of, windows_of_time
+from latfit.report.curves import Strategies, jobs_done, laws_of, windows_of_time
 from latfit.restart import expected_duration
 from latfit.units import seconds
 
@@ -32,7 +32,7 @@ def _times(low: float, high: float) -> Floats:
 
 def duration_chart(result: Analysis, law: Empirical) -> str:
     """E_J against the timeout, its optimum and the 5 % window; what is replayed on the log beside it."""
-    best, cutoff = formula_of(result), _cutoff(result)
+    best, cutoff = result.timeout.formula, _cutoff(result)
     low, high = span(law, cutoff)
     t = np.union1d(_times(low, high), law.jumps[law.jumps > 0][:: max(1, law.jumps.size // 150)])
     E = expected_duration(law, t, cost=best.cost)

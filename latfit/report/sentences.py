@@ -40,7 +40,7 @@ def decision(result: Analysis) -> list[str]:
     """What to do, what it brings, how sure that is."""
     own = result.timeout
     if own.verdict == "withheld":
-        return [*_withheld(result), *_formula(own), *_now(result.decision)]
+        return [*_withheld(result), *_formula(own), *_now(result.decision, withheld=True)]
     sentences = [_what_to_set(own, result.decision), _gain(own), _load(own)]
     if "not-identified" in result.decision.codes:
         sentences[1] = f"If restarts were free: e{sentences[1][1:]}"
@@ -191,13 +191,14 @@ def _formula(own: Recommendation) -> list[str]:
     return [f"Only if attempts were independent and alike would the formula hold: {seconds(plain.timeout)}{faster}."]
 
 
-def _now(made: Decision) -> list[str]:
+def _now(made: Decision, *, withheld: bool = False) -> list[str]:
     now = made.current
     if now is None:
         return []
     told = "jobs would never end"
     if now.expected_duration is not None and now.regret is not None:
-        told = f"jobs take {seconds(now.expected_duration)}, {100 * now.regret:.1f} % longer than with the best"
+        told = f"jobs take {seconds(now.expected_duration)}"
+        told += " by the formula" if withheld else f", {100 * now.regret:.1f} % longer than with the best"
     return [f"Your current timeout of {seconds(now.timeout)}: {told}."]
 
 

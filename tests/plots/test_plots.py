@@ -4,6 +4,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import latfit
@@ -12,6 +13,7 @@ from latfit.plots import (
     FIGURES,
     figure,
     plot_completion,
+    plot_drift,
     plot_expected_duration,
     plot_frontier,
     plot_jobs_tail,
@@ -19,6 +21,7 @@ from latfit.plots import (
 )
 from latfit.restart import completion_quantile
 from latfit.restart.completion import simulate
+from latfit.tracking.drift import drift
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +78,16 @@ def test_milliseconds_where_they_fit(fast):
     axes = plot_ratio(fast)
     assert axes.get_xlabel() == "cutoff (ms)"
     assert axes.lines[0].get_xdata()[-1] == pytest.approx(5.8, abs=0.01)
+
+
+def test_drift_in_milliseconds(tmp_path):
+    rng = np.random.default_rng(6)
+    when = pd.date_range("2026-01-01", periods=400, freq="min", tz="UTC")
+    log = latfit.from_frame(pd.DataFrame({"submitted": when, "latency": rng.lognormal(-5, 0.5, 400)}))
+    axes = plot_drift(log, drift(log))
+    assert axes.get_ylabel() == "latency (ms)"
+    dots = next(line for line in axes.lines if line.get_label() == "completed")
+    assert np.median(dots.get_ydata()) == pytest.approx(1000 * np.median(log.frame["latency"]), rel=1e-9)
 
 
 def test_jobs_done_with_failures_are_drawn(failing):

@@ -145,7 +145,7 @@ def test_dark_is_dark(shown):
 
 def test_without_script_the_figures_stand(shown):
     tab = shown("bundled", java_script_enabled=False)
-    assert tab.locator("svg.chart").count() == 5
+    assert tab.locator("svg.chart").count() == 6
     assert not tab.locator("#controls").is_visible()
     assert tab.locator("noscript").count() == 1
 

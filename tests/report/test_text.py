@@ -115,6 +115,16 @@ def test_what_other_commands_print_fits_80_columns(run):
         assert "\\n" not in done.stdout
 
 
+def test_the_table_of_strategies_fits_80_columns(run):
+    done = run("compare", EGEE, "--policy", "schedule(timeouts=[300,600,1200],sleeps=[10,20])", "--objective", "mean")
+    assert done.returncode == 0, done.stderr
+    table = done.stdout.split("\n\n")[1].splitlines()
+    assert table[0].split()[:3] == ["mean", "p95", "p99"]
+    assert table[1].startswith("now: schedule(")
+    assert "done" in table[0]  # a schedule gives up
+    assert max(map(len, table)) <= 80
+
+
 def test_a_sample_in_a_notebook():
     sample = latfit.LatencySample.of(np.arange(1.0, 101.0), lost=3)
     shown = sample._repr_html_()
