@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+import signal
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -24,29 +25,77 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     Its bytes are on the disk before it does, and its name afterwards: a power cut leaves the old file or the new.
     It is a new file of its own: where `path` is a link, the link is replaced and not followed.
     """
-    path = Path(path)
+    with whole_files([path]) as (beside,):
+        yield beside
+
+
+@contextmanager
+def whole_files(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
+    """The same for files of one folder that belong together: all are on the disk before the first takes its name.
+
+    No signal but SIGKILL comes between their names.
+    """
+    parts = {_beside(Path(path)): Path(path) for path in paths}
+    folder = next(iter(parts)).parent
+    try:
+        with _told(parts):
+            for beside, path in parts.items():
+                _begin(path, beside)
+            yield list(parts)
+            for beside in parts:
+                _on_disk(beside)
+            with _undisturbed():
+                for beside, path in parts.items():
+                    beside.replace(path)
+        with suppress(OSError):  # some file systems cannot: the files themselves are safe
+            _on_disk(folder)
+    finally:
+        for beside in parts:
+            _remove(beside)
+
+
+def _beside(path: Path) -> Path:
     if path.is_dir():
         raise LatfitError(f"{path}: this is a directory; name a file to write")
     if not path.parent.is_dir():
         raise LatfitError(f"{path}: there is no folder {path.parent}")
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    return path.with_name(f".{path.name}.{os.getpid()}.part")
+
+
+def _begin(path: Path, beside: Path) -> None:
+    """An empty file of our own; who may read the old one may read the new one, and nobody else."""
+    _unfinished.add(beside)
+    beside.unlink(missing_ok=True)
+    beside.touch(exist_ok=False)
+    if path.is_file() and not path.is_symlink():
+        beside.chmod(path.stat().st_mode & 0o777)
+
+
+@contextmanager
+def _told(parts: Mapping[Path, Path]) -> Iterator[None]:
+    """An error of a file beside is one of the file that was asked for; one without a name is of the first of them."""
+    names: dict[str | None, Path] = {str(beside): path for beside, path in parts.items()}
+    names[None] = next(iter(parts.values()))
     try:
-        _unfinished.add(beside)
-        beside.unlink(missing_ok=True)
-        beside.touch(exist_ok=False)
-        if path.is_file() and not path.is_symlink():
-            beside.chmod(path.stat().st_mode & 0o777)  # who may read the old file may read the new one, and nobody else
-        yield beside
-        _on_disk(beside)
-        beside.replace(path)
-        with suppress(OSError):  # some file systems cannot: the file itself is safe
-            _on_disk(path.parent)
+        yield
     except OSError as error:
-        if error.filename is not None and str(error.filename) != str(beside):
+        path = names.get(None if error.filename is None else str(error.filename))
+        if path is None:
             raise
         raise LatfitError(f"{path}: cannot be written ({error.strerror or error})") from error
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Signals wait, where the system lets them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+    try:
+        yield
     finally:
-        _remove(beside)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _on_disk(path: Path) -> None:

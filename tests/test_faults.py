@@ -19,7 +19,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import latfit
 from conftest import REPO
+from latfit.batch.engines import Pool
 
 LATFIT = Path(sys.executable).parent / "latfit"
 LINUX = sys.platform == "linux"
@@ -407,3 +409,30 @@ def test_an_installation_that_cannot_be_written(place):
     finally:
         for path in [installed, *installed.rglob("*")]:
             path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not LINUX, reason="looks for processes in /proc")
+@pytest.mark.parametrize("name", ["probe", "watch"])
+def test_kill_9_by_the_script(name):
+    """scripts/kill does it 100 times; the batch has its own test."""
+    words = [sys.executable, REPO / "scripts" / "kill", "3", "--only", name]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "nothing wrong" in done.stdout
+
+
+def test_a_batch_does_not_depend_on_which_log_was_read_first(tmp_path, monkeypatch):
+    """Logs of one moment, read in any order: the same rows, and the journal of one run serves another."""
+    rng = np.random.default_rng(5)
+    for k in range(4):
+        x = rng.lognormal(1 + k, 1, 60)
+        lines = [f"2026-03-01T00:{i:02}:00Z,{y:.3f}\n" for i, y in enumerate(x)]
+        (tmp_path / f"{k}.csv").write_text("submitted,latency\n" + "".join(lines))
+    few = {"laws": ["exponential"], "resamples": 19, "test": False, "workers": 1, "journal": tmp_path / "journal"}
+    whole, header = latfit.run_batch(tmp_path / "*.csv", **few), (tmp_path / "journal").read_bytes()
+    unordered = Pool.unordered
+    monkeypatch.setattr(Pool, "unordered", lambda *given: reversed(list(unordered(*given))))
+    again = latfit.run_batch(tmp_path / "*.csv", **few)
+    assert again.rows == whole.rows
+    assert (tmp_path / "journal").read_bytes() == header

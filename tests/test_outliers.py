@@ -141,3 +141,38 @@ def test_what_a_person_reads(run):
     done = run("outliers", EGEE)
     assert "2.48 % of 2137 probes were still out at 2 h 47 min" in done.stdout
     assert "the cutoff is 2 h 47 min: 53 of the 53 censored probes" in done.stderr
+
+
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_where_nothing_returned_the_interval_is_wilsons(n):
+    """S = 1: all that were out at the cutoff are still out, and nothing is known of those given up before."""
+    sample = LatencySample.of([], censored=[*[10.0] * n, 3.0])
+    ratio = outlier_ratio(sample, cutoff=10.0)
+    low, high = proportion_confint(n, n, method="wilson")
+    assert (ratio.estimate, ratio.low, ratio.high) == pytest.approx((1.0, low, high), abs=1e-12)
+
+
+def test_where_the_last_at_risk_returned_the_interval_is_wilsons():
+    """S = 0: two were at risk last, and both came back."""
+    sample = LatencySample.of([1.0, 2.0, 9.0, 9.0], censored=[3.0])
+    ratio = outlier_ratio(sample, cutoff=20.0)
+    assert ratio.method == "kaplan-meier"
+    low, high = proportion_confint(0, 2, method="wilson")
+    assert (ratio.estimate, ratio.low, ratio.high) == pytest.approx((0.0, low, high), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("values", "last", "first"),
+    [
+        ([10, 20, 30, 40], 1000, 20),  # the median return
+        ([300, 500, 600, 700], 1000, 250),  # at most a quarter of the last
+        ([0.001, 0.002, 0.003, 900], 1000, 0.1),  # at least a ten-thousandth of it
+        ([10], 1000, 10),  # half did not return: a hundredth
+    ],
+)
+def test_cutoffs_begin_at_the_median_return(values, last, first):
+    lost = 0 if len(values) > 1 else 9
+    rows = ratio_by_cutoff(LatencySample.of(np.array(values, dtype=float), lost=lost), cutoff=float(last))
+    assert rows[0].cutoff == pytest.approx(first, rel=0.01)
+    assert rows[-1].cutoff == last
+    assert last / 2 in [row.cutoff for row in rows]

@@ -32,6 +32,7 @@ from fuzzing.agree import few_laws
 from latfit.cli import main
 from latfit.laws import parse_law
 from latfit.report import to_markdown, to_text
+from latfit.tracking.watch import Watch, prometheus
 
 LATFIT = Path(sys.executable).parent / "latfit"
 QUICK = {"laws": ["exponential"], "test": False, "resamples": 0}
@@ -280,6 +281,19 @@ def test_a_target_cannot_send_a_probe_elsewhere_or_learn_a_secret(canary, run):
     written = [path.read_text() for path in (Path("log.jsonl"), *Path("out").iterdir()) if path.suffix != ".png"]
     assert not any(secret in text for text in (*told, *written))
     assert not canary.exists()
+
+
+@pytest.mark.parametrize("name", ["é.csv", 'a"b\\c\nd', '"} 1\nlatfit_evil 1', "\x1b[2J", "\\"])
+def test_a_name_stays_one_label_of_the_text_file(name, canary):
+    """Prometheus knows three escapes, and refuses a whole file for any other."""
+    parser = pytest.importorskip("prometheus_client.parser")
+    Path(name).write_text("latency\n" + "1\n2\n3\n" * 20)
+    with Watch(name, cutoff=60.0) as watch:
+        watch.read()
+        families = list(parser.text_string_to_metric_families(prometheus(watch)))
+    samples = [sample for family in families for sample in family.samples]
+    assert {sample.labels["log"] for sample in samples} == {name}
+    assert all(sample.name.startswith("latfit_") and sample.name != "latfit_evil" for sample in samples)
 
 
 # links and permissions

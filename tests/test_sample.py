@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from scipy import stats
 from statsmodels.duration.survfunc import CumIncidenceRight, SurvfuncRight
 
 from latfit.errors import SampleError
-from latfit.sample import MERGED, LatencySample, Tally, clock_resolution
+from latfit.sample import MERGED, LatencySample, Tally, _common_divisor, clock_resolution
 
 waits = st.lists(st.integers(0, 50), max_size=30)
 
@@ -147,3 +148,17 @@ def test_competing_failures_against_statsmodels(seed):
         oracle = CumIncidenceRight(time, status)
     for ours, theirs in ((km.completed, oracle.cinc[0]), (km.failed, oracle.cinc[1])):
         np.testing.assert_allclose(ours, theirs[np.isin(oracle.times, km.times)], atol=1e-12)
+
+
+def test_a_sample_and_its_estimate_do_not_change():
+    sample = LatencySample.of([1.0, 2.0], lost=1)
+    for value, name in ((sample, "lost"), (sample.kaplan_meier(), "times"), (sample.completed, "values")):
+        with pytest.raises(FrozenInstanceError):
+            setattr(value, name, 3)
+
+
+@pytest.mark.parametrize(("values", "step"), [([14.0, 35.0, 49.0], 7.0), ([10 / 3, 25 / 3, 55 / 3], 5 / 3),
+                                              ([6 / 7, 15 / 7, 20 / 7], 1 / 7)])  # fmt: skip
+def test_a_clock_that_is_not_decimal(values, step):
+    """Euclid's algorithm finds the greatest common divisor, whatever the order of the rests."""
+    assert _common_divisor(np.array(values)) == pytest.approx(step, rel=1e-12)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from latfit.batch.engines import Pool, open_pool
-from latfit.batch.files import Grouping, LogFile, find_files, merged, read_file
+from latfit.batch.files import Grouping, LogFile, ReadFile, find_files, merged, read_file
 from latfit.batch.histograms import histogram_rows
 from latfit.batch.journal import Journal, open_journal
 from latfit.batch.rows import RESULTS, Chunk, Row, chunk_text, rows_kept
@@ -159,8 +159,7 @@ def _read(
     pool: Pool, files: Sequence[LogFile], reading: Grouping, tell: Progress
 ) -> tuple[dict[Key, Observations], list[tuple[Key, Histogram]], list[tuple[str, str]], int, tuple[str, ...]]:
     """The samples of all groups, histograms, the logs that could not be read, how many rows were refused, and notes."""
-    parts: list[tuple[Key, Observations]] = []
-    histograms: list[tuple[Key, Histogram]] = []
+    parts: dict[int, ReadFile] = {}
     bad, refused, queues = {}, 0, 0
     read = partial(read_file, how=reading)
     here = [place for place, file in enumerate(files) if file.path == "-"]  # workers have no standard input
@@ -175,14 +174,16 @@ def _read(
         elif found.facts is not None:
             refused += found.facts.refused.count
             queues += found.facts.queue
-        parts.extend(found.groups.items())
-        histograms.extend(found.histograms.items())
+        parts[place] = found
         tell("logs", done, len(files))
     if len(bad) == len(files):
         more = f" (and {len(bad) - 1} more logs that cannot be read)" if len(bad) > 1 else ""
         raise LogError(bad[0][1] + more)
+    every = [parts[place] for place in sorted(parts)]  # probes of one moment stay in the order of their files
+    groups = merged(chain.from_iterable(one.groups.items() for one in every))
+    histograms = [item for one in every for item in one.histograms.items()]
     note = f"logs of queues: {queues}; resubmitting loses the place in a queue, which the theory does not count"
-    return merged(parts), histograms, [bad[place] for place in sorted(bad)], refused, (note,) if queues else ()
+    return groups, histograms, [bad[place] for place in sorted(bad)], refused, (note,) if queues else ()
 
 
 def analyse_groups(

@@ -116,24 +116,24 @@ def _print(result: Analysis) -> None:
 
 
 def _write(result: Analysis, output: str, ending: str) -> None:
-    """Every file is written before the first one takes its place."""
-    from contextlib import ExitStack
+    """Every file is written before the first one takes its place, and they do so together."""
     from pathlib import Path
 
-    from latfit.files import whole_file
+    from latfit.files import whole_files
     from latfit.plots import FIGURES, draw_figure
     from latfit.report import to_html, to_markdown
 
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
     names = {f"{name}.{ending}": name for name in (*FIGURES, "summary")}
-    with ExitStack() as stack:
-        for file, name in names.items():
-            draw_figure(result, name, stack.enter_context(whole_file(folder / file)), ending=ending)
-        for name, text in (
-            ("report.html", to_html(result)),
-            ("report.md", to_markdown(result, figures=list(names))),
-            ("results.json", document_text(result.to_dict()) + "\n"),
-        ):
-            stack.enter_context(whole_file(folder / name)).write_text(text, encoding="utf-8")
+    texts = {
+        "report.html": to_html(result),
+        "report.md": to_markdown(result, figures=list(names)),
+        "results.json": document_text(result.to_dict()) + "\n",
+    }
+    with whole_files([folder / name for name in (*names, *texts)]) as parts:
+        for part, name in zip(parts, names.values(), strict=False):
+            draw_figure(result, name, part, ending=ending)
+        for part, text in zip(parts[len(names) :], texts.values(), strict=True):
+            part.write_text(text, encoding="utf-8")
     say(f"note: wrote report.html, report.md, results.json and {len(names)} figures into {folder}", err=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from datetime import datetime
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -32,7 +34,7 @@ class Tracker:
     one that loses everything. The tracker therefore explores (a few attempts may take twice as long), guards (a run of
     misses that chance does not explain doubles the wait until attempts complete again), and prefers too late to too
     early: the largest timeout within `slack` of the least E_J. What it remembers is bounded, and fades with five
-    half-lives, of which the longest that the shorter ones do not contradict is used.
+    half-lives, of which the longest that the shorter ones do not contradict is used. Threads may share it.
 
     Parameters: `initial`, the first timeout in seconds, better too small than too large; `cutoff`, the longest that
     any attempt may take; `cost`, the seconds that each resubmission costs; `explore`, the share of attempts that are
@@ -73,6 +75,7 @@ class Tracker:
                 )
         self.initial, self.cutoff, self.cost = float(initial), float(cutoff), float(cost)
         self.explore, self.slack = float(explore), float(slack)
+        self._lock = RLock()
         self._memories = Memories(self.cutoff)
         self._rng = np.random.default_rng(seed)
         self._t = self.initial
@@ -89,10 +92,11 @@ class Tracker:
 
         `at` is the time of the attempt (seconds since 1970 or a datetime), for trackers that are told the time.
         """
-        now = self._in_force(at)
-        if self._guard.left or not self.explore:
-            return now
-        return min(2 * now, self.cutoff) if self._rng.random() < self.explore else now
+        with self._lock:
+            now = self._in_force(at)
+            if self._guard.left or not self.explore:
+                return now
+            return min(2 * now, self.cutoff) if self._rng.random() < self.explore else now
 
     def observe(self, latency: float, status: str = "completed", at: float | datetime | None = None) -> None:
         """Take in one attempt: `completed` after `latency` seconds, `censored` (given up after them), `failed`, `lost`.
@@ -107,17 +111,18 @@ class Tracker:
             raise RestartError(f"the latency is {latency!r}: it must be a finite number of seconds, at least 0")
         if latency > self.cutoff:
             latency, code = self.cutoff, LOST if code == LOST else CENSORED
-        if at is not None:
-            latency = self._without_hour(latency, code, seconds_of(at))
-        bucket = self._memories.bucket(latency, code)
-        self._buckets.append(bucket)
-        self._statuses.append(code)
-        self._seen += 1
-        self._stale += 1
-        if self._guard.judge(latency, code, bucket, t=self._t, out=self._still_out, cutoff=self.cutoff):
-            self._alarm()
-        if len(self._buckets) >= WAITING:
-            self._flush()
+        with self._lock:
+            if at is not None:
+                latency = self._without_hour(latency, code, seconds_of(at))
+            bucket = self._memories.bucket(latency, code)
+            self._buckets.append(bucket)
+            self._statuses.append(code)
+            self._seen += 1
+            self._stale += 1
+            if self._guard.judge(latency, code, bucket, t=self._t, out=self._still_out, cutoff=self.cutoff):
+                self._alarm()
+            if len(self._buckets) >= WAITING:
+                self._flush()
 
     def _without_hour(self, latency: float, code: int, at: float) -> float:
         """The latency as it would be at an hour of average speed."""
@@ -147,21 +152,23 @@ class Tracker:
             raise RestartError("a latency is negative or not a number: latencies are seconds, at least 0")
         if at is not None:
             times = np.broadcast_to(seconds_of(at) if isinstance(at, datetime) else np.asarray(at, np.float64), x.shape)
-            for i, (y, code, when) in enumerate(zip(x.tolist(), codes.tolist(), times.tolist(), strict=True)):
-                x[i] = self._without_hour(y, code, when)
+            with self._lock:
+                for i, (y, code, when) in enumerate(zip(x.tolist(), codes.tolist(), times.tolist(), strict=True)):
+                    x[i] = self._without_hour(y, code, when)
         self.learn_codes(x, codes)
 
     def learn_codes(self, latency: Floats, codes: NDArray[np.int8]) -> None:
         """`learn` for checked latencies and the codes of `latfit.logs.table.STATUSES`, without a loop."""
-        self._flush()
         codes = np.where((latency > self.cutoff) & (codes != LOST), CENSORED, codes)
         x = np.minimum(latency, self.cutoff)
-        self._memories.add(self._memories.buckets(x, codes), codes)
-        self._seen += x.size
-        self._stale += x.size
-        self.refresh()
-        if self._seen >= AT_START and self._found is not None:
-            self._guard = Guard(self._t, 0)
+        with self._lock:
+            self._flush()
+            self._memories.add(self._memories.buckets(x, codes), codes)
+            self._seen += x.size
+            self._stale += x.size
+            self.refresh()
+            if self._seen >= AT_START and self._found is not None:
+                self._guard = Guard(self._t, 0)
 
     @property
     def _still_out(self) -> float:
@@ -186,14 +193,15 @@ class Tracker:
         """Estimate anew where enough was observed since the last time; asking for a timeout does it too."""
         if self._stale < EVERY:
             return
-        self._flush()
-        self._stale = 0
-        found = estimate(self._memories, cost=self.cost, slack=self.slack)
-        if found is not None:
-            self._found, self._t = found, min(found.timeout, self.cutoff)
-        if self._hours.start is not None:
-            self._hours.refresh()
-            self._level = self._memories.level()
+        with self._lock:
+            self._flush()
+            self._stale = 0
+            found = estimate(self._memories, cost=self.cost, slack=self.slack)
+            if found is not None:
+                self._found, self._t = found, min(found.timeout, self.cutoff)
+            if self._hours.start is not None:
+                self._hours.refresh()
+                self._level = self._memories.level()
 
     def _in_force(self, at: float | datetime | None) -> float:
         """The timeout in force at a time, without exploration."""
@@ -226,10 +234,11 @@ class Tracker:
 
     def regret(self, timeout: float) -> float | None:
         """What another timeout would cost now over the best one (0.1 = 10 %); None before that is known."""
-        self.refresh()
-        if self._found is None:
-            return None
-        return regret(self._memories, self._found.level, timeout, cost=self.cost)
+        with self._lock:
+            self.refresh()
+            if self._found is None:
+                return None
+            return regret(self._memories, self._found.level, timeout, cost=self.cost)
 
     def interval(self, of: str = "timeout") -> tuple[float, float]:
         """A 95 % interval of the best `timeout`, or of the `expected_duration` at it, in seconds.
@@ -241,15 +250,16 @@ class Tracker:
         """
         if of not in ("timeout", "expected_duration"):
             raise RestartError(f"there is an interval of the timeout and of the expected_duration, not of {of!r}")
-        self.refresh()
-        if self._found is None:
-            return 0.0, self.cutoff if of == "timeout" else math.inf
-        level = self._found.level
-        levels = [level] if level == LEVELS - 1 or level == 0 else [level - 1, level]
-        t, E = intervals(self._memories, levels, cost=self.cost, slack=self.slack)
-        if of == "timeout":
-            return min(float(t[0]), self._t), min(max(float(t[1]), self._t), self.cutoff)
-        return float(E[0]), float(E[1])
+        with self._lock:
+            self.refresh()
+            if self._found is None:
+                return 0.0, self.cutoff if of == "timeout" else math.inf
+            level = self._found.level
+            levels = [level] if level == LEVELS - 1 or level == 0 else [level - 1, level]
+            t, E = intervals(self._memories, levels, cost=self.cost, slack=self.slack)
+            if of == "timeout":
+                return min(float(t[0]), self._t), min(max(float(t[1]), self._t), self.cutoff)
+            return float(E[0]), float(E[1])
 
     def __add__(self, other: Tracker) -> Tracker:
         """What two trackers of one system know together, each as of now; settings and exploration of the first."""
@@ -280,6 +290,14 @@ class Tracker:
 
     def to_json(self) -> str:
         """The whole state, exactly: the restored tracker gives the same timeouts, exploration included."""
+        with self._lock:
+            return self._written()
+
+    def __reduce__(self) -> tuple[Callable[[str], Tracker], tuple[str]]:
+        """Pickled and copied as its state: a lock cannot be."""
+        return Tracker.from_json, (self.to_json(),)
+
+    def _written(self) -> str:
         found = self._found and vars(self._found)
         return json.dumps(
             {

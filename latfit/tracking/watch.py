@@ -177,6 +177,12 @@ class Watch:
                       now.observations)  # fmt: skip
 
 
+def _label(text: str) -> str:
+    """The value of a label; Prometheus knows three escapes, and no other."""
+    plain = text.encode(errors="replace").decode()
+    return '"' + plain.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n") + '"'
+
+
 def prometheus(watch: Watch) -> str:
     """The current figures in Prometheus' text format, for node_exporter's textfile collector."""
     now = Tracker.from_json(watch.tracker.to_json())
@@ -191,7 +197,7 @@ def prometheus(watch: Watch) -> str:
         ("observations_total", "counter", "Attempts taken in.", now.observations),
         ("refused_total", "counter", "Lines that could not be used.", watch.refused),
     )
-    label = json.dumps(str(watch.path))
+    label = _label(str(watch.path))
     lines = []
     for name, kind, told, value in figures:
         lines += [f"# HELP latfit_{name} {told}", f"# TYPE latfit_{name} {kind}"]
