@@ -85,6 +85,10 @@ class Format(ABC):
                 flag = {"statuses": "status"}.get(name, name).replace("_", "-")
                 raise LogError(f"--{flag} does not apply to {self.name} logs")
 
+    def waits_in_queue(self, head: str) -> bool:
+        """Whether the latencies of a log that begins with `head` contain waits in a queue."""
+        return self.queue
+
     @abstractmethod
     def sniff(self, head: str) -> bool:
         """Whether a log that begins with `head` is in this format."""

@@ -74,6 +74,10 @@ class Probe(Format):
         """By the header of its first run."""
         return head.lstrip().startswith('{"latfit": "probe"')
 
+    def waits_in_queue(self, head: str) -> bool:
+        """A batch system was probed: who resubmits goes to the end of its queue."""
+        return '"target": "slurm"' in head.lstrip().split("\n", 1)[0]
+
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """Records of the probes as they end."""
         state = _State()

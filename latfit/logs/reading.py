@@ -178,7 +178,7 @@ def _checked(
             kind = find_format(source, format)
             kind.check(how)
             try:
-                facts = LogFacts(source.name, kind.name, kind=kind.kind, queue=kind.queue)
+                facts = LogFacts(source.name, kind.name, kind=kind.kind, queue=kind.waits_in_queue(source.text))
                 yield from checked(kind.read(source, how), facts, choice)
                 if choice is not None:
                     choice.finish(source.name)
