@@ -27,6 +27,7 @@ HARM = 0.02  # a group that a timeout makes slower than waiting by this share is
 GROUP = 10  # probes that a group needs to be heard alone
 SMALL = 4  # and to be heard together with others as small
 CLEAR = 0.02  # what replay must gain over waiting, at least, to be a reason for a timeout
+CLEAR_IN_QUEUE = 0.1  # and where who resubmits goes to the end of a queue, which the best of many timeouts may miss
 CONTRADICTS = 1.1  # replay this many times the formula's figure, and beyond its interval, contradicts it
 RAN_OFF = 0.2
 
@@ -130,7 +131,7 @@ def _by_replay(made: Recommendation, case: Prepared, found: Evidence, log: Repla
     if here.gain_low > CLEAR and not contradicted and not queue:
         return made
     best = log.best
-    if best.gain_low > CLEAR and best.ran_off < RAN_OFF and np.isfinite(best.timeout):
+    if best.gain_low > (CLEAR_IN_QUEUE if queue else CLEAR) and best.ran_off < RAN_OFF and np.isfinite(best.timeout):
         return _replayed(made, case, best)
     return _withheld(made, ["dependent"], replayed=here.expected_duration)
 

@@ -22,6 +22,7 @@ GUESSES: dict[str, tuple[str, ...]] = {
         "response", "requesttime", "timetotal", "took", "wait", "waittime", "waitingtime", "turnaround",
         "turnaroundtime", "timetaken", "totaltime", "runtime", "delay", "upstreamresponsetime", "servicetime",
         "processingtime", "executiontime", "ttfb", "timetofirstbyte", "ping", "pingtime",
+        "seconds", "milliseconds", "microseconds", "ms",
     ),
     "submitted": (
         "submitted", "submit", "submittime", "submittedat", "submissiontime", "sent", "sentat", "started", "start",
@@ -167,11 +168,13 @@ def plain_name(name: str) -> tuple[str, str | None]:
 
     >>> plain_name("Response Time [ms]"), plain_name("rtt (µs)"), plain_name("startTimeUnixNano")
     (('responsetime', 'ms'), ('rtt', 'us'), ('starttimeunix', 'ns'))
+    >>> plain_name("seconds"), plain_name("ms")  # a latency that is called by its unit
+    (('seconds', 's'), ('ms', 'ms'))
     """
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", re.sub("[µμ]", "u", name)).lower()
     words = [word for word in re.split(r"[^a-z0-9]+", spaced) if word]
-    unit = UNIT_WORDS.get(words[-1]) if len(words) > 1 else None
-    words = words[:-1] if unit else words
+    unit = UNIT_WORDS.get(words[-1]) if words else None
+    words = words[:-1] if unit and len(words) > 1 else words
     if unit and len(words) > 1 and words[-1] == "in":
         words = words[:-1]
     joined = "".join(words)

@@ -129,7 +129,7 @@ def _withheld(result: Analysis) -> list[str]:
             here = evidence.replay.at[0]
             waiting = evidence.replay.waiting.expected_duration
             gain = f"{100 * here.gain_low:.0f} to {100 * here.gain_high:.0f} %"
-            told.append("Slow probes follow slow ones, and the log does not show that cancelling helps: replayed on "
+            told.append("The log does not show that cancelling helps: replayed on "
                         f"it, {seconds(here.timeout)} takes {seconds(own.replayed)} a job instead of "
                         f"{seconds(waiting)} by waiting, which may be chance (a gain of {gain}).")  # fmt: skip
         elif code == "dependent" and evidence and evidence.replay:
