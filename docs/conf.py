@@ -47,6 +47,7 @@ html_theme_options = {
     "show_prev_next": False,
     "footer_end": [],
     "navbar_center": [],
+    "show_toc_level": 2,
     "secondary_sidebar_items": ["page-toc"],
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",

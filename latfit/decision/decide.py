@@ -44,6 +44,8 @@ def decide(
         The name of each, on which its random numbers depend; without names they are numbered.
     detail
         Whether every law that was fitted is tested and put to use, and the paper's comparison made.
+    figures
+        Whether quantiles and standard deviation of the duration are computed without `detail` too.
 
     Returns
     -------
