@@ -27,7 +27,7 @@ GUESSES: dict[str, tuple[str, ...]] = {
     "submitted": (
         "submitted", "submit", "submittime", "submittedat", "submissiontime", "sent", "sentat", "started", "start",
         "starttime", "starttimeunix", "startedat", "created", "createdat", "queued", "queuedat", "requested",
-        "timestamp", "time", "timeunix", "ts", "date", "datetime", "checkedat",
+        "timestamp", "time", "timeunix", "ts", "date", "datetime", "checkedat", "epoch", "unixtime", "unix",
     ),
     "ended": (
         "ended", "end", "endtime", "endtimeunix", "endedat", "completedat", "completiontime", "finished", "finish",
