@@ -52,6 +52,10 @@ REPLAY = (
     "Why: 50 000 jobs are followed under 60 timeouts, by binary search in a million times of submission. What "
     "would close it: fewer jobs where the interval is narrow already."
 )
+HELP = (
+    "Supposed: twenty milliseconds are latfit's own modules of the command line and its names; on a busy machine the "
+    "spread is as large as the difference. What would close it: an idle machine tells."
+)
 STARTUP = (
     "Why: beyond the imports it is the bootstrap of ten laws and of the optimum, about 1.5 processor seconds. "
     "What would close it: fewer refits where a p-value is settled."
@@ -126,6 +130,7 @@ REMARKS = {
     "commands-large/batch": BATCH,
     "commands/intervals": INTERVALS,
     "startup/analyze": STARTUP,
+    "startup/help": HELP,
     "advice/time": ADVICE,
     "advice/memory": ADVICE,
     "optimum/lognormal": OPTIMUM,
