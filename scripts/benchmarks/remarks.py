@@ -4,50 +4,61 @@ Shares of time come from profiles. "Supposed" is what nobody has measured, and s
 """
 
 OPTIMUM = (
-    "Why: one engine serves samples, groups and resamples alike: it looks for the clock, counts distinct latencies and "
-    "makes the whole curve of E_J, where only its minimum is asked for. What would close it: leaving out blocks whose "
-    "lower bound W(start)/F(end) is above a value already found, as latfit 0.1 did in a function that no command called."
+    "Why: one engine serves samples, groups and resamples alike: it looks for the clock, counts distinct "
+    "latencies and makes the whole curve of E_J, where only its minimum is asked for. What would close it: "
+    "leaving out blocks whose lower bound W(start)/F(end) is above a value already found, as latfit 0.1 did in a "
+    "function that no command called."
 )
 ADVICE = (
-    "Why: five arrays make the curve (F, S, W, completions, E_J), and careful rule, windows and quantiles pass over them "
-    "about thirty times, bound by memory. What would close it: the curve in pieces that stay in the cache, and the "
-    "pruning of `optimum`."
+    "Why: five arrays make the curve (F, S, W, completions, E_J), and the careful rule, windows and quantiles "
+    "pass over them again and again, bound by memory. What would close it: the curve in pieces that stay in the "
+    "cache, and the pruning of `optimum`."
 )
 EVIDENCE = (
-    "Why: pandas 3.1 reads these rows in 0.15 processor seconds after an import of 0.35; latfit's own imports (scipy's "
-    "special functions and optimisers) take 1.0, reading with ids, times and refusals checked 0.7, and the evidence is "
-    "most of the rest: 60 timeouts replayed (2), change points and cycles (0.6), dependence (0.3), mixing (0.2). What would "
-    "close it: fewer timeouts in the replay of a long log, and no scipy before it is needed."
+    "Why: pandas 3.1 reads 10⁶ of these rows in 0.15 processor seconds after an import of 0.35; latfit's own "
+    "imports (scipy's special functions and optimisers among them) take about 1, reading with ids, times and "
+    "refusals checked 0.7, and the evidence is most of the rest: 60 timeouts replayed (2), change points and "
+    "cycles (0.6), dependence (0.3), mixing (0.2). What would close it: fewer jobs in the replay of a long log, "
+    "and no scipy before it is needed."
 )
 MEMORY = (
-    "Why: 190 MiB are imports; the table, the observations in their order, their ranks and the sample are alive together. "
-    "What would close it: codes of four bytes, and observations read without a table."
+    "Why: the imports take more than half of what pandas needs for everything; then the table, the observations "
+    "in their order, their ranks and the sample are alive together. What would close it: codes of four bytes, and "
+    "observations read without a table."
 )
 OUTLIERS = (
-    "Why: the imports take longer than pandas needs for everything; the fits of eight laws to the distinct latencies "
-    "(for the joint ratio) are most of the rest. What would close it: laws imported by name, the evidence not read."
+    "Why: the imports take longer than pandas needs for everything; the rest is reading, and eight laws fitted to "
+    "the distinct latencies for the joint ratio. What would close it: laws imported by name, and no column read "
+    "as evidence where none is asked for."
 )
 ANALYZE = (
-    "Why: as for `commands/timeout`, and fits, distances and optima of nine laws on half a million distinct latencies, the "
-    "hybrid alone a third of it. What would close it: fits on thinned latencies polished by two steps on all of them."
+    "Why: as for `commands/timeout`, and fits, distances and optima of nine laws on half a million distinct "
+    "latencies; the hybrid is more than a third of the whole. What would close it: fits on thinned latencies, "
+    "polished by a step or two on all of them."
 )
 BATCH = (
-    "Why: the rival takes one quantile; latfit replays 60 timeouts in each of 2000 groups, looks for changes, cycles, "
-    "dependence and mixing, and ranks eight laws: about 12 ms a group, two thirds of it the evidence. latfit 0.1 and the "
-    "first 0.2 needed ten times as much. What would close it: the evidence of all groups in one array, as the fits are."
+    "Why: the rival takes one quantile; latfit replays 60 timeouts in each of 2000 groups, looks for changes, "
+    "cycles, dependence and mixing, and ranks eight laws: 20 ms a group, replay most of it. What would close it: "
+    "timeouts that hardly ever succeed left out of the replay, and the evidence of all groups in one array, as "
+    "the fits are."
 )
 INTERVALS = (
-    "Why: of a group's time a quarter each are the bootstrap of the optimum, the refits of the test, the replay, and the "
-    "fits and curves; each is an array of its own a group, and much is the overhead of some thousand small calls. What would "
-    "close it: resamples of many groups as rows of one array in the same draws, which needs one grid of bins for all."
+    "Why: of a group's time about a quarter each are the refits of the test, the bootstrap of the optimum, the "
+    "evidence, and the fits; each is an array of its own for every group, and much of it is the overhead of small "
+    "calls. What would close it: resamples of many groups as rows of one array, which needs one grid of bins for "
+    "all."
 )
 REPLAY = (
-    "Why: 50 000 jobs are followed under 60 timeouts, by binary search in a million times of submission; the imports count "
-    "on both sides. What would close it: fewer jobs where the interval is narrow already."
+    "Why: 50 000 jobs are followed under 60 timeouts, by binary search in a million times of submission. What "
+    "would close it: fewer jobs where the interval is narrow already."
+)
+HELP = (
+    "Supposed: twenty milliseconds are latfit's own modules of the command line and its names; on a busy machine the "
+    "spread is as large as the difference. What would close it: an idle machine tells."
 )
 STARTUP = (
-    "Why: beyond the imports (scipy.stats is not needed, pyplot only for figures) it is the bootstrap of ten laws and of "
-    "the optimum: 1.5 processor seconds. What would close it: fewer refits where a p-value is settled."
+    "Why: beyond the imports it is the bootstrap of ten laws and of the optimum, about 1.5 processor seconds. "
+    "What would close it: fewer refits where a p-value is settled."
 )
 RANK = (
     "Why: at n = 2137 latfit's time is not arithmetic but 6000 calls on short arrays, in 16 Newton steps over "
@@ -119,6 +130,7 @@ REMARKS = {
     "commands-large/batch": BATCH,
     "commands/intervals": INTERVALS,
     "startup/analyze": STARTUP,
+    "startup/help": HELP,
     "advice/time": ADVICE,
     "advice/memory": ADVICE,
     "optimum/lognormal": OPTIMUM,
