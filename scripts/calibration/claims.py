@@ -12,13 +12,9 @@ SHARE = re.compile(r"\d+(?:\.\d+)?")
 PARETO = "pareto"
 
 
-def _fair(row: Row) -> bool:
-    """Whether a case of timeouts is not marked as impossible."""
-    return "‡" not in row.case.get("", "") and "†" not in row.case.get("", "")
-
-
 def _column(name: str) -> Chosen:
-    return lambda row, column: column == name and _fair(row)
+    """A column, without the cases that are marked as impossible; a best timeout that is (†) has no share."""
+    return lambda row, column: column == name and "‡" not in row.case.get("", "")
 
 
 def _errors(columns: tuple[str, ...], pareto: bool) -> Chosen:

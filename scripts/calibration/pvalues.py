@@ -120,7 +120,7 @@ def tasks() -> list[Task]:
         Task(bootstrapped, ("KS bootstrap, subsample of 100", lognormal, 500, COMPLETE), 0.5),
         Task(bootstrapped, ("Cramér–von Mises bootstrap", lognormal, 100, COMPLETE), 0.5),
         Task(bootstrapped, ("Anderson–Darling bootstrap", lognormal, 100, COMPLETE), 0.5),
-        *(Task(alarms, (n,), 2) for n in (50, 200, 1000)),
+        *(Task(alarms, (n,), 0.5) for n in (50, 200, 1000)),
         *(
             Task(bootstrapped, ("KS bootstrap, least squares", lognormal, 200, kind), 0.5)
             for kind in (LATE, ROUNDED_UP)
