@@ -40,6 +40,7 @@ def by_hand(times, done, gone, out, lost):
         ([1, 2, 5, 9], [2, 0, 1, 1], [0, 1, 0, 0], [0, 2, 1, 0], 1),
         ([1, 2, 5, 9], [2, 0, 1, 0], [0, 1, 0, 1], [1, 0, 0, 3], 0),
         ([3, 4], [0, 1], [1, 0], [0, 0], 2),
+        ([1, 2], [1, 1], [0, 0], [1, 1], 0),  # given up before the last return, and at it
     ],
 )
 def test_the_curves_are_the_fractions(times, done, gone, out, lost):
@@ -153,3 +154,9 @@ def test_half_an_outlier_is_always_there():
     assert 0 < np.count_nonzero(early) < slow.size
     assert (k == np.where(early, 0, 1)).all()
     assert (t == np.where(early, 1.0, INSURANCE * slow)).all()
+
+
+def test_a_restart_costs_nothing_unless_told():
+    made = curves([1, 2, 5], [5, 2, 1], lost=2)
+    assert made.E_J_at(np.array([2.0])).tolist() == made.E_J(0.0)[:, 1].tolist() == [(1 + 0.5) / 0.7]
+    assert made.E_J().tolist() == made.E_J(0.0).tolist()
