@@ -68,3 +68,15 @@ def test_a_cut_needs_five_rows_and_half_a_per_cent_and_ten_values():
     many = np.concatenate([np.linspace(1, 29, 2500), np.full(12, 30.0)])
     assert censoring(sample(many), has_outcomes=False).cut_at is None  # 12 of 2512 are below 0.5 %
     assert censoring(sample([*many, 30.0]), has_outcomes=False).cut_at == 30  # 13 of 2513 are not
+
+
+def test_half_a_per_cent_is_enough_and_the_nearest_below_counts():
+    many = np.concatenate([np.linspace(1, 29, 2587), np.full(13, 30.0)])
+    assert censoring(sample(many), has_outcomes=False).cut_at == 30  # 13 of 2600
+    beside = [*np.arange(1.0, 29), 29.0, 29.0, *[30.0] * 9]
+    assert censoring(sample(beside), has_outcomes=False).cut_at is None  # not eight times the two just below
+
+
+def test_of_nothing_nothing_was_given_up():
+    found = censoring(LatencySample.of([]))
+    assert (found.share, found.common_time, found.cut_at) == (0.0, None, None)

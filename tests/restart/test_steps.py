@@ -40,6 +40,7 @@ def by_hand(times, done, gone, out, lost):
         ([1, 2, 5, 9], [2, 0, 1, 1], [0, 1, 0, 0], [0, 2, 1, 0], 1),
         ([1, 2, 5, 9], [2, 0, 1, 0], [0, 1, 0, 1], [1, 0, 0, 3], 0),
         ([3, 4], [0, 1], [1, 0], [0, 0], 2),
+        ([1, 2], [1, 1], [0, 0], [1, 1], 0),  # given up before the last return, and at it
     ],
 )
 def test_the_curves_are_the_fractions(times, done, gone, out, lost):
@@ -134,3 +135,28 @@ def test_at_most_ten_submissions_a_job():
     assert made.careful(0.0, allowed)[0][0] == 1
     few = curves([0.001], [5], lost=95)
     assert few.careful(0.0, few.allowed(0.0))[0][0] == 0  # nothing else is possible
+
+
+def test_half_an_outlier_is_always_there():
+    """Where all came back, ρ = ½/(n+1): the choice flips where that makes waiting for the slow one dear enough."""
+    n, slow = 33, np.linspace(1.01, 40, 20_000)
+    counts = np.broadcast_to([30.0, 3.0], (slow.size, 2))
+    nothing = np.zeros((slow.size, 2))
+    made = StepCurves.of_counts(
+        np.stack([np.ones(slow.size), slow], axis=1), counts, nothing, nothing, np.zeros(slow.size)
+    )
+    k, t = made.careful(0.0, made.allowed(0.0))
+    rho = 0.5 / (n + 1)
+    F = (1 - rho) * np.array([30 / n, 1.0])
+    E = np.stack([np.full(slow.size, 1 / F[0]), (1 + (1 - F[0]) * (slow - 1)) / F[1]], axis=1)
+    s = np.sqrt((1 - F) / (n * F))
+    early = (np.log(E[:, 0]) + s[0] < np.log(E[:, 1]) + s[1]) & (np.log(E[:, 0]) + CLEARLY * s[0] < np.log(E[:, 1]))
+    assert 0 < np.count_nonzero(early) < slow.size
+    assert (k == np.where(early, 0, 1)).all()
+    assert (t == np.where(early, 1.0, INSURANCE * slow)).all()
+
+
+def test_a_restart_costs_nothing_unless_told():
+    made = curves([1, 2, 5], [5, 2, 1], lost=2)
+    assert made.E_J_at(np.array([2.0])).tolist() == made.E_J(0.0)[:, 1].tolist() == [(1 + 0.5) / 0.7]
+    assert made.E_J().tolist() == made.E_J(0.0).tolist()
