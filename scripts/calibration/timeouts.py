@@ -1,6 +1,6 @@
 """The best timeout, E_J at the one that is recommended, and its speed-up over waiting until the cutoff.
 
-The cases were fixed before the methods of 0.2.0 were measured on them; `scattered` draws systems that nobody chose.
+The methods of 0.2.0 were developed on these cases, with other seeds; `scattered` draws systems that nobody chose.
 """
 
 from __future__ import annotations
