@@ -109,7 +109,10 @@ def _summarise(result: BatchResult, output: Path) -> None:
         if len(bad) > NAMED:
             say(f"  and {len(bad) - NAMED} more: see the rows with an error", err=True)
     groups = len(result.rows) - len(result.bad_files)
-    say(f"{output}: groups: {groups}, with a timeout: {groups - len(result.bad_groups)}", err=True)
+    decided = sum(row.get("timeout") is not None for row in result.rows)
+    withheld = sum(row.get("verdict") == "withheld" for row in result.rows)
+    told = f", withheld: {withheld}" if withheld else ""
+    say(f"{output}: groups: {groups}, with a timeout: {decided}{told}", err=True)
 
 
 class Working(ProgressLine):

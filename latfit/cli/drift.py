@@ -129,12 +129,17 @@ def _change(change: Change) -> str:
     return f"{told}; not completed {change.ratio[0]:.1%} → {change.ratio[1]:.1%}"
 
 
+def _short(time: str) -> str:
+    """The day, or where a window begins within one, month, day and minute."""
+    return time[:10] if time[11:19] == "00:00:00" else f"{time[5:10]} {time[11:16]}"
+
+
 def _window(window: Window) -> tuple[str, ...]:
     from latfit.report.sentences import between, percent
     from latfit.tracking.windows import iso
 
     return (
-        iso(window.start)[:19].replace("T", " ").removesuffix(":00"),
+        _short(iso(window.start)),
         str(window.probes),
         percent(window.ratio),
         "none" if window.timeout is None else seconds(window.timeout),

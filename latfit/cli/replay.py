@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from latfit.cli.common import Seconds, json_option, load_log, log_argument, log_options, print_json, seed_option
+from latfit.cli.common import Seconds, json_option, load_log, log_argument, log_options, print_json, say, seed_option
 from latfit.cli.deciding import asked, cost_option, outcome_options
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def replay(log: str, at: tuple[float, ...], by: str | None, as_json: bool, **giv
     log shows submitted from then on. Drift and dependence are in it, because they are in the log.
     """
     from latfit.decision import prepare
-    from latfit.evidence import Observations, require_times
+    from latfit.evidence import Observations, mixing, require_times
     from latfit.evidence import replay as replayed
     from latfit.evidence.observations import group_column
 
@@ -44,6 +44,10 @@ def replay(log: str, at: tuple[float, ...], by: str | None, as_json: bool, **giv
     assert found.seen is not None
     require_times(found.seen)
     groups = None if by is None else group_column(table, by)
+    if groups is None and (mixed := mixing(found.seen)) is not None:
+        groups, name = mixed.column.codes, mixed.column.name
+        say(f"warning: the log mixes different populations: a job is resubmitted into its own {name} (--by {name}), "
+            "and one timeout for all may not suit each; see latfit analyze", err=True)  # fmt: skip
     result = replayed(found.seen, found.cutoff.cutoff, at=at, cost=given["cost"], groups=groups, seed=given["seed"])
     assert result is not None
     if as_json:

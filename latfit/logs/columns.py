@@ -124,11 +124,13 @@ def _chosen(names: list[str], options: ReadOptions, log: str) -> dict[str, str |
 
 
 def _http_column(plain: Mapping[str, str], first_rows: FirstRows) -> str | None:
-    """A column that is called like HTTP codes and holds some."""
+    """A column that is called like HTTP codes and holds some; words beside them are those of a status."""
     named = [name for guess in HTTP_NAMES for name in plain if plain[name] == guess]
     rows = first_rows() if named else pd.DataFrame()
     columns = {name: rows.get(name) for name in named}
-    return next((n for n, c in columns.items() if isinstance(c, pd.Series) and is_http_column(c.unique())), None)
+    return next(
+        (n for n, c in columns.items() if isinstance(c, pd.Series) and is_http_column(c.unique(), words_too=True)), None
+    )
 
 
 def name_it(names: list[str], rows: pd.DataFrame) -> str:

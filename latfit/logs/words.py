@@ -22,9 +22,10 @@ from latfit.logs.table import STATUSES
 WORDS = {
     "completed": ("completed", "complete", "ok", "success", "succeeded", "successful", "done", "finished",
                   "returned", "true", "passed"),
-    "failed": ("failed", "fail", "failure", "error", "errored", "false", "aborted", "rejected", "refused"),
+    "failed": ("failed", "fail", "failure", "error", "errored", "false", "aborted", "rejected", "refused",
+               "econnrefused", "econnreset"),
     "censored": ("censored", "timeout", "timedout", "timed_out", "timed out", "cancelled", "canceled",
-                 "pending", "queued", "in_progress", "running"),
+                 "etimedout", "pending", "queued", "in_progress", "running"),
     "lost": ("lost", "outlier", "never"),
 }  # fmt: skip
 KNOWN_WORDS = {word: status for status, words in WORDS.items() for word in words}

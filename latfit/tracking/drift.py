@@ -10,7 +10,7 @@ import numpy as np
 
 from latfit.decision import Options, Warned, prepare
 from latfit.errors import LogError
-from latfit.evidence import Dependence, Observations, dependence
+from latfit.evidence import Dependence, Observations, dependence, mixing
 from latfit.evidence.changes import Changes, find_changes
 from latfit.logs import ProbeLog
 from latfit.tracking.backtest import Backtest, backtest
@@ -147,6 +147,9 @@ def _warnings(
     told = []
     if seen.queue:
         told.append(Warned("queue", "these are waits in a queue: a resubmitted job loses its place in it"))
+    if (mixed := mixing(seen)) is not None:
+        name = mixed.column.name
+        told.append(Warned("groups-differ", f"the log mixes different populations: see --by {name} for each {name}"))
     if tested is None:
         return (*told, Warned("no-backtest", "there are too few outcomes for a backtest"))
     scores = {score.policy: score.expected_duration for score in tested.scores}

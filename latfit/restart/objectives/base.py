@@ -51,13 +51,18 @@ class Objective(ABC):
         if kind is not None and not kind.takes_parameter and not colon:
             return kind(shift=shift)
         try:
-            value = float(number)
+            value = kind.read(number) if kind is not None else np.nan
         except ValueError:
             value = np.nan
         if kind is None or not kind.takes_parameter or not kind.allows(value, shift):
             known = ", ".join(REGISTRY[key].usage for key in REGISTRY)
             raise RestartError(f"the objective {text!r} is not understood: give one of {known}")
         return kind(value, shift)
+
+    @classmethod
+    def read(cls, number: str) -> float:
+        """What is written after the colon."""
+        return float(number)
 
     @classmethod
     def allows(cls, value: float, shift: float) -> bool:

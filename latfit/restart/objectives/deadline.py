@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from latfit.errors import LatfitError
 from latfit.laws.base import Law
 from latfit.numbers import Floats
 from latfit.restart.completion import log_survival
 from latfit.restart.lattice import lattice_survival
 from latfit.restart.objectives.base import Objective, register
 from latfit.restart.times import has_failures
+from latfit.units import parse_duration
 
 if TYPE_CHECKING:
     from latfit.restart.plan import Plan
@@ -30,7 +32,15 @@ class Deadline(Objective):
     """
 
     name: ClassVar[str] = "deadline"
-    usage: ClassVar[str] = "deadline:D with D seconds (more than the wall-clock time)"
+    usage: ClassVar[str] = "deadline:D with D seconds (more than the wall-clock time) or a duration such as 20min"
+
+    @classmethod
+    def read(cls, number: str) -> float:
+        """Seconds, or a duration with its unit."""
+        try:
+            return parse_duration(number)
+        except LatfitError:
+            return float(number)
 
     @classmethod
     def allows(cls, value: float, shift: float) -> bool:
