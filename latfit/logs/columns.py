@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ import pandas as pd
 from latfit.errors import MissingColumn, listed
 from latfit.logs.formats import ReadOptions
 from latfit.logs.times import numeric
-from latfit.logs.words import is_http_column
+from latfit.logs.words import is_http_column, word_of
 from latfit.units import UNIT_WORDS, UNITS
 
 # names that mean one thing only, best guess first; compared in lower case without separators
@@ -44,6 +45,7 @@ HTTP_NAMES = (
     "responsecode",
     "code",
 )  # where the values agree
+MOSTLY = 0.6  # of the cells of a column of HTTP codes hold one
 NO_OUTCOMES = "there is no status column: every row with a latency is taken as completed"
 EPOCH_UNITS = {"s": "epoch", "ms": "epoch-ms", "us": "epoch-us", "ns": "epoch-ns"}
 SOME_ROWS = 50
@@ -124,13 +126,17 @@ def _chosen(names: list[str], options: ReadOptions, log: str) -> dict[str, str |
 
 
 def _http_column(plain: Mapping[str, str], first_rows: FirstRows) -> str | None:
-    """A column that is called like HTTP codes and holds some; words beside them are those of a status."""
+    """A column that is called like HTTP codes and mostly holds some; words beside them are those of a status."""
     named = [name for guess in HTTP_NAMES for name in plain if plain[name] == guess]
     rows = first_rows() if named else pd.DataFrame()
-    columns = {name: rows.get(name) for name in named}
-    return next(
-        (n for n, c in columns.items() if isinstance(c, pd.Series) and is_http_column(c.unique(), words_too=True)), None
-    )
+    columns = {name: column for name in named if isinstance(column := rows.get(name), pd.Series)}
+    return next((name for name, column in columns.items() if _holds_codes(column)), None)
+
+
+def _holds_codes(column: pd.Series[Any]) -> bool:
+    words = column.dropna().map(word_of)
+    numbers = words.str.fullmatch(r"\d+(\.0)?|[1-5]xx")
+    return len(words) > 0 and bool(numbers.mean() > MOSTLY) and is_http_column(words.unique(), words_too=True)
 
 
 def name_it(names: list[str], rows: pd.DataFrame) -> str:
