@@ -22,11 +22,12 @@ from latfit.cli import main
 from latfit.cli.common import document_text, json_values
 from latfit.decision import Options, decide, prepare
 from latfit.evidence import Observations
-from latfit.fitting import fitted_law
+from latfit.fitting import fitted_law, with_std_errors
 from latfit.goodness import assess
 from latfit.laws import get_law, parse_law
 from latfit.logs.table import STATUSES, LogFacts, ProbeLog
 from latfit.outliers import cutoff_verdict
+from latfit.restart import earliest_timeout
 from latfit.restart.steps import MIN_COMPLETIONS
 
 LAWS = ("lognormal", "weibull", "exponential")  # quick ones
@@ -477,6 +478,9 @@ def test_fit(written, table, cutoff, failed, method, rho, seed):
         sample = prepared(path, cutoff=cutoff, failed=failed).sample
         rng = np.random.default_rng(seed)
         fits = latfit.fit(sample, laws, method=method, rho="joint" if rho is None else rho)
+        if method == "ls" and bootstrap:
+            own = np.random.default_rng(seed)
+            fits = [with_std_errors(sample, found, rho=rho, rng=own) for found in fits]
         tested = [(found, assess(sample, found, bootstrap=bootstrap, rng=rng)) for found in fits]
         return {"fits": [{**found.to_dict(), "ks": ks and ks.to_dict()} for found, ks in tested]}
 
@@ -552,7 +556,9 @@ def test_agents(written, table, cutoff, failed, cost, restarts):
 
     def compute():
         law = Empirical.of(prepared(path, cutoff=cutoff, failed=failed).sample)
-        return latfit.optimal_strategy({"log": law, "law": parse_law(spec)}, restarts=restarts, cost=cost).to_dict()
+        agents = {"log": law, "law": parse_law(spec)}
+        least = {name: earliest_timeout(each) for name, each in agents.items()}
+        return latfit.optimal_strategy(agents, restarts=restarts, cost=cost, min_timeouts=least).to_dict()
 
     assert got == python(compute)
 

@@ -76,7 +76,7 @@ def _root(excess: Callable[[Floats], Floats], a: float, b: float) -> float:
 
     if capped(a) * capped(b) >= 0:  # t itself is on the limit, within rounding
         return a if abs(capped(a)) <= abs(capped(b)) else b
-    return float(brentq(capped, a, b, xtol=1e-300, rtol=1e-13))
+    return float(brentq(capped, a, b, xtol=1e-300, rtol=1e-13, maxiter=2000))
 
 
 def _step_windows(jumps: Floats, value: Figure, t: float, limits: Sequence[float]) -> list[Window]:

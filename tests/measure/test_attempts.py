@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 import latfit
-from latfit.evidence.attempts import _Attempts, _log_rank, later_attempts
+from latfit.evidence.attempts import _Attempts, later_attempts
+from latfit.evidence.log_rank import log_rank
 from latfit.logs.table import STATUSES, LogFacts, ProbeLog
 from systems import Service
 from test_http import sticky
@@ -153,7 +154,7 @@ def test_the_test_has_its_size():
     p = []
     for _ in range(200):
         attempts = _Attempts.of(pairs(independent, 150, 0.2, rng).frame)
-        p.append(_log_rank(attempts, attempts.number > 1)[0])
+        p.append(log_rank(attempts.latency, attempts.completed, attempts.number > 1))
     assert sum(x < 0.05 for x in p) <= 20
 
 
