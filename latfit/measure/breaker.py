@@ -20,12 +20,15 @@ class Breaker:
         self.predicted = predicted
         self.first = [0, 0]  # completed within the timeout, of how many
         self.later = [0, 0]
+        self.tripped: str | None = None
+        """Why the run has to stop, from the moment it is known, whatever ends after that; None while it need not."""
 
     def note(self, *, attempt: int, within: bool) -> None:
         """Take the end of an attempt into account."""
         counts = self.first if attempt == 1 else self.later
         counts[0] += within
         counts[1] += 1
+        self.tripped = self.tripped or self._reason()
 
     @property
     def expected(self) -> float:
@@ -36,9 +39,8 @@ class Breaker:
         p = k / n if n else 0.0
         return max(0.0, p - 2 * math.sqrt(p * (1 - p) / n)) if n else 0.0
 
-    @property
-    def tripped(self) -> str | None:
-        """Why the run has to stop; None while it need not."""
+    def _reason(self) -> str | None:
+        """What is wrong with the attempts noted so far."""
         k, n = self.later
         p = min(self.expected, 1 - 1e-9)
         share = k / n if n else 1.0

@@ -221,7 +221,8 @@ def test_the_breaker_against_the_exact_binomial():
     for n in (10, 40, 200):
         for k in range(n):
             breaker = Breaker(0.7)
-            breaker.later = [k, n]
+            breaker.later = [k, n - 1]
+            breaker.note(attempt=2, within=False)
             exact = sum(math.comb(n, j) * 0.7**j * 0.3 ** (n - j) for j in range(k + 1))
             if breaker.tripped:
                 assert exact < 1e-4
@@ -232,3 +233,15 @@ def test_the_breaker_against_the_exact_binomial():
 def test_wrong_paces():
     with pytest.raises(ProbeError):
         Pace(arrivals="sometimes")
+
+
+def test_a_breaker_stays_tripped():
+    """What was on its way when it tripped may end well; the run was stopped all the same."""
+    breaker = Breaker(0.7)
+    for _ in range(20):
+        breaker.note(attempt=2, within=False)
+    why = breaker.tripped
+    assert "0 completed within the first timeout" in why
+    for _ in range(100):
+        breaker.note(attempt=2, within=True)
+    assert breaker.tripped == why
