@@ -110,15 +110,7 @@ def by_ratio(sample: LatencySample, ratio: OutlierRatio, bins: Bins, timeout: fl
         E = float(scaled.E_J_at(t, cost)[0])
         figures.append((E, float(scaled.E_J(cost)[0, -1]) / E))
     (E_low, s_low), (E, s), (E_high, s_high) = figures
-    durations, factors = (
-        (_factor(low, at), _factor(high, at)) for low, at, high in ((E_low, E, E_high), (s_low, s, s_high))
-    )
-    return ByRatio((min(best), max(best)), durations, factors)
-
-
-def _factor(value: float, estimate: float) -> float:
-    """What `value` is of an estimate; 1 where the estimate is not a number to multiply."""
-    return value / estimate if 0 < estimate < np.inf else 1.0
+    return ByRatio((min(best), max(best)), (E_low / E, E_high / E), (s_low / s, s_high / s))
 
 
 def _low(ratio: OutlierRatio) -> float:
