@@ -149,7 +149,7 @@ def name_it(names: list[str], rows: pd.DataFrame) -> str:
         cells = rows.get(name)
         values = pd.Series(numeric(cells)) if isinstance(cells, pd.Series) else pd.Series(dtype=float)
         known = values[np.isfinite(values)]
-        if not len(known) or float(known.median()) >= 1e8:  # words, or times since 1970
+        if not len(known) or (known >= 1e8).mean() > 0.5:  # words, or times since 1970
             return (0.0,)
         counts_up = len(known) > 2 and bool((known.diff().dropna() > 0).all())
         return (round(len(known) / len(values), 1), not counts_up, bool((known % 1 != 0).any()), known.nunique())

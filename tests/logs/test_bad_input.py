@@ -143,3 +143,11 @@ def test_a_bad_log_leaves_no_file(tmp_path, run):
     assert run("convert", tmp_path / "x.csv", "-o", tmp_path / "x.csv", "--max-refused", 1).returncode == 1
     assert run("convert", DATA / "probes.csv", "-o", tmp_path / "no" / "y.csv").returncode == 1
     assert sorted(p.name for p in tmp_path.iterdir()) == ["x.csv"]
+
+
+def test_a_column_near_the_largest_number_is_no_hint(tmp_path):
+    """The hint for a missing latency column: the mean of two of these would overflow."""
+    path = tmp_path / "huge.csv"
+    path.write_text("x,pause\n" + "".join(f"1e308,{k}.5\n" for k in (3, 1, 2, 5)))
+    with pytest.raises(LogError, match="--column latency=pause"):
+        latfit.read_log(path)
