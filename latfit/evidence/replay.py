@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ from latfit.threads import in_threads
 
 TOGETHER = 1 << 16  # jobs under timeouts that are followed at once: they stay in the cache
 STARTS = 50_000  # jobs that are followed, evenly spread over a longer log
+CURVE_STARTS = 10_000  # and of them for each timeout of the curve
 ROUNDS = 200  # resubmissions after which a job is given up: no timeout that needs more is worth a look
 CURVE = 60  # timeouts tried for the best one
 RESAMPLES = 400
@@ -59,14 +60,30 @@ class Replayed:
                 "submissions": finite(self.submissions), "ran_off": self.ran_off}  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Replay:
-    """A log replayed: `waiting` until the cutoff, at some timeouts, and at the best of a curve of them."""
+    """A log replayed: `waiting` until the cutoff, at some timeouts, and at the best of a curve of them.
+
+    The curve is followed when it is asked for: most decisions need `waiting` and `at` alone.
+    """
 
     waiting: Replayed
     at: tuple[Replayed, ...]
-    curve: tuple[Replayed, ...]
-    best: Replayed
+    _search: _Search
+
+    @property
+    def curve(self) -> tuple[Replayed, ...]:
+        """60 timeouts that follow the latencies of the log; of a long log fewer jobs are followed for them."""
+        return self._found[0]
+
+    @property
+    def best(self) -> Replayed:
+        """The best of the curve, of `at` and of waiting, as all jobs tell."""
+        return self._found[1]
+
+    @cached_property
+    def _found(self) -> tuple[tuple[Replayed, ...], Replayed]:
+        return self._search.curve(self.waiting, self.at)
 
     def to_dict(self) -> dict[str, Any]:
         """The document of `latfit replay`."""
@@ -91,6 +108,45 @@ class _Track:
     starts: Ints
     sparse: bool
 
+    def coarse(self) -> _Track:
+        """Fewer jobs, evenly spread."""
+        return replace(self, starts=self.starts[:: max(1, self.starts.size // CURVE_STARTS)])
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """What is needed to look for the best timeout."""
+
+    seen: Observations
+    track: _Track
+    cost: float
+    seed: int
+
+    def at(self, cutoff: float, timeouts: Sequence[float], track: _Track | None = None) -> list[Replayed]:
+        """Waiting until the cutoff, and each timeout."""
+        track = track or self.track
+        waiting = _followed(track, np.array([cutoff]), self.cost)
+        blocks = _Resampled.of(waiting, self.seed)
+
+        def some(each: Floats) -> list[Replayed]:
+            return _summaries(each, _followed(track, each, self.cost), blocks)
+
+        every, many = np.array(timeouts), max(1, TOGETHER // track.starts.size)
+        parts = [every[first : first + many] for first in range(0, every.size, many)]
+        found = [one for each in in_threads(some, parts) for one in each]
+        return [*_summaries(np.array([cutoff]), waiting, blocks), *found]
+
+    def curve(self, waiting: Replayed, at: Sequence[Replayed]) -> tuple[tuple[Replayed, ...], Replayed]:
+        """The curve, and the best of it, of `at` and of waiting: compared on the same jobs, then told by all."""
+        fewer, known = self.track.coarse(), [one.timeout for one in at]
+        here, *found = self.at(waiting.timeout, [*known, *_curve(self.seen, waiting.timeout).tolist()], fewer)
+        points = tuple(found[len(at) :])
+        usable = [one for one in (*points, here, *found[: len(at)]) if one.ran_off <= here.ran_off + MAX_RAN_OFF]
+        best = min(usable, key=lambda one: one.expected_duration, default=here)
+        if fewer.starts.size < self.track.starts.size:
+            best = self.at(waiting.timeout, [best.timeout])[1]
+        return points, best
+
 
 def replay(
     seen: Observations,
@@ -99,7 +155,6 @@ def replay(
     at: Sequence[float] = (),
     cost: float = 0.0,
     groups: Ints | None = None,
-    curve: bool = True,
     seed: int = 0,
 ) -> Replay | None:
     """The log replayed at timeouts, and at the best of 60 that follow its latencies.
@@ -111,7 +166,6 @@ def replay(
     at : timeouts to replay.
     cost : seconds that each resubmission costs.
     groups : a code for each probe; a job is resubmitted into its own group.
-    curve : whether to look for the best timeout.
 
     """
     if seen.submitted is None:
@@ -121,23 +175,9 @@ def replay(
         return None
     part = seen.take(known)
     track = _track(part, None if groups is None else groups[known], cutoff)
-    tried = _curve(part, cutoff) if curve else np.empty(0)
-    every = np.array(list(dict.fromkeys([cutoff, *map(float, at), *map(float, tried)])))
-    waiting = _followed(track, every[:1], cost)
-    blocks = _Resampled.of(waiting, seed)
-
-    def some(timeouts: Floats) -> list[Replayed]:
-        return _summaries(timeouts, _followed(track, timeouts, cost), blocks)
-
-    many = max(1, TOGETHER // track.starts.size)
-    parts = [every[first : first + many] for first in range(1, every.size, many)]
-    found = [*_summaries(every[:1], waiting, blocks), *(one for each in in_threads(some, parts) for one in each)]
-    results = {one.timeout: one for one in found}
-    points = [results[float(t)] for t in tried]
-    limit = results[cutoff].ran_off + MAX_RAN_OFF
-    usable = [r for r in (*points, results[cutoff], *(results[float(t)] for t in at)) if r.ran_off <= limit]
-    best = min(usable, key=lambda r: r.expected_duration, default=results[cutoff])
-    return Replay(results[cutoff], tuple(results[float(t)] for t in at), tuple(points), best)
+    search = _Search(part, track, cost, seed)
+    waiting, *found = search.at(cutoff, list(map(float, at)))
+    return Replay(waiting, tuple(found), search)
 
 
 def require_times(seen: Observations) -> None:
