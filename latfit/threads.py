@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
@@ -25,8 +26,7 @@ def in_threads(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
     Called from a thread or a process that somebody else started, as batches do, it works on one after the other:
     the processor is busy already.
     """
-    threads = _free_threads()
-    if threads == 1 or (isinstance(items, Sized) and len(items) < 2):
+    if (isinstance(items, Sized) and len(items) < 2) or (threads := _free_threads()) == 1:
         yield from map(work, items)
         return
     with ThreadPoolExecutor(threads) as pool:
@@ -39,6 +39,7 @@ def in_threads(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
             yield waiting.popleft().result()
 
 
+@lru_cache
 def usable_cores(groups: Path = Path("/proc/self/cgroup"), mounted: Path = Path("/sys/fs/cgroup")) -> int:
     """How many cores this process may use: by its affinity, and by the quotas of its control groups, rounded up."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
