@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from latfit.numbers import Bools
@@ -15,21 +16,32 @@ STEP, FIRST, SECOND = (np.uint64(each) for each in (0x9E3779B97F4A7C15, 0xBF5847
 WORD = 8
 
 
+Ids = NDArray[np.generic] | pd.api.extensions.ExtensionArray
+Place = tuple[int, int, str]  # numbers before text; by size, or by length and then by what is written
+
+
 class SeenIds:
-    """The ids met so far, as sorted 64-bit hashes, to find the ones that come again."""
+    """The ids met so far, as 64-bit hashes, to find the ones that come again.
+
+    Ids that only rise cannot repeat: as long as all do, their hashes are not sorted.
+    """
 
     def __init__(self) -> None:
         self.runs: list[Hashes] = []
+        self.rising: list[Hashes] = []
+        self.last: Place | None = (0, -1 << 63, "")
 
-    def again(self, ids: NDArray[np.generic] | pd.api.extensions.ExtensionArray, rows: Bools) -> Bools:
+    def again(self, ids: Ids, rows: Bools) -> Bools:
         """Which rows repeat an id of an earlier kept row, here or in an earlier chunk."""
         rows = rows & ~np.asarray(pd.isna(ids))
         hashes = hashed(ids)
+        repeated = np.zeros(hashes.size, dtype=bool)
+        if self._rises(ids[rows], hashes[rows]):
+            return repeated
         new = np.sort(hashes[rows])
         if not any(self._in(run, new).any() for run in self.runs) and (new[1:] != new[:-1]).all():
             self._remember(new)
-            return np.zeros(hashes.size, dtype=bool)
-        repeated = np.zeros(hashes.size, dtype=bool)
+            return repeated
         for run in self.runs:
             repeated |= self._in(run, hashes)
         candidates = np.flatnonzero(rows & ~repeated)
@@ -38,6 +50,22 @@ class SeenIds:
         fresh[candidates[first]] = True
         self._remember(distinct)
         return rows & ~fresh
+
+    def _rises(self, ids: Ids, hashes: Hashes) -> bool:
+        """Whether every id so far is above the one before it; from the first that is not, sorted hashes are needed."""
+        if self.last is None:
+            return False
+        if not len(ids):
+            return True
+        found = _rising(ids)
+        if found is not None and found[0] > self.last:
+            self.last = found[1]
+            self.rising.append(hashes)
+            return True
+        if self.rising:
+            self._remember(np.sort(np.concatenate(self.rising)))
+        self.rising, self.last = [], None
+        return False
 
     @staticmethod
     def _in(run: Hashes, hashes: Hashes) -> Bools:
@@ -52,14 +80,37 @@ class SeenIds:
         self.runs.append(run)
 
 
-def hashed(ids: NDArray[np.generic] | pd.api.extensions.ExtensionArray) -> Hashes:
+def _rising(ids: Ids) -> tuple[Place, Place] | None:
+    """The first and the last of ids, if each is above the one before it."""
+    if ids.dtype.kind in "iu":
+        numbers = np.asarray(ids)
+        rises = bool((numbers[1:] > numbers[:-1]).all())
+        return ((0, int(numbers[0]), ""), (0, int(numbers[-1]), "")) if rises else None
+    text = _text(ids)
+    longer = np.diff(np.diff(_starts(text)))
+    above = pc.greater(text[1:], text[:-1]).to_numpy(zero_copy_only=False)
+    if not ((longer > 0) | ((longer == 0) & above)).all():
+        return None
+    first, last = (str(text[at]) for at in (0, -1))
+    return (1, len(first.encode()), first), (1, len(last.encode()), last)
+
+
+def _text(ids: Ids) -> pa.LargeStringArray:
+    made = pa.array(pd.Series(ids, dtype="str"), type=pa.large_string(), from_pandas=True)
+    return made.combine_chunks() if isinstance(made, pa.ChunkedArray) else made
+
+
+def _starts(text: pa.LargeStringArray) -> NDArray[np.int64]:
+    """Where each text starts in its buffer, and where the last ends."""
+    return np.frombuffer(text.buffers()[1], np.int64)[text.offset : text.offset + len(text) + 1]
+
+
+def hashed(ids: Ids) -> Hashes:
     """One 64-bit hash for each id; text is hashed as its bytes, eight at a time, for all ids at once."""
     if ids.dtype.kind in "iu":
         return _mixed(np.asarray(ids).astype(np.uint64))
-    made = pa.array(pd.Series(ids, dtype="str"), type=pa.large_string(), from_pandas=True)
-    text = made.combine_chunks() if isinstance(made, pa.ChunkedArray) else made
-    _, offsets, data = text.buffers()
-    start = np.frombuffer(offsets, np.int64)[text.offset : text.offset + len(text) + 1]
+    text = _text(ids)
+    data, start = text.buffers()[2], _starts(text)
     length = np.diff(start)
     found = _mixed(length.astype(np.uint64))
     raw = np.zeros((data.size if data else 0) + WORD, dtype=np.uint8)

@@ -43,6 +43,21 @@ def test_repeated_ids_are_those_of_a_set(distinct, kind):
         assert seen.again(given, rows).tolist() == again
 
 
+@pytest.mark.parametrize("text", [None, "{}", "job-{:06d}", "é{}"])
+@pytest.mark.parametrize("last", [[900, 950, 20], [299, 900], [900, 900], [901, 902, 903]])
+def test_ids_that_rose_until_now(last, text):
+    rng, seen = np.random.default_rng(len(last)), SeenIds()
+    chunks = [(list(range(first, first + 100)), rng.random(100) < 0.9) for first in (0, 100, 200)]
+    chunks += [
+        ([], np.zeros(0, dtype=bool)),
+        (last, np.ones(len(last), dtype=bool)),
+        ([5, 901], np.ones(2, dtype=bool)),
+    ]
+    for (ids, rows), again in zip(chunks, plainly(chunks), strict=True):
+        given = np.array(ids, dtype=np.int64) if text is None else pd.array(list(map(text.format, ids)), dtype="str")
+        assert seen.again(given, rows).tolist() == again
+
+
 def test_different_ids_have_different_hashes():
     texts = [word + more for word in WORDS for more in ("", "a", "\0", "\0\0", "12345678")] + [""]
     assert len(set(hashed(pd.array(texts, dtype="str")).tolist())) == len(set(texts))
