@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq, minimize
-from scipy.optimize.elementwise import find_root
+import scipy
 from scipy.special import chdtri
 
 from latfit.errors import FitError, LawError
@@ -55,6 +54,8 @@ def profile_interval(sample: LatencySample, fitted: Fit, parameter: str, *, leve
 
 def _ratio_interval(sample: LatencySample, fitted: Fit, allowed: float) -> tuple[float, float]:
     """Both ends for ρ at once: the roots of the signed root of the likelihood ratio, which is nearly linear in ρ."""
+    from scipy.optimize.elementwise import find_root  # slow to import
+
     batch, top = SampleBatch.of_sample(sample), fitted.log_likelihood
     assert fitted.rho is not None
     assert top is not None
@@ -111,7 +112,7 @@ class _Profile:
 
         if self.others:
             options: dict[str, Any] = {"xatol": 1e-9, "fatol": 1e-9}
-            found: Any = minimize(cost, self.u, method="Nelder-Mead", options=options)  # type: ignore[call-overload]
+            found: Any = scipy.optimize.minimize(cost, self.u, method="Nelder-Mead", options=options)  # type: ignore[call-overload]
             self.u = found.x
         return -cost(self.u)
 
@@ -124,7 +125,7 @@ def _end(excess: Callable[[float], float], inside: float, limit: float, step: fl
         if abs(far - inside) >= abs(limit - inside):
             far = limit
         if excess(far) < 0:
-            return float(brentq(lambda v: max(excess(v), -1e6), near, far, xtol=1e-12, rtol=1e-8))
+            return float(scipy.optimize.brentq(lambda v: max(excess(v), -1e6), near, far, xtol=1e-12, rtol=1e-8))
         if far == limit:
             break
         near, step = far, 2 * step

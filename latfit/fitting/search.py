@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from latfit.errors import FitError, LawError
 from latfit.fitting.least_squares import Model
@@ -173,7 +173,7 @@ def generic_maximum(build: Build, starts: Sequence[Floats], batch: SampleBatch, 
     for precision in (1e-3, 1e-7):  # the second search starts anew, because a simplex can collapse
         options: dict[str, Any] = {"xatol": precision, "fatol": precision / 100, "maxfev": 4000, "adaptive": True}
         with np.errstate(all="ignore"):
-            found: Any = minimize(cost, best, method="Nelder-Mead", options=options)  # type: ignore[call-overload]
+            found: Any = scipy.optimize.minimize(cost, best, method="Nelder-Mead", options=options)  # type: ignore[call-overload]
         best = found.x
     if not found.success:
         raise FitError(f"the search for the maximum stopped at {build(best).spec()}: {found.message}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy
 from scipy.special import xlogy
 
 from latfit.buckets import Histogram
@@ -80,7 +80,7 @@ def _fitted(name: str, histogram: Histogram) -> Fit:
     for precision in (1e-3, 1e-7):  # the second search starts anew, because a simplex can collapse
         options: dict[str, Any] = {"xatol": precision, "fatol": precision / 100, "maxfev": 2000}
         with np.errstate(all="ignore"):
-            found: Any = minimize(cost, u, method="Nelder-Mead", options=options)  # type: ignore[call-overload]
+            found: Any = scipy.optimize.minimize(cost, u, method="Nelder-Mead", options=options)  # type: ignore[call-overload]
         u = found.x
     if not found.success:
         raise FitError(f"the search for the most likely {name} stopped: {found.message}")

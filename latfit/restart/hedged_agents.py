@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law
@@ -144,5 +144,5 @@ def _polished(pair: _Pair, d: float, t_inf: float) -> tuple[float, float, float]
     origin = np.array([d / scale, log_end])
     simplex = origin + np.array([[0.0, 0.0], [0.1, 0.0], [0.0, 0.1]])
     options = {"maxfev": 120, "xatol": 1e-6, "fatol": 0.0, "initial_simplex": simplex}
-    found = minimize(lambda x: min(at(x)[0], 1e300), origin, method="Nelder-Mead", options=options)  # type: ignore[call-overload]
+    found = scipy.optimize.minimize(lambda x: min(at(x)[0], 1e300), origin, method="Nelder-Mead", options=options)  # type: ignore[call-overload]
     return min(at(found.x), pair.figure(d, t_inf), pair.figure(0.0, t_inf))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.optimize import brentq, minimize_scalar
+import scipy
 
 from latfit.laws.base import Law
 from latfit.numbers import Floats
@@ -83,7 +83,7 @@ def turn(slope: Figure, a: float, b: float) -> float:
     low, high = np.log(a), np.log(b)
     if not at(low) < 0 < at(high):  # the turn is a kink at an end, and exp(log(·)) has stepped over it
         return b if at(low) < 0 else a
-    return float(np.exp(brentq(at, low, high, xtol=1e-15, rtol=1e-15)))
+    return float(np.exp(scipy.optimize.brentq(at, low, high, xtol=1e-15, rtol=1e-15)))
 
 
 def _lowest(value: Figure, t: Floats) -> Floats:
@@ -94,7 +94,7 @@ def _lowest(value: Figure, t: Floats) -> Floats:
     times = []
     for i in found[np.argsort(v[found], kind="stable")[:POLISHED]]:
         a, b = np.log(t[max(i - 1, 0)]), np.log(t[min(i + 1, t.size - 1)])
-        best = minimize_scalar(
+        best = scipy.optimize.minimize_scalar(
             lambda y: float(value(np.exp(np.array(y)))), bounds=(a, b), method="bounded", options={"xatol": 1e-11}
         )
         times += [t[i], np.exp(best.x)]

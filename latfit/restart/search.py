@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq, minimize, minimize_scalar
+import scipy
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law
@@ -120,7 +120,7 @@ class _Search:
             return float(np.clip(self.excess(float(np.exp(y)), ratio), -1.0, 1e6))
 
         if excess(good) < 0 < excess(bad):
-            root = float(brentq(excess, good, bad, xtol=self.precision))
+            root = float(scipy.optimize.brentq(excess, good, bad, xtol=self.precision))
             step = self.precision * np.sign(good - bad)
             allowed = [y for y in (root, root + step, root + 2 * step) if excess(y) <= SLACK]
             return float(np.exp(allowed[0] if allowed else good))
@@ -151,7 +151,7 @@ def _polished(figure: Callable[[float], float], low: float, high: float, toleran
     """The minimum of a figure between two places; ∞ counts as very large."""
     if not low < high:
         return low
-    found = minimize_scalar(
+    found = scipy.optimize.minimize_scalar(
         lambda y: min(figure(y), 1e300), bounds=(low, high), method="bounded", options={"xatol": tolerance}
     )
     return float(found.x)
@@ -281,7 +281,7 @@ def _both(search: _Search, start: Found) -> Found:
 
     at: Floats = np.log(np.array([start.time, start.ratio]))
     options = {"maxfev": 60, "xatol": 1e-6, "fatol": 0.0, "initial_simplex": at + SIMPLEX}
-    found = minimize(figure, at, method="Nelder-Mead", options=options)  # type: ignore[call-overload]
+    found = scipy.optimize.minimize(figure, at, method="Nelder-Mead", options=options)  # type: ignore[call-overload]
     return search.at(float(np.exp(found.x[0])), clipped(found.x[1]))
 
 

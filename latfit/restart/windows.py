@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 
 from latfit.laws.base import Law
 from latfit.numbers import Floats
@@ -76,7 +76,7 @@ def _root(excess: Callable[[Floats], Floats], a: float, b: float) -> float:
 
     if capped(a) * capped(b) >= 0:  # t itself is on the limit, within rounding
         return a if abs(capped(a)) <= abs(capped(b)) else b
-    return float(brentq(capped, a, b, xtol=1e-300, rtol=1e-13, maxiter=2000))
+    return float(scipy.optimize.brentq(capped, a, b, xtol=1e-300, rtol=1e-13, maxiter=2000))
 
 
 def _step_windows(jumps: Floats, value: Figure, t: float, limits: Sequence[float]) -> list[Window]:

@@ -6,7 +6,7 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import bisect
+import scipy
 from scipy.special import betainc, betaincinv
 
 from latfit.numbers import Floats
@@ -127,7 +127,9 @@ def _low(ratio: OutlierRatio) -> float:
     def off(rho: float) -> float:
         return float(betainc(k, n - k + 1, rho) + betainc(k + 1, n - k, rho) - 2 * tail)
 
-    return float(bisect(off, float(betaincinv(k, n - k + 1, tail)), float(betaincinv(k + 1, n - k, tail))))
+    return float(
+        scipy.optimize.bisect(off, float(betaincinv(k, n - k + 1, tail)), float(betaincinv(k + 1, n - k, tail)))
+    )
 
 
 def combined(ends: Centred, factors: Range) -> Centred:
