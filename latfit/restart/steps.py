@@ -44,26 +44,28 @@ class StepCurves:
         """
         returned = done + gone if gone.any() else done
         leaving = returned + out if out.any() else returned
-        at_risk = np.cumsum(leaving[:, ::-1], axis=1)[:, ::-1] + lost[:, None]
-        probes = at_risk[:, 0].copy()
+        probes = leaving.sum(axis=1) + lost
         early = np.zeros(probes.size, dtype=bool)
         if out.any():
             rows = np.arange(probes.size)
             last = returned.shape[1] - 1 - np.argmax(returned[:, ::-1] > 0, axis=1)
             early = np.cumsum(out, axis=1)[rows, last] - out[rows, last] > 0
-        if early.any():
-            each = np.divide(1.0, at_risk, out=np.zeros_like(at_risk), where=at_risk > 0)
-            S = np.asarray(np.cumprod(1.0 - returned * each, axis=1), dtype=np.float64)
-            F = np.minimum(np.cumsum(_before(S) * done * each, axis=1), 1.0)  # a sum may round to more
         total = np.cumsum(done, axis=1)
         if not early.all():
-            del at_risk
             all_at_once = np.where(probes > 0, probes, 1.0)[:, None]
-            plain_F = total / all_at_once
-            plain_S = 1.0 - (np.cumsum(returned, axis=1) / all_at_once if returned is not done else plain_F)
-            S, F = (plain_S, plain_F) if not early.any() else (
-                np.where(early[:, None], S, plain_S), np.where(early[:, None], F, plain_F))  # fmt: skip
-        W = np.diff(times, prepend=0.0, axis=1) * _before(S)
+            F = total / all_at_once
+            S = 1.0 - (np.cumsum(returned, axis=1) / all_at_once if returned is not done else F)
+        if early.any():
+            at_risk = np.cumsum(leaving[:, ::-1], axis=1)[:, ::-1] + lost[:, None]
+            each = np.divide(1.0, at_risk, out=np.zeros_like(at_risk), where=at_risk > 0)
+            cut_S = np.asarray(np.cumprod(1.0 - returned * each, axis=1), dtype=np.float64)
+            cut_F = np.minimum(np.cumsum(_before(cut_S) * done * each, axis=1), 1.0)  # a sum may round to more
+            S, F = (cut_S, cut_F) if early.all() else (
+                np.where(early[:, None], cut_S, S), np.where(early[:, None], cut_F, F))  # fmt: skip
+        W = np.empty(S.shape)  # in place: fresh memory costs more than the arithmetic
+        W[:, :1] = times[:, :1]
+        np.subtract(times[:, 1:], times[:, :-1], out=W[:, 1:])
+        W[:, 1:] *= S[:, :-1]
         return cls(times, F, S, np.cumsum(W, axis=1, out=W), total, probes)
 
     def E_J(self, cost: Floats | float = 0.0) -> Floats:
@@ -112,8 +114,10 @@ class StepCurves:
     def allowed(self, smallest: Floats | float, completions: int = MIN_COMPLETIONS) -> Bools:
         """Where a timeout may lie: enough completions at or below it, not below the clock's step, above 0."""
         step = np.asarray(smallest, dtype=np.float64).reshape(-1, 1)
-        new = np.diff(self.done, prepend=0.0, axis=1) > 0
-        return (self.done >= completions - 1e-9) & (self.times >= step * (1 - 1e-12)) & (self.times > 0) & new
+        may = (self.done >= completions - 1e-9) & (self.times >= step * (1 - 1e-12)) & (self.times > 0)
+        may[:, :1] &= self.done[:, :1] > 0
+        may[:, 1:] &= self.done[:, 1:] > self.done[:, :-1]  # where something completes
+        return may
 
     def exact(self, cost: Floats | float, allowed: Bools) -> tuple[Ints, Floats]:
         """(B,) the first index of the least E_J, and E_J there: the papers' optimum of the data as they stand."""
