@@ -2,7 +2,8 @@
 
 Every probe becomes four scores whose mean is the same throughout a log that does not change: the normal score z
 of its latency's rank (scale), |z| less its mean (shape), and whether it was an outlier or a failure. The log is cut
-into at most 400 blocks of √n probes or more, and exact dynamic programming finds the segments with the least
+into at most 400 blocks of √n probes or more (200 000 of a longer log, evenly spread), and exact dynamic programming
+finds the segments with the least
 
     Σ over segments { −(Σz)²/(n v₁) − (Σ|z|)²/(n v₂) + D(outliers) + D(failures) } + penalty · changes,
     penalty = 2d + 3.5 ln(blocks) or more,  d the number of scores that vary,
@@ -15,7 +16,7 @@ taken out first.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc, chdtri, ndtri, xlogy
 
 from latfit.evidence.cycles import DAY, WEEK, Cycle, find_cycle
+from latfit.evidence.observations import evenly
 from latfit.logs.table import CENSORED, COMPLETED, FAILED, LOST, tallied
 from latfit.numbers import Floats
 from latfit.sample import KaplanMeier
@@ -96,12 +98,15 @@ def find_changes(submitted: Times | None, latency: Floats, status: Codes, cutoff
     [(1200, 'scale')]
     """
     when, x, codes = _in_order(submitted, latency, status)
-    T = cutoff if cutoff is not None else float(np.nanmax(x, initial=0.0))
+    T, whole = cutoff if cutoff is not None else float(np.nanmax(x, initial=0.0)), x.size
+    rows = evenly(whole)
+    if rows.size < whole:
+        when, x, codes = None if when is None else when[rows], x[rows], codes[rows]
     out = (codes == LOST) | (x > T) | ((codes == CENSORED) & (x >= T))
     done = (codes == COMPLETED) & ~out
     n = x.size
     if n < MIN_PROBES or np.count_nonzero(done) < 10 or not T > 0:
-        return Changes((), None, None, n, 0)
+        return Changes((), None, None, whole, 0)
     km = tallied(np.where(out, T, x), np.where(out, CENSORED, codes).astype(np.int8)).kaplan_meier()
     scores = _scores(km, x, codes, out, T)
     daily, weekly = _without_cycles(scores, when, x, done)
@@ -109,7 +114,7 @@ def find_changes(submitted: Times | None, latency: Floats, status: Codes, cutoff
     cuts = table.segments()
     bounds = [0, *cuts, table.n]
     found = [_described(table, bounds[i - 1 : i + 2], x, done, when) for i in range(1, len(cuts) + 1)]
-    return Changes(tuple(found), daily, weekly, n, table.n)
+    return Changes(tuple(replace(one, index=int(rows[one.index])) for one in found), daily, weekly, whole, table.n)
 
 
 def _in_order(submitted: Times | None, latency: Floats, status: Codes) -> tuple[Times | None, Floats, Codes]:

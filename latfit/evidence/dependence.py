@@ -13,6 +13,7 @@ from latfit.numbers import Floats
 
 LAGS = 10
 FEWEST = 40  # probes below which nothing is said
+LATEST = 1_000_000  # probes of a longer log that are looked at
 STRONG, SIGNIFICANT = 0.1, 1e-3
 
 
@@ -46,6 +47,8 @@ def dependence(seen: Observations) -> Dependence | None:
     """The dependence between probes in the order of their submission; None without times or with few probes."""
     if seen.submitted is None or seen.n < FEWEST:
         return None
+    if seen.n > LATEST:
+        seen = seen.take(np.arange(seen.n - LATEST, seen.n))
     ranks = seen.ranks
     if not np.ptp(ranks):
         return None

@@ -55,16 +55,15 @@ def mixing(seen: Observations) -> Mixing | None:
     """
     if seen.n < FEWEST or not seen.columns:
         return None
-    ranks = seen.ranks
-    if seen.submitted is not None:
-        ranks = without_level(ranks)
+    some = seen.thinned()
+    ranks = some.ranks if some.submitted is None else without_level(some.ranks)
     if not np.ptp(ranks):
         return None
-    found = [(column, *explained(ranks, column.codes)) for column in seen.columns.values()]
+    found = [(column, *explained(ranks, some.columns[name].codes)) for name, column in seen.columns.items()]
     tried = len(found)
     good = [
-        Mixing(column, share, groups, min(1.0, p * tried))
-        for column, share, groups, p in found
+        Mixing(column, share, int(np.count_nonzero(np.bincount(column.codes))), min(1.0, p * tried))
+        for column, share, p in found
         if share > SHARE and p * tried < SIGNIFICANT
     ]
     most = max((one.share for one in good), default=0.0)
@@ -83,17 +82,17 @@ def without_level(ranks: Floats) -> Floats:
     return np.asarray(ranks - around)
 
 
-def explained(values: Floats, codes: Ints) -> tuple[float, int, float]:
-    """The share ε² of the variance between groups, the number of groups, and the p-value of F."""
+def explained(values: Floats, codes: Ints) -> tuple[float, float]:
+    """The share ε² of the variance between groups, and the p-value of F."""
     counts = np.bincount(codes)
     present = counts > 0
     k, n = int(present.sum()), values.size
     if k < 2 or k >= n - 1:
-        return 0.0, k, 1.0
+        return 0.0, 1.0
     centred = values - values.mean()
     sums = np.bincount(codes, weights=centred)
     between = float((sums[present] ** 2 / counts[present]).sum())
     total = float(centred @ centred)
     within = max(total - between, 1e-300) / (n - k)
     share = max(0.0, (between - (k - 1) * within) / total)
-    return share, k, float(fdtrc(k - 1, n - k, between / (k - 1) / within))
+    return share, float(fdtrc(k - 1, n - k, between / (k - 1) / within))

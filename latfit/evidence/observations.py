@@ -22,6 +22,7 @@ from latfit.sample import LatencySample
 BINS = 8  # quantile bins of a column of numbers
 FEW_NUMBERS = 12  # a column of at most this many distinct numbers is one of categories
 MAX_COLUMNS = 40
+MOST = 200_000  # probes of a longer log that are looked at, where more would tell nothing new
 KEYS = re.compile(r"(?i)^(job|job_?name|url|uri|path|endpoint|instance|instance_id|request|key|name|host|site|target)$")
 # known only when the probe is over, so that they follow the latency instead of explaining it
 AFTERWARDS = re.compile(
@@ -113,6 +114,10 @@ class Observations:
         """The ranks of the times to completion, ties at their mean."""
         return np.asarray(pd.Series(self.times_to_completion()).rank(), dtype=np.float64)
 
+    def thinned(self) -> Observations:
+        """At most 200 000 of the probes, evenly spread."""
+        return self if self.n <= MOST else self.take(evenly(self.n))
+
     @classmethod
     def concat(cls, parts: Sequence[Observations]) -> Observations:
         """The probes of several logs; a column counts where all of them have it."""
@@ -171,6 +176,14 @@ class Observations:
         )
 
 
+def evenly(n: int, most: int = MOST) -> Ints:
+    """Rows evenly spread over n, at most so many: a random one of each stretch, since logs may have a period."""
+    if n <= most:
+        return np.arange(n)
+    edges = np.linspace(0, n, most + 1).astype(np.int64)
+    return np.asarray(edges[:-1] + (np.random.default_rng(0).random(most) * np.diff(edges)).astype(np.int64))
+
+
 def group_column(log: ProbeLog, by: str) -> Ints:
     """A code for each probe of a log, in the order of submission, by the values of a column."""
     text = log.keys([by], None)[0]
@@ -225,11 +238,12 @@ def as_groups(name: str, values: pd.Series[Any]) -> Column | None:
     if values.dtype.kind in "Mm":
         return None
     if values.dtype.kind in "fiu" or (values.dtype.kind not in "b" and _numeric(values)):
-        numbers = _numbers(values)
-        if np.unique(numbers[np.isfinite(numbers)]).size > FEW_NUMBERS:
+        some = _numbers(values.iloc[evenly(len(values))])
+        known = some[np.isfinite(some)]
+        if np.unique(known).size > FEW_NUMBERS:
             if KEYS.match(name) and _repeats(values):
                 return _categories(name, values)
-            return _binned(name, numbers)
+            return _binned(name, values, known)
     return _categories(name, values) if _repeats(values) else None
 
 
@@ -267,12 +281,13 @@ def _categories(name: str, values: pd.Series[Any]) -> Column:
     return Column(name, place[at], tuple(map(str, labels)))
 
 
-def _binned(name: str, numbers: Floats) -> Column | None:
-    known = numbers[np.isfinite(numbers)]
+def _binned(name: str, values: pd.Series[Any], known: Floats) -> Column | None:
+    """Quantile bins of `known`, some of the numbers of the column."""
     rising = np.abs(np.corrcoef(np.arange(known.size), pd.Series(known).rank())[0, 1]) if known.size > 2 else 1.0
     if rising > 0.9:  # a counter or a clock: it tells the time, which is looked at elsewhere
         return None
     edges = np.unique(np.quantile(known, np.linspace(0, 1, BINS + 1)[1:-1]))
+    numbers = _numbers(values)
     codes = np.where(np.isfinite(numbers), np.searchsorted(edges, numbers), edges.size + 1)
     ends = ["", *(f"{edge:g}" for edge in edges), ""]
     names = [f"{a or '…'} to {b or '…'}" for a, b in pairwise(ends)]
