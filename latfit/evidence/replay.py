@@ -25,7 +25,9 @@ from latfit.threads import in_threads
 
 TOGETHER = 1 << 16  # jobs under timeouts that are followed at once: they stay in the cache
 STARTS = 50_000  # jobs that are followed, evenly spread over a longer log
-ROUNDS = 200  # resubmissions after which a job is given up: no timeout that needs more is worth a look
+TICK = 1e-6  # seconds: submissions less far apart are at the same moment, whatever their last digits
+ROUNDS = 200  # probes that a job may take on the way along the curve, where a timeout that needs more is not the best
+FAR = 5000  # and under a timeout that is reported: what is given up sooner flatters short timeouts
 CURVE = 60  # timeouts tried for the best one
 RESAMPLES = 400
 BLOCKS = 50  # at least as many blocks of consecutive jobs are resampled
@@ -90,6 +92,7 @@ class _Track:
     failed: Bools
     starts: Ints
     sparse: bool
+    tick: float
 
 
 def replay(
@@ -122,22 +125,33 @@ def replay(
     part = seen.take(known)
     track = _track(part, None if groups is None else groups[known], cutoff)
     tried = _curve(part, cutoff) if curve else np.empty(0)
-    every = np.array(list(dict.fromkeys([cutoff, *map(float, at), *map(float, tried)])))
-    waiting = _followed(track, every[:1], cost)
+    named = np.array(list(dict.fromkeys([cutoff, *map(float, at)])))
+    waiting = _followed(track, named[:1], cost, FAR)
     blocks = _Resampled.of(waiting, seed)
 
-    def some(timeouts: Floats) -> list[Replayed]:
-        return _summaries(timeouts, _followed(track, timeouts, cost), blocks)
+    def some(timeouts: Floats, rounds: int) -> list[Replayed]:
+        return _summaries(timeouts, _followed(track, timeouts, cost, rounds), blocks)
 
     many = max(1, TOGETHER // track.starts.size)
-    parts = [every[first : first + many] for first in range(1, every.size, many)]
-    found = [*_summaries(every[:1], waiting, blocks), *(one for each in in_threads(some, parts) for one in each)]
-    results = {one.timeout: one for one in found}
+    rest = tried[~np.isin(tried, named)]
+    parts = [(each[first : first + many], rounds) for each, rounds in ((named[1:], FAR), (rest, ROUNDS))
+             for first in range(0, each.size, many)]  # fmt: skip
+    found = [one for each in in_threads(lambda part: some(*part), parts) for one in each]
+    results = {one.timeout: one for one in [*_summaries(named[:1], waiting, blocks), *found]}
+    best, surely = _best(results, cutoff), set(named.tolist())
+    while best.timeout not in surely:
+        surely.add(best.timeout)
+        results[best.timeout] = some(np.array([best.timeout]), FAR)[0]
+        best = _best(results, cutoff)
     points = [results[float(t)] for t in tried]
-    limit = results[cutoff].ran_off + MAX_RAN_OFF
-    usable = [r for r in (*points, results[cutoff], *(results[float(t)] for t in at)) if r.ran_off <= limit]
-    best = min(usable, key=lambda r: r.expected_duration, default=results[cutoff])
     return Replay(results[cutoff], tuple(results[float(t)] for t in at), tuple(points), best)
+
+
+def _best(results: dict[float, Replayed], cutoff: float) -> Replayed:
+    """The least mean of those under which hardly more jobs run off the log than by waiting."""
+    limit = results[cutoff].ran_off + MAX_RAN_OFF
+    usable = [one for one in results.values() if one.ran_off <= limit]
+    return min(usable, key=lambda one: one.expected_duration, default=results[cutoff])
 
 
 def require_times(seen: Observations) -> None:
@@ -164,7 +178,8 @@ def _track(seen: Observations, groups: Ints | None, cutoff: float) -> _Track:
     starts = np.sort(np.argsort(order, kind="stable")[::step])  # every so many in the order of time
     done = (status == COMPLETED) & inside
     sparse = bool(np.median(np.diff(seen.submitted)) > np.median(latency[done])) if done.any() else True
-    return _Track(origin + when, group, origin, ends, latency, done, (status == FAILED) & inside, starts, sparse)
+    return _Track(origin + when, group, origin, ends, latency, done, (status == FAILED) & inside, starts, sparse,
+                  max(TICK, 8 * float(np.spacing(origin[-1] + span))))  # fmt: skip
 
 
 class _Followed(NamedTuple):
@@ -175,7 +190,7 @@ class _Followed(NamedTuple):
     submitted: Floats
 
 
-def _followed(track: _Track, timeouts: Floats, cost: float) -> _Followed:
+def _followed(track: _Track, timeouts: Floats, cost: float, rounds: int) -> _Followed:
     """Every job under every timeout; what is left of them is worked on together."""
     jobs = track.starts.size
     spent, submitted = np.zeros(timeouts.size * jobs), np.ones(timeouts.size * jobs)
@@ -183,19 +198,25 @@ def _followed(track: _Track, timeouts: Floats, cost: float) -> _Followed:
     alive, at = np.arange(spent.size), np.tile(track.starts, timeouts.size)
     clock, end, timeout = track.key[at], track.ends[at], np.repeat(timeouts, jobs)
     limit = track.origin[at] + 2 * (track.key.max() + 1)
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         x = track.latency[at]
         inside = x <= timeout
         done = track.completed[at] & inside
         used = np.where(done, x, np.where(track.failed[at] & inside, x, timeout) + cost)
         spent[alive] += used
-        clock = np.minimum(clock + used, limit)
         on = ~done
-        alive, clock, end, limit, timeout = alive[on], clock[on], end[on], limit[on], timeout[on]
+        alive, end, limit, timeout, used = alive[on], end[on], limit[on], timeout[on], used[on]
         if not alive.size:
             break
-        ahead = np.searchsorted(track.key, clock, side="left")
-        at = np.maximum(ahead, at[on] + 1) if track.sparse else np.maximum(ahead, at[on])
+        at, clock = at[on], clock[on] + used
+        if not track.sparse:  # the same probe answers again until its own time has come
+            again = np.ceil(np.maximum(track.key[at] - clock - track.tick, 0) / np.maximum(used, track.tick))
+            spent[alive] += again * used
+            submitted[alive] += again
+            clock = clock + again * used
+        clock = np.minimum(clock, limit)
+        ahead = np.searchsorted(track.key, clock - track.tick, side="left")
+        at = np.maximum(ahead, at + (track.sparse | (used == 0)))
         gone = at >= end
         if gone.any():
             off[alive[gone]] = True
