@@ -26,7 +26,9 @@ from latfit.threads import in_threads
 TOGETHER = 1 << 16  # jobs under timeouts that are followed at once: they stay in the cache
 STARTS = 50_000  # jobs that are followed, evenly spread over a longer log
 CURVE_STARTS = 10_000  # and of them for each timeout of the curve
-ROUNDS = 200  # resubmissions after which a job is given up: no timeout that needs more is worth a look
+TICK = 1e-6  # seconds: submissions less far apart are at the same moment, whatever their last digits
+ROUNDS = 200  # probes that a job may take on the way along the curve, where a timeout that needs more is not the best
+FAR = 5000  # and under a timeout that is reported: what is given up sooner flatters short timeouts
 CURVE = 60  # timeouts tried for the best one
 RESAMPLES = 400
 BLOCKS = 50  # at least as many blocks of consecutive jobs are resampled
@@ -107,6 +109,7 @@ class _Track:
     failed: Bools
     starts: Ints
     sparse: bool
+    tick: float
 
     def coarse(self) -> _Track:
         """Fewer jobs, evenly spread."""
@@ -122,30 +125,33 @@ class _Search:
     cost: float
     seed: int
 
-    def at(self, cutoff: float, timeouts: Sequence[float], track: _Track | None = None) -> list[Replayed]:
+    def at(
+        self, cutoff: float, timeouts: Sequence[float], *, track: _Track | None = None, rounds: int = FAR
+    ) -> list[Replayed]:
         """Waiting until the cutoff, and each timeout."""
-        track = track or self.track
-        waiting = _followed(track, np.array([cutoff]), self.cost)
+        jobs = track or self.track
+        waiting = _followed(jobs, np.array([cutoff]), self.cost, rounds)
         blocks = _Resampled.of(waiting, self.seed)
 
         def some(each: Floats) -> list[Replayed]:
-            return _summaries(each, _followed(track, each, self.cost), blocks)
+            return _summaries(each, _followed(jobs, each, self.cost, rounds), blocks)
 
-        every, many = np.array(timeouts), max(1, TOGETHER // track.starts.size)
+        every, many = np.array(timeouts), max(1, TOGETHER // jobs.starts.size)
         parts = [every[first : first + many] for first in range(0, every.size, many)]
         found = [one for each in in_threads(some, parts) for one in each]
         return [*_summaries(np.array([cutoff]), waiting, blocks), *found]
 
     def curve(self, waiting: Replayed, at: Sequence[Replayed]) -> tuple[tuple[Replayed, ...], Replayed]:
         """The curve, and the best of it, of `at` and of waiting: compared on the same jobs, then told by all."""
-        fewer, known = self.track.coarse(), [one.timeout for one in at]
-        here, *found = self.at(waiting.timeout, [*known, *_curve(self.seen, waiting.timeout).tolist()], fewer)
-        points = tuple(found[len(at) :])
-        usable = [one for one in (*points, here, *found[: len(at)]) if one.ran_off <= here.ran_off + MAX_RAN_OFF]
-        best = min(usable, key=lambda one: one.expected_duration, default=here)
+        fewer, cutoff = self.track.coarse(), waiting.timeout
+        tried = _curve(self.seen, cutoff).tolist()
+        results = {one.timeout: one for one in self.at(cutoff, tried, track=fewer, rounds=ROUNDS)}
+        results |= (surely := {one.timeout: one for one in self.at(cutoff, [one.timeout for one in at], track=fewer)})
+        while (best := _best(results, cutoff)).timeout not in surely:
+            results[best.timeout] = surely[best.timeout] = self.at(cutoff, [best.timeout], track=fewer)[1]
         if fewer.starts.size < self.track.starts.size:
-            best = self.at(waiting.timeout, [best.timeout])[1]
-        return points, best
+            best = self.at(cutoff, [best.timeout])[1]
+        return tuple(results[t] for t in tried), best
 
 
 def replay(
@@ -180,6 +186,13 @@ def replay(
     return Replay(waiting, tuple(found), search)
 
 
+def _best(results: dict[float, Replayed], cutoff: float) -> Replayed:
+    """The least mean of those under which hardly more jobs run off the log than by waiting."""
+    limit = results[cutoff].ran_off + MAX_RAN_OFF
+    usable = [one for one in results.values() if one.ran_off <= limit]
+    return min(usable, key=lambda one: one.expected_duration, default=results[cutoff])
+
+
 def require_times(seen: Observations) -> None:
     """Say why a log cannot be replayed."""
     if seen.submitted is None or np.isfinite(seen.submitted).sum() < FEWEST:
@@ -204,7 +217,8 @@ def _track(seen: Observations, groups: Ints | None, cutoff: float) -> _Track:
     starts = np.sort(np.argsort(order, kind="stable")[::step])  # every so many in the order of time
     done = (status == COMPLETED) & inside
     sparse = bool(np.median(np.diff(seen.submitted)) > np.median(latency[done])) if done.any() else True
-    return _Track(origin + when, group, origin, ends, latency, done, (status == FAILED) & inside, starts, sparse)
+    return _Track(origin + when, group, origin, ends, latency, done, (status == FAILED) & inside, starts, sparse,
+                  max(TICK, 8 * float(np.spacing(origin[-1] + span))))  # fmt: skip
 
 
 class _Followed(NamedTuple):
@@ -215,7 +229,7 @@ class _Followed(NamedTuple):
     submitted: Floats
 
 
-def _followed(track: _Track, timeouts: Floats, cost: float) -> _Followed:
+def _followed(track: _Track, timeouts: Floats, cost: float, rounds: int) -> _Followed:
     """Every job under every timeout; what is left of them is worked on together."""
     jobs = track.starts.size
     spent, submitted = np.zeros(timeouts.size * jobs), np.ones(timeouts.size * jobs)
@@ -223,19 +237,25 @@ def _followed(track: _Track, timeouts: Floats, cost: float) -> _Followed:
     alive, at = np.arange(spent.size), np.tile(track.starts, timeouts.size)
     clock, end, timeout = track.key[at], track.ends[at], np.repeat(timeouts, jobs)
     limit = track.origin[at] + 2 * (track.key.max() + 1)
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         x = track.latency[at]
         inside = x <= timeout
         done = track.completed[at] & inside
         used = np.where(done, x, np.where(track.failed[at] & inside, x, timeout) + cost)
         spent[alive] += used
-        clock = np.minimum(clock + used, limit)
         on = ~done
-        alive, clock, end, limit, timeout = alive[on], clock[on], end[on], limit[on], timeout[on]
+        alive, end, limit, timeout, used = alive[on], end[on], limit[on], timeout[on], used[on]
         if not alive.size:
             break
-        ahead = np.searchsorted(track.key, clock, side="left")
-        at = np.maximum(ahead, at[on] + 1) if track.sparse else np.maximum(ahead, at[on])
+        at, clock = at[on], clock[on] + used
+        if not track.sparse:  # the same probe answers again until its own time has come
+            again = np.ceil(np.maximum(track.key[at] - clock - track.tick, 0) / np.maximum(used, track.tick))
+            spent[alive] += again * used
+            submitted[alive] += again
+            clock = clock + again * used
+        clock = np.minimum(clock, limit)
+        ahead = np.searchsorted(track.key, clock - track.tick, side="left")
+        at = np.maximum(ahead, at + (track.sparse | (used == 0)))
         gone = at >= end
         if gone.any():
             off[alive[gone]] = True

@@ -48,6 +48,30 @@ def test_against_plain_lines(gap, cost):
             assert (one.expected_duration, one.submissions) == pytest.approx(want, rel=1e-9)
 
 
+def test_jobs_are_followed_to_their_end():
+    """Hours without a probe, in which a short timeout is struck thousands of times: each of them takes time."""
+    rng = np.random.default_rng(3)
+    n = 300
+    gaps = np.where(np.arange(n) % 30, 5.0, 200_000.0)
+    slow = rng.random(n) < np.where(np.arange(n) % 30 > 26, 0.9, 0.1)
+    seen = Observations(np.where(slow, 3000.0, 8.0) * rng.uniform(0.8, 1.2, n), np.zeros(n, int), np.cumsum(gaps))
+    found = replay(seen, 4000.0, at=[10.0, 40.0])
+    for one in (*found.at, found.waiting, found.best):
+        assert (one.expected_duration, one.submissions) == pytest.approx(plain(seen, 4000.0, one.timeout), rel=1e-9)
+    assert found.at[0].submissions > 100
+    assert found.at[0].expected_duration > found.waiting.expected_duration
+    assert found.at[0].ran_off < 0.05
+
+
+def test_a_probe_at_the_very_moment_is_the_next_one():
+    """Milliseconds as decimals do not add up: .736 + .001 < .737; the probe submitted then is still the next."""
+    n = 400
+    seen = Observations(np.tile([0.009, 0.001], n // 2), np.zeros(n, int), 1.5e9 + np.arange(n) / 1000)
+    (one,) = replay(seen, 0.009, at=[0.001], groups=np.arange(n) // 40).at
+    assert one.expected_duration == pytest.approx(0.0015)
+    assert one.submissions == 1.5
+
+
 def test_independent_attempts_agree_with_the_formula():
     law, rng = Defective(parse_law("lognormal(mu=5.5,sigma=1)"), 0.025), np.random.default_rng(2)
     x = law.sample(20_000, rng)
