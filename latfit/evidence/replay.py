@@ -108,6 +108,10 @@ class _Track:
     starts: Ints
     sparse: bool
 
+    def after(self, clock: Floats, last: Ints) -> Ints:
+        """The probe that an attempt at `clock` takes: the next one submitted, where probes are sparse after `last`."""
+        return np.maximum(np.searchsorted(self.key, clock, side="left"), last + self.sparse)
+
     def coarse(self) -> _Track:
         """Fewer jobs, evenly spread."""
         return replace(self, starts=self.starts[:: max(1, self.starts.size // CURVE_STARTS)])
@@ -234,13 +238,13 @@ def _followed(track: _Track, timeouts: Floats, cost: float) -> _Followed:
         alive, clock, end, limit, timeout = alive[on], clock[on], end[on], limit[on], timeout[on]
         if not alive.size:
             break
-        ahead = np.searchsorted(track.key, clock, side="left")
-        at = np.maximum(ahead, at[on] + 1) if track.sparse else np.maximum(ahead, at[on])
+        at = track.after(clock, at[on])
         gone = at >= end
         if gone.any():
             off[alive[gone]] = True
             kept = ~gone
-            alive, clock, end, limit, at, timeout = (each[kept] for each in (alive, clock, end, limit, at, timeout))
+            alive, clock, end, limit, timeout = alive[kept], clock[kept], end[kept], limit[kept], timeout[kept]
+            at = at[kept]
         submitted[alive] += 1
     off[alive] = True
     shape = (timeouts.size, jobs)
