@@ -4,8 +4,10 @@ import json
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from conftest import EGEE
+from latfit.cli import main
 from latfit.evidence import Observations, replay, replay_policies
 from latfit.laws import Defective, Empirical, parse_law
 from latfit.restart import evaluate_policy
@@ -198,17 +200,20 @@ def test_what_never_ends_is_said_so():
     assert (one.low, one.gain_high) == (np.inf, -np.inf)
 
 
-def test_the_command(run):
+def test_the_command():
+    def call(*words):
+        return CliRunner().invoke(main, ["replay", str(EGEE), *words])
+
     spec = "hedge(d=312,t_inf=937)"
-    done = run("replay", EGEE, "--policy", spec, "--policy", "delayed(t0=326,t_inf=652)", "--json")
-    assert done.returncode == 0, done.stderr
+    done = call("--policy", spec, "--policy", "delayed(t0=326,t_inf=652)", "--json")
+    assert done.exit_code == 0, done.stderr
     first, second = json.loads(done.stdout)["policies"]
     assert first["policy"] == "hedge(d=312,t_inf=937,q=1)"
     assert first["expected_duration"] == pytest.approx(272, abs=2)
     assert second["submissions"] == pytest.approx(1.25, abs=0.02)
-    shown = run("replay", EGEE, "--policy", spec).stdout.splitlines()
+    shown = call("--policy", spec).stdout.splitlines()
     assert shown[-2].strip() == "hedge(d=312,t_inf=937,q=1)"
     assert shown[-1].split()[:2] == ["272", "s"]
     assert all(len(line) <= 80 for line in shown[1:])
-    wrong = run("replay", EGEE, "--policy", "hedge(x=1)")
-    assert (wrong.returncode, "no parameter 'x'" in wrong.stderr) == (1, True)
+    wrong = call("--policy", "hedge(x=1)")
+    assert (wrong.exit_code, "no parameter 'x'" in wrong.stderr) == (1, True)
