@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -10,6 +10,9 @@ from latfit.cli.common import Seconds, json_option, log_options, print_json, say
 from latfit.cli.deciding import asked, cost_option, observed, outcome_options
 
 if TYPE_CHECKING:
+    from latfit.decision import Decision
+    from latfit.decision.compared import ReplayedChoice
+    from latfit.evidence import Observations
     from latfit.laws import Law
     from latfit.restart import Comparison
     from latfit.sample import LatencySample
@@ -55,39 +58,80 @@ def compare(log: str | None, law: str | None, as_json: bool, **given: Any) -> No
 
     if (log is None) == (law is None):
         raise click.UsageError("give either a LOG or a law with --law")
-    known, sample, withheld, warnings = _law_of(log, law, given)
+    known, sample, read = _law_of(log, law, given)
     current = () if given["current"] is None else (f"timeout(t={given['current']!r})",)
     options = {name: given[name] for name in ("cost", "wall_clock", "objective", "same", "utilisation")}
     table = compare_policies(known, (*current, *given["policies"]), min_time=earliest_timeout(known), **options)
     spreads = _intervals(sample, table, given)
+    found = _found(read, table, spreads, given)
     if as_json:
-        print_json({**_document(table, spreads), "withheld": list(withheld), "warnings": warnings})
+        print_json(_document(table, spreads, found))
         return
-    for warning in warnings:
+    for warning in found.warnings:
         say(f"warning: {warning['message']}", err=True)
-    for line in _lines(table, spreads, withheld, given["utilisation"]):
+    for line in _lines(table, spreads, found, given["utilisation"]):
         say(line)
 
 
 def _law_of(
     log: str | None, law: str | None, given: dict[str, Any]
-) -> tuple[Law, LatencySample | None, tuple[str, ...], list[dict[str, str]]]:
-    """The law, the sample it comes from, and what speaks against taking attempts as independent."""
+) -> tuple[Law, LatencySample | None, tuple[Observations, Decision] | None]:
+    """The law, the sample it comes from, and the probes with what was decided on them."""
     from latfit.laws import Defective, Empirical, parse_law
 
     if log is None:
-        return Defective(parse_law(law or ""), given["rho"] or 0.0), None, (), []
+        return Defective(parse_law(law or ""), given["rho"] or 0.0), None, None
     from latfit.decision import decide, prepare
 
     seen = observed(log, given)
     options = asked({**given, "objective": "mean"}, test=False, resamples=0)
     sample = prepare(seen, options).sample
     made = decide([seen], options)[0].require()
-    withheld = made.timeout.withheld if made.timeout is not None else ()
     empirical = Empirical.of(sample)
     known = empirical if given["rho"] is None else empirical.rescaled(given["rho"])
-    told = [{"code": warned.code, "message": warned.message} for warned in made.warnings]
-    return known, sample if given["rho"] is None else None, withheld, told
+    return known, sample if given["rho"] is None else None, (seen, made)
+
+
+class _Found(NamedTuple):
+    """What the log itself says: why nothing can be recommended, warnings, what the choice brings if replayed.
+
+    `faster` is whether the best strategy without a limit stands, too.
+    """
+
+    withheld: tuple[str, ...] = ()
+    warnings: tuple[dict[str, str], ...] = ()
+    replay: ReplayedChoice | None = None
+    faster: bool = True
+
+    def sentence(self, decision: str) -> str:
+        """The sentence that decides, or why there is none."""
+        if not self.withheld:
+            return decision
+        codes = [code for code in self.withheld if code != "replay"]
+        why = f"{', '.join(codes)} (see latfit analyze)" if codes else "the log, replayed, does not bear out the choice"
+        return f"No strategy can be recommended: {why}. What follows would hold if attempts were independent and alike."
+
+
+def _found(
+    read: tuple[Observations, Decision] | None, table: Comparison, spreads: list[Spread] | None, given: dict[str, Any]
+) -> _Found:
+    """What the log says against taking attempts as independent, and on what was chosen."""
+    if read is None:
+        return _Found()
+    from latfit.decision.compared import replay_choice
+
+    seen, made = read
+    withheld = made.timeout.withheld if made.timeout is not None else ()
+    told = tuple({"code": warned.code, "message": warned.message} for warned in made.warnings)
+    if given["rho"] is not None:  # a rescaled law is not that of the log
+        return _Found(withheld, told)
+    chosen, faster = (
+        None if one is None else replay_choice(table, one, made, queue=seen.queue)
+        for one in (table.chosen(_clear(spreads)), table.faster())
+    )
+    if chosen is not None and not chosen.stands:
+        withheld = (*withheld, "replay")
+    return _Found(withheld, told, chosen, faster is None or faster.stands)
 
 
 def _intervals(sample: LatencySample | None, table: Comparison, given: dict[str, Any]) -> list[Spread] | None:
@@ -101,11 +145,12 @@ def _intervals(sample: LatencySample | None, table: Comparison, given: dict[str,
     return comparison_intervals(sample, table, cost=given["cost"], wall_clock=given["wall_clock"], rng=rng)
 
 
-def _document(table: Comparison, spreads: list[Spread] | None) -> dict[str, Any]:
-    document = {**table.to_dict(), "decision": table.decision(_clear(spreads))}
+def _document(table: Comparison, spreads: list[Spread] | None, found: _Found) -> dict[str, Any]:
+    document = {**table.to_dict(), "decision": found.sentence(table.decision(_clear(spreads)))}
     for row, spread in zip(document["strategies"], spreads or [], strict=False):
         row["interval"] = spread.to_dict()
-    return document
+    replayed = None if found.replay is None else found.replay.to_dict()
+    return {**document, "replay": replayed, "withheld": list(found.withheld), "warnings": list(found.warnings)}
 
 
 def _clear(spreads: list[Spread] | None) -> list[bool] | None:
@@ -113,18 +158,15 @@ def _clear(spreads: list[Spread] | None) -> list[bool] | None:
     return None if spreads is None else [each.ratio_high is not None and each.ratio_high < 1 for each in spreads]
 
 
-def _lines(table: Comparison, spreads: list[Spread] | None, withheld: tuple[str, ...], a: float | None) -> list[str]:
-    """The sentence that decides, the table, and what no strategy can do."""
+def _lines(table: Comparison, spreads: list[Spread] | None, found: _Found, a: float | None) -> list[str]:
+    """The sentence that decides, what replay says of it, the table, and what no strategy can do."""
     from latfit.units import seconds
 
-    lines = [table.decision(_clear(spreads), seconds)]
-    if (more := table.beyond(seconds)) is not None:
+    lines = [found.sentence(table.decision(_clear(spreads), seconds))]
+    if found.replay is not None and not {*found.withheld} - {"dependent", "replay"}:  # replay flatters a mixed log
+        lines.append(found.replay.sentence(seconds))
+    if not found.withheld and found.faster and (more := table.beyond(seconds)) is not None:
         lines.append(more)
-    if withheld:
-        lines = [
-            f"No strategy can be recommended: {', '.join(withheld)} (see latfit analyze). What follows would hold if "
-            "attempts were independent and alike."
-        ]
     lines += ["", *_table(table, spreads)]
     if table.least_job_seconds is not None:
         lines += [

@@ -12,7 +12,7 @@ from latfit.decision.options import Options
 from latfit.decision.prepare import Prepared
 from latfit.decision.recommend import group_costs
 from latfit.decision.result import Evidence, Recommendation, Warned
-from latfit.evidence import Mixing, Observations, Replay, Replayed, dependence, mixing, replay
+from latfit.evidence import Mixing, Observations, Replay, Replayed, ReplayedPolicy, dependence, mixing, replay
 from latfit.evidence.attempts import later_attempts
 from latfit.evidence.changes import find_changes
 from latfit.evidence.observations import rows_by
@@ -125,7 +125,7 @@ def _by_replay(made: Recommendation, case: Prepared, found: Evidence, log: Repla
     """The formula's timeout where the log does not contradict it; else the log's own, or none."""
     here, *_ = log.at
     suspicious = queue or (found.dependence is not None and found.dependence.found)
-    contradicted = _contradicts(here, made)
+    contradicted = contradicts(here, made.expected_duration)
     if not suspicious and not contradicted:
         return made
     if here.gain_low > CLEAR and not contradicted and not queue:
@@ -145,9 +145,8 @@ def _replayed(made: Recommendation, case: Prepared, best: Replayed) -> Recommend
                    objective={**made.objective, "value": finite(E)})  # fmt: skip
 
 
-def _contradicts(here: Replayed, made: Recommendation) -> bool:
-    """Whether the log's own figure lies above the formula's by more than chance."""
-    E = made.expected_duration
+def contradicts(here: Replayed | ReplayedPolicy, E: float | None) -> bool:
+    """Whether the log's own figure lies above the formula's E by more than chance."""
     if E is None or not np.isfinite(here.expected_duration):
         return True
     spread = max(here.expected_duration - here.low, 1e-12)

@@ -5,8 +5,9 @@ from latfit.evidence.dependence import Dependence, dependence
 from latfit.evidence.mixing import Mixing, mixing
 from latfit.evidence.observations import Column, Observations
 from latfit.evidence.replay import Replay, Replayed, replay, require_times
+from latfit.evidence.replay_policies import ReplayedPolicy, replay_policies
 
 __all__ = [
-    "Censoring", "Column", "Dependence", "Mixing", "Observations", "Replay", "Replayed", "censoring", "dependence",
-    "mixing", "replay", "require_times",
+    "Censoring", "Column", "Dependence", "Mixing", "Observations", "Replay", "Replayed", "ReplayedPolicy", "censoring",
+    "dependence", "mixing", "replay", "replay_policies", "require_times",
 ]  # fmt: skip

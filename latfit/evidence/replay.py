@@ -111,6 +111,10 @@ class _Track:
     sparse: bool
     tick: float
 
+    def after(self, clock: Floats, last: Ints) -> Ints:
+        """The probe that an attempt at `clock` takes: the next one submitted, where probes are sparse after `last`."""
+        return np.maximum(np.searchsorted(self.key, clock - self.tick), last + self.sparse)
+
     def coarse(self) -> _Track:
         """Fewer jobs, evenly spread."""
         return replace(self, starts=self.starts[:: max(1, self.starts.size // CURVE_STARTS)])
@@ -254,13 +258,13 @@ def _followed(track: _Track, timeouts: Floats, cost: float, rounds: int) -> _Fol
             submitted[alive] += again
             clock = clock + again * used
         clock = np.minimum(clock, limit)
-        ahead = np.searchsorted(track.key, clock - track.tick, side="left")
-        at = np.maximum(ahead, at + (track.sparse | (used == 0)))
+        at = track.after(clock, at + ((used == 0) & (not track.sparse)))
         gone = at >= end
         if gone.any():
             off[alive[gone]] = True
             kept = ~gone
-            alive, clock, end, limit, at, timeout = (each[kept] for each in (alive, clock, end, limit, at, timeout))
+            alive, clock, end, limit, timeout = alive[kept], clock[kept], end[kept], limit[kept], timeout[kept]
+            at = at[kept]
         submitted[alive] += 1
     off[alive] = True
     shape = (timeouts.size, jobs)

@@ -55,6 +55,12 @@ class Comparison:
         within = [row for row, is_clear in zip(self.rows[1:], sure[1:], strict=True) if row.role == "same" and is_clear]
         return min([self.rows[0], *within], key=lambda row: self.figure(row.outcome))
 
+    def chosen(self, clear: Sequence[bool] | None = None) -> PolicyOutcome:
+        """The strategy that the decision names: the best one, the reference where it gains less than 1 % over that."""
+        best = self.best(clear).outcome
+        gain = self.gain(best)
+        return self.reference if gain is not None and gain < CLEAR else best
+
     def figure(self, outcome: PolicyOutcome) -> float:
         """The objective's figure, less being better."""
         value = outcome.objective["value"]
@@ -79,7 +85,7 @@ class Comparison:
 
     def decision(self, clear: Sequence[bool] | None = None, time: Written = in_seconds) -> str:
         """The sentence that decides; `clear` says of each row whether its gain is beyond chance."""
-        best, reference = self.best(clear).outcome, self.reference
+        best, reference = self.chosen(clear), self.reference
         load = "the same load" if self.budget is None else _load_words(self.budget)
         gain = self.gain(best)
         better = {
@@ -88,19 +94,24 @@ class Comparison:
             "quantile": f"p{100 * self.objective.parameter:g} is {_percent(gain)} lower",
         }.get(self.objective.name, f"{self.objective} {_percent(gain)} lower")
         other = reference.policy.spec(4)
-        if gain is None and best is not reference:
+        if best is reference:
+            return f"{best.policy.sentence(time)}: no other strategy is clearly better (by 1 % or more) with {load}."
+        if gain is None:
             return f"{best.policy.sentence(time)}: it ends, with {load}; {other} does not."
-        if best is reference or gain is None or gain < CLEAR:
-            return (
-                f"{reference.policy.sentence(time)}: no other strategy is clearly better (by 1 % or more) with {load}."
-            )
         return f"{best.policy.sentence(time)}: {better} with {load} than {other}."
 
-    def beyond(self, time: Written = in_seconds) -> str | None:
-        """What more submissions would bring, if they bring more than what is decided on; None otherwise."""
+    def faster(self) -> PolicyOutcome | None:
+        """The best without a limit, if it is better than what is decided on; None otherwise."""
         free = [row.outcome for row in self.rows if row.role == "free"]
         best = min(free, key=self.figure, default=None)
         if best is None or best.submissions is None or not self.figure(best) < self.figure(self.best().outcome):
+            return None
+        return best
+
+    def beyond(self, time: Written = in_seconds) -> str | None:
+        """What more submissions would bring, if they bring more than what is decided on; None otherwise."""
+        best = self.faster()
+        if best is None:
             return None
         gain = self.gain(best)
         more = "" if gain is None else f", {_percent(gain)} better"

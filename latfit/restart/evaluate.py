@@ -11,11 +11,12 @@ from latfit.errors import RestartError
 from latfit.laws.base import Law
 from latfit.numbers import Floats, finite
 from latfit.restart.completion import draw
+from latfit.restart.follow import follow
 from latfit.restart.objectives import Objective
 from latfit.restart.policies import Policy, parse_policy
 from latfit.restart.result import Figures, label
 from latfit.restart.shifted import with_wall_clock
-from latfit.restart.times import check_time, completes, has_failures
+from latfit.restart.times import check_time, completes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,20 +120,6 @@ def simulate_policy(
 
     """
     c = check_time("cost", cost)
-    if has_failures(law):
-        raise RestartError("jobs under visible failures are drawn with one timeout only: see latfit.restart.simulate")
     what = parse_policy(policy) if isinstance(policy, str) else policy
-    done, submitted, out = np.full(size, np.inf), np.zeros(size), []
-    for start, age, probability in what.submissions(c, size, rng):
-        begins = np.broadcast_to(np.asarray(start, dtype=np.float64), (size,))
-        if not ((begins < done) & np.isfinite(begins)).any():
-            break
-        made = np.flatnonzero((begins < done) & (rng.random(size) < probability))
-        latency = draw(law, made.size, rng)[0]
-        done[made] = np.minimum(done[made], np.where(latency <= age, begins[made] + latency, np.inf))
-        submitted[made] += 1
-        out.append((made, begins[made], age))
-    used = np.zeros(size)
-    for made, begins, age in out:
-        used[made] += np.minimum(begins + age, done[made]) - begins
-    return Simulated(done, submitted, used)
+    jobs = follow(what, size, lambda made, *_: draw(law, made.size, rng), rng, cost=c)
+    return Simulated(jobs.durations, jobs.submissions, jobs.job_seconds)

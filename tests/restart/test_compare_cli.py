@@ -3,6 +3,8 @@
 import json
 import re
 
+import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
@@ -60,6 +62,57 @@ def test_text_decides_in_its_first_sentence():
         "less than 375 s a job",
     ):
         assert words in text
+
+
+def written(path, x, gap, rng):
+    """A log with times, a tenth of its probes lost."""
+    lost, when = rng.random(x.size) < 0.1, pd.to_timedelta(np.cumsum(rng.exponential(gap, x.size)).round(3), unit="s")
+    columns = {"latency": np.where(lost, 20_000, x.round(3)), "status": np.where(lost, "lost", "completed")}
+    frame = pd.DataFrame({"submitted": pd.Timestamp("2026-01-05", tz="UTC") + when, **columns})
+    frame.to_csv(path, index=False)
+    return path
+
+
+def test_replay_is_said_beside_the_choice(tmp_path):
+    rng = np.random.default_rng(8)
+    log = written(tmp_path / "x.csv", rng.lognormal(5.5, 1, 3000), 30, rng)
+    document = json.loads(call(log, "--json").stdout)
+    found, best = document["replay"], document["strategies"][1]
+    assert (found["policy"], found["over"][:8]) == (best["policy"], "timeout(")
+    assert found["stands"]
+    assert found["low"] < best["expected_duration"] == found["formula"] < found["high"]
+    gain = 1 - best["expected_duration"] / document["strategies"][0]["expected_duration"]
+    assert 0 < found["gain_low"] < gain < found["gain_high"]
+    first, second, third, *_ = call(log).stdout.splitlines()
+    assert document["withheld"] == []
+    assert "faster" in first
+    assert second.startswith("Replayed on the log, ")
+    assert third.startswith("Without that limit: ")
+    assert json.loads(call(log, "--rho", 0.05, "--json").stdout)["replay"] is None
+
+
+def test_a_choice_that_the_log_contradicts_is_withheld(tmp_path):
+    """Hours in which everything is slow: another copy is as slow, and the formula does not know it."""
+    rng = np.random.default_rng(8)
+    slow = np.arange(3000) // 500 % 2
+    log = written(tmp_path / "x.csv", rng.lognormal(4.6 + 3 * slow, 0.3), 30, rng)
+    document = json.loads(call(log, "--json").stdout)
+    assert document["withheld"] == ["replay"]
+    assert not document["replay"]["stands"]
+    assert document["replay"]["expected_duration"] > 2 * document["replay"]["formula"]
+    first, second, third, *_ = call(log).stdout.splitlines()
+    assert document["decision"] == first
+    assert first.startswith("No strategy can be recommended: the log, replayed")
+    assert "where the formula says" in second
+    assert not third
+
+
+def test_a_log_without_times_is_compared_without_replay(tmp_path):
+    rng = np.random.default_rng(9)
+    path = tmp_path / "x.csv"
+    path.write_text("latency\n" + "\n".join(f"{x:.3f}" for x in rng.lognormal(5.5, 1, 500)))
+    assert json.loads(call(path, "--json").stdout)["replay"] is None
+    assert "Replayed" not in call(path).stdout
 
 
 def test_wrong_usage_and_bad_input():

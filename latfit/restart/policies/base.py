@@ -26,11 +26,15 @@ def in_seconds(time: float) -> str:
 
 
 class Submission(NamedTuple):
-    """One copy of the job: when it starts, at which age it is cancelled, with which probability it is made."""
+    """One copy of the job: when it starts, at which age it is cancelled, with which probability it is made.
+
+    One that is made `beside` another is left out where no other is out any more, because it failed.
+    """
 
     start: float | Floats
     age: float
     probability: float = 1.0
+    beside: bool = False
 
 
 @dataclass(frozen=True)
