@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latfit.errors import LogError
-from latfit.evidence.observations import Observations
+from latfit.evidence.observations import Observations, evenly
 from latfit.logs.table import COMPLETED, FAILED
 from latfit.numbers import Bools, Floats, Ints, finite
 from latfit.restart.result import QUANTILES
@@ -101,7 +101,6 @@ class _Track:
     """The probes by group and time, one rising key for all groups, and the jobs to follow."""
 
     key: Floats
-    group: Ints
     origin: Floats
     ends: Ints
     latency: Floats
@@ -183,7 +182,7 @@ def replay(
     known = np.flatnonzero(np.isfinite(seen.submitted))
     if known.size < FEWEST:
         return None
-    part = seen.take(known)
+    part = seen if known.size == seen.n else seen.take(known)
     track = _track(part, None if groups is None else groups[known], cutoff)
     search = _Search(part, track, cost, seed)
     waiting, *found = search.at(cutoff, list(map(float, at)))
@@ -208,20 +207,18 @@ def require_times(seen: Observations) -> None:
 
 def _track(seen: Observations, groups: Ints | None, cutoff: float) -> _Track:
     assert seen.submitted is not None
-    group = np.zeros(seen.n, dtype=np.int64) if groups is None else groups
-    order = np.argsort(group, kind="stable")  # the probes are in the order of time already
-    group = group[order]
-    when = seen.submitted[order] - seen.submitted.min()
-    span = float(when.max()) + 1.0
-    origin = np.asarray(group * (2 * span), dtype=np.float64)
-    ends = np.searchsorted(group, group, side="right")
-    latency, status = seen.latency[order], seen.status[order]
+    n, when, starts = seen.n, seen.submitted - seen.submitted.min(), evenly(seen.n, STARTS)
+    span, latency, status = float(when.max()) + 1.0, seen.latency, seen.status
+    origin, ends = np.broadcast_to(0.0, n), np.broadcast_to(n, n)
+    if groups is not None:
+        order = np.argsort(groups, kind="stable")  # the probes are in the order of time already
+        when, latency, status, group = when[order], latency[order], status[order], groups[order]
+        origin, ends = group * (2 * span), np.searchsorted(group, group, side="right")
+        starts = np.sort(np.argsort(order, kind="stable")[starts])
     inside = latency <= cutoff
-    step = max(1, seen.n // STARTS)
-    starts = np.sort(np.argsort(order, kind="stable")[::step])  # every so many in the order of time
     done = (status == COMPLETED) & inside
     sparse = bool(np.median(np.diff(seen.submitted)) > np.median(latency[done])) if done.any() else True
-    return _Track(origin + when, group, origin, ends, latency, done, (status == FAILED) & inside, starts, sparse,
+    return _Track(origin + when, origin, ends, latency, done, (status == FAILED) & inside, starts, sparse,
                   max(TICK, 8 * float(np.spacing(origin[-1] + span))))  # fmt: skip
 
 
