@@ -125,5 +125,6 @@ def percent_ticks(axes: Axes, low: float) -> None:
 
 
 def legend_below(axes: Axes, columns: int = 2) -> None:
-    """The legend under the axis, where it covers nothing."""
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=columns, fontsize="small")
+    """The legend under the axis, where it covers nothing; none where nothing has a name."""
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=columns, fontsize="small")

@@ -122,3 +122,13 @@ def test_the_command_knows_every_figure():
 def test_the_gallery_shows_every_figure():
     text = (Path(__file__).parents[2] / "docs" / "gallery.md").read_text()
     assert all(f"--figure {name}" in text for name in FIGURES)
+
+
+def test_three_completions_are_drawn_without_a_word_of_matplotlib(run, tmp_path):
+    rows = [(27, 404), (117, 500), (143, 429), (216, 500), (202, 504), (330, 504), (158, 404), (36, 404)]
+    log = tmp_path / "few.json"
+    log.write_text(str([{"sent": 1772323209 + 9 * k, "elapsed_ms": ms, "code": code} for k, (ms, code) in enumerate(rows)])
+                   .replace("'", '"'))  # fmt: skip
+    done = run("plot", log, "-o", tmp_path / "few.png")
+    assert done.returncode == 0
+    assert "Warning" not in done.stderr
