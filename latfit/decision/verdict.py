@@ -15,6 +15,7 @@ from latfit.decision.result import Evidence, Recommendation, Warned
 from latfit.evidence import Mixing, Observations, Replay, Replayed, ReplayedPolicy, dependence, mixing, replay
 from latfit.evidence.attempts import later_attempts
 from latfit.evidence.changes import find_changes
+from latfit.evidence.mixing import FEWEST
 from latfit.evidence.observations import rows_by
 from latfit.laws import Empirical
 from latfit.logs import LogFacts, ProbeLog
@@ -26,6 +27,7 @@ from latfit.sample import LatencySample
 HARM = 0.02  # a group that a timeout makes slower than waiting by this share is harmed
 GROUP = 10  # probes that a group needs to be heard alone
 SMALL = 4  # and to be heard together with others as small
+TWICE = 2  # and in a log so short that no group has more
 CLEAR = 0.02  # what replay must gain over waiting, at least, to be a reason for a timeout
 CLEAR_IN_QUEUE = 0.1  # and where who resubmits goes to the end of a queue, which the best of many timeouts may miss
 CONTRADICTS = 1.1  # replay this many times the formula's figure, and beyond its interval, contradicts it
@@ -69,23 +71,24 @@ def _jobs(seen: Observations) -> ProbeLog:
 def _costed(mixed: Mixing, seen: Observations, case: Prepared, timeout: float, options: Options) -> Mixing:
     """The mixing with what the pooled timeout costs its groups."""
     groups: list[tuple[str, LatencySample]] = []
+    together, alone = (SMALL, GROUP) if seen.n >= FEWEST else (TWICE, TWICE)
     for label, rows in zip(mixed.column.labels, rows_by(mixed.column.codes, len(mixed.column.labels)), strict=True):
-        if rows.size >= SMALL:
+        if rows.size >= together:
             groups.append((label, seen.take(rows).sample.cut(case.cutoff.cutoff)))
     if not groups:
         return mixed
     sizes = np.array([sample.n for _, sample in groups])
     costs, slower = group_costs([sample for _, sample in groups], timeout, case.cutoff.cutoff, options.cost)
     costs, slower = (np.where(np.isnan(each), np.inf, each) for each in (costs, slower))
-    together = float(np.average(slower, weights=sizes))  # a small group's cost is mostly chance, that of all is not
-    large = np.where(sizes >= GROUP, costs, -1.0)
-    worst, hurt = int(large.argmax()), int(np.where(sizes >= GROUP, slower, -1.0).argmax())
+    average = float(np.average(slower, weights=sizes))  # a small group's cost is mostly chance, that of all is not
+    large = np.where(sizes >= alone, costs, -1.0)
+    worst, hurt = int(large.argmax()), int(np.where(sizes >= alone, slower, -1.0).argmax())
     name = None
     if large[worst] > 0 and np.isinf(costs[worst]):
         name = groups[worst][0]
-    elif sizes[hurt] >= GROUP and slower[hurt] > HARM:
+    elif sizes[hurt] >= alone and slower[hurt] > HARM:
         name = groups[hurt][0]
-    elif together > HARM:
+    elif average > HARM:
         name = f"the average {mixed.column.name}"
     cost = float(costs[worst]) if large[worst] > 0 else float(np.average(costs, weights=sizes))
     return replace(mixed, worst_cost=cost, harmed=name)

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 from scipy.special import fdtrc
 
-from latfit.evidence.observations import Column, Observations
+from latfit.evidence.observations import KEYS, Column, Observations
 from latfit.numbers import Floats, Ints
 
 SIGNIFICANT = 1e-3  # over all columns together
 SHARE = 0.02  # a smaller share of the rank variance does not matter
-FEWEST = 30  # probes below which nothing is said
+FEWEST = 30  # probes below which only what was asked for is looked at: urls, names, hosts
+SUSPECTED = 0.02  # and less evidence is enough, as neither a replay nor large groups can tell
+LEAST = 8  # probes below which nothing is said
 DRIFT_WINDOWS = 40  # the level of the log is taken out over windows of n/40 probes
 NEARLY = 0.7  # of columns that explain nearly as much, the one with the fewest groups is the most useful
 FEW_GROUPS = 30  # up to as many groups a report can show their decisions
@@ -51,20 +53,23 @@ def mixing(seen: Observations) -> Mixing | None:
 
     One-way analysis of variance on ranks (what did not complete ranks last), slow changes taken out where the log
     has times; the share is ε² = (SSB − (k−1) MSW)/SST, which is 0 on average where the groups are alike however
-    many and small they are, and p is that of F times the number of columns.
+    many and small they are, and p is that of F times the number of columns. Of fewer than 30 probes only the columns
+    that name what was asked for are looked at.
     """
-    if seen.n < FEWEST or not seen.columns:
+    few = seen.n < FEWEST
+    columns = [column for column in seen.columns.values() if not few or KEYS.match(column.name)]
+    if seen.n < LEAST or not columns:
         return None
     some = seen.thinned()
     ranks = some.ranks if some.submitted is None else without_level(some.ranks)
     if not np.ptp(ranks):
         return None
-    found = [(column, *explained(ranks, some.columns[name].codes)) for name, column in seen.columns.items()]
-    tried = len(found)
+    found = [(column, *explained(ranks, some.columns[column.name].codes)) for column in columns]
+    tried, level = len(found), SUSPECTED if few else SIGNIFICANT
     good = [
         Mixing(column, share, int(np.count_nonzero(np.bincount(column.codes))), min(1.0, p * tried))
         for column, share, p in found
-        if share > SHARE and p * tried < SIGNIFICANT
+        if share > SHARE and p * tried < level
     ]
     most = max((one.share for one in good), default=0.0)
     return min((one for one in good if one.share >= NEARLY * most), key=lambda one: one.groups, default=None)

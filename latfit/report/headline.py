@@ -10,6 +10,7 @@ from latfit.units import seconds
 
 CLOSE = 0.1  # a replay within this share of the formula agrees with it
 INSTEAD = {
+    "mixed": ("Collect more probes of each kind first", ""),
     "dependent": ("Do not cancel", ""),
     "queue": ("Do not cancel: wait your turn", ""),
     "censored": ("Measure with a later cutoff first", ""),
@@ -41,8 +42,7 @@ def headline(result: Analysis) -> tuple[str, str]:
             return "Record finer times first", ""
         if perhaps_faster(result):
             return "Leave it as it is", ""
-        instead = (INSTEAD[code] for code in own.withheld if code in INSTEAD)
-        return next(instead, ("No timeout can be recommended", ""))
+        return INSTEAD[own.withheld[0]]
     if own.verdict != "finite":
         return VERDICTS[own.verdict]
     if "not-identified" in result.decision.codes:

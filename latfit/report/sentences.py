@@ -157,8 +157,8 @@ def undecided(result: Analysis) -> bool:
 
 
 _REASONS = {
-    "queue": "These are waits in a queue, and the log has no submission times to replay: resubmitting loses the place "
-    "in the queue, which no formula counts.",
+    "queue": "These are waits in a queue, and the log has no submission times to replay, or too few different ones: "
+    "resubmitting loses the place in the queue, which no formula counts.",
     "censored": "More probes were given up than came back: what they would have taken is not known. Measure with a "
     "later cutoff.",
     "not-identified": "The clock is too coarse to tell which of the shortest waits is worth a restart: give --cost, "

@@ -151,6 +151,27 @@ def test_innocent_columns_explain_nothing():
     assert withheld <= 1
 
 
+def test_a_few_probes_of_different_things():
+    """Ten spans of five operations: under the formula's timeout the longest of them would never end."""
+    names = np.tile(["select", "query", "commit", "find", "GET /"], 2)
+    x = [0.00011, 0.00094, 0.00007, 0.0017, 0.0081, 0.00015, 0.0021, 0.00016, 0.0033, 0.0107]
+    result = analyze(log_of(x, name=names), **FAST)
+    own = result.timeout
+    assert (own.verdict, own.withheld, own.timeout) == ("withheld", ("mixed",), None)
+    assert result.decision.evidence.mixing.harmed == "GET /"
+    assert to_text(result).startswith("DECISION\n  Collect more probes of each kind first.")
+
+
+def test_a_few_probes_of_like_things_are_decided():
+    rng = np.random.default_rng(12)
+    withheld = []
+    for _ in range(200):
+        n = int(rng.integers(10, 30))
+        log = log_of(rng.lognormal(0, 1, n), host=rng.choice(["a", "b", "c"], n), note=rng.choice(["x", "y"], n))
+        withheld.append("mixed" in analyze(log, laws=(), resamples=0, test=False).timeout.withheld)
+    assert np.mean(withheld) < 0.04
+
+
 def test_the_share_between_groups_is_that_of_an_analysis_of_variance():
     from scipy import stats
 
