@@ -24,7 +24,9 @@ class Histogram:
 
     `edges` are e_0 < … < e_m in seconds, `counts` are n_1 … n_m. `n_inf` returned after more than e_m,
     `lost` never returned, `failed` came back without a result after a time that is not known.
-    `latency_sum` is the sum of all latencies that returned, those beyond e_m included, or None.
+    `latency_sum` is the sum of all latencies that returned, those beyond e_m included, or None. `together` is the
+    correlation, between two latencies of one interval of the log, of being among the slowest twentieth; None where the
+    log has no intervals.
 
     >>> h = Histogram.of([0.1, 0.25, 0.5, 1.0], [10, 40, 30, 10], n_inf=6, lost=4)
     >>> h.n, (h + h).n, (h + h - h) == h
@@ -37,6 +39,7 @@ class Histogram:
     lost: int = 0
     failed: int = 0
     latency_sum: float | None = None
+    together: float | None = None
 
     def __post_init__(self) -> None:
         edges = np.array(self.edges, dtype=np.float64)
@@ -139,9 +142,9 @@ class Histogram:
             )
         a, b = self._at(kept), other._at(kept)
         total = None if a.latency_sum is None or b.latency_sum is None else a.latency_sum + b.latency_sum
-        return Histogram(
-            kept, a.counts + b.counts, a.n_inf + b.n_inf, a.lost + b.lost, a.failed + b.failed, latency_sum=total
-        )
+        known = [one.together for one in (a, b) if one.together is not None]
+        return Histogram(kept, a.counts + b.counts, a.n_inf + b.n_inf, a.lost + b.lost, a.failed + b.failed,
+                         latency_sum=total, together=max(known, default=None))  # fmt: skip
 
     def __sub__(self, earlier: Histogram) -> Histogram:
         """What happened since an earlier scrape of the same counters."""

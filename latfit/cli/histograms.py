@@ -117,6 +117,10 @@ def _lines(found: Guarantee) -> list[str]:
     best, histogram = found.optimum, found.histogram
     if best is None:
         return ["No timeout can be recommended: too few completed."]
+    if found.withheld:
+        formula = f"{seconds(best.timeout)}, mean {seconds(best.expected_duration)}"
+        return ["Do not cancel: slow latencies come together in this log, and a resubmission meets what the first one met.",
+                f"  withheld  {', '.join(found.withheld)}; if attempts were independent: {formula}"]  # fmt: skip
     limit = "whatever happened inside the buckets, the mean is"
     set_it = f"Set no timeout: {limit}"
     if best.timeout is not None:

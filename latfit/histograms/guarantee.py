@@ -14,6 +14,8 @@ from latfit.histograms.likely import EVEN, Likely, histogram_law, likely
 from latfit.restart import Optimum, evaluate_timeout
 from latfit.restart.steps import MIN_COMPLETIONS
 
+TOGETHER = 0.2  # slow latencies of one interval correlated by more than this: attempts are not independent
+
 
 @dataclass(frozen=True)
 class Guarantee:
@@ -41,6 +43,13 @@ class Guarantee:
     warnings: tuple[Warned, ...]
 
     @property
+    def withheld(self) -> tuple[str, ...]:
+        """Why the timeout is not a decision: the log's own intervals show that slow latencies come together."""
+        together = self.histogram.together
+        advised = self.optimum is not None and self.optimum.timeout is not None
+        return ("dependent",) if advised and together is not None and together > TOGETHER else ()
+
+    @property
     def least(self) -> float:
         """No timeout has a smaller E_J."""
         return self.bounds.least
@@ -50,8 +59,11 @@ class Guarantee:
         empty = {field.name: None for field in fields(Optimum)}
         known = self.bounds
         columns = (known.edges, known.counts, known.low, known.high)
+        found = self.optimum.to_dict() if self.optimum is not None else empty
         return {
-            **(self.optimum.to_dict() if self.optimum is not None else empty),
+            **(empty | {"verdict": "withheld"} if self.withheld else found),
+            "withheld": list(self.withheld),
+            "if_independent": found if self.withheld else None,
             "guaranteed": self.guaranteed,
             "least": self.least,
             "worst_regret": self.worst_regret,
@@ -136,9 +148,18 @@ def _warnings(histogram: Histogram, regret: float, fitted: Likely | None) -> tup
             why = f"fits the buckets: the best misses a count by {fitted.distance:.0%}"
         message = f"no law {why}; the likely regret takes latencies to be spread evenly inside each bucket"
         found.append(Warned("no-law", message))
-    found.append(Warned(
-        "untested",
-        "a histogram keeps no order: whether slow attempts follow each other, so that a resubmission is slow too, "
-        "cannot be checked; E_J takes attempts to be independent",
-    ))  # fmt: skip
+    together = histogram.together
+    if together is not None and together > TOGETHER:
+        found.append(Warned(
+            "dependence",
+            "slow latencies come together: within an interval of the log, being among the slowest 5 % is correlated "
+            f"by {together:.2f}, so that a resubmission meets what the first attempt met; E_J takes attempts to be "
+            "independent",
+        ))  # fmt: skip
+    else:
+        found.append(Warned(
+            "untested",
+            "a histogram keeps no order: whether slow attempts follow each other, so that a resubmission is slow too, "
+            "cannot be checked; E_J takes attempts to be independent",
+        ))  # fmt: skip
     return tuple(found)

@@ -6,6 +6,7 @@ import base64
 import binascii
 import re
 import zlib
+from collections import defaultdict
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,13 @@ from latfit.errors import LogError, SampleError
 from latfit.logs.formats import register
 from latfit.logs.histogram_format import HistogramFormat, HistogramLog, Series
 from latfit.logs.source import Source
+from latfit.numbers import Floats
 from latfit.units import in_seconds
 
 INTERVAL = re.compile(r"(?:Tag=([^,]*),)?([\d.]+),([\d.]+),([\d.]+),(HIST\S+)\s*$")
 MAX_PAYLOAD = 1 << 26  # bytes of one histogram, once inflated
+INTERVALS = 10  # of which it can be told whether slow values come together
+SLOW = 0.95
 WHOLE = (1, 1.0, 0x3FF0000000000000)  # how a ratio of 1 between recorded and real values is written
 
 
@@ -39,6 +43,7 @@ class HdrLog(HistogramFormat):
     def parse(self, source: Source, unit: str | None) -> HistogramLog:
         """The sum of the intervals of each tag, in whatever order they come."""
         total: dict[tuple[str, int, int, int], Any] = {}  # by tag and layout, whose counts add up as they are
+        parts: dict[str, list[tuple[Floats, Floats]]] = defaultdict(list)
         for block in source.blocks():
             for line, text in enumerate(block.lines(), start=block.first_line):
                 if text.startswith(("#", '"StartTimestamp"')) or not text.strip():
@@ -50,6 +55,7 @@ class HdrLog(HistogramFormat):
                     one = _decoded(match[5])
                 except ValueError as problem:
                     raise LogError(f"{source.name}: line {line}: {problem}") from problem
+                parts[match[1] or ""].append(_values(one))
                 layout = (match[1] or "", one.bucket_count, one.sub_bucket_count, one.unit_magnitude)
                 if layout in total:
                     total[layout].add(one)
@@ -59,7 +65,7 @@ class HdrLog(HistogramFormat):
             raise LogError(f"{source.name}: there is no interval in this log")
         try:
             series = [
-                Series("", {"tag": tag} if tag else {}, _histogram(one, unit or "ns"))
+                Series("", {"tag": tag} if tag else {}, _histogram(one, unit or "ns", _together(parts[tag])))
                 for (tag, *_), one in total.items()
             ]
         except SampleError as problem:
@@ -102,7 +108,35 @@ def _check(payload: str) -> None:
         raise ValueError(f"it inflates to more than {MAX_PAYLOAD >> 20} MiB")
 
 
-def _histogram(hdr: Any, unit: str) -> Histogram:
+def _values(hdr: Any) -> tuple[Floats, Floats]:
+    """The recorded values of one interval, and how often each was recorded."""
+    counts = np.ctypeslib.as_array(hdr.counts)
+    used = np.flatnonzero(counts)
+    return np.array([hdr.get_value_from_index(int(i)) for i in used], dtype=np.float64), counts[used].astype(np.float64)
+
+
+def _together(intervals: list[tuple[Floats, Floats]]) -> float | None:
+    """The correlation of being among the slowest 5 % within an interval: that of a one-way analysis of variance.
+
+    (MSB − MSW)/(MSB + (n₀ − 1) MSW) with n₀ = (N − Σn²/N)/(m − 1): 0 on average where slow values come singly.
+    """
+    full = [(values, counts) for values, counts in intervals if counts.size]
+    if len(full) < INTERVALS:
+        return None
+    values, counts = (np.concatenate(each) for each in zip(*full, strict=True))
+    limit = np.quantile(values, SLOW, weights=counts, method="inverted_cdf")
+    n = np.array([counts.sum() for _, counts in full])
+    slow = np.array([counts[values >= limit].sum() for values, counts in full])
+    m, N = n.size, n.sum()
+    if m >= N or not 0 < slow.sum() < N:
+        return None
+    between = float((n * (slow / n - slow.sum() / N) ** 2).sum() / (m - 1))
+    within = float((slow * (1 - slow / n)).sum() / (N - m))
+    size = (N - (n**2).sum() / N) / (m - 1)
+    return float((between - within) / (between + (size - 1) * within))
+
+
+def _histogram(hdr: Any, unit: str, together: float | None) -> Histogram:
     """The recorded values in seconds; a whole value v stands for a latency in [v, v + 1).
 
     HdrHistogram's buckets hold their lower end and not their upper one, so each edge is moved down by the smallest
@@ -122,4 +156,4 @@ def _histogram(hdr: Any, unit: str) -> Histogram:
         filled.append(int(counts[i]))
     if not filled:
         edges, filled = [0.0, 1.0], [0]
-    return Histogram(np.array(edges), np.array(filled))
+    return Histogram(np.array(edges), np.array(filled), together=together)

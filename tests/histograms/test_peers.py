@@ -155,6 +155,37 @@ class TestHdr:
 
         return write
 
+    def test_slow_values_that_come_together(self, write, run):
+        """Stalls of a second, each written as what every millisecond of it had still to wait, as jHiccup does."""
+        rng = np.random.default_rng(4)
+        usual = [rng.uniform(1e-4, 4e-4, 400) for _ in range(30)]
+        stalls = [np.concatenate([x, np.arange(1, 400) / 1000]) if at % 10 == 3 else x for at, x in enumerate(usual)]
+        mixed = rng.permutation(np.concatenate(stalls))
+        for intervals, withheld in ((stalls, True), (np.array_split(mixed, 30), False)):
+            path = write([(None, x) for x in intervals])
+            found = json.loads(run("analyze", path, "--json").stdout)
+            own = found["timeout"]
+            assert own["withheld"] == (["dependent"] if withheld else [])
+            assert (own["timeout"] is None) == withheld
+            assert (own["if_independent"] or own)["timeout"] < 1e-3
+            assert ("dependence" if withheld else "untested") in [w["code"] for w in found["warnings"]]
+            assert run("timeout", path).stdout.startswith("Do not cancel" if withheld else "Set the timeout")
+
+    def test_correlation_within_intervals(self, write):
+        """The textbook's estimator on single values, against counts in buckets."""
+        rng = np.random.default_rng(5)
+        groups = [rng.lognormal(-6 + 0.8 * rng.normal(), 0.3, int(rng.integers(50, 90))) for _ in range(40)]
+        found, _ = read_histograms(write([(None, x) for x in groups], digits=3)).histogram()
+        limit = np.sort(np.concatenate(groups))[int(np.ceil(0.95 * sum(map(len, groups)))) - 1]
+        slow = [x >= limit for x in groups]
+        n, N = np.array(list(map(len, slow))), sum(map(len, slow))
+        mean = np.concatenate(slow).mean()
+        between = sum(len(x) * (x.mean() - mean) ** 2 for x in slow) / 39
+        within = sum(((x - x.mean()) ** 2).sum() for x in slow) / (N - 40)
+        size = (N - (n**2).sum() / N) / 39
+        assert found.together == pytest.approx((between - within) / (between + (size - 1) * within), rel=0.05)
+        assert found.together > 0.2
+
     def test_round_trip_with_tags_and_unordered_intervals(self, write):
         path = write([("a", X[:1000]), (None, X[1000:2000]), ("a", X[2000:])])
         log = read_histograms(path)
