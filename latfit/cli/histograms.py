@@ -119,7 +119,7 @@ def _lines(found: Guarantee) -> list[str]:
         return ["No timeout can be recommended: too few completed."]
     if found.withheld:
         formula = f"{seconds(best.timeout)}, mean {seconds(best.expected_duration)}"
-        return ["Do not cancel: slow latencies come together in this log, and a resubmission meets what the first one met.",
+        return ["Do not cancel: slow latencies come together in this log: a resubmission meets what the first met.",
                 f"  withheld  {', '.join(found.withheld)}; if attempts were independent: {formula}"]  # fmt: skip
     limit = "whatever happened inside the buckets, the mean is"
     set_it = f"Set no timeout: {limit}"
