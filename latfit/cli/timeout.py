@@ -27,6 +27,8 @@ from latfit.errors import HistogramFound
 
 if TYPE_CHECKING:
     from latfit.laws import Law
+    from latfit.logs import ProbeLog
+    from latfit.sample import LatencySample
 
 OBJECTIVES = "mean|std|moment:n|quantile:q|deadline:D"
 
@@ -122,9 +124,11 @@ def _solve(log: str | None, law: str | None, given: dict[str, Any]) -> tuple[dic
 
     if log is not None and given["restarts"] is None and given["at"] is None:
         return _decided(log, law, given)
-    return _answer(
-        Defective(parse_law(law or ""), given["rho"] or 0.0) if log is None else _law_of_log(log, law, given), given
-    )
+    if log is None:
+        return _answer(Defective(parse_law(law or ""), given["rho"] or 0.0), given)
+    case, table = prepared(log, given)
+    document, warnings = _answer(_law_of_log(case.sample, law, given["rho"]), given)
+    return document, (*warnings, *_against(table, given))
 
 
 def _answer(known: Law, given: dict[str, Any]) -> tuple[dict[str, Any], tuple[Any, ...]]:
@@ -152,13 +156,28 @@ def _decided(log: str, law: str | None, given: dict[str, Any]) -> tuple[dict[str
     return {**made.timeout.to_dict(), "evidence": made.evidence.to_dict()}, made.warnings
 
 
-def _law_of_log(log: str, law: str | None, given: dict[str, Any]) -> Law:
+def _against(table: ProbeLog, given: dict[str, Any]) -> tuple[Any, ...]:
+    """One line where the decision on the log is withheld: a law's answer takes attempts to be independent and alike."""
+    from latfit.decision import Warned, decide
+    from latfit.evidence import Observations
+
+    plain = {name: given[name] for name in ("cutoff", "failed", "censoring", "cost")}
+    own = decide([Observations.of(table)], asked(plain, laws=(), test=False, resamples=0))[0].timeout
+    if own is None or own.verdict != "withheld":
+        return ()
+    message = (
+        f"the decision on this log is withheld ({', '.join(own.withheld)}), and these figures take attempts to be "
+        "independent and alike; see latfit analyze, and latfit replay --at for what the log itself shows"
+    )
+    return (Warned("withheld", message),)
+
+
+def _law_of_log(sample: LatencySample, law: str | None, rho: float | None) -> Law:
     """The law of the data of LOG, or the one fitted to them, rescaled to --rho."""
     from latfit.errors import FitError
     from latfit.fitting import fit, fitted_law
     from latfit.laws import Empirical
 
-    sample, rho = prepared(log, given)[0].sample, given["rho"]
     if law in (None, "empirical"):
         empirical = Empirical.of(sample)
         return empirical if rho is None else empirical.rescaled(rho)

@@ -23,7 +23,8 @@ from latfit.units import seconds
 UNDONE = 0.001
 FEWEST, ASSUMED = 2, 3  # attempts: one alone never resubmits; and what is written where no log tells
 SETTLED = 0.001  # the waits are settled when they move by less than this share of the timeout
-TOLD = ("queue", "drift", "dependence", "beyond-timeout", "load", "flat")  # warnings that concern who sets a timeout
+# warnings that concern who sets a timeout
+TOLD = ("mixed", "groups-differ", "queue", "drift", "dependence", "beyond-timeout", "few-at-risk", "load", "flat")
 WINDOW = 0.05
 WORTH_TELLING = 0.0001  # what rounding may cost before it is mentioned
 
@@ -94,7 +95,7 @@ def settings_for(
     kind = get_tool(tool)
     _check(log, timeout, attempts, undone, cost)
     known = None if log is None else _known(kind, log, timeout, cost, cutoff, failed)
-    chosen: list[str] = []
+    chosen = [] if known is None or timeout is None else _against(known)
     if timeout is None:
         assert known is not None
         timeout = known.decision["timeout"]
@@ -171,6 +172,15 @@ def _delay(known: _Known, timeout: float) -> tuple[float, list[str]]:
     told = f"jobs take {seconds(E)} instead of {seconds(least)} on average"
     return best.policy.d, [f"the delay is that of {best.policy.spec(4)}: as many submissions as cancelling after "
                            f"{seconds(timeout)}, and {told} (`latfit compare`)"]  # fmt: skip
+
+
+def _against(known: _Known) -> list[str]:
+    """What the log says against any timeout, where one was given."""
+    codes = known.decision.get("withheld")
+    if not codes:
+        return []
+    told = f"warning: the log's own decision is withheld ({', '.join(codes)}): it does not show that this timeout makes"
+    return [f"{told} jobs faster; `latfit analyze` says what was found"]
 
 
 def _nothing(tool: Tool, known: _Known) -> Settings:

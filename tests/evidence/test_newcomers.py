@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from latfit.restart.objectives import Objective
@@ -49,3 +50,36 @@ def test_drift_and_batch_say_it_too(run, log, tmp_path):
 
 def test_a_deadline_takes_a_unit():
     assert Objective.parse("deadline:20min").parameter == Objective.parse("deadline:1200").parameter == 1200
+
+
+@pytest.fixture
+def two_endpoints(tmp_path):
+    """70 % of 2 to 5 ms and 30 % of 300 ms."""
+    rng = np.random.default_rng(1)
+    fast = rng.random(600) < 0.7
+    x = np.where(fast, rng.uniform(0.002, 0.005, 600), rng.normal(0.3, 0.01, 600))
+    frame = pd.DataFrame({"latency": x, "endpoint": np.where(fast, "/health", "/report")})
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    return tmp_path / "x.csv"
+
+
+def test_a_given_timeout_is_evaluated_with_the_evidence_against_it(two_endpoints, run):
+    done = run("timeout", two_endpoints, "--at", "0.005", "--json")
+    (told,) = (w for w in json.loads(done.stdout)["warnings"] if w["code"] == "withheld")
+    assert "withheld (mixed)" in told["message"]
+    assert (
+        "warning: the decision on this log is withheld (mixed)" in run("timeout", two_endpoints, "--at", "5ms").stderr
+    )
+    assert "withheld" in run("timeout", two_endpoints, "--restarts", "2").stderr
+    fine = run("timeout", two_endpoints, "--at", "0.005", "--where", "endpoint=/health", "--json")
+    assert json.loads(fine.stdout)["warnings"] == []
+
+
+def test_a_given_timeout_is_written_with_the_evidence_against_it(two_endpoints, run):
+    notes = json.loads(run("settings", "tenacity", two_endpoints, "--timeout", "1", "--json").stdout)["notes"]
+    assert any(note.startswith("warning: the log's own decision is withheld (mixed)") for note in notes)
+    assert any(note.startswith("mixed: ") for note in notes)
+    fine = json.loads(
+        run("settings", "tenacity", two_endpoints, "--timeout", "1", "--where", "endpoint=/health", "--json").stdout
+    )
+    assert not any("withheld" in note for note in fine["notes"])
