@@ -10,7 +10,6 @@ import numpy as np
 from latfit.errors import RestartError
 from latfit.laws.base import Law
 from latfit.numbers import Floats
-from latfit.restart.completion import lost_moment
 from latfit.restart.plan import Plan, Round
 from latfit.restart.times import has_failures, kinks, scan_times, still_out
 
@@ -21,9 +20,11 @@ PANELS = 240  # over the whole range of a law with a density
 def attempt(law: Law, length: float, *, pause: float = 0.0, copies: int = 1) -> Round:
     """One attempt with a timeout; `law` is that of the first of `copies` that run side by side."""
     t = np.array(length, dtype=np.float64)
-    lost = [float(lost_moment(law, m, t, 0.0)) for m in (0, 1, 2)]
+    S, failing = float(still_out(law, t)), has_failures(law)
+    lost = [float(S * t**m) if S > 0 else 0.0 for m in (0, 1, 2)]
+    if failing:
+        lost = [lost[m] + float(law.failed_moment(m, t)) for m in (0, 1, 2)]
     first, second = (float(law.partial_moment(m, t)) + lost[m] for m in (1, 2))
-    failing = has_failures(law)
     if failing and copies > 1:
         raise RestartError("job-seconds of copies are not computed for a law with visible failures")
     return Round(
@@ -37,7 +38,7 @@ def attempt(law: Law, length: float, *, pause: float = 0.0, copies: int = 1) -> 
         None if failing else (lambda u: still_out(law, u)),
         knots(law) if not failing else np.empty(0),
         pause,
-        stuck=float(still_out(law, t)) if np.isinf(length) else 0.0,
+        stuck=S if np.isinf(length) else 0.0,
     )
 
 
@@ -58,15 +59,11 @@ def overlapping(
     def survival(u: Floats) -> Floats:
         return figures(u)[0]
 
-    if any(has_failures(law) for law, _ in copies):
-        raise RestartError(
-            "copies that overlap (hedge, delayed, resubmit) are not computed for a law with visible failures, after "
-            "which one would submit at once: read failures as completed or as lost (--failed completed, --failed lost)"
-        )
+    without_failures(*(law for law, _ in copies))
     ages = breakpoints(copies, length)
     u, w = quadrature(ages, steps=all(law.jumps is not None for law, _ in copies))
-    S, running = figures(u)
-    out = float(survival(np.array(length))) if np.isfinite(length) else float(survival(np.array(1e300)))
+    at_all, out_at_all = figures(np.append(u, length if np.isfinite(length) else 1e300))
+    S, out, running = at_all[:-1], float(at_all[-1]), out_at_all[:-1]
     endless = not np.isfinite(length) and out > 0
     return Round(
         length,
@@ -81,6 +78,15 @@ def overlapping(
         pause,
         stuck=out if np.isinf(length) else 0.0,
     )
+
+
+def without_failures(*laws: Law) -> None:
+    """Refuse laws with visible failures."""
+    if any(has_failures(law) for law in laws):
+        raise RestartError(
+            "copies that overlap (hedge, delayed, resubmit) are not computed for a law with visible failures, after "
+            "which one would submit at once: read failures as completed or as lost (--failed completed, --failed lost)"
+        )
 
 
 def hedged(first: Law, second: Law, d: float, end: float, *, q: float = 1.0, cost: float = 0.0) -> Plan:
@@ -113,7 +119,7 @@ def knots(law: Law) -> Floats:
 
 def breakpoints(copies: Sequence[tuple[Law, float]], length: float) -> Floats:
     """The ages, 0 and the end among them, between which S(u + age) of every copy is smooth (or constant)."""
-    inner = np.concatenate([np.append(knots(law), 0.0) - age for law, age in copies])
+    inner = np.concatenate([*(knots(law) - age for law, age in copies), [-age for _, age in copies]])
     end = length if np.isfinite(length) else max(float(inner.max()), 0.0)
     return np.unique(np.concatenate([[0.0, end], inner[(inner > 0) & (inner < end)]]))
 
@@ -129,4 +135,6 @@ def quadrature(ages: Floats, *, steps: bool) -> tuple[Floats, Floats]:
 
 def not_completed(law: Law, u: Floats) -> Floats:
     """1 − F̃(u) of a law without failures, 1 before age 0."""
+    if law.jumps is not None:  # nothing completes before the first step
+        return still_out(law, u)
     return np.where(u < 0, 1.0, still_out(law, np.maximum(u, 0.0)))

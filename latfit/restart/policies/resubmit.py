@@ -14,8 +14,7 @@ from latfit.laws.base import Law, Parameter
 from latfit.numbers import Floats
 from latfit.restart.plan import Plan, Round
 from latfit.restart.policies.base import Policy, Submission, Written, in_seconds, register
-from latfit.restart.rounds import attempt, not_completed, overlapping
-from latfit.restart.times import has_failures
+from latfit.restart.rounds import knots, not_completed, quadrature, without_failures
 
 NEGLIGIBLE = 1e-12  # a chance of getting so far that nothing after it counts
 MOST = 2000  # copies that are out at a time
@@ -38,37 +37,34 @@ class Resubmit(Policy):
     d: float
 
     def plan(self, law: Law, cost: float) -> Plan:
-        """A round from each submission to the next, as many as can be reached."""
-        rounds: list[Round] = []
-        gap, reached = self.d + cost, 1.0
-        while reached > NEGLIGIBLE and len(rounds) < MOST:
-            rounds.append(self._round(law, gap, len(rounds)))
-            reached *= rounds[-1].out
-        if reached > 1e-9:
+        """A round from each submission to the next, as many as can be reached; all of them at once."""
+        without_failures(law)
+        gap = self.d + cost
+        S_at = not_completed(law, gap * np.arange(1.0, MOST + 1.0))
+        reached = np.cumprod(S_at)
+        count = int(np.count_nonzero(reached > NEGLIGIBLE)) + 1
+        if count > MOST and reached[-1] > 1e-9:
             raise RestartError(
                 f"resubmit: with d = {self.d:g} s more than {MOST} copies would be out at a time; choose a larger d"
             )
-        return Plan(tuple(rounds), repeats=rounds[-1].out > 0)
+        count = min(count, MOST)
+        times = knots(law)[knots(law) < gap * count]
+        inner = times - gap * np.floor(times / gap)
+        ages = np.unique(np.concatenate([[0.0, gap], inner[(inner > 0) & (inner < gap)]]))
+        u, w = quadrature(ages, steps=law.jumps is not None)
+        S = np.cumprod(not_completed(law, u + gap * np.arange(count)[:, None]), axis=0)  # P(J > n gap + u)
+        S /= np.concatenate([[1.0], reached[: count - 1]])[:, None]
+        first, second, out = S @ w, 2 * (S @ (u * w)), S_at[:count]
+        rounds = [
+            Round(gap, float(out[n]), float(first[n]), float(second[n]), gap * float(out[n]), 1.0,
+                  (n + 1) * float(first[n]), _Survival(law, gap, n), ages)
+            for n in range(count)
+        ]  # fmt: skip
+        return Plan(tuple(rounds), repeats=bool(out[-1] > 0))
 
     def mean_submissions(self, law: Law, cost: float) -> float:
         """1 + Σ_n Π_{k ≤ n} S(k d)."""
         return float(1.0 + np.cumprod(not_completed(law, (self.d + cost) * np.arange(1.0, MOST + 1.0))).sum())
-
-    def _round(self, law: Law, gap: float, n: int) -> Round:
-        """Between submission n and the next one, with n + 1 copies out, given that none has completed before."""
-        if n == 0 and not has_failures(law):
-            return attempt(law, gap)
-        ages: Floats = gap * np.arange(1.0, n + 1.0)
-        before = not_completed(law, ages)
-        ages, before = ages[before > 0], before[before > 0]
-
-        def figures(u: Floats) -> tuple[Floats, Floats]:
-            older = not_completed(law, np.asarray(u)[..., None] + ages) / before
-            survival = np.asarray(not_completed(law, u) * np.prod(older, axis=-1))
-            return survival, (n + 1) * survival
-
-        copies = [(law, 0.0), *((law, age) for age in ages.tolist())]
-        return overlapping(copies, gap, figures, submissions=1.0)
 
     def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
         """A copy every d + c, none of them cancelled."""
@@ -82,3 +78,18 @@ class Resubmit(Policy):
     def sentence(self, time: Written = in_seconds) -> str:
         """As an order."""
         return f"Submit again every {time(self.d)} and cancel none"
+
+
+@dataclass(frozen=True, eq=False)
+class _Survival:
+    """Between submission n and the next one, with n + 1 copies out, given that none has completed before."""
+
+    law: Law
+    gap: float
+    n: int
+
+    def __call__(self, u: Floats) -> Floats:
+        """Π_{k ≤ n} S(k gap + u)/S(k gap)."""
+        ages = self.gap * np.arange(self.n + 1.0)
+        older = not_completed(self.law, np.asarray(u)[..., None] + ages)
+        return np.asarray(np.prod(older, axis=-1) / np.prod(not_completed(self.law, ages[1:])))
