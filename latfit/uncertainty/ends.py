@@ -89,6 +89,25 @@ def tail_end(sample: LatencySample, E: float, level: float) -> float:
     return float(last + np.append(0.0, values)[before] + (needed - seen[before]) / at_risk[before])
 
 
+def unseen(sample: LatencySample, bins: Bins, timeout: float, cost: float, level: float) -> float:
+    """By how much completions after the timeout t, of which none was seen, may shorten waiting until the cutoff T.
+
+    With m at risk after t, that none completes has the probability (1 − q)ᵐ where a share q of them would; it is
+    (1 − level)/2 for q = 1 − ((1 − level)/2)^(1/m). If they do so at once, F̃(T) becomes F̃ + q S(t), and ∫ₜᵀ S a share
+    1 − q of what it is. 1 where completions after t were seen: then those are resampled.
+    """
+    later = Tally.sum([sample.failed, sample.censored])
+    out = int(later.counts[later.values > timeout].sum()) + sample.lost
+    if not out or timeout < sample.completed.values[-1]:
+        return 1.0
+    curve = curve_of(bins.sharp(sample))
+    k = max(0, int(np.searchsorted(bins.times, timeout, side="right")) - 1)
+    F, S, W, waiting = curve.F[0, -1], curve.S[0, k], curve.W[0, k], curve.W[0, -1]
+    q = 1.0 - ((1 - level) / 2) ** (1 / out)
+    more = F + q * S
+    return float((W + (1 - q) * (waiting - W) + cost * (1 - more)) / more * F / (waiting + cost * (1 - F)))
+
+
 class ByRatio(NamedTuple):
     """The optima at the ends of the interval of ρ, and the factors that these make of E_J and of the speed-up."""
 

@@ -17,7 +17,11 @@ ROWS = 64  # resamples worked on at once, so that they stay in the cache
 NOT_CLEARLY, WAITING = 1.0, 1.645  # standard errors of E_J above its least: of a timeout, and of waiting
 NEARLY_ALL = 0.9  # of the completions: a timeout that only a later one of them misses is waiting
 FAR = 3.0  # of the logarithm of E_J, beyond any that matters
-ALIKE = 20  # resamples that choose as the sample does, to tell what choosing does
+TOLD_APART = 2.0  # standard errors by which E_J must lie above its least to be told apart from it
+NEAR, ALIKE = (
+    0.3,
+    20,
+)  # of the logarithm of F̃: resamples that choose as near as that, or so many, tell what choosing does
 
 
 class Resampled(NamedTuple):
@@ -48,7 +52,8 @@ def resampled(
     plain, floored, allowed = own.E_J(cost)[0], _floored(own), own.allowed(step)
     level, least = np.log(floored.E_J(cost)[0]), int(floored.exact(cost, allowed)[0][0])
     lowest = np.minimum(level, np.log(_floored(sharp).E_J(cost)[0]))  # a blur hides the edge of a law
-    best, here, end, luck, end_luck, waits = (np.empty(resamples) for _ in range(6))
+    best, here, end, luck, end_luck, place = (np.empty(resamples) for _ in range(6))
+    tilt = np.zeros(bins.times.size)
     total, squares = np.zeros(bins.times.size), np.zeros(bins.times.size)
     for start in range(0, resamples, ROWS):
         rows = slice(start, min(start + ROWS, resamples))
@@ -63,22 +68,23 @@ def resampled(
         moved -= moved[:, least, None]
         total += moved.sum(axis=0)
         squares += (moved**2).sum(axis=0)
-        chosen = curve.careful(cost, may)[0]
+        if not start:  # what cannot be told from the least is as good as it, or choosing would look safer than it is
+            tilt = -np.minimum(level - level[least], TOLD_APART * moved.std(axis=0))
+        chosen = curve.careful(cost, may, tilt=tilt)[0]
         here[rows], end[rows] = E[:, at], E[:, -1]
         luck[rows] = np.log(E[each, chosen] / plain[chosen])
         end_luck[rows] = np.log(E[:, -1] / plain[-1]) - luck[rows]
-        waits[rows] = ~(may & (np.arange(may.shape[1]) > chosen[:, None])).any(axis=1)
+        place[rows] = own.F[0, chosen]
     spread = np.sqrt(squares / resamples - (total / resamples) ** 2)
     allowance = np.where(own.done[0] < NEARLY_ALL * own.done[0, -1], NOT_CLEARLY, WAITING)
     flat = _hull(bins.times, allowed[0] & (lowest - level[least] <= allowance * spread))
-    alike = waits == (timeout >= sample.completed.values[-1])
-    kept = alike if alike.sum() >= ALIKE else np.ones(resamples, dtype=bool)
+    near = _near(np.log(place), float(np.log(own.F[0, at])))
     return Resampled(
         best,
         float(bins.times[least]),
         flat,
-        _replicates(here, float(plain[at]), luck[kept]),
-        _replicates(end / here, float(plain[-1] / plain[at]), end_luck[kept]),
+        _replicates(here, float(plain[at]), luck, near),
+        _replicates(end / here, float(plain[-1] / plain[at]), end_luck, near),
     )
 
 
@@ -106,8 +112,17 @@ def _hull(times: Floats, inside: Bools) -> Range:
     return (float(some[0]), float(some[-1])) if some.size else (np.inf, 0.0)
 
 
-def _replicates(fixed: Floats, centre: float, luck: Floats) -> Replicates:
+def _near(places: Floats, here: float) -> Floats:
+    """Weights of what was chosen by how near it is; those of the nearest are never few."""
+    off = np.where(np.isfinite(places), np.abs(places - here), np.inf)
+    far = float(np.sort(off)[min(ALIKE, off.size) - 1])
+    return np.exp(-0.5 * (off / max(NEAR, far)) ** 2) if np.isfinite(far) else np.isfinite(places).astype(np.float64)
+
+
+def _replicates(fixed: Floats, centre: float, luck: Floats, near: Floats) -> Replicates:
     """The replicates, and how far a chosen one lies from its own truth beyond what a fixed one does."""
-    usual, some = np.log(fixed / centre), luck[np.isfinite(luck)]
+    usual, some = np.log(fixed / centre), np.isfinite(luck) & (near > 0)
     usual = usual[np.isfinite(usual)]
-    return Replicates(fixed, centre, float(some.mean() - usual.mean()) if some.size and usual.size else 0.0)
+    if not usual.size or not some.any():
+        return Replicates(fixed, centre, 0.0)
+    return Replicates(fixed, centre, float(np.average(luck[some], weights=near[some]) - usual.mean()))
