@@ -22,11 +22,14 @@ MAX_SKEWNESS, REACH = 1.0, 3.0  # up to these a quantile by Cornish and Fisher r
 
 
 class Replicates(NamedTuple):
-    """Resampled values at the fixed timeout, the value of what was resampled, and the shift (log) of the chosen."""
+    """Resampled values at the fixed timeout, the value of what was resampled, and the shift (log) of the chosen.
+
+    Of the shift the most and the least that it may be.
+    """
 
     fixed: Floats
     centre: float
-    shift: float
+    shift: Range
 
 
 def corrected(estimate: float, values: Replicates, a: float, level: float, stretch: float) -> tuple[Centred, float]:
@@ -34,24 +37,25 @@ def corrected(estimate: float, values: Replicates, a: float, level: float, stret
 
     z₀ = Φ⁻¹(P(resampled < resampled from)) and the quantile at z₀ + w/(1 − a w), w = z₀ ± z. Quantiles are
     those of Cornish and Fisher by mean, spread and skewness of the resampled, which vary less than order statistics.
-    The spread is taken `stretch` times.
+    The spread is taken `stretch` times. The optimism is taken in the middle of what it may be, for each end as that
+    moves it outwards.
     """
     good = np.isfinite(values.fixed) & (values.fixed > 0)
     if not np.isfinite(estimate) or not 0 < values.centre < np.inf or good.sum() < 20:
         return (0.0, estimate, np.inf), 0.0
     fixed = np.log(values.fixed[good])
     mean, s = float(fixed.mean()), float(fixed.std())
-    centre, optimism = np.log(estimate) - values.shift, float(np.expm1(-values.shift))
-    middle = float(np.exp(centre))
+    shift = sum(values.shift) / 2
+    middle, optimism = float(estimate * np.exp(-shift)), float(np.expm1(-shift))
     if s == 0:
         return (min(middle, estimate), middle, max(middle, estimate)), optimism
     sixth = float(np.clip(np.mean(((fixed - mean) / s) ** 3), -MAX_SKEWNESS, MAX_SKEWNESS)) / 6
     off = (np.log(values.centre) - mean) / s
     z_0, z = float(np.clip(off + sixth * (1 - off**2), -1, 1)), NormalDist().inv_cdf((1 + level) / 2)
     ends = []
-    for w in (z_0 - z, z_0 + z):
+    for w, moved in zip((z_0 - z, z_0 + z), values.shift, strict=True):
         u = float(np.clip(z_0 + w / (1 - a * w), -REACH, REACH))
-        ends.append(float(np.exp(centre + stretch * s * (u + sixth * (u**2 - 1) - off))))
+        ends.append(float(estimate * np.exp(stretch * s * (u + sixth * (u**2 - 1) - off) - moved)))
     return (ends[0], middle, ends[1]), optimism
 
 

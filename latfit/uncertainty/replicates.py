@@ -45,15 +45,20 @@ def resampled(
     *,
     blocks: Blocks | None,
 ) -> Resampled:
-    """What Poisson resamples of the bins give, those that are out at the end kept; or resamples of the blocks."""
+    """What Poisson resamples of the bins give, those that are out at the end kept; or resamples of the blocks.
+
+    What choosing does is seen in two ways: with E_J as the sample has it, in which a lucky timeout looks like a good
+    one and choosing it like no luck; and with E_J as flat as it may be, every timeout that is not two standard errors
+    above the least as good as that.
+    """
     at = int(np.clip(np.searchsorted(bins.times, timeout), 0, bins.times.size - 1))
     step = sample.resolution * np.exp(-bins.width)
     own, sharp = curve_of(bins), curve_of(bins.sharp(sample))
     plain, floored, allowed = own.E_J(cost)[0], _floored(own), own.allowed(step)
     level, least = np.log(floored.E_J(cost)[0]), int(floored.exact(cost, allowed)[0][0])
     lowest = np.minimum(level, np.log(_floored(sharp).E_J(cost)[0]))  # a blur hides the edge of a law
-    best, here, end, luck, end_luck, place = (np.empty(resamples) for _ in range(6))
-    tilt = np.zeros(bins.times.size)
+    best, here, end = (np.empty(resamples) for _ in range(3))
+    views, flatter = np.empty((2, 3, resamples)), np.zeros(bins.times.size)
     total, squares = np.zeros(bins.times.size), np.zeros(bins.times.size)
     for start in range(0, resamples, ROWS):
         rows = slice(start, min(start + ROWS, resamples))
@@ -68,24 +73,30 @@ def resampled(
         moved -= moved[:, least, None]
         total += moved.sum(axis=0)
         squares += (moved**2).sum(axis=0)
-        if not start:  # what cannot be told from the least is as good as it, or choosing would look safer than it is
-            tilt = -np.minimum(level - level[least], TOLD_APART * moved.std(axis=0))
-        chosen = curve.careful(cost, may, tilt=tilt)[0]
+        if not start:
+            flatter = -np.minimum(level - level[least], TOLD_APART * moved.std(axis=0))
+        for view, tilt in zip(views, (np.zeros_like(flatter), flatter), strict=True):
+            view[:, rows] = _chosen(curve, own, cost, may, tilt)
         here[rows], end[rows] = E[:, at], E[:, -1]
-        luck[rows] = np.log(E[each, chosen] / plain[chosen])
-        end_luck[rows] = np.log(E[:, -1] / plain[-1]) - luck[rows]
-        place[rows] = own.F[0, chosen]
     spread = np.sqrt(squares / resamples - (total / resamples) ** 2)
     allowance = np.where(own.done[0] < NEARLY_ALL * own.done[0, -1], NOT_CLEARLY, WAITING)
     flat = _hull(bins.times, allowed[0] & (lowest - level[least] <= allowance * spread))
-    near = _near(np.log(place), float(np.log(own.F[0, at])))
+    weights = [_near(view[2], float(np.log(own.F[0, at]))) for view in views]
     return Resampled(
         best,
         float(bins.times[least]),
         flat,
-        _replicates(here, float(plain[at]), luck, near),
-        _replicates(end / here, float(plain[-1] / plain[at]), end_luck, near),
+        _replicates(here, float(plain[at]), views[:, 0], weights),
+        _replicates(end / here, float(plain[-1] / plain[at]), views[:, 1], weights),
     )
+
+
+def _chosen(curve: StepCurves, own: StepCurves, cost: float, may: Bools, tilt: Floats | float) -> Floats:
+    """(3, B) how far E_J lies from its truth where a resample chooses, waiting from that, and log F̃ there."""
+    k = curve.careful(cost, may, tilt=tilt)[0]
+    E, truth = curve.E_J(cost), own.E_J(cost)[0]
+    luck = np.log(E[np.arange(k.size), k] / truth[k])
+    return np.array([luck, np.log(E[:, -1] / truth[-1]) - luck, np.log(own.F[0, k])])
 
 
 def _floored(curve: StepCurves) -> StepCurves:
@@ -113,16 +124,19 @@ def _hull(times: Floats, inside: Bools) -> Range:
 
 
 def _near(places: Floats, here: float) -> Floats:
-    """Weights of what was chosen by how near it is; those of the nearest are never few."""
+    """Weights of resamples by how near to here they chose; at least 20 are near."""
     off = np.where(np.isfinite(places), np.abs(places - here), np.inf)
     far = float(np.sort(off)[min(ALIKE, off.size) - 1])
     return np.exp(-0.5 * (off / max(NEAR, far)) ** 2) if np.isfinite(far) else np.isfinite(places).astype(np.float64)
 
 
-def _replicates(fixed: Floats, centre: float, luck: Floats, near: Floats) -> Replicates:
-    """The replicates, and how far a chosen one lies from its own truth beyond what a fixed one does."""
-    usual, some = np.log(fixed / centre), np.isfinite(luck) & (near > 0)
+def _replicates(fixed: Floats, centre: float, lucks: Floats, weights: list[Floats]) -> Replicates:
+    """The replicates, and how far a chosen one lies from its own truth beyond what a fixed one does, in both views."""
+    usual = np.log(fixed / centre)
     usual = usual[np.isfinite(usual)]
-    if not usual.size or not some.any():
-        return Replicates(fixed, centre, 0.0)
-    return Replicates(fixed, centre, float(np.average(luck[some], weights=near[some]) - usual.mean()))
+    shifts = []
+    for luck, near in zip(lucks, weights, strict=True):
+        some = np.isfinite(luck) & (near > 0)
+        known = usual.size and some.any()
+        shifts.append(float(np.average(luck[some], weights=near[some]) - usual.mean()) if known else 0.0)
+    return Replicates(fixed, centre, (max(shifts), min(shifts)))
