@@ -45,7 +45,7 @@ def resampled(
     *,
     blocks: Blocks | None,
 ) -> Resampled:
-    """What Poisson resamples of the bins give, those that are out at the end kept; or resamples of the blocks.
+    """What Poisson resamples of the bins give, the share that is out at the end kept; or resamples of the blocks.
 
     What choosing does is seen in two ways: with E_J as the sample has it, in which a lucky timeout looks like a good
     one and choosing it like no luck; and with E_J as flat as it may be, every timeout that is not two standard errors
@@ -58,13 +58,16 @@ def resampled(
     level, least = np.log(floored.E_J(cost)[0]), int(floored.exact(cost, allowed)[0][0])
     lowest = np.minimum(level, np.log(_floored(sharp).E_J(cost)[0]))  # a blur hides the edge of a law
     best, here, end = (np.empty(resamples) for _ in range(3))
+    out = own.S[0, -1]
     views, flatter = np.empty((2, 3, resamples)), np.zeros(bins.times.size)
     total, squares = np.zeros(bins.times.size), np.zeros(bins.times.size)
     for start in range(0, resamples, ROWS):
         rows = slice(start, min(start + ROWS, resamples))
         each = np.arange(rows.stop - rows.start)
-        counts = _drawn(bins, each.size, rng) if blocks is None else blocks.drawn(bins, each.size, rng)
-        curve = curves(bins, *counts)
+        if blocks is None:
+            curve = curves(bins, *_drawn(bins, each.size, rng)).with_outliers(np.full(each.size, out), exactly=True)
+        else:
+            curve = curves(bins, *blocks.drawn(bins, each.size, rng))
         E, may = curve.E_J(cost), curve.allowed(step)
         floor = _floored(curve)
         k, low = floor.exact(cost, may)
