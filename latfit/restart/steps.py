@@ -125,14 +125,16 @@ class StepCurves:
         least = E.min(axis=1)
         return (least[:, None] * (1 + TIE) >= E).argmax(axis=1), least
 
-    def careful(self, cost: Floats | float, allowed: Bools, probes: Floats | None = None) -> tuple[Ints, Floats]:
+    def careful(
+        self, cost: Floats | float, allowed: Bools, probes: Floats | None = None, tilt: Floats | float = 0.0
+    ) -> tuple[Ints, Floats]:
         """(B,) the index to choose, and the timeout there: the least log Ê + s, if that clearly beats waiting.
 
         s = √((1 − F̂)/(n F̂)) is the standard error of log F̂: where E_J is flat on the left the plain argmin rests on few
         completions and is too early, which costs more than too late. ρ is never taken as less than half an outlier,
         ρ̂ ≥ ½/(n+1). Where log Ê + 1.5 s is not below log Ê at the last completion, nothing that completes is cut; where
         nobody is out either, the timeout is twice the last completion, since a later one may come. At most ten
-        submissions a job, where that is possible.
+        submissions a job, where that is possible. `tilt` is added to log Ê.
         The numbers were chosen by `scripts/calibrate regret`.
         """
         n = (self.probes if probes is None else probes)[:, None]
@@ -141,7 +143,7 @@ class StepCurves:
         curves = self.with_outliers(0.5 / (n[:, 0] + 1.0))
         rows = np.arange(self.F.shape[0])
         with np.errstate(divide="ignore", invalid="ignore"):
-            log_E = np.where(allowed, np.log(curves.E_J(cost)), np.inf)
+            log_E = np.where(allowed, np.log(curves.E_J(cost)) + tilt, np.inf)
             s = np.where(allowed, np.sqrt((1.0 - curves.F) / (n * curves.F)), 0.0)
         score = log_E + s
         k = (score.min(axis=1, keepdims=True) + TIE >= score).argmax(axis=1)

@@ -22,11 +22,14 @@ MAX_SKEWNESS, REACH = 1.0, 3.0  # up to these a quantile by Cornish and Fisher r
 
 
 class Replicates(NamedTuple):
-    """Resampled values at the fixed timeout, the value of what was resampled, and the shift (log) of the chosen."""
+    """Resampled values at the fixed timeout, the value of what was resampled, and the shift (log) of the chosen.
+
+    Of the shift the most and the least that it may be.
+    """
 
     fixed: Floats
     centre: float
-    shift: float
+    shift: Range
 
 
 def corrected(estimate: float, values: Replicates, a: float, level: float, stretch: float) -> tuple[Centred, float]:
@@ -34,24 +37,25 @@ def corrected(estimate: float, values: Replicates, a: float, level: float, stret
 
     z₀ = Φ⁻¹(P(resampled < resampled from)) and the quantile at z₀ + w/(1 − a w), w = z₀ ± z. Quantiles are
     those of Cornish and Fisher by mean, spread and skewness of the resampled, which vary less than order statistics.
-    The spread is taken `stretch` times.
+    The spread is taken `stretch` times. The optimism is taken in the middle of what it may be, for each end as that
+    moves it outwards.
     """
     good = np.isfinite(values.fixed) & (values.fixed > 0)
     if not np.isfinite(estimate) or not 0 < values.centre < np.inf or good.sum() < 20:
         return (0.0, estimate, np.inf), 0.0
     fixed = np.log(values.fixed[good])
     mean, s = float(fixed.mean()), float(fixed.std())
-    centre, optimism = np.log(estimate) - values.shift, float(np.expm1(-values.shift))
-    middle = float(np.exp(centre))
+    shift = sum(values.shift) / 2
+    middle, optimism = float(estimate * np.exp(-shift)), float(np.expm1(-shift))
     if s == 0:
         return (min(middle, estimate), middle, max(middle, estimate)), optimism
     sixth = float(np.clip(np.mean(((fixed - mean) / s) ** 3), -MAX_SKEWNESS, MAX_SKEWNESS)) / 6
     off = (np.log(values.centre) - mean) / s
     z_0, z = float(np.clip(off + sixth * (1 - off**2), -1, 1)), NormalDist().inv_cdf((1 + level) / 2)
     ends = []
-    for w in (z_0 - z, z_0 + z):
+    for w, moved in zip((z_0 - z, z_0 + z), values.shift, strict=True):
         u = float(np.clip(z_0 + w / (1 - a * w), -REACH, REACH))
-        ends.append(float(np.exp(centre + stretch * s * (u + sixth * (u**2 - 1) - off))))
+        ends.append(float(estimate * np.exp(stretch * s * (u + sixth * (u**2 - 1) - off) - moved)))
     return (ends[0], middle, ends[1]), optimism
 
 
@@ -87,6 +91,25 @@ def tail_end(sample: LatencySample, E: float, level: float) -> float:
     if not at_risk[before]:
         return np.inf
     return float(last + np.append(0.0, values)[before] + (needed - seen[before]) / at_risk[before])
+
+
+def unseen(sample: LatencySample, bins: Bins, timeout: float, cost: float, level: float) -> float:
+    """By how much completions after the timeout t, of which none was seen, may shorten waiting until the cutoff T.
+
+    With m at risk after t, that none completes has the probability (1 − q)ᵐ where a share q of them would; it is
+    (1 − level)/2 for q = 1 − ((1 − level)/2)^(1/m). If they do so at once, F̃(T) becomes F̃ + q S(t), and ∫ₜᵀ S a share
+    1 − q of what it is. 1 where completions after t were seen: then those are resampled.
+    """
+    later = Tally.sum([sample.failed, sample.censored])
+    out = int(later.counts[later.values > timeout].sum()) + sample.lost
+    if not out or timeout < sample.completed.values[-1]:
+        return 1.0
+    curve = curve_of(bins.sharp(sample))
+    k = max(0, int(np.searchsorted(bins.times, timeout, side="right")) - 1)
+    F, S, W, waiting = curve.F[0, -1], curve.S[0, k], curve.W[0, k], curve.W[0, -1]
+    q = 1.0 - ((1 - level) / 2) ** (1 / out)
+    more = F + q * S
+    return float((W + (1 - q) * (waiting - W) + cost * (1 - more)) / more * F / (waiting + cost * (1 - F)))
 
 
 class ByRatio(NamedTuple):

@@ -11,7 +11,17 @@ from latfit.outliers import outlier_ratio
 from latfit.sample import LatencySample
 from latfit.uncertainty.bins import NOBODY, Bins, curve_of, influence
 from latfit.uncertainty.blocks import Blocks
-from latfit.uncertainty.ends import FEW_OUT, Range, by_ratio, combined, corrected, on_steps, percentiles, tail_end
+from latfit.uncertainty.ends import (
+    FEW_OUT,
+    Range,
+    by_ratio,
+    combined,
+    corrected,
+    on_steps,
+    percentiles,
+    tail_end,
+    unseen,
+)
 from latfit.uncertainty.replicates import resampled
 
 BLUR = 0.35  # of Silverman's bandwidth, for the bootstrap
@@ -86,12 +96,13 @@ def bootstrap(
         duration, faster = combined(duration, ends.duration), combined(faster, ends.speed_up)
         if few:
             low, high = min(low, ends.timeout[0]), max(high, ends.timeout[1])
+    slowest = min(faster[0], speed_up * unseen(sample, bins, timeout, cost, level))
     if high >= sample.completed.values[-1]:
         high = max(high, tail_end(sample, expected_duration, level))
     return Intervals(
         timeout=on_steps(low, high, sample.resolution),
         expected_duration=(min(duration[0], expected_duration), max(duration[2], expected_duration)),
-        speed_up=(min(faster[0], speed_up), max(faster[2], speed_up)),
+        speed_up=(min(slowest, speed_up), max(faster[2], speed_up)),
         optimism=optimism,
         smoothed_timeout=smoothed_timeout(sample, cost=cost),
         level=level,

@@ -17,7 +17,11 @@ ROWS = 64  # resamples worked on at once, so that they stay in the cache
 NOT_CLEARLY, WAITING = 1.0, 1.645  # standard errors of E_J above its least: of a timeout, and of waiting
 NEARLY_ALL = 0.9  # of the completions: a timeout that only a later one of them misses is waiting
 FAR = 3.0  # of the logarithm of E_J, beyond any that matters
-ALIKE = 20  # resamples that choose as the sample does, to tell what choosing does
+TOLD_APART = 2.0  # standard errors by which E_J must lie above its least to be told apart from it
+NEAR, ALIKE = (
+    0.3,
+    20,
+)  # of the logarithm of F̃: resamples that choose as near as that, or so many, tell what choosing does
 
 
 class Resampled(NamedTuple):
@@ -41,20 +45,29 @@ def resampled(
     *,
     blocks: Blocks | None,
 ) -> Resampled:
-    """What Poisson resamples of the bins give, those that are out at the end kept; or resamples of the blocks."""
+    """What Poisson resamples of the bins give, the share that is out at the end kept; or resamples of the blocks.
+
+    What choosing does is seen in two ways: with E_J as the sample has it, in which a lucky timeout looks like a good
+    one and choosing it like no luck; and with E_J as flat as it may be, every timeout that is not two standard errors
+    above the least as good as that.
+    """
     at = int(np.clip(np.searchsorted(bins.times, timeout), 0, bins.times.size - 1))
     step = sample.resolution * np.exp(-bins.width)
     own, sharp = curve_of(bins), curve_of(bins.sharp(sample))
     plain, floored, allowed = own.E_J(cost)[0], _floored(own), own.allowed(step)
     level, least = np.log(floored.E_J(cost)[0]), int(floored.exact(cost, allowed)[0][0])
     lowest = np.minimum(level, np.log(_floored(sharp).E_J(cost)[0]))  # a blur hides the edge of a law
-    best, here, end, luck, end_luck, waits = (np.empty(resamples) for _ in range(6))
+    best, here, end = (np.empty(resamples) for _ in range(3))
+    out = own.S[0, -1]
+    views, flatter = np.empty((2, 3, resamples)), np.zeros(bins.times.size)
     total, squares = np.zeros(bins.times.size), np.zeros(bins.times.size)
     for start in range(0, resamples, ROWS):
         rows = slice(start, min(start + ROWS, resamples))
         each = np.arange(rows.stop - rows.start)
-        counts = _drawn(bins, each.size, rng) if blocks is None else blocks.drawn(bins, each.size, rng)
-        curve = curves(bins, *counts)
+        if blocks is None:
+            curve = curves(bins, *_drawn(bins, each.size, rng)).with_outliers(np.full(each.size, out), exactly=True)
+        else:
+            curve = curves(bins, *blocks.drawn(bins, each.size, rng))
         E, may = curve.E_J(cost), curve.allowed(step)
         floor = _floored(curve)
         k, low = floor.exact(cost, may)
@@ -63,23 +76,30 @@ def resampled(
         moved -= moved[:, least, None]
         total += moved.sum(axis=0)
         squares += (moved**2).sum(axis=0)
-        chosen = curve.careful(cost, may)[0]
+        if not start:
+            flatter = -np.minimum(level - level[least], TOLD_APART * moved.std(axis=0))
+        for view, tilt in zip(views, (np.zeros_like(flatter), flatter), strict=True):
+            view[:, rows] = _chosen(curve, own, cost, may, tilt)
         here[rows], end[rows] = E[:, at], E[:, -1]
-        luck[rows] = np.log(E[each, chosen] / plain[chosen])
-        end_luck[rows] = np.log(E[:, -1] / plain[-1]) - luck[rows]
-        waits[rows] = ~(may & (np.arange(may.shape[1]) > chosen[:, None])).any(axis=1)
     spread = np.sqrt(squares / resamples - (total / resamples) ** 2)
     allowance = np.where(own.done[0] < NEARLY_ALL * own.done[0, -1], NOT_CLEARLY, WAITING)
     flat = _hull(bins.times, allowed[0] & (lowest - level[least] <= allowance * spread))
-    alike = waits == (timeout >= sample.completed.values[-1])
-    kept = alike if alike.sum() >= ALIKE else np.ones(resamples, dtype=bool)
+    weights = [_near(view[2], float(np.log(own.F[0, at]))) for view in views]
     return Resampled(
         best,
         float(bins.times[least]),
         flat,
-        _replicates(here, float(plain[at]), luck[kept]),
-        _replicates(end / here, float(plain[-1] / plain[at]), end_luck[kept]),
+        _replicates(here, float(plain[at]), views[:, 0], weights),
+        _replicates(end / here, float(plain[-1] / plain[at]), views[:, 1], weights),
     )
+
+
+def _chosen(curve: StepCurves, own: StepCurves, cost: float, may: Bools, tilt: Floats | float) -> Floats:
+    """(3, B) how far E_J lies from its truth where a resample chooses, waiting from that, and log F̃ there."""
+    k = curve.careful(cost, may, tilt=tilt)[0]
+    E, truth = curve.E_J(cost), own.E_J(cost)[0]
+    luck = np.log(E[np.arange(k.size), k] / truth[k])
+    return np.array([luck, np.log(E[:, -1] / truth[-1]) - luck, np.log(own.F[0, k])])
 
 
 def _floored(curve: StepCurves) -> StepCurves:
@@ -106,8 +126,20 @@ def _hull(times: Floats, inside: Bools) -> Range:
     return (float(some[0]), float(some[-1])) if some.size else (np.inf, 0.0)
 
 
-def _replicates(fixed: Floats, centre: float, luck: Floats) -> Replicates:
-    """The replicates, and how far a chosen one lies from its own truth beyond what a fixed one does."""
-    usual, some = np.log(fixed / centre), luck[np.isfinite(luck)]
+def _near(places: Floats, here: float) -> Floats:
+    """Weights of resamples by how near to here they chose; at least 20 are near."""
+    off = np.where(np.isfinite(places), np.abs(places - here), np.inf)
+    far = float(np.sort(off)[min(ALIKE, off.size) - 1])
+    return np.exp(-0.5 * (off / max(NEAR, far)) ** 2) if np.isfinite(far) else np.isfinite(places).astype(np.float64)
+
+
+def _replicates(fixed: Floats, centre: float, lucks: Floats, weights: list[Floats]) -> Replicates:
+    """The replicates, and how far a chosen one lies from its own truth beyond what a fixed one does, in both views."""
+    usual = np.log(fixed / centre)
     usual = usual[np.isfinite(usual)]
-    return Replicates(fixed, centre, float(some.mean() - usual.mean()) if some.size and usual.size else 0.0)
+    shifts = []
+    for luck, near in zip(lucks, weights, strict=True):
+        some = np.isfinite(luck) & (near > 0)
+        known = usual.size and some.any()
+        shifts.append(float(np.average(luck[some], weights=near[some]) - usual.mean()) if known else 0.0)
+    return Replicates(fixed, centre, (max(shifts), min(shifts)))

@@ -18,7 +18,7 @@ IDENTIFIED = 10  # completions that a log has at or below the best timeout on av
 
 LOGNORMAL, MINIMA = "lognormal(mu=5.5,sigma=1)", "piecewise-uniform(edges=[100,200,500,600],probs=[0.5,0,0.5])"
 EXPONENTIAL, WEIBULL = "exponential(rate=0.003)", "weibull(shape=1.1,scale=300)"
-NOTHING = "† the best timeout is 0"
+NOTHING, BEYOND = "† the best timeout is 0", "† the best timeout lies beyond the one in force"
 CASES = (
     Case(LOGNORMAL, 50, 0.05),
     Case(LOGNORMAL, 200),
@@ -63,11 +63,32 @@ CASES = (
     Case(LOGNORMAL, 500, censored_after=1000.0, free=True),
     Case("gamma(shape=2.5,scale=100)", 300, 0.05, 1500.0, censored_after=500.0),
     Case(LOGNORMAL, 500, cutoff=600.0),
-    Case(LOGNORMAL, 500, cutoff=250.0, impossible="† the best timeout lies beyond the one in force"),
+    Case(LOGNORMAL, 500, cutoff=250.0, impossible=BEYOND),
     *(Case(LOGNORMAL, 1000, phi=phi) for phi in (0.3, 0.6)),
     Case(LOGNORMAL, 1000, phi=0.9, impossible="‡ about 20 independent stretches"),
     Case(LOGNORMAL, 1000, phi=0.97, impossible="‡ fewer than 10 independent stretches"),
     Case("bundled", 2000, phi=0.6),
+)
+WRITTEN_FIRST = (  # before what choosing a timeout does to E_J was measured by resamples that chose as near
+    Case("gamma(shape=0.7,scale=400)", 400, 0.03, cost=20.0),
+    Case("lognormal(mu=5.5,sigma=2)", 300, 0.1),
+    Case("weibull(shape=0.6,scale=300)", 500, 0.02, cost=20.0),
+    Case("log-logistic(shape=1.5,scale=300)", 500, 0.05, fails=1 / 2000),
+    Case("uniform(a=200,b=260)", 250, 0.08),
+    Case("exponential(rate=0.01)", 100, 0.05, 3000.0, step=0.001, impossible=NOTHING),
+    Case("exponential(rate=0.01)", 2000, 0.05, 3000.0, step=0.001, impossible=NOTHING),
+    Case(LOGNORMAL, 300, 0.05, cutoff=300.0, impossible=BEYOND),
+    Case(WEIBULL, 300, 0.05),
+    Case("gamma(shape=1.2,scale=200)", 800, 0.02),
+    Case("weibull(shape=2,scale=300)", 400, 0.02, cutoff=300.0, impossible=BEYOND),
+)
+UNSEEN = (  # written down when everything was decided
+    Case("weibull(shape=0.8,scale=200)", 150, 0.08, cost=10.0),
+    Case("lognormal(mu=5,sigma=1.2)", 800, 0.01, 5000.0),
+    Case("erlang-mixture(p=[0.7,0.3],phases=[3,1],rates=[0.03,0.004])", 250, 0.04),
+    Case("gamma(shape=1.5,scale=150)", 300, 0.1, fails=1 / 800),
+    Case("log-logistic(shape=3,scale=200)", 120, 0.03, cutoff=400.0),
+    Case("exponential(rate=0.005)", 500, 0.1, 4000.0, step=0.001, impossible=NOTHING),
 )
 
 
@@ -158,4 +179,5 @@ KINDS = ("no more than a law and outliers", "fewer than five outliers expected",
 
 def tasks() -> list[Task]:
     return [*(Task(intervals, (case,), 0.5 if case.phi else 1) for case in CASES),
-            *(Task(scattered, (kind,), 2) for kind in KINDS)]  # fmt: skip
+            *(Task(scattered, (kind,), 2) for kind in KINDS),
+            *(Task(intervals, (case,)) for case in WRITTEN_FIRST + UNSEEN)]  # fmt: skip

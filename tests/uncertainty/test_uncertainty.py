@@ -14,7 +14,7 @@ from latfit.restart import expected_duration, optimal_timeout
 from latfit.sample import LatencySample
 from latfit.uncertainty import bootstrap, silverman, smoothed_timeout
 from latfit.uncertainty.bins import Bins, curve_of, influence
-from latfit.uncertainty.ends import combined, tail_end
+from latfit.uncertainty.ends import combined, tail_end, unseen
 from latfit.uncertainty.intervals import _accelerations
 from latfit.uncertainty.replicates import resampled
 
@@ -249,3 +249,44 @@ def test_a_timeout_at_the_smallest_latency_has_an_interval():
     found = bootstrap(LatencySample.of(x, lost=20), 0.001, 0.002, 3.0, resamples=50, rng=np.random.default_rng(1))
     assert 0 < found.expected_duration[0] < 0.002 < found.expected_duration[1] < 0.01
     assert 1 < found.speed_up[0] < 3 < found.speed_up[1] < 10
+
+
+def test_optimism_is_that_of_a_timeout_as_early():
+    """Exponential latencies with outliers: the earlier the timeout that looks best, the more of that was luck."""
+    rng, law, rows = np.random.default_rng(3), Defective(parse_law("exponential(rate=0.003)"), 0.025), []
+    for _ in range(90):
+        sample = draw(law, 300, rng)
+        made = decide([sample], Options(resamples=99, test=False, laws=(), cutoff=10_000.0))[0].timeout
+        luck = np.log(made.expected_duration / float(expected_duration(law, made.timeout)))
+        rows.append((made.timeout, luck, -np.log1p(made.intervals.optimism)))
+    early, _, late = np.array_split(np.array(sorted(rows)), 3)
+    assert early[:, 1].mean() < -0.2
+    assert early[:, 2].mean() < -0.14  # of all resamples, however they chose: −0.12
+    assert abs(late[:, 1:].mean(axis=0)).max() < 0.05  # of all resamples: −0.08
+
+
+def test_completions_that_were_never_seen():
+    """Of m at risk none completed: a share q of them may, with (1 − q)ᵐ = 2.5 %; by hand, on a clock of bins."""
+    x = np.repeat(np.linspace(10, 100, 40), 5)
+    sample = LatencySample.of(x, censored=[1000.0] * 50, cutoff=1000.0)
+    n, q = 250, 1 - 0.025 ** (1 / 50)
+    waiting = (x.sum() + 50 * 1000) / n, 200 / n
+    sooner = (x.sum() + 50 * 100 + 50 * (1 - q) * 900) / n, (200 + 50 * q) / n
+    expected = sooner[0] / sooner[1] / (waiting[0] / waiting[1])
+    assert unseen(sample, Bins.of(sample, 0.35), 100.0, 0.0, 0.95) == pytest.approx(expected, rel=0.02)
+    assert unseen(sample, Bins.of(sample, 0.35), 90.0, 0.0, 0.95) == 1  # later ones were seen
+    assert unseen(LatencySample.of(x), Bins.of(LatencySample.of(x), 0.35), 200.0, 0.0, 0.95) == 1  # nobody is out
+
+
+def test_a_log_cut_in_half_is_not_counted_twice():
+    """E_J at the cutoff T is mean(min(x, T))/F, of which the variance is known."""
+    rng, T, widths, found = np.random.default_rng(5), 250.0, [], []
+    for _ in range(40):
+        x = rng.lognormal(5.5, 1, 500)
+        sample = LatencySample.of(x[x <= T], censored=[T] * int((x > T).sum()), cutoff=T)
+        E, F = np.minimum(x, T).mean() / np.mean(x <= T), np.mean(x <= T)
+        part = np.minimum(x, T) / np.minimum(x, T).mean() - (x <= T) / F
+        widths.append(2 * 1.96 * part.std() / np.sqrt(500))
+        low, high = bootstrap(sample, T, E, 1.0, resamples=199, rng=rng).expected_duration
+        found.append(np.log(high / low))
+    assert np.mean(found) == pytest.approx(np.mean(widths), rel=0.08)
