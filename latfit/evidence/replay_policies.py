@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from latfit.evidence.replay import ROUNDS, Replay, Replayed, _Followed, _Resampled, _summaries, _Track
+from latfit.evidence.replay import FAR, Replay, Replayed, _Followed, _Resampled, _summaries, _Track
 from latfit.numbers import Floats, Ints, finite
 from latfit.restart.follow import Followed, follow
 from latfit.restart.policies import Policy
@@ -79,7 +79,7 @@ def replay_policies(
     track, cost, seed = log._search.track, log._search.cost, log._search.seed
 
     def followed(policy: Policy) -> Followed:
-        return follow(policy, track.starts.size, _Attempts(track), np.random.default_rng(seed), cost=cost, most=ROUNDS)
+        return follow(policy, track.starts.size, _Attempts(track), np.random.default_rng(seed), cost=cost, most=FAR)
 
     base = followed(Timeout(log.waiting.timeout) if against is None else against)
     blocks = _Resampled.of(_row(base), seed)
