@@ -15,16 +15,16 @@ ADVICE = (
     "cache, and the pruning of `optimum`."
 )
 EVIDENCE = (
-    "Why: pandas 3.1 reads 10⁶ of these rows in 0.15 processor seconds after an import of 0.35; latfit's own "
-    "imports (scipy's special functions and optimisers among them) take about 1, reading with ids, times and "
-    "refusals checked 0.7, and the evidence is most of the rest: 60 timeouts replayed (2), change points and "
-    "cycles (0.6), dependence (0.3), mixing (0.2). What would close it: fewer jobs in the replay of a long log, "
-    "and no scipy before it is needed."
+    "Why: pandas 3.1 reads 10⁶ of these rows in 0.15 processor seconds after an import of 0.4 and stops "
+    "there; latfit's imports (numpy, pandas, scipy's special functions) take 0.9, reading with ids, times and "
+    "refusals checked 0.5, and the evidence is most of the rest: 60 timeouts replayed (0.9), the log in its "
+    "order (0.2), dependence (0.2), mixing and changes (0.2). At 10⁷ rows reading is 5 of 14. What would "
+    "close it: reading in compiled code of one's own; without the evidence it would be another command."
 )
 MEMORY = (
-    "Why: the imports take more than half of what pandas needs for everything; then the table, the observations "
-    "in their order, their ranks and the sample are alive together. What would close it: codes of four bytes, and "
-    "observations read without a table."
+    "Why: the imports take more than half of what pandas needs for 10⁶ rows; then the table (id, site, time, "
+    "latency, status) and the observations in their order are alive together. What would close it: "
+    "observations read without a table, and ids dropped once they are checked."
 )
 OUTLIERS = (
     "Why: the imports take longer than pandas needs for everything; the rest is reading, and eight laws fitted to "
@@ -37,20 +37,19 @@ ANALYZE = (
     "polished by a step or two on all of them."
 )
 BATCH = (
-    "Why: the rival takes one quantile; latfit replays 60 timeouts in each of 2000 groups, looks for changes, "
-    "cycles, dependence and mixing, and ranks eight laws: 20 ms a group, replay most of it. What would close it: "
-    "timeouts that hardly ever succeed left out of the replay, and the evidence of all groups in one array, as "
-    "the fits are."
+    "Why: the rival takes one quantile; for each of 2000 groups latfit ranks eight laws (4 ms), replays the "
+    "timeout and waiting (2), looks for changes and cycles (2), dependence and mixing (1), each a few dozen "
+    "calls on short arrays. What would close it: the evidence of all groups in one array, as the fits are."
 )
 INTERVALS = (
-    "Why: of a group's time about a quarter each are the refits of the test, the bootstrap of the optimum, the "
-    "evidence, and the fits; each is an array of its own for every group, and much of it is the overhead of small "
-    "calls. What would close it: resamples of many groups as rows of one array, which needs one grid of bins for "
-    "all."
+    "Why: of 57 ms a group 25 are the refits of its test, 22 the bootstrap of the optimum (a third of it "
+    "Poisson draws), 6 the evidence; each is an array of its own for every group. What would close it: "
+    "resamples of many groups as rows of one array, which needs one grid of bins for all, and fewer refits "
+    "where a p-value is settled."
 )
 REPLAY = (
-    "Why: 50 000 jobs are followed under 60 timeouts, by binary search in a million times of submission. What "
-    "would close it: fewer jobs where the interval is narrow already."
+    "Why: 10 000 jobs are followed under 60 timeouts and 50 000 under the best, by binary search in a million "
+    "times of submission. What would close it: fewer jobs where the interval is narrow already."
 )
 HELP = (
     "Supposed: twenty milliseconds are latfit's own modules of the command line and its names; on a busy machine the "
@@ -64,6 +63,13 @@ RANK = (
     "Why: at n = 2137 latfit's time is not arithmetic but 6000 calls on short arrays, in 16 Newton steps over "
     "five laws; the rival answers without ρ. What would close it: fewer steps (better starts), or the laws in one"
     " stacked array."
+)
+RANK_LARGE = (
+    "Supposed: latfit spreads its blocks of latencies over the cores and the rival works on one, so that other load "
+    "slows latfit more; on idle cores 48 to 67 were seen. What would close it: fewer Newton steps."
+)
+DEFECTIVE = (
+    "Supposed: as for `rank-large`: on idle cores 2944 to 5000 were seen. What would close it: an idle machine tells."
 )
 KS_COMPLETE = (
     "Why: both sides are near the cost of drawing, sorting and one cdf a resample; latfit spreads it over the "
@@ -139,6 +145,9 @@ REMARKS = {
     "rank/scipy": RANK,
     "rank/surpyval": RANK,
     "rank/fitdistrplus": RANK,
+    "rank-large/scipy": RANK_LARGE,
+    "rank-large/surpyval": RANK_LARGE,
+    "defective/surpyval": DEFECTIVE,
     "pvalue/lognormal": KS_COMPLETE,
     "pvalue/weibull": KS_NEWTON,
     "pvalue/defective-refits": KS_DEFECTIVE,
