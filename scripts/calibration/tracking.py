@@ -17,7 +17,7 @@ from latfit.evidence.changes import find_changes
 from latfit.tracking.estimate import estimate
 from latfit.tracking.guard import Guard
 
-SEEDS = 0.05  # of the rounds: 20 of 400
+SEEDS = 0.1  # of the rounds: 20 of 200
 SECONDS_A_PROBE = 86_400 / PER_DAY
 
 
