@@ -210,7 +210,7 @@ def _kinds(law: Law, notes: list[str]) -> list[str]:
         kinds.remove("resubmit")
         notes.append(
             "resubmit is left out: under visible failures it is not computed; --failed lost or --failed completed "
-            "includes it. Of strategies with several copies only the mean and the standard deviation are"
+            "includes it. The tails of hedge and delayed are not computed either"
         )
     return kinds
 

@@ -33,6 +33,16 @@ def test_against_copies_drawn_one_by_one(policy, law, cost):
     assert says.success == pytest.approx(1)
 
 
+def test_the_tail_of_copies_on_a_clock():
+    law = Empirical.of(LatencySample.of([1, 2, 3, 3, 4, 6, 9, 14.0], failed=[1.0, 2.0, 4.0], lost=1))
+    says = evaluate_policy(law, "copies(b=2,t_inf=4)", cost=1.0)
+    jobs = simulate_policy(law, "copies(b=2,t_inf=4)", 60_000, np.random.default_rng(8), cost=1.0)
+    for level in (0.5, 0.95, 0.99):
+        at = says.quantiles[str(level)]
+        assert (jobs.durations < at).mean() < level + 0.004
+        assert (jobs.durations <= at).mean() > level - 0.004
+
+
 def test_a_plain_job_by_hand():
     """An attempt takes 1 s, fails at 2 s or takes 10 s: the hedge at 3 s sees only those that take 10 s."""
     law = Empirical.of(LatencySample.of([1.0, 10.0], failed=[2.0]))

@@ -97,7 +97,7 @@ def test_two_agents_that_fail_visibly():
                 x, completed = request(agent)
                 ended = start + x <= begin + 6
                 over = max(over, start + x if ended else begin + 6)
-                ends += [start + x] * (completed and ended)
+                ends += [start + x] if completed and ended else []
             done, begin = min(ends, default=None), over + 0.2
         spent.append(done)
     laws = (Empirical.of(LatencySample.of(done, failed=failed)) for done, failed in (first, second))

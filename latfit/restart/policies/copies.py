@@ -38,10 +38,12 @@ class CopiesPolicy(Policy):
     def plan(self, law: Law, cost: float) -> Plan:
         """One round that is repeated."""
         t = np.inf if self.t_inf is None else self.t_inf
-        this = attempt(with_copies(law, self.b), t, pause=cost, copies=self.b)
-        if has_failures(law):  # a copy that failed is out no more, while the others go on
-            this = replace(this, job_seconds=failing_copies(law, self.b, t))
-        return Plan((this,), repeats=True)
+        first = with_copies(law, self.b)
+        this = attempt(first, t, pause=cost, copies=self.b)
+        if not has_failures(law):
+            return Plan((this,), repeats=True)
+        this = replace(this, job_seconds=failing_copies(law, self.b, t))  # a copy that failed is out no more
+        return Plan((this,), repeats=True, lattice=(first, t, cost))
 
     def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
         """Copies of one attempt start together."""
