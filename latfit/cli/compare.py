@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from latfit.decision.compared import ReplayedChoice
     from latfit.evidence import Observations
     from latfit.laws import Law
-    from latfit.restart import Comparison
+    from latfit.restart import Comparison, PolicyOutcome
     from latfit.sample import LatencySample
     from latfit.uncertainty.compared import Spread
 
@@ -193,7 +193,8 @@ def _table(table: Comparison, spreads: list[Spread] | None) -> list[str]:
         role = ROLES[row.role] if row.role != "given" or i == 0 else "given"
         names.append(f"{role}: {spec if len(spec := one.policy.spec(4)) < 64 else one.policy.sentence()}")
         cells = [
-            *(seconds(x) if x is not None else "infinite" for x in (one.expected_duration, *_tail(one.quantiles))),
+            "infinite" if one.expected_duration is None else seconds(one.expected_duration),
+            *(_quantile(one, level) for level in (0.95, 0.99)),
             "infinite" if one.submissions is None else f"{one.submissions:.4g}",
             "infinite" if one.job_seconds is None else seconds(one.job_seconds),
             *([] if ends else ["" if one.success is None else f"{100 * one.success:.4g} %"]),
@@ -208,8 +209,14 @@ def _table(table: Comparison, spreads: list[Spread] | None) -> list[str]:
     return [first, *(line for pair in zip(names, figures, strict=True) for line in pair)]
 
 
-def _tail(quantiles: dict[str, float | None]) -> tuple[float | None, float | None]:
-    return quantiles.get("0.95"), quantiles.get("0.99")
+def _quantile(one: PolicyOutcome, level: float) -> str:
+    """A quantile; what is not computed under visible failures is unknown, not infinite."""
+    from latfit.units import seconds
+
+    known = one.quantiles.get(str(level))
+    if known is not None:
+        return seconds(known)
+    return "infinite" if one.success is None or one.success < level else "unknown"
 
 
 def _change(low: float | None, high: float | None) -> str:

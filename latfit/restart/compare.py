@@ -207,11 +207,11 @@ def _kinds(law: Law, notes: list[str]) -> list[str]:
     kinds = [name for name in policy_names() if get_policy(name).searched and get_policy(name).compared]
     kinds.remove("timeout")
     if has_failures(law):
+        kinds.remove("resubmit")
         notes.append(
-            f"{', '.join(kinds)} are left out: what one would do after a visible failure of one of several copies is "
-            "not told by the policy. --failed lost or --failed completed includes them"
+            "resubmit is left out: under visible failures it is not computed; --failed lost or --failed completed "
+            "includes it. The tails of hedge and delayed are not computed either"
         )
-        return []
     return kinds
 
 

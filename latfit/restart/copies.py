@@ -64,8 +64,12 @@ class Copies(SameTimes):
         """The step of the clock that measured one copy."""
         return self.law.resolution if isinstance(self.law, Failing) else 0.0
 
+    def _not_completed(self, t: ArrayLike) -> Floats:
+        """1 − F̃ of one copy, still out or failed."""
+        return still_out(self.law, t) + self.law.failed(t)
+
     def _none_completed(self, t: ArrayLike) -> Floats:
-        return (still_out(self.law, t) + self.law.failed(t)) ** self.b
+        return self._not_completed(t) ** self.b
 
     def cdf(self, t: ArrayLike) -> Floats:
         """1 − (1−F̃)ᵇ, accurate for small F̃."""
@@ -75,7 +79,7 @@ class Copies(SameTimes):
 
     def pdf(self, t: ArrayLike) -> Floats:
         """The density b (1−F̃)ᵇ⁻¹ f̃."""
-        return self.b * still_out(self.law, t) ** (self.b - 1) * density(self.law, t)
+        return self.b * self._not_completed(t) ** (self.b - 1) * density(self.law, t)
 
     def failed(self, t: ArrayLike) -> Floats:
         """G̃ᵇ: all copies have failed."""
@@ -139,7 +143,7 @@ class Copies(SameTimes):
         return np.asarray((u**n * self.pdf(u) * gap * half) @ WEIGHTS)
 
     def _without_density(self, n: int, low: Floats, high: Floats) -> Floats:
-        """∫ uⁿ b S^(b−1) dF̃ over panels in which the weight b S^(b−1) is taken at the panel's mean of S."""
+        """∫ uⁿ b (1−F̃)^(b−1) dF̃ over panels in which the weight is taken at the panel's mean of 1 − F̃."""
         moment = self.law.partial_moment(n, high) - self.law.partial_moment(n, low)
-        S = 0.5 * (still_out(self.law, low) + still_out(self.law, high))
+        S = 0.5 * (self._not_completed(low) + self._not_completed(high))
         return np.asarray(self.b * S ** (self.b - 1) * moment)

@@ -59,7 +59,8 @@ class _Jobs:
         start = np.broadcast_to(np.asarray(copy.start, dtype=np.float64), self.done.shape)
         self.begins = self.begins + (start - self.planned_start)
         if not copy.beside:  # where nothing is out any more, because copies failed, it begins after its pause
-            self.begins = np.fmin(self.begins, self.over + np.fmax(start - self.planned_end, cost))
+            pause = start - self.planned_end
+            self.begins = np.fmin(self.begins, self.over + np.where(pause >= 0, pause, cost))
         self.planned_start = start
         self.planned_end = np.maximum(self.planned_end, start + copy.age)
         return np.asarray((self.begins * (1 + ROUNDING) < self.done) & np.isinf(self.left))
@@ -95,9 +96,9 @@ def follow(
 ) -> Followed:
     """`size` jobs under a policy, all of them one copy at a time.
 
-    Where a job has no copy out because all of them failed visibly, the next one begins at once, after the pause that
-    the policy makes between the end of one and the start of the next (at least the cost). A copy that is only made
-    beside another (the second request of a hedge) is left out then.
+    Where a job has no copy out because all of them failed visibly, the next one begins at once: after the pause that
+    the policy makes between the end of the last copy and the start of the next, after the cost where these overlap. A
+    copy that is only made beside another (the second request of a hedge) is left out then.
 
     Parameters
     ----------

@@ -13,9 +13,9 @@ from latfit.errors import RestartError
 from latfit.laws.base import Law
 from latfit.numbers import Floats, finite
 from latfit.restart.coarse import coarse
+from latfit.restart.hedged import hedged
 from latfit.restart.objectives import Objective
 from latfit.restart.result import Figures
-from latfit.restart.rounds import hedged
 from latfit.restart.times import check_time, completes, inverse_cdf
 
 CELLS = 150  # steps of the laws on which the search for a pair begins

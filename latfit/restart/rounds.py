@@ -1,4 +1,4 @@
-"""The rounds that policies are made of: one attempt, copies that overlap, a hedge; and the quadrature behind them."""
+"""The rounds that policies are made of: one attempt, copies that overlap; and the quadrature behind them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from latfit.errors import RestartError
 from latfit.laws.base import Law
 from latfit.numbers import Floats
-from latfit.restart.plan import Plan, Round
-from latfit.restart.times import has_failures, kinks, scan_times, still_out
+from latfit.restart.plan import Round
+from latfit.restart.times import failure_times, has_failures, kinks, scan_times, still_out
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
 PANELS = 240  # over the whole range of a law with a density
@@ -25,8 +24,6 @@ def attempt(law: Law, length: float, *, pause: float = 0.0, copies: int = 1) -> 
     if failing:
         lost = [lost[m] + float(law.failed_moment(m, t)) for m in (0, 1, 2)]
     first, second = (float(law.partial_moment(m, t)) + lost[m] for m in (1, 2))
-    if failing and copies > 1:
-        raise RestartError("job-seconds of copies are not computed for a law with visible failures")
     return Round(
         length,
         lost[0],
@@ -53,13 +50,13 @@ def overlapping(
     """A round with more than one copy out, by quadrature.
 
     `copies` are the law of each copy and its age when the round begins; a later start is a negative one. `figures` are
-    the probability of not having completed at an age, and the mean number of jobs that are out then.
+    the probability of not having completed at an age, and the mean number of jobs that are out then. For laws with
+    visible failures see `failing.py`.
     """
 
     def survival(u: Floats) -> Floats:
         return figures(u)[0]
 
-    without_failures(*(law for law, _ in copies))
     ages = breakpoints(copies, length)
     u, w = quadrature(ages, steps=all(law.jumps is not None for law, _ in copies))
     at_all, out_at_all = figures(np.append(u, length if np.isfinite(length) else 1e300))
@@ -80,41 +77,17 @@ def overlapping(
     )
 
 
-def without_failures(*laws: Law) -> None:
-    """Refuse laws with visible failures."""
-    if any(has_failures(law) for law in laws):
-        raise RestartError(
-            "copies that overlap (hedge, delayed, resubmit) are not computed for a law with visible failures, after "
-            "which one would submit at once: read failures as completed or as lost (--failed completed, --failed lost)"
-        )
-
-
-def hedged(first: Law, second: Law, d: float, end: float, *, q: float = 1.0, cost: float = 0.0) -> Plan:
-    """A second request, maybe to another agent, after d with probability q; both end at `end`, and all begins again.
-
-    H(t) = 1 − S_i(t) (1 − q F̃_j(t−d)).
-    """
-    start = d + cost
-    if start >= end:  # the second one is never made
-        q = 0.0
-
-    def figures(u: Floats) -> tuple[Floats, Floats]:
-        alone, other = not_completed(first, u), not_completed(second, u - start)
-        survival = np.asarray(alone * (1.0 - q + q * other))
-        return survival, survival + np.where(u > start, q * alone * other, 0.0)
-
-    made = 1.0 + q * float(not_completed(first, np.array(start)))
-    copies = ((first, 0.0), (second, -start))
-    return Plan((overlapping(copies, end, figures, submissions=made, pause=cost),), repeats=True)
-
-
 @lru_cache(maxsize=32)
 def knots(law: Law) -> Floats:
-    """The jumps of a step law; panels over the whole range of a law with a density, its kinks among them."""
+    """The jumps of a step law; panels over the whole range of a law with a density, its kinks among them.
+
+    The times of failure are among both.
+    """
     if law.jumps is not None:
-        return law.jumps
+        return np.union1d(law.jumps, failure_times(law)) if has_failures(law) else law.jumps
     scan = scan_times(law)
-    return np.union1d(scan[np.linspace(0, scan.size - 1, PANELS).astype(np.intp)], kinks(law))
+    panels = scan[np.linspace(0, scan.size - 1, PANELS).astype(np.intp)]
+    return np.unique(np.concatenate([panels, kinks(law), failure_times(law)]))
 
 
 def breakpoints(copies: Sequence[tuple[Law, float]], length: float) -> Floats:

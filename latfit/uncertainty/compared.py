@@ -73,11 +73,14 @@ def comparison_intervals(
 
     """
     source = np.random.default_rng(0) if rng is None else rng
-    drawn = [
-        _figures(with_wall_clock(coarse(Empirical.of(each), CELLS), wall_clock), comparison, cost)
-        for each in resamples(sample, count, source)
-        if each.completed.total
-    ]
+    # under failures a quantile needs the steps of the log's own clock
+    by_clock = sample.failed.total > 0 and comparison.objective.name not in ("mean", "std")
+    drawn = []
+    for each in resamples(sample, count, source):
+        if each.completed.total:
+            law = Empirical.of(each)
+            few = law if by_clock else coarse(law, CELLS)
+            drawn.append(_figures(with_wall_clock(few, wall_clock), comparison, cost))
     figures = np.array(drawn)
     with np.errstate(invalid="ignore", divide="ignore"):
         ratios = figures / figures[:, :1]

@@ -164,6 +164,17 @@ def test_independent_attempts_agree_with_the_formulas():
         assert one.ran_off < 0.01
 
 
+def test_independent_failures_agree_with_the_formulas():
+    rng = np.random.default_rng(7)
+    x, status = rng.lognormal(5.5, 1, 50_000), rng.choice([0, 1, 3], 50_000, p=[0.8, 0.17, 0.03])
+    log = replay(observations(x, status, 5.0, rng), 1e5, cost=7.0)
+    sample = LatencySample.of(x[status == 0], failed=x[status == 1], lost=int((status == 3).sum()))
+    for one in replay_policies(log, [parse_policy(spec) for spec in POLICIES if not spec.startswith("resubmit")]):
+        says = evaluate_policy(Empirical.of(sample), one.policy, cost=7.0)
+        assert abs(one.expected_duration - says.expected_duration) < one.high - one.low < 0.06 * one.expected_duration
+        assert one.submissions == pytest.approx(says.submissions, rel=0.02)
+
+
 @pytest.mark.parametrize("spec", ["hedge(d=200,t_inf=900)", "delayed(t0=250,t_inf=500)"])
 def test_a_hedge_gains_less_where_slow_follows_slow(spec):
     """AR(1) in the log of the latency: the formula sees the same law, the log knows better."""

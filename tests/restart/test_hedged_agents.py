@@ -11,7 +11,7 @@ from latfit.cli import main
 from latfit.errors import RestartError
 from latfit.laws import Defective, Empirical, parse_law
 from latfit.restart import evaluate_policy, optimal_hedge
-from latfit.restart.rounds import hedged
+from latfit.restart.hedged import hedged
 from latfit.sample import LatencySample
 
 FAST = Defective(parse_law("lognormal(mu=0,sigma=1.2)"), 0.1)
@@ -75,7 +75,34 @@ def test_what_is_refused():
         optimal_hedge({})
     failing = Empirical.of(LatencySample.of([1, 2, 3.0], failed=[1.0]))
     with pytest.raises(RestartError, match="--failed"):
-        optimal_hedge({"a": failing})
+        optimal_hedge({"a": failing}, objective="quantile:0.9")
+
+
+def test_two_agents_that_fail_visibly():
+    """Request by request: where the first has failed before the second is due, or both have, all begins again."""
+    first, second, rng = ([1.0, 2, 8, 9], [0.5, 4]), ([2.0, 3, 3], [1.0]), np.random.default_rng(9)
+
+    def request(agent):
+        at = rng.integers(len(agent[0]) + len(agent[1]))
+        return (agent[0] + agent[1])[at], at < len(agent[0])
+
+    spent = []
+    for _ in range(20_000):
+        begin, done = 0.0, None
+        while done is None:
+            over, ends = begin, []
+            for agent, start in ((first, begin), (second, begin + 1.5)):
+                if agent is second and over <= start:
+                    break
+                x, completed = request(agent)
+                ended = start + x <= begin + 6
+                over = max(over, start + x if ended else begin + 6)
+                ends += [start + x] if completed and ended else []
+            done, begin = min(ends, default=None), over + 0.2
+        spent.append(done)
+    laws = (Empirical.of(LatencySample.of(done, failed=failed)) for done, failed in (first, second))
+    mean = hedged(*laws, 1.3, 6.0, cost=0.2).mean
+    assert mean == pytest.approx(np.mean(spent), abs=4 * np.std(spent) / np.sqrt(20_000))
 
 
 def test_command():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import ClassVar
 
@@ -11,9 +11,11 @@ import numpy as np
 
 from latfit.laws.base import Law, Parameter
 from latfit.restart.copies import with_copies
+from latfit.restart.failing import failing_copies
 from latfit.restart.plan import Plan
 from latfit.restart.policies.base import Policy, Submission, Written, in_seconds, register
 from latfit.restart.rounds import attempt
+from latfit.restart.times import has_failures
 
 
 @register
@@ -36,7 +38,12 @@ class CopiesPolicy(Policy):
     def plan(self, law: Law, cost: float) -> Plan:
         """One round that is repeated."""
         t = np.inf if self.t_inf is None else self.t_inf
-        return Plan((attempt(with_copies(law, self.b), t, pause=cost, copies=self.b),), repeats=True)
+        first = with_copies(law, self.b)
+        this = attempt(first, t, pause=cost, copies=self.b)
+        if not has_failures(law):
+            return Plan((this,), repeats=True)
+        this = replace(this, job_seconds=failing_copies(law, self.b, t))  # a copy that failed is out no more
+        return Plan((this,), repeats=True, lattice=(first, t, cost))
 
     def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
         """Copies of one attempt start together."""

@@ -12,10 +12,12 @@ import numpy as np
 from latfit.errors import RestartError
 from latfit.laws.base import Law, Parameter
 from latfit.numbers import Floats
+from latfit.restart.failing import failing_delay
 from latfit.restart.plan import Plan, Round
 from latfit.restart.policies.base import Policy, Submission, Written, in_seconds, register
 from latfit.restart.policies.timeout import Timeout
 from latfit.restart.rounds import attempt, not_completed, overlapping
+from latfit.restart.times import has_failures
 
 
 @register
@@ -52,11 +54,15 @@ class Delayed(Policy):
             return Plan((attempt(law, self.t_inf, pause=gap - self.t_inf),), repeats=True)
         at_gap = float(not_completed(law, np.array(gap)))
         if at_gap <= 0:
-            return Plan((attempt(law, gap),), repeats=False)
+            return Plan((attempt(law, gap, pause=cost),), repeats=has_failures(law))
+        if has_failures(law):
+            return Plan((failing_delay(law, gap, self.t_inf, cost),), repeats=True)
         return Plan((attempt(law, gap), self._stretch(law, gap, at_gap)), repeats=True)
 
     def mean_submissions(self, law: Law, cost: float) -> float:
         """1 + S(t0)/F̃(t_inf)."""
+        if has_failures(law):
+            return super().mean_submissions(law, cost)
         at_gap, at_end = not_completed(law, np.array([self.t0 + cost, self.t_inf]))
         if self.t_inf <= self.t0 + cost:
             at_gap = at_end

@@ -11,11 +11,13 @@ import numpy as np
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law, Parameter
+from latfit.restart.hedged import hedged
 from latfit.restart.plan import Plan
 from latfit.restart.policies.base import Policy, Submission, Written, in_seconds, register
 from latfit.restart.policies.copies import CopiesPolicy
 from latfit.restart.policies.timeout import Timeout
-from latfit.restart.rounds import hedged, not_completed
+from latfit.restart.rounds import not_completed
+from latfit.restart.times import has_failures
 
 AT_ONCE = 1000.0
 
@@ -56,6 +58,8 @@ class Hedge(Policy):
 
     def mean_submissions(self, law: Law, cost: float) -> float:
         """(1 + q S(d))/H(t_inf)."""
+        if has_failures(law):
+            return super().mean_submissions(law, cost)
         end, d = np.inf if self.t_inf is None else self.t_inf, self.d + cost
         at_d, at_end, after = not_completed(law, np.array([d, end, max(end - d, 0.0)]))
         made, out = (1.0 + self.q * at_d, at_end * (1.0 - self.q + self.q * after)) if d < end else (1.0, at_end)

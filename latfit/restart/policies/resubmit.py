@@ -14,7 +14,8 @@ from latfit.laws.base import Law, Parameter
 from latfit.numbers import Floats
 from latfit.restart.plan import Plan, Round
 from latfit.restart.policies.base import Policy, Submission, Written, in_seconds, register
-from latfit.restart.rounds import knots, not_completed, quadrature, without_failures
+from latfit.restart.rounds import knots, not_completed, quadrature
+from latfit.restart.times import has_failures
 
 NEGLIGIBLE = 1e-12  # a chance of getting so far that nothing after it counts
 MOST = 2000  # copies that are out at a time
@@ -38,7 +39,12 @@ class Resubmit(Policy):
 
     def plan(self, law: Law, cost: float) -> Plan:
         """A round from each submission to the next, as many as can be reached; all of them at once."""
-        without_failures(law)
+        if has_failures(law):
+            raise RestartError(
+                "resubmit is not computed for a law with visible failures: what comes next depends on which of any "
+                "number of copies are still out. A hedge and delayed resubmission are computed; or read failures as "
+                "completed or as lost (--failed completed, --failed lost)"
+            )
         gap = self.d + cost
         S_at = not_completed(law, gap * np.arange(1.0, MOST + 1.0))
         reached = np.cumprod(S_at)
