@@ -22,6 +22,7 @@ from calibration.cases import Row, Task
 from calibration.claims import claims
 from calibration.harm import summary
 from calibration.ratios import error
+from calibration.timeouts import UNSEEN, WRITTEN_FIRST
 
 PARTS = ("ratios", "parameters", "timeouts", "pvalues", "regret", "harm", "tracking")
 ROUNDS, QUICK = 200, 10
@@ -109,6 +110,11 @@ def page(done: list[Done], rounds: int) -> str:
     text, rows = PAGE.read_text(), rows_of(done)
     figures = {"rounds": str(rounds), "many": str(4 * rounds), "few": str(rounds // 2)}
     figures["minutes"] = f"{sum(one.took for one in done) / 60:.0f}"
+    figures |= {
+        "first": str(len(WRITTEN_FIRST)),
+        "unseen": str(len(UNSEEN)),
+        "written": str(len(WRITTEN_FIRST + UNSEEN)),
+    }
     figures |= {f"error {weight:g}": f"{error(weight * rounds):.1f}" for weight in (0.5, 1, 4)}
     for name, value in (tables(rows) | figures | claims(rows)).items():
         text = text.replace("{{" + name + "}}", value)
