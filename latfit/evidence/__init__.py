@@ -4,8 +4,8 @@ from latfit.evidence.censoring import Censoring, censoring
 from latfit.evidence.dependence import Dependence, dependence
 from latfit.evidence.mixing import Mixing, mixing
 from latfit.evidence.observations import Column, Observations
+from latfit.evidence.policies import ReplayedPolicy, replay_policies
 from latfit.evidence.replay import Replay, Replayed, replay, require_times
-from latfit.evidence.replay_policies import ReplayedPolicy, replay_policies
 
 __all__ = [
     "Censoring", "Column", "Dependence", "Mixing", "Observations", "Replay", "Replayed", "ReplayedPolicy", "censoring",
