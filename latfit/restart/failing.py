@@ -15,7 +15,7 @@ import numpy as np
 from latfit.laws.base import Law
 from latfit.numbers import Floats
 from latfit.restart.plan import Round
-from latfit.restart.rounds import breakpoints, quadrature
+from latfit.restart.rounds import breakpoints, integral, quadrature
 from latfit.restart.times import still_out
 
 
@@ -50,9 +50,9 @@ def _stretch(copies: Sequence[tuple[Law, float]], length: float, at: Callable[[F
     out, end = float(alive[-1]), float(done[-1])
     if np.isinf(length) and out > 0:
         return _Stretch(out, end, np.inf, np.inf, np.inf, np.inf)
-    over = w @ (alive[:-1] - out + done[:-1] - end)  # P(over after u, without completing)
-    return _Stretch(out, end, float(w @ alive[:-1]), float(2 * (w @ (u * alive[:-1]))), float(over),
-                    float(w @ running[:-1]))  # fmt: skip
+    over = alive[:-1] - out + done[:-1] - end  # P(over after u, without completing)
+    first, second, over_time, used = (integral(w, y) for y in (alive[:-1], 2 * u * alive[:-1], over, running[:-1]))
+    return _Stretch(out, end, first, second, over_time, used)
 
 
 def failing_hedge(first: Law, second: Law, start: float, end: float, q: float, cost: float) -> Round:

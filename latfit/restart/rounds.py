@@ -65,11 +65,11 @@ def overlapping(
     return Round(
         length,
         out,
-        np.inf if endless else float(w @ S),
-        np.inf if endless else float(2 * (w @ (u * S))),
+        np.inf if endless else integral(w, S),
+        np.inf if endless else integral(w, 2 * u * S),
         out * length if out > 0 else 0.0,
         submissions,
-        np.inf if endless else float(w @ running),
+        np.inf if endless else integral(w, running),
         survival,
         ages,
         pause,
@@ -104,6 +104,11 @@ def quadrature(ages: Floats, *, steps: bool) -> tuple[Floats, Floats]:
     half = 0.5 * np.diff(ages)
     nodes = 0.5 * (ages[1:] + ages[:-1])[:, None] + half[:, None] * NODES
     return nodes.ravel(), (half[:, None] * WEIGHTS).ravel()
+
+
+def integral(weights: Floats, values: Floats) -> float:
+    """Σ weights · values; not by BLAS, whose threads cost more than they bring on arrays of this size."""
+    return float((weights * values).sum())
 
 
 def not_completed(law: Law, u: Floats) -> Floats:
