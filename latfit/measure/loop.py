@@ -176,7 +176,11 @@ class Loop:
         try:
             steps = self.plan.steps(self.rng)
             first: float | None = None
-            for number, step in enumerate(steps, start=1):
+            number = 0
+            for step in steps:
+                if step.beside and not running:
+                    continue
+                number += 1
                 if number > self.limits.attempts or not self._may_submit():
                     break
                 first = step.timeout if first is None else first

@@ -17,11 +17,15 @@ NEVER = math.inf
 
 @dataclass(frozen=True)
 class Step:
-    """One attempt: cancelled at the age `timeout`; the next is submitted at the age `then`."""
+    """One attempt: cancelled at the age `timeout`; the next is submitted at the age `then`.
+
+    One that is made `beside` another is left out where no other is out any more, because it failed.
+    """
 
     timeout: float
     then: float
     sleep: float = 0.0
+    beside: bool = False
 
 
 class Adaptive(Protocol):
@@ -91,7 +95,7 @@ def policy_plan(text: str) -> Plan:
     """The plan of a policy as `latfit compare` writes it, such as `hedge(d=1,t_inf=4)`, `luby(unit=60)` or a preset.
 
     >>> next(policy_plan("delayed(t0=2,t_inf=3)").steps(Random(0)))
-    Step(timeout=3.0, then=2.0, sleep=0.0)
+    Step(timeout=3.0, then=2.0, sleep=0.0, beside=False)
     """
     from latfit.restart.policies import parse_policy
 
@@ -111,8 +115,8 @@ def policy_plan(text: str) -> Plan:
                 endless = then == NEVER
                 if endless:
                     break
-                yield Step(before.age, then, max(0.0, then - before.age))
+                yield Step(before.age, then, max(0.0, then - before.age), before.beside)
                 before = copy
-            yield Step(before.age, NEVER)
+            yield Step(before.age, NEVER, beside=before.beside)
 
     return Plan("jobs", policy.spec(), steps)

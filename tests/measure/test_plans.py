@@ -113,6 +113,10 @@ CASES = {
     "never cancelled, but failed": (
         policy_plan("hedge(d=0.2)"), (-0.1, 0.05), [(1, 0, "failed", 0.1), (2, 0.1, "completed", 0.05)]
     ),
+    "hedge begun again": (
+        policy_plan("hedge(d=0.3,t_inf=0.9)"), (-0.1, 9, 0.1),
+        [(1, 0, "failed", 0.1), (2, 0.1, "censored", 0.4), (3, 0.4, "completed", 0.1)],
+    ),
     "begun again": (
         policy_plan("timeout"), (-0.1, 0.05), [(1, 0, "failed", 0.1), (2, 0.1, "completed", 0.05)]
     ),
