@@ -147,7 +147,7 @@ def test_hedges_come_with_their_probability():
     seen = [next(steps) for _ in range(4000)]
     rounds = [step for step in seen if step.timeout == 4]
     assert 0.22 < sum(step.then == 1 for step in rounds) / len(rounds) < 0.28
-    assert Step(3, 3) in seen
+    assert Step(3, 3, beside=True) in seen
 
 
 @pytest.mark.parametrize("text", ["timeout(t=0)", "timeout(t=-1)", "schedule(timeouts=[])", "hedge(t_inf=1)", "x(t=1)"])
