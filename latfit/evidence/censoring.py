@@ -45,7 +45,7 @@ def censoring(sample: LatencySample, *, has_outcomes: bool = True) -> Censoring:
         return Censoring(share, None, False, cut_at=cut_at)
     values, counts = sample.censored.values, sample.censored.counts
     inside = (values >= window[0]) & (values <= window[1])
-    common = float(np.average(values[inside], weights=counts[inside]))
+    common = float(np.average(values[inside], weights=counts[inside] / counts[inside].sum()))  # 1e308s do not overflow
     later = int(sample.completed.counts[sample.completed.values > window[1]].sum())
     return Censoring(share, common, later >= BEYOND, window, cut_at)
 

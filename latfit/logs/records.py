@@ -75,6 +75,8 @@ class Records:
 
     def check(self) -> None:
         """Refuse what no probe can have been."""
+        if np.isinf(self.latency).any():  # 1e400 is no time either
+            self.latency = np.where(np.isinf(self.latency), np.nan, self.latency)
         x = self.latency
         self.refuse(self.status == UNKNOWN, "no status")
         with np.errstate(invalid="ignore"):

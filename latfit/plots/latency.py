@@ -52,9 +52,9 @@ def plot_survival(result: Analysis, axes: Axes | None = None) -> Axes:
         axes.plot(unit(t), law.still_out(t), color=colour, label=name)
     if ratio_of(result).estimate > 0:
         axes.axhline(ratio_of(result).estimate, color="grey", linewidth=0.8, linestyle=":", label="outlier ratio")
-    axes.set(xscale="log", yscale="log", xlabel=unit.label("latency"), ylabel="share still out", title="The tail")
     floor = max(1e-6, 0.3 / sample_of(result).n, 0.4 * ratio_of(result).estimate)
-    axes.set_ylim(floor, 1.3)
+    axes.set_ylim(floor, 1.3)  # before the scale: of a single probe there is no share to be scaled by
+    axes.set(xscale="log", yscale="log", xlabel=unit.label("latency"), ylabel="share still out", title="The tail")
     percent_ticks(axes, floor)
     log_ticks(axes.xaxis, unit(t[0]), unit(t[-1]))
     axes.legend(loc="lower left")
@@ -178,6 +178,11 @@ def plot_time(result: Analysis, axes: Axes | None = None) -> Axes:
     if when.size < 2:
         axes.text(0.5, 0.5, "the log has no submission times", ha="center", transform=axes.transAxes)
         return axes
+    shown = np.concatenate([median, high, [result.timeout.timeout or np.nan]])
+    shown = shown[np.isfinite(shown) & (shown > 0)]
+    if not shown.size:
+        axes.text(0.5, 0.5, "nothing took a time that can be shown", ha="center", transform=axes.transAxes)
+        return axes
     dates = (when * 1e6).astype("datetime64[us]")
     axes.plot(dates, unit(median), ".-", color=COLOURS[0], label="median")
     axes.plot(dates, unit(high), ".--", color=COLOURS[1], label="95 % quantile")
@@ -188,8 +193,6 @@ def plot_time(result: Analysis, axes: Axes | None = None) -> Axes:
         if change.at is not None:
             axes.axvline(change.at, color="grey", linewidth=0.8, linestyle="--")  # type: ignore[arg-type]
     axes.set_yscale("log")
-    shown = np.concatenate([median, high, [result.timeout.timeout or np.nan]])
-    shown = shown[np.isfinite(shown) & (shown > 0)]
     log_ticks(axes.yaxis, unit(float(shown.min())) / 1.1, unit(float(shown.max())) * 1.1)
     axes.xaxis.set_major_formatter(ConciseDateFormatter(axes.xaxis.get_major_locator()))  # type: ignore[no-untyped-call]
     legend_below(axes, 3)

@@ -80,3 +80,8 @@ def test_half_a_per_cent_is_enough_and_the_nearest_below_counts():
 def test_of_nothing_nothing_was_given_up():
     found = censoring(LatencySample.of([]))
     assert (found.share, found.common_time, found.cut_at) == (0.0, None, None)
+
+
+def test_giving_up_near_the_largest_number():
+    found = censoring(sample([1, 2, 3, 4, 5], [1e308] * 8))
+    assert found.common_time == 1e308

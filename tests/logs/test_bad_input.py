@@ -151,3 +151,15 @@ def test_a_column_near_the_largest_number_is_no_hint(tmp_path):
     path.write_text("x,pause\n" + "".join(f"1e308,{k}.5\n" for k in (3, 1, 2, 5)))
     with pytest.raises(LogError, match="--column latency=pause"):
         latfit.read_log(path)
+
+
+def test_an_infinite_latency_of_a_run_that_was_cancelled(tmp_path):
+    path = tmp_path / "runs.csv"
+    head = "run_id,name,status,conclusion,event,created_at,duration_seconds\n"
+    runs = [("cancelled", "1e400"), ("success", 12), ("failure", "1e400"), ("success", 9)]
+    rows = [f"{k},CI,completed,{word},push,2026-03-01T00:00:0{k}Z,{took}\n" for k, (word, took) in enumerate(runs)]
+    path.write_text(head + "".join(rows))
+    log = latfit.read_log(path, max_refused=1)
+    assert np.isfinite(log.frame.latency).all()
+    assert log.facts.refused.count == 1
+    assert log.sample().n == 3
