@@ -54,7 +54,7 @@ class Fit:
         value = self.bic if self.method == "mle" else self.sse
         return np.inf if value is None else value
 
-    def describe(self) -> str:
+    def describe(self, digits: int = 6, between: str = ", ") -> str:
         """The fitted law as a person reads it; at its exponential limit it is that exponential, not a huge parameter.
 
         >>> from latfit.fitting import fit
@@ -65,8 +65,8 @@ class Fit:
         if self.law is None:
             return f"not fitted: {self.error}"
         if self.at_limit:  # of laws that tend to an exponential the density at 0 tends to its rate
-            return f"= exponential(rate={float(self.law.pdf(0.0)):.6g})"
-        return ", ".join(f"{name}={value:.6g}" for name, value in self.params.items())
+            return f"= exponential(rate={float(self.law.pdf(0.0)):.{digits}g})"
+        return between.join(f"{name}={value:.{digits}g}" for name, value in self.params.items())
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON: `law` is the registry name, numbers are finite or None."""

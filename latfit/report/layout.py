@@ -98,14 +98,13 @@ def _fits(fits: Sequence[FittedLaw]) -> Section:
 
 def _fit_row(fitted: FittedLaw, least: float) -> tuple[str, ...]:
     one, ks, optimum = fitted.fit, fitted.ks, fitted.optimum
-    parameters = " ".join(f"{name}={value:.3g}" for name, value in one.params.items())
     timeout = {"never": "none", "any": "any", "immediate": "0"}.get(optimum.verdict, "") if optimum else ""
     if optimum and optimum.timeout and not timeout:
         timeout = seconds(optimum.timeout)
     regret = "" if fitted.regret is None else _percent_more(fitted.regret)
     return (
         one.name if one.method == "mle" else f"{one.name} {one.method}",
-        parameters,
+        one.describe(3, " "),
         f"{100 * (one.rho or 0):.2f}",
         "" if one.bic is None else f"{one.bic - least:.0f}",
         f"{ks.statistic:.3f}" if ks else "",

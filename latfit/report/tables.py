@@ -49,7 +49,7 @@ def _row(fit: Fit, ks: GoodnessOfFit | None, by_bic: bool) -> list[str]:
     score = fit.bic if by_bic else fit.sse
     return [
         fit.name,
-        params,
+        fit.describe(4) if fit.at_limit else params,
         "" if fit.rho is None else f"{fit.rho:.4f}",
         "" if score is None else f"{score:.1f}" if by_bic else f"{score:.4g}",
         "" if ks is None else f"{ks.statistic:.4f}",

@@ -63,6 +63,13 @@ def test_a_table_of_fits_for_a_paper(run, tmp_path):
     assert run(*asked, "--table", "latex", "--json").returncode == 2
 
 
+def test_a_law_at_its_exponential_limit_is_called_so(run):
+    for words in (("analyze", "--resamples", 0), ("fit", "--table", "markdown", "--bootstrap", 0)):
+        shown = run(words[0], EGEE, "--law", "truncated-gaussian", *words[1:]).stdout
+        assert "= exponential(rate=0.00254" in shown
+        assert "e+14" not in shown
+
+
 def test_latex_special_signs_are_set_as_they_are():
     from latfit.report.tables import fits_table
 
