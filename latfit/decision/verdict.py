@@ -12,11 +12,12 @@ from latfit.decision.options import Options
 from latfit.decision.prepare import Prepared
 from latfit.decision.recommend import group_costs
 from latfit.decision.result import Evidence, Recommendation, Warned
-from latfit.evidence import Mixing, Observations, Replay, Replayed, ReplayedPolicy, dependence, mixing, replay
+from latfit.evidence import Mixing, Observations, Replay, Replayed, dependence, mixing, replay
 from latfit.evidence.attempts import later_attempts
 from latfit.evidence.changes import find_changes
 from latfit.evidence.mixing import FEWEST
 from latfit.evidence.observations import rows_by
+from latfit.evidence.replay import Figures
 from latfit.laws import Empirical
 from latfit.logs import LogFacts, ProbeLog
 from latfit.logs.table import STATUSES
@@ -148,7 +149,7 @@ def _replayed(made: Recommendation, case: Prepared, best: Replayed) -> Recommend
                    objective={**made.objective, "value": finite(E)})  # fmt: skip
 
 
-def contradicts(here: Replayed | ReplayedPolicy, E: float | None) -> bool:
+def contradicts(here: Figures, E: float | None) -> bool:
     """Whether the log's own figure lies above the formula's E by more than chance."""
     if E is None or not np.isfinite(here.expected_duration):
         return True

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from latfit.evidence.replay import FAR, Replay, Replayed, _Followed, _Resampled, _summaries, _Track
+from latfit.evidence.replay import FAR, Figures, Replay, _Followed, _Resampled, _summaries, _Track
 from latfit.numbers import Floats, Ints, finite
 from latfit.restart.follow import Followed, follow
 from latfit.restart.policies import Policy
@@ -23,8 +23,8 @@ from latfit.restart.result import QUANTILES
 
 
 @dataclass(frozen=True)
-class ReplayedPolicy:
-    """What a policy would have brought on the log; the fields are those of `Replayed`.
+class ReplayedPolicy(Figures):
+    """What a policy would have brought on the log.
 
     `undone` is the share of the jobs that the policy left undone: a finite schedule gives up, and the time until then
     counts in the mean; under a policy that never cancels all copies may be lost, and the mean is infinite.
@@ -33,15 +33,7 @@ class ReplayedPolicy:
     """
 
     policy: Policy
-    expected_duration: float
-    low: float
-    high: float
-    quantiles: dict[str, float | None]
-    submissions: float
-    ran_off: float
     undone: float
-    gain_low: float
-    gain_high: float
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; None where a figure is infinite."""
@@ -134,10 +126,10 @@ def _row(found: Followed) -> _Followed:
 def _summary(policy: Policy, found: Followed, blocks: _Resampled) -> ReplayedPolicy:
     """The figures; the mean is the time that all jobs spent over the number that were done or given up."""
     (row,) = _summaries(np.array([np.inf]), _row(found), blocks)
-    values = {item.name: getattr(row, item.name) for item in fields(Replayed) if item.name != "timeout"}
+    values = {item.name: getattr(row, item.name) for item in fields(Figures)}
     levels = np.quantile(found.durations, QUANTILES, method="inverted_cdf")
     values["quantiles"] = dict(zip(map(str, QUANTILES), map(finite, levels), strict=True))
     if np.isinf(found.spent).any():
         values.update(low=np.inf, high=np.inf, gain_low=-np.inf, gain_high=-np.inf)
     undone = float((np.isinf(found.durations) & ~found.off).mean())
-    return ReplayedPolicy(policy, undone=undone, **values)
+    return ReplayedPolicy(**values, policy=policy, undone=undone)

@@ -37,15 +37,14 @@ MAX_RAN_OFF = 0.05  # a timeout under which more jobs run off the log than by wa
 
 
 @dataclass(frozen=True)
-class Replayed:
-    """What a timeout would have brought on the log: mean duration with its interval, quantiles, submissions.
+class Figures:
+    """What something would have brought on the log: mean duration with its interval, quantiles, submissions.
 
     The mean is the time that all jobs spent over the number that were done. `low` and `high` are a 95 % interval by a
     block bootstrap of consecutive jobs. `ran_off` is the share of jobs that were not done when the log ended.
     `gain_low` and `gain_high` bound the gain over waiting until the cutoff, as a share of that.
     """
 
-    timeout: float
     expected_duration: float
     low: float
     high: float
@@ -54,6 +53,13 @@ class Replayed:
     ran_off: float
     gain_low: float
     gain_high: float
+
+
+@dataclass(frozen=True)
+class Replayed(Figures):
+    """What a timeout would have brought on the log."""
+
+    timeout: float
 
     def to_dict(self) -> dict[str, Any]:
         """The contract's fields."""
@@ -311,7 +317,7 @@ def _summaries(timeouts: Floats, found: _Followed, blocks: _Resampled) -> list[R
         gains, submissions = 1 - means / blocks.waiting, found.submitted.sum(axis=1) / done
         durations = found.spent.sum(axis=1) / done
     ends = np.concatenate([_central(means), _central(gains)], axis=1)
-    nothing = Replayed(0.0, np.inf, np.inf, np.inf, {}, np.inf, 1.0, -np.inf, -np.inf)
+    nothing = Replayed(np.inf, np.inf, np.inf, {}, np.inf, 1.0, -np.inf, -np.inf, 0.0)
     made = []
     for k, t in enumerate(timeouts.tolist()):
         if not done[k]:
@@ -319,8 +325,8 @@ def _summaries(timeouts: Floats, found: _Followed, blocks: _Resampled) -> list[R
             continue
         low, high, gain_low, gain_high = ends[k].tolist()
         quantiles = dict(zip(map(str, QUANTILES), map(finite, levels[k]), strict=True))
-        made.append(Replayed(t, float(durations[k]), low, high, quantiles, float(submissions[k]),
-                             float(found.off[k].mean()), gain_low, gain_high))  # fmt: skip
+        made.append(Replayed(float(durations[k]), low, high, quantiles, float(submissions[k]),
+                             float(found.off[k].mean()), gain_low, gain_high, t))  # fmt: skip
     return made
 
 
