@@ -7,7 +7,7 @@ the sample of both logs, which is what bootstraps, chunked reading and clusters 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
@@ -94,6 +94,12 @@ class Tally:
     def total(self) -> int:
         """How many observations there are."""
         return int(self.counts.sum())
+
+    def quantiles(self, levels: Sequence[float]) -> Floats:
+        """For each level the least value with at least that share of the observations at or below it."""
+        reached = np.cumsum(self.counts, dtype=np.float64)
+        reached /= reached[-1]
+        return self.values[np.minimum(np.searchsorted(reached, levels), self.values.size - 1)]
 
     def split(self, limit: float) -> tuple[Tally, int]:
         """The part at or below `limit`, and how many lie beyond it."""

@@ -26,6 +26,14 @@ def test_merging_is_the_sample_of_all_values(a, b, c, lost):
     assert (parts[0] + parts[1]) + parts[2] == parts[0] + (parts[1] + parts[2]) == together
 
 
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=300), st.lists(st.floats(0, 1), min_size=1))
+def test_quantiles_are_those_of_numpy(values, levels):
+    found = Tally.of(values).quantiles([*levels, 0.05, 0.5, 0.9, 0.95, 0.99, 1.0])
+    want = np.quantile(values, [*levels, 0.05, 0.5, 0.9, 0.95, 0.99, 1.0], weights=np.ones(len(values)),
+                       method="inverted_cdf")  # fmt: skip
+    assert found.tolist() == want.tolist()
+
+
 def test_large_tallies_are_merged_piece_by_piece():
     rng = np.random.default_rng(5)
     parts = [np.round(rng.lognormal(5, 1, n), 3) for n in (300_000, 200_000, 7)]

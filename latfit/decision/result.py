@@ -52,7 +52,7 @@ class LatencySummary:
             return None
         mean = float(np.average(x, weights=w))
         std = float(np.sqrt((w * (x - mean) ** 2).sum() / max(1, n - 1)))
-        at = np.quantile(x, QUANTILES, weights=w, method="inverted_cdf")
+        at = sample.completed.quantiles(QUANTILES)
         return cls(n, mean, std, float(x[0]), float(x[-1]), dict(zip(map(str, QUANTILES), at.tolist(), strict=True)))
 
 

@@ -192,8 +192,7 @@ def flat(seen: Case) -> Warned | None:
     if made.verdict == "finite" and gain is not None and gain < SMALL_GAIN:
         told = f"the choice hardly matters: even waiting until the cutoff takes only {100 * (gain - 1):.1f} % longer"
         return Warned("flat", told)
-    done = seen.case.sample.completed
-    middle = np.quantile(done.values, 0.5, weights=done.counts, method="inverted_cdf")
+    (middle,) = seen.case.sample.completed.quantiles([0.5])
     if high > FLAT * low and (made.verdict == "finite" or low <= middle):
         told = (
             f"the choice hardly matters: any timeout from {seconds(low)} to {seconds(high)} is within 5 % of the best"

@@ -223,9 +223,10 @@ class _Blocks(NamedTuple):
         penalty = self.penalty
         best, came = np.zeros(self.n + 1), np.zeros(self.n + 1, dtype=np.int64)
         best[0] = -penalty
-        starts = np.arange(self.n + 1)
+        costs, pairs = np.empty((self.n + 1, self.n + 1)), np.tril_indices(self.n + 1, -1)
+        costs[pairs] = self.costs(pairs[1], pairs[0]).sum(axis=-1)
         for end in range(1, self.n + 1):
-            total = best[:end] + self.costs(starts[:end], end).sum(axis=-1) + penalty
+            total = best[:end] + costs[end, :end] + penalty
             came[end] = int(np.argmin(total))
             best[end] = total[came[end]]
         cuts, at = [], self.n

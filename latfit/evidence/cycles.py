@@ -17,6 +17,7 @@ MIN_PERIODS = 4  # fewer days or weeks cannot tell a cycle from two bad mornings
 MIN_PER_CELL = 1.0  # probes that each part must have, on average, in the fewest periods
 FILLED = 0.25  # the share of all parts of all periods that must have a probe: one a day knows nothing of hours
 SHUFFLES = 499
+SOME = 16  # of them come first: without a cycle they mostly tell already
 TOGETHER = 1 << 18  # parts of shuffled periods worked on at once
 SIGNIFICANT = 0.01
 
@@ -58,14 +59,15 @@ def find_cycle(submitted: Times, scores: Floats, logs: Floats, *, period: int, p
     rng = np.random.default_rng(0)
     turns = rng.integers(0, parts, (SHUFFLES, periods))
     rows, columns = np.arange(periods)[:, None], np.arange(parts)
-    exceeded, many = 0, max(1, TOGETHER // counts.size)
-    for first in range(0, SHUFFLES, many):
+    exceeded, first, many = 0, 0, SOME
+    while first < SHUFFLES:
         turned = (columns + turns[first : first + many, :, None]) % parts
         spread = _spread(rest[rows, turned].sum(axis=1), counts[rows, turned].sum(axis=1))
         exceeded += int(np.count_nonzero(spread >= observed))
-    p_value = (1 + exceeded) / (1 + SHUFFLES)
-    if p_value > SIGNIFICANT:
-        return None
+        p_value = (1 + exceeded) / (1 + SHUFFLES)  # at least: those to come can only raise it
+        if p_value > SIGNIFICANT:
+            return None
+        first, many = first + many, max(1, min(4 * many, TOGETHER // counts.size))
     effects = _offsets(part, number, logs, parts)
     return Cycle(float(np.exp(np.ptp(effects))), p_value, effects)
 

@@ -139,16 +139,15 @@ class _Search:
     ) -> list[Replayed]:
         """Waiting until the cutoff, and each timeout."""
         jobs = track or self.track
-        waiting = _followed(jobs, np.array([cutoff]), self.cost, rounds)
+        every, many = np.array([cutoff, *timeouts]), max(1, TOGETHER // jobs.starts.size)
+        head, *others = (every[first : first + many] for first in range(0, every.size, many))
+        waiting = _followed(jobs, head, self.cost, rounds)
         blocks = _Resampled.of(waiting, self.seed)
 
         def some(each: Floats) -> list[Replayed]:
             return _summaries(each, _followed(jobs, each, self.cost, rounds), blocks)
 
-        every, many = np.array(timeouts), max(1, TOGETHER // jobs.starts.size)
-        parts = [every[first : first + many] for first in range(0, every.size, many)]
-        found = [one for each in in_threads(some, parts) for one in each]
-        return [*_summaries(np.array([cutoff]), waiting, blocks), *found]
+        return [*_summaries(head, waiting, blocks), *(one for each in in_threads(some, others) for one in each)]
 
     def curve(self, waiting: Replayed, at: Sequence[Replayed]) -> tuple[tuple[Replayed, ...], Replayed]:
         """The curve, and the best of it, of `at` and of waiting: compared on the same jobs, then told by all."""
@@ -292,13 +291,13 @@ class _Resampled:
     waiting: Floats
 
     @classmethod
-    def of(cls, waiting: _Followed, seed: int) -> _Resampled:
-        """At least 50 blocks."""
-        jobs = waiting.spent.shape[1]
+    def of(cls, found: _Followed, seed: int) -> _Resampled:
+        """At least 50 blocks; waiting is the first timeout that was followed."""
+        jobs = found.spent.shape[1]
         blocks = min(jobs, max(BLOCKS, int(np.sqrt(jobs))))
         edges = np.linspace(0, jobs, blocks + 1).astype(np.intp)[:-1]
         made = cls(edges, _weights(blocks, seed), np.empty(0))
-        return replace(made, waiting=made.means(waiting)[0])
+        return replace(made, waiting=made.means(_Followed(found.spent[:1], found.off[:1], found.submitted[:1]))[0])
 
     def means(self, found: _Followed) -> Floats:
         """(T, resamples) Σ time spent / jobs done."""
@@ -316,7 +315,7 @@ def _summaries(timeouts: Floats, found: _Followed, blocks: _Resampled) -> list[R
     with np.errstate(divide="ignore", invalid="ignore"):
         gains, submissions = 1 - means / blocks.waiting, found.submitted.sum(axis=1) / done
         durations = found.spent.sum(axis=1) / done
-    ends = np.concatenate([_central(means), _central(gains)], axis=1)
+    ends = np.concatenate(np.split(_central(np.concatenate([means, gains])), 2), axis=1)
     nothing = Replayed(np.inf, np.inf, np.inf, {}, np.inf, 1.0, -np.inf, -np.inf, 0.0)
     made = []
     for k, t in enumerate(timeouts.tolist()):

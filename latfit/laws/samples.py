@@ -275,7 +275,7 @@ def cell_width(sample: LatencySample) -> float:
     step, values = sample.resolution, sample.completed.values
     if not step or not values.size:
         return 0.0
-    middle = np.quantile(values, 0.5, weights=sample.completed.counts, method="inverted_cdf")
+    (middle,) = sample.completed.quantiles([0.5])
     return step if values[0] == 0 or step > COARSE_CLOCK * middle else 0.0
 
 

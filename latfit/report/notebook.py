@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-import numpy as np
-
 from latfit.analysis import Analysis
 from latfit.errors import printable
 from latfit.report.layout import sections
@@ -56,6 +54,5 @@ def sample_fragment(sample: LatencySample) -> str:
     told = f"<p>{_shown(repr(sample)[1:-1])}</p>"
     if not sample.completed.total:
         return told
-    values, weights = sample.completed.values, sample.completed.counts
-    found = np.quantile(values, LEVELS, weights=weights, method="inverted_cdf")
+    found = sample.completed.quantiles(LEVELS)
     return told + _table([f"{100 * level:g} %" for level in LEVELS], [[seconds(float(value)) for value in found]])

@@ -125,34 +125,42 @@ class StepCurves:
         least = E.min(axis=1)
         return (least[:, None] * (1 + TIE) >= E).argmax(axis=1), least
 
-    def careful(
-        self, cost: Floats | float, allowed: Bools, probes: Floats | None = None, tilt: Floats | float = 0.0
-    ) -> tuple[Ints, Floats]:
+    def careful(self, cost: Floats | float, allowed: Bools) -> tuple[Ints, Floats]:
         """(B,) the index to choose, and the timeout there: the least log Ê + s, if that clearly beats waiting.
 
         s = √((1 − F̂)/(n F̂)) is the standard error of log F̂: where E_J is flat on the left the plain argmin rests on few
         completions and is too early, which costs more than too late. ρ is never taken as less than half an outlier,
         ρ̂ ≥ ½/(n+1). Where log Ê + 1.5 s is not below log Ê at the last completion, nothing that completes is cut; where
         nobody is out either, the timeout is twice the last completion, since a later one may come. At most ten
-        submissions a job, where that is possible. `tilt` is added to log Ê.
+        submissions a job, where that is possible.
         The numbers were chosen by `scripts/calibrate regret`.
         """
-        n = (self.probes if probes is None else probes)[:, None]
+        (k,) = self.careful_under((0.0,), cost, allowed)
+        rows = np.arange(k.size)
+        last = np.where(allowed.any(axis=1), allowed.shape[1] - 1 - allowed[:, ::-1].argmax(axis=1), k)
+        times = np.broadcast_to(self.times, self.F.shape)[rows, k]
+        return k, np.where((k == last) & (self.S[rows, k] <= 0), INSURANCE * times, times)
+
+    def careful_under(self, tilts: Sequence[Floats | float], cost: Floats | float, allowed: Bools) -> list[Ints]:
+        """(B,) the index that is chosen where each of the tilts is added to log Ê."""
         often = allowed & (self.F >= 1 / MOST_SUBMISSIONS)
         allowed = np.where(often.any(axis=1, keepdims=True), often, allowed)
-        curves = self.with_outliers(0.5 / (n[:, 0] + 1.0))
+        curves = self.with_outliers(0.5 / (self.probes + 1.0))
         rows = np.arange(self.F.shape[0])
         with np.errstate(divide="ignore", invalid="ignore"):
-            log_E = np.where(allowed, np.log(curves.E_J(cost)) + tilt, np.inf)
-            s = np.where(allowed, np.sqrt((1.0 - curves.F) / (n * curves.F)), 0.0)
-        score = log_E + s
-        k = (score.min(axis=1, keepdims=True) + TIE >= score).argmax(axis=1)
-        last = np.where(allowed.any(axis=1), allowed.shape[1] - 1 - allowed[:, ::-1].argmax(axis=1), k)
-        with np.errstate(invalid="ignore"):
-            unsure = ~(log_E[rows, k] + CLEARLY * s[rows, k] < log_E[rows, last])
-        k = np.where(unsure, last, k)
-        times = np.broadcast_to(self.times, self.F.shape)[rows, k]
-        return np.asarray(k), np.where((k == last) & (self.S[rows, k] <= 0), INSURANCE * times, times)
+            plain = np.where(allowed, np.log(curves.E_J(cost)), np.inf)
+            s = np.where(allowed, np.sqrt((1.0 - curves.F) / (self.probes[:, None] * curves.F)), 0.0)
+        last = allowed.shape[1] - 1 - allowed[:, ::-1].argmax(axis=1)
+        found = []
+        for tilt in tilts:
+            log_E = np.where(allowed, plain + tilt, np.inf) if np.any(tilt) else plain  # a tilt may be NaN elsewhere
+            score = log_E + s
+            k = (score.min(axis=1, keepdims=True) + TIE >= score).argmax(axis=1)
+            end = np.where(allowed.any(axis=1), last, k)
+            with np.errstate(invalid="ignore"):
+                unsure = ~(log_E[rows, k] + CLEARLY * s[rows, k] < log_E[rows, end])
+            found.append(np.where(unsure, end, k))
+        return found
 
     def windows(self, at: Ints, limits: Sequence[Floats], cost: Floats | float = 0.0) -> list[tuple[Floats, Floats]]:
         """For each limit (B,) the ends of the connected set of timeouts around index `at` with E_J ≤ limit.

@@ -80,16 +80,16 @@ class Bins:
 
 def silverman(sample: LatencySample) -> float:
     """Silverman's bandwidth 0.9 min(s, IQR/1.34) n^(−1/5) of the logarithms of the completions above 0."""
-    above = sample.completed.values > 0
-    values, counts = sample.completed.values[above], sample.completed.counts[above]
-    if not values.size:
+    first = int(np.searchsorted(sample.completed.values, 0.0, side="right"))
+    above = Tally.trusted(sample.completed.values[first:], sample.completed.counts[first:])
+    if not above.values.size:
         return 0.0
-    logs, n = np.log(values), int(counts.sum())
-    centre = np.average(logs, weights=counts)
-    s = float(np.sqrt(np.average((logs - centre) ** 2, weights=counts)))
-    low, high = np.quantile(logs, [0.25, 0.75], weights=counts, method="inverted_cdf")
+    logs = np.log(above.values)
+    centre = np.average(logs, weights=above.counts)
+    s = float(np.sqrt(np.average((logs - centre) ** 2, weights=above.counts)))
+    low, high = np.log(above.quantiles([0.25, 0.75]))
     spread = float(high - low) / 1.34
-    return 0.9 * (min(s, spread) if spread > 0 else s) * float(n ** (-1 / 5))
+    return 0.9 * (min(s, spread) if spread > 0 else s) * float(above.total ** (-1 / 5))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from latfit.numbers import Bools, Floats
+from latfit.numbers import Bools, Floats, Ints
 from latfit.restart.steps import StepCurves
 from latfit.sample import LatencySample
 from latfit.uncertainty.bins import NOBODY, Bins, curve_of, curves
@@ -78,8 +78,8 @@ def resampled(
         squares += (moved**2).sum(axis=0)
         if not start:
             flatter = -np.minimum(level - level[least], TOLD_APART * moved.std(axis=0))
-        for view, tilt in zip(views, (np.zeros_like(flatter), flatter), strict=True):
-            view[:, rows] = _chosen(curve, own, cost, may, tilt)
+        for view, chosen in zip(views, curve.careful_under((0.0, flatter), cost, may), strict=True):
+            view[:, rows] = _luck(curve, own, cost, chosen)
         here[rows], end[rows] = E[:, at], E[:, -1]
     spread = np.sqrt(squares / resamples - (total / resamples) ** 2)
     allowance = np.where(own.done[0] < NEARLY_ALL * own.done[0, -1], NOT_CLEARLY, WAITING)
@@ -94,9 +94,8 @@ def resampled(
     )
 
 
-def _chosen(curve: StepCurves, own: StepCurves, cost: float, may: Bools, tilt: Floats | float) -> Floats:
-    """(3, B) how far E_J lies from its truth where a resample chooses, waiting from that, and log F̃ there."""
-    k = curve.careful(cost, may, tilt=tilt)[0]
+def _luck(curve: StepCurves, own: StepCurves, cost: float, k: Ints) -> Floats:
+    """(3, B) how far E_J lies from its truth where a resample chooses k, waiting from that, and log F̃ there."""
     E, truth = curve.E_J(cost), own.E_J(cost)[0]
     luck = np.log(E[np.arange(k.size), k] / truth[k])
     return np.array([luck, np.log(E[:, -1] / truth[-1]) - luck, np.log(own.F[0, k])])
