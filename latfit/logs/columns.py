@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ import pandas as pd
 from latfit.errors import MissingColumn, listed
 from latfit.logs.formats import ReadOptions
 from latfit.logs.times import numeric
-from latfit.logs.words import is_http_column, word_of
+from latfit.logs.words import is_http_column, tells_outcome, word_of
 from latfit.units import UNIT_WORDS, UNITS
 
 # names that mean one thing only, best guess first; compared in lower case without separators
@@ -22,13 +22,14 @@ GUESSES: dict[str, tuple[str, ...]] = {
         "latency", "rtt", "roundtrip", "roundtriptime", "elapsed", "elapsedtime", "duration", "responsetime",
         "response", "requesttime", "timetotal", "took", "wait", "waittime", "waitingtime", "turnaround",
         "turnaroundtime", "timetaken", "totaltime", "runtime", "delay", "upstreamresponsetime", "servicetime",
-        "processingtime", "executiontime", "ttfb", "timetofirstbyte", "ping", "pingtime",
+        "processingtime", "executiontime", "ttfb", "timetofirstbyte", "ping", "pingtime", "walltime", "wallclock",
+        "wallclocktime", "queuetime", "queuewait",
         "seconds", "milliseconds", "microseconds", "ms",
     ),
     "submitted": (
         "submitted", "submit", "submittime", "submittedat", "submissiontime", "sent", "sentat", "started", "start",
         "starttime", "starttimeunix", "startedat", "created", "createdat", "queued", "queuedat", "requested",
-        "timestamp", "time", "timeunix", "ts", "date", "datetime", "checkedat", "epoch", "unixtime", "unix",
+        "timestamp", "time", "timeunix", "ts", "date", "datetime", "checkedat", "epoch", "unixtime", "unix", "when",
     ),
     "ended": (
         "ended", "end", "endtime", "endtimeunix", "endedat", "completedat", "completiontime", "finished", "finish",
@@ -49,8 +50,7 @@ MOSTLY = 0.6  # of the cells of a column of HTTP codes hold one
 NO_OUTCOMES = "there is no status column: every row with a latency is taken as completed"
 EPOCH_UNITS = {"s": "epoch", "ms": "epoch-ms", "us": "epoch-us", "ns": "epoch-ns"}
 SOME_ROWS = 50
-
-FirstRows = Callable[[], pd.DataFrame]
+EPOCHS = 1e8  # numbers from here on are times since 1970
 
 
 @dataclass(frozen=True)
@@ -76,13 +76,8 @@ class Roles:
         return {*self.latency, *(name for name in single if name)}
 
 
-def resolve_roles(
-    names: list[str], options: ReadOptions, log: str, first_rows: FirstRows = pd.DataFrame
-) -> tuple[Roles, list[str]]:
-    """Which column is what, by the user's word or by its name, and the guesses to be said aloud.
-
-    `first_rows` gives some rows of the log, as text; it is called where names alone do not tell.
-    """
+def resolve_roles(names: list[str], options: ReadOptions, log: str, rows: pd.DataFrame) -> tuple[Roles, list[str]]:
+    """Which column is what, by the user's word, by its name or by what the first rows hold, and the guesses to say."""
     if not names:
         raise MissingColumn(f"{log}: there is no column with a name and plain values")
     chosen = _chosen(names, options, log)
@@ -90,13 +85,12 @@ def resolve_roles(
     for role, guesses in GUESSES.items():
         if role not in chosen and not (role == "latency" and chosen.get("ended")):
             chosen[role] = next((name for guess in guesses for name in names if plain[name] == guess), None)
-    if chosen["status"] is None and "status" not in options.columns:
-        chosen["status"] = _http_column(plain, first_rows)
+    more = _by_their_cells(chosen, names, options, rows)
     latency, ended = chosen.get("latency"), chosen.get("ended")
     if latency is None and not (chosen.get("submitted") and ended):
         raise MissingColumn(
             f"{log}: no column looks like a latency, nor a pair like a submission and an end; there are: "
-            f"{listed(names)}. {name_it(names, first_rows())}"
+            f"{listed(names)}. {name_it(names, rows)}"
         )
     if latency is not None and "ended" not in options.columns:
         chosen["ended"] = None
@@ -111,7 +105,7 @@ def resolve_roles(
         sure=unit is not None or latency is None,
         time_formats=_time_formats((chosen.get("submitted"), chosen.get("ended")), options, pair=latency is None),
     )
-    return roles, _guesses(roles, options, unit)
+    return roles, [*_guesses(roles, options, unit), *more]
 
 
 def _chosen(names: list[str], options: ReadOptions, log: str) -> dict[str, str | None]:
@@ -125,18 +119,71 @@ def _chosen(names: list[str], options: ReadOptions, log: str) -> dict[str, str |
     return chosen
 
 
-def _http_column(plain: Mapping[str, str], first_rows: FirstRows) -> str | None:
+def _by_their_cells(
+    chosen: dict[str, str | None], names: list[str], options: ReadOptions, rows: pd.DataFrame
+) -> list[str]:
+    """Choose columns by what they hold, where names do not tell; what is to be said of those that are not used."""
+    plain, notes = {name: plain_name(name)[0] for name in names}, []
+    cells = {name: column for name in names if isinstance(column := rows.get(name), pd.Series)}
+    when = chosen["submitted"]
+    if chosen.get("latency") is None and not chosen.get("ended") and "latency" not in options.columns:
+        chosen["latency"] = _measured_column(cells)
+        when = None if when == chosen["latency"] and "submitted" not in options.columns else when
+    if (
+        when in cells
+        and "submitted" not in options.columns
+        and _all_match(cells[when], r"\d?\d:\d\d(:\d\d([.,]\d+)?)?")
+    ):
+        notes.append(f"column {when!r} holds times of day without a date: it is not used; join it with the date")
+        when = None
+    elif when is None and "submitted" not in options.columns:
+        when = _time_column(plain, cells)
+    chosen["submitted"] = when
+    if chosen["status"] is None and "status" not in options.columns:
+        telling = [name for name, column in cells.items() if tells_outcome(name, column)]
+        chosen["status"] = _http_column(plain, cells) or next(iter(telling), None)
+        others = [name for name in telling if name != chosen["status"]]
+        if others:
+            notes.append(f"{listed(others)} may tell what became of a probe too, and is not used: --column status=NAME")
+    return notes
+
+
+def _measured_column(cells: Mapping[str, pd.Series[Any]]) -> str | None:
+    """The only column that is called by a unit of time and holds numbers that do not merely rise."""
+    found = []
+    for name, column in cells.items():
+        values = numeric(column)
+        known = values[np.isfinite(values)]
+        rises = known.size > 2 and bool((np.diff(known) >= 0).all())
+        if plain_name(name)[1] and known.size and known.max() < EPOCHS and not rises:
+            found.append(name)
+    return found[0] if len(found) == 1 else None
+
+
+def _all_match(column: pd.Series[Any], pattern: str) -> bool:
+    """Whether every cell that holds something matches."""
+    some = column.dropna().astype("string").str.strip()
+    some = some[some != ""]
+    return len(some) > 0 and bool(some.str.fullmatch(pattern).all())
+
+
+def _http_column(plain: Mapping[str, str], cells: Mapping[str, pd.Series[Any]]) -> str | None:
     """A column that is called like HTTP codes and mostly holds some; words beside them are those of a status."""
-    named = [name for guess in HTTP_NAMES for name in plain if plain[name] == guess]
-    rows = first_rows() if named else pd.DataFrame()
-    columns = {name: column for name in named if isinstance(column := rows.get(name), pd.Series)}
-    return next((name for name, column in columns.items() if _holds_codes(column)), None)
+    named = [name for guess in HTTP_NAMES for name in cells if plain[name] == guess]
+    return next((name for name in named if _holds_codes(cells[name])), None)
 
 
 def _holds_codes(column: pd.Series[Any]) -> bool:
     words = column.dropna().map(word_of)
     numbers = words.str.fullmatch(r"\d+(\.0)?|[1-5]xx")
     return len(words) > 0 and bool(numbers.mean() > MOSTLY) and is_http_column(words.unique(), words_too=True)
+
+
+def _time_column(plain: Mapping[str, str], cells: Mapping[str, pd.Series[Any]]) -> str | None:
+    """The only column that holds dates with a time of day, and is not called like an end."""
+    others = {name: column for name, column in cells.items() if plain[name] not in GUESSES["ended"]}
+    found = [name for name, column in others.items() if _all_match(column, r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*")]
+    return found[0] if len(found) == 1 else None
 
 
 def name_it(names: list[str], rows: pd.DataFrame) -> str:
@@ -149,7 +196,7 @@ def name_it(names: list[str], rows: pd.DataFrame) -> str:
         cells = rows.get(name)
         values = pd.Series(numeric(cells)) if isinstance(cells, pd.Series) else pd.Series(dtype=float)
         known = values[np.isfinite(values)]
-        if not len(known) or (known >= 1e8).mean() > 0.5:  # words, or times since 1970
+        if not len(known) or (known >= EPOCHS).mean() > 0.5:  # words, or times since 1970
             return (0.0,)
         counts_up = len(known) > 2 and bool((known.diff().dropna() > 0).all())
         return (round(len(known) / len(values), 1), not counts_up, bool((known % 1 != 0).any()), known.nunique())

@@ -49,7 +49,7 @@ class Csv(Format):
         if not header:
             names = ["latency"] if len(names) == 1 else [f"column{i}" for i in range(1, len(names) + 1)]
         rows = _first_rows(head, delimiter, names, skip=int(header))
-        roles, notes = resolve_roles(names, options, source.name, lambda: rows)
+        roles, notes = resolve_roles(names, options, source.name, rows)
         decimal = _decimal(rows, roles, delimiter)
         notes += ["numbers are read with a decimal comma"] if decimal == "," else []
         settling = Settling(roles, options, blank_is_lost=True)

@@ -61,7 +61,7 @@ def from_frame(
     table = frame.reset_index(drop=True).rename(columns=str)
     if table.columns.has_duplicates:
         raise LogError(f"{NAME}: two columns have the same name ({', '.join(table.columns)})")
-    roles, notes = resolve_roles(list(table.columns), options, NAME, lambda: table.head(SOME_ROWS))
+    roles, notes = resolve_roles(list(table.columns), options, NAME, table.head(SOME_ROWS))
     settling = Settling(roles, options, blank_is_lost=True)
     records = settling.records(table, np.arange(1, len(table) + 1))
     records.notes += notes

@@ -55,9 +55,9 @@ def read_objects(tables: Iterator[Parsed], log: str, options: ReadOptions) -> It
         names.update(dict.fromkeys(new))
         if settling is None:
             first_rows = frame.head(SOME_ROWS)
-            roles, notes = resolve_roles(list(names), options, log, lambda rows=first_rows: rows)  # type: ignore[misc]
+            roles, notes = resolve_roles(list(names), options, log, first_rows)
             settling = Settling(roles, options, blank_is_lost=True)
-        elif new and resolve_roles(list(names), options, log)[0].used - roles.used:
+        elif new and resolve_roles(list(names), options, log, first_rows)[0].used - roles.used:
             raise LogError(
                 f"{log}: line {numbers[0]}: the keys {listed(new)} come only from here on, and change "
                 "what is what; say it with --column"

@@ -56,7 +56,7 @@ class Parquet(Format):
                     frame[name] = frame[name].map(_text, na_action="ignore")
                 if settling is None:
                     some = frame.head(SOME_ROWS)
-                    roles, notes = resolve_roles(names, options, source.name, lambda rows=some: rows)  # type: ignore[misc]
+                    roles, notes = resolve_roles(names, options, source.name, some)
                     settling = Settling(roles, options, blank_is_lost=True)
                 records = settling.records(frame, row + np.arange(len(frame), dtype=np.int64))
                 records.notes += notes

@@ -16,7 +16,7 @@ from latfit.logs.formats import ReadOptions
 from latfit.logs.records import UNKNOWN, Records
 from latfit.logs.table import CENSORED, COMPLETED, LOST
 from latfit.logs.times import Times, numeric, parse_times, time_format_of, without_zero_epochs
-from latfit.logs.words import StatusWords, is_blank
+from latfit.logs.words import NEVER, StatusWords, is_blank, word_of
 from latfit.numbers import Floats
 from latfit.units import parse_duration
 
@@ -34,7 +34,7 @@ class Settling:
         self.roles, self.options, self.settled = roles, options, False
         self.words = None if roles.status is None else StatusWords(roles.status, options)
         self.blank_is_lost = blank_is_lost and not roles.status and not roles.ended and roles.submitted is not None
-        self.lost, self.lock = 0, threading.Lock()
+        self.lost, self.never, self.lock = 0, 0, threading.Lock()
 
     def records(self, frame: pd.DataFrame, line: NDArray[np.int64]) -> Records:
         """The records of a table."""
@@ -54,6 +54,8 @@ class Settling:
         if self.lost:
             told = "rows have a time of submission and no latency: they are read as lost probes"
             records.notes.append(f"{self.lost} {told} (--column submitted= refuses them instead)")
+        if self.never:
+            records.notes.append(f"{self.never} rows say infinity, timeout or lost for a latency: they are lost probes")
         return records
 
     def _settle(self, frame: pd.DataFrame) -> None:
@@ -75,7 +77,10 @@ class Settling:
             records.status = self.words.statuses(frame[roles.status], records)
         else:
             records.status = np.full(line.size, COMPLETED, dtype=np.int8)
-            records.status[np.isposinf(records.latency)] = LOST
+            never = np.isposinf(records.latency)
+            records.status[never] = LOST
+            with self.lock:
+                self.never += int(np.count_nonzero(never))
         if ended is not None:  # submitted, and never seen again
             may_be_out = (CENSORED, UNKNOWN) if roles.status is not None else (COMPLETED,)
             records.status[np.isnat(ended) & np.isin(records.status, may_be_out) & records.kept] = CENSORED
@@ -153,12 +158,12 @@ def _seconds(column: pd.Series[Any], name: str, unit: float, records: Records) -
 
 
 def _durations(column: pd.Series[Any]) -> Floats:
-    """Durations with units of their own in seconds, NaN for what is none; each distinct text is parsed once."""
+    """Durations with units of their own in seconds, ∞ for `timeout` and the like, NaN for what is none."""
     codes, words = pd.factorize(column.astype(str))
     table = np.full(len(words), np.nan)
     for at, word in enumerate(words):
         try:
-            table[at] = parse_duration(word)
+            table[at] = np.inf if word_of(word) in NEVER else parse_duration(word)
         except LatfitError:
             continue
     return np.asarray(table[codes])

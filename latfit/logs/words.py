@@ -22,19 +22,29 @@ from latfit.logs.table import STATUSES
 WORDS = {
     "completed": ("completed", "complete", "ok", "success", "succeeded", "successful", "done", "finished",
                   "returned", "true", "passed"),
-    "failed": ("failed", "fail", "failure", "error", "errored", "false", "aborted", "rejected", "refused",
-               "econnrefused", "econnreset"),
+    "failed": ("failed", "fail", "failure", "error", "errored", "err", "ko", "nok", "false", "aborted", "rejected",
+               "refused", "econnrefused", "econnreset"),
     "censored": ("censored", "timeout", "timedout", "timed_out", "timed out", "cancelled", "canceled",
                  "etimedout", "pending", "queued", "in_progress", "running"),
     "lost": ("lost", "outlier", "never"),
 }  # fmt: skip
 KNOWN_WORDS = {word: status for status, words in WORDS.items() for word in words}
-YES_OR_NO = {"1": "completed", "yes": "completed", "y": "completed", "t": "completed",
-             "0": "failed", "no": "failed", "n": "failed", "f": "failed"}  # fmt: skip
-NAMED_SUCCESS = re.compile(r"(?i)(is_?)?(ok|success|successful|succeeded|passed|completed)")
+NEVER = {*WORDS["censored"], *WORDS["lost"]}  # in place of a latency
+YES, NO = ("true", "yes", "y", "t", "1"), ("false", "no", "n", "f", "0")
+# by the name of a column, without case and separators: what yes means in it, and what no means
+FLAGS = (
+    (re.compile("(is)?(ok|success|successful|succeeded|passed|completed)"), "completed", "failed"),
+    (re.compile("(is|has)?(failed|failure|error|errored|err|exception)"), "failed", "completed"),
+    (re.compile("(is)?(timedout|cancelled|canceled|expired)"), "censored", "completed"),
+    (re.compile("(is)?(lost|dropped)"), "lost", "completed"),
+)
+ERRORS = re.compile("error|err|exception|(error|exception|failure)(message|msg|reason|text)")  # empty where all is well
+GAVE_UP = re.compile("time.?out|timed.?out|deadline")
+EXITS = re.compile("(exit|return|ret)(code|status|value)|exit|rc|errorcode")
+EXIT_CODES = {"0": "completed", "124": "censored"}  # timeout(1) of the GNU coreutils ends with 124
 # offered to the user to paste, never taken without a word: a site that is down may come back, or not
 OFFERED = {"up": "completed", "pass": "completed", "good": "completed", "down": "lost", "bad": "failed",
-           "err": "failed", "ko": "failed", "skipped": "censored", "unknown": "censored"}  # fmt: skip
+           "skipped": "censored", "unknown": "censored"}  # fmt: skip
 ABSENT = ("", "nan", "na", "n/a", "null", "none", "nat")  # words for an absent value
 # codes that no exit status or signal is (255, 137): they prove a column of HTTP codes
 PROOF = re.compile(r"20[0-8]|30[0-8]|4[0-4]\d|45[01]|50[0-9]|51[01]|52\d|[2-5]xx", re.ASCII)
@@ -74,13 +84,38 @@ def is_http_column(values: Iterable[Any], *, words_too: bool = False) -> bool:
     return can_be and any(PROOF.fullmatch(word) for word in numbers)
 
 
+def flag_words(name: str) -> dict[str, str]:
+    """What yes and no mean in a column of this name; nothing where its name does not tell."""
+    plain = re.sub(r"[\W_]+", "", name).lower()
+    yes, no = next(((yes, no) for names, yes, no in FLAGS if names.fullmatch(plain)), ("", ""))
+    return {**dict.fromkeys(YES, yes), **dict.fromkeys(NO, no)} if yes else {}
+
+
+def tells_outcome(name: str, cells: pd.Series[Any]) -> bool:
+    """Whether a column that is not called a status is one: yes or no, errors in words, or exit codes."""
+    plain = re.sub(r"[\W_]+", "", name).lower()
+    words = {word_of(cell) for cell in cells.dropna()} - set(ABSENT)
+    if EXITS.fullmatch(plain):
+        return bool(words) and all(re.fullmatch(r"-?\d{1,5}", word) for word in words)
+    if ERRORS.fullmatch(plain):  # but not what a measurement may be off by
+        return not any(re.fullmatch(r"[-+]?\d*\.\d+(e[-+]?\d+)?", word) for word in words)
+    numbers = flag_words(name).get("1") == "lost"  # how many were, perhaps
+    return bool(words) and words <= flag_words(name).keys() - ({"0", "1"} if numbers else set())
+
+
 class StatusWords(OutcomeTally):
-    """The outcomes of a status column: by the user's word, by known words, by HTTP codes; unknown words are counted."""
+    """The outcomes of a status column: by the user's word, by known words, by HTTP codes; unknown words are counted.
+
+    A column that is called so may hold yes and no, errors in words (empty where there is none), or exit codes.
+    """
 
     def __init__(self, name: str, options: ReadOptions) -> None:
         super().__init__(f"outcomes by {name!r}")
         self.said = options.lowered_statuses
-        self.table = {**KNOWN_WORDS, **(YES_OR_NO if NAMED_SUCCESS.fullmatch(name) else {}), **self.said}
+        plain = re.sub(r"[\W_]+", "", name).lower()
+        self.has_errors, self.has_exits = bool(ERRORS.fullmatch(plain)), bool(EXITS.fullmatch(plain))
+        by_name = {**flag_words(name), **(EXIT_CODES if self.has_exits else {})}
+        self.table = {**KNOWN_WORDS, **by_name, **({"": "completed"} if self.has_errors else {}), **self.said}
         self.is_http = False
         self.unknown: Counter[str] = Counter()
 
@@ -111,6 +146,10 @@ class StatusWords(OutcomeTally):
         status = self.table.get(word)
         if status is None and self.is_http and word:
             status = http_outcome(word, self.said)
+        if status is None and self.has_exits and re.fullmatch(r"-?\d+", word):
+            status = "failed"
+        if status is None and self.has_errors:
+            status = "censored" if GAVE_UP.search(word) else "failed"
         return UNKNOWN if status is None else STATUSES.index(status)
 
     def note(self) -> str | None:

@@ -225,6 +225,31 @@ def test_guesses_are_said_aloud(header, row, tmp_path):
     assert any("is read as the latency" in note for note in log.facts.notes)
 
 
+@pytest.mark.parametrize(
+    ("header", "row", "told"),
+    [
+        ("when,latency", "2026-03-01 12:00:00,3", "when"),
+        ("seen by proxy,latency", "2026-03-01T12:00:00Z,3", "seen by proxy"),
+        ("seen by proxy,latency,finished", "2026-03-01T12:00:00Z,3,2026-03-01T12:00:03Z", "seen by proxy"),
+        ("planned,seen,latency", "2026-03-01T12:00:00Z,2026-03-01T12:00:00Z,3", None),  # which of them?
+        ("finished,latency", "2026-03-01T12:00:03Z,3", None),
+        ("version,latency", "2026-03-01,3", None),
+    ],
+)
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "frame"])
+def test_the_only_column_of_times_tells_when_probes_were_submitted(header, row, told, kind, tmp_path):
+    table = pd.DataFrame([dict(zip(header.split(","), row.split(","), strict=True))]).astype({"latency": float})
+    path = tmp_path / f"x.{kind}"
+    if kind == "frame":
+        log = latfit.from_frame(table)
+    else:
+        {"csv": lambda: table.to_csv(path, index=False), "parquet": lambda: table.to_parquet(path),
+         "jsonl": lambda: table.to_json(path, orient="records", lines=True)}[kind]()  # fmt: skip
+        log = read(path)
+    assert log.frame["submitted"].notna().all() == (told is not None)
+    assert (f"column {told!r} is read as submitted" in log.facts.notes) == (told is not None)
+
+
 def test_statuses_by_the_users_word(tmp_path):
     (tmp_path / "x.csv").write_text("latency,status\n1,up\n2,UP\n3,down\n")
     log = read(tmp_path / "x.csv", statuses={"up": "completed", "down": "lost"})
