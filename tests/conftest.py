@@ -1,4 +1,5 @@
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,10 @@ from hypothesis import settings
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+signal.signal(
+    signal.SIGINT, signal.default_int_handler
+)  # ignored in the background, which programs started here inherit
 
 DATA = Path(__file__).parent / "data"
 REPO = Path(__file__).parent.parent
