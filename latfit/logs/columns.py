@@ -50,6 +50,7 @@ MOSTLY = 0.6  # of the cells of a column of HTTP codes hold one
 NO_OUTCOMES = "there is no status column: every row with a latency is taken as completed"
 EPOCH_UNITS = {"s": "epoch", "ms": "epoch-ms", "us": "epoch-us", "ns": "epoch-ns"}
 SOME_ROWS = 50
+MOMENT = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
 EPOCHS = 1e8  # numbers from here on are times since 1970
 
 
@@ -182,7 +183,7 @@ def _holds_codes(column: pd.Series[Any]) -> bool:
 def _time_column(plain: Mapping[str, str], cells: Mapping[str, pd.Series[Any]]) -> str | None:
     """The only column that holds dates with a time of day, and is not called like an end."""
     others = {name: column for name, column in cells.items() if plain[name] not in GUESSES["ended"]}
-    found = [name for name, column in others.items() if _all_match(column, r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*")]
+    found = [name for name, column in others.items() if _all_match(column, MOMENT + ".*")]
     return found[0] if len(found) == 1 else None
 
 

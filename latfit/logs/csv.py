@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pandas as pd
 import pyarrow as pa
 
-from latfit.logs.columns import SOME_ROWS, Roles, resolve_roles
+from latfit.logs.columns import EPOCHS, GUESSES, MOMENT, SOME_ROWS, Roles, plain_name, resolve_roles
 from latfit.logs.delimited import Chunk, head_fields, read_delimited
 from latfit.logs.formats import ROLES, Format, ReadOptions, register
 from latfit.logs.records import Records
@@ -22,7 +22,10 @@ DECIMAL_COMMA = re.compile(r"-?\d+,\d+(?:e[+-]?\d+)?", re.IGNORECASE)
 
 @register
 class Csv(Format):
-    """Comma-, tab-, semicolon- or bar-separated values, with a header or a single column of numbers."""
+    """Comma-, tab-, semicolon- or bar-separated values, with a header or a single column of numbers.
+
+    Lines that begin with # may stand above them; the last may be the header of rows that have none.
+    """
 
     name = "csv"
     description = "CSV or TSV with a header line, or one number a line"
@@ -32,7 +35,7 @@ class Csv(Format):
 
     def sniff(self, head: str) -> bool:
         """Any text that has a delimiter in its first line, or is a column of numbers."""
-        first, _, rest = head.lstrip().partition("\n")
+        first, _, rest = _below_comments(head)[1].partition("\n")
         if len(first) > 10_000 or first.startswith(("<", "{", "[", "%PDF")):
             return False
         second = rest.lstrip().split("\n", 1)[0]
@@ -41,13 +44,13 @@ class Csv(Format):
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """Records by column name; numbers alone are latencies."""
-        head = source.text.lstrip()
+        comments, head = _below_comments(source.text)
         first = head.split("\n", 1)[0]
         delimiter = max(DELIMITERS, key=first.count)
         names = head_fields(head, delimiter)
-        header = not all(_is_number(name) for name in names)
-        if not header:
-            names = ["latency"] if len(names) == 1 else [f"column{i}" for i in range(1, len(names) + 1)]
+        above = _header_above(comments, names, delimiter)
+        header = above is None and not all(map(_kind, names))
+        names = above or (names if header else _named(names))
         rows = _first_rows(head, delimiter, names, skip=int(header))
         roles, notes = resolve_roles(names, options, source.name, rows)
         decimal = _decimal(rows, roles, delimiter)
@@ -62,9 +65,40 @@ class Csv(Format):
 
         yield from read_delimited(
             source, delimiter, names, _types(rows, roles), convert,
-            header=header, decimal=decimal, settled=lambda: settling.settled,
+            header=header, comments=len(comments), decimal=decimal, settled=lambda: settling.settled,
         )  # fmt: skip
         yield settling.last()
+
+
+def _below_comments(text: str) -> tuple[list[str], str]:
+    """The lines at the top that begin with #, without it, and what comes below."""
+    comments, rest = [], text.lstrip()
+    while rest.startswith("#"):
+        first, _, rest = rest.partition("\n")
+        comments.append(first.lstrip("#"))
+        rest = rest.lstrip()
+    return comments, rest
+
+
+def _header_above(comments: list[str], fields: list[str], delimiter: str) -> list[str] | None:
+    """The last comment as a header, where the first line below it is a row, and there is a name for each field."""
+    told = head_fields(comments[-1], delimiter) if comments and any(map(_is_number, fields)) else []
+    if len(told) != len(fields) or any(map(_is_number, told)):
+        return None
+    return told if len(told) > 1 or plain_name(told[0])[0] in GUESSES["latency"] else None
+
+
+def _kind(field: str) -> str:
+    """What a field without a name seems to be: a latency, a time of submission, or neither."""
+    if _is_number(field):
+        return "time" if float(field) >= EPOCHS else "latency"
+    return "time" if re.match(MOMENT, field) else ""
+
+
+def _named(fields: list[str]) -> list[str]:
+    """Names for the fields of rows without a header: one number alone is the latency, one moment the submission."""
+    kinds = ["latency"] if len(fields) == 1 else [_kind(field) for field in fields]
+    return [kind if kinds.count(kind) == 1 else f"column{at}" for at, kind in enumerate(kinds, start=1)]
 
 
 def _first_rows(head: str, delimiter: str, names: list[str], *, skip: int) -> pd.DataFrame:

@@ -39,10 +39,13 @@ def read_delimited(
     convert: Callable[[Chunk], Records],
     *,
     header: bool,
+    comments: int = 0,
     decimal: str = ".",
     settled: Callable[[], bool] = lambda: True,
 ) -> Iterator[Records]:
     """The records of a delimited text, in its order; columns not in `types` are text, `decimal` is their point.
+
+    Above the header, or the first row, there are so many `comments`.
 
     `convert` makes records of a chunk: of one after the other until it has `settled` what holds for the
     whole log, then of several at once in threads.
@@ -60,7 +63,8 @@ def read_delimited(
         return [*broken, convert(chunk)] if chunk.line.size else broken
 
     blocks = source.blocks(quoted=True)
-    blocks = _below_header(blocks) if header else blocks
+    for _ in range(comments + header):
+        blocks = _below_first(blocks)
     blocks = (block for block in blocks if not block.data.isspace() or delimiter.encode() in block.data)
     found = False
     for chunk in map(parse, blocks):
@@ -74,7 +78,7 @@ def read_delimited(
         yield from several
 
 
-def _below_header(blocks: Iterator[Block]) -> Iterator[Block]:
+def _below_first(blocks: Iterator[Block]) -> Iterator[Block]:
     """The blocks without the first line that is not blank, and those before it."""
     for block in blocks:
         start = len(block.data) - len(block.data.decode().lstrip().encode())  # white space as in `head_fields`

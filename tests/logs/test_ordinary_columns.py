@@ -99,6 +99,45 @@ def test_a_word_in_place_of_a_latency(word, tmp_path):
     assert any("for a latency: they are lost probes" in note for note in log.facts.notes)
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    "head",
+    [
+        "# probes of the grid\n# site: a, b, c\nlatency_ms,status\n",
+        "\n#\n\n# latency_ms,status\nlatency_ms,status\n",
+        "# probes\n#latency_ms,status\n",  # as numpy.savetxt writes it
+        "## latency_ms, status\n\n",
+    ],
+)
+def test_comments_above_the_rows(head, end, tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_bytes((head + "250,ok\n3,timeout\nx,ok\n").replace("\n", end).encode())
+    log = latfit.read_log(path, max_refused=1.0)
+    assert (log.counts["completed"], log.counts["censored"]) == (1, 1)
+    assert log.sample().completed == Tally.of([0.25])
+    assert log.facts.refused.first[0].line == 1 + head.count("\n") + 2
+
+
+def test_a_comment_above_one_column_of_numbers(tmp_path):
+    for comment, seconds in (("# latency_ms", 0.25), ("# collected by me", 250.0)):
+        (tmp_path / "x.csv").write_text(f"{comment}\n250\n")
+        assert latfit.read_log(tmp_path / "x.csv").sample().completed == Tally.of([seconds])
+
+
+@pytest.mark.parametrize("when", ["2026-03-01 08:00:12", "2026-03-01T08:00:12Z", "1772352012", "1772352012000"])
+def test_rows_of_a_time_and_a_number_need_no_header(when, tmp_path):
+    (tmp_path / "x.csv").write_text(f"{when},37.5\n{when},2\n")
+    log = latfit.read_log(tmp_path / "x.csv")
+    assert log.sample().completed == Tally.of([37.5, 2])
+    assert (log.frame["submitted"] == pd.Timestamp("2026-03-01 08:00:12Z")).all()
+
+
+def test_several_numbers_without_a_header_are_not_guessed_at(tmp_path):
+    (tmp_path / "x.csv").write_text("1,37.5\n2,2\n")
+    with pytest.raises(latfit.LatfitError, match="column1, column2"):
+        latfit.read_log(tmp_path / "x.csv")
+
+
 def test_a_time_of_day_without_its_date_is_not_used(tmp_path):
     log = read(tmp_path, Date=WHEN.strftime("%Y-%m-%d"), Time=WHEN.strftime("%H:%M:%S"), latency=LATENCY)
     assert log.counts["completed"] == N
