@@ -220,11 +220,17 @@ def _track(seen: Observations, groups: Ints | None, cutoff: float) -> _Track:
         when, latency, status, group = when[order], latency[order], status[order], groups[order]
         origin, ends = group * (2 * span), np.searchsorted(group, group, side="right")
         starts = np.sort(np.argsort(order, kind="stable")[starts])
+    latency = np.where((latency == 0) & (status == FAILED), _step(seen), latency)  # or it would come again for ever
     inside = latency <= cutoff
     done = (status == COMPLETED) & inside
     sparse = bool(np.median(np.diff(seen.submitted)) > np.median(latency[done])) if done.any() else True
     return _Track(origin + when, origin, ends, latency, done, (status == FAILED) & inside, starts, sparse,
                   max(TICK, 8 * float(np.spacing(origin[-1] + span))))  # fmt: skip
+
+
+def _step(seen: Observations) -> float:
+    """What a latency of 0 may have been: a step of the clock, or where it has none the least measured, ≤ 1 s."""
+    return seen.resolution or float(np.min(seen.latency[seen.latency > 0], initial=1.0))
 
 
 class _Followed(NamedTuple):

@@ -1,33 +1,44 @@
 """Replay against a dozen plain lines, on independent and dependent systems."""
 
+import math
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
-from latfit.evidence import Observations, replay
+from latfit.errors import LogError
+from latfit.evidence import Observations, replay, replay_policies
+from latfit.evidence.replay import require_times
 from latfit.laws import Defective, parse_law
 from latfit.restart import expected_duration
+from latfit.restart.policies.timeout import Timeout
 
 
-def plain(seen, cutoff, T, cost=0.0, groups=None):
-    """Job after job, attempt after attempt."""
+def jobs(seen, cutoff, T, cost=0.0, groups=None):
+    """Job after job, attempt after attempt: what each spent, whether it was done, its submissions."""
     groups = np.zeros(seen.n, int) if groups is None else groups
     sparse = np.median(np.diff(seen.submitted)) > np.median(seen.latency[(seen.status == 0) & (seen.latency <= cutoff)])
-    total, done, sent = 0.0, 0, 0
     for start in range(seen.n):
         mine = np.flatnonzero(groups == groups[start])
         at, clock = int(np.flatnonzero(mine == start)[0]), seen.submitted[start]
-        while True:
+        spent, sent = 0.0, 0
+        while at < mine.size:
             x, status = seen.latency[mine[at]], seen.status[mine[at]]
             sent += 1
             if status == 0 and x <= min(T, cutoff):
-                total, done = total + x, done + 1
+                yield spent + x, True, sent
                 break
             used = (x if status == 1 and x <= min(T, cutoff) else T) + cost
-            total, clock = total + used, clock + used
+            spent, clock = spent + used, clock + used
             at = max(int(np.searchsorted(seen.submitted[mine], clock)), at + sparse)
-            if at >= mine.size:
-                break
-    return total / done, sent / done
+        else:
+            yield spent, False, sent
+
+
+def plain(seen, cutoff, T, cost=0.0, groups=None):
+    """Mean and submissions."""
+    spent, done, sent = zip(*jobs(seen, cutoff, T, cost, groups), strict=True)
+    return sum(spent) / sum(done), sum(sent) / sum(done)
 
 
 def observations(x, status, gap, rng):
@@ -117,3 +128,137 @@ def test_the_command(run, tmp_path):
     without = run("replay", tmp_path / "x.csv")
     assert without.returncode == 1
     assert "--column submitted=" in without.stderr
+
+
+def central(values):
+    """2.5 % and 97.5 % of what is a number, between neighbours in proportion; beside an infinite one, that one."""
+    known, ends = sorted(v for v in values if not math.isnan(v)), []
+    for level, outer in ((0.025, math.floor), (0.975, math.ceil)):
+        at = level * (len(known) - 1)
+        below, above = known[math.floor(at)], known[math.ceil(at)]
+        part = at - math.floor(at)
+        ends.append(below + part * (above - below) if math.isfinite(above - below) else known[outer(at)])
+    return ends
+
+
+def resampled(spent, done, drawn):
+    """Time spent over jobs done, with each stretch of jobs as often as it was drawn."""
+    edges = [int(k * len(spent) / len(drawn[0])) for k in range(len(drawn[0]) + 1)]
+    pairs = [(sum(spent[a:b]), sum(done[a:b])) for a, b in pairwise(edges)]
+    for times in drawn:
+        total = sum(k * time for k, (time, _) in zip(times, pairs, strict=True))
+        ended = sum(k * count for k, (_, count) in zip(times, pairs, strict=True))
+        yield total / ended if ended else math.inf
+
+
+@pytest.mark.parametrize(("n", "gap", "lost", "seed"), [(45, 9.0, 0.1, 0), (300, 9.0, 0.3, 5), (60, 40.0, 0.95, 1),
+                                                       (2900, 3.0, 0.1, 2)])  # fmt: skip
+def test_every_figure_by_loops(n, gap, lost, seed):
+    """Quantiles, jobs that ran off, and the intervals by resampling at least fifty stretches of consecutive jobs."""
+    rng = np.random.default_rng(n)
+    status = rng.choice([0, 1, 3], n, p=[0.95 - lost, 0.05, lost] if lost < 0.95 else [0.05, 0.0, 0.95])
+    seen = Observations(rng.lognormal(3, 1, n).round() + 1, status, np.cumsum(rng.exponential(gap, n)).round())
+    found, blocks = replay(seen, 60.0, at=[15.0, 31.0], cost=1.0, seed=seed), min(n, max(50, math.isqrt(n)))
+    drawn = np.random.default_rng(seed).multinomial(blocks, [1 / blocks] * blocks, size=400).tolist()
+    base = [*resampled(*list(zip(*jobs(seen, 60.0, 60.0, 1.0), strict=True))[:2], drawn)]
+    for one in (found.waiting, *found.at):
+        spent, done, sent = zip(*jobs(seen, 60.0, one.timeout, 1.0), strict=True)
+        assert (one.expected_duration, one.submissions) == pytest.approx(
+            (sum(spent) / sum(done), sum(sent) / sum(done))
+        )
+        assert one.ran_off == pytest.approx(1 - sum(done) / n)
+        order = sorted(time if ended else math.inf for time, ended in zip(spent, done, strict=True))
+        for level, value in one.quantiles.items():
+            want = order[math.ceil(round(float(level) * n, 9)) - 1]
+            assert value == (pytest.approx(want) if want < math.inf else None)
+        means = [*resampled(spent, done, drawn)]
+        assert (one.low, one.high) == pytest.approx(central(means))
+        gains = [math.nan if a == b == math.inf else 1 - a / b for a, b in zip(means, base, strict=True)]
+        assert (one.gain_low, one.gain_high) == pytest.approx(central(gains))
+
+
+@pytest.mark.parametrize(("n", "gap"), [(60, 4.0), (74, 4.0), (150, 60.0)])
+def test_the_curve_and_its_best_by_loops(n, gap):
+    """At quantiles of what completed within the cutoff; the best lets at most 5 % more jobs run off than waiting."""
+    rng = np.random.default_rng(n)
+    x = np.where(rng.random(n) < 0.3, rng.uniform(150, 250, n), rng.lognormal(2, 0.7, n)).round(1)
+    x[:3] = 0.0
+    x[-15:] = np.maximum(x[-15:], 100.0)
+    seen = Observations(x, rng.choice([0, 1, 2], n, p=[0.8, 0.1, 0.1]), np.cumsum(rng.exponential(gap, n)))
+    cutoff = 240.0
+    found = replay(seen, cutoff, at=[37.0])
+    back = sorted(v for v, status in zip(x, seen.status, strict=True) if status == 0 and 0 < v <= cutoff)
+    levels = [1 / (1 + math.exp(3.5 - k * 9.5 / 59)) for k in range(60)]
+    tried = {back[math.ceil(level * len(back)) - 1] for level in levels if level * len(back) >= 5}
+    assert [one.timeout for one in found.curve] == sorted(t for t in tried if t < cutoff)
+    told = {}
+    for t in (*(one.timeout for one in found.curve), 37.0, cutoff):
+        spent, done, _ = zip(*jobs(seen, cutoff, t), strict=True)
+        told[t] = sum(spent) / sum(done), 1 - sum(done) / n
+    for one in found.curve:
+        assert (one.expected_duration, one.ran_off) == pytest.approx(told[one.timeout])
+    usable = [pair[0] for pair in told.values() if pair[1] <= told[cutoff][1] + 0.05 + 1e-12]
+    assert found.best.expected_duration == pytest.approx(min(usable))
+    assert min(usable) > min(pair[0] for pair in told.values())
+
+
+@pytest.mark.parametrize(("gap", "resolution"), [(1.0, 0.25), (1.0, 0.0), (40.0, 0.25)])
+def test_failures_that_took_no_time_take_a_step_of_the_clock(gap, resolution):
+    """Or the least that was measured, on a clock too fine to see: else a job would fail a million times a second."""
+    rng, n = np.random.default_rng(5), 300
+    status = rng.choice([0, 1], n, p=[0.7, 0.3])
+    x = np.where(status == 1, 0.0, rng.lognormal(1, 1, n))
+    seen = Observations(x, status, np.arange(n) * gap, resolution=resolution)
+    read = Observations(np.where(status == 1, resolution or x[x > 0].min(), x), status, seen.submitted)
+    log = replay(seen, 50.0, at=[5.0])
+    for one, policy in zip((log.waiting, *log.at), replay_policies(log, [Timeout(50.0), Timeout(5.0)]), strict=True):
+        want = plain(read, 50.0, one.timeout)
+        assert (one.expected_duration, one.submissions) == pytest.approx(want)
+        assert (policy.expected_duration, policy.submissions) == pytest.approx(want)
+
+
+def test_a_timeout_of_nothing_takes_nothing():
+    """Every other probe took no time at all: under a timeout of 0 a job takes the next that did."""
+    seen = Observations(np.tile([3.0, 0.0], 30), np.zeros(60, int), np.arange(60.0) / 10)
+    (one,) = replay(seen, 10.0, at=[0.0]).at
+    assert (one.expected_duration, one.submissions, one.ran_off) == (0.0, 1.5, 0.0)
+
+
+def test_where_nothing_completes_nothing_is_told():
+    found = replay(Observations(np.ones(50), np.full(50, 3), np.arange(50.0)), 10.0, at=[5.0])
+    for one in (found.waiting, *found.at, found.best):
+        assert (one.expected_duration, one.ran_off, one.gain_high) == (math.inf, 1.0, -math.inf)
+    assert found.curve == ()
+    assert found.at[0].to_dict() == {
+        "timeout": 5.0, "expected_duration": None, "low": None, "high": None, "quantiles": {}, "submissions": None,
+        "ran_off": 1.0}  # fmt: skip
+
+
+def test_forty_probes_with_a_time_are_the_fewest():
+    when = np.arange(41.0)
+    when[3] = np.nan
+    whole = Observations(np.append(np.ones(40), 9.0), np.zeros(41, int), when)
+    assert replay(whole, 10.0).waiting.expected_duration == pytest.approx(48 / 40)
+    require_times(whole)
+    few = whole.take(np.arange(40))
+    assert replay(few, 10.0) is None
+    with pytest.raises(LogError, match="at least 40 probes"):
+        require_times(few)
+    with pytest.raises(LogError, match="submission times"):
+        require_times(Observations(np.ones(50), np.zeros(50, int)))
+
+
+def test_of_a_long_log_some_jobs_are_followed():
+    """Sixty thousand jobs: fifty thousand tell what waiting and the best bring, and agree with all of them."""
+    rng, n = np.random.default_rng(9), 60_000
+    seen = Observations(
+        rng.exponential(1.0, n) + np.where(rng.random(n) < 0.1, 30.0, 0.0), np.zeros(n, int), np.arange(n) * 0.1
+    )
+    found = replay(seen, 100.0)
+    assert found.waiting.expected_duration == pytest.approx(seen.latency.mean(), rel=0.01)
+    assert found.waiting.quantiles["0.5"] == pytest.approx(np.median(seen.latency), rel=0.01)
+    spread = seen.latency.std() / math.sqrt(50_000)
+    assert found.waiting.high - found.waiting.low == pytest.approx(3.92 * spread, rel=0.2)
+    p, t = 0.9 * (1 - math.exp(-found.best.timeout)), found.best.timeout
+    assert found.best.submissions == pytest.approx(1 / p, rel=0.01)
+    assert found.best.expected_duration == pytest.approx(1 + 0.1 * t / p, rel=0.02)
