@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import latfit.evidence.changes as module
 from latfit.evidence.changes import find_changes
@@ -143,3 +144,91 @@ def test_little_or_nothing(n):
 
 def test_the_example_runs():
     assert doctest.testmod(module).failed == 0
+
+
+@pytest.mark.parametrize(("n", "runs"), [(150, 1), (150, 12), (90, 1), (900, 25)])
+def test_costs_by_loops(n, runs):
+    """Sums over noise for scale and shape, binomial deviances over their dispersion for outliers and failures."""
+    rng = np.random.default_rng(n + runs)
+    scores = rng.normal(0, [[1.0], [3.0], [0], [0]], (4, n)).cumsum(axis=1) * 0.3 + rng.normal(size=(4, n))
+    scores[2] = np.repeat(rng.random(n) < 0.3, runs)[:n]
+    scores[3] = rng.random(n) < 0.2
+    table = module._Blocks.of(scores)
+    blocks = n // max(5, int(n**0.5))
+    starts = [round(k * n / blocks) for k in range(blocks + 1)]
+    assert table.n == blocks
+    assert table.starts.tolist() == starts
+    noise = []
+    for row in scores.tolist():
+        means = [sum(row[a:b]) / (b - a) for a, b in pairwise(starts)]
+        tried = [sum((b - a) ** 2 for a, b in pairwise(row)) / (n - 1) / 2]
+        for lag in (1, 2, 4):
+            apart = [(b - a) ** 2 for a, b in zip(means, means[lag:], strict=False)]
+            tried += [n / blocks * sum(apart) / len(apart) / 2] if blocks > 4 * lag else []
+        noise.append(max(tried))
+    dispersion = [max(1.0, v / (row.mean() * (1 - row.mean()))) for v, row in zip(noise[2:], scores[2:], strict=True)]
+    assert runs == 1 or dispersion[0] > 1.5
+    for first, last in ((0, blocks), (1, 4), (blocks - 1, blocks)):
+        part = scores[:, starts[first] : starts[last]]
+        size = part.shape[1]
+        want = [-(part[k].sum() ** 2) / size / noise[k] for k in (0, 1)]
+        for hits, spread in zip(part[2:].mean(axis=1), dispersion, strict=True):
+            want.append(2 * size * stats.entropy([hits, 1 - hits]) / spread)
+        assert table.costs(first, last) == pytest.approx(want, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize(("outliers", "failures", "d"), [(0, 0, 2), (1, 0, 3), (1, 1, 4)])
+@pytest.mark.parametrize("n", [45, 2000])
+def test_what_a_change_costs(n, outliers, failures, d):
+    """2d + 3.5 ln(blocks), and no less than what is significant at 1 % over all blocks."""
+    scores = np.random.default_rng(1).normal(size=(4, n))
+    scores[2], scores[3] = outliers * (np.arange(n) % 9 == 0), failures * (np.arange(n) % 7 == 0)
+    blocks = n // max(5, int(n**0.5))
+    least = stats.chi2.isf(0.01 / blocks, d)
+    assert module._Blocks.of(scores).penalty == pytest.approx(max(2 * d + 3.5 * np.log(blocks), least))
+
+
+def test_a_change_is_described():
+    """Medians of what completed, shares of what did not; the chance of so large a change by the chi-squared law."""
+    rng = np.random.default_rng(12)
+    x, status = joined(probes(rng, 600, rho=0.05), probes(rng, 900, rho=0.05, scale=3, failed=0.02))
+    found = find_changes(None, x, status, CUTOFF)
+    (change,) = found.changes
+    assert (found.probes, found.blocks, change.kind, change.at) == (1500, 1500 // 38, "scale", None)
+    assert change.index == pytest.approx(600, abs=40)
+    for side, median, ratio in zip((slice(0, change.index), slice(change.index, 1500)), change.median, change.ratio,
+                                   strict=True):  # fmt: skip
+        assert median == np.median(x[side][status[side] == 0])
+        assert ratio == pytest.approx(np.mean(status[side] != 0))
+    assert 0 < change.p_value < 1e-20
+
+
+@pytest.mark.parametrize("zeros", [0, 40])
+def test_a_change_is_found_beside_a_daily_cycle(zeros):
+    """Three times slower at noon, and twice as slow from the eleventh day on; some latencies below the clock's step."""
+    rng, when = np.random.default_rng(13), times(21, 96)
+    hour = (when - when.astype("datetime64[D]")) / np.timedelta64(1, "h")
+    x = rng.lognormal(5, 0.3, when.size) * np.exp(np.log(3) / 2 * np.sin(hour / 24 * 2 * np.pi))
+    x[960:] *= 2
+    x[rng.choice(when.size, zeros, replace=False)] = 0.0
+    found = find_changes(when, x, np.zeros(when.size, np.int8))
+    (change,) = found.changes
+    assert change.kind == "scale"
+    assert abs(change.index - 960) <= 45
+    assert change.at == when[change.index]
+    assert found.daily_cycle == pytest.approx(3, rel=0.25)
+    assert found.to_dict()["changes"][0]["at"] == str(when[change.index].astype("datetime64[s]")) + "Z"
+
+
+def test_all_at_once_have_no_cycle():
+    when = times(21, 96)
+    assert find_changes(when, np.zeros(when.size), np.zeros(when.size, np.int8), 1.0).daily is None
+
+
+def test_forty_probes_and_ten_completions_are_the_fewest():
+    x, done = np.random.default_rng(14).lognormal(0, 1, 60), np.zeros(60, np.int8)
+    assert [find_changes(None, x[:n], done[:n]).blocks for n in (39, 40)] == [0, 6]
+    for completed, blocks in ((9, 0), (10, 8)):
+        status = np.where(np.arange(60) % 6 == 0, 0, 1).astype(np.int8)
+        status[np.flatnonzero(status == 0)[completed:]] = 1
+        assert find_changes(None, x, status).blocks == blocks
