@@ -83,6 +83,17 @@ def test_a_probe_at_the_very_moment_is_the_next_one():
     assert one.submissions == 1.5
 
 
+@pytest.mark.parametrize("apart", [0.2, 2000.0])
+def test_a_probe_at_the_very_moment_of_thousands_of_groups(apart):
+    """Two probes each: the first is given up when the second one is submitted, within seconds or over four months."""
+    groups, first = np.repeat(np.arange(5000), 2), 1.5e9 + np.arange(5000) * apart
+    first += np.random.default_rng(6).integers(0, apart * 900, 5000) / 1000
+    when = np.column_stack([first, first + 0.001]).ravel()
+    (one,) = replay(Observations(np.tile([0.003, 0.001], 5000), np.zeros(10_000, int), when), 0.003, at=[0.001],
+                    groups=groups).at  # fmt: skip
+    assert (one.expected_duration, one.submissions, one.ran_off) == (pytest.approx(0.0015), 1.5, 0.0)
+
+
 def test_independent_attempts_agree_with_the_formula():
     law, rng = Defective(parse_law("lognormal(mu=5.5,sigma=1)"), 0.025), np.random.default_rng(2)
     x = law.sample(20_000, rng)
@@ -184,6 +195,7 @@ def test_the_curve_and_its_best_by_loops(n, gap):
     x = np.where(rng.random(n) < 0.3, rng.uniform(150, 250, n), rng.lognormal(2, 0.7, n)).round(1)
     x[:3] = 0.0
     x[-15:] = np.maximum(x[-15:], 100.0)
+    x[5:9] = 240.0
     seen = Observations(x, rng.choice([0, 1, 2], n, p=[0.8, 0.1, 0.1]), np.cumsum(rng.exponential(gap, n)))
     cutoff = 240.0
     found = replay(seen, cutoff, at=[37.0])
