@@ -75,7 +75,7 @@ class _Jobs:
             known = ~unknown
             jobs, begins, latency, failure = jobs[known], begins[known], latency[known], failure[known]
         ends = begins + np.minimum(np.minimum(latency, failure), age)
-        self.done[jobs] = np.minimum(self.done[jobs], np.where(latency <= age, ends, np.inf))
+        self.done[jobs] = np.minimum(self.done[jobs], np.where(latency <= np.minimum(failure, age), ends, np.inf))
         self.over[jobs] = np.maximum(self.over[jobs], ends)
         self.submitted[jobs] += 1
         self.copies.append((jobs, begins, ends))

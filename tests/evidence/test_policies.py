@@ -65,10 +65,10 @@ def delayed(job, cost, t0, t_inf):
     return min(end for end, ok in copies if ok)
 
 
-def both(job, cost, t_inf):
+def at_once(job, cost, b, t_inf):
     begin = 0.0
     while True:
-        ends = [job.attempt(begin, t_inf), job.attempt(begin, t_inf)]
+        ends = [job.attempt(begin, t_inf) for _ in range(b)]
         done = [end for end, ok in ends if ok]
         if done:
             return min(done)
@@ -90,7 +90,10 @@ CASES = {
     "hedge(d=0,t_inf=90)": (hedge, 0.0, 90.0),
     "delayed(t0=60,t_inf=100)": (delayed, 60.0, 100.0),
     "delayed(t0=40,t_inf=80)": (delayed, 40.0, 80.0),
-    "copies(b=2,t_inf=120)": (both, 120.0),
+    "copies(b=2,t_inf=120)": (at_once, 2, 120.0),
+    "copies(b=3,t_inf=70)": (at_once, 3, 70.0),
+    "resubmit(d=45)": (delayed, 45.0, np.inf),
+    "resubmit(d=11)": (delayed, 11.0, np.inf),
     "schedule(timeouts=[40,80,160],sleeps=[5,10])": (in_turn, [40.0, 80.0, 160.0], [5.0, 10.0]),
 }
 
