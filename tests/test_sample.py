@@ -170,3 +170,19 @@ def test_a_sample_and_its_estimate_do_not_change():
 def test_a_clock_that_is_not_decimal(values, step):
     """Euclid's algorithm finds the greatest common divisor, whatever the order of the rests."""
     assert _common_divisor(np.array(values)) == pytest.approx(step, rel=1e-12)
+
+
+def test_a_tally_is_rising_and_may_begin_at_nothing():
+    assert Tally(np.array([0.0, 1.0]), np.array([2, 1])).total == 3
+    with pytest.raises(SampleError, match="strictly rising"):
+        Tally(np.array([1.0, 1.0]), np.array([1, 1]))
+
+
+def test_what_a_sample_says_of_itself_and_the_finest_clock():
+    assert repr(LatencySample()) == "<LatencySample: 0 probes, none, resolution 0 s>"
+    assert (
+        repr(LatencySample.of([1.0, 2.0], lost=1)) == "<LatencySample: 3 probes, 2 completed, 1 lost, resolution 1 s>"
+    )
+    coarse, fine = LatencySample.of([60.0], resolution=60.0), LatencySample.of([0.5], resolution=0.5)
+    assert (coarse + fine).resolution == (fine + coarse).resolution == 0.5
+    assert (coarse + LatencySample(lost=3)).resolution == 60.0
