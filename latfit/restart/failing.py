@@ -59,15 +59,15 @@ def failing_hedge(first: Law, second: Law, start: float, end: float, q: float, c
     """A second request at `start`, made with probability q where the first is still out then; both end at `end`.
 
     From then on, A(u) = P(first out at `start` and not completed by u), B(u) = P(it failed since): the round is under
-    way with probability (1−q) S₁ + q (A (1−F̃₂) − B G̃₂), and N = (1 + q S₁(start))/P(it completes).
+    way with probability (1−q) S₁ + q (S₁ (1−F̃₂) + B S₂), and N = (1 + q S₁(start))/P(it completes).
     """
     F_start, G_start, S_start = (float(f(np.array(start))) for f in (first.cdf, first.failed, first.still_out))
 
     def at(u: Floats) -> _Ages:
         F, G, S, v = first.cdf(u), first.failed(u), still_out(first, u), np.maximum(u - start, 0.0)
-        F2, G2, S2 = second.cdf(v), second.failed(v), still_out(second, v)
+        F2, S2 = second.cdf(v), still_out(second, v)
         A, B = S_start + F_start - F, G - G_start
-        alive = (1 - q) * S + q * (A * (1 - F2) - B * G2)
+        alive = (1 - q) * S + q * (S * (1 - F2) + B * S2)
         done = F_start + (1 - q) * (F - F_start) + q * (S_start - A * (1 - F2))
         running = (1 - q) * S + q * (S * (1 - F2) + A * S2)
         alone = u < start
@@ -103,12 +103,12 @@ def failing_delay(law: Law, gap: float, t_inf: float, cost: float) -> Round:
         return _Ages(S, law.cdf(u), S)
 
     def beside(u: Floats) -> _Ages:
-        F, G, S, age = law.cdf(u), law.failed(u), still_out(law, u), gap + np.minimum(u, left)
+        F, S, age = law.cdf(u), still_out(law, u), gap + np.minimum(u, left)
         Fo, Go = (law.cdf(age) - F_gap) / S_gap, (law.failed(age) - G_gap) / S_gap
         So = still_out(law, age) / S_gap
         F_left = law.cdf(np.array(left))
         both = u < left
-        alive = np.where(both, (1 - Fo) * (1 - F) - Go * G, (1 - Fo) * S)
+        alive = np.where(both, So * (1 - F) + Go * S, (1 - Fo) * S)
         done = np.where(both, 1 - (1 - Fo) * (1 - F), 1 - (1 - Fo) * (1 - F_left) + (1 - Fo) * (F - F_left))
         return _Ages(alive, done, np.where(both, So * (1 - F) + (1 - Fo) * S, (1 - Fo) * S))
 

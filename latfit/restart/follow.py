@@ -57,8 +57,8 @@ class _Jobs:
     def due(self, copy: Submission, cost: float) -> Bools:
         """Set `begins` of the next copy; which jobs are not done by then."""
         start = np.broadcast_to(np.asarray(copy.start, dtype=np.float64), self.done.shape)
-        self.begins = self.begins + (start - self.planned_start)
-        if not copy.beside:  # where nothing is out any more, because copies failed, it begins after its pause
+        self.begins = self.begins + (start - self.planned_start if copy.after is None else copy.after)
+        if copy.after is None:  # where nothing is out any more, because copies failed, it begins after its pause
             pause = start - self.planned_end
             self.begins = np.fmin(self.begins, self.over + np.where(pause >= 0, pause, cost))
         self.planned_start = start

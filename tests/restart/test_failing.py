@@ -33,6 +33,20 @@ def test_against_copies_drawn_one_by_one(policy, law, cost):
     assert says.success == pytest.approx(1)
 
 
+@pytest.mark.parametrize("cost", [0.0, 0.7])
+@pytest.mark.parametrize("policy", ["hedge(d=2)", "hedge(d=2,q=0.4)", "hedge(d=0)", "copies(b=2)", "copies(b=3)"])
+def test_rounds_that_only_failures_end(policy, cost):
+    """Nothing is cancelled and nothing lost: a round ends when a copy completes or all of them have failed."""
+    law = Empirical.of(LatencySample.of(np.arange(1, 40) ** 1.3, failed=np.linspace(0.3, 5, 30)))
+    test_against_copies_drawn_one_by_one(policy, law, cost)
+
+
+def test_what_never_ends_is_out_for_both():
+    law = Empirical.of(LatencySample.of([1.0, 2.0], failed=[1.5], lost=1))
+    assert evaluate_policy(law, "hedge(d=3)").expected_duration is None
+    assert np.isinf(simulate_policy(law, "hedge(d=3)", 1000, np.random.default_rng(3)).durations).any()
+
+
 def test_the_tail_of_copies_on_a_clock():
     law = Empirical.of(LatencySample.of([1, 2, 3, 3, 4, 6, 9, 14.0], failed=[1.0, 2.0, 4.0], lost=1))
     says = evaluate_policy(law, "copies(b=2,t_inf=4)", cost=1.0)

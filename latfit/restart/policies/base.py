@@ -28,12 +28,14 @@ def in_seconds(time: float) -> str:
 class Submission(NamedTuple):
     """One copy of the job: when it starts, at which age it is cancelled, with which probability it is made.
 
-    One that is made `beside` another is left out where no other is out any more, because it failed.
+    One that begins so long `after` the copy before it does so whenever that began: in a round that began early, too,
+    because all copies of the round before failed. One that is made `beside` another is left out where none is out.
     """
 
     start: float | Floats
     age: float
     probability: float = 1.0
+    after: float | None = None
     beside: bool = False
 
 

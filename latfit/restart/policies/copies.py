@@ -48,7 +48,10 @@ class CopiesPolicy(Policy):
     def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
         """Copies of one attempt start together."""
         t = np.inf if self.t_inf is None else self.t_inf
-        return (Submission(k * (t + cost) if k else 0.0, t) for k in count() for _ in range(self.b))
+        for k in count():
+            start = k * (t + cost) if k else 0.0
+            yield Submission(start, t)
+            yield from [Submission(start, t, after=0.0)] * (self.b - 1)
 
     @property
     def most_submissions(self) -> int | None:

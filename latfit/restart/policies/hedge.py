@@ -72,7 +72,7 @@ class Hedge(Policy):
             start = k * (end + cost) if k else 0.0
             yield Submission(start, end)
             if self.d + cost < end:
-                yield Submission(start + self.d + cost, end - self.d - cost, self.q, beside=True)
+                yield Submission(start + self.d + cost, end - self.d - cost, self.q, self.d + cost, beside=True)
 
     @property
     def most_submissions(self) -> int | None:
