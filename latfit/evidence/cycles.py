@@ -22,7 +22,7 @@ TOGETHER = 1 << 18  # parts of shuffled periods worked on at once
 SIGNIFICANT = 0.01
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cycle:
     """A repeating pattern: `ratio` is that of its slowest to its fastest part, `effects` the parts' log offsets."""
 
