@@ -119,7 +119,7 @@ def _note(state: _State, line: dict[str, Any], number: int) -> None:
             state.notes[CLOSED.format(n=int(line["in_flight"]))] = None
         return
     if "probe" in line:
-        job, attempt = int(line["job"]), int(line["attempt"])
+        job, attempt = (int(np.int64(int(line[name]))) for name in ("job", "attempt"))  # beyond that it overflows
         t = float(line["t"])
         state.out[int(line["probe"])] = _Probe(
             number, state.run, int(line["probe"]), job, attempt, str(line["submitted"]), t

@@ -388,3 +388,15 @@ def test_json_arrays_with_values_that_no_text_or_number_holds(tmp_path, value):
     assert latencies(log)[:2] == [1, 3]
     with pytest.raises(LogError, match="no column looks like a latency"):
         read(tmp_path, text.replace("latency", "measured"))
+
+
+def test_a_probe_whose_number_of_a_job_no_column_holds_is_refused(tmp_path):
+    lines = ['{"latfit": "probe", "run": "r", "target": "command", "kind": "jobs"}']
+    for number, job in enumerate((1, 49223372036854775808, 3)):
+        lines.append(f'{{"probe": {number}, "job": {job}, "attempt": 1, "submitted": "2026-03-01T00:00:00Z", "t": 0}}')
+        lines.append(f'{{"end": {number}, "status": "completed", "latency": {number + 1}, "t": 5}}')
+    (tmp_path / "log").write_text("\n".join(lines))
+    log = latfit.read_log(tmp_path / "log", max_refused=1)
+    assert latencies(log) == [1, 3]
+    assert log.frame["job"].tolist() == [1, 3]
+    assert [one.line for one in log.facts.refused.first] == [4, 5]
