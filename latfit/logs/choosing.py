@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -42,8 +43,11 @@ class Condition:
         condition = cls(match[1].strip(), match[2], match[3].strip())
         if condition.operator == "~":
             try:
-                re.compile(condition.value)
-            except re.error as error:
+                with warnings.catch_warnings(
+                    action="ignore", category=FutureWarning
+                ):  # [a--z] may come to mean another
+                    re.compile(condition.value)
+            except (re.error, OverflowError, RecursionError) as error:
                 raise LogError(f"{condition.value!r} is not a regular expression ({error})") from error
         return condition
 

@@ -83,7 +83,7 @@ def _below_comments(text: str) -> tuple[list[str], str]:
 def _header_above(comments: list[str], fields: list[str], delimiter: str) -> list[str] | None:
     """The last comment as a header, where the first line below it is a row, and there is a name for each field."""
     told = head_fields(comments[-1], delimiter) if comments and any(map(_is_number, fields)) else []
-    if len(told) != len(fields) or any(map(_is_number, told)):
+    if not told or len(told) != len(fields) or any(map(_is_number, told)):
         return None
     return told if len(told) > 1 or plain_name(told[0])[0] in GUESSES["latency"] else None
 

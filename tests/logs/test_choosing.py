@@ -10,6 +10,7 @@ import latfit
 from conftest import DATA, EGEE
 from latfit.errors import LogError, MissingColumn
 from latfit.logs import read_log, read_samples
+from latfit.logs.choosing import Condition
 
 
 @pytest.fixture
@@ -109,3 +110,14 @@ def test_commands_choose_and_say_so(run, tmp_path):
     brokers = latfit.read_log(EGEE).frame["broker"]
     done = run("convert", EGEE, "-o", tmp_path / "x.csv", "--where", f"broker={brokers[0]}", "--json")
     assert json.loads(done.stdout)["probes"] == int((brokers == brokers[0]).sum())
+
+
+@pytest.mark.parametrize("pattern", ["a~[a--z]x", "a~[[a]"])
+def test_a_pattern_that_python_may_come_to_read_otherwise_is_taken_quietly(pattern):
+    assert Condition.parse(pattern).operator == "~"
+
+
+@pytest.mark.parametrize("pattern", ["a~(", "a~x{99999999999999999999}", "a~" + "(" * 5000])
+def test_what_is_no_pattern_is_told(pattern):
+    with pytest.raises(latfit.LatfitError, match="is not a regular expression"):
+        Condition.parse(pattern)

@@ -150,3 +150,9 @@ def test_keys_that_come_later_in_json_lines_change_nothing(tmp_path):
     lines = [f'{{"fetch_ms": {x}, "error": null}}' for x in LATENCY]
     path.write_text("\n".join([*lines, '{"fetch_ms": 3, "error": "reset", "note": "new"}']))
     assert latfit.read_log(path).counts == {"completed": N, "failed": 1, "censored": 0, "lost": 0}
+
+
+def test_comments_with_nothing_below_them(tmp_path):
+    (tmp_path / "x.csv").write_text("# latency\n\n")
+    with pytest.raises(latfit.LatfitError):
+        latfit.read_log(tmp_path / "x.csv", format="csv")
