@@ -45,7 +45,7 @@ class Condition:
             try:
                 with warnings.catch_warnings(
                     action="ignore", category=FutureWarning
-                ):  # [a--z] may come to mean another
+                ):  # [a&&b] may come to mean another
                     re.compile(condition.value)
             except (re.error, OverflowError, RecursionError) as error:
                 raise LogError(f"{condition.value!r} is not a regular expression ({error})") from error
