@@ -63,14 +63,17 @@ def _documents(source: Source) -> Iterator[Any]:
     """JSON values that follow each other, with white space between them."""
     decoder, rest = json.JSONDecoder(), ""
     for block in source.blocks():
-        rest += block.data.decode()
-        while rest := rest.lstrip():
+        rest, at = rest + block.data.decode(), 0
+        while at < len(rest):
+            if rest[at].isspace():
+                at += 1
+                continue
             try:
-                value, end = decoder.raw_decode(rest)
+                value, at = decoder.raw_decode(rest, at)
             except (ValueError, RecursionError):
                 break  # perhaps the rest is still to come
             yield value
-            rest = rest[end:]
+        rest = rest[at:]
         if len(rest) > MAX_DOCUMENT:
             raise LogError(f"{source.name}: a JSON document is longer than {MAX_DOCUMENT >> 20} MiB")
     if rest:
