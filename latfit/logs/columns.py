@@ -12,8 +12,9 @@ import pandas as pd
 
 from latfit.errors import MissingColumn, listed
 from latfit.logs.formats import ReadOptions
+from latfit.logs.telling import choose
 from latfit.logs.times import numeric
-from latfit.logs.words import is_http_column, tells_outcome, word_of
+from latfit.logs.words import name_words
 from latfit.units import UNIT_WORDS, UNITS
 
 # names that mean one thing only, best guess first; compared in lower case without separators
@@ -38,19 +39,13 @@ GUESSES: dict[str, tuple[str, ...]] = {
     "status": ("conclusion", "status", "state", "result", "outcome", "success", "ok"),
     "id": ("id", "probe", "probeid", "jobid", "requestid", "uuid", "taskid", "traceid"),
 }  # fmt: skip
-HTTP_NAMES = (
-    "statuscode",
-    "httpstatus",
-    "httpstatuscode",
-    "httpcode",
-    "responsecode",
-    "code",
-)  # where the values agree
-MOSTLY = 0.6  # of the cells of a column of HTTP codes hold one
 NO_OUTCOMES = "there is no status column: every row with a latency is taken as completed"
 EPOCH_UNITS = {"s": "epoch", "ms": "epoch-ms", "us": "epoch-us", "ns": "epoch-ns"}
-SOME_ROWS = 50
+SOME_ROWS = 400
 MOMENT = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
+SUMMARY = re.compile(  # of many probes, or what was set
+    r"p\d+|max|min|avg|mean|median|std|stdev|sum|timeout|limit|interval|ttl|cutoff|deadline|age|uptime|offset|budget"
+)
 EPOCHS = 1e8  # numbers from here on are times since 1970
 
 
@@ -140,12 +135,15 @@ def _by_their_cells(
     elif when is None and "submitted" not in options.columns:
         when = _time_column(plain, cells)
     chosen["submitted"] = when
-    if chosen["status"] is None and "status" not in options.columns:
-        telling = [name for name, column in cells.items() if tells_outcome(name, column)]
-        chosen["status"] = _http_column(plain, cells) or next(iter(telling), None)
-        others = [name for name in telling if name != chosen["status"]]
+    if "status" not in options.columns:
+        used = {when, chosen.get("latency"), chosen.get("ended"), chosen.get("id")}
+        free = {name: column for name, column in cells.items() if name not in used}
+        named = chosen["status"]
+        chosen["status"], others = choose(named, free, options)
+        if named not in (None, chosen["status"]):
+            notes.append(f"column {named!r} says that all is well with every probe, {chosen['status']!r} does not")
         if others:
-            notes.append(f"{listed(others)} may tell what became of a probe too, and is not used: --column status=NAME")
+            notes.append(f"{listed(others)} may tell what became of a probe, and is not used: --column status=NAME")
     return notes
 
 
@@ -156,7 +154,9 @@ def _measured_column(cells: Mapping[str, pd.Series[Any]]) -> str | None:
         values = numeric(column)
         known = values[np.isfinite(values)]
         rises = known.size > 2 and bool((np.diff(known) >= 0).all())
-        if plain_name(name)[1] and known.size and known.max() < EPOCHS and not rises:
+        words = name_words(name)
+        single = len(words) > 1 and not any(map(SUMMARY.fullmatch, words))
+        if single and plain_name(name)[1] and known.size and known.max() < EPOCHS and not rises:
             found.append(name)
     return found[0] if len(found) == 1 else None
 
@@ -166,18 +166,6 @@ def _all_match(column: pd.Series[Any], pattern: str) -> bool:
     some = column.dropna().astype("string").str.strip()
     some = some[some != ""]
     return len(some) > 0 and bool(some.str.fullmatch(pattern).all())
-
-
-def _http_column(plain: Mapping[str, str], cells: Mapping[str, pd.Series[Any]]) -> str | None:
-    """A column that is called like HTTP codes and mostly holds some; words beside them are those of a status."""
-    named = [name for guess in HTTP_NAMES for name in cells if plain[name] == guess]
-    return next((name for name in named if _holds_codes(cells[name])), None)
-
-
-def _holds_codes(column: pd.Series[Any]) -> bool:
-    words = column.dropna().map(word_of)
-    numbers = words.str.fullmatch(r"\d+(\.0)?|[1-5]xx")
-    return len(words) > 0 and bool(numbers.mean() > MOSTLY) and is_http_column(words.unique(), words_too=True)
 
 
 def _time_column(plain: Mapping[str, str], cells: Mapping[str, pd.Series[Any]]) -> str | None:
@@ -227,8 +215,7 @@ def plain_name(name: str) -> tuple[str, str | None]:
     >>> plain_name("seconds"), plain_name("ms")  # a latency that is called by its unit
     (('seconds', 's'), ('ms', 'ms'))
     """
-    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", re.sub("[µμ]", "u", name)).lower()
-    words = [word for word in re.split(r"[^a-z0-9]+", spaced) if word]
+    words = name_words(name)
     unit = UNIT_WORDS.get(words[-1]) if words else None
     words = words[:-1] if unit and len(words) > 1 else words
     if unit and len(words) > 1 and words[-1] == "in":

@@ -21,29 +21,45 @@ from latfit.logs.table import STATUSES
 
 WORDS = {
     "completed": ("completed", "complete", "ok", "success", "succeeded", "successful", "done", "finished",
-                  "returned", "true", "passed"),
+                  "returned", "true", "passed", "pass", "delivered",
+                  "not_found", "already_exists", "invalid_argument", "permission_denied", "unauthenticated",
+                  "failed_precondition", "out_of_range", "unimplemented"),  # of gRPC: answers, as 4xx of HTTP are
     "failed": ("failed", "fail", "failure", "error", "errored", "err", "ko", "nok", "false", "aborted", "rejected",
-               "refused", "econnrefused", "econnreset"),
+               "refused", "econnrefused", "econnreset", "exception", "crashed", "killed", "fatal", "critical",
+               "node_fail", "boot_fail", "out_of_memory", "preempted", "revoked", "retry", "up_for_retry",
+               "unavailable", "internal", "data_loss", "resource_exhausted", "server_error"),
     "censored": ("censored", "timeout", "timedout", "timed_out", "timed out", "cancelled", "canceled",
-                 "etimedout", "pending", "queued", "in_progress", "running"),
+                 "etimedout", "pending", "queued", "in_progress", "running", "started", "deadline_exceeded"),
     "lost": ("lost", "outlier", "never"),
 }  # fmt: skip
 KNOWN_WORDS = {word: status for status, words in WORDS.items() for word in words}
+PATTERNS = (
+    (re.compile(r"time.?out|timed.?out|deadline|^cancell?ed\b"), "censored"),
+    (
+        re.compile(r"(connection|conn|socket|stream|peer)\b.*\b(reset|refused|closed|aborted|broken)|unreachable"),
+        "failed",
+    ),
+)
+CODE_AND_WORDS = re.compile(r"(?:http/[\d.]+ +)?([1-5]\d\d)(?: +[a-z].*)?")  # HTTP/1.1 504 Gateway Timeout
 NEVER = {*WORDS["censored"], *WORDS["lost"]}  # in place of a latency
 YES, NO = ("true", "yes", "y", "t", "1"), ("false", "no", "n", "f", "0")
-# by the name of a column, without case and separators: what yes means in it, and what no means
+# by the last words of a column's name: what yes means in it, and what no means
 FLAGS = (
     (re.compile("(is)?(ok|success|successful|succeeded|passed|completed)"), "completed", "failed"),
     (re.compile("(is|has)?(failed|failure|error|errored|err|exception)"), "failed", "completed"),
-    (re.compile("(is)?(timedout|cancelled|canceled|expired)"), "censored", "completed"),
+    (re.compile("(is)?(timedout|cancelled|canceled|expired)|(is|has|hit|was)timeout"), "censored", "completed"),
     (re.compile("(is)?(lost|dropped)"), "lost", "completed"),
 )
-ERRORS = re.compile("error|err|exception|(error|exception|failure)(message|msg|reason|text)")  # empty where all is well
-GAVE_UP = re.compile("time.?out|timed.?out|deadline")
-EXITS = re.compile("(exit|return|ret)(code|status|value)|exit|rc|errorcode")
+# empty, or 0, where all is well
+ERRORS = re.compile("(error|err|exc|exception|failure)(message|msg|reason|text|type|class|name|code|no)?|sqlstate")
+EXITS = re.compile("(exit|return|ret)(code|status|value|val)|exit|rc")
 EXIT_CODES = {"0": "completed", "124": "censored"}  # timeout(1) of the GNU coreutils ends with 124
+STATUSES_OF = re.compile("status|state|result|outcome|conclusion|phase|verdict|success|ok")
+CODES_OF = re.compile("(http|response|resp|rsp|reply)?(status)?code|status")
+# names that may tell an outcome, but not which
+MAYBE = re.compile("(is)?(up|alive|reachable|healthy)|killed|lost|dropped|(packet)?loss|severity|code")
 # offered to the user to paste, never taken without a word: a site that is down may come back, or not
-OFFERED = {"up": "completed", "pass": "completed", "good": "completed", "down": "lost", "bad": "failed",
+OFFERED = {"up": "completed", "good": "completed", "down": "lost", "bad": "failed",
            "skipped": "censored", "unknown": "censored"}  # fmt: skip
 ABSENT = ("", "nan", "na", "n/a", "null", "none", "nat")  # words for an absent value
 # codes that no exit status or signal is (255, 137): they prove a column of HTTP codes
@@ -84,23 +100,26 @@ def is_http_column(values: Iterable[Any], *, words_too: bool = False) -> bool:
     return can_be and any(PROOF.fullmatch(word) for word in numbers)
 
 
+def name_words(name: str) -> list[str]:
+    """The words of a column's name, in lower case.
+
+    >>> name_words("http.response.statusCode [ms]")
+    ['http', 'response', 'status', 'code', 'ms']
+    """
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", re.sub("[µμ]", "u", name)).lower()
+    return [word for word in re.split(r"[^a-z0-9]+", spaced) if word]
+
+
+def ends_in(name: str, names: re.Pattern[str]) -> bool:
+    """Whether a column's name, or its last words, are one of the names."""
+    words = name_words(name)
+    return any(names.fullmatch("".join(words[-many:])) for many in range(1, len(words) + 1))
+
+
 def flag_words(name: str) -> dict[str, str]:
     """What yes and no mean in a column of this name; nothing where its name does not tell."""
-    plain = re.sub(r"[\W_]+", "", name).lower()
-    yes, no = next(((yes, no) for names, yes, no in FLAGS if names.fullmatch(plain)), ("", ""))
+    yes, no = next(((yes, no) for names, yes, no in FLAGS if ends_in(name, names)), ("", ""))
     return {**dict.fromkeys(YES, yes), **dict.fromkeys(NO, no)} if yes else {}
-
-
-def tells_outcome(name: str, cells: pd.Series[Any]) -> bool:
-    """Whether a column that is not called a status is one: yes or no, errors in words, or exit codes."""
-    plain = re.sub(r"[\W_]+", "", name).lower()
-    words = {word_of(cell) for cell in cells.dropna()} - set(ABSENT)
-    if EXITS.fullmatch(plain):
-        return bool(words) and all(re.fullmatch(r"-?\d{1,5}", word) for word in words)
-    if ERRORS.fullmatch(plain):  # but not what a measurement may be off by
-        return not any(re.fullmatch(r"[-+]?\d*\.\d+(e[-+]?\d+)?", word) for word in words)
-    numbers = flag_words(name).get("1") == "lost"  # how many were, perhaps
-    return bool(words) and words <= flag_words(name).keys() - ({"0", "1"} if numbers else set())
 
 
 class StatusWords(OutcomeTally):
@@ -112,10 +131,11 @@ class StatusWords(OutcomeTally):
     def __init__(self, name: str, options: ReadOptions) -> None:
         super().__init__(f"outcomes by {name!r}")
         self.said = options.lowered_statuses
-        plain = re.sub(r"[\W_]+", "", name).lower()
-        self.has_errors, self.has_exits = bool(ERRORS.fullmatch(plain)), bool(EXITS.fullmatch(plain))
+        self.has_errors, self.has_exits = ends_in(name, ERRORS), ends_in(name, EXITS)
         by_name = {**flag_words(name), **(EXIT_CODES if self.has_exits else {})}
-        self.table = {**KNOWN_WORDS, **by_name, **({"": "completed"} if self.has_errors else {}), **self.said}
+        if self.has_errors:
+            by_name |= dict.fromkeys(("", "0", "00000"), "completed")
+        self.table = {**KNOWN_WORDS, **by_name, **self.said}
         self.is_http = False
         self.unknown: Counter[str] = Counter()
 
@@ -124,7 +144,7 @@ class StatusWords(OutcomeTally):
         words = column.astype("category")
         at = words.cat.codes.to_numpy()
         used = np.bincount(at + 1, minlength=len(words.cat.categories) + 1)[1:]
-        self._settle_http([word for word, count in zip(words.cat.categories, used, strict=True) if count])
+        self.settle([word for word, count in zip(words.cat.categories, used, strict=True) if count])
         codes = np.full(used.size + 1, self._code(""), dtype=np.int8)
         for row, word in enumerate(words.cat.categories):
             codes[row] = self._code("" if word_of(word) in ABSENT else word_of(word))
@@ -136,20 +156,28 @@ class StatusWords(OutcomeTally):
             records.refuse(told, lambda row: f"unknown status: {str(column.iloc[row])[:40]!r}")
         return found
 
-    def _settle_http(self, words: list[Any]) -> None:
+    def settle(self, words: list[Any]) -> None:
+        """Look whether these are HTTP codes."""
         if not self.is_http and is_http_column(
             (word for word in words if word_of(word) not in self.table), words_too=True
         ):
             self.is_http, self.change = True, CHANGE
 
-    def _code(self, word: str) -> int:
+    def outcome(self, word: str) -> str | None:
+        """What a word means, None where that is not known."""
         status = self.table.get(word)
         if status is None and self.is_http and word:
             status = http_outcome(word, self.said)
-        if status is None and self.has_exits and re.fullmatch(r"-?\d+", word):
-            status = "failed"
-        if status is None and self.has_errors:
-            status = "censored" if GAVE_UP.search(word) else "failed"
+        if status is None and self.has_exits and re.fullmatch(r"-?\d+(:\d+)?", word):
+            status = self.table.get(word.split(":")[0], "failed")
+        if status is None and (code := CODE_AND_WORDS.fullmatch(word)) and not word.isdigit():
+            status = http_outcome(code[1], self.said)
+        if status is None:
+            status = next((meaning for pattern, meaning in PATTERNS if pattern.search(word)), None)
+        return "failed" if status is None and self.has_errors else status
+
+    def _code(self, word: str) -> int:
+        status = self.outcome(word)
         return UNKNOWN if status is None else STATUSES.index(status)
 
     def note(self) -> str | None:

@@ -64,7 +64,7 @@ def test_what_tells_no_outcome(name, cells, tmp_path):
 def test_one_of_two_columns_of_outcomes_is_used_and_the_other_named(tmp_path):
     log = read(tmp_path, latency=LATENCY, failed=BAD, timed_out=~BAD)
     assert log.counts["failed"] == 5
-    assert any("timed_out may tell what became of a probe too" in note for note in log.facts.notes)
+    assert any("timed_out may tell what became of a probe" in note for note in log.facts.notes)
 
 
 @pytest.mark.parametrize("name", ["lat_sec", "time_s", "fetch (s)", "walltime", "queue_time"])

@@ -1,0 +1,95 @@
+"""Which column of a table tells what became of the probes: by its name, and by what its first cells hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from latfit.logs.formats import ReadOptions
+from latfit.logs.words import (
+    ABSENT,
+    CODES_OF,
+    ERRORS,
+    EXITS,
+    MAYBE,
+    NO,
+    STATUSES_OF,
+    YES,
+    StatusWords,
+    ends_in,
+    flag_words,
+    is_http_column,
+    word_of,
+)
+
+FEW_WORDS = 12  # a column of outcomes has no more
+MOSTLY = 0.6  # of the cells of a column of HTTP codes hold one
+NAMED, UNNAMED = 0.8, 0.95  # the share of known words in a column that is called a status, and in any other
+USUAL = {"200", "201", "202", "204", "206", "301", "302", "304"}  # what most requests are answered with
+
+
+@dataclass(frozen=True)
+class Telling:
+    """What a column tells: whether it is one of outcomes `surely` or perhaps, and whether any of them is bad."""
+
+    name: str
+    surely: bool
+    bad: bool
+
+
+def telling(name: str, cells: pd.Series[Any], options: ReadOptions) -> Telling | None:
+    """What a column tells of outcomes, None where it tells nothing."""
+    words = cells.dropna().map(word_of)
+    words = words[~words.isin(ABSENT)]
+    counts = words.value_counts()
+    table = StatusWords(name, options)
+    table.settle(list(counts.index))
+    meant = {word: table.outcome(word) for word in counts.index}
+    bad = any(meaning not in (None, "completed") for meaning in meant.values())
+    if _by_name(name, set(counts.index)) or _codes(name, counts):
+        return Telling(name, True, bad)
+    known = sum(int(counts[word]) for word, meaning in meant.items() if meaning) / max(1, len(words))
+    if 0 < len(counts) <= FEW_WORDS and not set(counts.index) <= {*YES, *NO}:
+        good = "completed" in meant.values()
+        if (known >= NAMED and ends_in(name, STATUSES_OF)) or (known >= UNNAMED and good and bad):
+            return Telling(name, True, bad)
+    maybe = ends_in(name, MAYBE) or ends_in(name, STATUSES_OF)
+    return Telling(name, False, bad) if maybe and 1 < len(counts) <= FEW_WORDS else None
+
+
+def _by_name(name: str, words: set[str]) -> bool:
+    """Whether it holds what its name promises: exit codes, errors in words, or yes and no."""
+    if ends_in(name, EXITS):
+        return bool(words) and all(re.fullmatch(r"-?\d{1,5}(:\d+)?", word) for word in words)
+    if ends_in(name, ERRORS):  # but not what a measurement may be off by
+        return not any(re.fullmatch(r"[-+]?\d*\.\d+(e[-+]?\d+)?", word) for word in words)
+    flags = flag_words(name)
+    numbers = {"0", "1"} if flags.get("1") == "lost" else set()  # how many were, perhaps
+    return bool(words) and words <= flags.keys() - numbers
+
+
+def _codes(name: str, counts: pd.Series[Any]) -> bool:
+    """Whether it mostly holds HTTP codes; words beside them are those of a status."""
+    numbers = counts[[bool(re.fullmatch(r"\d+(\.0)?|[1-5]xx", word)) for word in counts.index]]
+    if not is_http_column(counts.index, words_too=True) or numbers.sum() <= MOSTLY * counts.sum():
+        return False
+    usual = counts[[word.removesuffix(".0") in USUAL for word in counts.index]].sum()
+    return ends_in(name, CODES_OF) or (len(counts) <= FEW_WORDS and usual > MOSTLY * counts.sum())
+
+
+def choose(
+    named: str | None, columns: Mapping[str, pd.Series[Any]], options: ReadOptions
+) -> tuple[str | None, list[str]]:
+    """The column of outcomes, and others that may tell them too: that which is `named` so, unless all is well in it."""
+    found = [one for name, cells in columns.items() if (one := telling(name, cells, options))]
+    own = next((one for one in found if one.name == named), None)
+    sure = [one for one in found if one.surely]
+    chosen = named
+    if named is None or (own is not None and own.surely and not own.bad):
+        best = next((one for one in sure if one.bad), None) or (sure[0] if sure and named is None else None)
+        chosen = best.name if best else named
+    return chosen, [one.name for one in found if one.name != chosen and (one.bad or not one.surely)]
