@@ -33,6 +33,7 @@ CLEAR = 0.02  # what replay must gain over waiting, at least, to be a reason for
 CLEAR_IN_QUEUE = 0.1  # and where who resubmits goes to the end of a queue, which the best of many timeouts may miss
 CONTRADICTS = 1.1  # replay this many times the formula's figure, and beyond its interval, contradicts it
 RAN_OFF = 0.2
+QUICK = 5.0  # times below the median, where the log does not tell errors from answers
 
 
 def gather(case: Prepared, made: Recommendation, options: Options) -> Evidence:
@@ -110,6 +111,8 @@ def judge(made: Recommendation, case: Prepared, found: Evidence, warned: tuple[W
         codes.append("queue")
     if _says_too_much(case):
         codes.append("censored")
+    if made.timeout is not None and not case.seen.has_outcomes and _is_far_below(made.timeout, case.sample):
+        codes.append("no-outcomes")
     if codes:
         return _withheld(made, codes)
     if found.attempts is not None and found.attempts.harmful:
@@ -117,6 +120,11 @@ def judge(made: Recommendation, case: Prepared, found: Evidence, warned: tuple[W
     if made.verdict != "finite" or found.replay is None or not found.replay.at:
         return made
     return _by_replay(made, case, found, found.replay, queue=queue)
+
+
+def _is_far_below(timeout: float, sample: LatencySample) -> bool:
+    """Whether a timeout lies among quick returns, far below most of them: they may be errors."""
+    return bool(timeout < sample.completed.quantiles([0.5])[0] / QUICK)
 
 
 def _says_too_much(case: Prepared) -> bool:

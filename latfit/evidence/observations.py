@@ -30,8 +30,11 @@ AFTERWARDS = re.compile(
     r"\w*status|\w*state|code|conclusion|result|outcome|error\w*|exception|reason|message|failure\w*|success|exit\w*|"
     r"signal|run|wait|think|connect|idle_?time|response\w*|bytes\w*|sent\w*|received|grp_?threads|all_?threads|"
     r"t[qwcrt]|timers?|nodelist|node|exec_host|alloc\w*|cpu_?time|avg_?cpu|used\w*|mem|max_?rss|updated\w*|"
-    r"attempt|retries|termination\w*|beconn|feconn|srvconn|actconn|term\w*)($|_|\b)"
+    r"attempt|retries|termination\w*|beconn|feconn|srvconn|actconn|term\w*|level|severity|msg|try_?number|rows|up|alive|"
+    r"billed\w*|queue_?time|dtime|ctime|ttime|time_\w+|start_?transfer|name_?lookup|pre_?transfer)($|_|\b)"
 )
+# words of outcomes among the groups of a column: it follows the probe too
+OUTCOMES = re.compile(r"(?i)(^|[\W_])(ok|success|succeeded|time_?out|timed_?out|failed|failure|error|lost)($|[\W_])")
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +209,7 @@ def explaining(frame: pd.DataFrame) -> dict[str, Column]:
     for name in extras[: 4 * MAX_COLUMNS]:
         if len(found) < MAX_COLUMNS and (KEYS.match(name) or not AFTERWARDS.search(name)):
             column = as_groups(name, frame[name])
-            if column is not None:
+            if column is not None and (KEYS.match(name) or not any(map(OUTCOMES.search, column.labels[:MAX_COLUMNS]))):
                 found[name] = column
     return found
 

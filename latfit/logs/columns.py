@@ -39,6 +39,8 @@ GUESSES: dict[str, tuple[str, ...]] = {
     "status": ("conclusion", "status", "state", "result", "outcome", "success", "ok"),
     "id": ("id", "probe", "probeid", "jobid", "requestid", "uuid", "taskid", "traceid"),
 }  # fmt: skip
+BEGUN = ("started", "start", "starttime", "startedat", "startdate")
+QUEUED = ("queued", "queuedat", "queueddttm", "enqueued", "enqueuedat", "created", "createdat", "creationtimestamp")
 NO_OUTCOMES = "there is no status column: every row with a latency is taken as completed"
 EPOCH_UNITS = {"s": "epoch", "ms": "epoch-ms", "us": "epoch-us", "ns": "epoch-ns"}
 SOME_ROWS = 400
@@ -46,6 +48,7 @@ MOMENT = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
 SUMMARY = re.compile(  # of many probes, or what was set
     r"p\d+|max|min|avg|mean|median|std|stdev|sum|timeout|limit|interval|ttl|cutoff|deadline|age|uptime|offset|budget"
 )
+REPEATED = 0.5  # the share of different values below which a column is no id
 EPOCHS = 1e8  # numbers from here on are times since 1970
 
 
@@ -134,7 +137,13 @@ def _by_their_cells(
         when = None
     elif when is None and "submitted" not in options.columns:
         when = _time_column(plain, cells)
+    if chosen.get("latency") and when and "submitted" not in options.columns and plain[when] in BEGUN:
+        when = next((name for name in names if plain[name] in QUEUED), when)  # what began had waited
     chosen["submitted"] = when
+    own = cells.get(chosen.get("id") or "")
+    if own is not None and "id" not in options.columns and own.nunique() < REPEATED * own.count():
+        notes.append(f"column {chosen['id']!r} repeats its values: it is no id of probes")
+        chosen["id"] = None
     if "status" not in options.columns:
         used = {when, chosen.get("latency"), chosen.get("ended"), chosen.get("id")}
         free = {name: column for name, column in cells.items() if name not in used}
@@ -239,7 +248,7 @@ def _guesses(roles: Roles, options: ReadOptions, unit: str | None) -> list[str]:
     notes += [
         f"column {name!r} is read as {kind}" for name, kind in roles.time_formats.items() if not options.time_format
     ]
-    if roles.status is None and not roles.ended:
+    if roles.status is None and not roles.ended and "status" not in options.columns:
         notes.append(NO_OUTCOMES)
     for role in ("submitted", "status", "id"):
         name = getattr(roles, role)

@@ -17,6 +17,7 @@ from latfit.logs.tabular import Settling
 from latfit.logs.times import OFFSET
 
 DELIMITERS = (",", "\t", ";", "|")
+FEW_SMALL = 3  # numbers below a thousand, at least, beside those that have a mark of thousands
 DECIMAL_COMMA = re.compile(r"-?\d+,\d+(?:e[+-]?\d+)?", re.IGNORECASE)
 
 
@@ -53,18 +54,20 @@ class Csv(Format):
         names = above or (names if header else _named(names))
         rows = _first_rows(head, delimiter, names, skip=int(header))
         roles, notes = resolve_roles(names, options, source.name, rows)
-        decimal = _decimal(rows, roles, delimiter)
+        decimal, thousands = _decimal(rows, roles, delimiter), _thousands(rows, roles)
+        decimal = "." if decimal == thousands else decimal
         notes += ["numbers are read with a decimal comma"] if decimal == "," else []
+        notes += [f"{thousands!r} in latencies is read as a mark of thousands"] if thousands else []
         settling = Settling(roles, options, blank_is_lost=True)
 
         def convert(chunk: Chunk) -> Records:
-            frame = _with_points(chunk.frame, roles) if decimal == "," else chunk.frame
+            frame = _with_points(chunk.frame, roles, decimal, thousands) if decimal == "," or thousands else chunk.frame
             records = settling.records(frame, chunk.line)
             records.notes += notes
             return records
 
         yield from read_delimited(
-            source, delimiter, names, _types(rows, roles), convert,
+            source, delimiter, names, _types(rows, roles, thousands), convert,
             header=header, comments=len(comments), decimal=decimal, settled=lambda: settling.settled,
         )  # fmt: skip
         yield settling.last()
@@ -114,22 +117,38 @@ def _decimal(rows: pd.DataFrame, roles: Roles, delimiter: str) -> str:
     return "," if delimiter != "," and any(DECIMAL_COMMA.fullmatch(cell) for cell in cells) else "."
 
 
-def _with_points(frame: pd.DataFrame, roles: Roles) -> pd.DataFrame:
-    """The same table with points in numbers that were read as text."""
+def _thousands(rows: pd.DataFrame, roles: Roles) -> str:
+    """A mark that always has three digits after it, beside numbers below a thousand that have none."""
+    cells = [str(cell).strip() for name in roles.latency for cell in rows[name]]
+    for mark in ",.'\u2019\u00a0\u202f ":
+        grouped = rf"[1-9]\d{{0,2}}(?:{re.escape(mark)}\d{{3}})+"
+        point = rf"(?:[{'.' if mark == ',' else ','}]\d+)?" if mark in ",." else r"(?:[.,]\d+)?"
+        numbers = [cell for cell in cells if re.match(r"\d", cell)]
+        found = sum(bool(re.fullmatch(grouped + point, cell)) for cell in numbers)
+        rest = sum(bool(re.fullmatch(r"\d{1,3}" + point, cell)) for cell in numbers)
+        if found and found + rest == len(numbers) and rest >= FEW_SMALL:
+            return mark
+    return ""
+
+
+def _with_points(frame: pd.DataFrame, roles: Roles, decimal: str, thousands: str) -> pd.DataFrame:
+    """The same table with points, and no marks of thousands, in numbers that were read as text."""
     frame = frame.copy(deep=False)
     for name in roles.latency:
         if frame[name].dtype.kind != "f":
             text = frame[name].astype("string")
-            frame[name] = text.str.replace(r"(?<=\d),(?=\d)", ".", regex=True)
+            if thousands:
+                text = text.str.replace(rf"(?<=\d){re.escape(thousands)}(?=\d{{3}})", "", regex=True)
+            frame[name] = text.str.replace(r"(?<=\d),(?=\d)", ".", regex=True) if decimal == "," else text
     return frame
 
 
-def _types(rows: pd.DataFrame, roles: Roles) -> dict[str, pa.DataType]:
+def _types(rows: pd.DataFrame, roles: Roles, thousands: str) -> dict[str, pa.DataType]:
     """The types to try first; a block that does not fit is read as text and looked at row by row."""
     types: dict[str, pa.DataType] = {}
     for name in roles.latency:
         value = _first_value(rows, name).replace(",", ".")
-        if not value or _is_number(value):  # durations such as 1m 20s are text
+        if (not value or _is_number(value)) and not thousands:  # durations such as 1m 20s are text
             types[name] = pa.float64()
     for name in filter(None, (roles.submitted, roles.ended)):
         value = _first_value(rows, name)

@@ -58,7 +58,10 @@ def from_frame(
     options = ReadOptions(
         columns, statuses or {}, unit, time_format, timezone, where=where, since=since, until=until
     )  # fmt: skip
-    table = frame.reset_index(drop=True).rename(columns=str)
+    table = frame.reset_index(drop=True)
+    if isinstance(table.columns, pd.MultiIndex):
+        table.columns = pd.Index(["_".join(map(str, names)) for names in table.columns])
+    table = table.rename(columns=str)
     if table.columns.has_duplicates:
         raise LogError(f"{NAME}: two columns have the same name ({', '.join(table.columns)})")
     roles, notes = resolve_roles(list(table.columns), options, NAME, table.head(SOME_ROWS))

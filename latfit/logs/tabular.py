@@ -10,15 +10,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from latfit.errors import LatfitError
+from latfit.errors import LatfitError, LogError, listed
 from latfit.logs.columns import Roles
 from latfit.logs.formats import ReadOptions
 from latfit.logs.records import UNKNOWN, Records
 from latfit.logs.table import CENSORED, COMPLETED, LOST
-from latfit.logs.times import Times, numeric, parse_times, time_format_of, without_zero_epochs
-from latfit.logs.words import NEVER, StatusWords, is_blank, word_of
+from latfit.logs.times import Times, has_offset, numeric, parse_times, time_format_of, without_zero_epochs
+from latfit.logs.words import GAVE_UP, NEVER, NOTHING, StatusWords, is_blank, name_words, word_of
 from latfit.numbers import Floats
 from latfit.units import parse_duration
+
+FEW = 3  # negative latencies, of which each is −1, at least
+LONG = 0.5  # of the log: latencies beyond that may be in another unit
 
 
 class Settling:
@@ -34,7 +37,9 @@ class Settling:
         self.roles, self.options, self.settled = roles, options, False
         self.words = None if roles.status is None else StatusWords(roles.status, options)
         self.blank_is_lost = blank_is_lost and not roles.status and not roles.ended and roles.submitted is not None
-        self.lost, self.never, self.lock = 0, 0, threading.Lock()
+        self.lost, self.never, self.longest, self.lock = 0, 0, 0.0, threading.Lock()
+        self.minus_one = False  # whether −1 stands for what never came back
+        self.span: tuple[np.datetime64, np.datetime64] | None = None
 
     def records(self, frame: pd.DataFrame, line: NDArray[np.int64]) -> Records:
         """The records of a table."""
@@ -43,7 +48,18 @@ class Settling:
         records = self._records(frame, line)
         if self.words is not None and self.roles.status is not None:
             self.words.add(frame[self.roles.status].astype("category"), records)
+        if not self.roles.sure and records.submitted is not None:
+            self._measure(records, records.submitted)
         return records
+
+    def _measure(self, records: Records, submitted: Times) -> None:
+        """How long the log is, and the longest latency in it."""
+        when, seconds = submitted[~np.isnat(submitted)], records.latency[records.status == COMPLETED]
+        with self.lock:
+            self.longest = max(self.longest, float(np.nanmax(seconds, initial=0.0)))
+            if when.size:
+                every = [when.min(), when.max(), *(self.span or ())]
+                self.span = min(every), max(every)
 
     def last(self) -> Records:
         """A chunk without rows: what the words of the status column became, and what to do about unknown ones."""
@@ -54,8 +70,13 @@ class Settling:
         if self.lost:
             told = "rows have a time of submission and no latency: they are read as lost probes"
             records.notes.append(f"{self.lost} {told} (--column submitted= refuses them instead)")
+        length = 0.0 if self.span is None else float((self.span[1] - self.span[0]) / np.timedelta64(1, "s"))
+        if 0 < LONG * length < self.longest:
+            told = f"a latency of {self.longest:g} s is long beside the log, {length:g} s from first to last submission"
+            records.advice.append(f"{told}: if latencies are not in seconds, give --unit")
         if self.never:
-            records.notes.append(f"{self.never} rows say infinity, timeout or lost for a latency: they are lost probes")
+            told = "rows say infinity, timeout, lost or -1 for a latency: they are read as lost probes"
+            records.notes.append(f"{self.never} {told}")
         return records
 
     def _settle(self, frame: pd.DataFrame) -> None:
@@ -65,6 +86,15 @@ class Settling:
         for name in times:
             if name not in formats and (found := time_format_of(frame[name], name)):
                 formats[name] = found
+        zoned = {name: has_offset(frame[name]) for name in times} if self.options.timezone is None else {}
+        if len({known for known in zoned.values() if known is not None}) > 1:
+            with_one = next(name for name, known in zoned.items() if known)
+            raise LogError(f"of the columns {listed(times)} only {with_one!r} has an offset from UTC; say which zone "
+                           "the other is in: --timezone UTC")  # fmt: skip
+        if self.words is None and len(self.roles.latency) == 1:
+            numbers = numeric(frame[self.roles.latency[0]])
+            below = numbers[numbers < 0]
+            self.minus_one = bool(FEW <= below.size < numbers.size / 2 and (below == -1).all())
         self.roles = replace(self.roles, time_formats=formats)
         self.settled = all(frame[name].notna().any() for name in times)
 
@@ -89,14 +119,26 @@ class Settling:
             records.status[blank] = LOST
             with self.lock:
                 self.lost += int(np.count_nonzero(blank))
+        if self.words is not None:  # given up, nobody knows when
+            unknown = np.isnan(records.latency) | np.isposinf(records.latency)
+            unknown &= True if records.submitted is None else np.isnat(records.submitted)
+            records.status[unknown & (records.status == CENSORED)] = LOST
         never = np.isposinf(records.latency)
         records.latency = np.where(never, np.nan, records.latency) if never.any() else records.latency
         if roles.id is not None:
-            records.ids, records.id_column = _ids(frame[roles.id]), roles.id
+            records.ids, records.id_column = self._ids(frame, roles.id), roles.id
         keep = roles.used - ({roles.id} if roles.id else set())
         records.extras = {str(name): frame[name] for name in frame.columns if name not in keep}
         records.raw = frame
         return records
+
+    def _ids(self, frame: pd.DataFrame, name: str) -> NDArray[np.generic] | pd.api.extensions.ExtensionArray:
+        """The ids of the probes: where attempts are numbered, each attempt is one."""
+        number = next((str(other) for other in frame.columns if "".join(name_words(str(other))) in ATTEMPTS), None)
+        if number is None or number in self.roles.used:
+            return _ids(frame[name])
+        text = frame[name].astype("string").mask(is_blank(frame[name]))
+        return (text + "#" + frame[number].astype("string").fillna("")).array
 
     def _read_times(self, frame: pd.DataFrame, records: Records) -> Times | None:
         """Set the times of submission; return those of the end, where the latency is their difference."""
@@ -110,7 +152,7 @@ class Settling:
     def _times(self, frame: pd.DataFrame, name: str, records: Records) -> Times:
         column = frame[name]
         if column.dtype.kind not in "Mfiu":
-            column = column.astype("string").mask(is_blank(column))
+            column = column.astype("string").mask(is_blank(column, NOTHING))
         times, bad = parse_times(column, name, self.roles.time_formats.get(name), self.options.timezone)
         records.refuse(bad, lambda row: f"unparseable {name}: {str(column.iloc[row])[:40]!r}")
         return times
@@ -122,7 +164,13 @@ class Settling:
             records.refuse(seconds < 0, lambda row: f"end before start: by {-seconds[row]:g} s")
             return seconds
         parts = [_seconds(frame[name], name, self.roles.seconds, records) for name in self.roles.latency]
-        return np.sum(parts, axis=0) if len(parts) > 1 else parts[0]
+        if len(parts) > 1:
+            return np.asarray(np.sum(parts, axis=0), dtype=np.float64)
+        never = self.minus_one & (parts[0] == -self.roles.seconds)
+        return np.asarray(np.where(never, np.inf, parts[0]), dtype=np.float64)
+
+
+ATTEMPTS = ("attempt", "attemptnumber", "try", "trynumber", "retry", "retrynumber")
 
 
 def _ids(column: pd.Series[Any]) -> NDArray[np.generic] | pd.api.extensions.ExtensionArray:
@@ -148,7 +196,7 @@ def _seconds(column: pd.Series[Any], name: str, unit: float, records: Records) -
         numbers = scaled
     if column.dtype.kind == "f":  # a cell that is no number would have made it text
         return numbers
-    text = np.isnan(numbers) & ~is_blank(column)
+    text = np.isnan(numbers) & ~is_blank(column, NOTHING)
     if text.any():
         numbers = numbers.copy()
         numbers[text] = _durations(column[text])
@@ -157,13 +205,18 @@ def _seconds(column: pd.Series[Any], name: str, unit: float, records: Records) -
     return numbers
 
 
+def _is_never(word: str) -> bool:
+    """Whether a word in place of a latency says that there was none."""
+    return word in NEVER or GAVE_UP.search(word) is not None
+
+
 def _durations(column: pd.Series[Any]) -> Floats:
     """Durations with units of their own in seconds, ∞ for `timeout` and the like, NaN for what is none."""
     codes, words = pd.factorize(column.astype(str))
     table = np.full(len(words), np.nan)
     for at, word in enumerate(words):
         try:
-            table[at] = np.inf if word_of(word) in NEVER else parse_duration(word)
+            table[at] = np.inf if _is_never(word_of(word)) else parse_duration(word)
         except LatfitError:
             continue
     return np.asarray(table[codes])

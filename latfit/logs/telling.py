@@ -15,6 +15,7 @@ from latfit.logs.words import (
     CODES_OF,
     ERRORS,
     EXITS,
+    LEVELS_OF,
     MAYBE,
     NO,
     STATUSES_OF,
@@ -34,11 +35,12 @@ USUAL = {"200", "201", "202", "204", "206", "301", "302", "304"}  # what most re
 
 @dataclass(frozen=True)
 class Telling:
-    """What a column tells: whether it is one of outcomes `surely` or perhaps, and whether any of them is bad."""
+    """What a column tells: whether it is one of outcomes `surely`, and whether any is bad; the least rank first."""
 
     name: str
     surely: bool
     bad: bool
+    rank: int = 0
 
 
 def telling(name: str, cells: pd.Series[Any], options: ReadOptions) -> Telling | None:
@@ -52,8 +54,11 @@ def telling(name: str, cells: pd.Series[Any], options: ReadOptions) -> Telling |
     bad = any(meaning not in (None, "completed") for meaning in meant.values())
     if _by_name(name, set(counts.index)) or _codes(name, counts):
         return Telling(name, True, bad)
+    if ends_in(name, LEVELS_OF):
+        return Telling(name, None not in meant.values(), bad, rank=1) if bad else None
     known = sum(int(counts[word]) for word, meaning in meant.items() if meaning) / max(1, len(words))
-    if 0 < len(counts) <= FEW_WORDS and not set(counts.index) <= {*YES, *NO}:
+    spelled = any(re.search("[a-z]", word) for word in counts.index)  # numbers need a name
+    if spelled and len(counts) <= FEW_WORDS and not set(counts.index) <= {*YES, *NO}:
         good = "completed" in meant.values()
         if (known >= NAMED and ends_in(name, STATUSES_OF)) or (known >= UNNAMED and good and bad):
             return Telling(name, True, bad)
@@ -87,7 +92,7 @@ def choose(
     """The column of outcomes, and others that may tell them too: that which is `named` so, unless all is well in it."""
     found = [one for name, cells in columns.items() if (one := telling(name, cells, options))]
     own = next((one for one in found if one.name == named), None)
-    sure = [one for one in found if one.surely]
+    sure = sorted((one for one in found if one.surely), key=lambda one: one.rank)
     chosen = named
     if named is None or (own is not None and own.surely and not own.bad):
         best = next((one for one in sure if one.bad), None) or (sure[0] if sure and named is None else None)

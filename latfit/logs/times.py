@@ -15,6 +15,8 @@ from latfit.numbers import Bools
 EPOCHS = {"epoch": "s", "epoch-ms": "ms", "epoch-us": "us", "epoch-ns": "ns"}
 ORDERS = ("day-first", "month-first")
 DATE = re.compile(r"^\s*(\d{1,2})([/.-])(\d{1,2})\2(\d{4})(?:\D|$)")
+SERIAL = 25_569, 73_050  # the days from 1970 to 2100, counted from 1900
+COMPACT = {14: "%Y%m%d%H%M%S", 12: "%Y%m%d%H%M"}  # 20260302060624 is no number of milliseconds
 SINCE = np.datetime64("1980-01-01")
 ZERO = np.datetime64("1970-01-01T00:00:00")
 OFFSET = re.compile(r":\d\d(?:\.\d+)?\s*(?:Z|[+-]\d\d(?::?\d\d)?)$")
@@ -50,6 +52,13 @@ def time_format_of(column: pd.Series[Any], name: str) -> str | None:
     None for ISO 8601 and what is unknown. Dates such as 01/02/2026 of which none proves the order are an error.
     """
     if found := epoch_format(column):
+        numbers = numeric(column)
+        known = numbers[np.isfinite(numbers)]
+        if found == "epoch" and ((known > SERIAL[0]) & (known < SERIAL[1])).all() and (known % 1 != 0).all():
+            raise LogError(
+                f"column {name!r}: {known[0]:g} looks like a day as spreadsheets count them; write times as dates "
+                "(2026-03-02 06:00:04), or say --time-format epoch"
+            )
         return found
     if column.dtype.kind == "M" or isinstance(column.dtype, pd.DatetimeTZDtype):
         return None
@@ -72,6 +81,15 @@ def time_format_of(column: pd.Series[Any], name: str) -> str | None:
         f"column {name!r}: {words.iloc[0][:40]!r} may have the day or the month first, and no row tells; say which "
         f"with --time-format day-first or month-first (or a strptime pattern), or do without it: --column submitted="
     )
+
+
+def has_offset(column: pd.Series[Any]) -> bool | None:
+    """Whether times are written with their offset from UTC; None where that cannot be told."""
+    if isinstance(column.dtype, pd.DatetimeTZDtype) or column.dtype.kind == "M":
+        return isinstance(column.dtype, pd.DatetimeTZDtype) if column.notna().any() else None
+    some = column.dropna().astype("string").str.strip()
+    some = some[some.str.contains(r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d", na=False)]
+    return bool(some.str.contains(OFFSET, na=False).iloc[0]) if len(some) else None
 
 
 def without_zero_epochs(columns: list[Times]) -> list[Times]:
@@ -98,6 +116,9 @@ def epoch_format(column: pd.Series[Any]) -> str | None:
         return None
     numbers = numeric(column)
     known = numbers[np.isfinite(numbers)]
+    for digits, pattern in COMPACT.items():
+        if known.size and ((known >= 1970 * 10 ** (digits - 4)) & (known < 2100 * 10 ** (digits - 4))).all():
+            return pattern
     size = float(np.median(np.minimum(np.abs(known), 1e18))) if known.size else 0.0  # a mean of 1e308s overflows
     # 10^11 s is the year 5138, 10^11 ms is 1973
     return "epoch" if size < 1e11 else "epoch-ms" if size < 1e14 else "epoch-us" if size < 1e17 else "epoch-ns"
@@ -121,7 +142,8 @@ def _from_epoch(numbers: NDArray[np.float64], unit: str) -> Times:
 
 
 def _from_text(column: pd.Series[Any], name: str, time_format: str | None, timezone: str | None) -> Times:
-    text = column.astype("string").str.strip()
+    plain = column.astype("Int64") if time_format in COMPACT.values() and column.dtype.kind == "f" else column
+    text = plain.astype("string").str.strip()
     if time_format in ORDERS:
         text, time_format = _year_first(text, time_format), None
     pattern = "ISO8601" if time_format in (None, "iso") else time_format

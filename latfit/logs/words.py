@@ -24,17 +24,19 @@ WORDS = {
                   "returned", "true", "passed", "pass", "delivered",
                   "not_found", "already_exists", "invalid_argument", "permission_denied", "unauthenticated",
                   "failed_precondition", "out_of_range", "unimplemented"),  # of gRPC: answers, as 4xx of HTTP are
-    "failed": ("failed", "fail", "failure", "error", "errored", "err", "ko", "nok", "false", "aborted", "rejected",
-               "refused", "econnrefused", "econnreset", "exception", "crashed", "killed", "fatal", "critical",
-               "node_fail", "boot_fail", "out_of_memory", "preempted", "revoked", "retry", "up_for_retry",
-               "unavailable", "internal", "data_loss", "resource_exhausted", "server_error"),
+    "failed": ("failed", "fail", "failure", "error", "errored", "err", "ko", "nok", "not_ok", "not ok", "false",
+               "aborted", "rejected", "refused", "econnrefused", "econnreset", "exception", "crashed", "killed",
+               "fatal", "critical", "node_fail", "boot_fail", "out_of_memory", "preempted", "revoked", "retry",
+               "up_for_retry", "unavailable", "internal", "data_loss", "resource_exhausted", "server_error"),
     "censored": ("censored", "timeout", "timedout", "timed_out", "timed out", "cancelled", "canceled",
                  "etimedout", "pending", "queued", "in_progress", "running", "started", "deadline_exceeded"),
     "lost": ("lost", "outlier", "never"),
 }  # fmt: skip
 KNOWN_WORDS = {word: status for status, words in WORDS.items() for word in words}
+GAVE_UP = re.compile(r"time.?out|timed.?out|deadline|^cancell?ed\b")
 PATTERNS = (
-    (re.compile(r"time.?out|timed.?out|deadline|^cancell?ed\b"), "censored"),
+    (GAVE_UP, "censored"),
+    (re.compile(r"(?<!not)[_\W](ok|success|succeeded)$"), "completed"),
     (
         re.compile(r"(connection|conn|socket|stream|peer)\b.*\b(reset|refused|closed|aborted|broken)|unreachable"),
         "failed",
@@ -54,14 +56,18 @@ FLAGS = (
 ERRORS = re.compile("(error|err|exc|exception|failure)(message|msg|reason|text|type|class|name|code|no)?|sqlstate")
 EXITS = re.compile("(exit|return|ret)(code|status|value|val)|exit|rc")
 EXIT_CODES = {"0": "completed", "124": "censored"}  # timeout(1) of the GNU coreutils ends with 124
+LEVELS_OF = re.compile("(log)?level|lvl|severity")
+LEVELS = {**dict.fromkeys(("trace", "debug", "info", "notice", "warn", "warning", "10", "20", "30", "40"), "completed"),
+          **dict.fromkeys(("alert", "emergency", "panic", "dpanic", "50", "60"), "failed")}  # fmt: skip
 STATUSES_OF = re.compile("status|state|result|outcome|conclusion|phase|verdict|success|ok")
 CODES_OF = re.compile("(http|response|resp|rsp|reply)?(status)?code|status")
 # names that may tell an outcome, but not which
-MAYBE = re.compile("(is)?(up|alive|reachable|healthy)|killed|lost|dropped|(packet)?loss|severity|code")
+MAYBE = re.compile("(is)?(up|alive|reachable|healthy)|killed|lost|dropped|(packet)?loss|code")
 # offered to the user to paste, never taken without a word: a site that is down may come back, or not
 OFFERED = {"up": "completed", "good": "completed", "down": "lost", "bad": "failed",
            "skipped": "censored", "unknown": "censored"}  # fmt: skip
 ABSENT = ("", "nan", "na", "n/a", "null", "none", "nat")  # words for an absent value
+NOTHING = (*ABSENT, "-", "--", "*", "?", "<none>", "\\n")  # and what stands in place of a number or a time
 # codes that no exit status or signal is (255, 137): they prove a column of HTTP codes
 PROOF = re.compile(r"20[0-8]|30[0-8]|4[0-4]\d|45[01]|50[0-9]|51[01]|52\d|[2-5]xx", re.ASCII)
 MOST_WORDS = 8
@@ -74,16 +80,16 @@ def word_of(value: Any) -> str:
     return str(value).strip().lower()
 
 
-def is_blank(column: pd.Series[Any]) -> NDArray[np.bool_]:
+def is_blank(column: pd.Series[Any], absent: tuple[str, ...] = ABSENT) -> NDArray[np.bool_]:
     """Which cells hold nothing, or a word for it."""
     if column.dtype.kind in "Mmfiub":
         return column.isna().to_numpy(dtype=bool)
     if isinstance(column.dtype, pd.StringDtype):
         text = pa.array(column)
-        absent = pc.is_in(pc.utf8_lower(pc.utf8_trim_whitespace(text)), value_set=pa.array(ABSENT, type=text.type))
-        return np.asarray(pc.or_(absent, text.is_null()))
+        blank = pc.is_in(pc.utf8_lower(pc.utf8_trim_whitespace(text)), value_set=pa.array(absent, type=text.type))
+        return np.asarray(pc.or_(blank, text.is_null()))
     words = column.astype("category")
-    empty = np.array([str(word).strip().lower() in ABSENT for word in words.cat.categories] + [True])
+    empty = np.array([str(word).strip().lower() in absent for word in words.cat.categories] + [True])
     return np.asarray(empty[words.cat.codes.to_numpy()])
 
 
@@ -133,6 +139,8 @@ class StatusWords(OutcomeTally):
         self.said = options.lowered_statuses
         self.has_errors, self.has_exits = ends_in(name, ERRORS), ends_in(name, EXITS)
         by_name = {**flag_words(name), **(EXIT_CODES if self.has_exits else {})}
+        if ends_in(name, LEVELS_OF):
+            by_name |= LEVELS
         if self.has_errors:
             by_name |= dict.fromkeys(("", "0", "00000"), "completed")
         self.table = {**KNOWN_WORDS, **by_name, **self.said}

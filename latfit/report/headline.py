@@ -16,6 +16,7 @@ INSTEAD = {
     "censored": ("Measure with a later cutoff first", ""),
     "few-completions": ("Collect more probes first", ""),
     "not-identified": ("Say first what a restart costs", ""),
+    "no-outcomes": ("Say first which returns are errors", ""),
 }
 VERDICTS = {
     "never": ("Set no timeout", ""),

@@ -136,7 +136,7 @@ def _withheld(result: Analysis) -> list[str]:
             told.append("Do not cancel: a resubmitted job would have waited as long. Replayed on this log, a timeout "
                         f"of {seconds(_formula_timeout(own))} takes {seconds(own.replayed)} a job instead of "
                         f"{seconds(evidence.replay.waiting.expected_duration)} by waiting.")  # fmt: skip
-        elif code in ("queue", "censored", "few-completions", "not-identified"):
+        elif code in ("queue", "censored", "few-completions", "not-identified", "no-outcomes"):
             told.append(_said(made, code) if code == "few-completions" or all_zero(result) else _REASONS[code])
     first = "No timeout can be recommended from this log."
     return told if told and told[0].startswith(("Decide", "Do not")) else [first, *told]
@@ -163,6 +163,9 @@ _REASONS = {
     "later cutoff.",
     "not-identified": "The clock is too coarse to tell which of the shortest waits is worth a restart: give --cost, "
     "the seconds that a restart costs.",
+    "no-outcomes": "The best timeout would lie far below most latencies, among returns so quick that they may be "
+    "errors, and the log does not say how a probe ended. Name the column that does with --column status=NAME; if every "
+    "row is a good answer, say so: --column status=",
 }
 
 

@@ -105,7 +105,7 @@ def test_a_truncated_last_line_costs_one_row(tmp_path):
 def test_one_refused_row_is_allowed_and_the_share_can_be_set(tmp_path):
     (tmp_path / "x.csv").write_text("latency\n1\n-1\n")
     assert len(latfit.read_log(tmp_path / "x.csv").frame) == 1
-    (tmp_path / "y.csv").write_text("latency\n" + "1\n" * 90 + "-1\n" * 10)
+    (tmp_path / "y.csv").write_text("latency\n" + "1\n" * 90 + "-2\n" * 10)
     assert len(latfit.read_log(tmp_path / "y.csv").frame) == 90
     with pytest.raises(TooManyRefused, match="more than 5%"):
         latfit.read_log(tmp_path / "y.csv", max_refused=0.05)

@@ -96,7 +96,7 @@ def test_two_columns_with_a_unit_cannot_be_told_apart(tmp_path):
 def test_a_word_in_place_of_a_latency(word, tmp_path):
     log = read(tmp_path, latency=np.where(BAD, word, LATENCY.astype(str)))
     assert (log.counts["lost"], log.counts["completed"]) == (5, 55)
-    assert any("for a latency: they are lost probes" in note for note in log.facts.notes)
+    assert any("for a latency: they are read as lost probes" in note for note in log.facts.notes)
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
@@ -156,3 +156,164 @@ def test_comments_with_nothing_below_them(tmp_path):
     (tmp_path / "x.csv").write_text("# latency\n\n")
     with pytest.raises(latfit.LatfitError):
         latfit.read_log(tmp_path / "x.csv", format="csv")
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad", "status"),
+    [
+        ("http.response.status_code", 200, 503, "failed"),
+        ("sc-status", 200, 504, "censored"),
+        ("res.statusCode", 200, 500, "failed"),
+        ("answer", 204, 502, "failed"),  # by its values
+        ("grpc_code", "OK", "UNAVAILABLE", "failed"),
+        ("job_status", "Succeeded", "Failed", "failed"),
+        ("task_state", "done", "CANCELLED by 1001", "censored"),
+        ("probe_success", 1, 0, "failed"),
+        ("is_timeout", "false", "true", "censored"),
+        ("sqlstate", "00000", "57014", "failed"),
+        ("error.type", "", "ConnectTimeout", "censored"),
+        ("ExitCode", "0:0", "9:0", "failed"),
+        ("reply", "HTTP/1.1 200 OK", "HTTP/1.1 504 Gateway Timeout", "censored"),
+        ("event", "rpc_ok", "rpc_timeout", "censored"),
+        ("level", "info", "error", "failed"),
+        ("level", 30, 50, "failed"),  # of pino and bunyan
+        ("note", "ok", "connection reset by peer", "failed"),
+    ],
+)
+def test_outcomes_by_the_last_words_of_a_name_or_by_values(name, good, bad, status, tmp_path):
+    log = read(tmp_path, latency=LATENCY, **{name: [bad if one else good for one in BAD]})
+    assert log.counts == {"completed": 55, "failed": 0, "censored": 0, "lost": 0} | {status: 5}
+
+
+@pytest.mark.parametrize(
+    ("name", "cells"),
+    [
+        ("response_length", np.where(BAD, 0, 300)),  # numbers need a name
+        ("rows", np.where(BAD, 404, 200 + np.arange(N))),
+        ("level", np.where(BAD, "high", "low")),
+        ("enabled", BAD),
+        ("zone", np.where(BAD, "lost island", "main land")),
+    ],
+)
+def test_what_tells_no_outcome_by_its_values(name, cells, tmp_path):
+    assert read(tmp_path, latency=LATENCY, **{name: cells}).counts["completed"] == N
+
+
+def test_a_status_that_is_always_well_gives_way(tmp_path):
+    log = read(tmp_path, status="finished", http_code=np.where(BAD, 503, 200), latency=LATENCY)
+    assert log.counts["failed"] == 5
+    assert any("all is well with every probe, 'http_code' does not" in note for note in log.facts.notes)
+    log = read(tmp_path, status=np.where(BAD, "failed", "ok"), http_code=np.where(BAD, 200, 503), latency=LATENCY)
+    assert log.counts["failed"] == 5  # the name decides, and the other is named
+    assert any("http_code may tell" in note for note in log.facts.notes)
+
+
+@pytest.mark.parametrize("cell", ["-", "<none>", "\\N", "NaT", "*", "Request timed out.", ""])
+def test_what_stands_in_place_of_a_latency(cell, tmp_path):
+    log = read(tmp_path, ts=WHEN, rtt_ms=np.where(BAD, cell, LATENCY.astype(str)))
+    assert (log.counts["lost"], log.counts["completed"]) == (5, 55)
+
+
+def test_minus_one_for_what_never_came_back(tmp_path):
+    log = read(tmp_path, latency_ms=np.where(BAD, -1, LATENCY))
+    assert (log.counts["lost"], log.counts["completed"]) == (5, 55)
+    log = latfit.from_frame(pd.DataFrame({"latency": np.where(BAD, -np.arange(N), LATENCY)}), max_refused=1)
+    assert (log.counts["lost"], log.facts.refused.count) == (0, 5)
+
+
+def test_a_timeout_of_which_nobody_knows_the_time_is_lost(tmp_path):
+    log = read(tmp_path, latency=np.where(BAD, np.nan, LATENCY), status=np.where(BAD, "timeout", "ok"))
+    assert (log.counts["lost"], log.counts["completed"]) == (5, 55)
+    assert "outcomes by 'status': ok (55) completed; timeout (5) lost" in log.facts.notes
+
+
+def test_attempts_of_one_request_are_probes_of_their_own(tmp_path):
+    log = read(tmp_path, request_id=np.arange(N) // 2, attempt=np.arange(N) % 2, latency=LATENCY, status="ok")
+    assert log.counts["completed"] == N
+
+
+def test_a_name_that_repeats_is_no_id(tmp_path):
+    log = read(tmp_path, task_id=np.arange(N) % 3, latency=LATENCY)
+    assert log.counts["completed"] == N
+    assert "column 'task_id' repeats its values: it is no id of probes" in log.facts.notes
+
+
+def test_what_was_queued_and_then_started(tmp_path):
+    log = read(tmp_path, queued_at=WHEN, started_at=WHEN + pd.Timedelta("5s"), wait=LATENCY)
+    assert log.frame["submitted"].iloc[0] == WHEN[0].tz_localize("UTC")
+
+
+@pytest.mark.parametrize("name", ["min", "p99_ms", "max_ms", "timeout_ms", "interval_s"])
+def test_summaries_and_settings_are_no_latencies(name, tmp_path):
+    with pytest.raises(latfit.LatfitError, match="no column looks like a latency"):
+        read(tmp_path, time=WHEN, **{name: LATENCY})
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("latency_ms;x\n203;a\n392;b\n999;c\n1.779;d\n", 1.779),  # German
+        ("latency_ms\tx\n203\ta\n392\tb\n999\tc\n1,779\td\n", 1.779),
+        ('latency_ms,x\n203,a\n392,b\n999,c\n"1,779",d\n', 1.779),
+        ("latency_ms;x\n203,5;a\n392,25;b\n999;c\n1.779,75;d\n", 1.77975),
+        ("latency_ms;x\n203;a\n392;b\n999;c\n1'779;d\n", 1.779),
+        ("latency;x\n203.125;a\n392.250;b\n999.375;c\n1.779;d\n", 999.375),  # decimals
+        ("latency;x\n0.203;a\n392;b\n999;c\n1.779;d\n", 999.0),
+    ],
+)
+def test_marks_of_thousands(text, seconds, tmp_path):
+    (tmp_path / "x.csv").write_text(text)
+    log = latfit.read_log(tmp_path / "x.csv")
+    assert log.sample().completed.values.max() == pytest.approx(seconds)  # noqa: PD011
+    assert len(log.frame) == 4
+
+
+def test_times_without_separators(tmp_path):
+    stamp = "%Y%m%d%H%M%S"
+    log = read(tmp_path, start=WHEN.strftime(stamp), end=(WHEN + pd.Timedelta("9s")).strftime(stamp))
+    assert set(log.frame["latency"]) == {9.0}
+    assert log.frame["submitted"].iloc[0] == WHEN[0].tz_localize("UTC")
+
+
+def test_times_that_cannot_be_told(tmp_path):
+    with pytest.raises(latfit.LatfitError, match="only 'created' has an offset from UTC"):
+        read(tmp_path, created=WHEN.strftime("%Y-%m-%dT%H:%M:%SZ"), finished=WHEN.strftime("%Y-%m-%dT%H:%M:%S"))
+    days = 46083.25 + np.arange(N) / 1000 + 1e-5
+    with pytest.raises(latfit.LatfitError, match="a day as spreadsheets count them"):
+        read(tmp_path, Start=days, End=days + 1e-4)
+
+
+def test_latencies_long_beside_the_log_may_be_in_another_unit(tmp_path):
+    assert any("give --unit" in told for told in read(tmp_path, ts=WHEN, elapsed=LATENCY * 1000).facts.advice)
+    assert not read(tmp_path, ts=WHEN, elapsed=LATENCY).facts.advice
+    assert not read(tmp_path, ts=WHEN, elapsed_ms=LATENCY * 1e6).facts.advice  # its name says so
+
+
+def test_a_frame_with_names_of_several_levels():
+    frame = pd.DataFrame({("probe", "latency_ms"): LATENCY, ("probe", "ok"): ~BAD})
+    assert latfit.from_frame(frame).counts["failed"] == 5
+
+
+def test_quick_errors_that_nothing_tells_apart_withhold_the_timeout(tmp_path, run):
+    """One in five comes back at once with an error that the log does not tell: the formula would cancel at 4 ms."""
+    rng = np.random.default_rng(5)
+    x = np.where(rng.random(600) < 0.2, rng.uniform(0.003, 0.005, 600), rng.lognormal(-1, 0.5, 600))
+    pd.DataFrame({"latency": x.round(6)}).to_csv(tmp_path / "x.csv", index=False)
+    told = " ".join(run("analyze", tmp_path / "x.csv", "--resamples", "0").stdout.split())
+    assert "No timeout can be recommended from this log." in told
+    assert "--column status=NAME" in told
+    assert "withheld" in run("timeout", tmp_path / "x.csv", "--json").stdout
+    assert '"verdict": "finite"' in run("timeout", tmp_path / "x.csv", "--column", "status=", "--json").stdout
+
+
+def test_what_is_known_only_afterwards_does_not_mix(tmp_path):
+    rng = np.random.default_rng(6)
+    x, out = rng.lognormal(0, 0.5, 900), rng.random(900) < 0.1
+    path = tmp_path / "x.csv"
+    pd.DataFrame({
+        "submitted": pd.Timestamp("2026-03-01") + pd.to_timedelta(np.arange(900) * 60, unit="s"),
+        "latency": np.where(out, 60.0, x), "status": np.where(out, "timeout", "ok"),
+        "event": np.where(out, "call_failed", "call_ok"), "severity": np.where(out, "high", "low"),
+        "queue_time": np.where(out, 59.0, x / 2), "site": rng.choice(list("abc"), 900),
+    }).to_csv(path, index=False)  # fmt: skip
+    assert latfit.analyze(latfit.read_log(path), resamples=0, test=False).timeout.verdict == "finite"
