@@ -140,9 +140,9 @@ def _by_their_cells(
     if chosen.get("latency") and when and "submitted" not in options.columns and plain[when] in BEGUN:
         when = next((name for name in names if plain[name] in QUEUED), when)  # what began had waited
     chosen["submitted"] = when
-    own = cells.get(chosen.get("id") or "")
-    if own is not None and "id" not in options.columns and own.nunique() < REPEATED * own.count():
-        notes.append(f"column {chosen['id']!r} repeats its values: it is no id of probes")
+    own = chosen.get("id")
+    if own in cells and "id" not in options.columns and _repeats(cells[own]):
+        notes.append(f"column {own!r} repeats its values: it is no id of probes")
         chosen["id"] = None
     if "status" not in options.columns:
         used = {when, chosen.get("latency"), chosen.get("ended"), chosen.get("id")}
@@ -168,6 +168,12 @@ def _measured_column(cells: Mapping[str, pd.Series[Any]]) -> str | None:
         if single and plain_name(name)[1] and known.size and known.max() < EPOCHS and not rises:
             found.append(name)
     return found[0] if len(found) == 1 else None
+
+
+def _repeats(column: pd.Series[Any]) -> bool:
+    """Whether most cells hold what another one holds."""
+    some = column.dropna().astype(str)
+    return bool(some.nunique() < REPEATED * len(some))
 
 
 def _all_match(column: pd.Series[Any], pattern: str) -> bool:

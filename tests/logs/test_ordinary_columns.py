@@ -238,6 +238,15 @@ def test_a_name_that_repeats_is_no_id(tmp_path):
     assert "column 'task_id' repeats its values: it is no id of probes" in log.facts.notes
 
 
+def test_ids_that_are_lists_or_have_no_name(tmp_path):
+    (tmp_path / "x.jsonl").write_text("".join(f'{{"id": [1, 2], "latency": {x}}}\n' for x in LATENCY))
+    assert latfit.read_log(tmp_path / "x.jsonl").counts["completed"] == N
+    (tmp_path / "x.csv").write_text(",latency\n" + "".join(f"1,{x}\n" for x in LATENCY))
+    log = latfit.read_log(tmp_path / "x.csv")
+    assert log.counts["completed"] == N
+    assert not any("repeats" in note for note in log.facts.notes)
+
+
 def test_what_was_queued_and_then_started(tmp_path):
     log = read(tmp_path, queued_at=WHEN, started_at=WHEN + pd.Timedelta("5s"), wait=LATENCY)
     assert log.frame["submitted"].iloc[0] == WHEN[0].tz_localize("UTC")
