@@ -13,8 +13,8 @@ import pandas as pd
 from latfit.errors import MissingColumn, listed
 from latfit.logs.formats import ReadOptions
 from latfit.logs.telling import choose
-from latfit.logs.times import numeric
-from latfit.logs.words import name_words
+from latfit.logs.times import numeric, parse_times, time_format_of
+from latfit.logs.words import NOTHING, is_blank, name_words
 from latfit.units import UNIT_WORDS, UNITS
 
 # names that mean one thing only, best guess first; compared in lower case without separators
@@ -139,6 +139,11 @@ def _by_their_cells(
         when = _time_column(plain, cells)
     if chosen.get("latency") and when and "submitted" not in options.columns and plain[when] in BEGUN:
         when = next((name for name in names if plain[name] in QUEUED), when)  # what began had waited
+    if when in cells and chosen.get("latency") and "submitted" not in {plain[when], *options.columns}:
+        first = _unreadable(cells[when], when, options)
+        if first is not None:
+            notes.append(f"column {when!r} is not used: {first!r} is no time that can be read without --time-format")
+            when = None
     chosen["submitted"] = when
     own = chosen.get("id")
     if own in cells and "id" not in options.columns and _repeats(cells[own]):
@@ -168,6 +173,16 @@ def _measured_column(cells: Mapping[str, pd.Series[Any]]) -> str | None:
         if single and plain_name(name)[1] and known.size and known.max() < EPOCHS and not rises:
             found.append(name)
     return found[0] if len(found) == 1 else None
+
+
+def _unreadable(column: pd.Series[Any], name: str, options: ReadOptions) -> str | None:
+    """The first cell of a column of times of which none can be read."""
+    known = column.mask(is_blank(column, NOTHING)).dropna()
+    if not len(known) or options.time_format:
+        return None
+    formats = _time_formats([name], options, pair=False)
+    _, bad = parse_times(known, name, formats.get(name) or time_format_of(known, name), options.timezone)
+    return str(known.iloc[0])[:40] if bad.all() else None
 
 
 def _repeats(column: pd.Series[Any]) -> bool:

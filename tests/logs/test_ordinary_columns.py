@@ -277,6 +277,18 @@ def test_marks_of_thousands(text, seconds, tmp_path):
     assert len(log.frame) == 4
 
 
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_times_that_nobody_can_read_do_not_sink_the_latencies(kind, tmp_path):
+    log = read(tmp_path, kind, date=WHEN.strftime("%a %b %d %H:%M:%S UTC %Y"), latency=LATENCY)
+    assert log.counts["completed"] == N
+    assert any("'date' is not used: 'Sun Mar 01 08:00:00 UTC 2026'" in note for note in log.facts.notes)
+    path = tmp_path / f"log.{kind}"
+    known = latfit.read_log(path, time_format="%a %b %d %H:%M:%S UTC %Y").frame["submitted"]
+    assert known.iloc[0] == WHEN[0].tz_localize("UTC")
+    with pytest.raises(latfit.LatfitError, match="unparseable date"):
+        latfit.read_log(path, columns={"submitted": "date"})
+
+
 def test_times_without_separators(tmp_path):
     stamp = "%Y%m%d%H%M%S"
     log = read(tmp_path, start=WHEN.strftime(stamp), end=(WHEN + pd.Timedelta("9s")).strftime(stamp))
