@@ -48,6 +48,7 @@ MOMENT = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
 SUMMARY = re.compile(  # of many probes, or what was set
     r"p\d+|max|min|avg|mean|median|std|stdev|sum|timeout|limit|interval|ttl|cutoff|deadline|age|uptime|offset|budget"
 )
+NUMBERED = re.compile("id|code|port|pid|ttl|offset|count|size|length|bytes|retries|level|version|number|line|lag")
 REPEATED = 0.5  # the share of different values below which a column is no id
 EPOCHS = 1e8  # numbers from here on are times since 1970
 
@@ -215,7 +216,10 @@ def name_it(names: list[str], rows: pd.DataFrame) -> str:
         cells = rows.get(name)
         values = pd.Series(numeric(cells)) if isinstance(cells, pd.Series) else pd.Series(dtype=float)
         known = values[np.isfinite(values)]
-        if not len(known) or (known >= EPOCHS).mean() > 0.5:  # words, or times since 1970
+        named = name_words(name)[-1:]
+        if (
+            not len(known) or (known >= EPOCHS).mean() > 0.5 or NUMBERED.fullmatch("".join(named))
+        ):  # or times since 1970
             return (0.0,)
         counts_up = len(known) > 2 and bool((known.diff().dropna() > 0).all())
         return (round(len(known) / len(values), 1), not counts_up, bool((known % 1 != 0).any()), known.nunique())

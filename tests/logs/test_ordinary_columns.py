@@ -338,3 +338,9 @@ def test_what_is_known_only_afterwards_does_not_mix(tmp_path):
         "queue_time": np.where(out, 59.0, x / 2), "site": rng.choice(list("abc"), 900),
     }).to_csv(path, index=False)  # fmt: skip
     assert latfit.analyze(latfit.read_log(path), resamples=0, test=False).timeout.verdict == "finite"
+
+
+@pytest.mark.parametrize("name", ["jobId", "sql_state_code", "ttl", "LOG-END-OFFSET"])
+def test_the_hint_names_no_id_or_code(name, tmp_path):
+    with pytest.raises(latfit.LatfitError, match="Name it: --column latency=NAME"):
+        read(tmp_path, **{name: LATENCY})
