@@ -43,7 +43,8 @@ BEGUN = ("started", "start", "starttime", "startedat", "startdate")
 QUEUED = ("queued", "queuedat", "queueddttm", "enqueued", "enqueuedat", "created", "createdat", "creationtimestamp")
 NO_OUTCOMES = "there is no status column: every row with a latency is taken as completed"
 EPOCH_UNITS = {"s": "epoch", "ms": "epoch-ms", "us": "epoch-us", "ns": "epoch-ns"}
-SOME_ROWS = 400
+SOME_ROWS = 200
+FEW = 20  # cells that tell how times are written
 MOMENT = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
 SUMMARY = re.compile(  # of many probes, or what was set
     r"p\d+|max|min|avg|mean|median|std|stdev|sum|timeout|limit|interval|ttl|cutoff|deadline|age|uptime|offset|budget"
@@ -178,8 +179,8 @@ def _measured_column(cells: Mapping[str, pd.Series[Any]]) -> str | None:
 
 def _unreadable(column: pd.Series[Any], name: str, options: ReadOptions) -> str | None:
     """The first cell of a column of times of which none can be read."""
-    known = column.mask(is_blank(column, NOTHING)).dropna()
-    if not len(known) or options.time_format:
+    known = column.mask(is_blank(column, NOTHING)).dropna().head(FEW)
+    if not len(known) or options.time_format or re.match(rf"\s*({MOMENT}|\d+(\.\d+)?$)", str(known.iloc[0])):
         return None
     formats = _time_formats([name], options, pair=False)
     _, bad = parse_times(known, name, formats.get(name) or time_format_of(known, name), options.timezone)
@@ -194,9 +195,8 @@ def _repeats(column: pd.Series[Any]) -> bool:
 
 def _all_match(column: pd.Series[Any], pattern: str) -> bool:
     """Whether every cell that holds something matches."""
-    some = column.dropna().astype("string").str.strip()
-    some = some[some != ""]
-    return len(some) > 0 and bool(some.str.fullmatch(pattern).all())
+    some = [text for cell in column.dropna() if (text := str(cell).strip())]
+    return bool(some) and all(re.fullmatch(pattern, text) for text in some)
 
 
 def _time_column(plain: Mapping[str, str], cells: Mapping[str, pd.Series[Any]]) -> str | None:

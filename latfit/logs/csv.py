@@ -107,8 +107,12 @@ def _named(fields: list[str]) -> list[str]:
 def _first_rows(head: str, delimiter: str, names: list[str], *, skip: int) -> pd.DataFrame:
     """Some whole rows of the log's beginning, as text."""
     lines = [line for line in head.split("\n")[skip : skip + SOME_ROWS] if line.strip()]
-    fields = [head_fields(line, delimiter) for line in lines]
+    fields = [head_fields(line, delimiter) if '"' in line else _stripped(line, delimiter) for line in lines]
     return pd.DataFrame([row for row in fields if len(row) == len(names)], columns=names, dtype="str")
+
+
+def _stripped(line: str, delimiter: str) -> list[str]:
+    return [field.strip() for field in line.split(delimiter)]
 
 
 def _decimal(rows: pd.DataFrame, roles: Roles, delimiter: str) -> str:
@@ -120,13 +124,12 @@ def _decimal(rows: pd.DataFrame, roles: Roles, delimiter: str) -> str:
 def _thousands(rows: pd.DataFrame, roles: Roles) -> str:
     """A mark that always has three digits after it, beside numbers below a thousand that have none."""
     cells = [str(cell).strip() for name in roles.latency for cell in rows[name]]
+    numbers = [cell for cell in cells if cell[:1].isdigit()]
     for mark in ",.'\u2019\u00a0\u202f ":
-        grouped = rf"[1-9]\d{{0,2}}(?:{re.escape(mark)}\d{{3}})+"
+        marked = [cell for cell in numbers if mark in cell]
         point = rf"(?:[{'.' if mark == ',' else ','}]\d+)?" if mark in ",." else r"(?:[.,]\d+)?"
-        numbers = [cell for cell in cells if re.match(r"\d", cell)]
-        found = sum(bool(re.fullmatch(grouped + point, cell)) for cell in numbers)
-        rest = sum(bool(re.fullmatch(r"\d{1,3}" + point, cell)) for cell in numbers)
-        if found and found + rest == len(numbers) and rest >= FEW_SMALL:
+        number = re.compile(rf"[1-9]\d{{0,2}}(?:{re.escape(mark)}\d{{3}})+{point}|\d{{1,3}}{point}")
+        if marked and len(numbers) - len(marked) >= FEW_SMALL and all(map(number.fullmatch, numbers)):
             return mark
     return ""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -45,20 +46,22 @@ class Telling:
 
 def telling(name: str, cells: pd.Series[Any], options: ReadOptions) -> Telling | None:
     """What a column tells of outcomes, None where it tells nothing."""
-    words = cells.dropna().map(word_of)
-    words = words[~words.isin(ABSENT)]
-    counts = words.value_counts()
+    counts = Counter(map(word_of, cells.dropna()))
+    for word in ABSENT:
+        counts.pop(word, None)
+    if len(counts) > FEW_WORDS and not (ends_in(name, ERRORS) or ends_in(name, CODES_OF) or ends_in(name, EXITS)):
+        return None
     table = StatusWords(name, options)
-    table.settle(list(counts.index))
-    meant = {word: table.outcome(word) for word in counts.index}
+    table.settle(list(counts))
+    meant = {word: table.outcome(word) for word in counts}
     bad = any(meaning not in (None, "completed") for meaning in meant.values())
-    if _by_name(name, set(counts.index)) or _codes(name, counts):
+    if _by_name(name, set(counts)) or _codes(name, counts):
         return Telling(name, True, bad)
     if ends_in(name, LEVELS_OF):
         return Telling(name, None not in meant.values(), bad, rank=1) if bad else None
-    known = sum(int(counts[word]) for word, meaning in meant.items() if meaning) / max(1, len(words))
-    spelled = any(re.search("[a-z]", word) for word in counts.index)  # numbers need a name
-    if spelled and len(counts) <= FEW_WORDS and not set(counts.index) <= {*YES, *NO}:
+    known = sum(counts[word] for word, meaning in meant.items() if meaning) / max(1, counts.total())
+    spelled = any(re.search("[a-z]", word) for word in counts)  # numbers need a name
+    if spelled and len(counts) <= FEW_WORDS and not set(counts) <= {*YES, *NO}:
         good = "completed" in meant.values()
         if (known >= NAMED and ends_in(name, STATUSES_OF)) or (known >= UNNAMED and good and bad):
             return Telling(name, True, bad)
@@ -77,13 +80,13 @@ def _by_name(name: str, words: set[str]) -> bool:
     return bool(words) and words <= flags.keys() - numbers
 
 
-def _codes(name: str, counts: pd.Series[Any]) -> bool:
+def _codes(name: str, counts: Counter[str]) -> bool:
     """Whether it mostly holds HTTP codes; words beside them are those of a status."""
-    numbers = counts[[bool(re.fullmatch(r"\d+(\.0)?|[1-5]xx", word)) for word in counts.index]]
-    if not is_http_column(counts.index, words_too=True) or numbers.sum() <= MOSTLY * counts.sum():
+    numbers = sum(many for word, many in counts.items() if re.fullmatch(r"\d+(\.0)?|[1-5]xx", word))
+    if not is_http_column(counts, words_too=True) or numbers <= MOSTLY * counts.total():
         return False
-    usual = counts[[word.removesuffix(".0") in USUAL for word in counts.index]].sum()
-    return ends_in(name, CODES_OF) or (len(counts) <= FEW_WORDS and usual > MOSTLY * counts.sum())
+    usual = sum(many for word, many in counts.items() if word.removesuffix(".0") in USUAL)
+    return ends_in(name, CODES_OF) or (len(counts) <= FEW_WORDS and usual > MOSTLY * counts.total())
 
 
 def choose(

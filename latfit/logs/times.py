@@ -54,7 +54,12 @@ def time_format_of(column: pd.Series[Any], name: str) -> str | None:
     if found := epoch_format(column):
         numbers = numeric(column)
         known = numbers[np.isfinite(numbers)]
-        if found == "epoch" and ((known > SERIAL[0]) & (known < SERIAL[1])).all() and (known % 1 != 0).all():
+        if (
+            known.size
+            and found == "epoch"
+            and ((known > SERIAL[0]) & (known < SERIAL[1])).all()
+            and (known % 1 != 0).all()
+        ):
             raise LogError(
                 f"column {name!r}: {known[0]:g} looks like a day as spreadsheets count them; write times as dates "
                 "(2026-03-02 06:00:04), or say --time-format epoch"
@@ -87,7 +92,7 @@ def has_offset(column: pd.Series[Any]) -> bool | None:
     """Whether times are written with their offset from UTC; None where that cannot be told."""
     if isinstance(column.dtype, pd.DatetimeTZDtype) or column.dtype.kind == "M":
         return isinstance(column.dtype, pd.DatetimeTZDtype) if column.notna().any() else None
-    some = column.dropna().astype("string").str.strip()
+    some = column.dropna().head(20).astype("string").str.strip()
     some = some[some.str.contains(r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d", na=False)]
     return bool(some.str.contains(OFFSET, na=False).iloc[0]) if len(some) else None
 

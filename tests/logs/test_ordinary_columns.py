@@ -304,6 +304,11 @@ def test_times_that_cannot_be_told(tmp_path):
         read(tmp_path, Start=days, End=days + 1e-4)
 
 
+def test_a_column_of_numbers_without_one(tmp_path):
+    (tmp_path / "x.csv").write_text("submitted,latency\ninf,1\nnan,2\n")
+    assert latfit.read_log(tmp_path / "x.csv", max_refused=1).counts["completed"] >= 1
+
+
 def test_latencies_long_beside_the_log_may_be_in_another_unit(tmp_path):
     assert any("give --unit" in told for told in read(tmp_path, ts=WHEN, elapsed=LATENCY * 1000).facts.advice)
     assert not read(tmp_path, ts=WHEN, elapsed=LATENCY).facts.advice
