@@ -31,10 +31,12 @@ GUESSES: dict[str, tuple[str, ...]] = {
         "submitted", "submit", "submittime", "submittedat", "submissiontime", "sent", "sentat", "started", "start",
         "starttime", "starttimeunix", "startedat", "created", "createdat", "queued", "queuedat", "requested",
         "timestamp", "time", "timeunix", "ts", "date", "datetime", "checkedat", "epoch", "unixtime", "unix", "when",
+        "datecreated", "startdate", "creationdate", "creationtimestamp", "enqueued", "enqueuedat",
     ),
     "ended": (
         "ended", "end", "endtime", "endtimeunix", "endedat", "completedat", "completiontime", "finished", "finish",
-        "finishtime", "finishedat", "returned", "returnedat", "received", "receivedat", "done", "doneat",
+        "finishtime", "finishedat", "returned", "returnedat", "received", "receivedat", "done", "doneat", "stop",
+        "stopped", "stoppedat", "stoptime", "stopdate", "enddate", "datedone",
     ),
     "status": ("conclusion", "status", "state", "result", "outcome", "success", "ok"),
     "id": ("id", "probe", "probeid", "jobid", "requestid", "uuid", "taskid", "traceid"),

@@ -96,7 +96,10 @@ def _zip(stream: IO[bytes], name: str) -> IO[bytes]:
         shutil.copyfileobj(stream, whole)
         whole.seek(0)
         stream = whole
-    archive = zipfile.ZipFile(stream)
+    try:
+        archive = zipfile.ZipFile(stream)
+    except NotImplementedError as error:  # a version that is not known
+        raise LogError(f"{name}: this zip file cannot be unpacked ({error})") from error
     names = archive.namelist()
     if {"[Content_Types].xml", "mimetype"} & set(names):
         raise LogError(f"{name}: {EXPORT}")

@@ -289,6 +289,13 @@ def test_times_that_nobody_can_read_do_not_sink_the_latencies(kind, tmp_path):
         latfit.read_log(path, columns={"submitted": "date"})
 
 
+@pytest.mark.parametrize("pair", ["createdAt stoppedAt", "startDate stopDate", "date_created date_done", "start stop"])
+def test_pairs_of_times(pair, tmp_path):
+    begun, ended = pair.split()
+    log = read(tmp_path, **{begun: WHEN, ended: WHEN + pd.to_timedelta(LATENCY, unit="s")})
+    assert log.frame["latency"].to_numpy() == pytest.approx(LATENCY, abs=1e-6)
+
+
 def test_times_without_separators(tmp_path):
     stamp = "%Y%m%d%H%M%S"
     log = read(tmp_path, start=WHEN.strftime(stamp), end=(WHEN + pd.Timedelta("9s")).strftime(stamp))

@@ -80,3 +80,11 @@ def test_zstandard_that_is_not_installed(tmp_path, monkeypatch):
 def test_folders_and_resource_forks_are_no_members(tmp_path):
     (tmp_path / "log").write_bytes(zipped("a/", "a/log.csv", "__MACOSX/a/._log.csv"))
     assert len(latfit.read_log(tmp_path / "log").frame) == 2
+
+
+def test_a_zip_file_of_a_version_to_come(tmp_path):
+    data = zipped("log.csv")
+    at = data.index(b"PK\x01\x02") + 6  # the version needed to extract, in the directory
+    (tmp_path / "log").write_bytes(data[:at] + b"\x94\x00" + data[at + 2 :])
+    with pytest.raises(LogError, match=r"cannot be unpacked \(zip file version 14.8\)"):
+        latfit.read_log(tmp_path / "log")
