@@ -47,6 +47,7 @@ NO_OUTCOMES = "there is no status column: every row with a latency is taken as c
 EPOCH_UNITS = {"s": "epoch", "ms": "epoch-ms", "us": "epoch-us", "ns": "epoch-ns"}
 SOME_ROWS = 200
 FEW = 20  # cells that tell how times are written
+DAY = r"\d{4}-\d\d-\d\d[T ]00:00(:00(\.0+)?)?(Z|[+]00:?00)?"  # a date alone, as some readers give it
 MOMENT = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
 SUMMARY = re.compile(  # of many probes, or what was set
     r"p\d+|max|min|avg|mean|median|std|stdev|sum|timeout|limit|interval|ttl|cutoff|deadline|age|uptime|offset|budget"
@@ -204,7 +205,9 @@ def _all_match(column: pd.Series[Any], pattern: str) -> bool:
 def _time_column(plain: Mapping[str, str], cells: Mapping[str, pd.Series[Any]]) -> str | None:
     """The only column that holds dates with a time of day, and is not called like an end."""
     others = {name: column for name, column in cells.items() if plain[name] not in GUESSES["ended"]}
-    found = [name for name, column in others.items() if _all_match(column, MOMENT + ".*")]
+    found = [
+        name for name, column in others.items() if _all_match(column, MOMENT + ".*") and not _all_match(column, DAY)
+    ]
     return found[0] if len(found) == 1 else None
 
 
