@@ -84,7 +84,7 @@ class Aslib(Format):
             return records
 
         yield from read_lines(source, names, parse, convert, others=HEADER)
-        if np.isinf(cutoff) and PAR * longest < shortest < np.inf:
+        if np.isinf(cutoff) and longest < shortest / PAR < np.inf:
             raise LogError(
                 f"{source.name}: runs that timed out are recorded with {shortest:g} s and more, others with at most "
                 f"{longest:g} s: this is a penalty such as PAR10, not a run time. Put the scenario's description.txt, "

@@ -105,6 +105,11 @@ def test_aslib_penalties_are_no_run_times(tmp_path):
     assert latencies(read(tmp_path / "runs.arff"), "censored") == [5000]
 
 
+def test_aslib_with_a_run_near_the_largest_number(tmp_path):
+    (tmp_path / "runs.arff").write_text((DATA / "runs.aslib").read_text().replace("641.1", "1.5e308"))
+    assert max(latencies(read(tmp_path / "runs.arff"), "completed")) == 1.5e308
+
+
 def test_upptime_words():
     log = read(DATA / "checks.upptime")
     assert latencies(log, "completed") == [0.384, 4]
