@@ -61,7 +61,7 @@ def test_the_wait_alone_and_a_job_that_fails(cluster, probe, tmp_path):
     words = ("--in-flight", 4, "--probes", 4, "--job")
     _, said = probe(*words, "sleep 30", "--until", "start", "--cutoff", 20).communicate(timeout=60)
     assert "4 completed" in said
-    until(lambda: cluster.jobs() == [], 15)  # the jobs themselves are not left running
+    until(lambda: cluster.jobs() == [], 60)  # the jobs themselves are not left running
     _, said = probe(*words, "exit 3", name="failing").communicate(timeout=60)
     assert "4 failed" in said
     assert {end["detail"] for end in ends(tmp_path / "failing")} == {"FAILED"}
@@ -108,7 +108,7 @@ def test_kill_9_leaves_jobs_and_resume_clears_them(cluster, probe, tmp_path):
     told = json.loads(out)
     assert told["outcomes"]["completed"] == 2, said
     assert told["cleared"] >= 5
-    until(lambda: cluster.jobs() == [], 15)
+    until(lambda: cluster.jobs() == [], 60)
     counts = latfit.read_log(tmp_path / "log").counts
     assert (counts["completed"], counts["censored"]) == (2, submitted)
 
@@ -120,7 +120,7 @@ def test_a_signal_cancels_the_jobs(cluster, probe, tmp_path, number):
     process.send_signal(number)
     _, said = process.communicate(timeout=30)
     assert "stopped by" in said
-    until(lambda: cluster.jobs() == [], 15)
+    until(lambda: cluster.jobs() == [], 60)
     assert json.loads((tmp_path / "log").read_text().splitlines()[-1])["finished"]
 
 
