@@ -13,7 +13,7 @@ import pandas as pd
 from latfit.errors import MissingColumn, listed
 from latfit.logs.formats import ReadOptions
 from latfit.logs.telling import choose
-from latfit.logs.times import numeric, parse_times, time_format_of
+from latfit.logs.times import MOMENT, numeric, parse_times, time_format_of
 from latfit.logs.words import NOTHING, is_blank, name_words
 from latfit.units import UNIT_WORDS, UNITS
 
@@ -48,7 +48,6 @@ EPOCH_UNITS = {"s": "epoch", "ms": "epoch-ms", "us": "epoch-us", "ns": "epoch-ns
 SOME_ROWS = 200
 FEW = 20  # cells that tell how times are written
 DAY = r"\d{4}-\d\d-\d\d[T ]00:00(:00(\.0+)?)?(Z|[+]00:?00)?"  # a date alone, as some readers give it
-MOMENT = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
 SUMMARY = re.compile(  # of many probes, or what was set
     r"p\d+|max|min|avg|mean|median|std|stdev|sum|timeout|limit|interval|ttl|cutoff|deadline|age|uptime|offset|budget"
 )

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import pandas as pd
 import pyarrow as pa
 
-from latfit.logs.columns import EPOCHS, GUESSES, MOMENT, SOME_ROWS, Roles, plain_name, resolve_roles
+from latfit.logs.columns import EPOCHS, GUESSES, SOME_ROWS, Roles, plain_name, resolve_roles
 from latfit.logs.delimited import Chunk, head_fields, read_delimited
 from latfit.logs.formats import ROLES, Format, ReadOptions, register
 from latfit.logs.records import Records
 from latfit.logs.source import Source
 from latfit.logs.tabular import Settling
-from latfit.logs.times import OFFSET
+from latfit.logs.times import MOMENT, OFFSET
 
 DELIMITERS = (",", "\t", ";", "|")
 FEW_SMALL = 3  # numbers below a thousand, at least, beside those that have a mark of thousands
@@ -107,12 +107,8 @@ def _named(fields: list[str]) -> list[str]:
 def _first_rows(head: str, delimiter: str, names: list[str], *, skip: int) -> pd.DataFrame:
     """Some whole rows of the log's beginning, as text."""
     lines = [line for line in head.split("\n")[skip : skip + SOME_ROWS] if line.strip()]
-    fields = [head_fields(line, delimiter) if '"' in line else _stripped(line, delimiter) for line in lines]
+    fields = [head_fields(line, delimiter) for line in lines]
     return pd.DataFrame([row for row in fields if len(row) == len(names)], columns=names, dtype="str")
-
-
-def _stripped(line: str, delimiter: str) -> list[str]:
-    return [field.strip() for field in line.split(delimiter)]
 
 
 def _decimal(rows: pd.DataFrame, roles: Roles, delimiter: str) -> str:

@@ -160,6 +160,8 @@ def _record(lines: list[str], at: int, delimiter: str, width: int) -> tuple[int,
 
 def split_record(text: str, delimiter: str, *, quoting: int = csv.QUOTE_MINIMAL) -> tuple[int, list[str]]:
     """How many lines the first record of a text takes, and its fields."""
+    if text and not any(mark in text for mark in '"\n\r'):
+        return 1, text.split(delimiter)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting)  # type: ignore[arg-type]
     try:
         fields = next(reader, [])

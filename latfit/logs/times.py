@@ -19,6 +19,7 @@ SERIAL = 25_569, 73_050  # the days from 1970 to 2100, counted from 1900
 COMPACT = {14: "%Y%m%d%H%M%S", 12: "%Y%m%d%H%M"}  # 20260302060624 is no number of milliseconds
 SINCE = np.datetime64("1980-01-01")
 ZERO = np.datetime64("1970-01-01T00:00:00")
+MOMENT = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d"  # a date with a time of day
 OFFSET = re.compile(r":\d\d(?:\.\d+)?\s*(?:Z|[+-]\d\d(?::?\d\d)?)$")
 FIRST, LAST = np.datetime64("0001-01-01"), np.datetime64("9999-12-31T23:59:59.999999")
 Times = NDArray[np.datetime64]
@@ -93,7 +94,7 @@ def has_offset(column: pd.Series[Any]) -> bool | None:
     if isinstance(column.dtype, pd.DatetimeTZDtype) or column.dtype.kind == "M":
         return isinstance(column.dtype, pd.DatetimeTZDtype) if column.notna().any() else None
     some = column.dropna().head(20).astype("string").str.strip()
-    some = some[some.str.contains(r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d", na=False)]
+    some = some[some.str.match(MOMENT, na=False)]
     return bool(some.str.contains(OFFSET, na=False).iloc[0]) if len(some) else None
 
 
