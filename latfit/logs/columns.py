@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from latfit.errors import MissingColumn, listed
+from latfit.errors import LatfitError, MissingColumn, listed
 from latfit.logs.formats import ReadOptions
 from latfit.logs.telling import choose
 from latfit.logs.times import MOMENT, numeric, parse_times, time_format_of
 from latfit.logs.words import NOTHING, is_blank, name_words
-from latfit.units import UNIT_WORDS, UNITS
+from latfit.units import UNIT_WORDS, UNITS, parse_duration
 
 # names that mean one thing only, best guess first; compared in lower case without separators
 GUESSES: dict[str, tuple[str, ...]] = {
     "latency": (
-        "latency", "rtt", "roundtrip", "roundtriptime", "elapsed", "elapsedtime", "duration", "responsetime",
+        "latency", "rtt", "roundtrip", "roundtriptime", "elapsed", "elapsedtime", "duration", "dur", "responsetime",
         "response", "requesttime", "timetotal", "took", "wait", "waittime", "waitingtime", "turnaround",
         "turnaroundtime", "timetaken", "totaltime", "runtime", "delay", "upstreamresponsetime", "servicetime",
         "processingtime", "executiontime", "ttfb", "timetofirstbyte", "ping", "pingtime", "walltime", "wallclock",
@@ -98,6 +98,7 @@ def resolve_roles(names: list[str], options: ReadOptions, log: str, rows: pd.Dat
     if latency is not None and "ended" not in options.columns:
         chosen["ended"] = None
     unit = options.unit or (plain_name(latency)[1] if latency is not None and "+" not in latency else None)
+    spelled = unit is None and latency in rows and _says_units(rows[latency])
     roles = Roles(
         latency=tuple(latency.split("+")) if latency else (),
         submitted=chosen.get("submitted"),
@@ -105,10 +106,10 @@ def resolve_roles(names: list[str], options: ReadOptions, log: str, rows: pd.Dat
         status=chosen.get("status"),
         id=chosen.get("id"),
         seconds=UNITS[unit or "s"],
-        sure=unit is not None or latency is None,
+        sure=unit is not None or latency is None or spelled,
         time_formats=_time_formats((chosen.get("submitted"), chosen.get("ended")), options, pair=latency is None),
     )
-    return roles, [*_guesses(roles, options, unit), *more]
+    return roles, [*_guesses(roles, options, "the units that it says itself" if spelled else unit), *more]
 
 
 def _chosen(names: list[str], options: ReadOptions, log: str) -> dict[str, str | None]:
@@ -166,17 +167,37 @@ def _by_their_cells(
 
 
 def _measured_column(cells: Mapping[str, pd.Series[Any]]) -> str | None:
-    """The only column that is called by a unit of time and holds numbers that do not merely rise."""
+    """The only column that holds durations with units, or that is called by one and holds numbers that do not rise."""
     found = []
     for name, column in cells.items():
+        words = name_words(name)
+        single = not any(map(SUMMARY.fullmatch, words))
+        if single and _says_units(column):
+            found += [name] if len(column) < 3 or len(column.unique()) > 1 else []
+            continue
         values = numeric(column)
         known = values[np.isfinite(values)]
         rises = known.size > 2 and bool((np.diff(known) >= 0).all())
-        words = name_words(name)
-        single = len(words) > 1 and not any(map(SUMMARY.fullmatch, words))
-        if single and plain_name(name)[1] and known.size and known.max() < EPOCHS and not rises:
+        if single and len(words) > 1 and plain_name(name)[1] and known.size and known.max() < EPOCHS and not rises:
             found.append(name)
     return found[0] if len(found) == 1 else None
+
+
+def _says_units(column: pd.Series[Any]) -> bool:
+    """Whether the first cells that hold something are durations with units of their own, such as `12.3ms`."""
+    if column.dtype.kind in "Mmfiub":
+        return False
+    some = column.mask(is_blank(column, NOTHING)).dropna().head(FEW).astype(str)
+    return len(some) > 0 and all(map(_has_unit, some))
+
+
+def _has_unit(text: str) -> bool:
+    """Whether a text is a duration with a unit."""
+    try:
+        parse_duration(text)
+    except LatfitError:
+        return False
+    return re.search("[a-zµμ] *$", text, re.IGNORECASE) is not None
 
 
 def _unreadable(column: pd.Series[Any], name: str, options: ReadOptions) -> str | None:
@@ -221,6 +242,8 @@ def name_it(names: list[str], rows: pd.DataFrame) -> str:
         values = pd.Series(numeric(cells)) if isinstance(cells, pd.Series) else pd.Series(dtype=float)
         known = values[np.isfinite(values)]
         named = name_words(name)[-1:]
+        if isinstance(cells, pd.Series) and _says_units(cells):
+            return (1.0, True, True, cells.nunique())
         if (
             not len(known) or (known >= EPOCHS).mean() > 0.5 or NUMBERED.fullmatch("".join(named))
         ):  # or times since 1970

@@ -50,8 +50,8 @@ class Csv(Format):
         delimiter = max(DELIMITERS, key=first.count)
         names = head_fields(head, delimiter)
         above = _header_above(comments, names, delimiter)
-        header = above is None and not all(map(_kind, names))
-        names = above or (names if header else _named(names))
+        header = above is None and not all(map(field_kind, names))
+        names = above or (names if header else named_fields(names))
         rows = _first_rows(head, delimiter, names, skip=int(header))
         roles, notes = resolve_roles(names, options, source.name, rows)
         decimal, thousands = _decimal(rows, roles, delimiter), _thousands(rows, roles)
@@ -91,16 +91,16 @@ def _header_above(comments: list[str], fields: list[str], delimiter: str) -> lis
     return told if len(told) > 1 or plain_name(told[0])[0] in GUESSES["latency"] else None
 
 
-def _kind(field: str) -> str:
+def field_kind(field: str) -> str:
     """What a field without a name seems to be: a latency, a time of submission, or neither."""
     if _is_number(field):
         return "time" if float(field) >= EPOCHS else "latency"
     return "time" if re.match(MOMENT, field) else ""
 
 
-def _named(fields: list[str]) -> list[str]:
+def named_fields(fields: list[str]) -> list[str]:
     """Names for the fields of rows without a header: one number alone is the latency, one moment the submission."""
-    kinds = ["latency"] if len(fields) == 1 else [_kind(field) for field in fields]
+    kinds = ["latency"] if len(fields) == 1 else [field_kind(field) for field in fields]
     return [kind if kinds.count(kind) == 1 else f"column{at}" for at, kind in enumerate(kinds, start=1)]
 
 

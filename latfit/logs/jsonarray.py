@@ -1,9 +1,10 @@
-"""JSON: one array of objects, however it is laid out over lines."""
+"""JSON documents: an array of objects, one inside a document around it, or one object after the other."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,36 +19,85 @@ from latfit.logs.source import MAX_LINE_BYTES, Source
 
 _NOT_BLANK = re.compile(r"[^ \t\n]|\Z")
 ROWS = 1 << 14  # objects of one table
+DEPTH = 8  # objects around an array, one in the other
+WRAPPERS = ("_source", "node")  # of a hit of Elasticsearch, of an edge of GraphQL
+OTHERS = "objects of other arrays in the document"
 
 
 @register
 class JsonArray(Format):
-    """An array of objects with the same keys; values inside objects are columns such as `data.value`."""
+    """An array of objects with the same keys; values inside objects are columns such as `data.value`.
+
+    The array may stand inside a document (`{"items": […]}`, `{"hits": {"hits": […]}}`); the first one counts.
+    Objects one after the other may take several lines each, as jq prints them.
+    """
 
     name = "json"
     by_line = False
-    description = "JSON, an array of objects, one a probe"
-    rank = 81
+    description = "JSON: an array of objects, also inside a document, or objects over several lines"
+    rank = 79
     roles = ROLES
     uses = ("statuses", "unit", "time_format", "timezone")
 
     def sniff(self, head: str) -> bool:
-        """An array whose first element is an object, or that is empty."""
+        """An array whose first element is an object, or that is empty; or an object that is not one line of many."""
         start = head.lstrip()
-        return start.startswith("[") and start[1:].lstrip()[:1] in ("{", "]", "")
+        if start.startswith("["):
+            return start[1:].lstrip()[:1] in ("{", "]", "")
+        if not start.startswith("{"):
+            return False
+        first, _, rest = start.partition("\n")
+        found = _whole_object(first)
+        if found is not None:  # alone it may be the first of many lines to come
+            return not rest.strip() and _objects_in(found[0]) > 1
+        return not rest.lstrip().startswith("{") and (bool(rest.strip()) or _has_array(start))
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """Records by key; the line of an object is where it begins."""
-        yield from read_objects(_tables(source), source.name, options)
+        others: Counter[str] = Counter()
+        yield from read_objects(_tables(source, others), source.name, options)
+        if others:
+            left = Records.unusable({})
+            left.skipped[OTHERS] = others.total()
+            yield left
 
 
-def _tables(source: Source) -> Iterator[Parsed]:
+def _whole_object(text: str) -> tuple[dict[str, Any], int] | None:
+    """The object that a text begins with and where it ends, None where it does not end there."""
+    try:
+        value, end = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return None
+    return (value, end) if isinstance(value, dict) else None
+
+
+def _has_array(text: str) -> bool:
+    """Whether an array of objects begins in a text."""
+    return re.search(r":\s*\[\s*\{", text) is not None
+
+
+def _objects_in(value: dict[str, Any], depth: int = 0) -> int:
+    """The most objects of an array that is reached through objects."""
+    arrays = [sum(isinstance(each, dict) for each in item) for item in value.values() if isinstance(item, list)]
+    if depth < DEPTH:
+        arrays += [_objects_in(item, depth + 1) for item in value.values() if isinstance(item, dict)]
+    return max(arrays, default=0)
+
+
+def _is_envelope(head: str) -> bool:
+    """Whether an object at the beginning of a log is one around all of it, and not the first of many."""
+    found = _whole_object(head)
+    return _has_array(head) if found is None else not head[found[1] :].strip() and _objects_in(found[0]) > 0
+
+
+def _tables(source: Source, others: Counter[str]) -> Iterator[Parsed]:
     rows: list[dict[str, Any]] = []
     numbers: list[int] = []
     broken: dict[int, str] = {}
-    for number, value in _elements(source):
+    for number, value in _elements(source, others):
         if isinstance(value, dict):
-            rows.append({whole_text(key): whole_text(item) for key, item in flat_object(value).items()})
+            inner = next((value[key] for key in WRAPPERS if isinstance(value.get(key), dict)), value)
+            rows.append({whole_text(key): whole_text(item) for key, item in flat_object(inner).items()})
             numbers.append(number)
         else:
             broken[number] = shown(len(broken), "not an object", f"{str(value)[:40]!r}")
@@ -57,18 +107,37 @@ def _tables(source: Source) -> Iterator[Parsed]:
     yield pd.DataFrame(rows), np.array(numbers, dtype=np.int64), broken
 
 
-def _elements(source: Source) -> Iterator[tuple[int, Any]]:
-    """The elements of the array, with the lines that they begin in."""
+def _elements(source: Source, others: Counter[str]) -> Iterator[tuple[int, Any]]:
+    """The objects of a log, with the lines that they begin in; `others` counts those that are left out."""
     text = _Text(source)
-    if text.peek() == "[":
-        text.at += 1
-    while text.peek() != "]":
-        yield text.line, text.value()
-        mark = text.peek()
-        if mark == ",":
-            text.at += 1
-        elif mark != "]":
-            raise text.broken("a comma or ] is missing" if mark else "it ends too soon")
+    if text.peek() != "{":
+        yield from text.array()
+    elif _is_envelope(source.text.lstrip()):
+        yield from _of_the_first(text, others)
+    else:
+        while text.peek():
+            yield text.line, text.value()
+
+
+def _of_the_first(text: _Text, others: Counter[str]) -> Iterator[tuple[int, Any]]:
+    """The objects of the first array inside a document, or inside each of several."""
+    first, many = "", 0
+    while text.peek() == "{":
+        for path, line, value in text.members():
+            first = first or path
+            if path == first:
+                many += 1
+                yield line, value
+            else:
+                others[path] += 1
+    if text.peek():
+        raise text.broken("something follows the document")
+    longer = next((path for path, count in others.items() if count > many), None)
+    if longer:
+        raise LogError(
+            f"{text.name}: the document holds arrays of objects {first!r} ({many}) and {longer!r} "
+            f"({others[longer]}); take out the one that is meant, for example with jq '.{longer}'"
+        )
 
 
 class _Text:
@@ -109,6 +178,41 @@ class _Text:
                 self.at = end
                 return value
 
+    def array(self) -> Iterator[tuple[int, Any]]:
+        """The elements of the array that begins here, with the lines that they begin in."""
+        if self.peek() == "[":
+            self.at += 1
+        while self.peek() != "]":
+            yield self.line, self.value()
+            self.comma("]")
+        self.at += 1
+
+    def members(self, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, int, Any]]:
+        """The objects in arrays of the object that begins here: the path of the array, their line, and they."""
+        self.at += 1
+        while self.peek() != "}":
+            key = self.value()
+            if not isinstance(key, str) or self.peek() != ":":
+                raise self.broken("a name or a colon is missing")
+            self.at += 1
+            mark, path = self.peek(), f"{prefix}{whole_text(key)[:40]}"
+            if mark == "{" and depth < DEPTH:
+                yield from self.members(f"{path}.", depth + 1)
+            elif mark == "[":
+                yield from ((path, line, value) for line, value in self.array() if isinstance(value, dict))
+            else:
+                self.value()
+            self.comma("}")
+        self.at += 1
+
+    def comma(self, end: str) -> None:
+        """Pass over a comma, or stay before the end."""
+        mark = self.peek()
+        if mark == ",":
+            self.at += 1
+        elif mark != end:
+            raise self.broken(f"a comma or {end} is missing" if mark else "it ends too soon")
+
     def broken(self, why: str) -> LogError:
-        """The error that says where the array is no array."""
-        return LogError(f"{self.name}: line {self.line}: this JSON array is damaged or cut short ({why})")
+        """The error that says where the document is none."""
+        return LogError(f"{self.name}: line {self.line}: this JSON document is damaged or cut short ({why})")

@@ -33,12 +33,13 @@ def read_lines(
     parse: Callable[[str], Parsed],
     convert: Convert,
     *,
-    others: str = NOT_REQUESTS,
+    others: str | None = NOT_REQUESTS,
 ) -> Iterator[Records]:
     """The records of a log's lines.
 
     `parse` takes a line apart into the fields `names`; a text from it is the reason (`kind: detail`) for
-    which the line is refused, None says that the line is no record: it is skipped, and counted as `others`.
+    which the line is refused, None says that the line is no record: it is skipped, and counted as `others`, if
+    these are to be told.
     `convert` makes records of the rows of a block and their line numbers.
     """
     found = False
@@ -49,7 +50,7 @@ def read_lines(
             yield Records.unusable(refused)
         frame = pd.DataFrame(rows, columns=list(names), dtype="str")
         records = convert(frame, np.array(numbers, dtype=np.int64)) if rows else Records.unusable({})
-        if skipped:
+        if skipped and others:
             records.skipped[others] += skipped
         yield records
     if not found:

@@ -160,8 +160,57 @@ def json_array(rng: random.Random, n: int) -> TextLog:
         {"sent": _epoch(m), "elapsed_ms": int(seconds(rng)), "code": _code(rng), "at": {"x": 1}}
         for m in moments(rng, n)
     ]
-    text = json.dumps(probes, indent=rng.choice((None, 1)))
+    kind, indent = rng.choice(("array", "document", "hits", "objects")), rng.choice((None, 1))
+    whole: object = {"array": probes, "document": {"took": 1, "errors": [], "items": probes, "more": [{"a": 1}]},
+                     "hits": {"hits": {"total": n, "hits": [{"_id": "a", "_source": each} for each in probes]}},
+                     }.get(kind)  # fmt: skip
+    text = json.dumps(whole, indent=indent) if whole else "\n".join(json.dumps(each, indent=1) for each in probes)
     return TextLog("json", [], [line.split(" ") for line in text.split("\n")], " ")
+
+
+def text_table(rng: random.Random, n: int) -> TextLog:
+    """By spaces as `column -t` has it, or with bars and rules as psql, mysql and Markdown do."""
+    names = ["sent", "site", "latency_ms", "status"]
+    rows = [[f"{m:%Y-%m-%d %H:%M:%S}", rng.choice("ab"), f"{seconds(rng):g}", rng.choice(("ok", "ok", "failed"))]
+            for m in moments(rng, n)]  # fmt: skip
+    style = rng.choice(("  ", " ", " | ", "│"))
+    if style.isspace():
+        return TextLog("table", [style.join(names)], rows, style, header=True)
+    rule = "+".join("-" * (len(name) + 2) for name in names)
+    edge = rng.choice(("", "| "))
+    head = [*[f"+{rule}+"][: rng.randrange(2)], edge + style.join(names) + edge[::-1], rule]
+    return TextLog("table", head, [*rows, [f"({n} rows)"]], style, edge, edge[::-1], header=True)
+
+
+def logfmt(rng: random.Random, n: int) -> TextLog:
+    prefix = rng.choice(("", "{:%Y-%m-%d %H:%M:%S},123 INFO app ", "{:%Y-%m-%dT%H:%M:%SZ} "))
+    rows = []
+    for i, m in enumerate(moments(rng, n)):
+        told = [
+            f"id={i}",
+            'msg="all \\"well\\""',
+            f"dur={seconds(rng):g}{rng.choice(('ms', 'ms', 's', ''))}",
+            f"status={_code(rng)}",
+        ]
+        rows.append([prefix.format(m) + told[0], *told[1:]])
+    return TextLog("logfmt", ["started"][: rng.randrange(2)], rows, " ")
+
+
+def ping(rng: random.Random, n: int) -> TextLog:
+    """Of Linux with its summary or not, of Windows, of fping."""
+    style, rows = rng.choice(("linux", "linux", "windows", "fping")), []
+    for i, m in enumerate(moments(rng, n), start=1):
+        lost, ms = rng.random() < 0.1, f"{seconds(rng):g}"
+        line = {
+            "linux": f"[{_epoch(m)}.25] 64 bytes from 10.0.0.1: icmp_seq={i} ttl=64 time={ms} ms",
+            "windows": f"Reply from 10.0.0.1: bytes=32 time={ms}ms TTL=64",
+            "fping": f"10.0.0.1 : [{i}], 64 bytes, {ms} ms (1.0 avg, 0% loss)",
+        }[style]
+        gone = {"linux": f"no answer yet for icmp_seq={i}", "windows": "Request timed out.",
+                "fping": f"10.0.0.1 : [{i}], timed out (1.0 avg, 9% loss)"}[style]  # fmt: skip
+        rows.append((gone if lost else line).split(" "))
+    rows += [f"{n} packets transmitted, {n - 1} received".split(" ")] if rng.random() < 0.5 else []
+    return TextLog("ping", ["PING 10.0.0.1 (10.0.0.1) 56(84) bytes of data."][: rng.randrange(2)], rows, " ")
 
 
 def pbs(rng: random.Random, n: int) -> TextLog:
@@ -248,14 +297,15 @@ def github_actions(rng: random.Random, n: int) -> TextLog:
 MAKERS = {
     "access": access, "ltsv": ltsv, "haproxy": haproxy, "envoy": envoy, "alb": alb, "w3c": w3c, "k6": k6,
     "k6-json": k6_json, "gatling": gatling, "hey": hey, "vegeta": vegeta, "otel": otel, "jaeger": jaeger, "pbs": pbs,
-    "json": json_array,
+    "json": json_array, "table": text_table, "logfmt": logfmt, "ping": ping,
     "sge": sge, "lsf": lsf, "nextflow": nextflow, "aslib": aslib, "upptime": upptime, "github-actions": github_actions,
 }  # fmt: skip
 # formats in which every line that is not blank is a record, refused or skipped
 BY_LINE = {
     "access", "ltsv", "haproxy", "envoy", "alb", "w3c", "k6-json", "gatling", "vegeta", "pbs", "sge", "lsf", "aslib",
+    "logfmt",
 }  # fmt: skip
-DOCUMENTS = {"otel", "jaeger", "json"}
+DOCUMENTS = {"otel", "jaeger", "json", "table", "ping"}  # a line is no row
 SEPARATORS = {
     "k6": ",", "hey": ",", "upptime": ",", "github-actions": ",", "vegeta": ",", "aslib": ",", "ltsv": "\t",
     "gatling": "\t", "nextflow": "\t", "sge": ":", "pbs": ";",

@@ -1,0 +1,85 @@
+"""logfmt: pairs of a name and a value in every line (`level=info dur=12.3ms status=200`), also behind other words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from latfit.logs.formats import ROLES, Format, ReadOptions, register
+from latfit.logs.jsonlines import Parsed, read_objects
+from latfit.logs.lines import MAX_CHARACTERS, first_lines
+from latfit.logs.records import Records
+from latfit.logs.source import Block, Source
+from latfit.logs.times import MOMENT
+
+PAIR = re.compile(r'(?:^|(?<=[\s,;\[({]))([A-Za-z_@][\w.@-]*)=("(?:[^"\\]|\\.)*"|[^\s"]*)')
+BEGINS = re.compile(rf"\W?({MOMENT}(?::\d\d)?(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)")
+FEW = 2  # pairs that make a line of this format
+HALF = 0.5  # of the first lines have them
+MOSTLY = 0.8  # of those lines have a name
+NO_PAIRS = "no pairs of a name and a value"
+
+
+@register
+class Logfmt(Format):
+    """One line a request, `name=value` or `name="some words"`; a date in front of it is the column `time`."""
+
+    name = "logfmt"
+    description = "logfmt: name=value pairs, one line a request"
+    rank = 85
+    roles = ROLES
+    uses = ("statuses", "unit", "time_format", "timezone")
+
+    def sniff(self, head: str) -> bool:
+        """Pairs in most of the first lines, and of the same names."""
+        lines = first_lines(head)
+        names = [{name for name, _ in PAIR.findall(line[:MAX_CHARACTERS])} for line in lines]
+        having = [each for each in names if len(each) >= FEW]
+        return bool(having) and len(having) >= HALF * len(names) and any(_shared(having))
+
+    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
+        """Records by name; lines without pairs are left out, and counted."""
+        skipped = [0]
+        yield from read_objects((_parse(block, skipped) for block in source.blocks()), source.name, options)
+        left = Records.unusable({})
+        if skipped[0]:
+            left.skipped[f"lines with {NO_PAIRS}"] = skipped[0]
+        yield left
+
+
+def _shared(names: list[set[str]]) -> set[str]:
+    """The names that most of the lines have."""
+    every = set().union(*names)
+    return {name for name in every if sum(name in each for each in names) >= MOSTLY * len(names)}
+
+
+def _parse(block: Block, skipped: list[int]) -> Parsed:
+    """The pairs of a block as a table, and the line numbers."""
+    rows, numbers = [], []
+    broken: dict[int, str] = {}
+    for number, line in enumerate(block.lines(), start=block.first_line):
+        if not line.strip():
+            continue
+        if len(line) > MAX_CHARACTERS:
+            broken[number] = "line too long"
+            continue
+        row = {name: _value(value) for name, value in PAIR.findall(line)}
+        if len(row) < FEW:
+            skipped[0] += 1
+            continue
+        begins = BEGINS.match(line)
+        if begins:
+            row.setdefault("time", begins[1].replace(",", "."))
+        rows.append(row)
+        numbers.append(number)
+    return pd.DataFrame(rows, dtype="str"), np.array(numbers, dtype=np.int64), broken
+
+
+def _value(text: str) -> str | None:
+    """A value without its quotes, or the comma behind it; None where it is empty."""
+    if text.startswith('"'):
+        return re.sub(r"\\(.)", r"\1", text[1:-1]) or None
+    return text.rstrip(",;])}") or None

@@ -1,0 +1,125 @@
+"""Tables as terminals show them: columns set apart by spaces, or by bars with rules of dashes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from latfit.errors import LogError
+from latfit.logs.columns import SOME_ROWS, resolve_roles
+from latfit.logs.csv import DELIMITERS, field_kind, named_fields
+from latfit.logs.formats import ROLES, Format, ReadOptions, register
+from latfit.logs.lines import Parsed, first_lines, read_lines
+from latfit.logs.records import Records
+from latfit.logs.source import Source
+from latfit.logs.tabular import Settling
+
+BARS = str.maketrans("│┃║─━═╌┼╪╋╬├┤┌┐└┘┬┴╞╡╒╕╘╛╤╧╔╗╚╝╠╣╦╩╭╮╰╯", "|||----" + "+" * 32)
+RULE = re.compile(r"[-+|: =]*-{2}[-+|: =]*")
+COUNTED = re.compile(r"\(?\d+ rows?\b.*", re.IGNORECASE)  # of psql and of MySQL, below their tables
+MOSTLY = 0.8  # of the first rows have as many fields as the header
+
+Split = Callable[[str], list[str]]
+
+
+@register
+class TextTable(Format):
+    """The output of `column -t`, kubectl, squeue, psql, mysql, DuckDB, or a table of Markdown.
+
+    Fields are set apart by bars, by two spaces or more, or by white space; then a date and its time of day are one.
+    """
+
+    name = "table"
+    description = "a table as terminals show it: columns apart by spaces or bars (column -t, kubectl, psql, Markdown)"
+    rank = 89
+    roles = ROLES
+    uses = ("statuses", "unit", "time_format", "timezone")
+
+    def sniff(self, head: str) -> bool:
+        """A rule of dashes below or above a header with bars; or columns by spaces in the first lines."""
+        lines = first_lines(head)
+        return bool(lines) and _split_of(lines) is not None
+
+    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
+        """Records by column name."""
+        lines = [line for line in first_lines(source.text, SOME_ROWS) if not _is_around(line)]
+        split = _split_of(first_lines(source.text)) or _wide
+        if not lines:
+            raise LogError(f"{source.name}: there is no line of a table in the beginning of this log")
+        first = split(lines[0])
+        header = not all(map(field_kind, first))
+        names = _unlike(first if header else named_fields(first))
+        rows = [row for row in map(split, lines[int(header) :]) if len(row) == len(names)]
+        roles, notes = resolve_roles(names, options, source.name, pd.DataFrame(rows, columns=names, dtype="str"))
+        settling = Settling(roles, options, blank_is_lost=True)
+
+        def parse(line: str) -> Parsed:
+            if _is_around(line):
+                return None
+            fields = split(line)
+            if header and fields == first:
+                return None
+            if len(fields) != len(names):
+                return f"wrong number of fields: {len(fields)} instead of {len(names)}"
+            return [field or None for field in fields]
+
+        def convert(frame: pd.DataFrame, line: NDArray[np.int64]) -> Records:
+            records = settling.records(frame, line)
+            records.notes += notes
+            return records
+
+        yield from read_lines(source, names, parse, convert, others=None)
+        yield settling.last()
+
+
+def _split_of(lines: list[str]) -> Split | None:
+    """How the first lines of a log are taken apart, None where they are no table."""
+    rules = [at for at, line in enumerate(lines[:3]) if _is_rule(line)]
+    inside = [line for line in lines if not _is_around(line)]
+    if rules and len(inside) > 1 and "|" in inside[0].translate(BARS):
+        return _barred if _agree(inside, _barred) else None
+    if len(inside) < 3 or any(mark in inside[0] for mark in (*DELIMITERS, '"', "=", "{", "<")):
+        return None
+    return next((split for split in (_wide, _narrow) if _agree(inside, split)), None)
+
+
+def _agree(lines: list[str], split: Split) -> bool:
+    """Whether most lines have as many fields as the first, and more than one."""
+    many = len(split(lines[0]))
+    return many > 1 and sum(len(split(line)) == many for line in lines[1:]) >= MOSTLY * (len(lines) - 1)
+
+
+def _barred(line: str) -> list[str]:
+    line = line.translate(BARS).strip()
+    return [field.strip() for field in line.removeprefix("|").removesuffix("|").split("|")]
+
+
+def _wide(line: str) -> list[str]:
+    return re.split(r" {2,}|\t+", line.strip())
+
+
+def _narrow(line: str) -> list[str]:
+    return re.sub(r"(\d{4}-\d\d-\d\d) (?=\d\d:\d\d)", r"\1T", line).split()
+
+
+def _is_rule(line: str) -> bool:
+    """Whether a line only sets parts of a table apart."""
+    return RULE.fullmatch(line.translate(BARS).strip()) is not None
+
+
+def _is_around(line: str) -> bool:
+    """Whether a line is no row of a table: a rule, or how many rows there were."""
+    return _is_rule(line) or COUNTED.fullmatch(line.strip()) is not None
+
+
+def _unlike(names: list[str]) -> list[str]:
+    """The names of columns, each of them once: a second one is numbered, one that is empty is called by its place."""
+    found: list[str] = []
+    for at, name in enumerate(names, start=1):
+        own = name or f"column{at}"
+        found.append(own if own not in found else f"{own}.{at}")
+    return found

@@ -1,0 +1,181 @@
+"""Logs as programs print them: tables of terminals, logfmt, ping, and documents of JSON."""
+
+import json
+
+import pytest
+
+import latfit
+from latfit.errors import LogError, MissingColumn
+
+PROBES = [{"sent": f"2026-03-02T06:00:0{i}Z", "elapsed_ms": 100 * i, "code": code}
+          for i, code in enumerate((200, 200, 500, 200), start=1)]  # fmt: skip
+
+
+def read(tmp_path, text, **options):
+    path = tmp_path / "log"
+    path.write_text(text)
+    return latfit.read_log(path, **options)
+
+
+def latencies(log):
+    return log.frame["latency"].tolist()
+
+
+DOCUMENTS = {
+    "items": json.dumps({"count": 4, "errors": [], "items": PROBES}),
+    "items over lines": json.dumps({"count": 4, "items": PROBES}, indent=2),
+    "hits": json.dumps({"took": 1, "hits": {"total": {"n": 4}, "hits": [{"_id": "a", "_source": p} for p in PROBES]}}),
+    "edges": json.dumps({"data": {"runs": {"edges": [{"cursor": "x", "node": p} for p in PROBES]}}}),
+    "objects over lines": "\n".join(json.dumps({**p, "tags": [{"k": 1}]}, indent=2) for p in PROBES),
+    "pages": "\n".join(json.dumps({"items": PROBES[at : at + 2], "pad": "x" * 70_000}, indent=1) for at in (0, 2)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", DOCUMENTS.values(), ids=DOCUMENTS)
+def test_objects_inside_documents(tmp_path, text):
+    log = read(tmp_path, text)
+    assert log.facts.format == "json"
+    assert latencies(log) == [0.1, 0.2, 0.3, 0.4]
+    assert log.frame["status"].tolist() == ["completed", "completed", "failed", "completed"]
+
+
+def test_lines_of_objects_stay_lines(tmp_path):
+    lines = [json.dumps({**probe, "tags": [{"k": 1}]}) for probe in PROBES]
+    assert read(tmp_path, "\n".join(lines)).facts.format == "jsonl"
+    assert read(tmp_path, lines[0]).facts.format == "jsonl"
+    assert read(tmp_path, json.dumps(PROBES[0])).facts.format == "jsonl"
+    damaged = read(tmp_path, '{"latency": 1,\n' + "\n".join(lines), max_refused=1)
+    assert (damaged.facts.format, damaged.facts.refused.count) == ("jsonl", 1)
+
+
+def test_objects_of_other_arrays_are_counted(tmp_path):
+    log = read(tmp_path, json.dumps({"items": PROBES, "links": [{"a": 1}, {"a": 2}]}))
+    assert latencies(log) == [0.1, 0.2, 0.3, 0.4]
+    assert dict(log.facts.skipped) == {"objects of other arrays in the document": 2}
+
+
+def test_which_of_two_arrays_is_meant_is_not_guessed(tmp_path):
+    with pytest.raises(LogError, match=r"'pages' \(1\) and 'data.runs' \(4\).*jq '.data.runs'"):
+        read(tmp_path, json.dumps({"pages": [{"page": 1, "latency": 3}], "data": {"runs": PROBES}}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"items": [{"latency": 1}, {"latency": 2}', '{"items": [{"latency": 1} {"latency"',
+     '{"items": [{"latency": 1}]} x', '{"a": 1,\n"items": [{"latency": 1}],\n3}'],
+)  # fmt: skip
+def test_a_document_cut_short_is_told_with_its_line(tmp_path, text):
+    with pytest.raises(LogError, match=r"line [13]: this JSON document is damaged or cut short"):
+        read(tmp_path, text, format="json")
+
+
+TABLES = {
+    "two spaces": "sent                 latency (ms)  state\n"
+    "2026-03-02 06:00:01  100           ok\n2026-03-02 06:00:02  200.5         failed\n"
+    "2026-03-02 06:00:03  -             ok\n",
+    "one space": "sent latency_ms state\n"
+    "2026-03-02 06:00:01 100 ok\n2026-03-02 06:00:02 200.5 failed\n2026-03-02 06:00:03 - ok\n",
+    "psql": "        sent         | latency_ms | state  \n---------------------+------------+--------\n"
+    " 2026-03-02 06:00:01 |        100 | ok\n 2026-03-02 06:00:02 |      200.5 | failed\n"
+    " 2026-03-02 06:00:03 |          - | ok\n(3 rows)\n\n",
+    "mysql": "+---------------------+------------+--------+\n| sent                | latency_ms | state  |\n"
+    "+---------------------+------------+--------+\n| 2026-03-02 06:00:01 | 100        | ok     |\n"
+    "| 2026-03-02 06:00:02 | 200.5      | failed |\n| 2026-03-02 06:00:03 | -          | ok     |\n"
+    "+---------------------+------------+--------+\n3 rows in set (0.00 sec)\n",
+    "Markdown": "| sent | latency_ms | state |\n|:--|--:|---|\n| 2026-03-02 06:00:01 | 100 | ok |\n"
+    "| 2026-03-02 06:00:02 | 200.5 | failed |\n| 2026-03-02 06:00:03 | - | ok |\n",
+    "boxes": "┌──────┬────────────┬───────┐\n│ sent │ latency_ms │ state │\n├──────┼────────────┼───────┤\n"
+    "│ 2026-03-02 06:00:01 │ 100 │ ok │\n│ 2026-03-02 06:00:02 │ 200.5 │ failed │\n│ 2026-03-02 06:00:03 │ - │ ok │\n"
+    "└──────┴────────────┴───────┘\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", TABLES.values(), ids=TABLES)
+def test_tables_of_terminals(tmp_path, text):
+    log = read(tmp_path, text, max_refused=1)
+    assert log.facts.format == "table"
+    assert latencies(log) == [0.1, 0.2005]
+    assert log.facts.refused.reasons == {"no latency": 1}
+    assert log.frame["status"].tolist() == ["completed", "failed"]
+    assert str(log.frame["submitted"].iloc[1]) == "2026-03-02 06:00:02+00:00"
+
+
+def test_rows_of_a_table_that_do_not_fit_are_refused_with_their_line(tmp_path):
+    rows = "".join(f"job{i}   {i}s   ok\n" for i in range(1, 20))
+    log = read(tmp_path, f"NAME   DURATION   STATUS\n{rows}job20   7s\n")
+    assert latencies(log) == list(range(1, 20))
+    assert [(each.line, each.reason) for each in log.facts.refused.first] == [
+        (21, "wrong number of fields: 2 instead of 3")
+    ]
+
+
+def test_rows_of_a_time_and_a_number_by_spaces(tmp_path):
+    log = read(tmp_path, "2026-03-02 06:00:01 1.5\n2026-03-02 06:00:02 2.5\n2026-03-02 06:00:04 0.5\n")
+    assert latencies(log) == [1.5, 2.5, 0.5]
+    assert log.frame["submitted"].notna().all()
+
+
+def test_prose_is_no_table(tmp_path):
+    with pytest.raises(LogError, match="no format recognises"):
+        read(tmp_path, "This is a text.\nIt has some lines, and words in them.\nNo column at all, nor a number.\n")
+
+
+def test_logfmt(tmp_path):
+    lines = [f'time=2026-03-02T06:00:0{i}Z level=info msg="it \\"ended\\"" dur={i}00ms status={code}'
+             for i, code in enumerate((200, 503, 200), start=1)]  # fmt: skip
+    log = read(tmp_path, "\n".join(["starting", *lines, "path=/x"]))
+    assert log.facts.format == "logfmt"
+    assert latencies(log) == [0.1, 0.2, 0.3]
+    assert log.frame["status"].tolist() == ["completed", "failed", "completed"]
+    assert log.frame["msg"].tolist() == ['it "ended"'] * 3
+    assert dict(log.facts.skipped) == {"lines with no pairs of a name and a value": 2}
+    assert any("the units that it says itself" in note for note in log.facts.notes)
+
+
+def test_pairs_behind_the_words_of_a_logger(tmp_path):
+    lines = [f"2026-03-02 06:00:0{i},500 INFO app: done path=/x, took={i}.5s, status=200" for i in range(1, 5)]
+    log = read(tmp_path, "\n".join(lines))
+    assert latencies(log) == [1.5, 2.5, 3.5, 4.5]
+    assert log.frame["path"].tolist() == ["/x"] * 4
+    assert str(log.frame["submitted"].iloc[0]) == "2026-03-02 06:00:01.500000+00:00"
+
+
+def test_which_of_two_durations_is_meant_is_asked(tmp_path):
+    lines = [f"at=info connect={i % 2}ms service={i}8ms status=200" for i in range(1, 5)]
+    with pytest.raises(MissingColumn, match="for example: --column latency=service"):
+        read(tmp_path, "\n".join(lines))
+    assert latencies(read(tmp_path, "\n".join(lines), columns={"latency": "service"})) == [0.018, 0.028, 0.038, 0.048]
+
+
+LINUX = "64 bytes from one.example (10.0.0.1): icmp_seq={} ttl=57 time={} ms"
+
+
+def test_ping_counts_the_numbers_that_are_missing(tmp_path):
+    answers = [LINUX.format(seq, seq / 2) for seq in (2, 3, 6)]
+    text = ["PING one.example (10.0.0.1) 56(84) bytes of data.", *answers, "", "--- one.example ping statistics ---",
+            "8 packets transmitted, 3 received, 62% packet loss, time 7000ms"]  # fmt: skip
+    whole = read(tmp_path, "\n".join(text))
+    assert whole.facts.format == "ping"
+    assert latencies(whole)[:3] == [0.001, 0.0015, 0.003]
+    assert whole.counts == {"completed": 3, "failed": 0, "censored": 0, "lost": 5}
+    assert read(tmp_path, "\n".join(text[:4])).counts["lost"] == 3  # 1, 4 and 5, without its last words
+    assert read(tmp_path, "\n".join(answers)).counts["lost"] == 2  # of the middle of a log
+
+
+def test_ping_numbers_begin_again_and_answers_come_late_or_twice(tmp_path):
+    seqs = [65534, 65535, 0, 2, 1, 1, 4]
+    late = ["no answer yet for icmp_seq=1", "no answer yet for icmp_seq=5"]
+    log = read(tmp_path, "\n".join([*(LINUX.format(seq, 10) for seq in seqs), *late]))
+    assert log.counts == {"completed": 6, "failed": 0, "censored": 0, "lost": 2}  # 3 and 5
+
+
+def test_ping_with_times_of_windows_and_of_fping(tmp_path):
+    timed = read(tmp_path, "\n".join(f"[1767225600.{i}] {LINUX.format(i, 250)}" for i in (1, 2)))
+    assert str(timed.frame["submitted"].iloc[0]) == "2025-12-31 23:59:59.850000+00:00"
+    windows = ["Reply from 10.0.0.1: bytes=32 time=12ms TTL=57", "Request timed out.",
+               "Reply from 10.0.0.1: bytes=32 time<1ms TTL=57"]  # fmt: skip
+    log = read(tmp_path, "\n".join(windows))
+    assert (latencies(log)[0], log.counts["completed"], log.counts["lost"]) == (0.012, 2, 1)
+    fping = ["10.0.0.1  : [0], 64 bytes, 1.50 ms (1.5 avg, 0% loss)", "10.0.0.2  : [0], timed out (NaN avg, 100% loss)"]
+    log = read(tmp_path, "\n".join(fping))
+    assert (latencies(log)[0], log.counts["lost"], log.frame["host"].tolist()) == (0.0015, 1, ["10.0.0.1", "10.0.0.2"])
