@@ -14,6 +14,18 @@ from latfit.numbers import Bools
 
 EPOCHS = {"epoch": "s", "epoch-ms": "ms", "epoch-us": "us", "epoch-ns": "ns"}
 ORDERS = ("day-first", "month-first")
+NAMED = "named-months"  # Mon Mar 2 06:00:04 UTC 2026, 02/Mar/2026:06:00:04 +0000, Mar 2, 2026 6:00 AM
+MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_MONTH, _DAY = rf"(?P<month>{'|'.join(MONTHS)})[a-z]{{0,6}}\.?", r"(?P<day>\d{1,2})"
+_TIME = r"(?P<hour>\d{1,2}):(?P<rest>\d\d(?::\d\d(?:[.,]\d{1,9})?)?) ?(?P<half>[ap]m)?"
+_ZONE = r"(?: ?(?P<zone>utc|gmt|z|[+-]\d\d:?\d\d))?"
+NAMED_DATES = (
+    re.compile(
+        rf"(?:[a-z]{{3,9}},? )?{_MONTH} +{_DAY},? +(?P<year>\d{{4}}),? +(?:@ |at )?{_TIME}{_ZONE}", re.IGNORECASE
+    ),
+    re.compile(rf"(?:[a-z]{{3,9}},? )?{_MONTH} +{_DAY},? +{_TIME}{_ZONE} (?P<year>\d{{4}})", re.IGNORECASE),
+    re.compile(rf"(?:[a-z]{{3,9}},? )?{_DAY}[ /-]{_MONTH}[ /-](?P<year>\d{{4}})[ :,T]+{_TIME}{_ZONE}", re.IGNORECASE),
+)
 DATE = re.compile(r"^\s*(\d{1,2})([/.-])(\d{1,2})\2(\d{4})(?:\D|$)")
 SERIAL = 25_569, 73_050  # the days from 1970 to 2100, counted from 1900
 COMPACT = {14: "%Y%m%d%H%M%S", 12: "%Y%m%d%H%M"}  # 20260302060624 is no number of milliseconds
@@ -31,8 +43,8 @@ def parse_times(
     """Naive UTC times of a column, and which of its cells hold something that is no time.
 
     Numbers are seconds, milliseconds, microseconds or nanoseconds since 1970 by their size, unless
-    `time_format` says which; text is ISO 8601, `day-first` (31/12/2026 10:00), `month-first` or in the given
-    strptime pattern.
+    `time_format` says which; text is ISO 8601, `day-first` (31/12/2026 10:00), `month-first`,
+    `named-months` (31 Dec 2026 10:00) or in the given strptime pattern.
     """
     time_format = time_format or epoch_format(column)
     if isinstance(column.dtype, pd.DatetimeTZDtype) or column.dtype.kind == "M":
@@ -69,6 +81,8 @@ def time_format_of(column: pd.Series[Any], name: str) -> str | None:
     if column.dtype.kind == "M" or isinstance(column.dtype, pd.DatetimeTZDtype):
         return None
     words = column.dropna().astype("string")
+    if len(words) and _iso_of_named(words.iloc[0]) is not None:
+        return NAMED
     if not len(words) or not DATE.match(words.iloc[0]):
         return None
     parts = words.str.extract(DATE).dropna()
@@ -152,10 +166,14 @@ def _from_text(column: pd.Series[Any], name: str, time_format: str | None, timez
     text = plain.astype("string").str.strip()
     if time_format in ORDERS:
         text, time_format = _year_first(text, time_format), None
+    if time_format == NAMED:
+        text, time_format = text.map(_iso_of_named, na_action="ignore").astype("string"), "iso"
     pattern = "ISO8601" if time_format in (None, "iso") else time_format
     if time_format is None:
         text = text.str.replace(r"([+-]\d\d:?\d\d) [A-Z]{3,4}$", r"\1", regex=True)
         text = text.str.replace(r" ?(?:UTC|GMT)$", "Z", regex=True)
+        text = text.str.replace(r"(:\d\d),(\d)", r"\1.\2", regex=True)  # of Python's loggers
+        text = text.str.replace(r"(:\S*)\[[\w/+-]+\]$", r"\1", regex=True)  # 06:00+01:00[Europe/Paris]
     present = text.notna() & (text != "") & ~text.str.lower().isin(["now", "today"])  # pandas would ask the clock
     has_offset = text.str.contains(OFFSET, na=False)
     without = (present & ~has_offset & text.str.contains(r"^\d{4}-\d\d-\d\d", na=False)).to_numpy(dtype=bool)
@@ -182,6 +200,24 @@ def _year_first(text: pd.Series[str], order: str) -> pd.Series[str]:
     turned = r"\3-\2-\1" if order == "day-first" else r"\3-\1-\2"
     dated = padded.str.replace(r"^(\d\d)[/.-](\d\d)[/.-](\d{4}),?", turned, regex=True)
     return dated.str.replace(r"(?<=[ T])(\d):", r"0\1:", regex=True)
+
+
+def _iso_of_named(text: str) -> str | None:
+    """A date whose month has a name, as ISO 8601 writes it; None for anything else.
+
+    >>> _iso_of_named("Mon Mar  2 06:00:04 UTC 2026"), _iso_of_named("02/Mar/2026:06:00:04 +0100")
+    ('2026-03-02T06:00:04+00:00', '2026-03-02T06:00:04+01:00')
+    """
+    found = next(filter(None, (pattern.fullmatch(text.strip()[:60]) for pattern in NAMED_DATES)), None)
+    if found is None:
+        return None
+    hour, month = int(found["hour"]), MONTHS.index(found["month"].lower()) + 1
+    if found["half"]:
+        hour = hour % 12 + 12 * (found["half"].lower() == "pm")
+    zone = (found["zone"] or "").lower()
+    offset = "+00:00" if zone in ("utc", "gmt", "z") else zone
+    when = f"{found['year']}-{month:02d}-{int(found['day']):02d}T{hour:02d}:{found['rest'].replace(',', '.')}"
+    return when + (offset if len(offset) != 5 else f"{offset[:3]}:{offset[3:]}")
 
 
 def _to_utc(parsed: pd.Series[Any], name: str, timezone: str | None) -> Times:

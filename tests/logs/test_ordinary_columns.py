@@ -279,11 +279,11 @@ def test_marks_of_thousands(text, seconds, tmp_path):
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
 def test_times_that_nobody_can_read_do_not_sink_the_latencies(kind, tmp_path):
-    log = read(tmp_path, kind, date=WHEN.strftime("%a %b %d %H:%M:%S UTC %Y"), latency=LATENCY)
+    log = read(tmp_path, kind, date=WHEN.strftime("%a %b %d %H:%M:%S CET %Y"), latency=LATENCY)
     assert log.counts["completed"] == N
-    assert any("'date' is not used: 'Sun Mar 01 08:00:00 UTC 2026'" in note for note in log.facts.notes)
+    assert any("'date' is not used: 'Sun Mar 01 08:00:00 CET 2026'" in note for note in log.facts.notes)
     path = tmp_path / f"log.{kind}"
-    known = latfit.read_log(path, time_format="%a %b %d %H:%M:%S UTC %Y").frame["submitted"]
+    known = latfit.read_log(path, time_format="%a %b %d %H:%M:%S CET %Y").frame["submitted"]
     assert known.iloc[0] == WHEN[0].tz_localize("UTC")
     with pytest.raises(latfit.LatfitError, match="unparseable date"):
         latfit.read_log(path, columns={"submitted": "date"})

@@ -178,3 +178,34 @@ def test_an_empty_word_means_blank(tmp_path):
 def test_a_number_too_large_for_its_unit_is_refused_and_not_lost(tmp_path):
     log = read(tmp_path, "latency\n1e308\n1\n", unit="h")
     assert (list(log.counts.values()), log.facts.refused.reasons) == ([1, 0, 0, 0], {"too large latency": 1})
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("Mon Mar  2 06:00:04 2026", "2026-03-02 06:00:04"), ("Mon Mar 2 06:00:04 UTC 2026", "2026-03-02 06:00:04"),
+     ("02/Mar/2026:06:00:04 +0130", "2026-03-02 04:30:04"), ("Mon, 02 Mar 2026 06:00:04 GMT", "2026-03-02 06:00:04"),
+     ("2-Mar-2026 06:00", "2026-03-02 06:00:00"), ("Mar 2, 2026 12:00:04 AM", "2026-03-02 00:00:04"),
+     ("March 2, 2026 1:05 pm", "2026-03-02 13:05:00"), ("Mar 2, 2026 @ 06:00:04.250", "2026-03-02 06:00:04.250000"),
+     ("2026-03-02 06:00:04,250", "2026-03-02 06:00:04.250000"),
+     ("2026-03-02T06:00:04+01:00[Europe/Paris]", "2026-03-02 05:00:04")],
+)  # fmt: skip
+def test_dates_as_programs_write_them(written, meant, tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("when;latency\n" + f"{written};3\n" * 2)
+    assert [str(when) for when in latfit.read_log(path).frame["submitted"]] == [f"{meant}+00:00"] * 2
+
+
+@pytest.mark.parametrize("written", ["Mon Mar 2 06:00:04 CET 2026", "Mar  2 06:00:04"])
+def test_dates_without_a_known_zone_or_year_are_not_used(written, tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("when;latency\n" + f"{written};3\n" * 2)
+    log = latfit.read_log(path)
+    assert log.frame["submitted"].isna().all()
+    assert any("is no time that can be read" in note for note in log.facts.notes)
+
+
+def test_a_date_that_no_calendar_has_is_refused(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("when;latency\n" + "2 Mar 2026 06:00:04;3\n" * 9 + "31 Feb 2026 06:00:04;3\n")
+    log = latfit.read_log(path)
+    assert log.facts.refused.reasons == {"unparseable when": 1}
