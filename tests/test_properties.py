@@ -491,7 +491,7 @@ def prepared(path, **options):
     return prepare(Observations.of(latfit.read_log(path)), Options(**options))
 
 
-@examples(50)
+@examples(20)
 @given(
     tables(), cutoffs, ways, costs, st.sampled_from([None, "lognormal"]), st.sampled_from([None, 0.0, 0.2]),
     st.sampled_from([{}, {"at": 80.0}, {"copies": 2}, {"wall_clock": 30.0}, {"max_submissions": 1.4},

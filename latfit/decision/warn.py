@@ -72,6 +72,13 @@ def mixed(seen: Case) -> Warned | None:
 
 
 @warning
+def unit(seen: Case) -> Warned | None:
+    """Latencies that are long beside the log may be in another unit than was guessed."""
+    doubt = seen.case.seen.unit_doubtful if seen.case.seen is not None else None
+    return Warned("unit", doubt) if doubt else None
+
+
+@warning
 def queue(seen: Case) -> Warned | None:
     """Waits in a queue."""
     if seen.case.seen is None or not seen.case.seen.queue:

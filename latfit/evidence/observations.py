@@ -15,13 +15,16 @@ import pyarrow as pa
 
 from latfit.logs import ProbeLog
 from latfit.logs.columns import NO_OUTCOMES
-from latfit.logs.table import CANONICAL, CENSORED, COMPLETED, FAILED, LOST, Key, outcomes, tallied
+from latfit.logs.table import CANONICAL, CENSORED, COMPLETED, FAILED, LOST, STATUSES, Key, outcomes, tallied
+from latfit.logs.tabular import LONG_BESIDE
+from latfit.logs.words import NOTHING, is_blank
 from latfit.numbers import Bools, Floats, Ints
 from latfit.sample import LatencySample
 
 BINS = 8  # quantile bins of a column of numbers
 FEW_NUMBERS = 12  # a column of at most this many distinct numbers is one of categories
 MAX_COLUMNS = 40
+MOSTLY_BAD = 0.8  # of the empty cells of a column are those of probes that did not complete: they follow it
 MOST = 200_000  # probes of a longer log that are looked at, where more would tell nothing new
 KEYS = re.compile(r"(?i)^(job|job_?name|url|uri|path|endpoint|instance|instance_id|request|key|name|host|site|target)$")
 # known only when the probe is over, so that they follow the latency instead of explaining it
@@ -31,8 +34,10 @@ AFTERWARDS = re.compile(
     r"signal|run|wait|think|connect|idle_?time|response\w*|bytes\w*|sent\w*|received|grp_?threads|all_?threads|"
     r"t[qwcrt]|timers?|nodelist|node|exec_host|alloc\w*|cpu_?time|avg_?cpu|used\w*|mem|max_?rss|updated\w*|"
     r"attempt|retries|termination\w*|beconn|feconn|srvconn|actconn|term\w*|level|severity|msg|try_?number|rows|up|alive|"
+    r"ttft|\w*tokens?|usage|completions|finish_?reason|ret|rc|\w+_(ms|msec|us|usec|ns|secs?|seconds)|"
     r"billed\w*|queue_?time|dtime|ctime|ttime|time_\w+|start_?transfer|name_?lookup|pre_?transfer)($|_|\b)"
 )
+UNTOLD = (*NOTHING, "unknown")
 # words of outcomes among the groups of a column: it follows the probe too
 OUTCOMES = re.compile(r"(?i)(^|[\W_])(ok|success|succeeded|time_?out|timed_?out|failed|failure|error|lost)($|[\W_])")
 
@@ -56,8 +61,8 @@ class Observations:
 
     `submitted` are seconds, None where the log does not say; `status` holds the codes of `STATUSES`. `columns` are
     those of the log that may explain a latency; `queue` says that latencies are waits in a queue, `has_outcomes`
-    that the log has a word on how a probe ended. `job` and `attempt` number the jobs and their attempts, where the log
-    has several attempts a job.
+    that the log has a word on how a probe ended, `unit_doubtful` what speaks against the unit
+    that was guessed. `job` and `attempt` number the jobs and their attempts, where the log has several attempts a job.
     """
 
     latency: Floats
@@ -66,6 +71,7 @@ class Observations:
     columns: Mapping[str, Column] = field(default_factory=dict)
     queue: bool = False
     has_outcomes: bool = True
+    unit_doubtful: str | None = None
     resolution: float = 0.0
     job: Ints | None = None
     attempt: Ints | None = None
@@ -138,6 +144,7 @@ class Observations:
             columns=columns,
             queue=any(p.queue for p in parts),
             has_outcomes=all(p.has_outcomes for p in parts),
+            unit_doubtful=next((p.unit_doubtful for p in parts if p.unit_doubtful), None),
             resolution=min(p.resolution for p in parts),
         )
 
@@ -175,6 +182,7 @@ class Observations:
             columns=explaining(log.frame) if columns else {},
             queue=log.facts.queue,
             has_outcomes=NO_OUTCOMES not in log.facts.notes,
+            unit_doubtful=next((note for note in log.facts.notes if LONG_BESIDE in note), None),
             resolution=log.resolution,
         )
 
@@ -208,10 +216,24 @@ def explaining(frame: pd.DataFrame) -> dict[str, Column]:
     found: dict[str, Column] = {}
     for name in extras[: 4 * MAX_COLUMNS]:
         if len(found) < MAX_COLUMNS and (KEYS.match(name) or not AFTERWARDS.search(name)):
-            column = as_groups(name, frame[name])
+            column = as_groups(name, _as_asked(frame[name], frame["status"]))
             if column is not None and (KEYS.match(name) or not any(map(OUTCOMES.search, column.labels[:MAX_COLUMNS]))):
                 found[name] = column
     return found
+
+
+def _as_asked(values: pd.Series[Any], status: pd.Series[Any]) -> pd.Series[Any]:
+    """A column in which nothing, or a mark for it, stands mostly for probes that did not complete: filled in.
+
+    It is the outcome that left the cell empty; what the probe asked for was that of its neighbours.
+    """
+    bad = (status != STATUSES[COMPLETED]).to_numpy(dtype=bool)
+    if not bad.any() or not is_blank(values[bad], UNTOLD).any():
+        return values
+    blank = is_blank(values, UNTOLD)
+    if blank.all() or bad[blank].mean() < MOSTLY_BAD:
+        return values
+    return values.mask(blank).ffill().bfill()
 
 
 def rows_by(codes: Ints, size: int) -> list[Ints]:

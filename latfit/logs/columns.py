@@ -49,10 +49,13 @@ SOME_ROWS = 200
 FEW = 20  # cells that tell how times are written
 DAY = r"\d{4}-\d\d-\d\d[T ]00:00(:00(\.0+)?)?(Z|[+]00:?00)?"  # a date alone, as some readers give it
 SUMMARY = re.compile(  # of many probes, or what was set
-    r"p\d+|max|min|avg|mean|median|std|stdev|sum|timeout|limit|interval|ttl|cutoff|deadline|age|uptime|offset|budget"
+    r"p\d+|max|min|avg|mean|median|std|stdev|stddev|sum|timeout|limit|interval|ttl|cutoff|deadline|age|uptime|offset|budget"
 )
 NUMBERED = re.compile("id|code|port|pid|ttl|offset|count|size|length|bytes|retries|level|version|number|line|lag")
 REPEATED = 0.5  # the share of different values below which a column is no id
+KNOWN_UNITS = {"@duration": "ms"}  # of CloudWatch
+AGREE = 0.1  # within which a latency is an end minus a submission
+TIMELIKE = re.compile("time|latency|duration|elapsed|rtt|wait|delay|response|took|dur|rt|lag")
 EPOCHS = 1e8  # numbers from here on are times since 1970
 
 
@@ -93,11 +96,12 @@ def resolve_roles(names: list[str], options: ReadOptions, log: str, rows: pd.Dat
     if latency is None and not (chosen.get("submitted") and ended):
         raise MissingColumn(
             f"{log}: no column looks like a latency, nor a pair like a submission and an end; there are: "
-            f"{listed(names)}. {name_it(names, rows)}"
+            f"{listed(names)}{_first_line(names)}. {name_it(names, rows)}"
         )
+    unit = options.unit or (plain_name(latency)[1] if latency is not None and "+" not in latency else None)
+    unit = unit or (_unit_by_ends(latency, chosen, rows, options) if latency else None)
     if latency is not None and "ended" not in options.columns:
         chosen["ended"] = None
-    unit = options.unit or (plain_name(latency)[1] if latency is not None and "+" not in latency else None)
     spelled = unit is None and latency in rows and _says_units(rows[latency])
     roles = Roles(
         latency=tuple(latency.split("+")) if latency else (),
@@ -115,10 +119,13 @@ def resolve_roles(names: list[str], options: ReadOptions, log: str, rows: pd.Dat
 def _chosen(names: list[str], options: ReadOptions, log: str) -> dict[str, str | None]:
     """The columns that the user named for a role, None for a role switched off."""
     chosen: dict[str, str | None] = {}
+    twice = {name for name in names if names.count(name) > 1}
     for role, wanted in options.columns.items():
         for name in wanted.split("+") if role == "latency" else [wanted]:
             if wanted and name not in names:
                 raise MissingColumn(f"{log}: there is no column {name!r} for {role}; there are: {listed(names)}")
+            if name in twice:
+                raise MissingColumn(f"{log}: there are two columns {name!r}: which is the {role}? Rename one of them")
         chosen[role] = wanted or None
     return chosen
 
@@ -180,6 +187,8 @@ def _measured_column(cells: Mapping[str, pd.Series[Any]]) -> str | None:
         rises = known.size > 2 and bool((np.diff(known) >= 0).all())
         if single and len(words) > 1 and plain_name(name)[1] and known.size and known.max() < EPOCHS and not rises:
             found.append(name)
+    whole = [name for name in found if "total" in name_words(name)]  # of parts of which each has its own
+    found = whole if len(whole) == 1 else found
     return found[0] if len(found) == 1 else None
 
 
@@ -198,6 +207,28 @@ def _has_unit(text: str) -> bool:
     except LatfitError:
         return False
     return re.search("[a-zµμ] *$", text, re.IGNORECASE) is not None
+
+
+def _unit_by_ends(
+    latency: str, chosen: Mapping[str, str | None], rows: pd.DataFrame, options: ReadOptions
+) -> str | None:
+    """The unit of a latency without one, where it has to agree with an end minus a submission, or a name is known."""
+    if latency in KNOWN_UNITS:
+        return KNOWN_UNITS[latency]
+    begun, ended = chosen.get("submitted"), chosen.get("ended")
+    if not begun or not ended or not {begun, ended, latency} <= set(rows.columns):
+        return None
+    try:
+        times = [parse_times(rows[name], name, time_format_of(rows[name], name), options.timezone)[0]
+                 for name in (begun, ended)]  # fmt: skip
+    except LatfitError:
+        return None
+    spent, numbers = (times[1] - times[0]) / np.timedelta64(1, "s"), numeric(rows[latency])
+    known = (spent > 0) & (numbers > 0) & np.isfinite(numbers)
+    if np.count_nonzero(known) < 3:
+        return None
+    ratio = float(np.median(numbers[known] / spent[known]))
+    return next((unit for unit in ("s", "ms", "us", "ns", "min") if abs(ratio * UNITS[unit] - 1) < AGREE), None)
 
 
 def _unreadable(column: pd.Series[Any], name: str, options: ReadOptions) -> str | None:
@@ -231,6 +262,12 @@ def _time_column(plain: Mapping[str, str], cells: Mapping[str, pd.Series[Any]]) 
     return found[0] if len(found) == 1 else None
 
 
+def _first_line(names: list[str]) -> str:
+    """What to say where the names of columns are no names."""
+    data = any(re.match(rf"{MOMENT}|\d+(\.\d+)?$", name.strip()) for name in names)
+    return " (the first line seems to hold data: there is no header that names the columns)" if data else ""
+
+
 def name_it(names: list[str], rows: pd.DataFrame) -> str:
     """How to name the latency's column: by the one that most looks like a measurement, where one holds numbers at all.
 
@@ -249,7 +286,13 @@ def name_it(names: list[str], rows: pd.DataFrame) -> str:
         ):  # or times since 1970
             return (0.0,)
         counts_up = len(known) > 2 and bool((known.diff().dropna() > 0).all())
-        return (round(len(known) / len(values), 1), not counts_up, bool((known % 1 != 0).any()), known.nunique())
+        decimals = bool((known % 1 != 0).any())
+        words = name_words(name)
+        if any(map(SUMMARY.fullmatch, words)) or not (
+            decimals or plain_name(name)[1] or any(map(TIMELIKE.search, words))
+        ):
+            return (0.0,)
+        return (round(len(known) / len(values), 1), not counts_up, decimals, known.nunique())
 
     best = max(reversed(names), key=score)
     if score(best) == (0.0,):
@@ -277,6 +320,7 @@ def plain_name(name: str) -> tuple[str, str | None]:
     (('seconds', 's'), ('ms', 'ms'))
     """
     words = name_words(name)
+    words = words[:-3] if words[-3:] == ["hh", "mm", "ss"] else words
     unit = UNIT_WORDS.get(words[-1]) if words else None
     words = words[:-1] if unit and len(words) > 1 else words
     if unit and len(words) > 1 and words[-1] == "in":

@@ -48,7 +48,8 @@ class GitHubActions(Format):
         """By the columns conclusion, a start, and one that only runs have."""
         names = set(head_fields(head, ","))
         runs = names & {"run_id", "databaseId", "workflow", "workflowName", "run_number", "event", "head_branch"}
-        return "conclusion" in names and bool(names & set(STARTS)) and bool(runs)
+        measured = names & {*DURATIONS, *ENDS}
+        return "conclusion" in names and bool(names & set(STARTS)) and bool(runs) and bool(measured)
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """Records of the runs."""

@@ -132,8 +132,8 @@ def _of_the_first(text: _Text, others: Counter[str]) -> Iterator[tuple[int, Any]
                 others[path] += 1
     if text.peek():
         raise text.broken("something follows the document")
-    longer = next((path for path, count in others.items() if count > many), None)
-    if longer:
+    longer = max(others, key=others.__getitem__, default="")
+    if others[longer] > many:
         raise LogError(
             f"{text.name}: the document holds arrays of objects {first!r} ({many}) and {longer!r} "
             f"({others[longer]}); take out the one that is meant, for example with jq '.{longer}'"

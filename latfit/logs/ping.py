@@ -66,11 +66,12 @@ class Ping(Format):
                 pings[-1].sent = int(sent[1])
             return _fields(line, pings[-1])
 
-        end = 1
+        end, host = 1, None
         for records in read_lines(source, NAMES, parse, _records, others=OTHERS):
             end = int(records.line.max(initial=end))
+            host = next(iter(records.extras.get("host", pd.Series(dtype="str")).dropna()), host)
             yield records
-        yield _missing(sum(numbers.missing for numbers in pings), end, source.name)
+        yield _missing(sum(numbers.missing for numbers in pings), end, host, source.name)
 
 
 @dataclass
@@ -124,12 +125,12 @@ def _records(frame: pd.DataFrame, line: NDArray[np.int64]) -> Records:
     return records
 
 
-def _missing(many: int, line: int, log: str) -> Records:
+def _missing(many: int, line: int, host: str | None, log: str) -> Records:
     """Lost packets of which the log has only the numbers of others."""
     if many > MOST_MISSING:
         raise LogError(f"{log}: {many} sequence numbers are missing: this is not the output of one ping after another")
     lost = Records(np.full(many, line), np.full(many, np.nan), np.full(many, LOST, dtype=np.int8))
-    lost.extras = {"host": pd.Series([None] * many, dtype="str")}
+    lost.extras = {"host": pd.Series([host] * many, dtype="str")}
     if many:
         lost.notes.append(f"{many} sequence numbers have no answer: they are read as lost probes")
     return lost

@@ -14,7 +14,7 @@ from latfit.errors import LatfitError, LogError, listed
 from latfit.logs.columns import Roles
 from latfit.logs.formats import ReadOptions
 from latfit.logs.records import UNKNOWN, Records
-from latfit.logs.table import CENSORED, COMPLETED, LOST
+from latfit.logs.table import CENSORED, COMPLETED, FAILED, LOST
 from latfit.logs.times import Times, has_offset, numeric, parse_times, time_format_of, without_zero_epochs
 from latfit.logs.words import GAVE_UP, NEVER, NOTHING, StatusWords, is_blank, name_words, word_of
 from latfit.numbers import Floats
@@ -22,6 +22,7 @@ from latfit.units import parse_duration
 
 FEW = 3  # negative latencies, of which each is −1, at least
 LONG = 0.5  # of the log: latencies beyond that may be in another unit
+LONG_BESIDE = "long beside the log"
 
 
 class Settling:
@@ -37,7 +38,7 @@ class Settling:
         self.roles, self.options, self.settled = roles, options, False
         self.words = None if roles.status is None else StatusWords(roles.status, options)
         self.blank_is_lost = blank_is_lost and not roles.status and not roles.ended and roles.submitted is not None
-        self.lost, self.never, self.longest, self.lock = 0, 0, 0.0, threading.Lock()
+        self.lost, self.never, self.failed, self.longest, self.lock = 0, 0, 0, 0.0, threading.Lock()
         self.minus_one = False  # whether −1 stands for what never came back
         self.span: tuple[np.datetime64, np.datetime64] | None = None
 
@@ -70,10 +71,15 @@ class Settling:
         if self.lost:
             told = "rows have a time of submission and no latency: they are read as lost probes"
             records.notes.append(f"{self.lost} {told} (--column submitted= refuses them instead)")
+        if self.failed:
+            told = "rows failed, and nothing tells when: they are read as lost probes"
+            records.notes.append(f"{self.failed} {told}")
         length = 0.0 if self.span is None else float((self.span[1] - self.span[0]) / np.timedelta64(1, "s"))
         if 0 < LONG * length < self.longest:
-            told = f"a latency of {self.longest:g} s is long beside the log, {length:g} s from first to last submission"
-            records.advice.append(f"{told}: if latencies are not in seconds, give --unit")
+            told = (
+                f"latencies of up to {self.longest:g} s are {LONG_BESIDE}, {length:g} s from first to last submission"
+            )
+            records.notes.append(f"{told}: if latencies are not in seconds, give --unit")
         if self.never:
             told = "rows say infinity, timeout, lost or -1 for a latency: they are read as lost probes"
             records.notes.append(f"{self.never} {told}")
@@ -104,7 +110,8 @@ class Settling:
         ended = self._read_times(frame, records)
         records.latency = self._latency(frame, ended, records)
         if self.words is not None and roles.status is not None:
-            records.status = self.words.statuses(frame[roles.status], records)
+            out = None if ended is None else np.isnat(ended)
+            records.status = self.words.statuses(frame[roles.status], records, out)
         else:
             records.status = np.full(line.size, COMPLETED, dtype=np.int8)
             never = np.isposinf(records.latency)
@@ -123,6 +130,10 @@ class Settling:
             unknown = np.isnan(records.latency) | np.isposinf(records.latency)
             unknown &= True if records.submitted is None else np.isnat(records.submitted)
             records.status[unknown & (records.status == CENSORED)] = LOST
+            never_told = np.isnan(records.latency) & (records.status == FAILED) & records.kept
+            records.status[never_told] = LOST
+            with self.lock:
+                self.failed += int(np.count_nonzero(never_told))
         never = np.isposinf(records.latency)
         records.latency = np.where(never, np.nan, records.latency) if never.any() else records.latency
         if roles.id is not None:

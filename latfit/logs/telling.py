@@ -31,6 +31,7 @@ from latfit.logs.words import (
 FEW_WORDS = 12  # a column of outcomes has no more
 MOSTLY = 0.6  # of the cells of a column of HTTP codes hold one
 NAMED, UNNAMED = 0.8, 0.95  # the share of known words in a column that is called a status, and in any other
+MEASURES = re.compile("tokens?|bytes|size|len|length|count|total|number|ms|us|ns|secs?|seconds|port")  # no codes
 USUAL = {"200", "201", "202", "204", "206", "301", "302", "304"}  # what most requests are answered with
 
 
@@ -84,6 +85,8 @@ def _codes(name: str, counts: Counter[str]) -> bool:
     """Whether it mostly holds HTTP codes; words beside them are those of a status."""
     numbers = sum(many for word, many in counts.items() if re.fullmatch(r"\d+(\.0)?|[1-5]xx", word))
     if not is_http_column(counts, words_too=True) or numbers <= MOSTLY * counts.total():
+        return False
+    if ends_in(name, MEASURES):
         return False
     usual = sum(many for word, many in counts.items() if word.removesuffix(".0") in USUAL)
     return ends_in(name, CODES_OF) or (len(counts) <= FEW_WORDS and usual > MOSTLY * counts.total())

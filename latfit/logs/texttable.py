@@ -21,6 +21,7 @@ from latfit.logs.tabular import Settling
 BARS = str.maketrans("│┃║─━═╌┼╪╋╬├┤┌┐└┘┬┴╞╡╒╕╘╛╤╧╔╗╚╝╠╣╦╩╭╮╰╯", "|||----" + "+" * 32)
 RULE = re.compile(r"[-+|: =]*-{2}[-+|: =]*")
 COUNTED = re.compile(r"\(?\d+ rows?\b.*", re.IGNORECASE)  # of psql and of MySQL, below their tables
+WIDE_FIELD = re.compile(r"\S+(?: \S+)*")
 MOSTLY = 0.8  # of the first rows have as many fields as the header
 
 Split = Callable[[str], list[str]]
@@ -31,6 +32,7 @@ class TextTable(Format):
     """The output of `column -t`, kubectl, squeue, psql, mysql, DuckDB, or a table of Markdown.
 
     Fields are set apart by bars, by two spaces or more, or by white space; then a date and its time of day are one.
+    Where two spaces set them apart, a cell may be empty: the others begin below their names.
     """
 
     name = "table"
@@ -56,6 +58,7 @@ class TextTable(Format):
         rows = [row for row in map(split, lines[int(header) :]) if len(row) == len(names)]
         roles, notes = resolve_roles(names, options, source.name, pd.DataFrame(rows, columns=names, dtype="str"))
         settling = Settling(roles, options, blank_is_lost=True)
+        starts = _starts(lines[0])
 
         def parse(line: str) -> Parsed:
             if _is_around(line):
@@ -63,6 +66,8 @@ class TextTable(Format):
             fields = split(line)
             if header and fields == first:
                 return None
+            if len(fields) < len(names) and split is _wide:
+                fields = _placed(line, starts) or fields
             if len(fields) != len(names):
                 return f"wrong number of fields: {len(fields)} instead of {len(names)}"
             return [field or None for field in fields]
@@ -88,9 +93,12 @@ def _split_of(lines: list[str]) -> Split | None:
 
 
 def _agree(lines: list[str], split: Split) -> bool:
-    """Whether most lines have as many fields as the first, and more than one."""
-    many = len(split(lines[0]))
-    return many > 1 and sum(len(split(line)) == many for line in lines[1:]) >= MOSTLY * (len(lines) - 1)
+    """Whether most lines have as many fields as the first, or empty ones among them, and there are more than one."""
+    many, starts = len(split(lines[0])), _starts(lines[0])
+    like = [len(split(line)) == many for line in lines[1:]]
+    placed = [split is _wide and _placed(line, starts) is not None for line in lines[1:]]
+    fit = sum(map(any, zip(like, placed, strict=True)))
+    return many > 1 and 2 * sum(like) >= len(like) and fit >= MOSTLY * len(like)
 
 
 def _barred(line: str) -> list[str]:
@@ -100,6 +108,17 @@ def _barred(line: str) -> list[str]:
 
 def _wide(line: str) -> list[str]:
     return re.split(r" {2,}|\t+", line.strip())
+
+
+def _starts(line: str) -> list[int]:
+    """Where the fields of a line begin that two spaces set apart."""
+    return [found.start() for found in WIDE_FIELD.finditer(line)]
+
+
+def _placed(line: str, starts: list[int]) -> list[str] | None:
+    """The fields of a line in which some are empty, by where they begin below the header; None where they do not."""
+    found = {field.start(): field[0] for field in WIDE_FIELD.finditer(line)}
+    return [found.get(start, "") for start in starts] if set(found) <= set(starts) else None
 
 
 def _narrow(line: str) -> list[str]:

@@ -199,7 +199,9 @@ def _year_first(text: pd.Series[str], order: str) -> pd.Series[str]:
     padded = padded.str.replace(r"^(\d\d[/.-])(\d)([/.-])", r"\g<1>0\2\3", regex=True)
     turned = r"\3-\2-\1" if order == "day-first" else r"\3-\1-\2"
     dated = padded.str.replace(r"^(\d\d)[/.-](\d\d)[/.-](\d{4}),?", turned, regex=True)
-    return dated.str.replace(r"(?<=[ T])(\d):", r"0\1:", regex=True)
+    dated = dated.str.replace(r"(?<=[ T])(\d):", r"0\1:", regex=True)
+    half = r"(?<=[ T])(\d\d)(:[\d:.,]*?) ?([AaPp])[Mm]$"
+    return dated.str.replace(half, lambda m: f"{int(m[1]) % 12 + 12 * (m[3] in 'Pp'):02d}{m[2]}", regex=True)
 
 
 def _iso_of_named(text: str) -> str | None:

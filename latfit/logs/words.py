@@ -147,8 +147,13 @@ class StatusWords(OutcomeTally):
         self.is_http = False
         self.unknown: Counter[str] = Counter()
 
-    def statuses(self, column: pd.Series[Any], records: Records) -> NDArray[np.int8]:
-        """The codes of a column of words; each distinct word is looked up once."""
+    def statuses(
+        self, column: pd.Series[Any], records: Records, out: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.int8]:
+        """The codes of a column of words; each distinct word is looked up once.
+
+        Rows that are `out` have no end: whatever their word is, it is not needed to know what became of them.
+        """
         words = column.astype("category")
         at = words.cat.codes.to_numpy()
         used = np.bincount(at + 1, minlength=len(words.cat.categories) + 1)[1:]
@@ -158,7 +163,7 @@ class StatusWords(OutcomeTally):
             codes[row] = self._code("" if word_of(word) in ABSENT else word_of(word))
         found = np.asarray(codes[at])
         if (found == UNKNOWN).any():
-            told = (found == UNKNOWN) & ~is_blank(column)
+            told = (found == UNKNOWN) & ~is_blank(column) & (True if out is None else ~out)
             with self.lock:
                 self.unknown.update(words[told].value_counts(sort=False).loc[lambda n: n > 0].to_dict())
             records.refuse(told, lambda row: f"unknown status: {str(column.iloc[row])[:40]!r}")

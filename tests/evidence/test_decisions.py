@@ -140,7 +140,7 @@ def test_innocent_columns_explain_nothing():
     """Identifiers, random hosts, times and constants in independent logs: at most 1 % are withheld."""
     rng = np.random.default_rng(10)
     withheld = 0
-    for _ in range(120):
+    for _ in range(60):
         n = int(rng.choice([100, 300, 1000]))
         innocent = {"id": np.arange(n), "host": rng.integers(0, 9, n).astype(str), "size": rng.pareto(1, n),
                     "user": rng.integers(0, n // 3, n).astype(str), "kind": ["a"] * n}  # fmt: skip

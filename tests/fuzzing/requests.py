@@ -126,6 +126,14 @@ def hey(rng: random.Random, n: int) -> TextLog:
     return TextLog("hey", [head], rows, ",", header=True)
 
 
+def ab(rng: random.Random, n: int) -> TextLog:
+    rows = []
+    for m in moments(rng, n):
+        spent = int(seconds(rng))
+        rows.append([f"{m:%a %b %d %H:%M:%S %Y}", str(_epoch(m)), "1", str(spent), str(spent + 1), "3"])
+    return TextLog("ab", ["starttime\tseconds\tctime\tdtime\tttime\twait"], rows, "\t", header=True)
+
+
 def vegeta(rng: random.Random, n: int) -> TextLog:
     rows = []
     for moment in moments(rng, n):
@@ -297,7 +305,7 @@ def github_actions(rng: random.Random, n: int) -> TextLog:
 MAKERS = {
     "access": access, "ltsv": ltsv, "haproxy": haproxy, "envoy": envoy, "alb": alb, "w3c": w3c, "k6": k6,
     "k6-json": k6_json, "gatling": gatling, "hey": hey, "vegeta": vegeta, "otel": otel, "jaeger": jaeger, "pbs": pbs,
-    "json": json_array, "table": text_table, "logfmt": logfmt, "ping": ping,
+    "json": json_array, "table": text_table, "logfmt": logfmt, "ping": ping, "ab": ab,
     "sge": sge, "lsf": lsf, "nextflow": nextflow, "aslib": aslib, "upptime": upptime, "github-actions": github_actions,
 }  # fmt: skip
 # formats in which every line that is not blank is a record, refused or skipped
@@ -308,6 +316,6 @@ BY_LINE = {
 DOCUMENTS = {"otel", "jaeger", "json", "table", "ping"}  # a line is no row
 SEPARATORS = {
     "k6": ",", "hey": ",", "upptime": ",", "github-actions": ",", "vegeta": ",", "aslib": ",", "ltsv": "\t",
-    "gatling": "\t", "nextflow": "\t", "sge": ":", "pbs": ";",
+    "gatling": "\t", "nextflow": "\t", "ab": "\t", "sge": ":", "pbs": ";",
 }  # fmt: skip
-WITH_HEADER = {"k6", "hey", "upptime", "github-actions", "nextflow"}
+WITH_HEADER = {"k6", "hey", "ab", "upptime", "github-actions", "nextflow"}

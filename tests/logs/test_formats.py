@@ -47,6 +47,7 @@ EXPECTED = {
     "checks.upptime": ("upptime", 2, 0, 0, 1, [5]),
     "runs.github-actions": ("github-actions", 1, 1, 2, 0, [7, 8]),
     "run.probe": ("probe", 1, 1, 2, 0, [10]),
+    "results.ab": ("ab", 2, 0, 0, 0, [4]),
     "output.ping": ("ping", 3, 0, 0, 3, []),
     "requests.logfmt": ("logfmt", 2, 1, 1, 0, [6]),
     "checks.table": ("table", 2, 1, 1, 0, [6, 7]),

@@ -317,9 +317,12 @@ def test_a_column_of_numbers_without_one(tmp_path):
 
 
 def test_latencies_long_beside_the_log_may_be_in_another_unit(tmp_path):
-    assert any("give --unit" in told for told in read(tmp_path, ts=WHEN, elapsed=LATENCY * 1000).facts.advice)
-    assert not read(tmp_path, ts=WHEN, elapsed=LATENCY).facts.advice
-    assert not read(tmp_path, ts=WHEN, elapsed_ms=LATENCY * 1e6).facts.advice  # its name says so
+    def doubted(**columns):
+        return any("give --unit" in told for told in read(tmp_path, ts=WHEN, **columns).facts.notes)
+
+    assert doubted(elapsed=LATENCY * 1000)
+    assert not doubted(elapsed=LATENCY)
+    assert not doubted(elapsed_ms=LATENCY * 1e6)  # its name says so
 
 
 def test_a_frame_with_names_of_several_levels():
@@ -356,3 +359,90 @@ def test_what_is_known_only_afterwards_does_not_mix(tmp_path):
 def test_the_hint_names_no_id_or_code(name, tmp_path):
     with pytest.raises(latfit.LatfitError, match="Name it: --column latency=NAME"):
         read(tmp_path, **{name: LATENCY})
+
+
+@pytest.mark.parametrize("word", ["killed", "failed", "aborted", "stuck", "no response", "lost"])
+def test_a_submission_without_an_end_is_not_dropped_whatever_its_word(word, tmp_path):
+    ended = (WHEN + pd.to_timedelta(LATENCY, unit="s")).astype(str).where(~BAD, "")
+    log = read(tmp_path, start=WHEN, end=ended, state=np.where(BAD, word, "done"))
+    assert (log.counts["completed"], log.counts["censored"] + log.counts["lost"]) == (55, 5)
+    assert log.facts.refused.count == 0
+    if word in ("killed", "failed", "aborted"):
+        assert "5 rows failed, and nothing tells when: they are read as lost probes" in log.facts.notes
+
+
+def test_failures_without_a_latency_are_lost_and_a_good_answer_without_one_is_refused(tmp_path):
+    latency = np.where(BAD | (np.arange(N) == 0), np.nan, LATENCY)
+    log = read(tmp_path, start=WHEN, runtime=latency, status=np.where(BAD, "FAILURE", "SUCCESS"))
+    assert (log.counts["completed"], log.counts["lost"]) == (54, 5)
+    assert log.facts.refused.reasons == {"no latency": 1}
+
+
+@pytest.mark.parametrize(("factor", "unit"), [(1, "s"), (1e3, "ms"), (1e6, "us"), (1 / 60, "min")])
+def test_a_latency_has_the_unit_in_which_it_is_the_end_minus_the_start(factor, unit, tmp_path):
+    ended = WHEN + pd.to_timedelta(LATENCY, unit="s")
+    log = read(tmp_path, start=WHEN, end=ended, duration=LATENCY * factor)
+    assert log.frame["latency"].to_numpy() == pytest.approx(LATENCY)
+    assert any(note.startswith(f"column 'duration' is read as the latency in {unit}") for note in log.facts.notes)
+
+
+def test_latencies_longer_than_the_log_are_doubted_in_the_report_too(tmp_path):
+    log = read(tmp_path, timestamp=WHEN[0] + pd.to_timedelta(np.arange(N) / 2, unit="s"), latency=LATENCY * 100)
+    assert any("long beside the log" in note and "--unit" in note for note in log.facts.notes)
+    made = latfit.analyze(log, laws=["exponential"], resamples=0, test=False)
+    assert "unit" in {each.code for each in made.decision.warnings}
+    quiet = read(tmp_path, timestamp=WHEN, latency=LATENCY)
+    assert "unit" not in {
+        each.code for each in latfit.analyze(quiet, laws=["exponential"], resamples=0, test=False).decision.warnings
+    }
+
+
+def test_the_latency_of_cloudwatch_is_in_milliseconds(tmp_path):
+    assert read(tmp_path, **{"@timestamp": WHEN, "@duration": LATENCY}).frame["latency"].max() == LATENCY.max() / 1000
+
+
+def test_tokens_and_sizes_are_no_codes_and_a_total_is_the_latency(tmp_path):
+    log = read(tmp_path, ts=WHEN, ttft_ms=LATENCY / 9, total_ms=LATENCY, tokens=np.where(BAD, 0, 200))
+    assert log.counts["completed"] == N
+    assert log.frame["latency"].max() == LATENCY.max() / 1000
+
+
+def test_a_column_that_stands_twice_is_not_guessed(tmp_path):
+    (tmp_path / "log.csv").write_text("time,time,status\n1,2,ok\n3,4,ok\n")
+    with pytest.raises(latfit.LatfitError, match="two columns 'time': which is the latency"):
+        latfit.read_log(tmp_path / "log.csv", columns={"latency": "time"})
+
+
+@pytest.mark.parametrize(
+    ("name", "cells"), [("NODES", BAD.astype(int)), ("stddev_exec", LATENCY), ("cpus", np.arange(N) % 7)]
+)
+def test_what_cannot_be_a_latency_is_not_offered_as_one(name, cells, tmp_path):
+    with pytest.raises(latfit.LatfitError, match="Name it: --column latency=NAME"):
+        read(tmp_path, **{name: cells, "site": "a"})
+
+
+def test_a_first_line_that_holds_data_is_told(tmp_path):
+    (tmp_path / "log.csv").write_text("2026-03-02 06:00:33,404 INFO task 0 finished\n2026-03-02 06:00:34,404 INFO b\n")
+    with pytest.raises(latfit.LatfitError, match="the first line seems to hold data"):
+        latfit.read_log(tmp_path / "log.csv")
+
+
+@pytest.mark.parametrize("mark", ["", "-", "unknown"])
+def test_what_an_outcome_left_empty_is_no_group(mark, tmp_path):
+    rng, n = np.random.default_rng(5), 400
+    bad = rng.random(n) < 0.06
+    upstream = np.where(bad, mark, rng.choice(["a", "b"], n))
+    log = read(tmp_path, latency=np.where(bad, 50, np.round(rng.lognormal(2, 0.8, n), 2)),
+               status=np.where(bad, "timeout", "ok"), upstream=upstream)  # fmt: skip
+    made = latfit.analyze(log, laws=["exponential"], resamples=0, test=False)
+    assert made.decision.evidence.mixing is None
+    assert made.timeout.verdict == "finite"
+
+
+def test_a_group_that_is_dead_is_still_a_group(tmp_path):
+    rng, n = np.random.default_rng(6), 400
+    site = rng.choice(["a", "b", "dead"], n, p=[0.47, 0.47, 0.06])
+    bad = site == "dead"
+    log = read(tmp_path, latency=np.where(bad, 50, np.round(rng.lognormal(2, 0.8, n), 2)),
+               status=np.where(bad, "timeout", "ok"), site=site)  # fmt: skip
+    assert latfit.analyze(log, laws=["exponential"], resamples=0, test=False).timeout.withheld == ("mixed",)

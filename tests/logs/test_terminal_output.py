@@ -179,3 +179,26 @@ def test_ping_with_times_of_windows_and_of_fping(tmp_path):
     fping = ["10.0.0.1  : [0], 64 bytes, 1.50 ms (1.5 avg, 0% loss)", "10.0.0.2  : [0], timed out (NaN avg, 100% loss)"]
     log = read(tmp_path, "\n".join(fping))
     assert (latencies(log)[0], log.counts["lost"], log.frame["host"].tolist()) == (0.0015, 1, ["10.0.0.1", "10.0.0.2"])
+
+
+def test_an_empty_cell_of_a_table_stays_empty(tmp_path):
+    rows = [("j1", "2026-03-02T06:00:01Z", "2026-03-02T06:00:09Z", "done"),
+            ("j2", "2026-03-02T06:00:02Z", "", "killed"),
+            ("j3", "2026-03-02T06:00:03Z", "2026-03-02T06:00:08Z", "done")] * 5  # fmt: skip
+    text = "\n".join("".join(cell.ljust(22) for cell in row) for row in [("JOB", "SUBMITTED", "END", "STATE"), *rows])
+    log = read(tmp_path, text)
+    assert log.counts == {"completed": 10, "failed": 0, "censored": 0, "lost": 5}
+    assert log.facts.refused.count == 0
+
+
+def test_the_table_of_apache_bench(tmp_path):
+    head = "starttime\tseconds\tctime\tdtime\tttime\twait\n"
+    log = read(tmp_path, head + "Mon Mar 02 06:00:11 2026\t1772431211\t1\t30\t31\t29\n" * 2)
+    assert (log.facts.format, latencies(log)) == ("ab", [0.031, 0.031])
+    assert str(log.frame["submitted"].iloc[0]) == "2026-03-02 06:00:11+00:00"
+
+
+def test_runs_of_another_ci_are_a_plain_table(tmp_path):
+    log = read(tmp_path, "workflow,queued_at,started_at,finished_at,conclusion\n"
+               "a,2026-03-02T06:00:00Z,2026-03-02T06:00:02Z,2026-03-02T06:00:12Z,success\n")  # fmt: skip
+    assert (log.facts.format, latencies(log)) == ("csv", [10.0])

@@ -195,6 +195,13 @@ def test_dates_as_programs_write_them(written, meant, tmp_path):
     assert [str(when) for when in latfit.read_log(path).frame["submitted"]] == [f"{meant}+00:00"] * 2
 
 
+@pytest.mark.parametrize(("written", "hour"), [("3/31/2026 6:00:04.250 AM", 6), ("03/31/2026 12:00:04.250 PM", 12)])
+def test_halves_of_the_day(written, hour, tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("start,latency\n" + f"{written},3\n" * 2)
+    assert str(latfit.read_log(path).frame["submitted"].iloc[0]) == f"2026-03-31 {hour:02d}:00:04.250000+00:00"
+
+
 @pytest.mark.parametrize("written", ["Mon Mar 2 06:00:04 CET 2026", "Mar  2 06:00:04"])
 def test_dates_without_a_known_zone_or_year_are_not_used(written, tmp_path):
     path = tmp_path / "log.csv"

@@ -1,0 +1,38 @@
+"""The table of ApacheBench (`ab -g FILE`): one row a request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from latfit.logs.columns import Roles
+from latfit.logs.delimited import head_fields, read_delimited
+from latfit.logs.formats import Format, ReadOptions, register
+from latfit.logs.records import Records
+from latfit.logs.source import Source
+from latfit.logs.tabular import Settling
+
+NAMES = ["starttime", "seconds", "ctime", "dtime", "ttime", "wait"]
+UNSEEN = "ab tells no outcome of a request: every row is taken as completed; latency is ttime, in ms"
+
+
+@register
+class ApacheBench(Format):
+    """Latency is ttime, in ms, from connecting to the last byte; ab sorts its rows by it."""
+
+    name = "ab"
+    description = "ab -g; latency = ttime"
+    rank = 26
+
+    def sniff(self, head: str) -> bool:
+        """By ab's column names."""
+        return head_fields(head, "\t") == NAMES
+
+    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
+        """Records of the requests."""
+        settling = Settling(Roles(("ttime",), "seconds", seconds=1e-3, time_formats={"seconds": "epoch"}), options)
+        for records in read_delimited(
+            source, "\t", NAMES, {}, lambda chunk: settling.records(chunk.frame, chunk.line), header=True,
+            settled=lambda: settling.settled,
+        ):  # fmt: skip
+            records.notes.append(UNSEEN)
+            yield records
