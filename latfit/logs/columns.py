@@ -119,13 +119,10 @@ def resolve_roles(names: list[str], options: ReadOptions, log: str, rows: pd.Dat
 def _chosen(names: list[str], options: ReadOptions, log: str) -> dict[str, str | None]:
     """The columns that the user named for a role, None for a role switched off."""
     chosen: dict[str, str | None] = {}
-    twice = {name for name in names if names.count(name) > 1}
     for role, wanted in options.columns.items():
         for name in wanted.split("+") if role == "latency" else [wanted]:
             if wanted and name not in names:
                 raise MissingColumn(f"{log}: there is no column {name!r} for {role}; there are: {listed(names)}")
-            if name in twice:
-                raise MissingColumn(f"{log}: there are two columns {name!r}: which is the {role}? Rename one of them")
         chosen[role] = wanted or None
     return chosen
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 
 from latfit.logs.columns import EPOCHS, GUESSES, SOME_ROWS, Roles, plain_name, resolve_roles
-from latfit.logs.delimited import Chunk, head_fields, read_delimited
+from latfit.logs.delimited import Chunk, check_names, head_fields, read_delimited
 from latfit.logs.formats import ROLES, Format, ReadOptions, register
 from latfit.logs.records import Records
 from latfit.logs.source import Source
@@ -52,6 +52,7 @@ class Csv(Format):
         above = _header_above(comments, names, delimiter)
         header = above is None and not all(map(field_kind, names))
         names = above or (names if header else named_fields(names))
+        check_names(names, source.name)
         rows = _first_rows(head, delimiter, names, skip=int(header))
         roles, notes = resolve_roles(names, options, source.name, rows)
         decimal, thousands = _decimal(rows, roles, delimiter), _thousands(rows, roles)

@@ -31,6 +31,13 @@ class Chunk:
     misshapen: dict[int, str]
 
 
+def check_names(names: Sequence[str], log: str) -> None:
+    """Refuse a header in which a name stands twice."""
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if list(names).count(name) > 1)
+        raise LogError(f"{log}: the column {twice[:40]!r} is there twice: columns need names of their own")
+
+
 def read_delimited(
     source: Source,
     delimiter: str,
@@ -50,9 +57,7 @@ def read_delimited(
     `convert` makes records of a chunk: of one after the other until it has `settled` what holds for the
     whole log, then of several at once in threads.
     """
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if list(names).count(name) > 1)
-        raise LogError(f"{source.name}: the column {twice[:40]!r} is there twice: columns need names of their own")
+    check_names(names, source.name)
     types = {name: types.get(name, pa.dictionary(pa.int32(), pa.string())) for name in names}
 
     def parse(block: Block) -> Chunk:

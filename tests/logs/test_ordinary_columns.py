@@ -409,7 +409,7 @@ def test_tokens_and_sizes_are_no_codes_and_a_total_is_the_latency(tmp_path):
 
 def test_a_column_that_stands_twice_is_not_guessed(tmp_path):
     (tmp_path / "log.csv").write_text("time,time,status\n1,2,ok\n3,4,ok\n")
-    with pytest.raises(latfit.LatfitError, match="two columns 'time': which is the latency"):
+    with pytest.raises(latfit.LatfitError, match="the column 'time' is there twice"):
         latfit.read_log(tmp_path / "log.csv", columns={"latency": "time"})
 
 
