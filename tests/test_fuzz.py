@@ -209,7 +209,7 @@ def test_replayed_resamples_may_never_end():
 
 
 @pytest.mark.parametrize("url", ["http://", "http:///x:secret@h/", "//me:secret@h", "http://h:99999/?k=secret",
-                                 "http://[me:secret", "ftp://me:secret@h/"])  # fmt: skip
+                                 "http://[me:secret", "ftp://me:secret@h/", "http://m/e:secret@h/"])  # fmt: skip
 def test_a_wrong_url_is_not_shown(url):
     with pytest.raises(latfit.LatfitError) as told:
         Http(url)

@@ -119,7 +119,8 @@ def lost_moment(law: Law, m: int, t: Floats, cost: float) -> Floats:
     cut = _product(still_out(law, t), (t + cost) ** m)
     if not has_failures(law):
         return cut
-    return cut + sum(comb(m, j) * cost ** (m - j) * law.failed_moment(j, t) for j in range(m + 1))
+    powers = [np.asarray(comb(m, j) * np.float64(cost) ** (m - j)) for j in range(m + 1)]
+    return cut + sum(_product(law.failed_moment(j, t), power) for j, power in enumerate(powers))
 
 
 def _product(weight: Floats, value: Floats) -> Floats:

@@ -5,7 +5,7 @@ import pytest
 
 from latfit.errors import RestartError
 from latfit.laws import Competing, Empirical, parse_law
-from latfit.restart import compare_policies, evaluate_policy, optimal_policy, simulate_policy
+from latfit.restart import compare_policies, evaluate_policy, optimal_policy, simulate_policy, std_duration
 from latfit.restart.coarse import coarse
 from latfit.sample import LatencySample
 
@@ -112,3 +112,9 @@ def test_a_comparison_has_hedges_under_failures():
     assert {"hedge", "delayed", "copies"} <= {row.outcome.policy.name for row in table.rows}
     assert any("resubmit is left out" in note for note in table.notes)
     assert table.gain(table.chosen()) > 0.1
+
+
+def test_a_cost_beyond_squares_of_numbers_leaves_the_spread_unknown():
+    with np.errstate(over="ignore"):
+        assert not np.isfinite(std_duration(STEPS, 4.0, cost=1e300))
+        assert std_duration(STEPS, 4.0, cost=1e100) > 1e99
