@@ -13,8 +13,9 @@ import pandas as pd
 from latfit.errors import LatfitError, MissingColumn, listed
 from latfit.logs.formats import ReadOptions
 from latfit.logs.telling import choose
-from latfit.logs.times import MOMENT, numeric, parse_times, time_format_of
+from latfit.logs.times import MOMENT, MONTHS, numeric, parse_times, time_format_of
 from latfit.logs.words import NOTHING, is_blank, name_words
+from latfit.numbers import Floats
 from latfit.units import UNIT_WORDS, UNITS, parse_duration
 
 # names that mean one thing only, best guess first; compared in lower case without separators
@@ -47,6 +48,7 @@ NO_OUTCOMES = "there is no status column: every row with a latency is taken as c
 EPOCH_UNITS = {"s": "epoch", "ms": "epoch-ms", "us": "epoch-us", "ns": "epoch-ns"}
 SOME_ROWS = 200
 FEW = 20  # cells that tell how times are written
+WRITTEN_DATE = r"(?i)(\d{1,2}[/.-]\d{1,2}[/.-]\d{4}|.*\b(" + "|".join(MONTHS) + r")[a-z]*\b.*)\D+\d{1,2}:\d\d.*"
 DAY = r"\d{4}-\d\d-\d\d[T ]00:00(:00(\.0+)?)?(Z|[+]00:?00)?"  # a date alone, as some readers give it
 SUMMARY = re.compile(  # of many probes, or what was set
     r"p\d+|max|min|avg|mean|median|std|stdev|stddev|sum|timeout|limit|interval|ttl|cutoff|deadline|age|uptime|offset|budget"
@@ -145,7 +147,8 @@ def _by_their_cells(
         notes.append(f"column {when!r} holds times of day without a date: it is not used; join it with the date")
         when = None
     elif when is None and "submitted" not in options.columns:
-        when = _time_column(plain, cells)
+        when, told = _time_column(plain, cells)
+        notes += told
     if chosen.get("latency") and when and "submitted" not in options.columns and plain[when] in BEGUN:
         when = next((name for name in names if plain[name] in QUEUED), when)  # what began had waited
     if when in cells and chosen.get("latency") and "submitted" not in {plain[when], *options.columns}:
@@ -179,7 +182,7 @@ def _measured_column(cells: Mapping[str, pd.Series[Any]]) -> str | None:
         if single and _says_units(column):
             found += [name] if len(column) < 3 or len(column.unique()) > 1 else []
             continue
-        values = numeric(column)
+        values = _numbers(column)
         known = values[np.isfinite(values)]
         rises = known.size > 2 and bool((np.diff(known) >= 0).all())
         if single and len(words) > 1 and plain_name(name)[1] and known.size and known.max() < EPOCHS and not rises:
@@ -187,6 +190,14 @@ def _measured_column(cells: Mapping[str, pd.Series[Any]]) -> str | None:
     whole = [name for name in found if "total" in name_words(name)]  # of parts of which each has its own
     found = whole if len(whole) == 1 else found
     return found[0] if len(found) == 1 else None
+
+
+def _numbers(column: pd.Series[Any]) -> Floats:
+    """The numbers of a column, with a decimal comma too, NaN for what is none."""
+    values = numeric(column)
+    if np.isnan(values).all() and column.dtype.kind not in "Mmfiub":
+        values = numeric(column.astype("string").str.replace(",", ".", regex=False))
+    return values
 
 
 def _says_units(column: pd.Series[Any]) -> bool:
@@ -250,13 +261,21 @@ def _all_match(column: pd.Series[Any], pattern: str) -> bool:
     return bool(some) and all(re.fullmatch(pattern, text) for text in some)
 
 
-def _time_column(plain: Mapping[str, str], cells: Mapping[str, pd.Series[Any]]) -> str | None:
-    """The only column that holds dates with a time of day, and is not called like an end."""
+def _time_column(plain: Mapping[str, str], cells: Mapping[str, pd.Series[Any]]) -> tuple[str | None, list[str]]:
+    """The only column that holds dates with a time of day, and is not called like an end; why another is not used."""
     others = {name: column for name, column in cells.items() if plain[name] not in GUESSES["ended"]}
     found = [
         name for name, column in others.items() if _all_match(column, MOMENT + ".*") and not _all_match(column, DAY)
     ]
-    return found[0] if len(found) == 1 else None
+    if not found:
+        found = [name for name, column in others.items() if _all_match(column.head(FEW), WRITTEN_DATE)]
+    if len(found) != 1:
+        return None, []
+    try:
+        time_format_of(cells[found[0]], found[0])
+    except LatfitError as error:
+        return None, [f"{error} (it is not used)"]
+    return found[0], []
 
 
 def _first_line(names: list[str]) -> str:
@@ -273,7 +292,7 @@ def name_it(names: list[str], rows: pd.DataFrame) -> str:
 
     def score(name: str) -> tuple[float, ...]:
         cells = rows.get(name)
-        values = pd.Series(numeric(cells)) if isinstance(cells, pd.Series) else pd.Series(dtype=float)
+        values = pd.Series(_numbers(cells)) if isinstance(cells, pd.Series) else pd.Series(dtype=float)
         known = values[np.isfinite(values)]
         named = name_words(name)[-1:]
         if isinstance(cells, pd.Series) and _says_units(cells):

@@ -446,3 +446,21 @@ def test_a_group_that_is_dead_is_still_a_group(tmp_path):
     log = read(tmp_path, latency=np.where(bad, 50, np.round(rng.lognormal(2, 0.8, n), 2)),
                status=np.where(bad, "timeout", "ok"), site=site)  # fmt: skip
     assert latfit.analyze(log, laws=["exponential"], resamples=0, test=False).timeout.withheld == ("mixed",)
+
+
+def test_a_latency_with_decimal_commas_is_known_by_its_unit(tmp_path):
+    (tmp_path / "log.csv").write_text(
+        "Zeit;Antwortzeit_ms;Status\n02.03.2026 06:00:02;139,75;OK\n02.03.2026 06:00:01;71,5;OK\n"
+    )
+    log = latfit.read_log(tmp_path / "log.csv")
+    assert log.frame["latency"].tolist() == [0.13975, 0.0715]
+    assert str(log.frame["submitted"].iloc[0]) == "2026-03-02 06:00:02+00:00"
+
+
+def test_dates_of_another_name_of_which_nothing_tells_the_order_are_told(tmp_path):
+    when = ["3/2/2026 06:00:01 AM", "3/2/2026 06:00:02 AM"]
+    log = read(tmp_path, **{"Request Sent On": when, "latency": [1, 2]})
+    assert log.frame["submitted"].isna().all()
+    assert any("may have the day or the month first" in note and "not used" in note for note in log.facts.notes)
+    known = read(tmp_path, **{"Request Sent On": ["3/2/2026 6:00:01 AM", "3/22/2026 6:00:02 PM"], "latency": [1, 2]})
+    assert str(known.frame["submitted"].iloc[1]) == "2026-03-22 18:00:02+00:00"
