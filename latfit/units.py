@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 Amount = TypeVar("Amount", float, "NDArray[np.float64]")
 
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+SHORTEST, LONGEST = 1e-15, 1e12  # seconds; longer than 30 000 years, or shorter than light in a micrometre, is damage
 _SPELLINGS = {
     "s": ("s", "sec", "secs", "second", "seconds"),
     "ms": ("ms", "msec", "msecs", "milli", "millis", "millisecond", "milliseconds"),
@@ -47,7 +48,7 @@ def parse_duration(text: str) -> float:
     and minutes, or minutes and seconds.
 
     `text` is a number, or numbers with ns, us (µs), ms, s, m (min), h, d, w or their names, in any case. Returns
-    seconds, finite and not negative; anything else raises a LatfitError.
+    seconds, from 1e-15 to 1e12, or 0; anything else raises a LatfitError.
 
     >>> parse_duration("1h30m"), parse_duration("272450ms"), parse_duration("1-00:04:32")
     (5400.0, 272.45, 86672.0)
@@ -59,6 +60,8 @@ def parse_duration(text: str) -> float:
             f"{text[:40]!r} is not a duration; write seconds (358), a number with a unit (350ms, 6m, 1h30m, 2d) "
             "or hours, minutes and seconds (00:04:32)"
         )
+    if found > LONGEST or 0 < found < SHORTEST:
+        raise LatfitError(f"{text[:40]!r} is no duration that anything takes: {SHORTEST:g} s to {LONGEST:g} s are")
     return found
 
 

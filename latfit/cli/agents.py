@@ -14,7 +14,7 @@ from latfit.cli.common import (
     print_json,
     say,
 )
-from latfit.cli.deciding import cost_option, log_law, outcome_options
+from latfit.cli.deciding import cost_option, log_law, outcome_options, written_law
 
 if TYPE_CHECKING:
     from latfit.laws import Law
@@ -75,9 +75,7 @@ def _law(text: str, given: dict[str, Any]) -> Law:
     """The law that is written out, or the empirical law of the log of that name."""
     from pathlib import Path
 
-    from latfit.laws import parse_law
-
-    return parse_law(text) if "(" in text and not Path(text).exists() else log_law(text, given)
+    return written_law(text) if "(" in text and not Path(text).exists() else log_law(text, given)
 
 
 def _own_readings(names: list[str], given: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from latfit.cli.common import Seconds, json_option, log_options, print_json, say, seed_option
-from latfit.cli.deciding import asked, cost_option, observed, outcome_options
+from latfit.cli.deciding import asked, cost_option, observed, outcome_options, written_law
 
 if TYPE_CHECKING:
     from latfit.decision import Decision
@@ -77,10 +77,10 @@ def _law_of(
     log: str | None, law: str | None, given: dict[str, Any]
 ) -> tuple[Law, LatencySample | None, tuple[Observations, Decision] | None]:
     """The law, the sample it comes from, and the probes with what was decided on them."""
-    from latfit.laws import Defective, Empirical, parse_law
+    from latfit.laws import Defective, Empirical
 
     if log is None:
-        return Defective(parse_law(law or ""), given["rho"] or 0.0), None, None
+        return Defective(written_law(law or ""), given["rho"] or 0.0), None, None
     from latfit.decision import decide, prepare
 
     seen = observed(log, given)

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from latfit.cli.common import Seconds, cutoff_option, failed_option, load_log, say
+from latfit.errors import LawError
+from latfit.units import LONGEST, SHORTEST
 
 if TYPE_CHECKING:
     from latfit.decision import Options, Prepared
     from latfit.evidence import Observations
-    from latfit.laws import Law
+    from latfit.laws import Law, ParametricLaw
     from latfit.logs import ProbeLog
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -68,3 +70,17 @@ def log_law(log: str, given: Mapping[str, Any]) -> Law:
     from latfit.laws import Empirical
 
     return Empirical.of(prepared(log, given)[0].sample)
+
+
+def written_law(text: str) -> ParametricLaw:
+    """The law that an option writes; one of which half the latencies are longer or shorter than any is refused."""
+    import numpy as np
+
+    from latfit.laws import parse_law
+
+    law = parse_law(text)
+    with np.errstate(all="ignore"):
+        median = float(law.ppf(0.5))
+    if not SHORTEST <= median <= LONGEST:
+        raise LawError(f"the median of {text[:80]} is {median:g} s: no latency is like that; look at its parameters")
+    return law

@@ -15,7 +15,7 @@ from latfit.cli.common import (
     say,
     seed_option,
 )
-from latfit.cli.deciding import asked, cost_option, observed, outcome_options, prepared
+from latfit.cli.deciding import asked, cost_option, observed, outcome_options, prepared, written_law
 from latfit.cli.histograms import (
     check_histogram_options,
     histogram_options,
@@ -120,12 +120,12 @@ def _check_usage(log: str | None, law: str | None, given: dict[str, Any]) -> Non
 
 def _solve(log: str | None, law: str | None, given: dict[str, Any]) -> tuple[dict[str, Any], tuple[Any, ...]]:
     """The document of the contract, and the warnings."""
-    from latfit.laws import Defective, parse_law
+    from latfit.laws import Defective
 
     if log is not None and given["restarts"] is None and given["at"] is None:
         return _decided(log, law, given)
     if log is None:
-        return _answer(Defective(parse_law(law or ""), given["rho"] or 0.0), given)
+        return _answer(Defective(written_law(law or ""), given["rho"] or 0.0), given)
     case, table = prepared(log, given)
     document, warnings = _answer(_law_of_log(case.sample, law, given["rho"]), given)
     return document, (*warnings, *_against(table, given))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from latfit.logs.ids import SeenIds
 from latfit.logs.table import CANONICAL, CENSORED, LOST, SHOWN_REFUSALS, STATUSES, LogFacts, ProbeLog, Refusal, Refusals
 from latfit.numbers import Bools
+from latfit.units import LONGEST, SHORTEST
 
 UNKNOWN = -1
 A_YEAR = 365.25 * 86400
@@ -81,6 +82,10 @@ class Records:
         self.refuse(self.status == UNKNOWN, "no status")
         with np.errstate(invalid="ignore"):
             self.refuse(x < 0, lambda row: f"negative latency: {x[row]:g} s")
+            self.refuse(
+                np.isfinite(x) & ((x > LONGEST) | ((x > 0) & (x < SHORTEST))),
+                lambda row: f"implausible latency: {x[row]:g} s",
+            )
             if not self.unit_is_sure:
                 self.refuse(
                     np.isfinite(x) & (x > A_YEAR),

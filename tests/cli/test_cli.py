@@ -93,3 +93,17 @@ def test_a_locale_that_is_not_utf_8(run):
     done = run("outliers", EGEE, LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", HOME="/nonexistent")
     assert done.returncode == 0
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("law", ["exponential(rate=1e308)", "pareto(a=1e-300,nu=0.8)", "lognormal(mu=900,sigma=1)"])
+def test_a_law_that_no_latency_has_is_refused(run, law):
+    done = run("timeout", "--law", law, "--copies", 2, "--json")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "no latency is like that" in done.stderr
+
+
+@pytest.mark.parametrize("given", ["1e308", "1e-320"])
+def test_a_time_that_nothing_takes_is_refused(run, given):
+    done = run("timeout", "--law", "exponential(rate=1)", "--at", given)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "is no duration that anything takes" in done.stderr
