@@ -47,6 +47,7 @@ QUEUED = ("queued", "queuedat", "queueddttm", "enqueued", "enqueuedat", "created
 NO_OUTCOMES = "there is no status column: every row with a latency is taken as completed"
 EPOCH_UNITS = {"s": "epoch", "ms": "epoch-ms", "us": "epoch-us", "ns": "epoch-ns"}
 SOME_ROWS = 200
+LONG = 80  # characters of a cell that are looked at
 FEW = 20  # cells that tell how times are written
 WRITTEN_DATE = r"(?i)(\d{1,2}[/.-]\d{1,2}[/.-]\d{4}|.*\b(" + "|".join(MONTHS) + r")[a-z]*\b.*)\D+\d{1,2}:\d\d.*"
 DAY = r"\d{4}-\d\d-\d\d[T ]00:00(:00(\.0+)?)?(Z|[+]00:?00)?"  # a date alone, as some readers give it
@@ -257,7 +258,7 @@ def _repeats(column: pd.Series[Any]) -> bool:
 
 def _all_match(column: pd.Series[Any], pattern: str) -> bool:
     """Whether every cell that holds something matches."""
-    some = [text for cell in column.dropna() if (text := str(cell).strip())]
+    some = [text for cell in column.dropna() if (text := str(cell)[:LONG].strip())]
     return bool(some) and all(re.fullmatch(pattern, text) for text in some)
 
 
