@@ -295,7 +295,7 @@ class LatencySample:
             censored=Tally.sum(p.censored for p in parts),
             lost=sum(p.lost for p in parts),
             cutoff=parts[0].cutoff,
-            resolution=min((p.resolution for p in parts if p.returned), default=parts[0].resolution),
+            resolution=min((p.resolution for p in parts if p.returned), default=min(p.resolution for p in parts)),
         )
 
     def with_failed(self, treat_as: str) -> LatencySample:

@@ -158,6 +158,14 @@ def test_competing_failures_against_statsmodels(seed):
         np.testing.assert_allclose(ours, theirs[np.isin(oracle.times, km.times)], atol=1e-12)
 
 
+@pytest.mark.parametrize("n", [9, 11, 12, 39])
+def test_probabilities_do_not_round_to_more_than_one(n):
+    """n times 1/n, one after the other, is more than 1 for these n."""
+    times = np.arange(1.0, n + 1)
+    assert LatencySample.of(times).kaplan_meier().completed.max() == 1
+    assert LatencySample.of([], failed=times).kaplan_meier().failed.max() == 1
+
+
 def test_a_sample_and_its_estimate_do_not_change():
     sample = LatencySample.of([1.0, 2.0], lost=1)
     for value, name in ((sample, "lost"), (sample.kaplan_meier(), "times"), (sample.completed, "values")):
@@ -186,3 +194,11 @@ def test_what_a_sample_says_of_itself_and_the_finest_clock():
     coarse, fine = LatencySample.of([60.0], resolution=60.0), LatencySample.of([0.5], resolution=0.5)
     assert (coarse + fine).resolution == (fine + coarse).resolution == 0.5
     assert (coarse + LatencySample(lost=3)).resolution == 60.0
+    assert LatencySample.sum([coarse]) == coarse
+
+
+def test_samples_of_which_nothing_returned_add_up_in_any_order():
+    """Where nobody returned no clock was seen, and what is said of one must not hang on the order of the logs."""
+    coarse, fine = (LatencySample.of([], censored=[600.0], resolution=step) for step in (60.0, 1.0))
+    assert coarse + fine == fine + coarse
+    assert (coarse + fine).resolution == 1.0
