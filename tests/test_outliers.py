@@ -1,6 +1,7 @@
 """The outlier ratio against formulas worked by hand, other code, and simulation."""
 
 import json
+from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
@@ -89,6 +90,15 @@ def test_a_failure_is_censored_when_it_is_seen():
     assert outlier_ratio(sample.with_failed("lost"), cutoff=10).estimate == 0.7
 
 
+@pytest.mark.parametrize(("completed", "of"), [(7, 7), (1, 1), (0, 1)])
+def test_where_all_others_failed_nobody_of_those_who_returned_is_out(completed, of):
+    sample = LatencySample.of(np.arange(1.0, completed + 1), failed=[2.5, 9.0, 9.0])
+    ratio = outlier_ratio(sample, cutoff=20.0)
+    low, high = proportion_confint(0, of, method="wilson")
+    assert (ratio.estimate, ratio.low, ratio.high) == pytest.approx((0.0, low, high), abs=1e-12)
+    assert (ratio.method, ratio.count, ratio.n) == ("wilson", 0, completed + 3)
+
+
 @pytest.mark.parametrize(
     ("sample", "cutoff"),
     [
@@ -96,6 +106,8 @@ def test_a_failure_is_censored_when_it_is_seen():
         (LatencySample.of([1, 2, 300]), 300),
         (LatencySample.of([1, 2, 300], lost=4), 300),
         (LatencySample.of(np.arange(1, 300), censored=[500] * 9 + [30] * 4), 500),
+        (LatencySample.of(np.arange(1, 300), censored=[500] * 9 + [*range(9)]), 500),  # half of the censored
+        (LatencySample.of(np.arange(1, 300), censored=[500] * 9 + [*range(10)]), 299),  # less than half: ten at risk
         (LatencySample.of(np.arange(1, 300), censored=[200] * 9), 290),  # others came back later
         (LatencySample.of(np.arange(1, 300), censored=np.arange(100, 120)), 290),  # ten at risk
         (LatencySample.of([1, 2], censored=[1.5]), 2),
@@ -111,12 +123,27 @@ def test_verdict():
     falling = LatencySample.of(np.linspace(1, 1000, 1000))
     assert cutoff_verdict(falling, outlier_ratio(falling, cutoff=800)) == "still falling"
     assert cutoff_verdict(falling, outlier_ratio(falling)) == "stable"  # nobody is out
+    assert cutoff_verdict(falling, outlier_ratio(falling, cutoff=0.5)) == "stable"  # everybody is, and was before
+
+
+@pytest.mark.parametrize(("middle", "verdict"), [(440.0, "stable"), (460.0, "still falling")])
+def test_the_verdict_looks_at_half_the_cutoff(middle, verdict):
+    """A tenth is out at 900 s, and half of all returned shortly before or after 450 s."""
+    sample = LatencySample.of([10.0] * 400 + [middle] * 500, censored=[900.0] * 100)
+    assert cutoff_verdict(sample, outlier_ratio(sample, cutoff=900.0)) == verdict
 
 
 def test_a_longer_cutoff_never_raises_the_ratio():
     ratios = [r.estimate for r in ratio_by_cutoff(latfit.example_log().sample())]
     assert ratios == sorted(ratios, reverse=True)
     assert len(ratios) >= 10
+
+
+def test_a_ratio_and_the_choice_of_its_cutoff_do_not_change():
+    sample = LatencySample.of([1.0, 2.0], lost=1)
+    for value in (outlier_ratio(sample), default_cutoff(sample)):
+        with pytest.raises(FrozenInstanceError):
+            value.cutoff = 3.0
 
 
 def test_wrong_input():
