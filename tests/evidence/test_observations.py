@@ -151,6 +151,12 @@ def test_numbers_are_binned_by_their_quantiles():
     assert len(as_groups("name", pd.Series(thirteen)).labels) == 13  # what was asked for keeps its values
 
 
+def test_a_word_among_the_numbers_makes_them_categories():
+    numbers = np.random.default_rng(1).permutation(np.repeat(np.arange(40), 2))
+    words = pd.Series([*map(str, numbers), "big"])
+    assert set(as_groups("size", words).labels) == {*map(str, range(40)), "big"}
+
+
 def test_a_counter_tells_the_time_and_no_group():
     rng = np.random.default_rng(2)
     assert as_groups("serial", pd.Series(np.arange(200.0))) is None
@@ -176,3 +182,9 @@ def test_what_is_known_only_afterwards_explains_nothing():
     odd = pd.DataFrame({f"c{k}": (["a"] if k < 160 else ["a", "b"]) * (10 if k < 160 else 5) for k in range(162)})
     assert explaining(odd) == {}
     assert list(explaining(odd.iloc[:, 1:])) == ["c160"]
+
+
+def test_one_word_of_an_outcome_among_the_groups_is_enough():
+    table = pd.DataFrame({name: ["fine", "time_out", "slow"] * 4 for name in ("kind", "endpoint")})
+    assert list(explaining(table)) == ["endpoint"]  # a name that somebody gave may be any word
+    assert list(explaining(table.replace("time_out", "small"))) == ["kind", "endpoint"]
