@@ -47,6 +47,14 @@ def test_what_never_ends_is_out_for_both():
     assert np.isinf(simulate_policy(law, "hedge(d=3)", 1000, np.random.default_rng(3)).durations).any()
 
 
+@pytest.mark.parametrize("policy", ["delayed(t0=3,t_inf=5)", "delayed(t0=3,t_inf=6)"])
+def test_copies_that_are_all_cancelled_before_one_can_complete(policy):
+    """Nothing happens before 3 s and nothing completes before 20 s: while one fails the next is out, for ever."""
+    says = evaluate_policy(Empirical.of(LatencySample.of([20.0, 30.0], failed=[4.0, 25.0])), policy)
+    assert (says.expected_duration, says.std_duration, says.submissions, says.job_seconds) == (None,) * 4
+    assert says.success == 0
+
+
 def test_the_tail_of_copies_on_a_clock():
     law = Empirical.of(LatencySample.of([1, 2, 3, 3, 4, 6, 9, 14.0], failed=[1.0, 2.0, 4.0], lost=1))
     says = evaluate_policy(law, "copies(b=2,t_inf=4)", cost=1.0)
