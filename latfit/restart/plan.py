@@ -213,12 +213,12 @@ class Plan:
 
     def _averaged(self, q: float, starts: Floats) -> float:
         """The quantile of an average of distributions, by bisection."""
-        low, high = 0.0, float(starts[:, -1].max()) + self.rounds[-1].length
-        if self._average_survival(high, starts) > 1 - q:
+        low, high, target = 0.0, float(starts[:, -1].max()) + self.rounds[-1].length, (1 - q) * (1 + ROUNDING)
+        if self._average_survival(high, starts) > target:
             return np.inf
         for _ in range(50):
             middle = 0.5 * (low + high)
-            low, high = (middle, high) if self._average_survival(middle, starts) > 1 - q else (low, middle)
+            low, high = (middle, high) if self._average_survival(middle, starts) > target else (low, middle)
         return high
 
     def _distributed(self) -> tuple[Round, ...]:

@@ -196,6 +196,30 @@ def test_latencies_of_zero(policy):
     assert parse_policy(policy).mean_submissions(law, 0.5) == pytest.approx(outcome.submissions)
 
 
+@pytest.mark.parametrize("jitter", [0, 1])
+@pytest.mark.parametrize(("out", "level"), [(1, 0.9), (2, 0.8), (4, 0.6)])
+def test_a_level_that_is_just_reached(out, level, jitter):
+    """Of ten so many never return: the others do at 2 s, and the second attempt is too short for any of them."""
+    law = Empirical.of(LatencySample.of([2.0] * (10 - out), lost=out))
+    policy = f"schedule(timeouts=[2,0.5],sleeps=[3],jitter={jitter})"
+    assert evaluate_policy(law, policy, objective=f"quantile:{level}").objective["value"] == pytest.approx(2.0)
+
+
+def test_the_tail_of_sleeps_that_are_drawn():
+    """Only the third attempt is long enough: it completes at 7 s and two sleeps, each uniform on 0 to 3 s."""
+    outcome = evaluate_policy(parse_law("discrete(values=[5],probs=[1])"),
+                              "schedule(timeouts=[1,1,5],sleeps=[3,3],jitter=1)")  # fmt: skip
+    for level in (0.5, 0.95, 0.99):
+        want = 13 - np.sqrt(2 * 9 * (1 - level))  # P(the sleeps take more than 6 − y) = y²/18
+        assert outcome.quantiles[str(level)] == pytest.approx(want, abs=0.1), level
+    assert outcome.std_duration == pytest.approx(np.sqrt(2 * 9 / 12))
+
+
+def test_one_time_alone_and_no_end():
+    outcome = evaluate_policy(parse_law("discrete(values=[5],probs=[1])"), "copies(b=2)")
+    assert set(outcome.quantiles.values()) == {5.0}
+
+
 def test_luby_sequence():
     assert [k for k, _ in zip(luby_sequence(), range(15), strict=False)] == [
         1,
