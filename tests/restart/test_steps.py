@@ -56,6 +56,14 @@ def test_the_curves_are_the_fractions(times, done, gone, out, lost):
     assert made.probes.tolist() == [sum(done) + sum(gone) + sum(out) + lost]
 
 
+@pytest.mark.parametrize(("n", "early"), [(4, 2), (5, 1), (9, 0)])
+def test_probabilities_do_not_round_to_more_than_one(n, early):
+    """All completed but one, given up on the way: the sum over the last at risk rounds up for these n."""
+    made = curves(np.arange(1, n + 1), np.ones(n), out=np.arange(n) == early)
+    assert made.F.max() == 1
+    assert made.E_J(7.0)[0, -1] == made.W[0, -1]  # no restart is paid for where all complete
+
+
 def test_a_row_without_probes_beside_others():
     times = np.array([[1.0, 2.0], [1.0, 2.0]])
     nothing = np.zeros((2, 2))
