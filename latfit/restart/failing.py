@@ -15,7 +15,7 @@ import numpy as np
 from latfit.laws.base import Law
 from latfit.numbers import Floats
 from latfit.restart.plan import Round
-from latfit.restart.rounds import breakpoints, integral, quadrature
+from latfit.restart.rounds import FAR, breakpoints, integral, quadrature
 from latfit.restart.times import still_out
 
 
@@ -46,12 +46,14 @@ def _stretch(copies: Sequence[tuple[Law, float]], length: float, at: Callable[[F
     """The figures of a stretch by quadrature; `copies` as for `overlapping`."""
     ages = breakpoints(copies, length)
     u, w = quadrature(ages, steps=all(law.jumps is not None for law, _ in copies))
-    alive, done, running = at(np.append(u, length if np.isfinite(length) else 1e300))
+    alive, done, running = at(np.append(u, length if np.isfinite(length) else FAR))
     out, end = float(alive[-1]), float(done[-1])
     if np.isinf(length) and out > 0:
         return _Stretch(out, end, np.inf, np.inf, np.inf, np.inf)
     over = alive[:-1] - out + done[:-1] - end  # P(over after u, without completing)
-    first, second, over_time, used = (integral(w, y) for y in (alive[:-1], 2 * u * alive[:-1], over, running[:-1]))
+    over = np.where(over > 1e-14, over, 0.0)  # after the last failure it is rounding, and the tail is long
+    figures, tail = (alive[:-1], 2 * u * alive[:-1], over, running[:-1]), bool(ages[-1] == FAR)
+    first, second, over_time, used = (integral(w, y, tail=tail) for y in figures)
     return _Stretch(out, end, first, second, over_time, used)
 
 

@@ -14,6 +14,9 @@ from latfit.restart.times import failure_times, has_failures, kinks, scan_times,
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
 PANELS = 240  # over the whole range of a law with a density
+FAR = 1e300  # a time that stands for ∞
+TAIL_PANELS = 600  # from the end of that range to there, where a power tail still counts
+THIN = 1e-25  # a tail that does not
 
 
 def attempt(law: Law, length: float, *, pause: float = 0.0, copies: int = 1) -> Round:
@@ -59,17 +62,17 @@ def overlapping(
 
     ages = breakpoints(copies, length)
     u, w = quadrature(ages, steps=all(law.jumps is not None for law, _ in copies))
-    at_all, out_at_all = figures(np.append(u, length if np.isfinite(length) else 1e300))
+    at_all, out_at_all = figures(np.append(u, length if np.isfinite(length) else FAR))
     S, out, running = at_all[:-1], float(at_all[-1]), out_at_all[:-1]
-    endless = not np.isfinite(length) and out > 0
+    endless, tail = not np.isfinite(length) and out > 0, bool(ages[-1] == FAR)
     return Round(
         length,
         out,
-        np.inf if endless else integral(w, S),
-        np.inf if endless else integral(w, 2 * u * S),
+        np.inf if endless else integral(w, S, tail=tail),
+        np.inf if endless else integral(w, 2 * u * S, tail=tail),
         out * length if out > 0 else 0.0,
         submissions,
-        np.inf if endless else integral(w, running),
+        np.inf if endless else integral(w, running, tail=tail),
         survival,
         ages,
         pause,
@@ -94,7 +97,15 @@ def breakpoints(copies: Sequence[tuple[Law, float]], length: float) -> Floats:
     """The ages, 0 and the end among them, between which S(u + age) of every copy is smooth (or constant)."""
     inner = np.concatenate([*(knots(law) - age for law, age in copies), [-age for _, age in copies]])
     end = length if np.isfinite(length) else max(float(inner.max()), 0.0)
-    return np.unique(np.concatenate([[0.0, end], inner[(inner > 0) & (inner < end)]]))
+    ages = np.unique(np.concatenate([[0.0, end], inner[(inner > 0) & (inner < end)]]))
+    if np.isinf(length) and any(law.jumps is None and _power_tail(law, end) for law, _ in copies):
+        return np.append(ages, np.geomspace(end, FAR, TAIL_PANELS)[1:])
+    return ages
+
+
+def _power_tail(law: Law, end: float) -> bool:
+    """Whether so many return after `end`, and not never, that their time counts."""
+    return bool(law.still_out(np.array(FAR)) < THIN < law.still_out(np.array(end)))
 
 
 def quadrature(ages: Floats, *, steps: bool) -> tuple[Floats, Floats]:
@@ -106,9 +117,19 @@ def quadrature(ages: Floats, *, steps: bool) -> tuple[Floats, Floats]:
     return nodes.ravel(), (half[:, None] * WEIGHTS).ravel()
 
 
-def integral(weights: Floats, values: Floats) -> float:
-    """Σ weights · values; not by BLAS, whose threads cost more than they bring on arrays of this size."""
-    return float((weights * values).sum())
+def integral(weights: Floats, values: Floats, *, tail: bool = False) -> float:
+    """Σ weights · values; not by BLAS, whose threads cost more than they bring on arrays of this size.
+
+    With a `tail` the panels go on up to FAR: where the last one of them counts that has values which are not too small
+    to be written, the integral is infinite.
+    """
+    with np.errstate(over="ignore"):
+        parts = weights * values
+        total = float(parts.sum())
+    if tail:
+        late = parts[-(TAIL_PANELS - 1) * NODES.size :][values[-(TAIL_PANELS - 1) * NODES.size :] > 1e-300]
+        return np.inf if float(late[-NODES.size :].sum()) > 1e-9 * total else total
+    return total
 
 
 def not_completed(law: Law, u: Floats) -> Floats:

@@ -215,6 +215,21 @@ def test_the_tail_of_sleeps_that_are_drawn():
     assert outcome.std_duration == pytest.approx(np.sqrt(2 * 9 / 12))
 
 
+@pytest.mark.parametrize(("nu", "q"), [(0.8, 1), (1.1, 0), (1.1, 0.5), (1.5, 0.3), (1.5, 1), (2.2, 0.5), (5, 0.5)])
+def test_a_hedge_that_is_never_cancelled_has_the_whole_of_a_power_tail(nu, q):
+    """At once with probability q: a power tail nu or 2 nu, whose moments E[T] = 1/(nu−1), E[T²] = 2/((nu−1)(nu−2))."""
+    outcome = evaluate_policy(parse_law(f"pareto(a=1,nu={nu})"), f"hedge(d=0,q={q})")
+    parts = [(weight, power) for weight, power in ((1 - q, nu), (q, 2 * nu)) if weight]
+    mean = sum(weight / (power - 1) for weight, power in parts)
+    assert outcome.expected_duration == pytest.approx(mean, rel=1e-6)
+    assert outcome.job_seconds == pytest.approx(sum(w / (p - 1) * (1 if p == nu else 2) for w, p in parts), rel=1e-6)
+    if min(power for _, power in parts) <= 2:
+        assert outcome.std_duration is None
+    else:
+        second = sum(weight * 2 / ((power - 1) * (power - 2)) for weight, power in parts)
+        assert outcome.std_duration == pytest.approx(np.sqrt(second - mean**2), rel=1e-5)
+
+
 def test_one_time_alone_and_no_end():
     outcome = evaluate_policy(parse_law("discrete(values=[5],probs=[1])"), "copies(b=2)")
     assert set(outcome.quantiles.values()) == {5.0}
