@@ -85,7 +85,9 @@ def _last_time(law: Law, t: float) -> float:
 
 
 def _untimed_quantile(law: Law, q: float, cost: float) -> float:
-    """The quantile without a timeout, where some attempts never end."""
+    """The quantile without a timeout, where some attempts never end, or only with a tail that has no last time."""
+    if law.jumps is None:
+        raise RestartError(_refusal("a quantile"))
     times = np.union1d(np.asarray(law.jumps), failure_times(law))
     found = _distribution(law, np.inf, cost, min(LONGEST // 2 * law.resolution, 100.0 * float(times[-1])))  # type: ignore[attr-defined]
     if found is None:

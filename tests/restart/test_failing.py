@@ -41,6 +41,27 @@ def test_rounds_that_only_failures_end(policy, cost):
     test_against_copies_drawn_one_by_one(policy, law, cost)
 
 
+def test_two_copies_of_a_smooth_law_that_are_never_cancelled():
+    """The same as a hedge at once; no clock, and so no lattice and no quantiles."""
+    copies, hedge = (evaluate_policy(SMOOTH, policy) for policy in ("copies(b=2)", "hedge(d=0)"))
+    for name in ("expected_duration", "std_duration", "submissions", "job_seconds"):
+        assert getattr(copies, name) == pytest.approx(getattr(hedge, name), rel=1e-5), name
+    assert set(copies.quantiles.values()) == {None}
+    with pytest.raises(RestartError, match="steps of one clock"):
+        evaluate_policy(SMOOTH, "copies(b=2)", objective="quantile:0.9")
+
+
+@pytest.mark.parametrize("nu", [1.2, 1.5, 2.2])
+def test_a_power_tail_beside_failures(nu):
+    """A hedge that is never made is one attempt, of which the moments are known without a quadrature."""
+    law = Competing.of(parse_law(f"pareto(a=1,nu={nu})"), [0.3, 1.0, 2.5], [0.1, 0.2, 0.1])
+    hedge, one = (evaluate_policy(law, policy, cost=0.7) for policy in ("hedge(d=1,q=0)", "copies(b=1)"))
+    assert hedge.expected_duration == pytest.approx(one.expected_duration, rel=1e-5)
+    assert (hedge.std_duration is None) == (one.std_duration is None) == (nu < 2)
+    if nu > 2:
+        assert hedge.std_duration == pytest.approx(one.std_duration, rel=1e-5)
+
+
 def test_what_never_ends_is_out_for_both():
     law = Empirical.of(LatencySample.of([1.0, 2.0], failed=[1.5], lost=1))
     assert evaluate_policy(law, "hedge(d=3)").expected_duration is None
