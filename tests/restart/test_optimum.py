@@ -19,6 +19,7 @@ from latfit.restart import (
     optimal_timeout,
     std_duration,
 )
+from latfit.restart.windows import _left, _right, _root, flat_windows
 from latfit.sample import LatencySample
 
 V = parse_law("erlang-mixture(p=[0.9,0.1],phases=[2,2],rates=[20,2])")
@@ -388,3 +389,29 @@ def test_a_nearly_proper_law_still_has_its_optimum():
     law = parse_law("lognormal(mu=0,sigma=0.3)")
     timeouts = [optimal_timeout(Defective(law, rho)).timeout for rho in (1e-3, 1e-6, 1e-9, 1e-12)]
     assert (np.diff(timeouts) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("t", "limit", "window"),
+    [
+        (1.0, 4.0, (1.0, 1.0)),
+        (1.0, 7.0, (1.0, 2.0)),
+        (3.0, 6.0, (3.0, 4.0)),
+        (3.0, 9.9, (3.0, 7.9)),
+        (3.0, 10.0, (1.0, 8.0)),  # the crest before 3 s is at the limit, not above it
+        (1.0, 10.0, (1.0, 8.0)),
+        (4.0, 6.0, (3.0, 4.0)),
+    ],
+)
+def test_windows_of_a_sawtooth_by_hand(t, limit, window):
+    """Of 20 five return at 1 s, five at 3 s: E_J = 4 + 3 (t−1) from 1 s on, 5 + (t−3) from 3 s on."""
+    law = Empirical.of(LatencySample.of([1.0] * 5 + [3.0] * 5, lost=10))
+    assert flat_windows(law, t, [limit])[0] == pytest.approx(window, rel=1e-12)
+
+
+@pytest.mark.parametrize("root", [1.0, 1.5, 3.0, 3.5, 4.0, 4.2])
+def test_the_ends_of_a_smooth_window_between_any_two_times(root):
+    grid = np.array([1.0, 2.0, 3.0, 4.0])
+    assert _left(lambda u: root - u, grid, 4.5) == pytest.approx(root if root > 1 else 0.0)
+    assert _right(lambda u: u - root, grid, 0.5) == pytest.approx(root)
+    assert _root(lambda u: u - root, 0.5, root) == _root(lambda u: u - root, root, 4.5) == root
