@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
+from latfit.errors import RestartError
 from latfit.laws import Defective, Empirical, parse_law
 from latfit.restart import (
     Copies,
@@ -290,3 +291,12 @@ def test_distribution_exactly_on_a_decimal_clock():
                 if x < 9:
                     schedule = schedule_cdf(law, x / 10, (t / 10,) * 9, cost=cost / 10)
                     assert float(schedule) == pytest.approx(float(total), abs=1e-13)
+
+
+def test_the_least_moment_and_the_ends_of_the_levels():
+    assert moments(V, [0.1, 0.4], 0).tolist() == [[1.0, 1.0]]
+    with pytest.raises(RestartError, match="order of a moment is -1"):
+        moments(V, 0.4, -1)
+    for q in (0.0, 1.0):
+        with pytest.raises(RestartError, match="between 0 and 1"):
+            completion_quantile(V, q, 0.4)
