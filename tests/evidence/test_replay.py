@@ -8,13 +8,13 @@ import pytest
 
 from latfit.errors import LogError
 from latfit.evidence import Observations, replay, replay_policies
-from latfit.evidence.replay import require_times
+from latfit.evidence.replay import TICK, require_times
 from latfit.laws import Defective, parse_law
 from latfit.restart import expected_duration
 from latfit.restart.policies.timeout import Timeout
 
 
-def jobs(seen, cutoff, T, cost=0.0, groups=None):
+def jobs(seen, cutoff, T, cost=0.0, groups=None, tick=0.0):
     """Job after job, attempt after attempt: what each spent, whether it was done, its submissions."""
     groups = np.zeros(seen.n, int) if groups is None else groups
     sparse = np.median(np.diff(seen.submitted)) > np.median(seen.latency[(seen.status == 0) & (seen.latency <= cutoff)])
@@ -30,14 +30,14 @@ def jobs(seen, cutoff, T, cost=0.0, groups=None):
                 break
             used = (x if status == 1 and x <= min(T, cutoff) else T) + cost
             spent, clock = spent + used, clock + used
-            at = max(int(np.searchsorted(seen.submitted[mine], clock)), at + sparse)
+            at = max(int(np.searchsorted(seen.submitted[mine], clock - tick)), at + sparse)
         else:
             yield spent, False, sent
 
 
-def plain(seen, cutoff, T, cost=0.0, groups=None):
+def plain(seen, cutoff, T, cost=0.0, groups=None, tick=0.0):
     """Mean and submissions."""
-    spent, done, sent = zip(*jobs(seen, cutoff, T, cost, groups), strict=True)
+    spent, done, sent = zip(*jobs(seen, cutoff, T, cost, groups, tick), strict=True)
     return sum(spent) / sum(done), sum(sent) / sum(done)
 
 
@@ -274,3 +274,15 @@ def test_of_a_long_log_some_jobs_are_followed():
     p, t = 0.9 * (1 - math.exp(-found.best.timeout)), found.best.timeout
     assert found.best.submissions == pytest.approx(1 / p, rel=0.01)
     assert found.best.expected_duration == pytest.approx(1 + 0.1 * t / p, rel=0.02)
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+def test_a_log_of_less_than_a_second(groups):
+    """300 probes within 0.3 s, with latencies of some milliseconds; a microsecond is one moment."""
+    rng = np.random.default_rng(9)
+    seen = observations(rng.lognormal(-6, 1, 300), rng.choice(4, 300, p=[0.8, 0.1, 0.05, 0.05]), 0.001, rng)
+    assert np.ptp(seen.submitted) < 0.5
+    codes = rng.integers(0, groups, 300)
+    for one in replay(seen, 0.05, at=[0.002, 0.01], groups=codes).at:
+        want = plain(seen, 0.05, one.timeout, 0.0, codes, TICK)
+        assert (one.expected_duration, one.submissions) == pytest.approx(want, rel=1e-9)
