@@ -21,7 +21,8 @@ from latfit.units import UNIT_WORDS, UNITS, parse_duration
 # names that mean one thing only, best guess first; compared in lower case without separators
 GUESSES: dict[str, tuple[str, ...]] = {
     "latency": (
-        "latency", "rtt", "roundtrip", "roundtriptime", "elapsed", "elapsedtime", "duration", "dur", "responsetime",
+        "latency", "rtt", "roundtrip", "roundtriptime", "elapsed", "elapsedtime", "duration", "dur", "rt", "jobruntime",
+        "responsetime",
         "response", "requesttime", "timetotal", "took", "wait", "waittime", "waitingtime", "turnaround",
         "turnaroundtime", "timetaken", "totaltime", "runtime", "delay", "upstreamresponsetime", "servicetime",
         "processingtime", "executiontime", "ttfb", "timetofirstbyte", "ping", "pingtime", "walltime", "wallclock",
@@ -180,6 +181,8 @@ def _measured_column(cells: Mapping[str, pd.Series[Any]]) -> str | None:
     for name, column in cells.items():
         words = name_words(name)
         single = not any(map(SUMMARY.fullmatch, words))
+        if _is_value(name):
+            continue
         if single and _says_units(column):
             found += [name] if len(column) < 3 or len(column.unique()) > 1 else []
             continue
@@ -206,10 +209,15 @@ def _says_units(column: pd.Series[Any]) -> bool:
     if column.dtype.kind in "Mmfiub":
         return False
     some = column.mask(is_blank(column, NOTHING)).dropna().head(FEW).astype(str)
-    return len(some) > 0 and all(map(_has_unit, some))
+    return len(some) > 0 and all(map(has_unit, some))
 
 
-def _has_unit(text: str) -> bool:
+def _is_value(name: str) -> bool:
+    """Whether what stands in the place of a name is none: the first row was taken as the header."""
+    return re.match(rf"{MOMENT}|[\d.]+$", name.strip()) is not None or has_unit(name)
+
+
+def has_unit(text: str) -> bool:
     """Whether a text is a duration with a unit."""
     try:
         parse_duration(text)
@@ -281,7 +289,7 @@ def _time_column(plain: Mapping[str, str], cells: Mapping[str, pd.Series[Any]]) 
 
 def _first_line(names: list[str]) -> str:
     """What to say where the names of columns are no names."""
-    data = any(re.match(rf"{MOMENT}|\d+(\.\d+)?$", name.strip()) for name in names)
+    data = any(_is_value(name) or re.match(r"column\d+$", name) for name in names)
     return " (the first line seems to hold data: there is no header that names the columns)" if data else ""
 
 
@@ -296,6 +304,8 @@ def name_it(names: list[str], rows: pd.DataFrame) -> str:
         values = pd.Series(_numbers(cells)) if isinstance(cells, pd.Series) else pd.Series(dtype=float)
         known = values[np.isfinite(values)]
         named = name_words(name)[-1:]
+        if _is_value(name):
+            return (0.0,)
         if isinstance(cells, pd.Series) and _says_units(cells):
             return (1.0, True, True, cells.nunique())
         if (

@@ -50,7 +50,7 @@ class Csv(Format):
         delimiter = max(DELIMITERS, key=first.count)
         names = head_fields(head, delimiter)
         above = _header_above(comments, names, delimiter)
-        header = above is None and not all(map(field_kind, names))
+        header = above is None and is_header(names)
         names = above or (names if header else named_fields(names))
         check_names(names, source.name)
         rows = _first_rows(head, delimiter, names, skip=int(header))
@@ -99,10 +99,15 @@ def field_kind(field: str) -> str:
     return "time" if re.match(MOMENT, field) else ""
 
 
+def is_header(fields: list[str]) -> bool:
+    """Whether the first line names columns: it is not made of numbers and times, and no moment is a name."""
+    return not all(map(field_kind, fields)) and not any(re.match(MOMENT, field) for field in fields)
+
+
 def named_fields(fields: list[str]) -> list[str]:
     """Names for the fields of rows without a header: one number alone is the latency, one moment the submission."""
     kinds = ["latency"] if len(fields) == 1 else [field_kind(field) for field in fields]
-    return [kind if kinds.count(kind) == 1 else f"column{at}" for at, kind in enumerate(kinds, start=1)]
+    return [kind if kind and kinds.count(kind) == 1 else f"column{at}" for at, kind in enumerate(kinds, start=1)]
 
 
 def _first_rows(head: str, delimiter: str, names: list[str], *, skip: int) -> pd.DataFrame:

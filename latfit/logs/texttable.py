@@ -10,8 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from latfit.errors import LogError
-from latfit.logs.columns import SOME_ROWS, resolve_roles
-from latfit.logs.csv import DELIMITERS, field_kind, named_fields
+from latfit.logs.columns import SOME_ROWS, has_unit, resolve_roles
+from latfit.logs.csv import DELIMITERS, field_kind, is_header, named_fields
 from latfit.logs.formats import ROLES, Format, ReadOptions, register
 from latfit.logs.lines import Parsed, first_lines, read_lines
 from latfit.logs.records import Records
@@ -53,7 +53,7 @@ class TextTable(Format):
         if not lines:
             raise LogError(f"{source.name}: there is no line of a table in the beginning of this log")
         first = split(lines[0])
-        header = not all(map(field_kind, first))
+        header = is_header(first)
         names = _unlike(first if header else named_fields(first))
         rows = [row for row in map(split, lines[int(header) :]) if len(row) == len(names)]
         roles, notes = resolve_roles(names, options, source.name, pd.DataFrame(rows, columns=names, dtype="str"))
@@ -89,7 +89,12 @@ def _split_of(lines: list[str]) -> Split | None:
         return _barred if _agree(inside, _barred) else None
     if len(inside) < 3 or any(mark in inside[0] for mark in (*DELIMITERS, '"', "=", "{", "<")):
         return None
-    return next((split for split in (_wide, _narrow) if _agree(inside, split)), None)
+    return next((split for split in (_wide, _narrow) if _agree(inside, split) and _may_begin(split(inside[0]))), None)
+
+
+def _may_begin(fields: list[str]) -> bool:
+    """Whether a first line can be that of a table: names without values among them, or a row with its time."""
+    return not is_header(fields) or not any(field_kind(field) or has_unit(field) for field in fields)
 
 
 def _agree(lines: list[str], split: Split) -> bool:

@@ -202,3 +202,21 @@ def test_runs_of_another_ci_are_a_plain_table(tmp_path):
     log = read(tmp_path, "workflow,queued_at,started_at,finished_at,conclusion\n"
                "a,2026-03-02T06:00:00Z,2026-03-02T06:00:02Z,2026-03-02T06:00:12Z,success\n")  # fmt: skip
     assert (log.facts.format, latencies(log)) == ("csv", [10.0])
+
+
+BLOCKS = "    time_namelookup:  0.004000s\n       time_connect:  0.012000s\n         time_total:  0.058677s\n\n"
+
+
+@pytest.mark.parametrize("text", [BLOCKS * 9, "\nreal\t0m26.590s\nuser\t0m0.012s\nsys\t0m0.004s\n" * 9])
+def test_values_are_no_names_of_columns(tmp_path, text):
+    """Blocks of curl and of bash: every part of a request would be a request."""
+    with pytest.raises(LogError, match=r"no format recognises|seems to hold data"):
+        read(tmp_path, text)
+
+
+def test_rows_of_a_time_a_number_and_a_word(tmp_path):
+    rows = [f"2026-03-02 06:00:0{i} 0.{i} {'TIMEOUT' if i == 5 else 'OK'}" for i in range(1, 9)]
+    for text in ("\n".join(rows), "\n".join(rows).replace(" ", ",").replace(",06", " 06")):
+        log = read(tmp_path, text)
+        assert latencies(log) == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]
+        assert log.counts["censored"] == 1
