@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from latfit.decision.options import Options
 from latfit.errors import SampleError
 from latfit.evidence import Censoring, Observations, censoring
@@ -18,8 +16,9 @@ class Prepared:
     """A sample with its outcomes read, its cutoff, and what is out there.
 
     `whole` is the sample before the cut, `sample` after it; `seen` are the probes in their order, read alike, None
-    where only a sample is known; `jobs` are all attempts, where the log has several a job and the sample is that of
-    first ones: a later attempt is there because the first one was slow.
+    where only a sample is known; `jobs` are the same probes as logged, where they are attempts of jobs and some had
+    several. A later attempt is there because an earlier one was slow or failed: where attempts are independent it is
+    a probe like any other, and where they are not, `latfit.evidence.attempts` tells.
     """
 
     whole: LatencySample
@@ -33,9 +32,7 @@ class Prepared:
 
 def prepare(given: LatencySample | Observations, options: Options) -> Prepared:
     """Read the outcomes, choose the cutoff, cut, and count the outliers."""
-    jobs = given if isinstance(given, Observations) and given.attempt is not None else None
-    if jobs is not None and jobs.attempt is not None:
-        given = jobs.take(np.flatnonzero(jobs.attempt == 1))
+    jobs = given.with_failed(options.failed) if isinstance(given, Observations) and given.attempt is not None else None
     seen = given if isinstance(given, Observations) else None
     logged = given.sample if isinstance(given, Observations) else given
     found = censoring(logged, has_outcomes=seen is None or seen.has_outcomes)

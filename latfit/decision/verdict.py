@@ -33,6 +33,7 @@ CLEAR = 0.02  # what replay must gain over waiting, at least, to be a reason for
 CLEAR_IN_QUEUE = 0.1  # and where who resubmits goes to the end of a queue, which the best of many timeouts may miss
 CONTRADICTS = 1.1  # replay this many times the formula's figure, and beyond its interval, contradicts it
 RAN_OFF = 0.2
+ATTEMPTS = 50_000  # of jobs, at about which more would tell nothing new of later ones
 QUICK = 5.0  # times below the median, where the log does not tell errors from answers
 
 
@@ -51,7 +52,9 @@ def gather(case: Prepared, made: Recommendation, options: Options) -> Evidence:
     if options.plain and options.law is None:
         groups = mixed.column.codes if mixed is not None else None
         replayed = replay(seen, case.cutoff.cutoff, at=[] if t is None else [t], cost=options.cost, groups=groups)
-    later = None if case.jobs is None or t is None else later_attempts(_jobs(case.jobs), timeout=t, cost=options.cost)
+    later = None
+    if case.jobs is not None and t is not None and t > 0:
+        later = later_attempts(_jobs(case.jobs), timeout=t, cost=options.cost, brief=True)
     return Evidence(mixed, dependence(seen), drift, case.censoring, replayed, later)
 
 
@@ -64,7 +67,10 @@ def _times(seconds: Floats) -> NDArray[np.datetime64]:
 
 
 def _jobs(seen: Observations) -> ProbeLog:
-    """The attempts of jobs as a table."""
+    """The attempts of jobs as a table; of very many jobs, so many at random."""
+    if seen.job is not None and seen.n > ATTEMPTS:
+        kept = np.random.default_rng(0).random(int(seen.job.max()) + 1) < ATTEMPTS / seen.n
+        seen = seen.take(np.flatnonzero(kept[seen.job]))
     status = pd.Categorical.from_codes(seen.status, categories=pd.Index(STATUSES))
     frame = pd.DataFrame({"job": seen.job, "attempt": seen.attempt, "latency": seen.latency, "status": status})
     return ProbeLog(frame, LogFacts("", ""))

@@ -37,11 +37,12 @@ class LaterAttempts:
     `p_value` is that of the log-rank test that both have the same law, `ratio` the rate at which later attempts
     complete over that of first ones (observed over expected completions), below 1 if they are slower. `timeout` is the
     optimum if attempts were independent and `predicted` its E_J; `expected_duration` is E_J there with the law that
-    later attempts have, with its interval; `waiting` is the expected duration when each attempt is awaited until
-    `horizon`, the largest time that both laws are known for. `if_jobs_differ` is E_J if some jobs are slow again and
-    again, ∞ if they would hardly end, and `chance_of_loss` the share of resamples in which waiting takes less than
-    that. `best_timeout` is the best one under the two laws, None if waiting is. `gain_left` is the share of the
-    predicted gain, waiting − predicted, that is left at most; negative for a loss.
+    later attempts have, with its interval. `horizon` is the largest time that both laws are known for; `waiting` is the
+    expected duration when first and later attempts are awaited as long as any such attempt of the log was, ∞ if no
+    later one ever completed. `if_jobs_differ` is E_J if some jobs are slow again and again, ∞ if they would hardly end,
+    and `chance_of_loss` the share of resamples in which it is, or waiting takes less than that. `best_timeout` is the
+    best one under the two laws, None if waiting is. `gain_left` is the share of the predicted gain, waiting −
+    predicted, that is left at most; negative for a loss.
     """
 
     jobs: int
@@ -78,7 +79,7 @@ class LaterAttempts:
 
 
 def later_attempts(
-    log: ProbeLog, *, timeout: float | None = None, cost: float = 0.0, seed: int = 0
+    log: ProbeLog, *, timeout: float | None = None, cost: float = 0.0, seed: int = 0, brief: bool = False
 ) -> LaterAttempts | None:
     """What a log with columns `job` and `attempt` says of later attempts, None if it has none or too few.
 
@@ -103,6 +104,8 @@ def later_attempts(
         Of a restart, in seconds.
     seed : int
         Of the bootstrap.
+    brief : bool
+        Leave the bootstrap out where the test finds no difference: the interval is NaN then.
 
     Returns
     -------
@@ -119,38 +122,44 @@ def later_attempts(
         return None
     table = _Attempts.of(log.frame)
     later = table.number > 1
-    if later.sum() < FEWEST or (table.completed & ~later).sum() < FEWEST or not (table.completed & later).any():
+    if later.sum() < FEWEST or (table.completed & ~later).sum() < FEWEST:
         return None
     horizon = float(min(table.latency[later].max(), table.latency[~later].max()))
+    if (table.latency[table.completed & ~later] <= horizon).sum() < FEWEST:  # later ones were not awaited long enough
+        return None
     first = _law(table.take(~later), horizon)
     enough = first.jumps[first.n_completed_at_or_below(first.jumps) >= min(5, FEWEST)]
     alone = _durations(first, first, enough, cost)
-    t = float(enough[alone.argmin()]) if timeout is None else timeout
+    t = float(enough[alone.argmin()]) if timeout is None else min(timeout, horizon)
     shown = np.unique(np.quantile(enough, np.linspace(0, 1, TIMES), method="inverted_cdf"))
     times = np.unique([*shown[shown < horizon], t, horizon])
     both = np.array([_duration(table, at, horizon, cost) for at in times])
-    taken, waiting, least = float(both[times == t][0]), float(both[-1]), int(both.argmin())
+    taken, waiting, least = float(both[times == t][0]), _awaited(table, cost), int(both.argmin())
     differing = _duration(table, t, horizon, cost, differ=True)
     predicted = float(_durations(first, first, np.array([t]), cost)[0])
-    low, high, loss = _interval(table, t, horizon, cost, np.random.default_rng(seed))
+    p_value, ratio = log_rank(table.latency, table.completed, later), _rate(table, later) / _rate(table, ~later)
+    low, high, loss = np.nan, np.nan, 0.0
+    if not brief or (p_value < LEVEL and ratio < 1):
+        low, high, loss = _interval(table, t, horizon, cost, np.random.default_rng(seed))
+        low, high = min(low, taken), max(high, taken)
     return LaterAttempts(
         jobs=int(np.unique(table.job).size),
         first=int((~later).sum()),
         later=int(later.sum()),
-        p_value=log_rank(table.latency, table.completed, later),
-        ratio=_rate(table, later) / _rate(table, ~later),
+        p_value=p_value,
+        ratio=ratio,
         horizon=horizon,
         timeout=t,
         predicted=predicted,
         expected_duration=taken,
-        low=min(low, taken),
-        high=max(high, taken),
+        low=low,
+        high=high,
         waiting=waiting,
         if_jobs_differ=differing,
         chance_of_loss=loss,
-        best_timeout=None if times[least] == horizon else float(times[least]),
-        best_expected_duration=float(both[least]),
-        gain_left=(waiting - taken) / (waiting - predicted) if waiting > predicted else None,
+        best_timeout=None if times[least] == horizon or both[least] >= waiting else float(times[least]),
+        best_expected_duration=min(float(both[least]), waiting),
+        gain_left=(waiting - taken) / (waiting - predicted) if np.inf > waiting > predicted else None,
     )
 
 
@@ -228,6 +237,20 @@ def _duration(table: _Attempts, t: float, horizon: float, cost: float, *, differ
     return max(taken, done / (1 - p_1) + a / (b - 1) * lost)
 
 
+def _awaited(table: _Attempts, cost: float) -> float:
+    """E_J when attempts are awaited as long as any first, or any later one was; ∞ where no later one ever completed."""
+    later = table.number > 1
+    law = _law(table.take(~later), longest := float(table.latency[~later].max()))
+    done, spent = float(law.cdf(longest)), float(_out(law, np.array([longest]))[0])
+    if done >= 1 - 1e-12:
+        return spent
+    try:
+        after = _law(_after(table, longest), limit := float(table.latency[later].max()))
+    except SampleError:  # none completed
+        return np.inf
+    return spent + (1 - done) * (cost + float(_durations(after, after, np.array([limit]), cost)[0]))
+
+
 def _durations(first: Empirical, later: Empirical, times: Floats, cost: float) -> Floats:
     """E_J(t) = ∫₀ᵗ S₁ + (1 − F₁(t)) (c + E₂(t)); ∞ where later attempts never complete by t."""
     F_1, F_2 = first.cdf(times), later.cdf(times)
@@ -245,22 +268,26 @@ def _out(law: Empirical, times: Floats) -> Floats:
 def _interval(
     table: _Attempts, t: float, horizon: float, cost: float, rng: np.random.Generator
 ) -> tuple[float, float, float]:
-    """95 % of the E_J(t) of resampled jobs, ∞ where no later attempt completes; and how often waiting takes less."""
+    """95 % of the E_J(t) of resampled jobs, ∞ where no later attempt completes; and how often it is a loss.
+
+    It is one where waiting takes less, or jobs would hardly end. Resamples that hold too little to tell are none.
+    """
     order = np.argsort(table.job, kind="stable")
     n = int(table.job.max()) + 1
     starts = np.searchsorted(table.job[order], np.arange(n + 1))
     lengths = np.diff(starts)
-    found, waited, worst = (np.full(RESAMPLES, np.inf) for _ in range(3))
+    found, lost = np.full(RESAMPLES, np.inf), np.zeros(RESAMPLES, dtype=bool)
     for k in range(RESAMPLES):
         jobs = rng.integers(0, n, n)
         begins = np.cumsum(lengths[jobs]) - lengths[jobs]
         rows = order[np.repeat(starts[jobs] - begins, lengths[jobs]) + np.arange(lengths[jobs].sum())]
         drawn = replace(table.take(rows), job=np.repeat(np.arange(n), lengths[jobs]))
         if (drawn.number > 1).any() and (drawn.completed & (drawn.number == 1)).any():
-            found[k], waited[k] = (_duration(drawn, at, horizon, cost) for at in (t, horizon))
-            worst[k] = _duration(drawn, t, horizon, cost, differ=True)
+            found[k] = _duration(drawn, t, horizon, cost)
+            worst = _duration(drawn, t, horizon, cost, differ=True)
+            lost[k] = worst == np.inf or worst > _awaited(drawn, cost)
     low, high = np.quantile(found, [0.025, 0.975], method="inverted_cdf")
-    return float(low), float(high), float(np.mean(worst > waited))
+    return float(low), float(high), float(lost.mean())
 
 
 def _rate(table: _Attempts, group: Bools) -> float:

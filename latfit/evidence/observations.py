@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from latfit.evidence.jobs import attempts_of
 from latfit.logs import ProbeLog
 from latfit.logs.columns import NO_OUTCOMES
 from latfit.logs.table import CANONICAL, CENSORED, COMPLETED, FAILED, LOST, STATUSES, Key, outcomes, tallied
@@ -146,6 +147,7 @@ class Observations:
             has_outcomes=all(p.has_outcomes for p in parts),
             unit_doubtful=next((p.unit_doubtful for p in parts if p.unit_doubtful), None),
             resolution=min(p.resolution for p in parts),
+            **_jobs_of_all(parts),
         )
 
     @property
@@ -175,15 +177,19 @@ class Observations:
             micro = when.astype("datetime64[us, UTC]").astype("int64").to_numpy()
             submitted = np.where(when.isna().to_numpy(), np.nan, micro / 1e6)
             submitted = None if np.ptp(submitted[np.isfinite(submitted)]) == 0 else submitted
+        tried = attempts_of(log) if columns else None
+        apart = () if tried is None else tried.columns
         return cls(
             latency=latency,
             status=codes.astype(np.int64),
             submitted=submitted,
-            columns=explaining(log.frame) if columns else {},
+            columns=explaining(log.frame, apart) if columns else {},
             queue=log.facts.queue,
             has_outcomes=NO_OUTCOMES not in log.facts.notes,
             unit_doubtful=next((note for note in log.facts.notes if LONG_BESIDE in note), None),
             resolution=log.resolution,
+            job=None if tried is None else tried.job,
+            attempt=None if tried is None else tried.number,
         )
 
 
@@ -210,9 +216,22 @@ def _joined(parts: Sequence[Column]) -> Column:
     return Column(parts[0].name, np.concatenate(codes), tuple(labels))
 
 
-def explaining(frame: pd.DataFrame) -> dict[str, Column]:
-    """The columns of a log that may explain a latency: those that are known before it, and have groups."""
-    extras = [str(name) for name in frame.columns if name not in CANONICAL]
+def _jobs_of_all(parts: Sequence[Observations]) -> dict[str, Ints]:
+    """The jobs and attempts of several logs, where all tell them; those of one log are no jobs of another."""
+    jobs, attempts = [p.job for p in parts if p.job is not None], [p.attempt for p in parts if p.attempt is not None]
+    if len(jobs) < len(parts) or len(attempts) < len(parts):
+        return {}
+    before = np.cumsum([0, *(int(job.max(initial=-1)) + 1 for job in jobs)])
+    apart = [job + first for job, first in zip(jobs, before.tolist(), strict=False)]
+    return {"job": np.concatenate(apart), "attempt": np.concatenate(attempts)}
+
+
+def explaining(frame: pd.DataFrame, apart: Sequence[str] = ()) -> dict[str, Column]:
+    """The columns of a log that may explain a latency: those that are known before it, and have groups.
+
+    Those `apart` name the job and number its attempts.
+    """
+    extras = [str(name) for name in frame.columns if name not in CANONICAL and name not in apart]
     found: dict[str, Column] = {}
     for name in extras[: 4 * MAX_COLUMNS]:
         if len(found) < MAX_COLUMNS and (KEYS.match(name) or not AFTERWARDS.search(name)):

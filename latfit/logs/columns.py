@@ -12,6 +12,7 @@ import pandas as pd
 
 from latfit.errors import LatfitError, MissingColumn, listed
 from latfit.logs.formats import ReadOptions
+from latfit.logs.retried import attempt_column, comes_back
 from latfit.logs.telling import choose
 from latfit.logs.times import MOMENT, MONTHS, numeric, parse_times, time_format_of
 from latfit.logs.words import NOTHING, is_blank, name_words
@@ -117,7 +118,8 @@ def resolve_roles(names: list[str], options: ReadOptions, log: str, rows: pd.Dat
         sure=unit is not None or latency is None or spelled,
         time_formats=_time_formats((chosen.get("submitted"), chosen.get("ended")), options, pair=latency is None),
     )
-    return roles, [*_guesses(roles, options, "the units that it says itself" if spelled else unit), *more]
+    said = _guesses(roles, options, "the units that it says itself" if spelled else unit, attempt_column(names))
+    return roles, [*said, *more]
 
 
 def _chosen(names: list[str], options: ReadOptions, log: str) -> dict[str, str | None]:
@@ -163,6 +165,9 @@ def _by_their_cells(
     if own in cells and "id" not in options.columns and _repeats(cells[own]):
         notes.append(f"column {own!r} repeats its values: it is no id of probes")
         chosen["id"] = None
+    elif own in cells and when in cells and _is_tried_again(own, when, cells, options):
+        notes.append(f"column {own!r} comes back at other times: they are attempts of one job, each a probe")
+        chosen["id"] = None
     if "status" not in options.columns:
         used = {when, chosen.get("latency"), chosen.get("ended"), chosen.get("id")}
         free = {name: column for name, column in cells.items() if name not in used}
@@ -173,6 +178,11 @@ def _by_their_cells(
         if others:
             notes.append(f"{listed(others)} may tell what became of a probe, and is not used: --column status=NAME")
     return notes
+
+
+def _is_tried_again(own: str, when: str, cells: Mapping[str, pd.Series[Any]], options: ReadOptions) -> bool:
+    """Whether what looks like an id names jobs with several attempts, which no column numbers."""
+    return "id" not in options.columns and attempt_column(cells) is None and comes_back(cells[own], cells[when])
 
 
 def _measured_column(cells: Mapping[str, pd.Series[Any]]) -> str | None:
@@ -360,8 +370,11 @@ def plain_name(name: str) -> tuple[str, str | None]:
     return joined, unit
 
 
-def _guesses(roles: Roles, options: ReadOptions, unit: str | None) -> list[str]:
-    """The guesses made, in words; a column called just what it is needs none."""
+def _guesses(roles: Roles, options: ReadOptions, unit: str | None, attempts: str | None) -> list[str]:
+    """The guesses made, in words; a column called just what it is needs none.
+
+    `attempts` is the column that numbers the attempts of what an id names.
+    """
     notes = []
     if roles.latency and "latency" not in options.columns and roles.latency != ("latency",):
         what = unit or "s (its name has no unit; change it with --unit)"
@@ -375,7 +388,9 @@ def _guesses(roles: Roles, options: ReadOptions, unit: str | None) -> list[str]:
         notes.append(NO_OUTCOMES)
     for role in ("submitted", "status", "id"):
         name = getattr(roles, role)
-        if name and name.lower() != role and role not in options.columns:
+        if role == "id" and name and attempts is not None:
+            notes.append(f"each attempt is a probe: column {name!r} names the job, {attempts!r} numbers its attempts")
+        elif name and name.lower() != role and role not in options.columns:
             hint = " (one probe each; switch off with --column id=)" if role == "id" else ""
             notes.append(f"column {name!r} is read as {role}{hint}")
     return notes

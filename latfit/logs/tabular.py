@@ -14,9 +14,10 @@ from latfit.errors import LatfitError, LogError, listed
 from latfit.logs.columns import Roles
 from latfit.logs.formats import ReadOptions
 from latfit.logs.records import UNKNOWN, Records
+from latfit.logs.retried import attempt_column
 from latfit.logs.table import CENSORED, COMPLETED, FAILED, LOST
 from latfit.logs.times import Times, has_offset, numeric, parse_times, time_format_of, without_zero_epochs
-from latfit.logs.words import GAVE_UP, NEVER, NOTHING, StatusWords, is_blank, name_words, word_of
+from latfit.logs.words import GAVE_UP, NEVER, NOTHING, StatusWords, is_blank, word_of
 from latfit.numbers import Floats
 from latfit.units import parse_duration
 
@@ -145,7 +146,7 @@ class Settling:
 
     def _ids(self, frame: pd.DataFrame, name: str) -> NDArray[np.generic] | pd.api.extensions.ExtensionArray:
         """The ids of the probes: where attempts are numbered, each attempt is one."""
-        number = next((str(other) for other in frame.columns if "".join(name_words(str(other))) in ATTEMPTS), None)
+        number = attempt_column(map(str, frame.columns))
         if number is None or number in self.roles.used:
             return _ids(frame[name])
         text = frame[name].astype("string").mask(is_blank(frame[name]))
@@ -179,9 +180,6 @@ class Settling:
             return np.asarray(np.sum(parts, axis=0), dtype=np.float64)
         never = self.minus_one & (parts[0] == -self.roles.seconds)
         return np.asarray(np.where(never, np.inf, parts[0]), dtype=np.float64)
-
-
-ATTEMPTS = ("attempt", "attemptnumber", "try", "trynumber", "retry", "retrynumber")
 
 
 def _ids(column: pd.Series[Any]) -> NDArray[np.generic] | pd.api.extensions.ExtensionArray:

@@ -8,6 +8,7 @@ import re
 from latfit.analysis import Analysis
 from latfit.decision import Decision, Recommendation
 from latfit.decision.warn import SMALL_GAIN
+from latfit.evidence.attempts import LaterAttempts
 from latfit.units import seconds
 
 NO_BREAK = "\u00a0"
@@ -121,10 +122,7 @@ def _withheld(result: Analysis) -> list[str]:
             else:
                 told.append(f"Decide by {mixed.column.name}{own_rows}. The log mixes different populations{hurt}.")
         elif code == "dependent" and evidence and evidence.attempts and evidence.attempts.harmful:
-            later = evidence.attempts
-            told.append("Do not cancel: a second attempt of the same job is not a new draw. With the law that later "
-                        f"attempts have, {seconds(later.timeout)} takes {seconds(later.expected_duration)} a job "
-                        f"instead of {seconds(later.waiting)} by waiting.")  # fmt: skip
+            told.append(_no_new_draw(evidence.attempts))
         elif code == "dependent" and evidence and evidence.replay and perhaps_faster(result):
             here = evidence.replay.at[0]
             waiting = evidence.replay.waiting.expected_duration
@@ -140,6 +138,22 @@ def _withheld(result: Analysis) -> list[str]:
             told.append(_said(made, code) if code == "few-completions" or all_zero(result) else _REASONS[code])
     first = "No timeout can be recommended from this log."
     return told if told and told[0].startswith(("Decide", "Do not")) else [first, *told]
+
+
+def _no_new_draw(later: LaterAttempts) -> str:
+    """What later attempts of the same jobs say against cancelling."""
+    told = "Do not cancel: a second attempt of the same job is not a new draw. Later attempts complete at "
+    told += f"{later.ratio:.2g} times the rate of first ones"
+    if not math.isfinite(later.expected_duration):
+        told += f", none of them within {seconds(later.timeout)} after a first one that was slower: cancelled there, "
+        told += "such jobs would hardly ever end"
+    else:
+        told += f": with their law, {seconds(later.timeout)} takes {seconds(later.expected_duration)} a job"
+        if not math.isfinite(later.if_jobs_differ):
+            told += ", and jobs that are slow again and again would hardly ever end"
+    if not math.isfinite(later.waiting):
+        return f"{told}. No later attempt came back however long it was awaited: await the first one longer."
+    return f"{told}. Awaited as long as in this log, jobs take {seconds(later.waiting)}."
 
 
 def perhaps_faster(result: Analysis) -> bool:
