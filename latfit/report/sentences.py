@@ -41,7 +41,7 @@ def decision(result: Analysis) -> list[str]:
     """What to do, what it brings, how sure that is."""
     own = result.timeout
     if own.verdict == "withheld":
-        return [*_withheld(result), *_formula(own), *_now(result.decision, withheld=True)]
+        return [*why_withheld(result), *_formula(own), *_now(result.decision, withheld=True)]
     sentences = [_what_to_set(own, result.decision), _gain(own), _load(own)]
     if "not-identified" in result.decision.codes:
         sentences[1] = f"If restarts were free: e{sentences[1][1:]}"
@@ -104,7 +104,7 @@ def _window(window: tuple[float, float] | None) -> str:
     return "" if window is None else f" (anything from {between(*window)} is within 1 %)"
 
 
-def _withheld(result: Analysis) -> list[str]:
+def why_withheld(result: Analysis) -> list[str]:
     """Why there is no timeout, and what to do instead."""
     own, made = result.timeout, result.decision
     evidence = made.evidence

@@ -24,7 +24,8 @@ UNDONE = 0.001
 FEWEST, ASSUMED = 2, 3  # attempts: one alone never resubmits; and what is written where no log tells
 SETTLED = 0.001  # the waits are settled when they move by less than this share of the timeout
 # warnings that concern who sets a timeout
-TOLD = ("mixed", "groups-differ", "queue", "drift", "dependence", "beyond-timeout", "few-at-risk", "load", "flat")
+TOLD = ("mixed", "groups-differ", "queue", "drift", "dependence", "later-attempts", "beyond-timeout", "few-at-risk",
+        "load", "flat")  # fmt: skip
 WINDOW = 0.05
 WORTH_TELLING = 0.0001  # what rounding may cost before it is mentioned
 
@@ -138,8 +139,15 @@ def _check(log: ProbeLog | None, timeout: float | None, attempts: int | None, un
 
 
 def _known(tool: Tool, log: ProbeLog, timeout: float | None, cost: float, cutoff: float | None, failed: str) -> _Known:
-    """The decision of the log with the tool's own waits as the cost of a restart (rule 3)."""
+    """The decision of the log with the tool's own waits as the cost of a restart (rule 3).
+
+    A cost moves the timeout away from returns that may be errors, but makes no answers of them: where the log does not
+    tell them apart (`no-outcomes`), the decision without the tool's waits stays withheld with them. What else the log
+    says against that decision is told.
+    """
     waits = tool.pause(1, cost)
+    alone = _without_waits(log, cost, cutoff, failed) if waits > cost else {}
+    codes = alone.get("withheld") or ()
     for _ in range(5):
         found = analyze(log, laws=(), test=False, cost=waits, cutoff=cutoff, failed=failed)
         document, sample = found.to_dict(), found.decision.sample
@@ -153,7 +161,18 @@ def _known(tool: Tool, log: ProbeLog, timeout: float | None, cost: float, cutoff
             break
         waits = mean
     told = tuple(f"{w['code']}: {w['message']}" for w in document["warnings"] if w["code"] in TOLD)
+    if "no-outcomes" in codes:
+        return _Known(law, alone, waits, float(law.failed(math.inf)) > 0, told)
+    if decision["verdict"] == "finite" and codes and "not-identified" not in codes:
+        told = (f"warning: without the waits of {tool.title} the decision on the log is withheld ({', '.join(codes)}); "
+                "`latfit analyze` says what was found", *told)  # fmt: skip
     return _Known(law, decision, waits, float(law.failed(math.inf)) > 0, told)
+
+
+def _without_waits(log: ProbeLog, cost: float, cutoff: float | None, failed: str) -> dict[str, Any]:
+    """The decision of the log as `latfit timeout` gives it."""
+    found = analyze(log, laws=(), test=False, resamples=0, cost=cost, cutoff=cutoff, failed=failed)
+    return found.timeout.to_dict()
 
 
 def _delay(known: _Known, timeout: float) -> tuple[float, list[str]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from latfit.errors import LogError, RestartError
+from latfit.errors import LatfitError, LogError, RestartError
 from latfit.files import whole_file
 from latfit.logs.choosing import choice_of
 from latfit.logs.formats import Format, ReadOptions, find_format
@@ -19,6 +19,7 @@ from latfit.logs.source import Source
 from latfit.logs.table import LOST, STATUSES
 from latfit.numbers import finite
 from latfit.tracking import checked
+from latfit.tracking.look import Look, look_at
 from latfit.tracking.tail import HEAD_LINES, Lines, Tail
 from latfit.tracking.tracker import Tracker
 
@@ -29,7 +30,10 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Notice:
-    """What is to be said: the timeout now, the one said last, and what keeping that would cost (0.1 = 10 %)."""
+    """What is to be said: the timeout now, the one said last, and what keeping that would cost (0.1 = 10 %).
+
+    `withheld` are the reasons for which the decision on the log is withheld: then the timeout is not one to set.
+    """
 
     timeout: float
     low: float
@@ -40,10 +44,12 @@ class Notice:
     changed: bool
     guarding: bool
     observations: int
+    withheld: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {name: finite(value) if isinstance(value, float) else value for name, value in vars(self).items()}
+        plain = {name: finite(value) if isinstance(value, float) else value for name, value in vars(self).items()}
+        return {**plain, "withheld": list(self.withheld)}
 
 
 class Watch:
@@ -76,6 +82,9 @@ class Watch:
         options: Mapping[str, Any] | None = None,
     ) -> None:
         self.path, self.format, self.options = Path(path), format, ReadOptions(**(options or {}))
+        self.given = dict(options or {})
+        self.withheld: tuple[str, ...] = ()
+        self.look_from = 1  # attempts, before the log is looked at as a whole
         self.choice = choice_of(self.options, lambda: None)
         self.file = None if state is None else Path(state)
         self.tracker = Tracker(initial=cutoff, cutoff=cutoff, cost=cost)
@@ -152,6 +161,22 @@ class Watch:
             if tracker.observations % EVERY == 0:
                 tracker.refresh()
 
+    def look(self) -> Look | None:
+        """Decide on what the log holds, once it holds something and whenever the attempts have doubled since.
+
+        None where it is not time, or the log cannot be read as a whole. `withheld` is kept for the notices.
+        """
+        if self.tracker.observations < self.look_from:
+            return None
+        self.look_from = max(2 * self.tracker.observations, EVERY)
+        cutoff, cost = self.tracker.cutoff, self.tracker.cost
+        try:
+            found = look_at(self.path, cutoff=cutoff, cost=cost, format=self.format, options=self.given)
+        except (LatfitError, OSError):  # rotated away just now, perhaps
+            return None
+        self.withheld = found.withheld
+        return found
+
     def save(self) -> None:
         """Write the state whole, in the place of the old one."""
         if self.file is None:
@@ -174,7 +199,15 @@ class Watch:
         low, high = now.interval()
         self.announced = timeout
         return Notice(timeout, low, high, now.expected_duration, previous, regret, now.changed, now.guarding,
-                      now.observations)  # fmt: skip
+                      now.observations, self.withheld)  # fmt: skip
+
+
+def cutoff_of_state(file: str | Path) -> float | None:
+    """The cutoff of the watch that wrote a state; None where there is none that can be read."""
+    try:
+        return checked.positive("cutoff", json.loads(Path(file).read_text(encoding="utf-8"))["tracker"]["cutoff"])
+    except (OSError, ValueError, KeyError, TypeError, RestartError, RecursionError):
+        return None
 
 
 def _label(text: str) -> str:
@@ -194,6 +227,12 @@ def prometheus(watch: Watch) -> str:
         ("expected_duration_seconds", "gauge", "E_J at that timeout.", now.expected_duration),
         ("changed", "gauge", "1 where the latest attempts contradict the older ones.", int(now.changed)),
         ("guarding", "gauge", "1 where a run of misses is being waited out.", int(now.guarding)),
+        (
+            "withheld",
+            "gauge",
+            "1 where the log does not bear the timeout out: not to be set.",
+            int(bool(watch.withheld)),
+        ),
         ("observations_total", "counter", "Attempts taken in.", now.observations),
         ("refused_total", "counter", "Lines that could not be used.", watch.refused),
     )

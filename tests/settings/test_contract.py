@@ -325,3 +325,16 @@ def test_command_line(run):
     assert given["undone"] is not None
     for wrong in (["nonsense", EGEE], ["curl"], ["curl", "--timeout", "fast"], ["curl", "--timeout", "0"]):
         assert run("settings", *wrong).returncode == 2
+
+
+@pytest.mark.parametrize("tool", ["curl", "envoy"])
+def test_returns_that_may_be_errors_are_nothing_to_paste(tool, tmp_path):
+    """The waits of curl move the optimum away from quick returns, which may be errors as before."""
+    rng = np.random.default_rng(1)
+    x = np.where(rng.random(400) < 0.3, rng.uniform(0.002, 0.006, 400), rng.lognormal(-1.5, 0.6, 400))
+    (tmp_path / "x.csv").write_text("latency\n" + "".join(f"{y:.4f}\n" for y in x))
+    log = latfit.read_log(tmp_path / "x.csv")
+    assert latfit.analyze(log, resamples=0, test=False).timeout.withheld == ("no-outcomes",)
+    found = settings_for(tool, log)
+    assert (found.snippet, found.withheld) == (None, ("no-outcomes",))
+    assert "withheld (no-outcomes)" in settings_for(tool, log, timeout=0.3).notes[0]

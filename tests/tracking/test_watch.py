@@ -215,6 +215,89 @@ def test_the_command_says_why_it_cannot(tmp_path, run):
     assert "too few" in done.stdout
 
 
+def fast_failures(rng, n=400):
+    """Errors come back within milliseconds, and the log does not tell them from answers."""
+    x = np.where(rng.random(n) < 0.3, rng.uniform(0.002, 0.006, n), rng.lognormal(-1.5, 0.6, n))
+    return "submitted,latency\n" + "".join(f"{1.7e9 + 3 * i:.0f},{y:.4f}\n" for i, y in enumerate(x))
+
+
+def two_endpoints(rng, n=400, start=0):
+    slow = rng.random(n) < 0.4
+    x = np.where(slow, 3.0, 0.1) * rng.lognormal(0, 0.2, n)
+    return [f"{1.7e9 + start + i:.0f},{y:.4f},completed,{'/report' if s else '/search'}\n"
+            for i, (y, s) in enumerate(zip(x, slow, strict=True))]  # fmt: skip
+
+
+@pytest.mark.parametrize("code", ["no-outcomes", "mixed"])
+def test_what_analyze_withholds_is_no_timeout_of_a_watch(tmp_path, run, code):
+    rng = np.random.default_rng(5)
+    log = tmp_path / "x.csv"
+    log.write_text(fast_failures(rng) if code == "no-outcomes"
+                   else "submitted,latency,status,endpoint\n" + "".join(two_endpoints(rng)))  # fmt: skip
+    told = json.loads(run("analyze", log, "--cutoff", 30, "--resamples", 0, "--json").stdout)
+    assert told["timeout"]["withheld"] == [code]
+    done = run("watch", log, "--cutoff", 30, "--json", "--textfile", tmp_path / "x.prom")
+    assert json.loads(done.stdout)["withheld"] == [code]
+    assert f"warning: WITHHELD ({code})" in done.stderr
+    assert ("--column status=NAME" if code == "no-outcomes" else "--where endpoint=NAME") in done.stderr
+    assert "} 1" in next(
+        line for line in (tmp_path / "x.prom").read_text().splitlines() if line.startswith("latfit_withheld")
+    )
+    assert f"WITHHELD ({code}): not to be set" in run("watch", log, "--cutoff", 30).stdout
+
+
+def test_what_stands_is_told_without_a_warning(tmp_path, lines, run):
+    log = tmp_path / "x.csv"
+    log.write_text("start,latency,result\n" + "".join(lines))
+    done = run("watch", log, "--cutoff", 60, "--json")
+    assert json.loads(done.stdout)["withheld"] == []
+    assert "warning" not in done.stderr
+    assert done.stderr.count("column 'start' is read as submitted") == 1
+
+
+def test_the_log_is_looked_at_again_when_it_has_doubled(tmp_path, Watch):
+    """One endpoint at first, two later: the third look finds it, and not every block of lines is a look."""
+    rng = np.random.default_rng(6)
+    log = tmp_path / "x.csv"
+    log.write_text(
+        "submitted,latency,status,endpoint\n" + "".join(row for row in two_endpoints(rng, 300) if "search" in row)
+    )
+    watch, found = Watch(log, cutoff=30.0), []
+    for k in range(8):
+        watch.read()
+        found.append(watch.look())
+        with log.open("a") as file:
+            file.writelines(two_endpoints(rng, 100, start=1000 * (k + 1)))
+    assert [one is not None for one in found].index(True) == 0
+    assert 2 <= sum(one is not None for one in found) <= 3
+    assert found[0].withheld == ()
+    assert watch.withheld == ("mixed",)
+    assert watch.notice().to_dict()["withheld"] == ["mixed"]
+
+
+def test_the_cutoff_is_that_of_analyze(tmp_path, lines, run):
+    log, state = tmp_path / "x.csv", tmp_path / "state"
+    log.write_text(HEADER + "".join(lines[:2000]))
+    cutoff = json.loads(run("outliers", log, "--json").stdout)["cutoff"]
+    done = run("watch", log, "--json", "--state", state)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == run("watch", log, "--json", "--cutoff", cutoff).stdout
+    with log.open("a") as file:
+        file.writelines(line.replace(",60.0", ",90.0") for line in lines[2000:])
+    assert run("watch", log, "--json", "--state", state).returncode == 0  # that of the state, whatever was added
+    assert json.loads(state.read_text())["tracker"]["cutoff"] == cutoff
+
+
+@pytest.mark.parametrize(("text", "code"), [(None, 2), ("", 2), (HEADER, 1)])
+def test_where_nothing_tells_a_cutoff_it_is_asked_for(tmp_path, run, text, code):
+    log = tmp_path / "x.csv"
+    if text is not None:
+        log.write_text(text)
+    done = run("watch", log, "--follow")
+    assert (done.returncode, done.stdout) == (code, "")
+    assert "--cutoff" in done.stderr.splitlines()[-1]
+
+
 def following(log, state):
     return subprocess.Popen(
         [LATFIT, "watch", log, "--cutoff", "60", "--follow", "--poll", "0.01", "--state", state],
