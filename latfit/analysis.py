@@ -12,7 +12,7 @@ import numpy as np
 from latfit.decision import Decision, Options, Recommendation, Warned, decide
 from latfit.decision.options import RESAMPLES
 from latfit.decision.recommend import group_costs
-from latfit.errors import SampleError
+from latfit.errors import SampleError, counted
 from latfit.evidence import Observations
 from latfit.evidence.observations import group_rows, rows_by
 from latfit.logs import LogFacts, ProbeLog
@@ -131,7 +131,7 @@ class Analysis:
     def __repr__(self) -> str:
         made = self.timeout
         what = f"timeout {made.timeout:g} s" if made.timeout is not None else made.verdict
-        return f"<Analysis of {self.facts.path}: {sum(self.decision.counts.values())} probes, {what}>"
+        return f"<Analysis of {self.facts.path}: {counted(sum(self.decision.counts.values()), 'probe')}, {what}>"
 
     def _repr_html_(self) -> str:
         shown: str = import_module("latfit.report").to_html_fragment(self)  # a later stage: a view of this value
@@ -243,7 +243,8 @@ def about_reading(facts: LogFacts) -> tuple[Warned, ...]:
     if facts.refused.count:
         rows = facts.refused
         reasons = ", ".join(f"{count} × {reason}" for reason, count in rows.reasons.items())
-        told = f"{rows.count} rows of the log were refused ({reasons}), the first at line {rows.earliest.line}"
+        what = f"{counted(rows.count, 'row')} of the log {'was' if rows.count == 1 else 'were'} refused ({reasons})"
+        told = f"{what}, {'the first ' if rows.count > 1 else ''}at line {rows.earliest.line}"
         if {"unknown status", "no latency", "no status"} & set(rows.reasons):
             told += "; if they never came back, the outlier ratio is too low: say so with --status lost=WORD"
         found.append(Warned("refused", told))

@@ -35,6 +35,24 @@ def listed(names: Iterable[str], limit: int = 200) -> str:
     return text if len(text) <= limit else text[: limit - 2] + " …"
 
 
+def counted(count: int, noun: str, one: str = "", more: str = "") -> str:
+    """A number of things, and perhaps the verb after it: for one, or for none and more.
+
+    >>> counted(1, "row"), counted(0, "row"), counted(1, "row", "was", "were"), counted(3, "row", "was", "were")
+    ('1 row', '0 rows', '1 row was', '3 rows were')
+    """
+    return f"{count} {noun}{'' if count == 1 else 's'} {one if count == 1 else more}".rstrip()
+
+
+def none_of(count: int, noun: str) -> str:
+    """Not one of a number of things, before what it does not do.
+
+    >>> none_of(1, "row"), none_of(3, "row")
+    ('not even the one row', 'none of the 3 rows')
+    """
+    return f"not even the one {noun}" if count == 1 else f"none of the {counted(count, noun)}"
+
+
 class LatfitError(Exception):
     """Base of all errors that latfit raises on purpose.
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from latfit.errors import SampleError
+from latfit.errors import SampleError, counted, none_of
 from latfit.logs.frames import as_sample
 from latfit.sample import LatencySample
 
@@ -88,7 +88,7 @@ def default_cutoff(sample: LatencySample) -> CutoffChoice:
         return CutoffChoice(sample.cutoff, "the cutoff of the sample")
     km = sample.kaplan_meier()
     if not km.times.size:
-        raise SampleError(f"none of the {sample.n} probes returned: nothing can be said of a cutoff or a latency")
+        raise SampleError(f"{none_of(sample.n, 'probe')} returned: nothing can be said of a cutoff or a latency")
     last, censored = float(km.times[-1]), sample.censored
     if censored.total:
         common = int(censored.counts.argmax())
@@ -98,7 +98,7 @@ def default_cutoff(sample: LatencySample) -> CutoffChoice:
         needed = min(AT_RISK_AT_CUTOFF, -(-sample.n // 10))
         enough = km.times[(km.at_risk >= needed) & (km.times > 0)]
         if enough.size:
-            return CutoffChoice(float(enough[-1]), f"the largest latency with {needed} probes still out")
+            return CutoffChoice(float(enough[-1]), f"the largest latency with {counted(needed, 'probe')} still out")
     return CutoffChoice(last or sample.resolution or 1.0, "the largest latency")
 
 

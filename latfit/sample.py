@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from latfit.errors import SampleError
+from latfit.errors import SampleError, counted
 from latfit.numbers import Floats, Ints
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ class LatencySample:
                   "lost": self.lost}  # fmt: skip
         told = ", ".join(f"{count} {status}" for status, count in counts.items() if count) or "none"
         cut = "" if self.cutoff is None else f", cutoff {self.cutoff:g} s"
-        return f"<LatencySample: {self.n} probes, {told}{cut}, resolution {self.resolution:g} s>"
+        return f"<LatencySample: {counted(self.n, 'probe')}, {told}{cut}, resolution {self.resolution:g} s>"
 
     def _repr_html_(self) -> str:
         shown: str = import_module("latfit.report").sample_fragment(self)  # a later stage: a view of this value

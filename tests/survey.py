@@ -28,7 +28,8 @@ WORDS = (
     ("success", "fail", "cancelled", "never"),
 )
 
-EXCUSES = ("replay needs", "under visible failures", "needs at least", "none of the", "infinite for every timeout",
+EXCUSES = ("replay needs", "under visible failures", "needs at least", "none of the", "not even the one",
+           "infinite for every timeout",
            "every attempt takes 0 s")  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from latfit.batch.rows import RESULTS, Chunk, Row, chunk_text, rows_kept
 from latfit.buckets import Histogram
 from latfit.decision import Options, prepare
 from latfit.decision.options import RESAMPLES
-from latfit.errors import LogError
+from latfit.errors import LogError, counted
 from latfit.evidence import Observations
 from latfit.laws import Empirical, get_law
 from latfit.logs.table import Key
@@ -177,7 +177,7 @@ def _read(
         parts[place] = found
         tell("logs", done, len(files))
     if len(bad) == len(files):
-        more = f" (and {len(bad) - 1} more logs that cannot be read)" if len(bad) > 1 else ""
+        more = f" (and {counted(len(bad) - 1, 'more log')} that cannot be read)" if len(bad) > 1 else ""
         raise LogError(bad[0][1] + more)
     every = [parts[place] for place in sorted(parts)]  # probes of one moment stay in the order of their files
     groups = merged(chain.from_iterable(one.groups.items() for one in every))

@@ -251,7 +251,7 @@ def tell(facts: LogFacts) -> None:
     for note in facts.notes:
         say(f"note: {note}", err=True)
     for reason, count in facts.skipped.items():
-        say(f"note: left out, as they are no probes: {count} {reason}", err=True)
+        say(f"note: {reason}, which are no probes, are left out: {count}", err=True)
     if facts.unchosen:
         say(f"note: rows left out by --where, --since and --until: {facts.unchosen}", err=True)
     refused = facts.refused

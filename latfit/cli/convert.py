@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from latfit.cli.common import Reading, json_option, log_argument, log_options, print_json, read_arguments, say, tell
+from latfit.errors import counted
 
 
 @click.command(
@@ -42,4 +43,4 @@ def convert(log: str, output: str, spreadsheet: bool, as_json: bool, **given: An
                     "refused": facts.refused.to_list(), "refused_count": facts.refused.count})  # fmt: skip
         return
     told = ", ".join(f"{count} {status}" for status, count in counts.items())
-    say(f"{output}: {sum(counts.values())} probes ({told}) from {facts.path} ({facts.format})")
+    say(f"{output}: {counted(sum(counts.values()), 'probe')} ({told}) from {facts.path} ({facts.format})")

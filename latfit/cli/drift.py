@@ -20,6 +20,7 @@ from latfit.cli.common import (
     say,
     seed_option,
 )
+from latfit.errors import counted
 from latfit.units import seconds
 
 if TYPE_CHECKING:
@@ -93,9 +94,9 @@ def _print(found: Drift) -> None:
 
     changes = found.changes.changes
     if not changes:
-        say(f"Nothing changed: no change point in {found.probes} probes.")
+        say(f"Nothing changed: no change point in {counted(found.probes, 'probe')}.")
     else:
-        say(f"{len(changes)} change{'s' if len(changes) > 1 else ''} in {found.probes} probes:")
+        say(f"{counted(len(changes), 'change')} in {counted(found.probes, 'probe')}:")
     for change in changes[:SHOWN]:
         say(f"  {_change(change)}")
     for name, cycle in (("hour of the day", found.changes.daily), ("day of the week", found.changes.weekly)):
@@ -122,7 +123,8 @@ def _change(change: Change) -> str:
     from latfit.tracking.windows import iso
 
     before, after = change.median
-    told = f"{iso(change.at) if change.at is not None else f'after {change.index} probes'}  {change.kind:<9} "
+    when = f"after {counted(change.index, 'probe')}" if change.at is None else iso(change.at)
+    told = f"{when}  {change.kind:<9} "
     told += f"p = {change.p_value:.1g}"
     if before is not None and after is not None:
         told += f"; median {seconds(before)} → {seconds(after)}"

@@ -14,6 +14,7 @@ from latfit.cli.common import (
     seed_option,
 )
 from latfit.cli.deciding import asked, outcome_options, prepared
+from latfit.errors import counted
 
 if TYPE_CHECKING:
     from latfit.fitting import Fit
@@ -109,7 +110,8 @@ def fit(
 
         click.echo(fits_table(results, table), nl=False)
         return
-    click.echo(f"{sample.n} probes, {sample.completed.total} completed; {'BIC' if method == 'mle' else 'sse'} ranks.\n")
+    score = "BIC" if method == "mle" else "sse"
+    click.echo(f"{counted(sample.n, 'probe')}, {sample.completed.total} completed; {score} ranks.\n")
     for each, ks in results:
         click.echo(_line(each, ks))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from latfit.cli.common import Seconds, print_json, say
-from latfit.errors import HistogramFound, LogError, SampleError
+from latfit.errors import HistogramFound, LogError, SampleError, counted
 from latfit.units import seconds
 
 if TYPE_CHECKING:
@@ -138,7 +138,10 @@ def _lines(found: Guarantee) -> list[str]:
         lines.append(f"  mean if spread evenly  {seconds(best.expected_duration)}")
     if best.submissions is not None:
         lines.append(f"  submissions per job    {best.submissions:.4g}")
-    counts = [f"{int(histogram.counts.sum())} in {histogram.counts.size} buckets", f"{histogram.n_inf} beyond"]
+    counts = [
+        f"{int(histogram.counts.sum())} in {counted(histogram.counts.size, 'bucket')}",
+        f"{histogram.n_inf} beyond",
+    ]
     counts += [f"{n} {what}" for what, n in (("failed", histogram.failed), ("lost", histogram.lost)) if n]
     known = "" if histogram.latency_sum is None else f"; their sum is {seconds(histogram.latency_sum)}"
     lines.append(f"  latencies              {', '.join(counts)}{known}")

@@ -20,7 +20,7 @@ from latfit.cli.common import (
     read_arguments,
     say,
 )
-from latfit.errors import LogError
+from latfit.errors import LogError, counted
 from latfit.units import seconds
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _once(watched: Watch, *, poll: float, **look: Any) -> None:
         raise watched.trouble
     if watched.announced is None:
         count = watched.tracker.observations
-        few = f"{count} attempts: too few completed to name a timeout"
+        few = f"{counted(count, 'attempt')}: too few completed to name a timeout"
         told = {"timeout": None, "observations": count, "withheld": list(watched.withheld)}
         say(json.dumps(told) if look["as_json"] else few)
 
@@ -175,7 +175,7 @@ def _tell(found: Look, before: tuple[str, ...], *, first: bool) -> None:
 def _line(notice: Notice) -> str:
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     told = f"{now} timeout {seconds(notice.timeout)} ({seconds(notice.low)} to {seconds(notice.high)})"
-    told += f", E_J {seconds(notice.expected_duration)}, {notice.observations} attempts"
+    told += f", E_J {seconds(notice.expected_duration)}, {counted(notice.observations, 'attempt')}"
     if notice.previous is not None:
         kept = "would never end" if notice.kept_regret is None or notice.kept_regret > 1e6 else None
         cost = kept or f"would cost {100 * (notice.kept_regret or 0.0):.0f} % more"

@@ -14,7 +14,7 @@ from latfit.decision.recommend import enough, few_completions, law_named, of_opt
 from latfit.decision.result import Current, Decision, FittedLaw, LatencySummary, Recommendation, Warned
 from latfit.decision.verdict import gather, judge
 from latfit.decision.warn import Case, warnings_of
-from latfit.errors import FitError, LatfitError
+from latfit.errors import FitError, LatfitError, counted
 from latfit.evidence import Observations
 from latfit.fitting import Fit, fitted_law
 from latfit.laws import Empirical, Law
@@ -161,7 +161,7 @@ def _by_law(options: Options, case: Prepared, found: Sequence[FittedLaw]) -> Rec
     one = next((f.fit for f in found if f.fit.name == options.law and f.fit.method == "mle"), None)
     if one is None or one.law is None:
         reason = one.error if one else "it was not tried"
-        raise FitError(f"{options.law} could not be fitted to {case.sample.n} probes: {reason}")
+        raise FitError(f"{options.law} could not be fitted to {counted(case.sample.n, 'probe')}: {reason}")
     law = fitted_law(case.sample, one)
     return of_optimum(
         optimal_timeout(law, max_submissions=options.max_submissions, **options.policy), law, case, options

@@ -14,7 +14,7 @@ from latfit.decision.fits import Key, generator
 from latfit.decision.options import Options
 from latfit.decision.prepare import Prepared
 from latfit.decision.result import Recommendation, Warned
-from latfit.errors import LawError, SampleError
+from latfit.errors import LawError, SampleError, counted
 from latfit.evidence import Dependence
 from latfit.laws import Empirical, Law, get_law
 from latfit.numbers import Floats, finite
@@ -36,8 +36,8 @@ def enough(sample: LatencySample) -> bool:
 def few_completions(case: Prepared, options: Options) -> tuple[Recommendation, Warned]:
     """No timeout: too few probes completed."""
     done = case.sample.completed.total
-    told = (f"only {done} of {case.sample.n} probes completed within {case.cutoff.cutoff:g} s; a timeout needs at "
-            f"least {MIN_COMPLETIONS} at or below it")  # fmt: skip
+    told = (f"only {done} of {counted(case.sample.n, 'probe')} completed within {case.cutoff.cutoff:g} s; a timeout "
+            f"needs at least {MIN_COMPLETIONS} at or below it")  # fmt: skip
     nothing = Recommendation("withheld", None, None, None, None, None, case.ratio.estimate, "empirical", options.cost,
                              _objective(options, None), withheld=("few-completions",))  # fmt: skip
     return nothing, Warned("few-completions", told)

@@ -12,6 +12,7 @@ import numpy as np
 
 from latfit.decision.prepare import Prepared
 from latfit.decision.result import Evidence, FittedLaw, Recommendation, Warned
+from latfit.errors import counted
 from latfit.fitting import JointRatio
 from latfit.outliers import cutoff_verdict
 from latfit.units import seconds
@@ -97,7 +98,7 @@ def dependent(seen: Case) -> Warned | None:
             "independent of the first attempt as the formula assumes")  # fmt: skip
     bounds = seen.formula.intervals
     if bounds is not None and bounds.blocks is not None and bounds.blocks < 20:
-        told += f"; the intervals rest on {bounds.blocks} blocks of probes and are too narrow"
+        told += f"; the intervals rest on {counted(bounds.blocks, 'block')} of probes and are too narrow"
     return Warned("dependence", told)
 
 
@@ -247,5 +248,7 @@ def thin(seen: Case) -> Warned | None:
     at = int(np.searchsorted(km.times, made.timeout, side="right")) - 1
     if at < 0 or km.at_risk[at] >= 10:
         return None
-    told = f"only {int(km.at_risk[at])} probes were still observed at {seconds(made.timeout)}: figures there are rough"
+    left = int(km.at_risk[at])
+    then = f"{counted(left, 'probe', 'was', 'were')} still observed at {seconds(made.timeout)}"
+    told = f"only {then}: figures there are rough"
     return Warned("few-at-risk", told)

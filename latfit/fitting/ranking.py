@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from latfit.errors import FitError, LatfitError
+from latfit.errors import FitError, LatfitError, none_of
 from latfit.fitting.estimate import EXPONENTIAL, fit_batch, read_rho
 from latfit.fitting.fitted import Fit
 from latfit.fitting.least_squares import counted_ratio, finalists, levenberg_marquardt, target
@@ -82,7 +82,7 @@ def fit(
 def _fit_one(name: str, sample: LatencySample, batch: SampleBatch, method: str, rho: float | None) -> Fit:
     try:
         if not sample.completed.total:
-            raise FitError(f"none of the {sample.n} probes completed: there is no latency to fit")
+            raise FitError(f"{none_of(sample.n, 'probe')} completed: there is no latency to fit")
         with np.errstate(all="ignore"):  # a step may go too far, where it is refused
             return _mle(name, sample, batch, rho) if method == "mle" else _ls(name, sample, rho)
     except (LatfitError, ArithmeticError, np.linalg.LinAlgError) as problem:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from latfit.errors import LawError, SampleError
+from latfit.errors import LawError, SampleError, none_of
 from latfit.laws.base import Law, register
 from latfit.laws.steps import Steps
 from latfit.numbers import Floats
@@ -53,7 +53,7 @@ class Empirical(Law):
         if not n:
             raise SampleError("the sample is empty: there is no probe to take a law from")
         if not sample.completed.total:
-            raise SampleError(f"none of the {n} probes completed: there is no latency to take a law from")
+            raise SampleError(f"{none_of(n, 'probe')} completed: there is no latency to take a law from")
         estimate = sample.kaplan_meier()
         steps = []
         for tally, cumulative in ((sample.completed, estimate.completed), (sample.failed, estimate.failed)):

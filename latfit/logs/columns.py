@@ -176,7 +176,8 @@ def _by_their_cells(
         if named not in (None, chosen["status"]):
             notes.append(f"column {named!r} says that all is well with every probe, {chosen['status']!r} does not")
         if others:
-            notes.append(f"{listed(others)} may tell what became of a probe, and is not used: --column status=NAME")
+            are = "is" if len(others) == 1 else "are"
+            notes.append(f"{listed(others)} may tell what became of a probe, and {are} not used: --column status=NAME")
     return notes
 
 

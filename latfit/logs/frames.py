@@ -153,9 +153,9 @@ def _latencies(data: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
         raise SampleError(f"latencies must be in one row, not in an array of the shape {values.shape}")
     bad = ~np.isfinite(values) | (values < 0)
     if bad.any():
-        at = int(np.flatnonzero(bad)[0])
+        at, are = int(np.flatnonzero(bad)[0]), "is" if bad.sum() == 1 else "are"
         raise SampleError(
-            f"{np.count_nonzero(bad)} of {values.size} latencies are negative, infinite or not a number (the first, "
+            f"{np.count_nonzero(bad)} of {values.size} latencies {are} negative, infinite or not a number (the first, "
             f"at {at}: {values[at]}); say what became of those probes: LatencySample.of(completed, censored=…, lost=…) "
             "or from_frame with a status column"
         )

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from latfit.errors import LogError, MissingColumn
+from latfit.errors import LogError, MissingColumn, counted
 from latfit.logs.formats import Format, ReadOptions, register
 from latfit.logs.records import Records, shown
 from latfit.logs.source import Source
@@ -253,4 +253,6 @@ def _executions(jobs: list[tuple[str, Job]], measure: str) -> list[str]:
         "every": "every wait is a row of its own",
         "turnaround": "the latency is the time until the job ended",
     }[measure]
-    return [f"{evictions} evictions and {again} re-executions of {len(jobs)} jobs: {which}"]
+    return [
+        f"{counted(evictions, 'eviction')} and {counted(again, 're-execution')} of {counted(len(jobs), 'job')}: {which}"
+    ]

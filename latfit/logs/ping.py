@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from latfit.errors import LogError
+from latfit.errors import LogError, counted
 from latfit.logs.formats import Format, ReadOptions, register
 from latfit.logs.lines import Parsed, first_lines, floats, moments, read_lines, seconds_before
 from latfit.logs.records import Records
@@ -132,5 +132,8 @@ def _missing(many: int, line: int, host: str | None, log: str) -> Records:
     lost = Records(np.full(many, line), np.full(many, np.nan), np.full(many, LOST, dtype=np.int8))
     lost.extras = {"host": pd.Series([host] * many, dtype="str")}
     if many:
-        lost.notes.append(f"{many} sequence numbers have no answer: they are read as lost probes")
+        told = (
+            "has no answer: it is read as a lost probe" if many == 1 else "have no answer: they are read as lost probes"
+        )
+        lost.notes.append(f"{counted(many, 'sequence number')} {told}")
     return lost

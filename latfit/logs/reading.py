@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from latfit.errors import LogError, TooManyRefused
+from latfit.errors import LogError, TooManyRefused, none_of
 from latfit.logs.choosing import choice_of
 from latfit.logs.formats import ReadOptions, find_format
 from latfit.logs.records import Records, checked, latest
@@ -253,11 +253,11 @@ def check_refused(taken: int, facts: LogFacts, allowed: float) -> None:
     if refused.count and not taken:
         first = refused.earliest
         raise TooManyRefused(
-            f"{facts.path}: none of the {refused.count} rows can be used; line {first.line}: {first.reason}"
+            f"{facts.path}: {none_of(refused.count, 'row')} can be used; line {first.line}: {first.reason}"
             + (f". {advice}" if advice else "")
         )
     if not taken and facts.unchosen:
-        raise LogError(f"{facts.path}: none of the {facts.unchosen} rows is what --where, --since and --until ask for")
+        raise LogError(f"{facts.path}: {none_of(facts.unchosen, 'row')} is what --where, --since and --until ask for")
     if not taken:
         raise LogError(f"{facts.path}: there is no probe in this log")
     if refused.count > max(1.0, allowed * (taken + refused.count)):

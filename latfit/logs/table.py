@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from latfit.errors import LatfitError, LogError, MissingColumn, listed, printable
+from latfit.errors import LatfitError, LogError, MissingColumn, counted, listed, printable
 from latfit.numbers import Floats
 from latfit.sample import LatencySample, Tally, clock_resolution
 from latfit.units import parse_duration
@@ -119,8 +119,9 @@ class ProbeLog:
 
     def __repr__(self) -> str:
         told = ", ".join(f"{count} {status}" for status, count in self.counts.items() if count) or "none"
-        refused = f", {self.facts.refused.count} rows refused" if self.facts.refused.count else ""
-        return f"<ProbeLog {self.facts.path!r} ({self.facts.format}): {len(self.frame)} probes, {told}{refused}>"
+        refused = f", {counted(self.facts.refused.count, 'row')} refused" if self.facts.refused.count else ""
+        probes = counted(len(self.frame), "probe")
+        return f"<ProbeLog {self.facts.path!r} ({self.facts.format}): {probes}, {told}{refused}>"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the counts, the notes, and the first rows."""

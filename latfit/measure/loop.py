@@ -10,7 +10,7 @@ from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from random import Random
 
-from latfit.errors import ProbeError
+from latfit.errors import ProbeError, counted
 from latfit.measure.breaker import Breaker
 from latfit.measure.journal import Journal
 from latfit.measure.plans import Plan, Step
@@ -151,7 +151,7 @@ class Loop:
 
     def _may_submit(self) -> bool:
         if self.probes >= self.limits.submissions:
-            self.reason = self.reason or f"the limit of {self.limits.submissions} submissions is reached"
+            self.reason = self.reason or f"the limit of {counted(self.limits.submissions, 'submission')} is reached"
             return False
         return not self.over.is_set()
 

@@ -13,7 +13,7 @@ from random import Random
 from statistics import median
 from typing import Any
 
-from latfit.errors import ProbeError
+from latfit.errors import ProbeError, counted
 from latfit.measure.breaker import Breaker
 from latfit.measure.journal import Earlier, Journal, new_run, open_journal
 from latfit.measure.lag import Lag
@@ -249,11 +249,14 @@ def _warnings(loop: Loop, lag: Lag) -> Iterator[str]:
         )
     if counts.skipped:
         yield (
-            f"{counts.skipped} arrivals were skipped because {loop.pace.in_flight} were on their way: "
+            f"{counted(counts.skipped, 'arrival', 'was', 'were')} skipped because "
+            f"{counted(loop.pace.in_flight, 'probe', 'was', 'were')} on the way: "
             "the slow times are underrepresented; raise --in-flight"
         )
     if counts.ended["failed"] and not counts.ended["completed"]:
-        yield f"all {counts.ended['failed']} probes that came back failed: {loop.last_failure}"
+        failed = counts.ended["failed"]
+        every = "the one probe" if failed == 1 else f"all {failed} probes"
+        yield f"{every} that came back failed: {loop.last_failure}"
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from latfit.analysis import Analysis
+from latfit.errors import counted
 from latfit.report.sentences import all_zero, between, hardly_helps, perhaps_faster, undecided
 from latfit.units import seconds
 
@@ -59,7 +60,7 @@ def headline(result: Analysis) -> tuple[str, str]:
 def basis(result: Analysis) -> str:
     """What the decision rests on."""
     own, counts = result.timeout, result.decision.counts
-    probes = f"{sum(counts.values())} probes"
+    probes = counted(sum(counts.values()), "probe")
     found = result.decision.evidence
     if own.verdict == "withheld":
         return f"Basis: {probes}; the timeout of the formula is withheld ({', '.join(own.withheld)})."
@@ -119,7 +120,7 @@ def _mixing(result: Analysis) -> tuple[str, str, str] | None:
     if found and found.mixing is not None:
         mixed = found.mixing
         told = (f"the column {mixed.column.name} explains {100 * mixed.share:.0f} % of how the latencies rank "
-                f"({mixed.groups} groups)")  # fmt: skip
+                f"({counted(mixed.groups, 'group')})")  # fmt: skip
         harm = mixed.harmed is not None or "mixed" in result.timeout.withheld
         return question, told, "decide by group" if harm else "one timeout still serves all"
     columns = result.seen.columns if result.seen else {}

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from latfit.analysis import Analysis
+from latfit.errors import counted
 from latfit.laws import Empirical
 from latfit.numbers import finite
 from latfit.report import page_charts as charts
@@ -206,8 +207,8 @@ def _method(result: Analysis) -> str:
     own, refused = result.timeout, result.facts.refused.count
     resamples = "with 95 % intervals by a block bootstrap" if own.intervals else "without intervals"
     lines = (
-        f"Written by latfit {version('latfit')} from {result.facts.path} ({result.facts.format}); {refused} rows were "
-        "refused. results.json beside this page has every number.",
+        f"Written by latfit {version('latfit')} from {result.facts.path} ({result.facts.format}); "
+        f"{counted(refused, 'row', 'was', 'were')} refused. results.json beside this page has every number.",
         "A job whose attempts are cancelled after t and submitted again, c seconds later, takes on average E_J(t) = "
         "(∫₀ᵗ u dF(u) + ∫₀ᵗ (u + c) dG(u) + S(t) (t + c)) / F(t): F is the share completed by t, G the share that "
         "failed visibly, S the share still out; all by Kaplan and Meier's estimate from the log, censoring included.",

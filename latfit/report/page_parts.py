@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 
 from latfit.analysis import Analysis, Group
-from latfit.errors import printable
+from latfit.errors import counted, printable
 from latfit.laws import Empirical
 from latfit.report.curves import CELLS, strategies_of
 from latfit.report.headline import evidence_checks
@@ -133,10 +133,12 @@ def groups(result: Analysis, most: int) -> str:
                *(() if mixed else ("needs its own",)))  # fmt: skip
     rows = [row[: len(columns)] for row in rows]
     left = len(result.groups) - len(kept)
-    more = f'<p class="soft">{left} smaller groups are in results.json.</p>' if left else ""
+    smaller = counted(left, "smaller group", "is", "are")
+    more = f'<p class="soft">{smaller} in results.json.</p>' if left else ""
     own = sum(group.differs for group in result.groups)
-    told = (f"{own} of {len(result.groups)} need a timeout of their own: their interval and the pooled one have "
-            "nothing in common." if own else "No group needs a timeout of its own.")  # fmt: skip
+    need, its = ("needs", "its") if own == 1 else ("need", "their")
+    told = (f"{own} of {counted(len(result.groups), 'group')} {need} a timeout of {its} own: {its} interval and the "
+            "pooled one have nothing in common." if own else "No group needs a timeout of its own.")  # fmt: skip
     if mixed:
         own_one = "and no group has a decision of its own" if undecided(result) else "set each group's own"
         told = f"One timeout for all would be wrong here; {own_one}."

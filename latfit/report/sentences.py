@@ -8,6 +8,7 @@ import re
 from latfit.analysis import Analysis
 from latfit.decision import Decision, Recommendation
 from latfit.decision.warn import SMALL_GAIN
+from latfit.errors import counted
 from latfit.evidence.attempts import LaterAttempts
 from latfit.units import seconds
 
@@ -270,7 +271,7 @@ def evidence(result: Analysis) -> list[str]:
         told.append(f"slow probes {how} (lag-1 rank correlation {follows.lag1:.2f})")
     if found.drift is not None:
         count = len(found.drift.changes)
-        told.append(f"{count} change{'s' if count > 1 else ''} found" if count else "no change found")
+        told.append(f"{counted(count, 'change')} found" if count else "no change found")
     if found.replay is not None and found.replay.at:
         here = found.replay.at[0]
         told.append(f"replayed on the log itself {seconds(here.timeout)} brings {seconds(here.expected_duration)} "

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from latfit.errors import RestartError
+from latfit.errors import RestartError, counted
 from latfit.laws.base import Law
 from latfit.laws.empirical import Empirical, as_law
 from latfit.numbers import Floats
@@ -155,7 +155,9 @@ def _nth_completion(law: Law, n: int) -> float:
         return 0.0
     seen = int(law.completed[-1])
     if n > seen:
-        raise RestartError(f"only {seen} completions were seen, and {n} are needed at or below the timeout")
+        raise RestartError(
+            f"only {counted(seen, 'completion', 'was', 'were')} seen, and {n} are needed at or below the timeout"
+        )
     return float(law.jumps[np.searchsorted(law.completed, n)])
 
 

@@ -1,5 +1,6 @@
 """AWS Batch: it cuts, but does not retry what it has cut."""
 
+from latfit.errors import counted
 from latfit.settings.base import Plan, Tool, register
 
 
@@ -22,4 +23,6 @@ class AwsBatch(Tool):
 
     def notes(self, plan: Plan) -> tuple[str, ...]:
         """The loop is the user's."""
-        return (f"AWS Batch cannot express the resubmission: submit the job again up to {plan.retries} times",)
+        return (
+            f"AWS Batch cannot express the resubmission: submit the job again up to {counted(plan.retries, 'time')}",
+        )

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from latfit.analysis import analyze
-from latfit.errors import RestartError
+from latfit.errors import RestartError, counted
 from latfit.laws import Empirical
 from latfit.logs import ProbeLog
 from latfit.restart import Budget, expected_duration, optimal_policy
@@ -233,7 +233,7 @@ def _attempts(
         K = ASSUMED if attempts is None else attempts
         notes = [] if attempts else [f"without a log nothing says how many attempts are needed: {K} are written"]
         if tool.cap is not None and tool.cap < K:
-            return tool.cap, None, [*notes, f"warning: {tool.title} makes at most {tool.cap} attempts"]
+            return tool.cap, None, [*notes, f"warning: {tool.title} makes at most {counted(tool.cap, 'attempt')}"]
         return K, None, notes
     # attempts that go on can still complete later than t: only what never completes stays undone
     q = known.law.rho if tool.hedges else 1.0 - float(known.law.cdf(t))
@@ -244,9 +244,10 @@ def _attempts(
     notes = []
     if tool.cap is not None and tool.cap < K:
         K = tool.cap
-        notes = [f"warning: {tool.title} makes at most {K} attempts, {needed} would leave at most {undone:.3g} undone"]
+        most = f"warning: {tool.title} makes at most {counted(K, 'attempt')}"
+        notes = [f"{most}, {needed} would leave at most {undone:.3g} undone"]
     left = q**K
-    return K, left, [*notes, f"{100 * left:.2g} % of the jobs stay undone after {K} attempts"]
+    return K, left, [*notes, f"{100 * left:.2g} % of the jobs stay undone after {counted(K, 'attempt')}"]
 
 
 def _rounding(tool: Tool, known: _Known | None, exact: float, rounded: float) -> list[str]:
@@ -271,7 +272,7 @@ def _about(tool: Tool, known: _Known | None, plan: Plan, cost: float) -> list[st
     """The wait that is limited, the counter, the cost counted, hedging, and what the log warns of (rules 3 to 5)."""
     notes = [f"it limits {tool.limits}"]
     count = plan.attempts if tool.counts == "attempts" else plan.retries
-    notes.append(f"the counter is that of {tool.counts}: {count} for {plan.attempts} attempts")
+    notes.append(f"the counter is that of {tool.counts}: {count} for {counted(plan.attempts, 'attempt')}")
     if known is not None and known.cost > cost:
         waits = f"{tool.title} itself waits {known.cost:.4g} s before a restart on average"
         notes.append(f"{waits}: the timeout is the optimum with that cost")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from latfit.decision import Options, Warned, prepare
-from latfit.errors import LogError
+from latfit.errors import LogError, counted
 from latfit.evidence import Dependence, Observations, dependence, mixing
 from latfit.evidence.changes import Changes, find_changes
 from latfit.logs import ProbeLog
@@ -115,8 +115,8 @@ def _one(key: dict[str, str], seen: Observations, window: str | None, options: O
     known = np.flatnonzero(np.isfinite(seen.submitted)) if seen.submitted is not None else np.empty(0, np.int64)
     if known.size < FEWEST:
         raise LogError(
-            f"{known.size} of the {seen.n} probes say when they were submitted; drift needs at least {FEWEST}: name "
-            "the column with --column submitted=NAME"
+            f"the time of submission is known of {known.size} of {counted(seen.n, 'probe')}; drift needs at least "
+            f"{FEWEST}: name the column with --column submitted=NAME"
         )
     case = prepare(seen.take(known), options)
     part, T = case.seen, case.cutoff.cutoff

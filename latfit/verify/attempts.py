@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from latfit.errors import MissingColumn, SampleError, listed
+from latfit.errors import MissingColumn, SampleError, counted, listed
 from latfit.logs import ProbeLog, read_log
 from latfit.logs.formats import find_format
 from latfit.logs.source import open_source
@@ -83,7 +83,9 @@ def jobs_of(log: ProbeLog, *, job: str | None = None, attempt: str | None = None
     in_flight = frame["key"][flying & ~frame["key"].isin(ends.index).to_numpy()]
     given_up = sizes.loc[unfinished[~unfinished.isin(in_flight)]]
     if len(ends) < 2:
-        raise SampleError(f"{log.facts.path}: only {len(ends)} jobs were done: there is nothing to compare with")
+        raise SampleError(
+            f"{log.facts.path}: only {counted(len(ends), 'job', 'was', 'were')} done: there is nothing to compare with"
+        )
     return Jobs(
         durations=ends.to_numpy(dtype=np.float64),
         submissions=np.asarray(sizes.loc[ends.index], dtype=np.int64),

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 from latfit.analysis import analyze
-from latfit.errors import SampleError
+from latfit.errors import SampleError, counted
 from latfit.evidence.log_rank import log_rank
 from latfit.laws import Empirical
 from latfit.logs import ProbeLog
@@ -284,7 +284,8 @@ def _warnings(jobs: Jobs) -> tuple[str, ...]:
     if not jobs.later.n:
         found.append("no job of AFTER has a second attempt: nothing can be said of later attempts")
     if jobs.in_flight:
-        found.append(f"{jobs.in_flight} jobs were still under way when AFTER ended: their time so far is counted")
+        told = f"{counted(jobs.in_flight, 'job', 'was', 'were')} still under way when AFTER ended"
+        found.append(f"{told}: the time so far is counted")
     if jobs.overlap:
         found.append("attempts of a job overlap: they were hedged, and the prediction is for cancelling")
     return tuple(found)

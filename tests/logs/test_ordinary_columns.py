@@ -1,5 +1,7 @@
 """Columns as people call them: outcomes, latencies and times that no canonical name announces."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -64,7 +66,13 @@ def test_what_tells_no_outcome(name, cells, tmp_path):
 def test_one_of_two_columns_of_outcomes_is_used_and_the_other_named(tmp_path):
     log = read(tmp_path, latency=LATENCY, failed=BAD, timed_out=~BAD)
     assert log.counts["failed"] == 5
-    assert any("timed_out may tell what became of a probe" in note for note in log.facts.notes)
+    assert any("timed_out may tell what became of a probe, and is not used" in note for note in log.facts.notes)
+
+
+def test_two_columns_of_outcomes_that_are_not_used_are_two(tmp_path):
+    log = read(tmp_path, latency=LATENCY, failed=BAD, timed_out=~BAD, http_code=np.where(BAD, 200, 503))
+    (told,) = (note for note in log.facts.notes if "may tell" in note)
+    assert re.match(r"\w+, \w+ may tell what became of a probe, and are not used", told)
 
 
 @pytest.mark.parametrize("name", ["lat_sec", "time_s", "fetch (s)", "walltime", "queue_time"])

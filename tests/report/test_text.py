@@ -11,7 +11,9 @@ import pytest
 
 import latfit
 from conftest import EGEE
+from latfit.cli.common import tell
 from latfit.files import inert
+from latfit.logs import LogFacts
 from latfit.report import sections, to_markdown, to_text
 from latfit.report.headline import basis, headline
 from latfit.report.sentences import NO_BREAK, kept_together
@@ -159,3 +161,38 @@ def test_rows_without_a_latency_are_not_denied():
     (told,) = (one.message for one in result.warnings if one.code == "no-outcomes")
     assert result.decision.counts["lost"] == 3
     assert "rows without a latency are read as lost" in told
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ([], None),
+        (["soon"], "1 row of the log was refused (1 × unparseable latency), at line"),
+        (["soon", "late"], "2 rows of the log were refused (2 × unparseable latency), the first at line"),
+    ],
+)
+def test_one_row_was_refused_and_two_were(rows, told, tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("\n".join(["latency", *(f"{5 + i % 7}" for i in range(60)), *rows]) + "\n")
+    result = latfit.analyze(latfit.read_log(path), resamples=0, test=False, laws=["lognormal"])
+    found = [one.message for one in result.warnings if one.code == "refused"]
+    assert [message[: len(told)] for message in found] == ([] if told is None else [told])
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [(["latency", "-1"], "not even the one row can be used"), (["latency", "-1", "-2"], "none of the 2")],
+)
+def test_none_of_one(lines, told, run, tmp_path):
+    (tmp_path / "x.csv").write_text("\n".join(lines) + "\n")
+    done = run("analyze", tmp_path / "x.csv")
+    assert done.returncode == 1
+    assert told in done.stderr
+
+
+def test_what_is_left_out_reads_well_for_one_and_for_many(capsys):
+    tell(LogFacts("x.txt", "text-table", skipped={"lines around the table": 1, "steps of jobs": 7}))
+    assert capsys.readouterr().err.splitlines() == [
+        "note: lines around the table, which are no probes, are left out: 1",
+        "note: steps of jobs, which are no probes, are left out: 7",
+    ]

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from latfit.errors import RestartError
+from latfit.errors import RestartError, counted
 from latfit.laws.base import Law, Parameter
 from latfit.numbers import Floats
 from latfit.restart.plan import Plan
@@ -91,4 +91,4 @@ class SchedulePolicy(Policy):
         """As an order."""
         waits = ", then ".join(time(tau) for tau in self.timeouts[:4])
         more = " …" if len(self.timeouts) > 4 else ""
-        return f"Wait {waits}{more} ({len(self.timeouts)} attempts), then give up"
+        return f"Wait {waits}{more} ({counted(len(self.timeouts), 'attempt')}), then give up"
