@@ -52,10 +52,14 @@ class OutlierRatio:
 
 @dataclass(frozen=True)
 class CutoffChoice:
-    """A cutoff, and in words why it is this one."""
+    """A cutoff, and in words why it is this one.
+
+    `assumed`: it is a latency of the log, because nobody said when to give up, and no probe shows it.
+    """
 
     cutoff: float
     reason: str
+    assumed: bool = False
 
 
 def default_cutoff(sample: LatencySample) -> CutoffChoice:
@@ -98,8 +102,9 @@ def default_cutoff(sample: LatencySample) -> CutoffChoice:
         needed = min(AT_RISK_AT_CUTOFF, -(-sample.n // 10))
         enough = km.times[(km.at_risk >= needed) & (km.times > 0)]
         if enough.size:
-            return CutoffChoice(float(enough[-1]), f"the largest latency with {counted(needed, 'probe')} still out")
-    return CutoffChoice(last or sample.resolution or 1.0, "the largest latency")
+            reason = f"the largest latency with {counted(needed, 'probe')} still out"
+            return CutoffChoice(float(enough[-1]), reason, assumed=True)
+    return CutoffChoice(last or sample.resolution or 1.0, "the largest latency", assumed=True)
 
 
 def outlier_ratio(sample: Any, *, cutoff: float | None = None, level: float = 0.95) -> OutlierRatio:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,6 +18,7 @@ from latfit.cli.deciding import outcome_options, prepared
 if TYPE_CHECKING:
     from latfit.fitting import JointRatio
     from latfit.outliers import OutlierRatio
+    from latfit.sample import LatencySample
 
 
 @click.command(
@@ -64,19 +66,21 @@ def outliers(log: str, as_json: bool, **given: Any) -> None:
             }
         )
     else:
-        _print(ratio, by_cutoff, joint, verdict)
+        _print(ratio, found.sample, by_cutoff, joint, verdict)
 
 
-def _print(ratio: OutlierRatio, by_cutoff: list[OutlierRatio], joint: JointRatio | None, verdict: str) -> None:
+def _print(
+    ratio: OutlierRatio, cut: LatencySample, by_cutoff: list[OutlierRatio], joint: JointRatio | None, verdict: str
+) -> None:
     """The ratio in sentences, then as a function of the cutoff."""
     from latfit.report import text_table
-    from latfit.report.sentences import percent
+    from latfit.report.layout import WIDTH
+    from latfit.report.sentences import NO_BREAK, kept_together, percent, still_out
     from latfit.units import seconds
 
-    click.echo(
-        f"{percent(ratio.estimate)} of {ratio.n} probes were still out at {seconds(ratio.cutoff)}\n"
-        f"({_interval(ratio)}, {ratio.method}; {ratio.count} seen to be out)."
-    )
+    out, count = still_out(ratio, cut, seconds(ratio.cutoff))
+    told = kept_together(f"{out} ({_interval(ratio)}, {ratio.method}; {count}).")
+    click.echo(textwrap.fill(told, WIDTH).replace(NO_BREAK, " "))
     click.echo(
         "Nobody was still out."
         if not ratio.estimate

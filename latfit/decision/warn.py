@@ -197,7 +197,8 @@ def flat(seen: Case) -> Warned | None:
         return None
     low, high = made.within_5pct
     gain = made.speed_up_vs_cutoff
-    if made.verdict == "finite" and gain is not None and gain < SMALL_GAIN:
+    lost = seen.case.cutoff.assumed and seen.case.ratio.count > 0  # nobody waits just until that cutoff
+    if made.verdict == "finite" and gain is not None and gain < SMALL_GAIN and not lost:
         told = f"the choice hardly matters: even waiting until the cutoff takes only {100 * (gain - 1):.1f} % longer"
         return Warned("flat", told)
     (middle,) = seen.case.sample.completed.quantiles([0.5])

@@ -6,7 +6,7 @@ import math
 
 from latfit.analysis import Analysis
 from latfit.errors import counted
-from latfit.report.sentences import all_zero, between, hardly_helps, perhaps_faster, undecided
+from latfit.report.sentences import all_zero, between, hardly_helps, perhaps_faster, undecided, waits_for_lost
 from latfit.units import seconds
 
 CLOSE = 0.1  # a replay within this share of the formula agrees with it
@@ -49,7 +49,7 @@ def headline(result: Analysis) -> tuple[str, str]:
         return VERDICTS[own.verdict]
     if "not-identified" in result.decision.codes:
         return INSTEAD["not-identified"]
-    if own.basis == "independent" and hardly_helps(own):
+    if own.basis == "independent" and hardly_helps(own) and not waits_for_lost(result.decision):
         out = result.decision.outliers
         needed = out is not None and out.count > 0  # a job like that ends only by a timeout
         words = "Set some timeout, for example" if needed else "A timeout hardly helps; as an insurance, set"

@@ -11,7 +11,7 @@ from latfit.analysis import Analysis, Group
 from latfit.decision import FittedLaw, Recommendation
 from latfit.errors import printable
 from latfit.report.headline import basis, headline
-from latfit.report.sentences import NO_BREAK, between, decision, evidence, kept_together, percent
+from latfit.report.sentences import NO_BREAK, between, decision, evidence, kept_together, percent, still_out
 from latfit.units import seconds
 
 WIDTH = 80
@@ -53,12 +53,10 @@ def _outliers(result: Analysis) -> Section:
     ratio, joint, cutoff = result.decision.outliers, result.decision.joint, result.decision.cutoff
     assert ratio is not None
     assert cutoff is not None
-    sentences = [
-        f"{percent(ratio.estimate)} of {ratio.n} probes were still out at the cutoff of {seconds(ratio.cutoff)} "
-        f"(95 % interval {100 * ratio.low:.2f} to {percent(ratio.high)}, {ratio.method}; "
-        f"{ratio.count} seen to be out).",
-        f"The cutoff: {cutoff.reason}.",
-    ]
+    assert result.decision.sample is not None
+    sure = f"95 % interval {100 * ratio.low:.2f} to {percent(ratio.high)}, {ratio.method}"
+    out, count = still_out(ratio, result.decision.sample, f"the cutoff of {seconds(ratio.cutoff)}")
+    sentences = [f"{out} ({sure}; {count}).", f"The cutoff: {cutoff.reason}."]
     if joint:
         sentences.append(
             f"Estimated together with the law {joint.law}: {percent(joint.estimate)} "
@@ -88,12 +86,13 @@ def _fits(fits: Sequence[FittedLaw]) -> Section:
     columns = ("law", "parameters", "rho %", "BIC−", "KS", "p known", "p boot", "timeout", "regret")
     least = min((f.fit.bic for f in fits if f.fit.bic is not None), default=0.0)
     rows = tuple(_fit_row(fitted, least) for fitted in fits if fitted.fit.error is None)
-    failed = tuple(f"{f.fit.name}: {f.fit.error}" for f in fits if f.fit.error is not None)
+    failed = tuple(_named(fitted) for fitted in fits if fitted.fit.error is not None)
+    missing = (f"Could not be fitted: {', '.join(failed)} (--json says why).",) if failed else ()
     explained = (
         "BIC− is the distance from the best; p known takes the parameters as known (as the paper does), p boot fits "
         "again on every resample and is the honest one; regret is what the law's timeout costs on the data.",
     )
-    return Section("Fitted laws, best first", explained + failed, columns, rows)
+    return Section("Fitted laws, best first", explained + missing, columns, rows)
 
 
 def _fit_row(fitted: FittedLaw, least: float) -> tuple[str, ...]:
@@ -103,7 +102,7 @@ def _fit_row(fitted: FittedLaw, least: float) -> tuple[str, ...]:
         timeout = seconds(optimum.timeout)
     regret = "" if fitted.regret is None else _percent_more(fitted.regret)
     return (
-        one.name if one.method == "mle" else f"{one.name} {one.method}",
+        _named(fitted),
         one.describe(3, " "),
         f"{100 * (one.rho or 0):.2f}",
         "" if one.bic is None else f"{one.bic - least:.0f}",
@@ -113,6 +112,11 @@ def _fit_row(fitted: FittedLaw, least: float) -> tuple[str, ...]:
         timeout,
         regret,
     )
+
+
+def _named(fitted: FittedLaw) -> str:
+    one = fitted.fit
+    return one.name if one.method == "mle" else f"{one.name} {one.method}"
 
 
 def _percent_more(share: float) -> str:

@@ -13,7 +13,7 @@ from latfit.report.curves import CELLS, strategies_of
 from latfit.report.headline import evidence_checks
 from latfit.report.layout import Section, sections
 from latfit.report.page_charts import strategies_chart
-from latfit.report.sentences import between, told_duration, undecided
+from latfit.report.sentences import between, is_faster, told_duration, undecided
 from latfit.report.svg import shown
 from latfit.restart.evaluate import PolicyOutcome
 from latfit.settings import TOOLS, Plan
@@ -58,16 +58,17 @@ def tiles(result: Analysis) -> str:
     found = []
     if own.expected_duration is not None:
         sure = f" ({between(*bounds.expected_duration)})" if bounds else ""
-        instead = f" instead of {seconds(own.at_cutoff)} at the cutoff" if own.at_cutoff is not None else ""
+        differs = own.at_cutoff is not None and own.timeout != own.cutoff
+        instead = f" instead of {seconds(own.at_cutoff)} at the cutoff" if differs else ""
         found.append((seconds(told_duration(own)), f"expected duration{sure}{instead}"))
-    if own.speed_up_vs_cutoff is not None:
+    if own.speed_up_vs_cutoff is not None and is_faster(own.speed_up_vs_cutoff):
         sure = f" ({bounds.speed_up[0]:.3g} to {bounds.speed_up[1]:.3g})" if bounds else ""
         found.append((f"{own.speed_up_vs_cutoff:.3g} ×", f"faster than waiting until the cutoff{sure}"))
     if own.submissions is not None:
         found.append((f"{own.submissions:.2f}", "submissions per job"))
     last, end = (each.quantiles.get("0.99") if each else None for each in (own.figures, own.figures_at_cutoff))
     if last is not None:
-        instead = f" instead of {seconds(end)} at the cutoff" if end is not None else ""
+        instead = f" instead of {seconds(end)} at the cutoff" if end is not None and own.timeout != own.cutoff else ""
         found.append((seconds(last), f"99 % of jobs done within it{instead}"))
     return f'<ul class="tiles">{"".join(f"<li><b>{shown(a)}</b><span>{shown(b)}</span></li>" for a, b in found)}</ul>'
 

@@ -10,6 +10,10 @@ from latfit.decision import Decision, Recommendation
 from latfit.decision.warn import SMALL_GAIN
 from latfit.errors import counted
 from latfit.evidence.attempts import LaterAttempts
+from latfit.laws import Empirical
+from latfit.outliers import OutlierRatio
+from latfit.restart import expected_duration
+from latfit.sample import LatencySample
 from latfit.units import seconds
 
 NO_BREAK = "\u00a0"
@@ -74,6 +78,8 @@ def _what_to_set(own: Recommendation, made: Decision) -> str:
         free = f"if restarts were free, {seconds(own.timeout)}"
         return f"The log alone does not tell what to set ({free}): give --cost, the seconds that a restart costs."
     gain, bounds = own.speed_up_vs_cutoff, own.intervals
+    if hardly_helps(own) and waits_for_lost(made):
+        return f"Set the timeout to {seconds(own.timeout)}{_window(own.within_1pct)}: {_cost_of_waiting(own, made)}."
     if gain is not None and hardly_helps(own):
         worth = "nothing" if gain <= 1 else f"{100 * (gain - 1):.1f} %"
         sure = "" if bounds is None else f" (95 % interval {_more(bounds.speed_up[0])} to {_more(bounds.speed_up[1])})"
@@ -90,6 +96,36 @@ def hardly_helps(own: Recommendation) -> bool:
     """Whether the best timeout gains less than 5 % over waiting until the cutoff, or perhaps nothing."""
     gain, bounds = own.speed_up_vs_cutoff, own.intervals
     return gain is not None and (gain < SMALL_GAIN or (bounds is not None and bounds.speed_up[0] <= 1))
+
+
+def waits_for_lost(made: Decision) -> bool:
+    """Whether some did not return, and the cutoff is but a latency of the log: nobody waits just until that."""
+    return made.cutoff is not None and made.cutoff.assumed and made.outliers is not None and made.outliers.count > 0
+
+
+def _cost_of_waiting(own: Recommendation, made: Decision) -> str:
+    """What a timeout beyond the last return costs: E_J rises by S/F there, for every second."""
+    assert made.outliers is not None
+    assert made.sample is not None
+    out, T = made.outliers, made.outliers.cutoff
+    law = own.source or Empirical.of(made.sample)
+    here, later = (float(expected_duration(law, t, cost=own.cost)) for t in (T, 2 * T))
+    share = percent(out.estimate) if out.method == "wilson" else f"an estimated {percent(out.estimate)}"
+    never = made.sample.lost == out.count
+    after = "longer" if own.timeout == T else f"beyond {seconds(T)}"
+    told = f"every second that you wait {after} costs {(later - here) / T:.2g} s a job"
+    return f"{share} never return, and {told}" if never else f"{share} did not return, and if they never do, {told}"
+
+
+def still_out(ratio: OutlierRatio, cut: LatencySample, when: str) -> tuple[str, str]:
+    """Who is out at the cutoff, and how many were seen to be: two numbers where some ended before it otherwise."""
+    probes = counted(ratio.n, "probe", "was", "were")
+    if ratio.method == "wilson":
+        return f"{percent(ratio.estimate)} of {probes} still out at {when}", f"{ratio.count} seen to be out"
+    before = " or ".join(["failed"] * bool(cut.failed.total) + ["been given up"] * bool(cut.censored_early))
+    estimated = f"An estimated {percent(ratio.estimate)} of {counted(ratio.n, 'probe')} would still be out at {when}"
+    were = "was" if ratio.count == 1 else "were"
+    return f"{estimated} if none had {before} before", f"{ratio.count} {were} seen to be out"
 
 
 def _more(factor: float) -> str:
@@ -205,7 +241,8 @@ def _formula(own: Recommendation) -> list[str]:
     if plain is None or plain.timeout is None:
         return []
     gain = plain.speed_up_vs_cutoff
-    faster = "" if gain is None else f", {gain:.3g} × faster than waiting until the cutoff"
+    times = "" if gain is None else f"{gain:.3g} × faster" if is_faster(gain) else "no faster"
+    faster = f", {times} than waiting until the cutoff" if times else ""
     return [f"Only if attempts were independent and alike would the formula hold: {seconds(plain.timeout)}{faster}."]
 
 
@@ -232,8 +269,17 @@ def _gain(own: Recommendation) -> str:
     factor = own.speed_up_vs_cutoff
     if factor is None or own.verdict != "finite":
         return text + "."
+    if own.timeout == own.cutoff:
+        return text + "."
+    if not is_faster(factor):
+        return text + ", no less than when waiting until the cutoff."
     text += f", instead of {seconds(own.at_cutoff)} when waiting until the cutoff: {factor:.3g} × faster"
     return text + (f" ({bounds.speed_up[0]:.3g} to {bounds.speed_up[1]:.3g})." if bounds else ".")
+
+
+def is_faster(factor: float) -> bool:
+    """Whether a speed-up reads as one with three digits."""
+    return float(f"{factor:.3g}") > 1
 
 
 def told_duration(own: Recommendation) -> float | None:
@@ -249,7 +295,7 @@ def _load(own: Recommendation) -> str:
     here, end = own.figures, own.figures_at_cutoff
     last = here.quantiles.get("0.99") if here and own.basis == "independent" else None
     if last is not None:
-        now = end.quantiles.get("0.99") if end else None
+        now = end.quantiles.get("0.99") if end and own.timeout != own.cutoff else None
         parts.append(f"99 % of jobs done within {seconds(last)}" + (f" ({seconds(now)} at the cutoff)" if now else ""))
     return "; ".join(parts) + "." if parts else ""
 

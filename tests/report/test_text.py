@@ -14,9 +14,10 @@ from conftest import EGEE
 from latfit.cli.common import tell
 from latfit.files import inert
 from latfit.logs import LogFacts
-from latfit.report import sections, to_markdown, to_text
+from latfit.report import page_parts, sections, to_markdown, to_text
 from latfit.report.headline import basis, headline
 from latfit.report.sentences import NO_BREAK, kept_together
+from latfit.units import seconds
 from pages import LOGS, analysed
 
 
@@ -142,14 +143,83 @@ def test_a_sample_in_a_notebook():
     assert "<td>" not in latfit.LatencySample.of([], lost=3)._repr_html_()
 
 
+LATE = np.random.default_rng(7).lognormal(4.6, 0.3, 770).round()
+
+
+def _decision_on(sample, **options):
+    result = latfit.analyze(sample, resamples=0, test=False, laws=["lognormal"], **options)
+    return result, " ".join(to_text(result).split("\n\n")[0].split())
+
+
 @pytest.mark.parametrize("lost", [0, 30])
 def test_a_job_that_would_never_end_needs_some_timeout(lost):
-    """Whatever little the best timeout gains over another: without one such a job does not end."""
-    sample = latfit.LatencySample.of(np.random.default_rng(7).lognormal(4.6, 0.3, 770).round(), lost=lost)
-    result = latfit.analyze(sample, resamples=0, test=False, laws=["lognormal"])
-    told = to_text(result).split("\n\n")[0]
+    """Whatever little the best timeout gains over the cutoff that was given: without one such a job does not end."""
+    result, told = _decision_on(latfit.LatencySample.of(LATE, lost=lost), cutoff=LATE.max())
+    assert "hardly" in told
     assert ("never ends" in told) == (lost > 0)
     assert headline(result)[0].startswith("Set some timeout") == (lost > 0)
+    assert "flat" in result.decision.codes
+
+
+def test_waiting_for_the_lost_costs_where_the_cutoff_is_but_the_longest_latency():
+    """Nobody waits just until the longest latency of the log: beyond it E_J rises by ρ/(1 − ρ) a second."""
+    result, told = _decision_on(latfit.LatencySample.of(LATE, lost=70), current=3600.0)
+    own, T = result.timeout, LATE.max()
+    slope = (result.decision.current.expected_duration - own.at_cutoff) / (3600 - T)
+    assert slope == pytest.approx(70 / 770)
+    assert f"Set the timeout to {seconds(own.timeout)} (anything from " in told
+    after = "longer" if own.timeout == T else f"beyond {seconds(T)}"
+    assert f"8.33 % never return, and every second that you wait {after} costs 0.091 s a job" in told
+    assert "hardly" not in to_text(result)
+    assert headline(result) == ("Set the timeout to", seconds(own.timeout))
+
+
+def test_what_was_given_up_is_not_said_never_to_return():
+    """Censored beyond all returns: they may have come back later."""
+    sample = latfit.LatencySample.of(LATE, censored=np.linspace(1000, 2000, 70))
+    result, told = _decision_on(sample)
+    assert result.decision.cutoff.assumed
+    assert "8.33 % did not return, and if they never do, every second that you wait" in told
+
+
+@pytest.mark.parametrize("cutoff", [None, LATE.max()])
+def test_nothing_is_1_time_faster(cutoff):
+    """The best timeout is the longest latency, or gains nothing."""
+    result, told = _decision_on(latfit.LatencySample.of([10.0, 11.0, 12.0, 13.0, 14.0] * 40, lost=40), cutoff=cutoff)
+    assert "1 × faster" not in told
+    assert "1 ×" not in page_parts.tiles(result)
+    assert ("instead of" in told) == (result.timeout.speed_up_vs_cutoff > 1.005)
+
+
+@pytest.mark.parametrize(
+    ("failed", "censored", "told"),
+    [
+        ([], [], "10.00 % of 600 probes were still out at the cutoff of 30 s (95 % interval"),
+        ([5.0] * 40, [], "of 600 probes would still be out at the cutoff of 30 s if none had failed before ("),
+        ([], [5.0] * 40, "would still be out at the cutoff of 30 s if none had been given up before ("),
+        ([5.0] * 40, [4.0] * 20, "if none had failed or been given up before ("),
+    ],
+)
+def test_an_estimate_is_not_told_as_a_count(failed, censored, told):
+    """20 of 600 are not 9.83 % of them: the rest are failures that Kaplan and Meier take as censored."""
+    rest = 600 - 60 - len(failed) - len(censored)
+    done = np.concatenate([np.linspace(0.1, 2, rest - 20), np.linspace(6, 9, 20)])
+    sample = latfit.LatencySample.of(done, failed=failed, censored=[*censored, *[30.0] * 60])
+    result = latfit.analyze(sample, cutoff=30.0, resamples=0, test=False, laws=["lognormal"])
+    (shown,) = (one.sentences[0] for one in sections(result) if one.title == "Outliers")
+    assert told in shown
+    assert shown.startswith("An estimated ") == bool(failed or censored)
+    assert shown.endswith("60 were seen to be out)." if failed or censored else "60 seen to be out).")
+
+
+def test_a_law_that_could_not_be_fitted_is_named_and_no_more():
+    result = analysed("bundled")
+    broken = replace(result.decision.fits[0].fit, error="no start ended at a cdf: F falls near t = 3", law=None)
+    made = replace(result.decision, fits=(*result.decision.fits, replace(result.decision.fits[0], fit=broken)))
+    result = replace(result, decision=made)
+    assert f"Could not be fitted: {broken.name} (--json says why)." in " ".join(to_text(result).split())
+    assert "F falls" not in to_text(result) + page_parts.fits(result)
+    assert "F falls" in str(result.to_dict()["fits"])
 
 
 def test_rows_without_a_latency_are_not_denied():
