@@ -79,8 +79,8 @@ def _print(
     from latfit.units import seconds
 
     out, count = still_out(ratio, cut, seconds(ratio.cutoff))
-    told = kept_together(f"{out} ({_interval(ratio)}, {ratio.method}; {count}).")
-    click.echo(textwrap.fill(told, WIDTH).replace(NO_BREAK, " "))
+    first = kept_together(f"{out} ({_interval(ratio)}, {ratio.method}; {count}).")
+    click.echo(textwrap.fill(first, WIDTH).replace(NO_BREAK, " "))
     click.echo(
         "Nobody was still out."
         if not ratio.estimate

@@ -69,7 +69,7 @@ def timeout(log: str | None, law: str | None, as_json: bool, **given: Any) -> No
     _check_usage(log, law, given)
     told: tuple[Any, ...] = ()
     try:
-        document, warnings = _solve(log, law, given)
+        document, warnings, fails = _solve(log, law, given)
         check_histogram_options(given)
     except HistogramFound as found:
         histogram = load_histogram(log or "", found, given)
@@ -77,7 +77,7 @@ def timeout(log: str | None, law: str | None, as_json: bool, **given: Any) -> No
             show_guarantee(histogram, given["cost"], as_json)
             return
         known, told = likely_law(histogram, law)
-        document, warnings = _answer(known, given)
+        document, warnings, fails = *_answer(known, given), False
     warnings = (*told, *warnings)
     document["warnings"] = [{"code": w.code, "message": w.message} for w in warnings]
     if as_json:
@@ -85,7 +85,7 @@ def timeout(log: str | None, law: str | None, as_json: bool, **given: Any) -> No
         return
     for warning in warnings:
         say(f"warning: {warning.message}", err=True)
-    for line in _lines(document, given):
+    for line in _lines(document, given, fails=fails):
         click.echo(line)
 
 
@@ -118,17 +118,17 @@ def _check_usage(log: str | None, law: str | None, given: dict[str, Any]) -> Non
         raise click.UsageError("--at evaluates one timeout; it does not go with --max-submissions")
 
 
-def _solve(log: str | None, law: str | None, given: dict[str, Any]) -> tuple[dict[str, Any], tuple[Any, ...]]:
-    """The document of the contract, and the warnings."""
+def _solve(log: str | None, law: str | None, given: dict[str, Any]) -> tuple[dict[str, Any], tuple[Any, ...], bool]:
+    """The document of the contract, the warnings, and whether some attempts fail visibly."""
     from latfit.laws import Defective
 
     if log is not None and given["restarts"] is None and given["at"] is None:
         return _decided(log, law, given)
     if log is None:
-        return _answer(Defective(written_law(law or ""), given["rho"] or 0.0), given)
+        return *_answer(Defective(written_law(law or ""), given["rho"] or 0.0), given), False
     case, table = prepared(log, given)
     document, warnings = _answer(_law_of_log(case.sample, law, given["rho"]), given)
-    return document, (*warnings, *_against(table, given))
+    return document, (*warnings, *_against(table, given)), case.sample.failed.total > 0
 
 
 def _answer(known: Law, given: dict[str, Any]) -> tuple[dict[str, Any], tuple[Any, ...]]:
@@ -144,7 +144,7 @@ def _answer(known: Law, given: dict[str, Any]) -> tuple[dict[str, Any], tuple[An
     return optimal_timeout(known, max_submissions=given["max_submissions"], **policy).to_dict(), ()
 
 
-def _decided(log: str, law: str | None, given: dict[str, Any]) -> tuple[dict[str, Any], tuple[Any, ...]]:
+def _decided(log: str, law: str | None, given: dict[str, Any]) -> tuple[dict[str, Any], tuple[Any, ...], bool]:
     """The decision on LOG, the same as that of `analyze`."""
     from latfit.decision import decide
 
@@ -153,7 +153,8 @@ def _decided(log: str, law: str | None, given: dict[str, Any]) -> tuple[dict[str
     made = decide([observed(log, given)], options, figures=True)[0].require()
     assert made.timeout is not None
     assert made.evidence is not None
-    return {**made.timeout.to_dict(), "evidence": made.evidence.to_dict()}, made.warnings
+    fails = made.sample is not None and made.sample.failed.total > 0
+    return {**made.timeout.to_dict(), "evidence": made.evidence.to_dict()}, made.warnings, fails
 
 
 def _against(table: ProbeLog, given: dict[str, Any]) -> tuple[Any, ...]:
@@ -187,10 +188,14 @@ def _law_of_log(sample: LatencySample, law: str | None, rho: float | None) -> La
     return fitted_law(sample, best)
 
 
-def _lines(document: dict[str, Any], given: dict[str, Any]) -> list[str]:
-    """The result in a few lines."""
+def _lines(document: dict[str, Any], given: dict[str, Any], *, fails: bool) -> list[str]:
+    """The result in a few lines; with failures that are seen, what does not complete is not what never returns."""
     verdict, t, E = document["verdict"], document["timeout"], document["expected_duration"]
-    law = f"{document['law']}, rho = {document['rho']:.4g}, cost = {document['cost']:g} s"
+    rho = document["rho"]
+    share = f"{100 * rho:.4g} % of attempts do not complete" if fails else f"rho = {rho:.4g}"
+    law = f"{document['law']}, {share}, cost = {document['cost']:g} s"
+    if document.get("basis") == "replay":
+        return _replayed(document)
     if verdict == "withheld":
         return [f"No timeout can be recommended: {', '.join(document['withheld'])} ({law}); see latfit analyze."]
     schedule = document.get("schedule")
@@ -205,7 +210,7 @@ def _lines(document: dict[str, Any], given: dict[str, Any]) -> list[str]:
         wait = f"Cancel and resubmit after {', then '.join(_s(tau) for tau in schedule)}; then let it run"
     if verdict == "given" and E is None:
         return [f"{wait} ({law}) no job would ever end: no attempt completes by then."]
-    lines = [f"{wait} ({law}).", f"  expected duration      {_s(E)}"]
+    lines = [f"{wait} ({law}).", f"  expected duration      {_duration(document)}"]
     if document["objective"]["name"] != "mean":
         lines.append(f"  {document['objective']['name']:<22} {_figure(document['objective'])}")
     lines.append(f"  standard deviation     {_s(document['std_duration'])}")
@@ -214,12 +219,35 @@ def _lines(document: dict[str, Any], given: dict[str, Any]) -> list[str]:
         if document[key] is not None:
             lines.append(f"  {name:<22} {document[key]:.4g}")
     for name, key in (("within 1 %", "within_1pct"), ("within 5 %", "within_5pct")):
-        if document[key] is not None:
+        if document[key] is not None and document[key][0] != document[key][1]:
             low, high = document[key]
             lines.append(f"  {name:<22} {_s(low)} to {_s(high)}")
-    if document["conservative_timeout"] is not None:
+    if document["conservative_timeout"] not in (None, t):
         lines.append(f"  waiting up to {_s(document['conservative_timeout'])} costs at most 5 % more")
     return lines
+
+
+def _duration(document: dict[str, Any]) -> str:
+    """E_J, without the optimism of having chosen the minimum where that counts, as `analyze` has it."""
+    E, fair = document["expected_duration"], document.get("expected_duration_corrected")
+    if not E or fair is None:
+        return _s(E)
+    from latfit.report.sentences import NOT_THE_SAME
+
+    return f"{_s(fair)} (the data's {_s(E)} is optimistic)" if abs(fair / E - 1) > NOT_THE_SAME else _s(E)
+
+
+def _replayed(document: dict[str, Any]) -> list[str]:
+    """The log's own timeout: what the formula says of spread and windows does not hold there."""
+    waiting = document["evidence"]["replay"]["waiting"]
+    return [
+        f"Cancel and resubmit after {_s(document['timeout'])} (replayed on the log itself, cost = "
+        f"{document['cost']:g} s).",
+        f"  expected duration      {_s(document['replayed'])}",
+        f"  by waiting             {_s(waiting)}",
+        f"  submissions per job    {document['submissions']:.4g}",
+        f"The formula, which assumes independent attempts, says {_s(document['expected_duration'])}.",
+    ]
 
 
 def _s(seconds: float | None) -> str:

@@ -13,6 +13,7 @@ from latfit.cli import main
 from latfit.cli.common import document_text, json_values
 from latfit.decision import Options, decide
 from latfit.evidence import Observations
+from latfit.units import seconds
 
 REST = {"resamples": 19}
 BATCH = {  # a column of a batch, and where `analyze` has it
@@ -228,3 +229,61 @@ def test_no_law_may_be_asked_for():
     for made in decide(samples, Options(laws=(), resamples=0, test=False)):
         assert made.best is None
         assert made.timeout.timeout is not None
+
+
+def told(*args):
+    return " ".join(call(*args).split())
+
+
+def test_a_replayed_timeout_is_told_alike_by_timeout_and_analyze(tmp_path):
+    """The formula's figures are not the log's own, and one timeout is no window."""
+    rng, start = np.random.default_rng(5), np.datetime64("2026-03-01T00:00:00")
+    submitted = start + np.cumsum(rng.integers(60, 900, 300)).astype("timedelta64[s]")
+    waits = np.where(rng.random(300) < 0.12, rng.uniform(1500, 6000, 300), rng.lognormal(5.6, 0.6, 300))
+    began = submitted + waits.astype("timedelta64[s]")
+    pairs = zip(submitted, began, strict=True)
+    rows = (f"{i}|{s}|{b}|{b + np.timedelta64(60, 's')}|COMPLETED" for i, (s, b) in enumerate(pairs))
+    log = tmp_path / "sacct.txt"
+    log.write_text("\n".join(["JobID|Submit|Start|End|State", *rows]) + "\n")
+    made = document("timeout", log, "--resamples", 0)
+    assert (made["verdict"], made["basis"]) == ("finite", "replay")
+    assert made["replayed"] != pytest.approx(made["expected_duration"], rel=1e-3)
+    assert made["within_1pct"] == [made["timeout"]] * 2
+    short, long = told("timeout", log, "--resamples", 0), told("analyze", log, "--resamples", 0)
+    assert f"expected duration {made['replayed']:.6g} s" in short
+    assert f"replayed on the log itself, jobs take {seconds(made['replayed'])} instead of" in long
+    formula = "The formula, which assumes independent attempts, says "
+    assert f"{formula}{made['expected_duration']:.6g} s." in short
+    assert f"{formula}{seconds(made['expected_duration'])}." in long
+    assert "replayed on the log itself" in short
+    assert "within 1 %" not in short
+    assert "at most 5 %" not in short
+
+
+def failing(path):
+    """Half of those that do not complete fail visibly."""
+    rng = np.random.default_rng(6)
+    status = rng.choice(["completed", "failed", "lost"], 300, p=[0.8, 0.1, 0.1])
+    latency = np.where(status == "lost", np.nan, np.where(status == "failed", 3.0, rng.lognormal(1, 1, 300)))
+    pd.DataFrame({"latency": latency, "status": status}).to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize("more", [(), ("--at", 20), ("--law", "lognormal")])
+def test_what_fails_visibly_is_not_told_as_rho(more, tmp_path):
+    log = failing(tmp_path / "x.csv")
+    share = document("timeout", log, "--resamples", 0, *more)["rho"]
+    text = told("timeout", log, "--resamples", 0, *more)
+    assert f"{100 * share:.4g} % of attempts do not complete" in text
+    assert "rho = " not in text
+    assert "rho = " in told("timeout", log, "--resamples", 0, "--failed", "lost", *more)
+
+
+def test_timeout_and_analyze_tell_the_same_duration(tmp_path):
+    """Without the optimism of having chosen the least."""
+    log = failing(tmp_path / "x.csv")
+    made = document("timeout", log)
+    E, fair = made["expected_duration"], made["expected_duration_corrected"]
+    assert abs(fair / E - 1) > 0.01
+    assert f"expected duration {fair:.6g} s (the data's {E:.6g} s is optimistic)" in told("timeout", log)
+    assert f"Expected duration {seconds(fair)} (the data's {seconds(E)} is optimistic" in told("analyze", log)
