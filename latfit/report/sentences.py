@@ -107,7 +107,7 @@ def _cost_of_waiting(own: Recommendation, made: Decision) -> str:
     """What a timeout beyond the last return costs: E_J rises by S/F there, for every second."""
     assert made.outliers is not None
     assert made.sample is not None
-    out, T = made.outliers, made.outliers.cutoff
+    out, T = made.outliers, max(made.outliers.cutoff, own.timeout or 0.0)
     law = own.source or Empirical.of(made.sample)
     here, later = (float(expected_duration(law, t, cost=own.cost)) for t in (T, 2 * T))
     share = percent(out.estimate) if out.method == "wilson" else f"an estimated {percent(out.estimate)}"

@@ -50,7 +50,7 @@ def test_convert_tells_what_it_did(run, tmp_path):
     assert (document["probes"], document["completed"], document["censored"]) == (4, 2, 2)
     assert document["refused_count"] == 2
     assert document["refused"][0]["line"] == 8
-    assert "2 steps of jobs" in done.stderr
+    assert "steps of jobs, which are no probes, are left out: 2" in done.stderr
     assert "rows refused: 2 (1 × end before start, 1 × duplicate id)" in done.stderr
     assert (tmp_path / "x.csv").read_text().startswith("submitted,latency,status,jobid")
 
