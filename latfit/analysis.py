@@ -238,6 +238,7 @@ def _grouped(
 def about_reading(facts: LogFacts) -> tuple[Warned, ...]:
     """Refused rows, and a log without outcomes."""
     from latfit.logs.columns import NO_OUTCOMES
+    from latfit.logs.records import AS_LOST
 
     found = []
     if facts.refused.count:
@@ -249,7 +250,7 @@ def about_reading(facts: LogFacts) -> tuple[Warned, ...]:
             told += "; if they never came back, the outlier ratio is too low: say so with --status lost=WORD"
         found.append(Warned("refused", told))
     if NO_OUTCOMES in facts.notes:
-        blank = any("read as lost probes" in note for note in facts.notes)
+        blank = any(words in note for note in facts.notes for words in AS_LOST)
         told = "rows without a latency are read as lost, " if blank else ""
         told += f"probes that {'failed' if blank else 'were lost'} or were given up do not show in it"
         told = f"the log has no column of outcomes: {told}"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from latfit.errors import LogError, counted
 from latfit.logs.formats import Format, ReadOptions, register
 from latfit.logs.lines import Parsed, first_lines, floats, moments, read_lines, seconds_before
-from latfit.logs.records import Records
+from latfit.logs.records import AS_LOST, Records
 from latfit.logs.source import Source
 from latfit.logs.table import COMPLETED, LOST
 
@@ -132,8 +132,6 @@ def _missing(many: int, line: int, host: str | None, log: str) -> Records:
     lost = Records(np.full(many, line), np.full(many, np.nan), np.full(many, LOST, dtype=np.int8))
     lost.extras = {"host": pd.Series([host] * many, dtype="str")}
     if many:
-        told = (
-            "has no answer: it is read as a lost probe" if many == 1 else "have no answer: they are read as lost probes"
-        )
-        lost.notes.append(f"{counted(many, 'sequence number')} {told}")
+        numbers = counted(many, "sequence number", "has", "have")
+        lost.notes.append(f"{numbers} no answer: {AS_LOST[many > 1]}")
     return lost

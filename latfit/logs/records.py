@@ -21,6 +21,10 @@ A_CENTURY = 100 * A_YEAR
 DUPLICATES = "--column id= takes rows that repeat an id (column {!r}) as probes of their own"
 
 
+AS_LOST = ("it is read as a lost probe", "they are read as lost probes")
+"""What a note says of one row, and of several, that never came back; `analysis` looks for it."""
+
+
 @dataclass
 class Records:
     """A chunk of records as a format understood them; `refuse` marks the rows that cannot be used.

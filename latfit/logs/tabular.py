@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from latfit.errors import LatfitError, LogError, listed
+from latfit.errors import LatfitError, LogError, counted, listed
 from latfit.logs.columns import Roles
 from latfit.logs.formats import ReadOptions
-from latfit.logs.records import UNKNOWN, Records
+from latfit.logs.records import AS_LOST, UNKNOWN, Records
 from latfit.logs.retried import attempt_column
 from latfit.logs.table import CENSORED, COMPLETED, FAILED, LOST
 from latfit.logs.times import Times, has_offset, numeric, parse_times, time_format_of, without_zero_epochs
@@ -70,11 +70,12 @@ class Settling:
             records = self.words.last()
             records.advice += self.words.advice()
         if self.lost:
-            told = "rows have a time of submission and no latency: they are read as lost probes"
-            records.notes.append(f"{self.lost} {told} (--column submitted= refuses them instead)")
+            rows = counted(self.lost, "row", "has", "have")
+            told = f"{rows} a time of submission and no latency: {AS_LOST[self.lost > 1]}"
+            records.notes.append(f"{told} (--column submitted= refuses such rows instead)")
         if self.failed:
-            told = "rows failed, and nothing tells when: they are read as lost probes"
-            records.notes.append(f"{self.failed} {told}")
+            rows = counted(self.failed, "row")
+            records.notes.append(f"{rows} failed, and nothing tells when: {AS_LOST[self.failed > 1]}")
         length = 0.0 if self.span is None else float((self.span[1] - self.span[0]) / np.timedelta64(1, "s"))
         if 0 < LONG * length < self.longest:
             told = (
@@ -82,8 +83,8 @@ class Settling:
             )
             records.notes.append(f"{told}: if latencies are not in seconds, give --unit")
         if self.never:
-            told = "rows say infinity, timeout, lost or -1 for a latency: they are read as lost probes"
-            records.notes.append(f"{self.never} {told}")
+            rows = counted(self.never, "row", "says", "say")
+            records.notes.append(f"{rows} infinity, timeout, lost or -1 for a latency: {AS_LOST[self.never > 1]}")
         return records
 
     def _settle(self, frame: pd.DataFrame) -> None:

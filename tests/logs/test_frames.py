@@ -134,7 +134,7 @@ def test_a_notebook_shows_what_came_from_a_log_as_text():
     shown = log._repr_html_()
     assert "<script>" not in shown
     assert "<b>" not in shown
-    assert "1 probes" in shown
+    assert "1 probe," in shown
 
 
 def test_the_version_and_the_errors_are_public():

@@ -115,7 +115,7 @@ def test_a_blank_latency_beside_a_time_is_a_lost_probe(tmp_path):
     log = read(tmp_path, text)
     assert list(log.counts.values()) == [3, 0, 0, 1]
     assert [r.reason for r in log.facts.refused.first] == ["no latency"]
-    assert any(note.startswith("1 rows have a time of submission and no latency") for note in log.facts.notes)
+    assert any(note.startswith("1 row has a time of submission and no latency: it is read") for note in log.facts.notes)
     with_status = "timestamp,latency,status\n2026-03-01T00:00:00,,ok\n2026-03-01T00:00:00,1,ok\n"
     assert read(tmp_path, with_status).counts["lost"] == 0
     assert read(tmp_path, text, columns={"submitted": ""}).counts["lost"] == 0

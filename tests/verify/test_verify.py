@@ -117,7 +117,7 @@ def test_hedged_attempts_end_with_the_first_completion():
 
 def test_errors():
     log = frame_of({"submitted": [0.0], "latency": [1.0], "status": ["completed"], "job": ["a"]})
-    with pytest.raises(SampleError, match="only 1 jobs"):
+    with pytest.raises(SampleError, match="only 1 job was done"):
         jobs_of(log)
     with pytest.raises(MissingColumn, match="--job"):
         jobs_of(frame_of({"submitted": [0.0], "latency": [1.0], "status": ["completed"]}))
