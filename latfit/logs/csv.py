@@ -8,9 +8,11 @@ from collections.abc import Iterator
 import pandas as pd
 import pyarrow as pa
 
-from latfit.logs.columns import EPOCHS, GUESSES, SOME_ROWS, Roles, plain_name, resolve_roles
+from latfit.logs.cells import EPOCHS
+from latfit.logs.columns import SOME_ROWS, Roles, resolve_roles
 from latfit.logs.delimited import Chunk, check_names, head_fields, read_delimited
 from latfit.logs.formats import ROLES, Format, ReadOptions, register
+from latfit.logs.names import GUESSES, plain_name
 from latfit.logs.records import Records
 from latfit.logs.source import Source
 from latfit.logs.tabular import Settling

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from latfit.errors import LogError, MissingColumn, listed
-from latfit.logs.columns import name_it
+from latfit.logs.cells import name_it
 from latfit.logs.formats import Format, ReadOptions, register
 from latfit.logs.http import HttpOutcomes
 from latfit.logs.lines import APACHE_TIME, absent, first_lines, floats, moments, told

@@ -10,7 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from latfit.errors import LogError
-from latfit.logs.columns import SOME_ROWS, has_unit, resolve_roles
+from latfit.logs.cells import has_unit
+from latfit.logs.columns import SOME_ROWS, resolve_roles
 from latfit.logs.csv import DELIMITERS, field_kind, is_header, named_fields
 from latfit.logs.formats import ROLES, Format, ReadOptions, register
 from latfit.logs.lines import Parsed, first_lines, read_lines
