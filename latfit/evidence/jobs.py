@@ -50,9 +50,11 @@ def attempts_of(log: ProbeLog) -> Numbered | None:
     if told is not None and told.max(initial=1) < 2:
         return None
     for name in named:
-        if name == numbers or not frame[name].head(LOOKED_AT).dropna().duplicated().any():
+        column = frame[name]
+        ids = column.astype("string") if column.dtype == object else column  # cells may be lists
+        if name == numbers or not ids.head(LOOKED_AT).dropna().duplicated().any():
             continue
-        job = _codes(frame[name])
+        job = _codes(ids)
         if told is not None and numbers is not None and _pairs_differ(job, told):
             return Numbered((name, numbers), job, told)
         found = _by_time(frame, job)

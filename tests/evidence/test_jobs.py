@@ -5,6 +5,7 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import latfit
@@ -192,6 +193,12 @@ def test_numbers_that_do_not_number_attempts(tmp_path):
     assert attempts_of(latfit.read_log(write(tmp_path / "x.csv", rows))) is None
     named = [(f"j{k // 2}", "first" if k % 2 else "second", 1.77e9 + k, 1.0 + k % 7, "ok") for k in range(100)]
     assert attempts_of(latfit.read_log(write(tmp_path / "y.csv", named))) is None
+
+
+@pytest.mark.parametrize("cell", [[1, 2], {"a": 1}, None])
+def test_names_that_are_none_are_no_jobs(cell):
+    log = latfit.from_frame(pd.DataFrame({"latency": np.arange(1.0, 41.0), "id": [cell] * 40, "attempt": [1, 2] * 20}))
+    assert attempts_of(log) is None
 
 
 def test_attempts_are_no_groups_of_the_log(tmp_path):
