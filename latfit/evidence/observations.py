@@ -308,7 +308,10 @@ def _numeric(values: pd.Series[Any]) -> bool:
 
 def _repeats(values: pd.Series[Any]) -> bool:
     """Whether there are groups at all: more than one value, and most of the rows share theirs with another."""
-    distinct = values.nunique(dropna=False)
+    try:
+        distinct = values.nunique(dropna=False)
+    except TypeError:  # cells of a frame that are lists
+        return False
     return 1 < distinct <= 0.6 * len(values)
 
 

@@ -199,6 +199,7 @@ def test_numbers_that_do_not_number_attempts(tmp_path):
 def test_names_that_are_none_are_no_jobs(cell):
     log = latfit.from_frame(pd.DataFrame({"latency": np.arange(1.0, 41.0), "id": [cell] * 40, "attempt": [1, 2] * 20}))
     assert attempts_of(log) is None
+    assert Observations.of(log).columns == {}
 
 
 def test_attempts_are_no_groups_of_the_log(tmp_path):
