@@ -235,18 +235,18 @@ def explaining(frame: pd.DataFrame, apart: Sequence[str] = ()) -> dict[str, Colu
     found: dict[str, Column] = {}
     for name in extras[: 4 * MAX_COLUMNS]:
         if len(found) < MAX_COLUMNS and (KEYS.match(name) or not AFTERWARDS.search(name)):
-            column = as_groups(name, _as_asked(frame[name], frame["status"]))
+            column = as_groups(name, _as_asked(frame[name], frame.get("status")))
             if column is not None and (KEYS.match(name) or not any(map(OUTCOMES.search, column.labels[:MAX_COLUMNS]))):
                 found[name] = column
     return found
 
 
-def _as_asked(values: pd.Series[Any], status: pd.Series[Any]) -> pd.Series[Any]:
+def _as_asked(values: pd.Series[Any], status: pd.Series[Any] | None) -> pd.Series[Any]:
     """A column in which nothing, or a mark for it, stands mostly for probes that did not complete: filled in.
 
     It is the outcome that left the cell empty; what the probe asked for was that of its neighbours.
     """
-    bad = (status != STATUSES[COMPLETED]).to_numpy(dtype=bool)
+    bad = np.zeros(0, dtype=bool) if status is None else (status != STATUSES[COMPLETED]).to_numpy(dtype=bool)
     if not bad.any() or not is_blank(values[bad], UNTOLD).any():
         return values
     blank = is_blank(values, UNTOLD)

@@ -18,7 +18,7 @@ WORDS = tuple(words.MAKERS)
 STATES = tuple(states.KINDS)
 KINDS = (*LOGS, "law", "options", *WORDS, *STATES, "page")
 OFTEN = {**dict.fromkeys(LOGS, 2.0), "csv": 6, "fixture": 6, "law": 6, "options": 10, **dict.fromkeys(WORDS, 1.5),
-         **dict.fromkeys(STATES, 2), "page": 1}  # fmt: skip
+         **dict.fromkeys(STATES, 2), "page": 0.5}  # fmt: skip
 ALL_LAWS = 0.02  # the share of cases in which every law is tried, which takes long
 AGREE = "@agree"  # no command: four ways to one decision
 LOG, OUTPUT = "{log}", "{output}"  # stand for the paths of the log and of what is written
