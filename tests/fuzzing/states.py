@@ -1,5 +1,6 @@
 """Files that latfit writes for itself and reads again, damaged: the state of a tracker or a watch, the two journals."""
 
+import copy
 import functools
 import json
 import math
@@ -57,7 +58,7 @@ def _damage(value: Any, rng: random.Random) -> None:
         if rng.random() < 0.2:
             del value[key]
         else:
-            value[key] = rng.choice(LEAVES)
+            value[key] = copy.deepcopy(rng.choice(LEAVES))  # a leaf may be damaged in its turn
         return
 
 
