@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
+from latfit.logs.csv import DELIMITERS
+from latfit.logs.delimited import split_record
 from latfit.logs.formats import ROLES, Format, ReadOptions, register
 from latfit.logs.jsonlines import Parsed, read_objects
 from latfit.logs.lines import MAX_CHARACTERS, first_lines
@@ -34,11 +36,13 @@ class Logfmt(Format):
     uses = ("statuses", "unit", "time_format", "timezone")
 
     def sniff(self, head: str) -> bool:
-        """Pairs in most of the first lines, and of the same names."""
+        """Pairs in most of the first lines, and of the same names; but not in the cells of a table."""
         lines = first_lines(head)
         names = [{name for name, _ in PAIR.findall(line[:MAX_CHARACTERS])} for line in lines]
         having = [each for each in names if len(each) >= FEW]
-        return bool(having) and len(having) >= HALF * len(names) and any(_shared(having))
+        if not having or len(having) < HALF * len(names) or not _shared(having):
+            return False
+        return bool(names[0]) or not _is_delimited(lines)
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """Records by name; lines without pairs are left out, and counted."""
@@ -48,6 +52,12 @@ class Logfmt(Format):
         if skipped[0]:
             left.skipped[f"lines with {NO_PAIRS}"] = skipped[0]
         yield left
+
+
+def _is_delimited(lines: list[str]) -> bool:
+    """Whether the first lines have as many fields as the first, by a delimiter."""
+    counts = [{len(split_record(line, mark)[1]) for line in lines[:8]} for mark in DELIMITERS]
+    return any(len(many) == 1 and many != {1} for many in counts)
 
 
 def _shared(names: list[set[str]]) -> set[str]:

@@ -220,3 +220,10 @@ def test_rows_of_a_time_a_number_and_a_word(tmp_path):
         log = read(tmp_path, text)
         assert latencies(log) == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]
         assert log.counts["censored"] == 1
+
+
+@pytest.mark.parametrize("mark", [",", "\t", ";"])
+def test_labels_in_the_cells_of_a_table_are_no_logfmt(tmp_path, mark):
+    rows = [mark.join([f"2026-03-02T06:00:0{i}Z", f"{i}.5", '"job=a, zone=b, rack=c"']) for i in range(1, 6)]
+    log = read(tmp_path, "\n".join([mark.join(["time", "latency", "labels"]), *rows]))
+    assert (log.facts.format, latencies(log)) == ("csv", [1.5, 2.5, 3.5, 4.5, 5.5])
