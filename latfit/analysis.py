@@ -246,7 +246,7 @@ def about_reading(facts: LogFacts) -> tuple[Warned, ...]:
         reasons = ", ".join(f"{count} × {reason}" for reason, count in rows.reasons.items())
         what = f"{counted(rows.count, 'row')} of the log {'was' if rows.count == 1 else 'were'} refused ({reasons})"
         told = f"{what}, {'the first ' if rows.count > 1 else ''}at line {rows.earliest.line}"
-        if {"unknown status", "no latency", "no status"} & set(rows.reasons):
+        if {"unknown status", "no latency", "no status", "wrong number of fields"} & set(rows.reasons):
             told += "; if they never came back, the outlier ratio is too low: say so with --status lost=WORD"
         found.append(Warned("refused", told))
     if NO_OUTCOMES in facts.notes:

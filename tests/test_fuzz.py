@@ -131,7 +131,7 @@ def test_64_mib_of_nothing_are_bounded(head, fill, pack, tmp_path):
 def test_a_watch_that_knows_too_little_says_so_in_json(tmp_path, run):
     (tmp_path / "log").write_text("latency\n1\n2\n")
     done = run("watch", tmp_path / "log", "--cutoff", 60, "--json")
-    assert json.loads(done.stdout) == {"timeout": None, "observations": 2}
+    assert json.loads(done.stdout) == {"timeout": None, "observations": 2, "withheld": ["few-completions"]}
 
 
 @pytest.mark.parametrize("spec", ["stamina(attempts=1e9,timeout=3)", "kubernetes(limit=1e6,timeout=3)",

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from latfit.tracking.watch import Notice, Watch
 
 
+BEYOND = 10.0  # times the largest latency so far, where nothing tells when to give up
+
+
 @click.command(
     epilog="""\b
 Examples:
@@ -94,8 +97,10 @@ def _cutoff(log: str, follow: bool, kind: str | None, how: dict[str, Any], state
         raise LogError(f"{problem}; to follow it as it is, give --cutoff") from problem
     if choice is None:
         raise click.UsageError(f"nothing in {log} tells a cutoff: give one with --cutoff")
-    say(f"note: the cutoff is {seconds(choice.cutoff)}, {choice.reason}; change it with --cutoff", err=True)
-    return choice.cutoff
+    beyond = BEYOND if follow and choice.assumed else 1.0  # slower ones are still to come
+    what = f"{f'{BEYOND:g} times ' if beyond > 1 else ''}{choice.reason}"
+    say(f"note: the cutoff is {seconds(beyond * choice.cutoff)}, {what}; change it with --cutoff", err=True)
+    return beyond * choice.cutoff
 
 
 def _absent(path: Path) -> str:

@@ -22,6 +22,7 @@ SMALL_GAIN = 1.05
 HEAVY_LOAD = 3.0
 EDGE = 0.98
 STRONG_CYCLE = 1.5
+LONG = 0.5  # of the log: latencies beyond that may be in another unit
 
 
 class Case:
@@ -75,8 +76,17 @@ def mixed(seen: Case) -> Warned | None:
 @warning
 def unit(seen: Case) -> Warned | None:
     """Latencies that are long beside the log may be in another unit than was guessed."""
-    doubt = seen.case.seen.unit_doubtful if seen.case.seen is not None else None
-    return Warned("unit", doubt) if doubt else None
+    log = seen.case.seen
+    if log is None or log.submitted is None or not log.unit_guessed or not seen.case.sample.returned:
+        return None
+    length, longest = (
+        float(np.nanmax(log.submitted) - np.nanmin(log.submitted)),
+        float(seen.case.sample.completed.values[-1]),
+    )
+    if longest <= LONG * length:
+        return None
+    told = f"latencies of up to {longest:g} s are long beside the log, {length:g} s from first to last submission"
+    return Warned("unit", f"{told}: if they are not in seconds, give --unit")
 
 
 @warning

@@ -17,7 +17,6 @@ from latfit.evidence.jobs import attempts_of
 from latfit.logs import ProbeLog
 from latfit.logs.columns import NO_OUTCOMES
 from latfit.logs.table import CANONICAL, CENSORED, COMPLETED, FAILED, LOST, STATUSES, Key, outcomes, tallied
-from latfit.logs.tabular import LONG_BESIDE
 from latfit.logs.words import NOTHING, is_blank
 from latfit.numbers import Bools, Floats, Ints
 from latfit.sample import LatencySample
@@ -62,8 +61,8 @@ class Observations:
 
     `submitted` are seconds, None where the log does not say; `status` holds the codes of `STATUSES`. `columns` are
     those of the log that may explain a latency; `queue` says that latencies are waits in a queue, `has_outcomes`
-    that the log has a word on how a probe ended, `unit_doubtful` what speaks against the unit
-    that was guessed. `job` and `attempt` number the jobs and their attempts, where the log has several attempts a job.
+    that the log has a word on how a probe ended, `unit_guessed` that nothing said that latencies are
+    in seconds. `job` and `attempt` number the jobs and their attempts, where the log has several attempts a job.
     """
 
     latency: Floats
@@ -72,7 +71,7 @@ class Observations:
     columns: Mapping[str, Column] = field(default_factory=dict)
     queue: bool = False
     has_outcomes: bool = True
-    unit_doubtful: str | None = None
+    unit_guessed: bool = False
     resolution: float = 0.0
     job: Ints | None = None
     attempt: Ints | None = None
@@ -145,7 +144,7 @@ class Observations:
             columns=columns,
             queue=any(p.queue for p in parts),
             has_outcomes=all(p.has_outcomes for p in parts),
-            unit_doubtful=next((p.unit_doubtful for p in parts if p.unit_doubtful), None),
+            unit_guessed=any(p.unit_guessed for p in parts),
             resolution=min(p.resolution for p in parts),
             **_jobs_of_all(parts),
         )
@@ -186,7 +185,7 @@ class Observations:
             columns=explaining(log.frame, apart) if columns else {},
             queue=log.facts.queue,
             has_outcomes=NO_OUTCOMES not in log.facts.notes,
-            unit_doubtful=next((note for note in log.facts.notes if LONG_BESIDE in note), None),
+            unit_guessed=log.facts.unit_guessed,
             resolution=log.resolution,
             job=None if tried is None else tried.job,
             attempt=None if tried is None else tried.number,
@@ -244,7 +243,8 @@ def explaining(frame: pd.DataFrame, apart: Sequence[str] = ()) -> dict[str, Colu
 def _as_asked(values: pd.Series[Any], status: pd.Series[Any] | None) -> pd.Series[Any]:
     """A column in which nothing, or a mark for it, stands mostly for probes that did not complete: filled in.
 
-    It is the outcome that left the cell empty; what the probe asked for was that of its neighbours.
+    It is the outcome that left the cell empty. What these probes asked for is not known: they are dealt out to the
+    groups in proportion, at random.
     """
     bad = np.zeros(0, dtype=bool) if status is None else (status != STATUSES[COMPLETED]).to_numpy(dtype=bool)
     if not bad.any() or not is_blank(values[bad], UNTOLD).any():
@@ -252,7 +252,10 @@ def _as_asked(values: pd.Series[Any], status: pd.Series[Any] | None) -> pd.Serie
     blank = is_blank(values, UNTOLD)
     if blank.all() or bad[blank].mean() < MOSTLY_BAD:
         return values
-    return values.mask(blank).ffill().bfill()
+    known = np.flatnonzero(~blank)
+    rows = np.arange(len(values))
+    rows[blank] = np.random.default_rng(0).choice(known, np.count_nonzero(blank))
+    return values.iloc[rows].reset_index(drop=True)
 
 
 def rows_by(codes: Ints, size: int) -> list[Ints]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from latfit.logs.columns import Roles
+from latfit.logs.columns import NO_OUTCOMES, Roles
 from latfit.logs.delimited import head_fields, read_delimited
 from latfit.logs.formats import Format, ReadOptions, register
 from latfit.logs.records import Records
@@ -12,7 +12,7 @@ from latfit.logs.source import Source
 from latfit.logs.tabular import Settling
 
 NAMES = ["starttime", "seconds", "ctime", "dtime", "ttime", "wait"]
-UNSEEN = "ab tells no outcome of a request: every row is taken as completed; latency is ttime, in ms"
+UNSEEN = "latency is ttime, in ms; ab tells no outcome of a request"
 
 
 @register
@@ -34,5 +34,6 @@ class ApacheBench(Format):
             source, "\t", NAMES, {}, lambda chunk: settling.records(chunk.frame, chunk.line), header=True,
             settled=lambda: settling.settled,
         ):  # fmt: skip
-            records.notes.append(UNSEEN)
+            records.notes += [NO_OUTCOMES, UNSEEN]
+            records.extras.pop("starttime", None)  # the seconds, in words
             yield records

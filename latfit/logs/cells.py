@@ -35,6 +35,8 @@ def measured_column(cells: Mapping[str, pd.Series[Any]]) -> str | None:
         single = not any(map(SUMMARY.fullmatch, words))
         if _is_value(name):
             continue
+        if "/" in name or (says_units(column) and not _are_times(name, column)):  # a rate, or 12m of something else
+            continue
         if single and says_units(column):
             found += [name] if len(column) < 3 or len(column.unique()) > 1 else []
             continue
@@ -62,6 +64,11 @@ def says_units(column: pd.Series[Any]) -> bool:
         return False
     some = column.mask(is_blank(column, NOTHING)).dropna().head(FEW).astype(str)
     return len(some) > 0 and all(map(has_unit, some))
+
+
+def _are_times(name: str, column: pd.Series[Any]) -> bool:
+    """Whether cells with units can be times: all of them with a bare m may be thousandths, or mebibytes."""
+    return any(map(TIMELIKE.search, name_words(name))) or not all_match(column.head(FEW), r"\d+m")
 
 
 def _is_value(name: str) -> bool:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pandas as pd
 import pyarrow as pa
 
-from latfit.logs.cells import EPOCHS
+from latfit.errors import listed
+from latfit.logs.cells import EPOCHS, has_unit
 from latfit.logs.columns import SOME_ROWS, Roles, resolve_roles
 from latfit.logs.delimited import Chunk, check_names, head_fields, read_delimited
 from latfit.logs.formats import ROLES, Format, ReadOptions, register
@@ -57,6 +58,7 @@ class Csv(Format):
         check_names(names, source.name)
         rows = _first_rows(head, delimiter, names, skip=int(header))
         roles, notes = resolve_roles(names, options, source.name, rows)
+        notes += [] if header or above or len(names) == 1 else [f"there is no header: columns are {listed(names)}"]
         decimal, thousands = _decimal(rows, roles, delimiter), _thousands(rows, roles)
         decimal = "." if decimal == thousands else decimal
         notes += ["numbers are read with a decimal comma"] if decimal == "," else []
@@ -106,9 +108,17 @@ def is_header(fields: list[str]) -> bool:
     return not all(map(field_kind, fields)) and not any(re.match(MOMENT, field) for field in fields)
 
 
+def _is_plain(fields: list[str], kinds: list[str]) -> bool:
+    """Whether the only number of a row can be its latency: beside a time alone, or with decimals and no duration."""
+    number = next((field for field, kind in zip(fields, kinds, strict=True) if kind == "latency"), "")
+    return sorted(kinds) == ["latency", "time"] or ("." in number and not any(map(has_unit, fields)))
+
+
 def named_fields(fields: list[str]) -> list[str]:
     """Names for the fields of rows without a header: one number alone is the latency, one moment the submission."""
     kinds = ["latency"] if len(fields) == 1 else [field_kind(field) for field in fields]
+    if len(fields) > 1 and not _is_plain(fields, kinds):
+        kinds = [kind if kind == "time" else "" for kind in kinds]
     return [kind if kind and kinds.count(kind) == 1 else f"column{at}" for at, kind in enumerate(kinds, start=1)]
 
 

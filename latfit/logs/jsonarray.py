@@ -20,7 +20,7 @@ from latfit.logs.source import MAX_LINE_BYTES, Source
 _NOT_BLANK = re.compile(r"[^ \t\n]|\Z")
 ROWS = 1 << 14  # objects of one table
 DEPTH = 8  # objects around an array, one in the other
-WRAPPERS = ("_source", "node")  # of a hit of Elasticsearch, of an edge of GraphQL
+AROUND_SOURCE = re.compile("_.*|sort|fields|highlight|ignored")  # beside the _source of a hit of Elasticsearch
 OTHERS = "objects of other arrays in the document"
 
 
@@ -28,7 +28,8 @@ OTHERS = "objects of other arrays in the document"
 class JsonArray(Format):
     """An array of objects with the same keys; values inside objects are columns such as `data.value`.
 
-    The array may stand inside a document (`{"items": […]}`, `{"hits": {"hits": […]}}`); the first one counts.
+    The array may stand inside a document (`{"items": […]}`, `{"hits": {"hits": […]}}`); of several
+    the first one counts, and a longer one after it is an error.
     Objects one after the other may take several lines each, as jq prints them.
     """
 
@@ -96,8 +97,7 @@ def _tables(source: Source, others: Counter[str]) -> Iterator[Parsed]:
     broken: dict[int, str] = {}
     for number, value in _elements(source, others):
         if isinstance(value, dict):
-            inner = next((value[key] for key in WRAPPERS if isinstance(value.get(key), dict)), value)
-            rows.append({whole_text(key): whole_text(item) for key, item in flat_object(inner).items()})
+            rows.append({whole_text(key): whole_text(item) for key, item in flat_object(_unwrapped(value)).items()})
             numbers.append(number)
         else:
             broken[number] = shown(len(broken), "not an object", f"{str(value)[:40]!r}")
@@ -105,6 +105,14 @@ def _tables(source: Source, others: Counter[str]) -> Iterator[Parsed]:
             yield pd.DataFrame(rows), np.array(numbers, dtype=np.int64), broken
             rows, numbers, broken = [], [], {}
     yield pd.DataFrame(rows), np.array(numbers, dtype=np.int64), broken
+
+
+def _unwrapped(value: dict[str, Any]) -> dict[str, Any]:
+    """The object inside a hit of Elasticsearch or an edge of GraphQL, else the object itself."""
+    source, node = value.get("_source"), value.get("node")
+    if isinstance(source, dict) and all(map(AROUND_SOURCE.fullmatch, value)):
+        return source
+    return node if isinstance(node, dict) and set(value) <= {"node", "cursor"} else value
 
 
 def _elements(source: Source, others: Counter[str]) -> Iterator[tuple[int, Any]]:

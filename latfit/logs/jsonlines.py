@@ -42,8 +42,13 @@ class JsonLines(Format):
         yield from read_objects(map(_parse, source.blocks()), source.name, options)
 
 
-def read_objects(tables: Iterator[Parsed], log: str, options: ReadOptions) -> Iterator[Records]:
-    """The records of tables of objects: their rows, the line numbers, and the lines that hold none."""
+def read_objects(
+    tables: Iterator[Parsed], log: str, options: ReadOptions, *, every_line: bool = True
+) -> Iterator[Records]:
+    """The records of tables of objects: their rows, the line numbers, and the lines that hold none.
+
+    Unless `every_line` is a probe, those without the latency's key are left out, and counted.
+    """
     settling: Settling | None = None
     names: dict[str, None] = {}  # every key so far, in order
     for frame, numbers, broken in tables:
@@ -57,19 +62,29 @@ def read_objects(tables: Iterator[Parsed], log: str, options: ReadOptions) -> It
             first_rows = frame.head(SOME_ROWS)
             roles, notes = resolve_roles(list(names), options, log, first_rows)
             settling = Settling(roles, options, blank_is_lost=True)
-        elif new and resolve_roles(list(names), options, log, first_rows)[0].used - roles.used:
+        elif (
+            new and _others(list(names), options, log, pd.concat([first_rows, frame[new].head(SOME_ROWS)])) - roles.used
+        ):
             raise LogError(
                 f"{log}: line {numbers[0]}: the keys {listed(new)} come only from here on, and change "
                 "what is what; say it with --column"
             )
         for name in roles.used - set(frame.columns):
             frame[name] = None
-        records = settling.records(frame, numbers)
+        told = frame[list(roles.latency)].notna().all(axis=1).to_numpy(dtype=bool) | every_line
+        records = settling.records(frame[told].reset_index(drop=True), numbers[told])
         records.notes += notes
+        if not told.all():
+            records.skipped[f"lines without {listed(roles.latency)}"] = int(np.count_nonzero(~told))
         yield records
     if settling is None:
         raise LogError(f"{log}: no line holds a JSON object")
     yield settling.last()
+
+
+def _others(names: list[str], options: ReadOptions, log: str, rows: pd.DataFrame) -> set[str]:
+    """The columns that have a role, now that there are more of them."""
+    return resolve_roles(names, options, log, rows)[0].used
 
 
 def _parse(block: Block) -> Parsed:

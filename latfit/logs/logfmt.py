@@ -27,7 +27,7 @@ NO_PAIRS = "no pairs of a name and a value"
 
 @register
 class Logfmt(Format):
-    """One line a request, `name=value` or `name="some words"`; a date in front of it is the column `time`."""
+    """One line a request, `name=value` or `name="some words"`; a date in front of it is the column `timestamp`."""
 
     name = "logfmt"
     description = "logfmt: name=value pairs, one line a request"
@@ -42,12 +42,13 @@ class Logfmt(Format):
         having = [each for each in names if len(each) >= FEW]
         if not having or len(having) < HALF * len(names) or not _shared(having):
             return False
-        return bool(names[0]) or not _is_delimited(lines)
+        return not _is_delimited(lines)
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """Records by name; lines without pairs are left out, and counted."""
         skipped = [0]
-        yield from read_objects((_parse(block, skipped) for block in source.blocks()), source.name, options)
+        tables = (_parse(block, skipped) for block in source.blocks())
+        yield from read_objects(tables, source.name, options, every_line=False)
         left = Records.unusable({})
         if skipped[0]:
             left.skipped[f"lines with {NO_PAIRS}"] = skipped[0]
@@ -55,9 +56,15 @@ class Logfmt(Format):
 
 
 def _is_delimited(lines: list[str]) -> bool:
-    """Whether the first lines have as many fields as the first, by a delimiter."""
-    counts = [{len(split_record(line, mark)[1]) for line in lines[:8]} for mark in DELIMITERS]
-    return any(len(many) == 1 and many != {1} for many in counts)
+    """Whether a delimiter sets apart as many fields in all of the first lines, one of them numbers below the first."""
+    for mark in DELIMITERS:
+        rows = [split_record(line, mark)[1] for line in lines[:8]]
+        alike = len(rows) > 1 and len(rows[0]) > 1 and len({len(row) for row in rows}) == 1
+        if alike and any(
+            all(re.fullmatch(r" *-?\d+(\.\d+)? *", cell) for cell in column) for column in zip(*rows[1:], strict=True)
+        ):
+            return True
+    return False
 
 
 def _shared(names: list[set[str]]) -> set[str]:
@@ -82,14 +89,14 @@ def _parse(block: Block, skipped: list[int]) -> Parsed:
             continue
         begins = BEGINS.match(line)
         if begins:
-            row.setdefault("time", begins[1].replace(",", "."))
+            row.setdefault("timestamp", begins[1].replace(",", "."))
         rows.append(row)
         numbers.append(number)
     return pd.DataFrame(rows, dtype="str"), np.array(numbers, dtype=np.int64), broken
 
 
-def _value(text: str) -> str | None:
-    """A value without its quotes, or the comma behind it; None where it is empty."""
+def _value(text: str) -> str:
+    """A value without its quotes, or the comma and the space behind it."""
     if text.startswith('"'):
-        return re.sub(r"\\(.)", r"\1", text[1:-1]) or None
-    return text.rstrip(",;])}") or None
+        return re.sub(r"\\(.)", r"\1", text[1:-1])
+    return text.rstrip(",;])}")

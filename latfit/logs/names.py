@@ -33,7 +33,8 @@ GUESSES: dict[str, tuple[str, ...]] = {
     "id": ("id", "probe", "probeid", "jobid", "requestid", "uuid", "taskid", "traceid"),
 }  # fmt: skip
 SUMMARY = re.compile(  # of many probes, or what was set
-    r"p\d+|max|min|avg|mean|median|std|stdev|stddev|sum|timeout|limit|interval|ttl|cutoff|deadline|age|uptime|offset|budget"
+    r"p\d+|max|min|avg|mean|median|std|stdev|stddev|sum|timeout|limit|interval|ttl|cutoff|deadline|age|uptime|offset|budget|seen|window|period|range|cpu|cores|mem|memory|size|schedule|every|"
+    r"backoff|refresh|per"
 )
 NUMBERED = re.compile("id|code|port|pid|ttl|offset|count|size|length|bytes|retries|level|version|number|line|lag")
 TIMELIKE = re.compile("time|latency|duration|elapsed|rtt|wait|delay|response|took|dur|rt|lag")

@@ -184,7 +184,7 @@ def checked(
         refused = _refusals(records, facts.path)
         held = held + replace(
             facts, refused=refused, skipped=dict(records.skipped), notes=tuple(records.notes),
-            advice=tuple(records.advice), unchosen=unchosen,
+            advice=tuple(records.advice), unchosen=unchosen, unit_guessed=not records.unit_is_sure,
         )  # fmt: skip
         out = kept & (records.status == CENSORED) & np.isnan(records.latency)
         if out.any():

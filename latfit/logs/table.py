@@ -67,7 +67,8 @@ class LogFacts:
     `skipped` counts records that are not probes (steps of a job); `notes` are the guesses made,
     `advice` what to do about refused rows; `unchosen` counts the rows that `where`, `since` and `until` leave out.
     `kind` says what the rows are: `jobs` of a batch system or `probes` (requests count as such);
-    `queue` whether they wait in a queue, in which resubmitting loses the place.
+    `queue` whether they wait in a queue, in which resubmitting loses the place; `unit_guessed` that nothing said that
+    the latencies are in seconds.
     """
 
     path: str
@@ -79,6 +80,7 @@ class LogFacts:
     queue: bool = False
     advice: tuple[str, ...] = ()
     unchosen: int = 0
+    unit_guessed: bool = False
 
     def __add__(self, other: LogFacts) -> LogFacts:
         return LogFacts(
@@ -91,6 +93,7 @@ class LogFacts:
             queue=self.queue or other.queue,
             advice=tuple(dict.fromkeys(self.advice + other.advice)),
             unchosen=self.unchosen + other.unchosen,
+            unit_guessed=self.unit_guessed or other.unit_guessed,
         )
 
 

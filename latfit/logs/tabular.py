@@ -22,8 +22,6 @@ from latfit.numbers import Floats
 from latfit.units import parse_duration
 
 FEW = 3  # negative latencies, of which each is −1, at least
-LONG = 0.5  # of the log: latencies beyond that may be in another unit
-LONG_BESIDE = "long beside the log"
 
 
 class Settling:
@@ -39,9 +37,8 @@ class Settling:
         self.roles, self.options, self.settled = roles, options, False
         self.words = None if roles.status is None else StatusWords(roles.status, options)
         self.blank_is_lost = blank_is_lost and not roles.status and not roles.ended and roles.submitted is not None
-        self.lost, self.never, self.failed, self.longest, self.lock = 0, 0, 0, 0.0, threading.Lock()
+        self.lost, self.never, self.failed, self.lock = 0, 0, 0, threading.Lock()
         self.minus_one = False  # whether −1 stands for what never came back
-        self.span: tuple[np.datetime64, np.datetime64] | None = None
 
     def records(self, frame: pd.DataFrame, line: NDArray[np.int64]) -> Records:
         """The records of a table."""
@@ -50,18 +47,7 @@ class Settling:
         records = self._records(frame, line)
         if self.words is not None and self.roles.status is not None:
             self.words.add(frame[self.roles.status].astype("category"), records)
-        if not self.roles.sure and records.submitted is not None:
-            self._measure(records, records.submitted)
         return records
-
-    def _measure(self, records: Records, submitted: Times) -> None:
-        """How long the log is, and the longest latency in it."""
-        when, seconds = submitted[~np.isnat(submitted)], records.latency[records.status == COMPLETED]
-        with self.lock:
-            self.longest = max(self.longest, float(np.nanmax(seconds, initial=0.0)))
-            if when.size:
-                every = [when.min(), when.max(), *(self.span or ())]
-                self.span = min(every), max(every)
 
     def last(self) -> Records:
         """A chunk without rows: what the words of the status column became, and what to do about unknown ones."""
@@ -76,12 +62,6 @@ class Settling:
         if self.failed:
             rows = counted(self.failed, "row")
             records.notes.append(f"{rows} failed, and nothing tells when: {AS_LOST[self.failed > 1]}")
-        length = 0.0 if self.span is None else float((self.span[1] - self.span[0]) / np.timedelta64(1, "s"))
-        if 0 < LONG * length < self.longest:
-            told = (
-                f"latencies of up to {self.longest:g} s are {LONG_BESIDE}, {length:g} s from first to last submission"
-            )
-            records.notes.append(f"{told}: if latencies are not in seconds, give --unit")
         if self.never:
             rows = counted(self.never, "row", "says", "say")
             records.notes.append(f"{rows} infinity, timeout, lost or -1 for a latency: {AS_LOST[self.never > 1]}")
@@ -133,6 +113,8 @@ class Settling:
             unknown &= True if records.submitted is None else np.isnat(records.submitted)
             records.status[unknown & (records.status == CENSORED)] = LOST
             never_told = np.isnan(records.latency) & (records.status == FAILED) & records.kept
+            if ended is None and never_told.any():  # an answer that came has its time, which is not in the log
+                never_told[never_told] = ~self.words.answered(frame[str(roles.status)][never_told])
             records.status[never_told] = LOST
             with self.lock:
                 self.failed += int(np.count_nonzero(never_told))

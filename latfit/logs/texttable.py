@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from latfit.errors import LogError
+from latfit.errors import LogError, listed
 from latfit.logs.cells import has_unit
 from latfit.logs.columns import SOME_ROWS, resolve_roles
 from latfit.logs.csv import DELIMITERS, field_kind, is_header, named_fields
@@ -20,7 +20,6 @@ from latfit.logs.source import Source
 from latfit.logs.tabular import Settling
 
 BARS = str.maketrans("│┃║─━═╌┼╪╋╬├┤┌┐└┘┬┴╞╡╒╕╘╛╤╧╔╗╚╝╠╣╦╩╭╮╰╯", "|||----" + "+" * 32)
-RULE = re.compile(r"[-+|: =]*-{2}[-+|: =]*")
 COUNTED = re.compile(r"\(?\d+ rows?\b.*", re.IGNORECASE)  # of psql and of MySQL, below their tables
 WIDE_FIELD = re.compile(r"\S+(?: \S+)*")
 MOSTLY = 0.8  # of the first rows have as many fields as the header
@@ -58,6 +57,7 @@ class TextTable(Format):
         names = _unlike(first if header else named_fields(first))
         rows = [row for row in map(split, lines[int(header) :]) if len(row) == len(names)]
         roles, notes = resolve_roles(names, options, source.name, pd.DataFrame(rows, columns=names, dtype="str"))
+        notes += [] if header else [f"there is no header: columns are {listed(names)}"]
         settling = Settling(roles, options, blank_is_lost=True)
         starts = _starts(lines[0])
 
@@ -69,6 +69,8 @@ class TextTable(Format):
                 return None
             if len(fields) < len(names) and split is _wide:
                 fields = _placed(line, starts) or fields
+            elif len(fields) > len(names) and split is _narrow:  # the last may have several words
+                fields = [*fields[: len(names) - 1], " ".join(fields[len(names) - 1 :])]
             if len(fields) != len(names):
                 return f"wrong number of fields: {len(fields)} instead of {len(names)}"
             return [field or None for field in fields]
@@ -113,7 +115,7 @@ def _barred(line: str) -> list[str]:
 
 
 def _wide(line: str) -> list[str]:
-    return re.split(r" {2,}|\t+", line.strip())
+    return re.split(" {2,}", line.strip())
 
 
 def _starts(line: str) -> list[int]:
@@ -133,7 +135,8 @@ def _narrow(line: str) -> list[str]:
 
 def _is_rule(line: str) -> bool:
     """Whether a line only sets parts of a table apart."""
-    return RULE.fullmatch(line.translate(BARS).strip()) is not None
+    text = line.translate(BARS)
+    return "--" in text and set(text) <= set("-+|: =")
 
 
 def _is_around(line: str) -> bool:

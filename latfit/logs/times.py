@@ -32,6 +32,7 @@ COMPACT = {14: "%Y%m%d%H%M%S", 12: "%Y%m%d%H%M"}  # 20260302060624 is no number 
 SINCE = np.datetime64("1980-01-01")
 ZERO = np.datetime64("1970-01-01T00:00:00")
 MOMENT = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d"  # a date with a time of day
+HALF = re.compile(r"(?<=[ T])(\d\d)(:[\d:.,]*?) ?([AaPp])[Mm]$")
 OFFSET = re.compile(r":\d\d(?:\.\d+)?\s*(?:Z|[+-]\d\d(?::?\d\d)?)$")
 FIRST, LAST = np.datetime64("0001-01-01"), np.datetime64("9999-12-31T23:59:59.999999")
 Times = NDArray[np.datetime64]
@@ -166,6 +167,8 @@ def _from_text(column: pd.Series[Any], name: str, time_format: str | None, timez
     text = plain.astype("string").str.strip()
     if time_format in ORDERS:
         text, time_format = _year_first(text, time_format), None
+    if time_format is None:
+        text = text.str.replace(HALF, lambda m: f"{int(m[1]) % 12 + 12 * (m[3] in 'Pp'):02d}{m[2]}", regex=True)
     if time_format == NAMED:
         text, time_format = text.map(_iso_of_named, na_action="ignore").astype("string"), "iso"
     pattern = "ISO8601" if time_format in (None, "iso") else time_format
@@ -199,9 +202,7 @@ def _year_first(text: pd.Series[str], order: str) -> pd.Series[str]:
     padded = padded.str.replace(r"^(\d\d[/.-])(\d)([/.-])", r"\g<1>0\2\3", regex=True)
     turned = r"\3-\2-\1" if order == "day-first" else r"\3-\1-\2"
     dated = padded.str.replace(r"^(\d\d)[/.-](\d\d)[/.-](\d{4}),?", turned, regex=True)
-    dated = dated.str.replace(r"(?<=[ T])(\d):", r"0\1:", regex=True)
-    half = r"(?<=[ T])(\d\d)(:[\d:.,]*?) ?([AaPp])[Mm]$"
-    return dated.str.replace(half, lambda m: f"{int(m[1]) % 12 + 12 * (m[3] in 'Pp'):02d}{m[2]}", regex=True)
+    return dated.str.replace(r"(?<=[ T])(\d):", r"0\1:", regex=True)
 
 
 def _iso_of_named(text: str) -> str | None:

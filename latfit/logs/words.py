@@ -42,6 +42,7 @@ PATTERNS = (
         "failed",
     ),
 )
+CAME_BACK = r"refused|reset|reject|unavailable|unreachable|denied|http"
 CODE_AND_WORDS = re.compile(r"(?:http/[\d.]+ +)?([1-5]\d\d)(?: +[a-z].*)?")  # HTTP/1.1 504 Gateway Timeout
 NEVER = {*WORDS["censored"], *WORDS["lost"]}  # in place of a latency
 YES, NO = ("true", "yes", "y", "t", "1"), ("false", "no", "n", "f", "0")
@@ -88,7 +89,10 @@ def is_blank(column: pd.Series[Any], absent: tuple[str, ...] = ABSENT) -> NDArra
         text = pa.array(column)
         blank = pc.is_in(pc.utf8_lower(pc.utf8_trim_whitespace(text)), value_set=pa.array(absent, type=text.type))
         return np.asarray(pc.or_(blank, text.is_null()))
-    words = column.astype("category")
+    try:
+        words = column.astype("category")
+    except TypeError:  # lists, and what else has no hash
+        return column.isna().to_numpy(dtype=bool)
     empty = np.array([str(word).strip().lower() in absent for word in words.cat.categories] + [True])
     return np.asarray(empty[words.cat.codes.to_numpy()])
 
@@ -168,6 +172,12 @@ class StatusWords(OutcomeTally):
                 self.unknown.update(words[told].value_counts(sort=False).loc[lambda n: n > 0].to_dict())
             records.refuse(told, lambda row: f"unknown status: {str(column.iloc[row])[:40]!r}")
         return found
+
+    def answered(self, column: pd.Series[Any]) -> NDArray[np.bool_]:
+        """Which of these words say that an answer came, or the connection was refused: the client knew at once."""
+        words = column.astype("string").str.strip().str.lower()
+        said = words.str.fullmatch(r"[1-5]\d\d(\.0)?") | words.str.contains(CAME_BACK)
+        return said.fillna(False).to_numpy(dtype=bool)
 
     def settle(self, words: list[Any]) -> None:
         """Look whether these are HTTP codes."""

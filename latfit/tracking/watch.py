@@ -168,13 +168,13 @@ class Watch:
         """
         if self.tracker.observations < self.look_from:
             return None
-        self.look_from = max(2 * self.tracker.observations, EVERY)
+        self.look_from = self.tracker.observations + EVERY
         cutoff, cost = self.tracker.cutoff, self.tracker.cost
         try:
             found = look_at(self.path, cutoff=cutoff, cost=cost, format=self.format, options=self.given)
         except (LatfitError, OSError):  # rotated away just now, perhaps
             return None
-        self.withheld = found.withheld
+        self.withheld, self.look_from = found.withheld, max(2 * self.tracker.observations, EVERY)
         return found
 
     def save(self) -> None:

@@ -326,7 +326,8 @@ def test_a_column_of_numbers_without_one(tmp_path):
 
 def test_latencies_long_beside_the_log_may_be_in_another_unit(tmp_path):
     def doubted(**columns):
-        return any("give --unit" in told for told in read(tmp_path, ts=WHEN, **columns).facts.notes)
+        made = latfit.analyze(read(tmp_path, ts=WHEN, **columns), laws=["exponential"], resamples=0, test=False)
+        return any(each.code == "unit" and "give --unit" in each.message for each in made.decision.warnings)
 
     assert doubted(elapsed=LATENCY * 1000)
     assert not doubted(elapsed=LATENCY)
@@ -392,17 +393,6 @@ def test_a_latency_has_the_unit_in_which_it_is_the_end_minus_the_start(factor, u
     log = read(tmp_path, start=WHEN, end=ended, duration=LATENCY * factor)
     assert log.frame["latency"].to_numpy() == pytest.approx(LATENCY)
     assert any(note.startswith(f"column 'duration' is read as the latency in {unit}") for note in log.facts.notes)
-
-
-def test_latencies_longer_than_the_log_are_doubted_in_the_report_too(tmp_path):
-    log = read(tmp_path, timestamp=WHEN[0] + pd.to_timedelta(np.arange(N) / 2, unit="s"), latency=LATENCY * 100)
-    assert any("long beside the log" in note and "--unit" in note for note in log.facts.notes)
-    made = latfit.analyze(log, laws=["exponential"], resamples=0, test=False)
-    assert "unit" in {each.code for each in made.decision.warnings}
-    quiet = read(tmp_path, timestamp=WHEN, latency=LATENCY)
-    assert "unit" not in {
-        each.code for each in latfit.analyze(quiet, laws=["exponential"], resamples=0, test=False).decision.warnings
-    }
 
 
 def test_the_latency_of_cloudwatch_is_in_milliseconds(tmp_path):
@@ -472,3 +462,20 @@ def test_dates_of_another_name_of_which_nothing_tells_the_order_are_told(tmp_pat
     assert any("may have the day or the month first" in note and "not used" in note for note in log.facts.notes)
     known = read(tmp_path, **{"Request Sent On": ["3/2/2026 6:00:01 AM", "3/22/2026 6:00:02 PM"], "latency": [1, 2]})
     assert str(known.frame["submitted"].iloc[1]) == "2026-03-22 18:00:02+00:00"
+
+
+def test_what_an_outcome_left_empty_is_dealt_out_whatever_the_order(tmp_path):
+    """Sorted by latency, those without one come last: they are not all of the last row's site."""
+    rng = np.random.default_rng(8)
+    x = np.append(np.sort(rng.lognormal(2, 0.6, 400)).round(3), np.full(60, np.nan))
+    site = np.append(rng.choice(["a", "b", "c"], 400), np.full(60, ""))
+    log = read(tmp_path, latency=x, status=np.where(np.isnan(x), "lost", "ok"), site=site)
+    made = latfit.analyze(log, laws=["exponential"], resamples=0, test=False)
+    assert made.decision.evidence.mixing is None
+
+
+def test_answers_without_a_time_are_refused_and_not_lost(tmp_path):
+    latency = np.where(BAD, np.nan, LATENCY)
+    for word in ("503", "connection refused"):
+        log = read(tmp_path, latency=latency, status=np.where(BAD, word, "200"))
+        assert (log.counts["lost"], log.facts.refused.reasons) == (0, {"no latency": 5})

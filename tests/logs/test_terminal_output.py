@@ -163,8 +163,8 @@ def test_ping_counts_the_numbers_that_are_missing(tmp_path):
 
 
 def test_ping_numbers_begin_again_and_answers_come_late_or_twice(tmp_path):
-    seqs = [65534, 65535, 0, 2, 1, 1, 4]
-    late = ["no answer yet for icmp_seq=1", "no answer yet for icmp_seq=5"]
+    seqs = [65534, 65535, 0, 2, 1, 4]
+    late = [LINUX.format(4, 11) + " (DUP!)", "no answer yet for icmp_seq=1", "no answer yet for icmp_seq=5"]
     log = read(tmp_path, "\n".join([*(LINUX.format(seq, 10) for seq in seqs), *late]))
     assert log.counts == {"completed": 6, "failed": 0, "censored": 0, "lost": 2}  # 3 and 5
 
@@ -227,3 +227,88 @@ def test_labels_in_the_cells_of_a_table_are_no_logfmt(tmp_path, mark):
     rows = [mark.join([f"2026-03-02T06:00:0{i}Z", f"{i}.5", '"job=a, zone=b, rack=c"']) for i in range(1, 6)]
     log = read(tmp_path, "\n".join([mark.join(["time", "latency", "labels"]), *rows]))
     assert (log.facts.format, latencies(log)) == ("csv", [1.5, 2.5, 3.5, 4.5, 5.5])
+
+
+def test_pings_that_begin_again_lose_nothing_between_them(tmp_path):
+    """One packet a run from cron; a second ping after a long first one; two hosts that take turns."""
+    once = read(tmp_path, "\n".join([LINUX.format(1, 10)] * 40))
+    assert (once.counts["completed"], once.counts["lost"]) == (40, 0)
+    again = read(tmp_path, "\n".join(LINUX.format(seq, 10) for seq in (*range(39_990, 40_000), *range(1, 11))))
+    assert (again.counts["completed"], again.counts["lost"]) == (20, 0)
+    two = [LINUX.format(seq, 10).replace("one", name) for seq in (1, 2, 4) for name in ("one", "two")]
+    log = read(tmp_path, "\n".join(["PING one.example (10.0.0.1)", "PING two.example (10.0.0.2)", *two]))
+    assert (log.counts["completed"], log.counts["lost"]) == (6, 2)
+    assert set(log.frame["host"][log.frame["status"] == "lost"]) == {"one.example", "two.example"}
+
+
+def test_a_ping_without_any_answer_has_lost_all(tmp_path):
+    log = read(
+        tmp_path,
+        "PING x (10.0.0.1): 56 data bytes\n" + "\n".join(f"Request timeout for icmp_seq {i}" for i in range(5)),
+    )
+    assert log.counts == {"completed": 0, "failed": 0, "censored": 0, "lost": 5}
+
+
+@pytest.mark.parametrize(
+    "row",
+    ["2026-03-02T06:00:0{},web1,200,12ms", "2026-03-02T06:00:0{} web1 GET /index.html 200 12ms",
+     "2026-03-02T06:00:0{} INFO worker started pid 4000"],
+)  # fmt: skip
+def test_a_lone_number_without_a_name_is_no_latency(tmp_path, row):
+    text = "\n".join(row.format(i) for i in range(9))
+    try:
+        log = read(tmp_path, text)
+    except LogError as error:
+        assert "no column looks like a latency" in str(error)  # noqa: PT017
+    else:
+        assert set(latencies(log)) == {0.012}
+
+
+@pytest.mark.parametrize("text", [
+    "NAME   CPU(cores)   MEMORY(bytes)\n" + "".join(f"pod-{i}   1{i}m   5{i}Mi\n" for i in range(9)),
+    "LAST SEEN   TYPE   OBJECT\n" + "".join(f"1{i}m   Normal   pod/{i}\n" for i in range(9)),
+    "site,rows/s\n" + "".join(f"a,10{i}\n" for i in range(9)),
+    "site,mem\n" + "".join(f"a,51{i}m\n" for i in range(9)),
+])  # fmt: skip
+def test_units_that_are_no_times_are_no_latencies(tmp_path, text):
+    with pytest.raises(MissingColumn, match="no column looks like a latency"):
+        read(tmp_path, text)
+
+
+def test_objects_beside_a_latency_are_not_taken_for_it(tmp_path):
+    log = read(tmp_path, json.dumps([{"latency": 0.5, "status": "ok", "node": {"name": "n", "latency": 9}}] * 3))
+    assert latencies(log) == [0.5] * 3
+    assert log.facts.notes
+
+
+def test_other_events_of_an_application_are_no_lost_probes(tmp_path):
+    events = ['ts=2026-03-02T06:00:0{0}Z level=info msg="config reloaded" file=a.yml',
+              "ts=2026-03-02T06:00:0{0}Z level=info msg=request path=/x dur=0.{0}s"]  # fmt: skip
+    log = read(tmp_path, "\n".join(event.format(i) for i in range(1, 9) for event in events))
+    assert (log.counts["completed"], log.counts["lost"]) == (8, 0)
+    assert dict(log.facts.skipped) == {"lines without dur": 8}
+
+
+def test_a_status_of_two_words_in_the_last_column_by_spaces(tmp_path):
+    rows = [f"2026-03-02T06:00:{i:02d} {'- timed out' if i % 10 == 5 else f'0.{i} ok'}" for i in range(40)]
+    log = read(tmp_path, "time latency status\n" + "\n".join(rows))
+    assert (log.counts["completed"], log.counts["censored"] + log.counts["lost"]) == (36, 4)
+
+
+def test_delimited_rows_with_pairs_in_a_cell_are_no_logfmt(tmp_path):
+    log = read(tmp_path, "\n".join(f"2026-03-02 06:00:0{i},0.{i},user=bob size=1 zone=b" for i in range(1, 9)))
+    assert (log.facts.format, latencies(log)[:2]) == ("csv", [0.1, 0.2])
+
+
+def test_a_long_line_of_dashes_takes_no_time(tmp_path):
+    with pytest.raises(LogError):
+        read(tmp_path, "-" * 60_000 + "x\n" + "-" * 60_000 + "y\n")
+
+
+def test_a_key_that_comes_late_and_tells_outcomes_is_not_overlooked(tmp_path):
+    rows = [
+        {"ts": f"2026-03-02T06:{i // 60:02d}:{i % 60:02d}Z", "latency": 0.5, "pad": "x" * 4000} for i in range(3000)
+    ]
+    rows += [{**row, "error": "connection reset"} for row in rows[:100]]
+    with pytest.raises(LogError, match=r"error.* come only from here on"):
+        read(tmp_path, "\n".join(map(json.dumps, rows)))
