@@ -15,6 +15,7 @@ from latfit.numbers import Floats, Ints
 if TYPE_CHECKING:
     from latfit.logs import ProbeLog
 
+MANY = 10  # rows of a job, in the median, that are no attempts of it: of a monitor that is down, say
 CLEARLY = 0.95  # the share of rows that must bear a reading out
 MOST_ATTEMPTS = 10_000  # a larger number is none of an attempt
 LOOKED_AT = 200_000  # rows in which an id has to come back
@@ -97,7 +98,7 @@ def _by_time(frame: pd.DataFrame, job: Ints) -> Ints | None:
     at = np.flatnonzero(again)
     missed = (frame["status"].to_numpy() != "completed")[order]
     new = missed[at - 1] & (micro[order][at] > micro[order][at - 1])
-    if not at.size or new.mean() < CLEARLY:
+    if not at.size or new.mean() < CLEARLY or np.median(np.bincount(job)) > MANY:
         return None
     places = np.arange(job.size)
     number = np.empty(job.size, dtype=np.int64)

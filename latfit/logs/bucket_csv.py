@@ -15,6 +15,7 @@ from latfit.logs.source import Source
 
 COUNTS = ("count", "cumulative")
 Labels = tuple[str, ...]
+MOST_COUNTED = 2**53  # beyond, floats do not count
 
 
 @register
@@ -43,6 +44,8 @@ class BucketCsv(HistogramFormat):
         for line, row in _rows(source, delimiter, len(names)):
             group = found.setdefault(tuple(row[i] for i in labelled), {})
             end, count = _number(source, line, "le", row[le]), _number(source, line, kind, row[at])
+            if abs(count) > MOST_COUNTED:
+                raise LogError(f"{source.name}: line {line}: {count:g} is more than anything can have counted")
             if end in group:
                 raise LogError(f"{source.name}: line {line}: the bucket le={row[le]} is there twice")
             group[end] = count

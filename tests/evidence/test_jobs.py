@@ -218,3 +218,11 @@ def test_jobs_of_several_logs(tmp_path):
     assert both.job.max() == 99
     assert both.attempt.tolist() == [*one.attempt, *other.attempt]
     assert Observations.concat([one, replace(other, job=None, attempt=None)]).job is None
+
+
+def test_monitors_that_are_down_most_of_the_time_are_no_jobs(tmp_path):
+    rng, names = np.random.default_rng(3), ("id", "attempt", "start", "latency", "status")
+    words = np.where(rng.random(200) < 0.03, "ok", "timeout")
+    rows = [(f"m{k % 4}", 0, 1_770_000_000 + 60 * k, 30.0, word) for k, word in enumerate(words)]
+    log = latfit.read_log(write(tmp_path / "x.csv", rows, names, (0, 2, 3, 4)), columns={"id": ""})
+    assert attempts_of(log) is None

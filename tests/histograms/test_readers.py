@@ -301,3 +301,11 @@ def test_several_files_add_up(file, tmp_path):
 def test_locust_percentiles_are_no_histogram(shared):
     with pytest.raises(LogError):
         read_histograms(shared / "locust-stats.csv")
+
+
+@pytest.mark.parametrize("kind", ["count", "cumulative"])
+def test_counts_beyond_what_can_be_counted_are_refused_with_their_line(kind, tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text(f"le,{kind}\n0.1,1e308\n0.5,1e308\n+Inf,6\n")
+    with pytest.raises(LogError, match=r"line 2: 1e\+308 is more than anything can have counted"):
+        read_histograms(path)
