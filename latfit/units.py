@@ -16,6 +16,7 @@ Amount = TypeVar("Amount", float, "NDArray[np.float64]")
 
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 SHORTEST, LONGEST = 1e-15, 1e12  # seconds; longer than 30 000 years, or shorter than light in a micrometre, is damage
+MOST_CHARACTERS = 100  # of a duration; patterns take long on longer runs of digits
 _SPELLINGS = {
     "s": ("s", "sec", "secs", "second", "seconds"),
     "ms": ("ms", "msec", "msecs", "milli", "millis", "millisecond", "milliseconds"),
@@ -54,7 +55,7 @@ def parse_duration(text: str) -> float:
     (5400.0, 272.45, 86672.0)
     """
     plain = text.strip().lower()
-    found = _seconds(plain)
+    found = _seconds(plain) if len(plain) <= MOST_CHARACTERS else None
     if found is None or not math.isfinite(found):
         raise LatfitError(
             f"{text[:40]!r} is not a duration; write seconds (358), a number with a unit (350ms, 6m, 1h30m, 2d) "

@@ -58,3 +58,8 @@ def test_seconds_as_people_read_them(value, text):
 @given(st.floats(1e-9, 1e9))
 def test_what_is_shown_reads_back_to_within_its_digits(value):
     assert parse_duration(seconds(value)) == pytest.approx(value, rel=0.021)
+
+
+def test_a_very_long_text_is_no_duration_and_takes_no_time():
+    with pytest.raises(LatfitError, match="is not a duration"):
+        parse_duration("1" * 1_000_000 + "x")
