@@ -64,7 +64,7 @@ class Ping(Format):
         return any(pattern.match(line[:1000]) for line in first_lines(head, 8) for pattern in patterns)
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        """Records of the packets; those that are missing come last, each with the last line of its host."""
+        """Records of the packets; those that are missing come last, and have no line of their own."""
         account = _Account()
         try:
             yield from read_lines(source, NAMES, account.fields, _records, others=OTHERS)
@@ -119,7 +119,8 @@ class _Account:
     def fields(self, line: str) -> Parsed:
         """Time, host and milliseconds of an answer, no milliseconds for a loss; None for any other line."""
         if BEGINS.match(line):
-            self.now.pop(self.host, None) if len(self.now) == 1 else None
+            if len(self.now) == 1:
+                self.now.clear()
             self.begun = True
         sent = SENT.match(line)
         if sent and self.host in self.now:

@@ -48,8 +48,9 @@ def predict(
     if not E > 0:
         raise SampleError("every probe took 0 s by the clock of the log: there is nothing to compare")
     if seen.censored_early:
-        drawn = [_jobs(_facts(Empirical.of(one), timeouts), cost)[0] for one in _resamples(seen, rng)]
-        return Prediction(E, float(np.std(np.log([x for x in drawn if np.isfinite(x)]))), submissions)
+        drawn = np.array([_jobs(_facts(Empirical.of(one), timeouts), cost)[0] for one in _resamples(seen, rng)])
+        known = drawn[np.isfinite(drawn) & (drawn > 0)]  # a resample may hold zeros of the clock only
+        return Prediction(E, float(np.std(np.log(known))) if known.size else np.inf, submissions)
     return Prediction(E, _delta(seen, at, timeouts, cost) / E, submissions)
 
 

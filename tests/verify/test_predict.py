@@ -74,3 +74,10 @@ def test_undone():
     assert undone_share(sample, [1.0, 2.0, 3.0], 2) == pytest.approx(3 / 8)
     with pytest.raises(latfit.SampleError, match="no job would ever"):
         predict(sample, [0.5], rng=RNG(0))
+
+
+def test_resamples_of_zeros_alone_tell_no_spread():
+    sample = LatencySample.of([0.0, 0.0, 0.0, 0.0, 0.0, 2.0], censored=[1.0])
+    found = predict(sample, [5.0], rng=np.random.default_rng(1))
+    assert found.expected_duration > 0
+    assert np.isfinite(found.log_error)
