@@ -76,6 +76,13 @@ def basis(result: Analysis) -> str:
     return told + f"; replaying the log gives {seconds(E)} ({bounds}) instead of {seconds(own.expected_duration)}."
 
 
+def _beside_waiting(duration: float, waiting: float) -> str:
+    """A replayed duration beside that of waiting until the cutoff, as far as both are shown."""
+    if seconds(duration) == seconds(waiting):
+        return "as long as waiting until the cutoff"
+    return "faster" if duration < waiting else "slower than waiting"
+
+
 def evidence_checks(result: Analysis) -> list[tuple[str, str, str]]:
     """One row a check of the evidence: the question, what was found, what follows."""
     found, seen = result.decision.evidence, result.seen
@@ -108,8 +115,7 @@ def evidence_checks(result: Analysis) -> list[tuple[str, str, str]]:
         told = (
             f"{seconds(here.timeout)} takes {seconds(here.expected_duration)} a job ({bounds}), waiting {seconds(wait)}"
         )
-        rows.append(("What would it have brought on this log?", told,
-                     "faster" if here.expected_duration < wait else "slower than waiting"))  # fmt: skip
+        rows.append(("What would it have brought on this log?", told, _beside_waiting(here.expected_duration, wait)))
     elif seen is None or seen.submitted is None:
         rows.append(("Dependence, drift and replay", unseen, "trust it less"))
     return [row for row in rows if row is not None]

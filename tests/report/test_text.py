@@ -15,7 +15,7 @@ from latfit.cli.common import tell
 from latfit.files import inert
 from latfit.logs import LogFacts
 from latfit.report import page_parts, sections, to_markdown, to_text
-from latfit.report.headline import basis, headline
+from latfit.report.headline import _beside_waiting, basis, headline
 from latfit.report.sentences import NO_BREAK, kept_together
 from latfit.units import seconds
 from pages import LOGS, analysed
@@ -267,3 +267,8 @@ def test_what_is_left_out_reads_well_for_one_and_for_many(capsys):
         "note: lines around the table, which are no probes, are left out: 1",
         "note: steps of jobs, which are no probes, are left out: 7",
     ]
+
+
+def test_a_replay_that_is_as_long_as_waiting_is_not_called_slower():
+    assert _beside_waiting(54.93, 54.87) == "as long as waiting until the cutoff"
+    assert (_beside_waiting(54.0, 55.0), _beside_waiting(56.0, 55.0)) == ("faster", "slower than waiting")
