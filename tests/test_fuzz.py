@@ -209,8 +209,20 @@ def test_replayed_resamples_may_never_end():
 
 
 @pytest.mark.parametrize("url", ["http://", "http:///x:secret@h/", "//me:secret@h", "http://h:99999/?k=secret",
-                                 "http://[me:secret", "ftp://me:secret@h/", "http://m/e:secret@h/"])  # fmt: skip
+                                 "http://[me:secret", "ftp://me:secret@h/", "http://m/e:secret@h/",
+                                 "http://me://secret@h/"])  # fmt: skip
 def test_a_wrong_url_is_not_shown(url):
     with pytest.raises(latfit.LatfitError) as told:
         Http(url)
     assert "secret" not in str(told.value)
+
+
+def test_a_log_of_probes_that_only_begins_is_told(tmp_path):
+    """Seed 120011590: a header, and blank lines below it."""
+    (tmp_path / "log").write_text(
+        '{"latfit": "probe", "run": "a-b", "target": "command", "kind": "probes"}\n' + "\n" * 90
+    )
+    with pytest.raises(latfit.LatfitError, match="no probe in this log"):
+        latfit.read_log(tmp_path / "log").sample()
+    with pytest.raises(latfit.LatfitError, match="no probe in this log"):
+        latfit.read_samples(tmp_path / "log")

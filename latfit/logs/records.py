@@ -166,7 +166,7 @@ def checked(
     The end of the log is the last time seen anywhere in it, also in rows that `choose` leaves out.
     """
     seen, pending, end = SeenIds(), [], None
-    held = facts  # of chunks in which nothing was usable, until there are probes to tell them with
+    held, told = facts, False  # of chunks in which nothing was usable, until there are probes to tell them with
     for records in chunks:
         records.check()
         unchosen = 0
@@ -192,7 +192,7 @@ def checked(
             kept &= ~out
         if kept.any():
             yield records.take(kept), held
-            held = facts
+            held, told = facts, True
     for records in pending:
         assert records.submitted is not None
         assert end is not None
@@ -200,8 +200,8 @@ def checked(
         when = end.astype("datetime64[s]")
         note = f"probes without an end were still out when the log ended, at {when}Z: {records.line.size} censored then"
         yield records, held + replace(facts, notes=(note,))
-        held = facts
-    if held != facts:
+        held, told = facts, True
+    if held != facts or not told:
         yield Records.unusable({}), held
 
 

@@ -52,7 +52,7 @@ class Http(Target):
             raise ProbeError(f"this is not a URL ({type(error).__name__}): {NOT_SHOWN}") from error
         if parts.scheme not in PORTS or not parts.hostname:
             raise ProbeError(f"this is not a URL that begins with http:// or https:// and a host: {NOT_SHOWN}")
-        if re.search(r":[^/]*@", parts.path):  # the path is logged
+        if re.search(r"(:|//)[^/]*@", parts.path):  # the path is logged
             raise ProbeError(f"this URL seems to have a / in its user or password; write it as %2F: {NOT_SHOWN}")
 
     def open(self, run: str) -> AbstractAsyncContextManager[Session]:
