@@ -104,6 +104,8 @@ def _cutoff(log: str, follow: bool, kind: str | None, how: dict[str, Any], state
 
 
 def _absent(path: Path) -> str:
+    if path.is_dir():
+        return f"{path}: this is a directory; name a file in it"
     return f"{path}: there is no such file; with --follow it may appear later"
 
 

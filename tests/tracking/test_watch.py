@@ -339,3 +339,9 @@ def test_killed_five_times_in_the_middle_it_knows_the_same(tmp_path, lines, Watc
 
 def test_the_example_runs():
     assert doctest.testmod(module).failed == 0
+
+
+def test_a_directory_is_called_so(run, tmp_path):
+    done = run("watch", tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "this is a directory" in done.stderr
