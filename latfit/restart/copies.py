@@ -86,9 +86,13 @@ class Copies(SameTimes):
         return self.law.failed(t) ** self.b
 
     def still_out(self, t: ArrayLike) -> Floats:
-        """(1−F̃)ᵇ − G̃ᵇ: none has completed and not all have failed."""
-        out = self._none_completed(t)
-        return np.maximum(out - self.failed(t), 0.0) if has_failures(self.law) else out
+        """(1−F̃)ᵇ − G̃ᵇ: none has completed and not all have failed; accurate where S is small beside G̃."""
+        none = self._none_completed(t)
+        if not has_failures(self.law):
+            return none
+        S, G = still_out(self.law, t), self.law.failed(t)
+        ratio = np.divide(S, G, where=G > 0, out=np.full_like(S, np.inf))
+        return none * -np.expm1(-self.b * np.log1p(ratio))
 
     def partial_moment(self, n: int, t: ArrayLike) -> Floats:
         """∫₀ᵗ uⁿ dF̃_b, a sum over the jumps of a step law, Gauss–Legendre panels for a density."""
@@ -125,8 +129,7 @@ class Copies(SameTimes):
             edges = self._edges
             start = self.support[0] ** n * float(self.cdf(edges[0]))
             sums = start + np.concatenate([[0.0], np.cumsum(self._integral(n, edges[:-1], edges[1:]))])
-            beyond = float(self.still_out(edges[-1]) - self.still_out(np.inf))
-            if beyond > 0 and edges[-1] ** n * beyond > 1e-9 * sums[-1]:
+            if np.isinf(self.support[1]) and sums[-1] - sums[-2] > 1e-9 * sums[-1]:
                 sums[-1] = np.inf
             self._sums[n] = sums
         return self._sums[n]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 
 from latfit.errors import RestartError
 from latfit.laws import Competing, Empirical, parse_law
@@ -60,6 +61,33 @@ def test_a_power_tail_beside_failures(nu):
     assert (hedge.std_duration is None) == (one.std_duration is None) == (nu < 2)
     if nu > 2:
         assert hedge.std_duration == pytest.approx(one.std_duration, rel=1e-5)
+
+
+@pytest.mark.parametrize("b", [2, 3])
+@pytest.mark.parametrize("nu", [0.6, 1.5, 2.3, 3.0])
+def test_copies_that_are_never_cancelled_under_a_power_tail_and_failures(nu, b):
+    """All that are left may be one copy beside failed ones: the mean is infinite for ν < 1, and the spread for ν < 2.
+
+    A copy fails at τ = ½ with probability 0.3 if it is still out; all have failed by then with probability r = G̃ᵇ.
+    """
+
+    def out(t):
+        S, G = (1 + t) ** -nu * (1 if t < 0.5 else 0.7), 0.0 if t < 0.5 else 0.3 * 1.5**-nu
+        return S * sum((S + G) ** k * G ** (b - 1 - k) for k in range(b))
+
+    def moment(n):
+        early = quad(lambda t: n * t ** (n - 1) * out(t), 0, 0.5)[0]
+        return early + quad(lambda y: n * np.exp(n * y) * out(np.exp(y)), np.log(0.5), 160, limit=1000)[0]
+
+    says = evaluate_policy(Competing.of(parse_law(f"pareto(a=1,nu={nu})"), [0.5], [0.3]), f"copies(b={b})")
+    assert ((says.expected_duration is None), (says.std_duration is None)) == (nu < 1, nu < 2)
+    if nu > 1:
+        r = (0.3 * 1.5**-nu) ** b
+        mean = moment(1) / (1 - r)
+        assert says.expected_duration == pytest.approx(mean, rel=1e-7)
+        if nu > 2:
+            variance = (moment(2) + 2 * r * 0.5 * mean) / (1 - r) - mean**2
+            assert says.std_duration == pytest.approx(np.sqrt(variance), rel=1e-6)
 
 
 def test_what_never_ends_is_out_for_both():
