@@ -75,9 +75,9 @@ def test_four_ways_that_disagree_are_found(tmp_path, monkeypatch):
     path = tmp_path / "log"
     path.write_text(LOG_OF_60)
     with few_laws():
-        assert disagreements(path, tmp_path, None) == []
+        assert disagreements(path, tmp_path) == []
         monkeypatch.setattr(latfit.batch.rows, "_recommended", lambda made: {**RECOMMENDED(made), "timeout": 1.001})
-        assert any(told.startswith("timeout: ") for told in disagreements(path, tmp_path, None))
+        assert any(told.startswith("timeout: ") for told in disagreements(path, tmp_path))
 
 
 def test_a_page_that_is_not_inert_is_found():

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 STATUSES = ("completed", "failed", "censored", "lost")
-SAME = ("format", "unit", "time_format", "timezone", "year", "where", "since", "until", "max_refused")
+SAME = ("format", "unit", "time_format", "timezone", "year", "where", "since", "until", "pattern", "max_refused")
 LONGEST = 2000  # characters of an error; what a user wrote may be longer, and a log's names too
 
 
@@ -162,6 +162,8 @@ def log_options(function: F) -> F:
         [
             click.option("--format", "format", metavar="NAME",
                          help="The log's format (default: recognised; see `latfit formats`)."),
+            click.option("--pattern", metavar="REGEX", help="Lines of free text: a regular expression that finds a "
+                         "probe in a line; its named groups, such as (?P<latency>...), are the columns."),
             click.option("--column", "columns", type=Mapped(), multiple=True, metavar="ROLE=NAME",
                          help="Which column is the latency, submitted, ended, status or id; an empty name: none."),
             click.option("--status", "statuses", type=Mapped(), multiple=True, metavar="STATUS=WORD[,WORD]",
@@ -208,7 +210,7 @@ log_argument = click.argument("log", metavar="LOG")
 def read_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
     """The keyword arguments of `read_log` from the parsed `log_options`."""
     from latfit.logs.choosing import Condition
-    from latfit.logs.formats import FORMATS, ROLES
+    from latfit.logs.formats import FORMATS, ROLES, ReadOptions
 
     if given["format"] is not None and given["format"] not in FORMATS:
         raise click.BadParameter(
@@ -222,13 +224,22 @@ def read_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
         if status not in STATUSES:
             raise click.BadParameter(f"{status!r} is not one of {', '.join(STATUSES)}", param_hint="--status")
         statuses.update(dict.fromkeys((word.strip() for word in words.split(",")), status))
-    try:
+    with _usage("--where"):
         for text in given["where"]:
             Condition.parse(text)
-    except LatfitError as error:
-        raise click.BadParameter(str(error), param_hint="--where") from error
+    with _usage("--pattern"):
+        ReadOptions(pattern=given["pattern"])
     same = {key: given[key] for key in SAME}
     return {**same, "columns": dict(given["columns"]), "statuses": statuses}
+
+
+@contextmanager
+def _usage(option: str) -> Iterator[None]:
+    """What is wrong with the value of an option is wrong usage, and no bad data."""
+    try:
+        yield
+    except LatfitError as error:
+        raise click.BadParameter(str(error), param_hint=option) from error
 
 
 def column_names(text: str | None) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from latfit.errors import LatfitError, LogError, MissingColumn, listed
-from latfit.logs.formats import ReadOptions
+from latfit.logs.formats import ReadOptions, regular_expression
 from latfit.logs.records import Records
 from latfit.logs.table import STATUSES
 from latfit.logs.words import ABSENT, word_of
@@ -42,13 +41,7 @@ class Condition:
             raise LogError(f"{text!r} is no condition; write COLUMN=VALUE, COLUMN!=VALUE or COLUMN~REGEX")
         condition = cls(match[1].strip(), match[2], match[3].strip())
         if condition.operator == "~":
-            try:
-                with warnings.catch_warnings(
-                    action="ignore", category=FutureWarning
-                ):  # [a&&b] may come to mean another
-                    re.compile(condition.value)
-            except (re.error, OverflowError, RecursionError) as error:
-                raise LogError(f"{condition.value!r} is not a regular expression ({error})") from error
+            regular_expression(condition.value)
         return condition
 
     def holds(self, column: pd.Series[Any]) -> Bools:

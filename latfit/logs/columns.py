@@ -110,7 +110,7 @@ def _by_their_cells(
 ) -> list[str]:
     """Choose columns by what they hold, where names do not tell; what is to be said of those that are not used."""
     plain, notes = {name: plain_name(name)[0] for name in names}, []
-    cells = {name: column for name in names if isinstance(column := rows.get(name), pd.Series)}
+    cells = {name: column for name in names if name and isinstance(column := rows.get(name), pd.Series)}
     when = chosen["submitted"]
     if chosen.get("latency") is None and not chosen.get("ended") and "latency" not in options.columns:
         chosen["latency"] = measured_column(cells)

@@ -55,6 +55,7 @@ class Csv(Format):
         above = _header_above(comments, names, delimiter)
         header = above is None and is_header(names)
         names = above or (names if header else named_fields(names))
+        names = [name or f"column{at}" for at, name in enumerate(names, start=1)]  # exports of spreadsheets and pandas
         check_names(names, source.name)
         rows = _first_rows(head, delimiter, names, skip=int(header))
         roles, notes = resolve_roles(names, options, source.name, rows)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +29,8 @@ class ReadOptions:
     epoch-ns or a strptime pattern; `timezone` is that of times without an offset (default UTC);
     `year` that of the first event of a log that does not write years. `where` are conditions on columns
     (`site=ce1`, `method!=GET`, `url~^/api/`) that all must hold; `since` and `until` choose by the time of
-    submission: an ISO time, or a duration before the end of the log (`7d`).
+    submission: an ISO time, or a duration before the end of the log (`7d`). `pattern` is a regular expression
+    that finds a probe in a line of text; its named groups are the columns.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -39,6 +42,7 @@ class ReadOptions:
     where: Sequence[str] = ()
     since: str | None = None
     until: str | None = None
+    pattern: str | None = None
 
     def __post_init__(self) -> None:
         for role in self.columns:
@@ -56,11 +60,22 @@ class ReadOptions:
                 ) from error
         if self.unit is not None and self.unit not in UNITS:
             raise LogError(f"{self.unit!r} is not a unit of time; choose from {', '.join(UNITS)}")
+        if self.pattern is not None and not regular_expression(self.pattern).groupindex:
+            raise LogError(f"{self.pattern!r} names no column: write for example 'took (?P<latency>[0-9.]+ms)'")
 
     @property
     def lowered_statuses(self) -> dict[str, str]:
         """The status words as they are compared: without regard to case."""
         return {word.strip().lower(): status for word, status in self.statuses.items()}
+
+
+def regular_expression(text: str) -> re.Pattern[str]:
+    """A regular expression that a user wrote."""
+    try:
+        with warnings.catch_warnings(action="ignore", category=FutureWarning):  # [a&&b] may come to mean another
+            return re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise LogError(f"{text!r} is not a regular expression ({error})") from error
 
 
 class Format(ABC):
@@ -80,7 +95,7 @@ class Format(ABC):
         for role in options.columns:
             if role not in self.roles:
                 raise LogError(f"{self.name} logs have their own {role}: --column {role}=… does not apply to them")
-        for name in ("statuses", "unit", "time_format", "timezone", "year"):
+        for name in ("statuses", "unit", "time_format", "timezone", "year", "pattern"):
             if getattr(options, name) and name not in self.uses:
                 flag = {"statuses": "status"}.get(name, name).replace("_", "-")
                 raise LogError(f"--{flag} does not apply to {self.name} logs")
@@ -111,8 +126,9 @@ def register(kind: type[Format]) -> type[Format]:
     return kind
 
 
-def find_format(source: Source, name: str | None = None) -> Format:
-    """The format called `name`, or the one that recognises the content."""
+def find_format(source: Source, name: str | None = None, *, pattern: str | None = None) -> Format:
+    """The format called `name`, the one that takes a pattern where there is one, or the one that knows the content."""
+    name = name or ("pattern" if pattern else None)
     ordered = sorted(FORMATS.values(), key=lambda f: f.rank)
     if name is not None:
         if name not in FORMATS:
@@ -124,5 +140,6 @@ def find_format(source: Source, name: str | None = None) -> Format:
     shown = source.text.lstrip().split("\n", 1)[0][:60]
     raise UnknownFormat(
         f"{source.name}: no format recognises this content (it begins {shown!r}); "
-        f"name one with --format: {', '.join(f.name for f in ordered)}"
+        f"name one with --format: {', '.join(f.name for f in ordered)}; or say how a probe looks in a line of it with "
+        "--pattern, such as 'took (?P<latency>[0-9.]+ms)'"
     )

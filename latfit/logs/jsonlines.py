@@ -43,11 +43,17 @@ class JsonLines(Format):
 
 
 def read_objects(
-    tables: Iterator[Parsed], log: str, options: ReadOptions, *, every_line: bool = True
+    tables: Iterator[Parsed],
+    log: str,
+    options: ReadOptions,
+    *,
+    every_line: bool = True,
+    nothing: str = "no line holds a JSON object",
 ) -> Iterator[Records]:
     """The records of tables of objects: their rows, the line numbers, and the lines that hold none.
 
-    Unless `every_line` is a probe, those without the latency's key are left out, and counted.
+    Unless `every_line` is a probe, those without the latency's key are left out, and counted. `nothing` is the error
+    of a log without a row.
     """
     settling: Settling | None = None
     names: dict[str, None] = {}  # every key so far, in order
@@ -78,7 +84,7 @@ def read_objects(
             records.skipped[f"lines without {listed(roles.latency)}"] = int(np.count_nonzero(~told))
         yield records
     if settling is None:
-        raise LogError(f"{log}: no line holds a JSON object")
+        raise LogError(f"{log}: {nothing}")
     yield settling.last()
 
 

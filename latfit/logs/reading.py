@@ -53,7 +53,7 @@ def read_log(
     r"""The whole table of a log: a path, a glob, `-` for standard input, or several of these.
 
     `options` are the fields of `ReadOptions`: columns, statuses, unit, time_format, timezone, year, where,
-    since, until.
+    since, until, pattern.
     More than the share `max_refused` of refused rows, one row apart, is an error.
 
     Parameters
@@ -68,7 +68,7 @@ def read_log(
         Called with the bytes read so far and those of the whole, None where they are not known.
     options
         `columns` (a role to a column's name), `statuses` (a word of the log to an outcome), `unit`, `time_format`,
-        `timezone`, `year`, `where`, `since`, `until`.
+        `timezone`, `year`, `where`, `since`, `until`, `pattern`.
 
     Returns
     -------
@@ -175,7 +175,7 @@ def _checked(
     choice = choice_of(how, lambda: _log_end(path, format, options))
     for one in _paths(path):
         with open_source(one, progress) as source:
-            kind = find_format(source, format)
+            kind = find_format(source, format, pattern=how.pattern)
             kind.check(how)
             try:
                 facts = LogFacts(source.name, kind.name, kind=kind.kind, queue=kind.waits_in_queue(source.text))

@@ -148,7 +148,7 @@ class Watch:
                 self._observe(records.latency[kept], records.status[kept])
 
     def _kind(self, source: Source) -> Format:
-        kind = find_format(source, self.format)
+        kind = find_format(source, self.format, pattern=self.options.pattern)
         if not kind.by_line:
             raise LogError(f"{self.path}: a record of a {kind.name} log is not one line, so its end cannot be followed")
         kind.check(self.options)

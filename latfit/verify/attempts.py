@@ -54,7 +54,7 @@ class Jobs:
 def read_attempts(path: str | Path, **options: Any) -> ProbeLog:
     """Read a log of attempts: as `read_log`, but an id may come back, as each attempt of a job has the job's."""
     with open_source(path) as source:
-        kind = find_format(source, options.get("format"))
+        kind = find_format(source, options.get("format"), pattern=options.get("pattern"))
     columns: Mapping[str, str] = options.get("columns") or {}
     if "id" in kind.roles and "id" not in columns:
         options["columns"] = {**columns, "id": ""}

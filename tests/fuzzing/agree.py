@@ -39,11 +39,11 @@ def few_laws(*few: str) -> Iterator[None]:
                 kind.tried_by = tried  # type: ignore[attr-defined]
 
 
-def disagreements(log: Path, folder: Path, format: str | None) -> list[str]:  # noqa: A002
+def disagreements(log: Path, folder: Path, **known: str) -> list[str]:
     """Where two of the four ways differ; a log that does not load must not load in any."""
-    how = ["--max-refused", "1", *(["--format", format] if format else [])]
+    how = ["--max-refused", "1", *(word for name, value in known.items() for word in (f"--{name}", value))]
     try:
-        made: Decision | str = _decided(log, format)
+        made: Decision | str = _decided(log, known)
     except LatfitError as error:
         made = str(error)
     table = folder / "agree.jsonl"
@@ -59,8 +59,8 @@ def disagreements(log: Path, folder: Path, format: str | None) -> list[str]:  # 
     return _differences(made, json.loads(str(analyzed)), json.loads(str(timed)), row)
 
 
-def _decided(log: Path, format: str | None) -> Decision:  # noqa: A002
-    seen = Observations.of(read_log(log, format=format, max_refused=1))
+def _decided(log: Path, known: dict[str, str]) -> Decision:
+    seen = Observations.of(read_log(log, max_refused=1, **known))
     return decide([seen], Options(resamples=0, test=False))[0].require()
 
 

@@ -25,6 +25,10 @@ LOG, OUTPUT = "{log}", "{output}"  # stand for the paths of the log and of what 
 PARAMETERS = (
     "1", "0.5", "2", "100", "1e-9", "1e9", "1e300", "1e-300", "1e308", "1e-320", "0", "-1", "3.7", "nan", "1e17",
 )  # fmt: skip
+PATTERNS = (
+    r"(?P<latency>[\d.]+)", r"took (?P<took>\S+)", r"^(?P<when>\S+) .*took (?P<latency>\S+)",
+    r"task (?P<id>\S+) (?P<status>done|failed|lost)(?:, took (?P<latency>\S+))?", r"(?P<site>\w) (?P<status>\w+)",
+)  # fmt: skip
 FIXTURES = sorted(path for path in DATA.iterdir() if path.is_file())
 
 
@@ -107,7 +111,7 @@ def _text(seed: int, kind: str, rng: random.Random) -> Case:
         name, packed_content = packed
         damage.append(name)
         content, plain, rows = packed_content, content if name in PACKINGS else None, rows if name in PACKINGS else None
-    known = log.format if rng.random() < 0.3 else None
+    known = log.format if rng.random() < 0.3 or log.format == "pattern" else None
     takes = histograms.arguments(rng, LOG, OUTPUT, known) if kind in histograms.MAKERS else _log_arguments(rng, known)
     return Case(seed, kind, tuple(damage), takes, content, log.format, rows, plain)
 
@@ -170,6 +174,8 @@ def _log_arguments(rng: random.Random, known: str | None) -> tuple[str, ...]:
     chosen = rng.choices(list(commands), list(commands.values()))[0]
     allowed = ("--max-refused", "1") if rng.random() < 0.8 else ()
     told = ("--format", known) if known else ()
+    if known == "pattern":
+        told = ("--pattern", rng.choice(PATTERNS), *(told if rng.random() < 0.1 else ()))
     as_json = () if chosen[0] in ("batch", "plot", AGREE) or rng.random() < 0.1 else ("--json",)
     return (*chosen, *allowed, *told, *as_json)
 
@@ -204,6 +210,7 @@ def _law(rng: random.Random) -> str:
 
 LOG_OPTIONS = {
     "--format": (*sorted(FORMATS), "CSV", "xml"),
+    "--pattern": (*PATTERNS, "(", "(?P<latency>", "no groups", r"(?P<latency>\d*)", "(?P<status>.)(?P<status>.)"),
     "--column": ("latency=latency", "latency=", "latency=latency+latency", "latency=id", "id=", "status=site",
                  "status=", "submitted=latency", "ended=submitted", "latency", "=x", "latency=+", "nope=x",
                  "id=latency"),

@@ -204,6 +204,15 @@ def logfmt(rng: random.Random, n: int) -> TextLog:
     return TextLog("logfmt", ["started"][: rng.randrange(2)], rows, " ")
 
 
+def free_text(rng: random.Random, n: int) -> TextLog:
+    """Sentences of an application, of which a pattern of fuzzing/cases.py knows some."""
+    rows = []
+    for i, m in enumerate(moments(rng, n)):
+        ends = (f"done, took {seconds(rng):g}{rng.choice(('ms', 's', ''))}", "failed", "lost", "started")
+        rows.append(f"{m:%Y-%m-%dT%H:%M:%SZ} INFO task {i} {rng.choices(ends, (9, 1, 1, 1))[0]}".split(" "))
+    return TextLog("pattern", ["started"][: rng.randrange(2)], rows, " ")
+
+
 def ping(rng: random.Random, n: int) -> TextLog:
     """Of Linux with its summary or not, of Windows, of fping."""
     style, rows = rng.choice(("linux", "linux", "windows", "fping")), []
@@ -305,13 +314,13 @@ def github_actions(rng: random.Random, n: int) -> TextLog:
 MAKERS = {
     "access": access, "ltsv": ltsv, "haproxy": haproxy, "envoy": envoy, "alb": alb, "w3c": w3c, "k6": k6,
     "k6-json": k6_json, "gatling": gatling, "hey": hey, "vegeta": vegeta, "otel": otel, "jaeger": jaeger, "pbs": pbs,
-    "json": json_array, "table": text_table, "logfmt": logfmt, "ping": ping, "ab": ab,
+    "json": json_array, "table": text_table, "logfmt": logfmt, "pattern": free_text, "ping": ping, "ab": ab,
     "sge": sge, "lsf": lsf, "nextflow": nextflow, "aslib": aslib, "upptime": upptime, "github-actions": github_actions,
 }  # fmt: skip
 # formats in which every line that is not blank is a record, refused or skipped
 BY_LINE = {
     "access", "ltsv", "haproxy", "envoy", "alb", "w3c", "k6-json", "gatling", "vegeta", "pbs", "sge", "lsf", "aslib",
-    "logfmt",
+    "logfmt", "pattern",
 }  # fmt: skip
 DOCUMENTS = {"otel", "jaeger", "json", "table", "ping"}  # a line is no row
 SEPARATORS = {

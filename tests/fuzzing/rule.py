@@ -82,7 +82,7 @@ def _told(case: Case, folder: Path) -> list[str]:
     if case.kind == "law":
         told += _round_trip(case.arguments[2])
     if case.arguments[0] == AGREE:
-        return told + disagreements(folder / "log", folder, _format(case))
+        return told + disagreements(folder / "log", folder, **_known(case))
     return told + _command(case, folder)
 
 
@@ -123,7 +123,7 @@ def _command(case: Case, folder: Path) -> list[str]:
         return ["".join(traceback.format_exception(done.exception))]
     told = _printed(case, done.exit_code, done.stdout, done.stderr)
     if case.arguments[0] == "convert" and case.format and not done.exit_code:
-        told += _converted(folder, _format(case))
+        told += _converted(folder, _known(case))
     return told
 
 
@@ -172,9 +172,9 @@ class Outcome:
         return f"{counts}, {self.sample.lost} lost, refused {self.refused}, skipped {self.skipped}"
 
 
-def _read(reader: Callable[..., ProbeLog | SampledLog], path: Path, known: str | None) -> Outcome:
+def _read(reader: Callable[..., ProbeLog | SampledLog], path: Path, known: Mapping[str, str]) -> Outcome:
     try:
-        log = reader(path, format=known, max_refused=1)
+        log = reader(path, max_refused=1, **known)
     except LatfitError as error:
         return Outcome(error=f"{type(error).__name__}: {error}".replace(str(path), "log"))
     refused, sample = log.facts.refused, log.sample() if isinstance(log, ProbeLog) else log.sample
@@ -183,15 +183,15 @@ def _read(reader: Callable[..., ProbeLog | SampledLog], path: Path, known: str |
     return Outcome(sample, refused.reasons, log.facts.skipped, format=log.facts.format)
 
 
-def _format(case: Case) -> str | None:
-    """The format that the command is told, if any."""
+def _known(case: Case) -> dict[str, str]:
+    """What the command is told of how to read the log, if anything."""
     words = case.arguments
-    return words[words.index("--format") + 1] if "--format" in words else None
+    return {name: words[words.index(f"--{name}") + 1] for name in ("format", "pattern") if f"--{name}" in words}
 
 
 def _counts(case: Case, path: Path) -> list[str]:
     """Rows in = completed + failed + censored + lost + refused + skipped, however the log is read."""
-    known = _format(case)
+    known = _known(case)
     whole, sampled = (_read(reader, path, known) for reader in (read_log, read_samples))
     told = [] if whole == sampled else [f"read_log: {whole}; read_samples: {sampled}"]
     if case.plain is not None:
@@ -205,10 +205,10 @@ def _counts(case: Case, path: Path) -> list[str]:
     return told
 
 
-def _total(path: Path, known: str | None) -> tuple[int | None, str]:
+def _total(path: Path, known: Mapping[str, str]) -> tuple[int | None, str]:
     """How many rows were taken, refused or skipped, though none may be usable."""
     try:
-        chunks = list(iter_log(path, format=known))
+        chunks = list(iter_log(path, **known))
     except LatfitError:
         return None, ""
     taken = sum(len(chunk.frame) for chunk in chunks)
@@ -216,11 +216,11 @@ def _total(path: Path, known: str | None) -> tuple[int | None, str]:
     return taken + rest, chunks[0].facts.format if chunks else ""
 
 
-def _converted(folder: Path, known: str | None) -> list[str]:
+def _converted(folder: Path, known: Mapping[str, str]) -> list[str]:
     """What `convert` wrote is read back as it was."""
     roles = {"latency": "latency", "submitted": "submitted", "status": "status", "id": ""}
     output = next(path for path in folder.iterdir() if path.stem == "output")
-    before = read_log(folder / "log", format=known, max_refused=1)
+    before = read_log(folder / "log", max_refused=1, **known)
     after = read_log(output, max_refused=1, columns=roles, unit="s")
     if before.counts != after.counts or after.facts.refused.count:
         return [f"{before.counts} is converted to {after.counts}, refused {after.facts.refused}"]

@@ -65,7 +65,9 @@ def latencies(log, status):
 
 def test_every_format_has_a_fixture():
     histograms = {name for name, kind in FORMATS.items() if isinstance(kind, HistogramFormat)}  # tests/histograms
-    assert {expected[0] for expected in EXPECTED.values()} | {"parquet"} | SUMMARIES | histograms == set(FORMATS)
+    assert {expected[0] for expected in EXPECTED.values()} | {"parquet", "pattern"} | SUMMARIES | histograms == set(
+        FORMATS
+    )
 
 
 @pytest.mark.parametrize("name", EXPECTED)

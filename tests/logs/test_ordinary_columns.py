@@ -479,3 +479,19 @@ def test_answers_without_a_time_are_refused_and_not_lost(tmp_path):
     for word in ("503", "connection refused"):
         log = read(tmp_path, latency=latency, status=np.where(BAD, word, "200"))
         assert (log.counts["lost"], log.facts.refused.reasons) == (0, {"no latency": 5})
+
+
+def test_columns_without_a_name_are_named_by_their_place(tmp_path):
+    """An index that pandas wrote in front, empty columns that a spreadsheet left behind."""
+    path = tmp_path / "log.csv"
+    path.write_text(",latency,status,,\n" + "".join(f"{i},{i + 0.5},ok,,\n" for i in range(5)))
+    assert latfit.read_log(path).frame.columns.tolist()[-3:] == ["column1", "column4", "column5"]
+    path.write_text("when,,queue\n2026-03-01T00:00:07Z,12ms,a\n2026-03-01T00:00:09Z,1.5s,b\n")
+    assert latfit.read_log(path).frame["latency"].tolist() == [0.012, 1.5]
+
+
+def test_a_key_without_a_name_has_no_role(tmp_path):
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"": "12ms", "queue": "a"}\n{"": "3ms", "queue": "b"}\n')
+    with pytest.raises(latfit.LatfitError, match="no column looks like a latency"):
+        latfit.read_log(path)

@@ -1,0 +1,94 @@
+"""Lines of free text, taken apart by a pattern of the user's."""
+
+import json
+import re
+
+import pytest
+from click.testing import CliRunner
+
+import latfit
+from latfit.cli import main
+from latfit.errors import LogError, UnknownFormat
+
+LINES = """\
+starting 5 tasks
+2026-03-02 06:00:01.250 INFO w1: task 0 finished in 23.5s
+2026-03-02 06:00:03.000 INFO w2: task 1 finished in 850ms
+2026-03-02 06:00:05.500 WARN w1: task 2 lost
+
+2026-03-02 06:00:06.000 ERROR w2: task 3 failed in 12s
+2026-03-02 06:00:09.000 INFO w1: task 4 finished in soon
+done
+"""
+TASK = (
+    r"^(?P<submitted>\S+ \S+) \w+ (?P<worker>\w+): task (?P<id>\d+) (?P<status>finished|failed|lost)"
+    r"(?: in (?P<latency>\S+))?"
+)
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "app.log"
+    path.write_text(LINES)
+    return path
+
+
+def test_groups_are_columns(log):
+    read = latfit.read_log(log, pattern=TASK, max_refused=1)
+    assert read.facts.format == "pattern"
+    assert read.counts == {"completed": 2, "failed": 1, "censored": 0, "lost": 1}
+    assert read.frame["latency"].dropna().tolist() == [23.5, 0.85, 12.0]
+    assert read.frame["worker"].tolist() == ["w1", "w2", "w1", "w2"]
+    assert str(read.frame["submitted"].iloc[0]) == "2026-03-02 06:00:01.250000+00:00"
+    assert [refusal.line for refusal in read.facts.refused.first] == [7]
+    assert read.facts.skipped == {"lines without a match of --pattern": 2}
+
+
+def test_what_did_not_return_is_dropped_only_where_the_pattern_leaves_it_out(log):
+    read = latfit.read_log(log, pattern=r"finished in (?P<latency>\d\S*)")
+    assert read.counts == {"completed": 2, "failed": 0, "censored": 0, "lost": 0}
+    assert read.facts.skipped == {"lines without a match of --pattern": 5}
+
+
+def test_every_command_takes_it(log, tmp_path):
+    how = ["--pattern", TASK, "--max-refused", "1"]
+    table = tmp_path / "table.csv"
+    done = CliRunner().invoke(main, ["convert", str(log), "-o", str(table), *how])
+    assert done.exit_code == 0
+    assert "lines without a match of --pattern, which are no probes, are left out: 2" in done.stderr
+    assert latfit.read_log(table).counts == latfit.read_log(log, pattern=TASK, max_refused=1).counts
+    for command in (["outliers"], ["watch", "--cutoff", "60"], ["timeout", "--resamples", "0"]):
+        assert CliRunner().invoke(main, [command[0], str(log), *command[1:], *how, "--json"]).exit_code == 0, command
+
+
+def test_lines_that_are_appended_are_followed(log, tmp_path):
+    how = ["--pattern", TASK, "--max-refused", "1", "--cutoff", "60", "--state", str(tmp_path / "state"), "--json"]
+    first = CliRunner().invoke(main, ["watch", str(log), *how])
+    with log.open("a") as file:
+        file.write("2026-03-02 06:01:00.000 INFO w1: task 9 finished in 3s\n")
+    second = CliRunner().invoke(main, ["watch", str(log), *how])
+    seen = [json.loads(each.stdout.splitlines()[-1])["observations"] for each in (first, second)]
+    assert seen == [4, 5]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "said"),
+    [("took (", "not a regular expression"), (r"took (\d+)", "names no column"), ("(?P<a>x)(?P<a>y)", "redefinition")],
+)
+def test_a_wrong_pattern_is_wrong_usage(log, pattern, said):
+    with pytest.raises(LogError, match=said):
+        latfit.read_log(log, pattern=pattern)
+    done = CliRunner().invoke(main, ["timeout", str(log), "--pattern", pattern])
+    assert done.exit_code == 2
+    assert said in " ".join(re.sub("[│╭╮╰╯─]", " ", done.stderr).split())
+
+
+def test_what_is_missing_is_said(log):
+    with pytest.raises(LogError, match="no line matches --pattern"):
+        latfit.read_log(log, pattern="took (?P<latency>.*)")
+    with pytest.raises(LogError, match="say how a probe looks"):
+        latfit.read_log(log, format="pattern")
+    with pytest.raises(LogError, match="--pattern does not apply to csv"):
+        latfit.read_log(log, format="csv", pattern=TASK)
+    with pytest.raises(UnknownFormat, match="--pattern"):
+        latfit.read_log(log)
