@@ -16,6 +16,7 @@ from latfit.laws.steps import Steps
 from latfit.numbers import Floats
 from latfit.restart.times import (
     Failing,
+    beyond_power_tail,
     density,
     failure_times,
     has_density,
@@ -26,6 +27,7 @@ from latfit.restart.times import (
 
 MAX_COPIES = 10**9
 SMALLEST = 1e-280  # seconds above the start: earlier no moment can begin, and a density may overflow
+THINNEST = 1e-290  # a smaller density has lost its digits
 NODES, WEIGHTS = leggauss(16)
 
 
@@ -128,9 +130,12 @@ class Copies(SameTimes):
         if n not in self._sums:
             edges = self._edges
             start = self.support[0] ** n * float(self.cdf(edges[0]))
-            sums = start + np.concatenate([[0.0], np.cumsum(self._integral(n, edges[:-1], edges[1:]))])
-            if np.isinf(self.support[1]) and sums[-1] - sums[-2] > 1e-9 * sums[-1]:
-                sums[-1] = np.inf
+            panels = self._integral(n, edges[:-1], edges[1:])
+            sums = start + np.concatenate([[0.0], np.cumsum(panels)])
+            end = np.flatnonzero(self.pdf(edges) > THINNEST)[-1:] if has_density(self.law) else np.empty(0, np.intp)
+            if end.size and np.isinf(self.support[1]):
+                k = int(end[0])
+                sums[-1] = sums[k] + beyond_power_tail(panels[k - 1], panels[k - 2], sums[k])
             self._sums[n] = sums
         return self._sums[n]
 

@@ -46,7 +46,7 @@ def _stretch(copies: Sequence[tuple[Law, float]], length: float, at: Callable[[F
     """The figures of a stretch by quadrature; `copies` as for `overlapping`."""
     ages = breakpoints(copies, length)
     u, w = quadrature(ages, steps=all(law.jumps is not None for law, _ in copies))
-    alive, done, running = at(np.append(u, length if np.isfinite(length) else FAR))
+    alive, done, running = at(np.append(u, length))
     out, end = float(alive[-1]), float(done[-1])
     if np.isinf(length) and out > 0:
         return _Stretch(out, end, np.inf, np.inf, np.inf, np.inf)

@@ -10,7 +10,7 @@ import numpy as np
 from latfit.laws.base import Law
 from latfit.numbers import Floats
 from latfit.restart.plan import Round
-from latfit.restart.times import failure_times, has_failures, kinks, scan_times, still_out
+from latfit.restart.times import beyond_power_tail, failure_times, has_failures, kinks, scan_times, still_out
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
 PANELS = 240  # over the whole range of a law with a density
@@ -62,7 +62,7 @@ def overlapping(
 
     ages = breakpoints(copies, length)
     u, w = quadrature(ages, steps=all(law.jumps is not None for law, _ in copies))
-    at_all, out_at_all = figures(np.append(u, length if np.isfinite(length) else FAR))
+    at_all, out_at_all = figures(np.append(u, length))
     S, out, running = at_all[:-1], float(at_all[-1]), out_at_all[:-1]
     endless, tail = not np.isfinite(length) and out > 0, bool(ages[-1] == FAR)
     return Round(
@@ -120,16 +120,21 @@ def quadrature(ages: Floats, *, steps: bool) -> tuple[Floats, Floats]:
 def integral(weights: Floats, values: Floats, *, tail: bool = False) -> float:
     """Σ weights · values; not by BLAS, whose threads cost more than they bring on arrays of this size.
 
-    With a `tail` the panels go on up to FAR: where the last one of them counts that has values which are not too small
-    to be written, the integral is infinite.
+    With a `tail` the panels go on up to FAR, where it is that of a power: what follows the last panel whose
+    probabilities are not too small to be written is added.
     """
     with np.errstate(over="ignore"):
         parts = weights * values
         total = float(parts.sum())
-    if tail:
-        late = parts[-(TAIL_PANELS - 1) * NODES.size :][values[-(TAIL_PANELS - 1) * NODES.size :] > 1e-300]
-        return np.inf if float(late[-NODES.size :].sum()) > 1e-9 * total else total
-    return total
+    if not tail:
+        return total
+    panels, written = (y.reshape(-1, NODES.size) for y in (parts, values > 1e-290 * weights))
+    last = int(np.flatnonzero(written.all(axis=1))[-1]) if written.all(axis=1).any() else 0
+    if last < len(panels) - TAIL_PANELS + 2:  # it ends before the tail
+        return total
+    each = panels[: last + 1].sum(axis=1)
+    known = float(each.sum())
+    return known + beyond_power_tail(each[-1], each[-2], known)
 
 
 def not_completed(law: Law, u: Floats) -> Floats:

@@ -53,6 +53,17 @@ def density(law: Law, t: ArrayLike) -> Floats:
     return law.pdf(t)
 
 
+def beyond_power_tail(last: float, before: float, total: float) -> float:
+    """What follows the last two of panels that are even in log t, the tail being a power of t: a geometric series.
+
+    0 where the last panel is too small beside the `total` to matter, ∞ where the panels do not fall.
+    """
+    if not last > 1e-30 * total:
+        return 0.0
+    r = last / before
+    return np.inf if r > 1 - 1e-9 else last * r / (1 - r)
+
+
 def check_time(name: str, value: float) -> float:
     """A time a user gave: finite and not negative."""
     if not (np.isfinite(value) and value >= 0):
