@@ -73,15 +73,21 @@ def _table(found: dict[str, Any]) -> list[str]:
     """Predicted, measured and before, side by side."""
     columns = [name for name in ("before", "predicted", "measured") if found[name]]
     lines = [f"{'':<24}" + "".join(f"{name:>14}" for name in columns)]
+    cut = {"predicted": found["timeout"], "measured": next(iter(found["measured"]["cuts"]), None)}
+    lines.append(f"{'timeout, s':<24}" + "".join(f"{_figure(cut.get(name)):>14}" for name in columns))
     rows = [("expected duration, s", "expected_duration"), ("  from", "low"), ("  to", "high")]
     rows += [("submissions per job", "submissions"), ("share undone", "undone")]
     for title, key in rows:
         lines.append(f"{title:<24}" + "".join(f"{_figure(found[name].get(key)):>14}" for name in columns))
     for q in ("0.5", "0.95", "0.99"):
-        cells = "".join(f"{_figure(found[name]['quantiles'].get(q)):>14}" for name in columns)
+        cells = "".join(f"{_quantile(found[name], q):>14}" for name in columns)
         lines.append(f"{float(q):.0%} of jobs within, s".ljust(24) + cells)
     return lines
 
 
+def _quantile(part: dict[str, Any], q: str) -> str:
+    return "not reached" if float(q) > 1 - (part["undone"] or 0.0) else _figure(part["quantiles"].get(q))
+
+
 def _figure(value: float | None) -> str:
-    return "" if value is None else f"{value:.4g}"
+    return "-" if value is None else f"{value:.4g}"

@@ -29,9 +29,9 @@ class Jobs:
 
     `durations` are those of the jobs that were done, from the first submission to the completion; `submissions` the
     attempts of each of them. `given_up` holds the attempts of each job that was not done, `spent` what each job
-    that is not done took so far; `in_flight` counts the jobs still under way when the log ended. `cuts` are the
-    times at which first, second … attempts were cut, () where none was; `pause` is the mean wait between two
-    attempts of a job, `overlap` whether attempts of a job overlap.
+    that is not done took so far; `in_flight` counts the jobs still under way when the log ended, `tried` the attempts
+    of all jobs. `cuts` are the times at which first, second … attempts were cut, () where none was; `pause` is the
+    mean wait between two attempts of a job, `overlap` whether attempts of a job overlap.
     """
 
     durations: Floats
@@ -39,6 +39,7 @@ class Jobs:
     given_up: Ints
     spent: Floats
     in_flight: int
+    tried: int
     cuts: tuple[float, ...]
     pause: float
     overlap: bool
@@ -92,6 +93,7 @@ def jobs_of(log: ProbeLog, *, job: str | None = None, attempt: str | None = None
         given_up=np.asarray(given_up, dtype=np.int64),
         spent=np.asarray(known[~known["key"].isin(ends.index)].groupby("key")["end"].max(), dtype=np.float64),
         in_flight=len(in_flight),
+        tried=len(frame),
         cuts=cuts,
         pause=float(np.maximum(pauses, 0.0).mean()) if pauses.size else 0.0,
         overlap=bool((pauses < -0.05 * np.median(latency)).mean() > 0.1) if pauses.size else False,

@@ -14,7 +14,7 @@ from latfit.errors import SampleError, counted
 from latfit.evidence.log_rank import log_rank
 from latfit.laws import Empirical
 from latfit.logs import ProbeLog
-from latfit.numbers import Floats
+from latfit.numbers import Floats, finite
 from latfit.restart import evaluate_timeout
 from latfit.restart.result import QUANTILES
 from latfit.sample import LatencySample, Tally
@@ -98,7 +98,7 @@ def verify(
         agrees=agrees,
         p_value=p,
         verdict=verdict,
-        sentence=sentence(verdict, estimate, measured, gain, reasons),
+        sentence=sentence(verdict, estimate, measured, gain, reasons, timeout=wanted),
         reasons=reasons,
         tests=tests,
         warnings=warnings,
@@ -134,7 +134,9 @@ def _predicted(
             middle = float(np.sqrt(low * high))
             plain = replace(plain, expected_duration=middle, log_error=float(np.log(high / low)) / (2 * Z))
     undone = undone_share(known.sample, [t], jobs.attempts) if jobs.attempts else 0.0
-    estimate = Estimate(plain.expected_duration, low, high, plain.submissions, quantiles, undone)
+    reached = {q: within if float(q) <= 1 - undone else None for q, within in quantiles.items()}
+    tried = plain.submissions * (1 - undone)  # E[min(N, K)] = (1 − (1 − F̃)^K) / F̃
+    estimate = Estimate(plain.expected_duration, low, high, tried, reached, undone)
     return plain, estimate, basis
 
 
@@ -151,21 +153,21 @@ def _measured(jobs: Jobs) -> tuple[Measured, float]:
     mean = float(time.sum() / n)
     error = float(np.sqrt(((time - mean * (np.arange(time.size) < n)) ** 2).sum()) / n / mean) if mean > 0 else 0.0
     low, high = _interval(mean, error, n)
-    tried = int(jobs.submissions.sum() + jobs.given_up.sum())
-    of_jobs = n + jobs.given_up.size
-    quantiles: dict[str, float | None] = {str(q): float(x[int(np.ceil(q * n)) - 1]) for q in QUANTILES}
-    between = {str(q): _quantile_interval(x, q) for q in QUANTILES}
+    undone = jobs.given_up.size + jobs.in_flight
+    every = np.concatenate([x, np.full(undone, np.inf)])  # a job that was not done is later than every time
+    quantiles = {str(q): finite(every[int(np.ceil(q * every.size)) - 1]) for q in QUANTILES}
+    between = {str(q): _quantile_interval(every, q) for q in QUANTILES}
     found = Measured(
-        mean, low, high, tried / of_jobs, quantiles, jobs.given_up.size / of_jobs, n, jobs.given_up.size,
+        mean, low, high, jobs.tried / every.size, quantiles, undone / every.size, n, jobs.given_up.size,
         jobs.in_flight, jobs.cuts, jobs.pause, between,
     )  # fmt: skip
     return found, error
 
 
-def _quantile_interval(x: Floats, q: float) -> tuple[float, float]:
-    """The 95 % interval of a quantile by the binomial law of ranks."""
+def _quantile_interval(x: Floats, q: float) -> tuple[float | None, float | None]:
+    """The 95 % interval of a quantile by the binomial law of ranks; None for an end that no job reached."""
     low, high = (int(stats.binom.ppf(p, x.size, q)) for p in ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
-    return float(x[max(0, low - 1)]), float(x[min(x.size - 1, high)])
+    return finite(x[max(0, low - 1)]), finite(x[min(x.size - 1, high)])
 
 
 def _interval(mean: float, log_error: float, n: int | None = None) -> tuple[float, float]:
@@ -285,7 +287,7 @@ def _warnings(jobs: Jobs) -> tuple[str, ...]:
         found.append("no job of AFTER has a second attempt: nothing can be said of later attempts")
     if jobs.in_flight:
         told = f"{counted(jobs.in_flight, 'job', 'was', 'were')} still under way when AFTER ended"
-        found.append(f"{told}: the time so far is counted")
+        found.append(f"{told}: the time so far is counted, and they count as not done")
     if jobs.overlap:
         found.append("attempts of a job overlap: they were hedged, and the prediction is for cancelling")
     return tuple(found)

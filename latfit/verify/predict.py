@@ -13,6 +13,7 @@ from latfit.numbers import Floats
 from latfit.sample import LatencySample, Tally
 
 RESAMPLES = 200
+NONE = 1e-9  # a share of jobs that is less than this is none
 STEP = 1e-6  # of the differences that make a gradient
 
 
@@ -55,9 +56,10 @@ def predict(
 
 
 def undone_share(sample: LatencySample, timeouts: Sequence[float], attempts: int) -> float:
-    """The share of jobs that `attempts` attempts do not complete, Π (1 − F̃(t_i))."""
+    """The share of jobs that `attempts` attempts do not complete, Π (1 − F̃(t_i)); 0 below one in 10⁹."""
     F = Empirical.of(sample).cdf(np.asarray(timeouts, dtype=np.float64))
-    return float(np.prod(1 - np.append(F[:attempts], np.full(max(0, attempts - F.size), F[-1]))))
+    undone = float(np.prod(1 - np.append(F[:attempts], np.full(max(0, attempts - F.size), F[-1]))))
+    return undone if undone >= NONE else 0.0
 
 
 def _facts(law: Empirical, timeouts: Sequence[float]) -> Floats:

@@ -10,7 +10,11 @@ from latfit.numbers import finite
 
 @dataclass(frozen=True)
 class Estimate:
-    """An expected duration in seconds with its 95 % interval, and the submissions of a job; None where unknown."""
+    """An expected duration in seconds with its 95 % interval, and the submissions of a job; None where unknown.
+
+    `submissions` is the mean over all jobs, `undone` the share of them that was never done. A quantile q is the time
+    within which the share q of all jobs is done: None where that share is never reached, or where it is unknown.
+    """
 
     expected_duration: float | None
     low: float | None
@@ -27,14 +31,18 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Measured(Estimate):
-    """What the jobs of the later log took; `quantile_intervals` are those of the quantiles (95 %)."""
+    """What the jobs of the later log took; `quantile_intervals` are those of the quantiles (95 %).
+
+    `jobs` were done, `given_up` were not, and `in_flight` were still under way when the log ended. Neither of the last
+    two was done: they count in `undone` and in the submissions, and as later than every time in the quantiles.
+    """
 
     jobs: int = 0
     given_up: int = 0
     in_flight: int = 0
     cuts: tuple[float, ...] = ()
     pause: float = 0.0
-    quantile_intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
+    quantile_intervals: dict[str, tuple[float | None, float | None]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""

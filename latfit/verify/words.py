@@ -15,16 +15,17 @@ def sentence(
     speed_up: dict[str, float | None],
     reasons: tuple[Reason, ...],
     *,
+    timeout: float | None = None,
     verdict_before: dict[str, Any] | None = None,
 ) -> str:
     """The verdict in one sentence, or two where jobs are slower than before."""
-    took = f"jobs take {_time(measured.expected_duration)} ({_between(measured)})"
+    took = f"jobs take {_estimated(measured)}"
     if predicted is None:
         why = (verdict_before or {}).get("verdict")
         codes = ", ".join((verdict_before or {}).get("withheld") or ())
         held = f"the decision of BEFORE is withheld ({codes})" if why == "withheld" else "BEFORE decides for no timeout"
         return f"No prediction, as {held}: {took}, {_gain(speed_up)}."
-    instead = f"{_time(predicted.expected_duration)} ({_between(predicted)}) were predicted"
+    instead = f"{_estimated(predicted)} were predicted for a timeout of {_time(timeout)}"
     if verdict == "as predicted":
         return f"As predicted: {took}, and {instead}; {_gain(speed_up)}."
     because = "; ".join(reason.message for reason in reasons)
@@ -48,14 +49,21 @@ def explained(code: str, jobs: Jobs, wanted: float, p: float | None) -> str:
     }[code]
 
 
-def _time(seconds: float | None) -> str:
+def _time(seconds: float | None, *, beside: float | None = None) -> str:
+    """A time in ms or s, in the unit that suits the time `beside` it."""
     if seconds is None:
         return "for ever"
-    return f"{1000 * seconds:.3g} ms" if seconds < 0.1 else f"{seconds:.3g} s" if seconds < 1000 else f"{seconds:.0f} s"
+    if (seconds if beside is None else beside) < 0.1:
+        return f"{1000 * seconds:.3g} ms"
+    return f"{seconds:.3g} s" if seconds < 1000 else f"{seconds:.0f} s"
 
 
-def _between(estimate: Estimate) -> str:
-    return "no interval" if estimate.low is None else f"{_time(estimate.low)} to {_time(estimate.high)}"
+def _estimated(estimate: Estimate) -> str:
+    """An expected duration with its interval, all in one unit."""
+    mean, low, high = (
+        _time(x, beside=estimate.high) for x in (estimate.expected_duration, estimate.low, estimate.high)
+    )
+    return f"{mean} ({'no interval' if estimate.low is None else f'{low} to {high}'})"
 
 
 def _gain(speed_up: dict[str, float | None]) -> str:

@@ -72,6 +72,7 @@ def test_undone():
     sample = LatencySample.of([1.0, 2.0, 3.0, 4.0])
     assert undone_share(sample, [2.0], 3) == pytest.approx(1 / 8)
     assert undone_share(sample, [1.0, 2.0, 3.0], 2) == pytest.approx(3 / 8)
+    assert undone_share(sample, [3.0], 60) == 0.0  # 4⁻⁶⁰: less than one job of any run
     with pytest.raises(latfit.SampleError, match="no job would ever"):
         predict(sample, [0.5], rng=RNG(0))
 

@@ -1,13 +1,15 @@
 """Pairs of logs whose truth is known: as predicted, and each way to be worse."""
 
 import json
+import re
 
 import numpy as np
 import pytest
 
 import latfit
 from latfit.errors import MissingColumn, SampleError
-from latfit.verify import compare, jobs_of, read_attempts, verify
+from latfit.verify import Measured, compare, jobs_of, read_attempts, verify
+from latfit.verify.words import sentence
 from pairs import decided, frame_of, jobs, probes
 
 RNG = np.random.default_rng
@@ -71,6 +73,58 @@ def test_failures_and_given_up_jobs_are_as_predicted():
         assert found.agrees, found.sentence
         if "attempts" in after:
             assert found.measured.undone == pytest.approx(found.predicted.undone, abs=0.04)
+
+
+def test_jobs_that_are_not_done_are_later_than_every_time(run, tmp_path):
+    """Counted by hand: 10 jobs, of which 6 were done, 3 were given up after 4 attempts, one was still under way."""
+    rows = {name: [] for name in ("submitted", "latency", "status", "job", "attempt")}
+
+    def attempt(job, number, at, latency, status):
+        for name, value in zip(rows, (at, latency, status, job, number), strict=True):
+            rows[name].append(value)
+
+    for job in range(6):
+        attempt(job, 1, 100.0 * job, 1.0 + job / 10, "completed")
+    for job in range(6, 9):
+        for k in range(4):
+            attempt(job, k + 1, 100.0 * job + 2 * k, 2.0, "censored")
+    attempt(9, 1, 900.0, 2.0, "censored")
+    attempt(9, 2, 902.0, 0.5, "censored")
+    before, after = probes(RNG(3), 400), frame_of(rows)
+    found = verify(before, after, timeout=2.0).measured
+    assert (found.jobs, found.given_up, found.in_flight) == (6, 3, 1)
+    assert found.undone == pytest.approx(0.4)
+    assert found.submissions == pytest.approx((6 + 12 + 2) / 10)
+    assert found.quantiles == {"0.5": 1.4, "0.95": None, "0.99": None}
+    assert found.quantile_intervals["0.5"][1] is None
+    assert found.quantile_intervals["0.99"] == (None, None)
+    left, right = written(before, tmp_path / "before.csv"), written(after, tmp_path / "after.csv")
+    document = json.loads(run("verify", left, right, "--timeout", 2, "--json").stdout)
+    assert document["measured"]["quantiles"]["0.95"] is None
+    shown = run("verify", left, right, "--timeout", 2).stdout
+    assert "predicted for a timeout of 2 s" in " ".join(shown.split())
+    assert re.search(r"95% of jobs within, s .* not reached$", shown, re.MULTILINE)
+    assert re.search(r"50% of jobs within, s .* 1\.4$", shown, re.MULTILINE)
+    assert re.search(r"timeout, s +- +2 +2$", shown, re.MULTILINE)
+
+
+def test_what_is_predicted_of_jobs_that_are_given_up_agrees_with_itself():
+    """At most 2 attempts: the submissions and the quantiles are those of what was simulated."""
+    found = verify(*pair(41, 1500, 3000, attempts=2))
+    assert 0.01 < found.predicted.undone < 0.5
+    assert found.predicted.submissions == pytest.approx(found.measured.submissions, rel=0.03)
+    assert found.predicted.quantiles["0.5"] == pytest.approx(found.measured.quantiles["0.5"], rel=0.1)
+    for q in ("0.95", "0.99"):
+        assert (found.predicted.quantiles[q] is None) == (float(q) > 1 - found.predicted.undone)
+
+
+def test_an_interval_has_one_unit():
+    near = Measured(0.0865, 0.0731, 0.102, 1.1)
+    told = sentence("no-prediction", None, near, {"measured": 1.0, "low": 1.0, "high": 1.0}, ())
+    assert "jobs take 0.0865 s (0.0731 s to 0.102 s)" in told
+    short = Measured(0.0465, 0.0431, 0.0502, 1.1)
+    told = sentence("no-prediction", None, short, {"measured": 1.0, "low": 1.0, "high": 1.0}, ())
+    assert "jobs take 46.5 ms (43.1 ms to 50.2 ms)" in told
 
 
 def test_better():
