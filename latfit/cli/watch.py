@@ -67,6 +67,8 @@ def watch(
     """
     from latfit.tracking.watch import Watch
 
+    if log == "-":
+        raise click.UsageError("standard input cannot be watched: name a file; `latfit analyze -` reads it once")
     how = read_arguments(given)
     kind = how.pop("format")
     how.pop("max_refused")
@@ -85,8 +87,10 @@ def _cutoff(log: str, follow: bool, kind: str | None, how: dict[str, Any], state
     kept = None if state is None else cutoff_of_state(state)
     if kept is not None:
         return kept
-    if not path.is_file() and not follow:
+    if path.is_dir() or (not path.is_file() and not follow):
         raise LogError(_absent(path))
+    if not path.exists():
+        raise click.UsageError(f"{log}: there is no such file yet; to wait for it, give --cutoff")
     if not path.is_file() or not path.stat().st_size:
         raise click.UsageError(f"there is nothing in {log} yet to take a cutoff from: give one with --cutoff")
     try:
@@ -106,7 +110,7 @@ def _cutoff(log: str, follow: bool, kind: str | None, how: dict[str, Any], state
 def _absent(path: Path) -> str:
     if path.is_dir():
         return f"{path}: this is a directory; name a file in it"
-    return f"{path}: there is no such file; with --follow it may appear later"
+    return f"{path}: there is no such file; with --follow and --cutoff it may appear later"
 
 
 def _once(watched: Watch, *, poll: float, **look: Any) -> None:

@@ -44,12 +44,18 @@ class Tail:
         head, inode, offset = bytes.fromhex(state["head"]), state["inode"], checked.whole("offset", state["offset"])
         beside = sorted(self.path.parent.glob(f"{self.path.name}*")) if self.path.parent.is_dir() else []
         for path in (self.path, *beside):
-            if path.is_file() and path.stat().st_ino == inode and path.stat().st_size >= offset:
+            if path.is_file() and path.stat().st_ino == inode:
                 file = path.open("rb")
-                if file.read(len(head)) == head:
+                if self._is_what_was_read(file, head, offset):
                     self.file, self.offset, self.head = file, offset, head
                     return
                 file.close()
+
+    @staticmethod
+    def _is_what_was_read(file: IO[bytes], head: bytes, offset: int) -> bool:
+        """Whether a file still begins with `head` and is as long as what was read of it: it was not truncated since."""
+        file.seek(0)
+        return os.fstat(file.fileno()).st_size >= offset and file.read(len(head)) == head
 
     def state(self) -> dict[str, Any]:
         """Where reading stands, as plain values."""
@@ -68,6 +74,9 @@ class Tail:
             if self.file is None and not self._open():
                 return
             assert self.file is not None
+            if not self._is_what_was_read(self.file, self.head, self.offset):
+                self.close()
+                continue
             replaced = self._replaced()
             found = self._block(last=replaced)
             if found is not None:
@@ -91,11 +100,9 @@ class Tail:
         return True
 
     def _replaced(self) -> bool:
-        """Whether another file has the name, or this one became shorter and begins anew."""
+        """Whether another file has the name."""
         assert self.file is not None
         mine = os.fstat(self.file.fileno())
-        if mine.st_size < self.offset:
-            return True
         try:
             now = self.path.stat()
         except FileNotFoundError:

@@ -123,6 +123,26 @@ def test_a_log_rotated_while_nobody_watched(tmp_path, lines, Watch):
     assert Watch(log, cutoff=60.0, state=tmp_path / "state").read() == 300
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_a_truncated_log_that_has_outgrown_its_old_size(tmp_path, lines, Watch, again):
+    """Truncated in place between two looks and longer than before at the second: nothing of it is lost."""
+    log, state = tmp_path / "log.csv", tmp_path / "state"
+    log.write_text(HEADER + "".join(lines[:300]))
+    watch = Watch(log, cutoff=60.0, state=state)
+    assert watch.read() == 300
+    with log.open("r+") as file:
+        file.truncate(0)
+        file.write(HEADER + "".join(lines[300:800]))
+    if again:  # by another process, which knows the state
+        watch.save()
+        watch = Watch(log, cutoff=60.0, state=state)
+    assert watch.read() == 500
+    one = Watch(tmp_path / "all.csv", cutoff=60.0)
+    (tmp_path / "all.csv").write_text(HEADER + "".join(lines[:800]))
+    one.read()
+    assert state_of(one) == state_of(watch)
+
+
 def test_lines_longer_than_a_block(tmp_path):
     log = tmp_path / "log"
     log.write_bytes(b"a\n" + b"x" * (2 * BLOCK + 5))
@@ -209,6 +229,14 @@ def test_the_command_says_why_it_cannot(tmp_path, run):
     done = run("watch", tmp_path / "none.csv", "--cutoff", 60)
     assert (done.returncode, done.stdout) == (1, "")
     assert "--follow" in done.stderr
+    assert "--cutoff" in run("watch", tmp_path / "none.csv").stderr
+    done = run("watch", tmp_path / "none.csv", "--follow")
+    assert done.returncode == 2
+    assert "there is no such file yet; to wait for it, give --cutoff" in done.stderr
+    for follow in ([], ["--follow"]):
+        done = run("watch", "-", *follow, stdin="latency\n1\n2\n")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "standard input cannot be watched" in done.stderr
     (tmp_path / "few.csv").write_text("latency\n1\n2\n")
     done = run("watch", tmp_path / "few.csv", "--cutoff", 60)
     assert done.returncode == 0
@@ -342,6 +370,7 @@ def test_the_example_runs():
 
 
 def test_a_directory_is_called_so(run, tmp_path):
-    done = run("watch", tmp_path)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "this is a directory" in done.stderr
+    for follow in ([], ["--follow"]):
+        done = run("watch", tmp_path, *follow)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "this is a directory" in done.stderr
