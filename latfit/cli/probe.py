@@ -138,7 +138,11 @@ def _command_of(kind: type[Target]) -> click.Command:
 
     def run(**given: Any) -> None:
         own = {each.name: given.pop(each.name) for each in fields}
-        _run(kind(**own), **given)
+        try:
+            target = kind(**own)
+        except ProbeError as problem:
+            raise click.UsageError(str(problem)) from problem
+        _run(target, **given)
 
     function = click.command(name=kind.name, help=kind.summary, epilog=f"\b\nExample:\n  {kind.example}")
     decorated: Any = run
@@ -174,6 +178,10 @@ def _run(target: Target, output: Path | None, dry_run: bool, as_json: bool, **gi
     from latfit.measure import Attempt, Limits, Pace, measure
 
     plan, breaker = _plan(given)
+    if given["arrivals"] == "poisson" and given["rate"] is None:
+        raise click.UsageError("--arrivals poisson needs --rate, for example --rate 2/s")
+    if given["attempts"] is not None and plan.kind != "jobs":
+        raise click.UsageError("--attempts is for jobs: give --timeout, --before, --policy or --tracker too")
     if dry_run:
         shown = "\n".join(target.shown(Attempt("RUN", n, n, 1)) for n in (1, 2))
         say(
@@ -205,6 +213,8 @@ def _run(target: Target, output: Path | None, dry_run: bool, as_json: bool, **gi
         return print_json(done.to_dict())
     for warning in done.warnings:
         say(f"warning: {warning}", err=True)
+    for note in done.notes:
+        say(f"note: {note}", err=True)
     if done.cleared:
         say(f"note: left behind by a killed run, and cleared: {done.cleared}", err=True)
     counts = ", ".join(f"{count} {status}" for status, count in done.outcomes.items() if count)
@@ -234,7 +244,10 @@ def _plan(given: dict[str, Any]) -> tuple[Plan, Any]:
     if timeout:
         return careful(timeout), guard
     if given["policy"]:
-        return policy_plan(given["policy"]), guard
+        try:
+            return policy_plan(given["policy"]), guard
+        except LatfitError as problem:
+            raise click.BadParameter(str(problem), param_hint="--policy") from problem
     if given["tracker"]:
         import latfit
 

@@ -37,12 +37,11 @@ def new_run() -> str:
 
 @dataclass
 class Earlier:
-    """What a log holds already: the last numbers, and the runs that did not finish with their probes without an end."""
+    """What a log holds already: the last numbers, the headers, and the probes without an end of unfinished runs."""
 
     probes: int = 0
     jobs: int = 0
-    kinds: set[str] = field(default_factory=set)
-    targets: set[str] = field(default_factory=set)
+    headers: list[dict[str, Any]] = field(default_factory=list)
     unfinished: dict[str, dict[int, Attempt]] = field(default_factory=dict)
 
     @property
@@ -94,6 +93,7 @@ def open_journal(path: Path, run: str, *, resume: bool) -> Iterator[tuple[Journa
         raise ProbeError(f"{path}: this log exists; go on with it by --resume, or name another file")
     if path.is_symlink():
         raise ProbeError(f"{path}: this is a link; a log is not written through one: name the file itself")
+    created = not path.exists()
     try:
         file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     except OSError as error:
@@ -101,7 +101,10 @@ def open_journal(path: Path, run: str, *, resume: bool) -> Iterator[tuple[Journa
     try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not os.fstat(file).st_nlink:
+                raise OSError("removed by the latfit that made it and had nothing to write")
         except OSError as error:
+            created = False
             raise ProbeError(
                 f"{path}: another latfit is writing this log; wait for it, or name another file"
             ) from error
@@ -111,6 +114,8 @@ def open_journal(path: Path, run: str, *, resume: bool) -> Iterator[tuple[Journa
         yield Journal(file, path, run), earlier
         os.fsync(file)
     finally:
+        if created and not os.fstat(file).st_size:  # the target is not there: nothing was measured
+            path.unlink(missing_ok=True)
         os.close(file)
 
 
@@ -135,10 +140,9 @@ def _note(earlier: Earlier, line: dict[str, Any], run: str) -> str:
         run = str(line["run"])
         if not RUN.fullmatch(run):  # it becomes a word of commands that clear up
             return ""
-        kind, target = str(line["kind"]), str(line["target"])
+        _ = line["kind"], line["target"]  # what has neither is no header
         earlier.unfinished[run] = {}
-        earlier.kinds.add(kind)
-        earlier.targets.add(target)
+        earlier.headers.append(line)
     elif "probe" in line:
         probe, job, number = (line[name] for name in ("probe", "job", "attempt"))
         if not run or not all(type(each) is int for each in (probe, job, number)):

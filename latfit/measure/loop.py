@@ -64,6 +64,7 @@ class Counts:
     jobs: int = 0
     jobs_done: int = 0
     skipped: int = 0
+    completed: Counter[str] = field(default_factory=Counter)  # by their detail
 
 
 class Loop:
@@ -230,6 +231,7 @@ class Loop:
         self.counts.ended[outcome.status] += 1
         if outcome.status == "completed":
             self.latencies.append(outcome.latency)
+            self.counts.completed[outcome.detail] += 1
         elif outcome.status == "failed":
             self.last_failure = outcome.detail
         if self.plan.tracker is not None and not stopped:

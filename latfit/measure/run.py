@@ -13,7 +13,7 @@ from random import Random
 from statistics import median
 from typing import Any
 
-from latfit.errors import ProbeError, counted
+from latfit.errors import ProbeError, counted, listed
 from latfit.measure.breaker import Breaker
 from latfit.measure.journal import Earlier, Journal, new_run, open_journal
 from latfit.measure.lag import Lag
@@ -21,6 +21,7 @@ from latfit.measure.loop import Counts, Limits, Loop, Pace
 from latfit.measure.plans import Plan, single
 from latfit.measure.precision import FIRST, GROWTH, Precision, precision
 from latfit.measure.targets.base import Target
+from latfit.units import seconds
 
 Progress = Callable[[Counts, Precision | None], None]
 LATE = 0.1  # a lag of this share of the median latency is warned of
@@ -32,7 +33,7 @@ class Measured:
     """What a run did: why it ended, what came of its probes, how fast it was and how late it was itself.
 
     `outcomes` counts the probes of this run by status; `lag` is the lateness of the measuring process (99 % and worst);
-    `cleared` what a killed run had left behind; `warnings` are lines for the user.
+    `cleared` what a killed run had left behind; `warnings` and `notes` are lines for the user.
     """
 
     run: str
@@ -49,10 +50,11 @@ class Measured:
     cleared: int
     precision: Precision | None
     warnings: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {**asdict(self), "warnings": list(self.warnings)}
+        return {**asdict(self), "warnings": list(self.warnings), "notes": list(self.notes)}
 
 
 def measure(
@@ -113,21 +115,27 @@ def measure(
     plan = plan or single()
     run = new_run()
     with open_journal(Path(log), run, resume=resume) as (journal, earlier):
-        _check_same(journal.path, earlier, target, plan)
+        _check_same(journal.path, earlier, target, plan, pace.cutoff)
         run_ = _Run(target, journal, earlier, plan, pace, limits, breaker, Random(seed), progress, until_precise)
         return asyncio.run(run_.all())
 
 
-def _check_same(path: Path, earlier: Earlier, target: Target, plan: Plan) -> None:
-    """A log has one kind of probes, on one kind of target."""
-    for what, here, there in (
-        ("of the kind", plan.kind, earlier.kinds),
-        ("on the target", target.name, earlier.targets),
-    ):
-        if there - {here}:
-            raise ProbeError(
-                f"{path}: this log's runs are {what} {', '.join(sorted(there))}, this one is {here}: use another file"
-            )
+def _check_same(path: Path, earlier: Earlier, target: Target, plan: Plan, cutoff: float) -> None:
+    """A log has one kind of probes, on one target, up to one cutoff."""
+    public = target.public()
+    mine = {"kind": plan.kind, "target": target.name, **{name: public[name] for name in target.same}, "cutoff": cutoff}
+    for header in earlier.headers:
+        for name, here in mine.items():
+            there = header.get(name, here)
+            if there != here:
+                raise ProbeError(
+                    f"{path}: the {name} of this log is {_told(name, there)}, that of this run is "
+                    f"{_told(name, here)}: use another file, or go on as the log began"
+                )
+
+
+def _told(name: str, value: Any) -> str:
+    return seconds(value) if name == "cutoff" and type(value) in (int, float) else listed([str(value)])
 
 
 @dataclass
@@ -237,6 +245,7 @@ class _Run:
             cleared=cleared,
             precision=self.precision,
             warnings=tuple(_warnings(loop, lag)),
+            notes=tuple(self.target.remarks(counts.completed)),
         )
 
 

@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+STATUSES = {"404": b"404 Not Found", "500": b"500 Sorry"}
 SLURM_CONF = """\
 ClusterName=probe
 SlurmctldHost=localhost
@@ -146,7 +147,7 @@ def until(true, limit):
 class Service:
     """An HTTP service whose requests are fast, slow, hang, fail with 500 or are cut, at random or by the job.
 
-    `draw(path, rng)` gives what to do: seconds to wait, or "hang", "500", "cut". `seen` are the paths in order.
+    `draw(path, rng)` gives what to do: seconds to wait, or "hang", "404", "500", "cut". `seen` are the paths in order.
     """
 
     draw: object
@@ -172,11 +173,11 @@ class Service:
                     if what == "cut":
                         writer.transport.abort()
                         return
-                    if what != "500":
+                    if what not in STATUSES:
                         await asyncio.sleep(what)
                 finally:
                     self.out -= 1
-                status = b"500 Sorry" if what == "500" else b"200 OK"
+                status = STATUSES.get(what, b"200 OK")
                 writer.write(b"HTTP/1.1 " + status + b"\r\nContent-Length: 2\r\n\r\nok")
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):

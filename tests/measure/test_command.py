@@ -120,7 +120,7 @@ def test_resume_ends_what_a_killed_run_left(tmp_path):
     process.kill()
     process.communicate()
     assert len(_processes_of(runs(log))) == 3
-    after = start("-o", log, "--resume", "--probes", 4, "--pause", 0, *cancel, "--", "true")
+    after = start("-o", log, "--resume", "--probes", 4, "--pause", 0, *cancel, "--", "sleep", "0")
     _, said = after.communicate(timeout=20)
     assert "cleared: 6" in said  # three processes, and three cancellations
     assert _processes_of(runs(log)) == []
@@ -149,18 +149,21 @@ def test_dry_run_submits_nothing(tmp_path, run):
     ("words", "code", "says"),
     [
         (["command", "-o", "LOG", "--", "no-such-program"], 1, "there is no such program"),
-        (["command", "-o", "LOG"], 1, "there is no program to run"),
+        (["command", "-o", "LOG"], 2, "there is no program to run"),
         (["command", "--", "true"], 2, "-o LOG"),
         (["command", "-o", "LOG", "--rate", "fast", "--", "true"], 2, "is not a rate"),
         (["command", "-o", "LOG", "--cutoff", "0", "--", "true"], 2, "greater than 0"),
         (["command", "-o", "LOG", "--until-precise", "500%", "--", "true"], 2, "not a share"),
-        (["command", "-o", "LOG", "--arrivals", "poisson", "--", "true"], 1, "need a rate"),
+        (["command", "-o", "LOG", "--arrivals", "poisson", "--", "true"], 2, "needs --rate"),
         (["command", "-o", "LOG", "--timeout", "1", "--policy", "timeout(t=1)", "--", "true"], 2, "exclude each other"),
-        (["command", "-o", "LOG", "--policy", "wait(t=1)", "--", "true"], 1, "no policy 'wait'"),
-        (["command", "-o", "LOG", "--policy", "timeout(u=1)", "--", "true"], 1, "has no parameter 'u'"),
+        (["command", "-o", "LOG", "--policy", "wait(t=1)", "--", "true"], 2, "no policy 'wait'"),
+        (["command", "-o", "LOG", "--attempts", "3", "--", "true"], 2, "--attempts is for jobs"),
+        (["command", "-o", "LOG", "--attempts", "3", "--again-after", "1", "--", "true"], 2, "--attempts is for jobs"),
+        (["command", "-o", "LOG", "--policy", "timeout(u=1)", "--", "true"], 2, "has no parameter 'u'"),
         (["command", "-o", "LOG", "--again-after", "9", "--cutoff", "8", "--", "true"], 2, "shorter than --cutoff"),
         (["command", "-o", "LOG", "--before", "missing.csv", "--", "true"], 1, "no such file"),
-        (["http", "ftp://127.0.0.1/", "-o", "LOG"], 1, "not a URL"),
+        (["http", "ftp://127.0.0.1/", "-o", "LOG"], 2, "not a URL"),
+        (["http", "http://127.0.0.1:1/", "-o", "LOG"], 1, "the server is not there"),
         (["slurm", "-o", "/nowhere/log"], 1, "in no folder"),
     ],
 )
@@ -169,7 +172,7 @@ def test_one_clear_line(words, code, says, tmp_path, run):
     assert done.returncode == code
     assert says in done.stderr
     assert "Traceback" not in done.stderr
-    assert not (tmp_path / "log").exists() or (tmp_path / "log").stat().st_size == 0
+    assert list(tmp_path.iterdir()) == []  # no empty log either
 
 
 def test_a_log_has_one_kind_of_probes(tmp_path, run):
@@ -177,10 +180,27 @@ def test_a_log_has_one_kind_of_probes(tmp_path, run):
     assert run("probe", "command", "-o", log, "--probes", 1, "--pause", 0, "--", "true").returncode == 0
     done = run("probe", "command", "-o", log, "--resume", "--again-after", 1, "--probes", 2, "--", "true")
     assert done.returncode == 1
-    assert "of the kind probes" in done.stderr
+    assert "the kind of this log is probes" in done.stderr
     done = run("probe", "command", "-o", log, "--probes", 2, "--", "true")
     assert done.returncode == 1
     assert "--resume" in done.stderr
+
+
+def test_a_log_has_one_program_and_one_cutoff(tmp_path, run):
+    log = tmp_path / "log"
+    words = ("probe", "command", "-o", log, "--resume", "--pause", 0, "--probes")
+    assert run(*words, 1, "--cutoff", 60, "--", "true", "1").returncode == 0
+    before = log.read_bytes()
+    done = run(*words, 2, "--cutoff", 60, "--", "sleep", "0")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "the program of this log is true, that of this run is sleep" in done.stderr
+    done = run(*words, 2, "--cutoff", "30", "--", "true")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "the cutoff of this log is 60 s, that of this run is 30 s" in done.stderr
+    assert log.read_bytes() == before
+    done = run(*words, 2, "--cutoff", "1m", "--cancel", "true", "--in-flight", 1, "--", "true", "2")
+    assert done.returncode == 0, done.stderr
+    assert len(latfit.read_log(log).frame) == 2
 
 
 def test_poisson_arrivals_do_not_wait_for_the_slow(tmp_path, run):

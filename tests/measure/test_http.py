@@ -66,6 +66,25 @@ def test_expected_codes_and_connections(tmp_path, run):
         assert service.connections >= 11
 
 
+def test_answers_that_say_no_are_told(tmp_path, run):
+    """By default a 404 is an answer like another; that all of them were is told."""
+    with Service(lambda path, rng: 0.0 if path == "/" or int(path[1:]) % 4 else "404").running() as service:
+        words = ("--probes", 8, "--in-flight", 1, "--pause", 0)
+        done = run("probe", "http", service.url + "/{job}", "-o", tmp_path / "a", *words)
+        assert "8 completed" in done.stderr
+        assert "note: 2 of 8 answers were HTTP 404" in done.stderr
+        told = json.loads(run("probe", "http", service.url + "/{job}", "-o", tmp_path / "b", *words, "--json").stdout)
+        assert told["notes"][0].startswith("2 of 8 answers were HTTP 404")
+        done = run("probe", "http", service.url + "/{job}", "-o", tmp_path / "c", *words, "--expect", "200,404")
+        assert "8 completed" in done.stderr
+        assert "note: 2 of" not in done.stderr
+        done = run("probe", "http", service.url, "-o", tmp_path / "d", *words)
+        assert "404" not in done.stderr
+        done = run("probe", "http", service.url + "/4", "-o", tmp_path / "d", *words, "--resume")
+        assert done.returncode == 1
+        assert f"the url of this log is {service.url}, that of this run is {service.url}/4" in done.stderr
+
+
 def test_headers_are_sent_and_not_logged(tmp_path, run):
     got = []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import MISSING, dataclass, field
@@ -78,6 +79,9 @@ class Target(ABC):
     pause: ClassVar[float] = 1.0
     """The longest random wait of a closed loop before the next probe (s), so that it does not lock to a tick."""
 
+    same: ClassVar[tuple[str, ...]] = ()
+    """The entries of `public` that say what is measured: a log has one value of each."""
+
     @abstractmethod
     def open(self, run: str) -> AbstractAsyncContextManager[Session]:
         """Begin to probe; raises ProbeError if the system is not there."""
@@ -93,6 +97,10 @@ class Target(ABC):
     async def clear(self, left: Sequence[Attempt], runs: Sequence[str]) -> int:
         """Remove what killed runs left behind, `left` being the probes without an end; how many things it were."""
         return 0
+
+    def remarks(self, completed: Counter[str]) -> list[str]:
+        """What a user should know of the completed probes, which are counted by their detail."""
+        return []
 
 
 def argument(metavar: str) -> Any:

@@ -36,6 +36,7 @@ class Command(Target):
     name = "command"
     summary = "Run a program; its exit status 0 is completed, any other failed."
     example = "latfit probe command -o probes.jsonl --in-flight 5 -- ssh node7 hostname"
+    same = ("program",)
 
     words: tuple[str, ...] = argument("CMD...")
     cancel: str | None = option(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ class Http(Target):
     summary = "Send HTTP requests; an expected answer is completed, any other or a broken connection failed."
     example = "latfit probe http https://example.org/health -o probes.jsonl --expect 200 --cutoff 30"
     pause = 0.1
+    same = ("url", "method")
 
     url: str = argument("URL")
     method: str = option("GET", "The method of the request.")
@@ -106,6 +108,14 @@ class Http(Target):
             return http_outcome(str(code)) == "completed"
         wanted = [word.strip().lower() for word in self.expect.split(",")]
         return str(code) in wanted or f"{code // 100}xx" in wanted
+
+    def remarks(self, completed: Counter[str]) -> list[str]:
+        """The codes of answers other than 2xx and 3xx that nobody asked for by `expect`."""
+        odd = [(code, n) for code, n in completed.most_common() if code.startswith("HTTP ") and code[5] not in "23"]
+        if self.expect is not None or not odd:
+            return []
+        told = ", ".join(f"{n} of {completed.total()} answers {'was' if n == 1 else 'were'} {code}" for code, n in odd)
+        return [f"{told}: they count as completed; with --expect 2xx,3xx they would count as failed"]
 
     def shown(self, attempt: Attempt) -> str:
         """The request line and the names of the headers."""

@@ -34,6 +34,7 @@ class Slurm(Target):
     name = "slurm"
     summary = "Submit SLURM jobs with sbatch; ARGS are options of sbatch."
     example = "latfit probe slurm -o probes.jsonl --in-flight 5 --cutoff 2h -- --partition=short --time=5"
+    same = ("until",)
 
     arguments: tuple[str, ...] = argument("ARGS...")
     job: str = option("/bin/hostname", "What a job runs, as a line of a shell script.")
