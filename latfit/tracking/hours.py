@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from latfit.errors import RestartError
 from latfit.numbers import Floats
 from latfit.tracking import checked
 
@@ -20,7 +21,13 @@ LARGE = 1e12  # the weight at which all weights are scaled down
 
 def seconds_of(at: float | datetime) -> float:
     """A time as seconds since 1970, UTC."""
-    return at.timestamp() if isinstance(at, datetime) else float(at)
+    try:
+        found = at.timestamp() if isinstance(at, datetime) else float(at)
+    except (TypeError, ValueError, OverflowError, OSError):
+        found = math.nan
+    if isinstance(at, str) or not math.isfinite(found):
+        raise RestartError(f"the time is {at!r}: it must be seconds since 1970, or a datetime")
+    return found
 
 
 class Hours:

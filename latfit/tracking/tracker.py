@@ -17,6 +17,7 @@ from latfit.numbers import Floats
 from latfit.tracking import checked
 from latfit.tracking.bootstrap import intervals
 from latfit.tracking.estimate import Estimate, estimate, regret
+from latfit.tracking.given import is_number, numbers, one_each
 from latfit.tracking.guard import AT_START, Guard
 from latfit.tracking.hours import Hours, seconds_of
 from latfit.tracking.memories import BUCKETS, CENSORED, COMPLETED, LEVELS, LOST, STATUS, Memories
@@ -67,7 +68,7 @@ class Tracker:
             ("cutoff", cutoff, 0.0, math.inf), ("initial", initial, 0.0, cutoff), ("cost", cost, -1.0, math.inf),
             ("explore", explore, -1.0, 1.0), ("slack", slack, -1.0, 1.0),
         ):  # fmt: skip
-            if not (math.isfinite(value) and low < value <= high) or (low == -1.0 and value < 0):
+            if not (is_number(value) and low < value <= high) or (low == -1.0 and value < 0):
                 raise RestartError(
                     f"{name} is {value!r}: it must be a finite number "
                     + ("greater than 0" if low == 0 else "of at least 0")
@@ -77,7 +78,10 @@ class Tracker:
         self.explore, self.slack = float(explore), float(slack)
         self._lock = RLock()
         self._memories = Memories(self.cutoff)
-        self._rng = np.random.default_rng(seed)
+        try:
+            self._rng = np.random.default_rng(seed)
+        except (TypeError, ValueError):
+            raise RestartError(f"seed is {seed!r}: it must be a whole number of at least 0, or None") from None
         self._t = self.initial
         self._guard = Guard(self.initial)
         self._buckets: list[int] = []  # observed since the last estimate
@@ -104,10 +108,10 @@ class Tracker:
         An attempt that was abandoned and came back later may be reported then, as completed, instead of as censored.
         With `at`, the time of the attempt, the hours of the day are told apart where they differ.
         """
-        code = STATUS.get(status)
+        code = STATUS.get(status) if isinstance(status, str) else None
         if code is None:
             raise RestartError(f"{status!r} is not how an attempt can end; choose from {', '.join(STATUS)}")
-        if not latency >= 0 or latency == math.inf:
+        if not is_number(latency) or latency < 0:
             raise RestartError(f"the latency is {latency!r}: it must be a finite number of seconds, at least 0")
         if latency > self.cutoff:
             latency, code = self.cutoff, LOST if code == LOST else CENSORED
@@ -141,8 +145,8 @@ class Tracker:
         timeout, so none of them is taken as a sign of trouble, and once twenty are known the tracker no longer starts
         carefully.
         """
-        x = np.atleast_1d(np.asarray(latency, dtype=np.float64))
-        words = np.broadcast_to(np.asarray(status, dtype=object), x.shape)
+        x = np.atleast_1d(numbers("latencies", latency))
+        words = one_each("statuses", np.asarray(status, dtype=object), x)
         try:
             codes = np.array([STATUS[word] for word in words.tolist()], dtype=np.int8)
         except KeyError as unknown:
@@ -151,7 +155,10 @@ class Tracker:
         if not (np.isfinite(x) & (x >= 0)).all():
             raise RestartError("a latency is negative or not a number: latencies are seconds, at least 0")
         if at is not None:
-            times = np.broadcast_to(seconds_of(at) if isinstance(at, datetime) else np.asarray(at, np.float64), x.shape)
+            told = np.asarray(seconds_of(at)) if isinstance(at, datetime) else numbers("times", at)
+            times = one_each("times", told, x)
+            if not np.isfinite(times).all():
+                raise RestartError("a time is not a number: times are seconds since 1970")
             with self._lock:
                 for i, (y, code, when) in enumerate(zip(x.tolist(), codes.tolist(), times.tolist(), strict=True)):
                     x[i] = self._without_hour(y, code, when)
@@ -234,6 +241,8 @@ class Tracker:
 
     def regret(self, timeout: float) -> float | None:
         """What another timeout would cost now over the best one (0.1 = 10 %); None before that is known."""
+        if not (is_number(timeout) or timeout == math.inf) or not timeout > 0:
+            raise RestartError(f"the timeout is {timeout!r}: it must be a number of seconds greater than 0")
         with self._lock:
             self.refresh()
             if self._found is None:
@@ -262,7 +271,11 @@ class Tracker:
             return float(E[0]), float(E[1])
 
     def __add__(self, other: Tracker) -> Tracker:
-        """What two trackers of one system know together, each as of now; settings and exploration of the first."""
+        """What two trackers of one system know together, each as of now; settings and exploration of the first.
+
+        Each must have seen attempts of its own, as those of two hosts: what both have seen counts twice, which makes
+        intervals too narrow. A tracker and a copy of it must not be added.
+        """
         if not isinstance(other, Tracker):
             return NotImplemented
         if (self.cutoff, self.cost) != (other.cutoff, other.cost):

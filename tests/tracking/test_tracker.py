@@ -3,6 +3,7 @@
 import doctest
 import json
 import math
+import re
 import subprocess
 import sys
 
@@ -293,3 +294,51 @@ def test_the_documented_example_runs():
     names = {}
     exec(page.split("```python\n")[1].split("```")[0], names)  # the project's own page
     assert names["both"].observations == 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (lambda one: one.observe("x"), "the latency is 'x'"),
+        (lambda one: one.observe(None), "the latency is None"),
+        (lambda one: one.observe(math.inf, "lost"), "the latency is inf"),
+        (lambda one: one.observe(1, ["completed"]), "is not how an attempt can end"),
+        (lambda one: one.observe(1, at="yesterday"), "the time is 'yesterday'"),
+        (lambda one: one.observe(1, at=math.nan), "the time is nan"),
+        (lambda one: one.next(at="noon"), "the time is 'noon'"),
+        (lambda one: one.learn([1, 2], ["completed"]), "2 latencies and 1 statuses"),
+        (lambda one: one.learn([1, 2], at=[1.0, 2.0, 3.0]), "2 latencies and 3 times"),
+        (lambda one: one.learn([1, 2], at=["noon", "one"]), "the times are not all numbers"),
+        (lambda one: one.learn([1, 2], at=[1.0, math.nan]), "a time is not a number"),
+        (lambda one: one.learn(["x"]), "the latencies are not all numbers"),
+        (lambda one: one.regret(-1), "the timeout is -1"),
+        (lambda one: one.regret(0), "the timeout is 0"),
+        (lambda one: one.regret("x"), "the timeout is 'x'"),
+        (lambda _: latfit.Tracker(seed=1.5), "seed is 1.5"),
+        (lambda _: latfit.Tracker(seed=-1), "seed is -1"),
+        (lambda _: latfit.Tracker(initial="x"), "initial is 'x'"),
+    ],
+)
+def test_what_a_caller_gets_wrong_is_told_and_changes_nothing(wrong, told):
+    tracker = latfit.Tracker()
+    tracker.learn([1.0, 2.0, 3.0], "completed")
+    before = tracker.to_json()
+    with pytest.raises(RestartError, match=re.escape(told)):
+        wrong(tracker)
+    assert tracker.to_json() == before
+
+
+def test_a_copy_of_a_tracker_adds_nothing_but_confidence():
+    """What docs/tracking.md warns of: the same attempts twice make the interval too narrow."""
+    rng = np.random.default_rng(7)
+    one, other = latfit.Tracker(cutoff=60.0), latfit.Tracker(cutoff=60.0)
+    for tracker in (one, other):
+        tracker.learn(rng.lognormal(0, 1, 100), "completed")
+    copied = one + latfit.Tracker.from_json(one.to_json())
+    assert copied.observations == 2 * one.observations == (one + other).observations
+
+    def width(tracker):
+        low, high = tracker.interval("expected_duration")
+        return math.log(high / low)
+
+    assert width(copied) < 0.9 * width(one)
