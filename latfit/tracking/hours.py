@@ -22,10 +22,10 @@ LARGE = 1e12  # the weight at which all weights are scaled down
 def seconds_of(at: float | datetime) -> float:
     """A time as seconds since 1970, UTC."""
     try:
-        found = at.timestamp() if isinstance(at, datetime) else float(at)
+        found = at.timestamp() if isinstance(at, datetime) else float(0.0 + at)  # a text is no time
     except (TypeError, ValueError, OverflowError, OSError):
         found = math.nan
-    if isinstance(at, str) or not math.isfinite(found):
+    if not math.isfinite(found):
         raise RestartError(f"the time is {at!r}: it must be seconds since 1970, or a datetime")
     return found
 

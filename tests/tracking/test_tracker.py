@@ -305,6 +305,7 @@ def test_the_documented_example_runs():
         (lambda one: one.observe(1, ["completed"]), "is not how an attempt can end"),
         (lambda one: one.observe(1, at="yesterday"), "the time is 'yesterday'"),
         (lambda one: one.observe(1, at=math.nan), "the time is nan"),
+        (lambda one: one.observe(1, at="1.7e9"), "the time is '1.7e9'"),
         (lambda one: one.next(at="noon"), "the time is 'noon'"),
         (lambda one: one.learn([1, 2], ["completed"]), "2 latencies and 1 statuses"),
         (lambda one: one.learn([1, 2], at=[1.0, 2.0, 3.0]), "2 latencies and 3 times"),
