@@ -31,6 +31,7 @@ from latfit.restart import expected_duration
 
 Progress = Callable[[str, int, int], None]
 
+REASONS = 3  # for which no log can be read are told
 CHUNK_GROUPS = 256  # groups that are fitted together; fewer where each of them is resampled
 RESAMPLED_GROUPS = 8
 TESTED_GROUPS = 200  # up to this number of groups, the best law of each is tested unless told otherwise
@@ -177,13 +178,22 @@ def _read(
         parts[place] = found
         tell("logs", done, len(files))
     if len(bad) == len(files):
-        more = f" (and {counted(len(bad) - 1, 'more log')} that cannot be read)" if len(bad) > 1 else ""
-        raise LogError(bad[0][1] + more)
+        raise LogError(_why_none([bad[place] for place in sorted(bad)]))
     every = [parts[place] for place in sorted(parts)]  # probes of one moment stay in the order of their files
     groups = merged(chain.from_iterable(one.groups.items() for one in every))
     histograms = [item for one in every for item in one.histograms.items()]
     note = f"logs of queues: {queues}; resubmitting loses the place in a queue, which the theory does not count"
     return groups, histograms, [bad[place] for place in sorted(bad)], refused, (note,) if queues else ()
+
+
+def _why_none(bad: Sequence[tuple[str, str]]) -> str:
+    """Why no log can be read: each reason once, with the first log that has it, empty files last."""
+    first: dict[str, str] = {}
+    for name, reason in bad:
+        first.setdefault(reason.replace(name, ""), reason)
+    told = sorted(first.values(), key=lambda reason: "the file is empty" in reason)
+    more = len(bad) - len(told[:REASONS])
+    return "; ".join(told[:REASONS]) + (f" (and {counted(more, 'more log')} that cannot be read)" if more else "")
 
 
 def analyse_groups(

@@ -10,6 +10,8 @@ import click
 
 from latfit.cli.common import ProgressLine, column_names, log_options, read_arguments, say, seed_option
 from latfit.cli.deciding import cost_option, outcome_options
+from latfit.cli.drift import Width
+from latfit.errors import LatfitError
 from latfit.stopping import if_stopped
 
 if TYPE_CHECKING:
@@ -30,7 +32,12 @@ Examples:
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="OUT.parquet|csv|jsonl",
               help="Where to write; the ending says how.")  # fmt: skip
 @click.option("--by", metavar="COL[,COL]", help="One row for each value of these columns; `file` is the log's name.")
-@click.option("--window", metavar="WIDTH", help="And one for each window of time: 1h, 1d, 7d; tells what drifts.")
+@click.option(
+    "--window",
+    type=Width(whole=True),
+    metavar="WIDTH",
+    help="And one for each window of time: 1h, 1d, 7d; tells what drifts.",
+)
 @outcome_options
 @cost_option
 @click.option(
@@ -82,7 +89,10 @@ def batch(
     def kept() -> str:
         return f"; what is finished is in {journal}: go on with --resume" if journal.exists() else ""
 
-    check_output(output)
+    try:
+        check_output(output)
+    except LatfitError as problem:
+        raise click.BadParameter(str(problem), param_hint="--output") from problem
     with if_stopped(kept), Working() as progress:
         result = run_batch(
             logs, by=by, engine=engine or ("dask" if given["scheduler"] else "processes"), journal=journal,

@@ -37,6 +37,21 @@ WINDOW = ("from (UTC)", "probes", "still out", "timeout", "95 % interval", "E_J"
 SHOWN = 30  # windows and changes in the text; all are in the JSON
 
 
+class Width(click.ParamType):  # type: ignore[type-arg]
+    """How wide windows of time are: a duration greater than 0, kept as it was written."""
+
+    name = "width"
+
+    def __init__(self, *, whole: bool = False) -> None:
+        self.whole = whole
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Check that it is a duration, where asked for of whole seconds."""
+        if Seconds().convert(value, param, ctx) % 1 and self.whole:
+            self.fail(f"{value!r} is not a time window: it must be of whole seconds, such as 90s, 1h or 7d", param, ctx)
+        return str(value)
+
+
 @click.command(
     epilog="""\b
 Examples:
@@ -46,7 +61,9 @@ Examples:
   latfit drift probes.csv -o drift.png"""
 )
 @log_argument
-@click.option("--window", metavar="WIDTH", help="Windows such as 1h, 1d or 7d (default: between the change points).")
+@click.option(
+    "--window", type=Width(), metavar="WIDTH", help="Windows such as 1h, 1d or 7d (default: between the change points)."
+)
 @click.option("--by", metavar="COL[,COL]", help="Each group on its own too, by these columns of the log.")
 @click.option("--cost", type=Seconds(zero=True), default=0.0, metavar="C", help="Seconds that each restart costs.")
 @click.option("--current", type=Seconds(), metavar="T", help="The timeout in use now, to see what it costs.")

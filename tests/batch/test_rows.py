@@ -239,6 +239,17 @@ def test_nothing_to_read_is_an_error(run, tmp_path):
         done = run("batch", given, "-o", tmp_path / "x.csv")
         assert (done.returncode, done.stderr.count("\n")) == (1, 1)
         assert reason in done.stderr
+    for name, text in (
+        ("a.csv", ""),
+        ("b.csv", ""),
+        ("c.csv", "site,latency\nx,1\n"),
+        ("d.csv", "site,latency\nx,1\n"),
+    ):
+        (tmp_path / name).write_text(text)
+    done = run("batch", tmp_path, "--by", "nosuch", "-o", tmp_path / "x.jsonl")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.index("c.csv: there is no column 'nosuch'") < done.stderr.index("a.csv: the file is empty")
+    assert "2 more logs" in done.stderr
     with pytest.raises(LogError, match="not a time window"):
         run_batch(EGEE, window="soon", **QUICK)
 
@@ -247,9 +258,13 @@ def test_wrong_usage(run, tmp_path):
     for arguments in ([EGEE], ["-o", tmp_path / "x.csv"], [EGEE, "-o", tmp_path / "x.csv", "--engine", "cloud"],
                       [EGEE, "-o", tmp_path / "x.csv", "--engine", "processes", "--scheduler", "x"]):  # fmt: skip
         assert run("batch", *arguments).returncode == 2
-    for output in ("x.txt", "none/x.csv", "."):
+    for output, reason in (("x.txt", "use one of .csv"), ("none/x.csv", "no such folder"), (".", "use one of")):
         done = run("batch", EGEE, "-o", tmp_path / output)
-        assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+        assert done.returncode == 2
+        assert reason in done.stderr
+    for window in ("1x", "0", "500ms", "-1d"):
+        done = run("batch", EGEE, "-o", tmp_path / "x.csv", f"--window={window}")
+        assert (done.returncode, "--window" in done.stderr) == (2, True)
     assert list(tmp_path.iterdir()) == []
 
 

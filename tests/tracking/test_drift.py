@@ -121,6 +121,9 @@ def test_groups_and_the_figure(tmp_path, run):
     assert figure.read_bytes().startswith(b"\x89PNG")
     assert [group["site"] for group in json.loads(done.stdout)["groups"]] == ["far", "near"]
     assert run("drift", tmp_path / "log.csv", "-o", "drift.txt").returncode == 2
+    for window in ("1x", "0"):
+        done = run("drift", tmp_path / "log.csv", "--window", window)
+        assert (done.returncode, "--window" in done.stderr) == (2, True)
 
 
 def test_windows():
