@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -63,6 +64,10 @@ def analyze(log: str, as_json: bool, markdown: bool, output: str | None, figures
     """
     from latfit.analysis import analyze as analyse
 
+    if as_json and markdown:
+        raise click.UsageError("--json and --markdown exclude each other: one of them is printed")
+    if output is not None and os.path.exists(output) and not os.path.isdir(output):  # noqa: PTH110, PTH112
+        raise click.BadParameter(f"{output}: this is a file; name a folder", param_hint="--output")
     if given["law"] is not None:
         _check_law(given["law"])
     by = column_names(given["by"])

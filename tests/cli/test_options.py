@@ -50,6 +50,17 @@ def test_every_option_in_seconds_takes_units(name):
             assert one in times(command), f"{name} {one.opts}"
 
 
+def test_analyze_says_which_options_exclude_each_other_and_that_a_folder_is_wanted(run, tmp_path):
+    done = run("analyze", EGEE, "--json", "--markdown")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "exclude each other" in done.stderr
+    (tmp_path / "report").write_text("mine")
+    done = run("analyze", EGEE, "--output", tmp_path / "report")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "this is a file; name a folder" in done.stderr
+    assert (tmp_path / "report").read_text() == "mine"
+
+
 def test_one_law_by_its_name():
     sample = latfit.example_log().sample(cutoff=10_000)
     assert [found.law.name for found in latfit.fit(sample, laws="lognormal")] == ["lognormal"]
