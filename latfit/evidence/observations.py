@@ -31,12 +31,17 @@ KEYS = re.compile(r"(?i)^(job|job_?name|url|uri|path|endpoint|instance|instance_
 AFTERWARDS = re.compile(
     r"(?i)(^|_|\b)(latency|elapsed|duration|run_?time|wall_?time|end|ended|finish\w*|complete\w*|start|started|eligible|"
     r"\w*status|\w*state|code|conclusion|result|outcome|error\w*|exception|reason|message|failure\w*|success|exit\w*|"
-    r"signal|run|wait|think|connect|idle_?time|response\w*|bytes\w*|sent\w*|received|grp_?threads|all_?threads|"
+    r"signal|run|wait|think|connect|idle_?time|response\w*|grp_?threads|all_?threads|"
     r"t[qwcrt]|timers?|nodelist|node|exec_host|alloc\w*|cpu_?time|avg_?cpu|used\w*|mem|max_?rss|updated\w*|"
-    r"attempt|retries|termination\w*|beconn|feconn|srvconn|actconn|term\w*|level|severity|msg|try_?number|rows|up|alive|"
+    r"attempt|retries|termination\w*|beconn|feconn|srvconn|actconn|term\w*|level|severity|msg|try_?number|up|alive|"
     r"ttft|\w*tokens?|usage|completions|finish_?reason|ret|rc|\w+_(ms|msec|us|usec|ns|secs?|seconds)|"
     r"billed\w*|queue_?time|dtime|ctime|ttime|time_\w+|start_?transfer|name_?lookup|pre_?transfer)($|_|\b)"
 )
+# known only afterwards too, but the same when the same is asked for again: counted for what completed
+FIXED = re.compile(r"(?i)(^|_|\b)(log_status|bytes\w*|\w*bytes|sent\w*|received\w*|rows)($|_|\b)")
+# parts of a name that differ from request to request: queries, ids, numbers
+OWN_PARTS = re.compile(r"\?.*|(?<![a-z])(?=[a-z-]*\d)[0-9a-f-]{6,}(?![a-z])|\d+", re.IGNORECASE)
+WORDS_LEFT = 0.8  # of the cells of a column, at least
 UNTOLD = (*NOTHING, "unknown")
 # words of outcomes among the groups of a column: it follows the probe too
 OUTCOMES = re.compile(r"(?i)(^|[\W_])(ok|success|succeeded|time_?out|timed_?out|failed|failure|error|lost)($|[\W_])")
@@ -233,20 +238,31 @@ def explaining(frame: pd.DataFrame, apart: Sequence[str] = ()) -> dict[str, Colu
     extras = [str(name) for name in frame.columns if name not in CANONICAL and name not in apart]
     found: dict[str, Column] = {}
     for name in extras[: 4 * MAX_COLUMNS]:
-        if len(found) < MAX_COLUMNS and (KEYS.match(name) or not AFTERWARDS.search(name)):
-            column = as_groups(name, _as_asked(frame[name], frame.get("status")))
-            if column is not None and (KEYS.match(name) or not any(map(OUTCOMES.search, column.labels[:MAX_COLUMNS]))):
+        fixed = FIXED.search(_spaced(name)) is not None
+        if len(found) < MAX_COLUMNS and (KEYS.match(name) or fixed or not AFTERWARDS.search(_spaced(name))):
+            column = as_groups(name, _as_asked(frame[name], frame.get("status"), fixed=fixed))
+            if column is not None and (
+                KEYS.match(name) or fixed or not any(map(OUTCOMES.search, column.labels[:MAX_COLUMNS]))
+            ):
                 found[name] = column
     return found
 
 
-def _as_asked(values: pd.Series[Any], status: pd.Series[Any] | None) -> pd.Series[Any]:
+def _spaced(name: str) -> str:
+    """A name with its words apart: resultCode has a code."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
+
+
+def _as_asked(values: pd.Series[Any], status: pd.Series[Any] | None, *, fixed: bool = False) -> pd.Series[Any]:
     """A column in which nothing, or a mark for it, stands mostly for probes that did not complete: filled in.
 
     It is the outcome that left the cell empty. What these probes asked for is not known: they are dealt out to the
-    groups in proportion, at random.
+    groups in proportion, at random. So are all that did not complete where the column is `fixed` by what was asked
+    for, and yet known only from the answer.
     """
     bad = np.zeros(0, dtype=bool) if status is None else (status != STATUSES[COMPLETED]).to_numpy(dtype=bool)
+    if fixed and bad.any():
+        values = values.astype("object").where(~bad, None)
     if not bad.any() or not is_blank(values[bad], UNTOLD).any():
         return values
     blank = is_blank(values, UNTOLD)
@@ -291,7 +307,18 @@ def as_groups(name: str, values: pd.Series[Any]) -> Column | None:
             if KEYS.match(name) and _repeats(values):
                 return _categories(name, values)
             return _binned(name, values, known)
-    return _categories(name, values) if _repeats(values) else None
+    if _repeats(values):
+        return _categories(name, values)
+    alike = _without_own_parts(values)
+    return _categories(name, alike) if alike is not None and _repeats(alike) else None
+
+
+def _without_own_parts(values: pd.Series[Any]) -> pd.Series[Any] | None:
+    """Paths, queries and names without what is the request's own, where words are left in most of them."""
+    if values.dtype.kind in "fiub":
+        return None
+    alike = values.astype("string").str.replace(OWN_PARTS, "*", regex=True)
+    return alike if alike.str.contains("[A-Za-z]", na=False).mean() > WORDS_LEFT else None
 
 
 def _numbers(values: pd.Series[Any]) -> Floats:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from latfit.errors import listed
 from latfit.logs.records import Records
-from latfit.logs.table import CENSORED, LOST, STATUSES
+from latfit.logs.table import CENSORED, COMPLETED, LOST, STATUSES
 
 
 class OutcomeTally:
@@ -27,7 +27,10 @@ class OutcomeTally:
         self.lock = threading.Lock()
 
     def add(self, words: pd.Series[Any], records: Records) -> None:
-        """Count the words of the rows that were not refused so far, and will not be for want of a latency."""
+        """Count the words of the rows that were not refused so far, and will not be for want of a latency.
+
+        A completed one keeps its word (200, 404) as the column `log_status`.
+        """
         timed = (records.latency >= 0) | (np.isnan(records.latency) & np.isin(records.status, (CENSORED, LOST)))
         kept = records.kept & (records.status >= 0) & timed
         codes, names = pd.factorize(words[kept], use_na_sentinel=False)
@@ -37,6 +40,8 @@ class OutcomeTally:
                 at, status = divmod(pair, len(STATUSES))
                 word = "none" if pd.isna(names[at]) else str(names[at]).strip() or "none"
                 self.counts[word, STATUSES[status]] += count
+        if not set(names) <= set(STATUSES):
+            records.answer = words.astype("category").where(kept & (records.status == COMPLETED))
 
     def note(self) -> str | None:
         """For example: `HTTP code: 200 (2358), 404 (2604) completed; 502 (2) failed`."""

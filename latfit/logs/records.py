@@ -11,7 +11,18 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from latfit.logs.ids import SeenIds
-from latfit.logs.table import CANONICAL, CENSORED, LOST, SHOWN_REFUSALS, STATUSES, LogFacts, ProbeLog, Refusal, Refusals
+from latfit.logs.table import (
+    CANONICAL,
+    CENSORED,
+    LOST,
+    OWN_STATUS,
+    SHOWN_REFUSALS,
+    STATUSES,
+    LogFacts,
+    ProbeLog,
+    Refusal,
+    Refusals,
+)
 from latfit.numbers import Bools
 from latfit.units import LONGEST, SHORTEST
 
@@ -31,7 +42,8 @@ class Records:
 
     `latency` is NaN where the record has none; `status` holds the codes of `STATUSES`; a censored
     record without a latency was still out when the log ended. `submitted` is naive UTC. `extras` are the
-    log's own columns, `raw` all of them as they were read. `notes` say what was guessed, `advice` what to do
+    log's own columns, `raw` all of them as they were read. `answer` is the log's own word for completed ones; it
+    becomes a column if none is called so. `notes` say what was guessed, `advice` what to do
     about refused rows.
     """
 
@@ -49,6 +61,7 @@ class Records:
     advice: list[str] = field(default_factory=list)
     reasons: dict[int, str] = field(default_factory=dict)
     raw: pd.DataFrame | None = None
+    answer: pd.Series | None = None
 
     @classmethod
     def unusable(cls, refused: dict[int, str]) -> Records:
@@ -80,6 +93,8 @@ class Records:
 
     def check(self) -> None:
         """Refuse what no probe can have been."""
+        if self.answer is not None:
+            self.extras.setdefault(OWN_STATUS, self.answer)
         if np.isinf(self.latency).any():  # 1e400 is no time either
             self.latency = np.where(np.isinf(self.latency), np.nan, self.latency)
         x = self.latency

@@ -20,6 +20,7 @@ from latfit.units import parse_duration
 STATUSES = ("completed", "failed", "censored", "lost")
 COMPLETED, FAILED, CENSORED, LOST = range(4)
 CANONICAL = ("submitted", "latency", "status")
+OWN_STATUS = "log_status"  # the log's own word for what completed: 200, 404
 SHOWN_REFUSALS = 1000
 SHOWN_ROWS = 5  # of a log, in a notebook
 MAX_WINDOW = 1e9
@@ -246,6 +247,8 @@ def concat(logs: Iterable[ProbeLog]) -> ProbeLog:
         facts = facts + part.facts
     frames = [part.frame for part in parts if len(part.frame)] or [parts[0].frame]
     frame = frames[0] if len(frames) == 1 else pd.concat(_alike(frames), ignore_index=True)
+    if OWN_STATUS in frame and frame[OWN_STATUS].nunique() < 2:
+        frame = frame.drop(columns=OWN_STATUS)
     return ProbeLog(frame.reset_index(drop=True), facts)
 
 

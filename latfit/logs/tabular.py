@@ -79,10 +79,11 @@ class Settling:
             with_one = next(name for name, known in zoned.items() if known)
             raise LogError(f"of the columns {listed(times)} only {with_one!r} has an offset from UTC; say which zone "
                            "the other is in: --timezone UTC")  # fmt: skip
-        if self.words is None and len(self.roles.latency) == 1:
+        if len(self.roles.latency) == 1:
             numbers = numeric(frame[self.roles.latency[0]])
             below = numbers[numbers < 0]
-            self.minus_one = bool(FEW <= below.size < numbers.size / 2 and (below == -1).all())
+            few = FEW if self.words is None else 1
+            self.minus_one = bool(few <= below.size < numbers.size / 2 and (below == -1).all())
         self.roles = replace(self.roles, time_formats=formats)
         self.settled = all(frame[name].notna().any() for name in times)
 
@@ -109,10 +110,14 @@ class Settling:
             with self.lock:
                 self.lost += int(np.count_nonzero(blank))
         if self.words is not None:  # given up, nobody knows when
+            if ended is None:
+                at_once = (records.latency == 0) & (records.status == CENSORED)
+                at_once[at_once] = self.words.timed_out(frame[str(roles.status)][at_once])
+                records.latency = np.where(at_once, np.nan, records.latency)  # no timeout takes 0 s
             unknown = np.isnan(records.latency) | np.isposinf(records.latency)
+            never_told = unknown & (records.status == FAILED) & records.kept
             unknown &= True if records.submitted is None else np.isnat(records.submitted)
             records.status[unknown & (records.status == CENSORED)] = LOST
-            never_told = np.isnan(records.latency) & (records.status == FAILED) & records.kept
             if ended is None and never_told.any():  # an answer that came has its time, which is not in the log
                 never_told[never_told] = ~self.words.answered(frame[str(roles.status)][never_told])
             records.status[never_told] = LOST

@@ -33,7 +33,8 @@ WORDS = {
     "lost": ("lost", "outlier", "never"),
 }  # fmt: skip
 KNOWN_WORDS = {word: status for status, words in WORDS.items() for word in words}
-GAVE_UP = re.compile(r"time.?out|timed.?out|deadline|^cancell?ed\b")
+TIMED_OUT = re.compile(r"time.?out|timed.?out|deadline")
+GAVE_UP = re.compile(rf"{TIMED_OUT.pattern}|^cancell?ed\b")
 PATTERNS = (
     (GAVE_UP, "censored"),
     (re.compile(r"(?<!not)[_\W](ok|success|succeeded)$"), "completed"),
@@ -177,6 +178,11 @@ class StatusWords(OutcomeTally):
         """Which of these words say that an answer came, or the connection was refused: the client knew at once."""
         words = column.astype("string").str.strip().str.lower()
         said = words.str.fullmatch(r"[1-5]\d\d(\.0)?") | words.str.contains(CAME_BACK)
+        return said.fillna(False).to_numpy(dtype=bool)
+
+    def timed_out(self, column: pd.Series[Any]) -> NDArray[np.bool_]:
+        """Which of these words say that a timeout ended the wait."""
+        said = column.astype("string").str.strip().str.lower().str.contains(TIMED_OUT)
         return said.fillna(False).to_numpy(dtype=bool)
 
     def settle(self, words: list[Any]) -> None:

@@ -83,3 +83,77 @@ def test_a_given_timeout_is_written_with_the_evidence_against_it(two_endpoints, 
         run("settings", "tenacity", two_endpoints, "--timeout", "1", "--where", "endpoint=/health", "--json").stdout
     )
     assert not any("withheld" in note for note in fine["notes"])
+
+
+def _written(path, header, rows):
+    path.write_text(header + "\n" + "".join(",".join(map(str, row)) + "\n" for row in rows))
+    return path
+
+
+def _times(n):
+    return [f"2026-03-01T{i // 60 % 24:02d}:{i % 60:02d}:00Z" for i in range(n)]
+
+
+def test_answers_that_are_fixed_by_the_request_are_populations(run, tmp_path):
+    """A page that is not there is told in 3 ms, one that is takes 300: asked again, each is the same as before."""
+    rng, n = np.random.default_rng(2), 300
+    missing = rng.random(n) < 0.4
+    x = np.where(missing, 3.0, 300.0) * rng.lognormal(0, 0.4, n)
+    rows = zip(_times(n), x.round(1), np.where(missing, 404, 200), strict=True)
+    path = _written(tmp_path / "log.csv", "time,duration_ms,status", rows)
+    done = run("analyze", path, "--resamples", 0)
+    assert "Decide for the requests that you wait for, such as --where log_status=VALUE" in " ".join(
+        done.stdout.split()
+    )
+    told = json.loads(run("timeout", path, "--resamples", 0, "--json").stdout)
+    assert (told["withheld"], told["evidence"]["mixing"]["column"]) == (["mixed"], "log_status")
+    alone = json.loads(run("timeout", path, "--resamples", 0, "--json", "--where", "log_status=200").stdout)
+    assert not alone["withheld"]
+    assert json.loads(run("timeout", path, "--resamples", 0, "--json", "--where", "status=200").stdout) == alone
+
+
+def test_failures_are_no_population(run, tmp_path):
+    """A server that fails at once at random: what its answers say is the outcome, and not what was asked for."""
+    rng, n = np.random.default_rng(3), 300
+    bad = rng.random(n) < 0.3
+    x = np.where(bad, 3.0, 300.0) * rng.lognormal(0, 1.0, n)
+    rows = zip(_times(n), x.round(1), np.where(bad, 503, 200), np.where(bad, "Busy", "OK"), strict=True)
+    path = _written(tmp_path / "log.csv", "time,duration_ms,http_status,resultCode", rows)
+    told = json.loads(run("timeout", path, "--resamples", 0, "--json").stdout)
+    assert (told["verdict"], told["evidence"]["mixing"]) == ("finite", None)
+
+
+def test_sizes_explain_latencies_whatever_they_are_called(run, tmp_path):
+    """2 s for a megabyte: what is large never ends under the timeout of what is small."""
+    rng, n = np.random.default_rng(4), 300
+    size = rng.lognormal(13, 1.5, n).round()
+    rows = list(zip(_times(n), size, (size * 2e-6 * rng.lognormal(0, 0.3, n)).round(4), strict=True))
+    for name in ("bytes", "payload_bytes", "rows", "size_mb", "sentBytes"):
+        path = _written(tmp_path / f"{name}.csv", f"time,{name},duration_s", rows)
+        told = json.loads(run("timeout", path, "--resamples", 0, "--json").stdout)
+        assert "mixed" in told["withheld"], name
+        assert told["evidence"]["mixing"]["column"] == name
+
+
+def test_endpoints_with_ids_in_their_names_are_populations(run, tmp_path):
+    rng, n = np.random.default_rng(5), 200
+    slow = rng.random(n) < 0.3
+    x = np.where(slow, 6.0, 0.1) * rng.lognormal(0, 0.5, n)
+    names = [f"/{'report' if s else 'users'}/{1000 + 7 * i}" for i, s in enumerate(slow)]
+    path = _written(tmp_path / "log.csv", "time,path,duration_s", zip(_times(n), names, x.round(3), strict=True))
+    done = json.loads(run("analyze", path, "--resamples", 0, "--json").stdout)
+    assert done["timeout"]["withheld"] == ["mixed"]
+    assert {group["path"] for group in done["groups"]} == {"/report/*", "/users/*"}
+
+
+@pytest.mark.parametrize(
+    ("latency", "word"), [("-1", "timeout"), ("0", "timed out"), ("0.0", "DEADLINE_EXCEEDED"), ("-1", "error")]
+)
+def test_a_dummy_latency_of_what_did_not_return_is_none(run, tmp_path, latency, word):
+    rng, n = np.random.default_rng(6), 300
+    out = rng.random(n) < 0.08
+    x = rng.lognormal(7, 0.4, n).round()
+    cells = [latency if o else f"{y:g}" for o, y in zip(out, x, strict=True)]
+    path = _written(tmp_path / "log.csv", "latency_ms,status", zip(cells, np.where(out, word, "ok"), strict=True))
+    told = json.loads(run("analyze", path, "--resamples", 0, "--json").stdout)
+    assert (told["log"]["lost"], told["log"]["refused_count"]) == (int(out.sum()), 0)

@@ -173,8 +173,26 @@ def test_a_column_of_text_and_categories_alike():
         assert column.labels == ("a", "b", "unknown")
 
 
+def test_what_the_same_request_brings_again_explains_the_completed():
+    """Sizes and the log's own words: those of what did not complete are dealt out."""
+    status = pd.Categorical(["completed"] * 8 + ["failed", "censored"])
+    sizes = [5, 900] * 4 + [0, 0]
+    table = pd.DataFrame({"bytes": sizes, "log_status": ["200", "404"] * 4 + [None, None], "status": status})
+    for name, column in explaining(table).items():
+        assert {column.labels[code] for code in column.codes} == {str(value) for value in table[name][:2]}, name
+
+
+def test_names_with_ids_of_their_own_are_alike_without_them():
+    paths = [f"/report/{k}" if k % 3 else f"/users/{k}?page={k}" for k in range(100, 160)]
+    for values in (paths, [f"a3{k}ff00-11d3-9a0c {path.split('/')[1]}" for k, path in enumerate(paths)]):
+        column = as_groups("path", pd.Series(values))
+        assert len(column.labels) == 2
+        assert [column.codes[k] == column.codes[1] for k in range(60)] == [path.startswith("/report") for path in paths]
+    assert as_groups("id", pd.Series([f"req-{k}" for k in range(60)])) is None
+
+
 def test_what_is_known_only_afterwards_explains_nothing():
-    names = ["site", "endpoint", "status_code", "elapsed_ms", "bytes", "zone", "request"]
+    names = ["site", "endpoint", "status_code", "elapsed_ms", "resultCode", "zone", "request"]
     table = pd.DataFrame({name: ["a", "b"] * 5 for name in names})
     assert list(explaining(table)) == ["site", "endpoint", "zone", "request"]
     many = pd.DataFrame({f"c{k}": ["a", "b"] * 5 for k in range(50)})
