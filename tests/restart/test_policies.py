@@ -262,7 +262,19 @@ def test_presets_are_schedules():
     assert parse_policy("kubernetes(timeout=600)").schedule.sleeps == (10, 20, 40, 80, 160, 320)
     assert parse_policy("urllib3(timeout=1,total=4,factor=0.5)").schedule.sleeps == (0, 1, 2, 4)
     assert parse_policy("botocore()").schedule.timeouts == (60,) * 3
-    assert parse_policy("grpc(timeout=1)").schedule.jitter == 1
+    assert parse_policy("botocore()").schedule.sleeps == pytest.approx((0.05, 0.1))
+    assert parse_policy("botocore(wait=1,attempts=7)").schedule.sleeps == (1, 2, 4, 8, 16, 20)
+
+
+def test_sleeps_of_grpc_are_20_per_cent_around_the_backoff():
+    """gRFC A6: retry n comes after min(initialBackoff · backoffMultiplierⁿ⁻¹, maxBackoff) · random(0.8, 1.2)."""
+    policy = parse_policy("grpc(timeout=1,attempts=4,wait=0.5,factor=2,max=1.5)")
+    starts = [s.start for s in policy.submissions(0.0, 20_000, np.random.default_rng(1))]
+    sleeps = np.diff(starts, axis=0) - 1
+    for drawn, backoff in zip(sleeps, (0.5, 1, 1.5), strict=True):
+        assert drawn.min() == pytest.approx(0.8 * backoff, rel=1e-3)
+        assert drawn.max() == pytest.approx(1.2 * backoff, rel=1e-3)
+        assert drawn.mean() == pytest.approx(backoff, rel=0.01)
 
 
 @pytest.mark.parametrize("name", policy_names())

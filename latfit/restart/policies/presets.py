@@ -28,7 +28,8 @@ MOST_ATTEMPTS = 1000
 class Preset(Policy):
     """A schedule with other parameters: `attempts` of `timeout` seconds, and the sleeps of the tool."""
 
-    full_jitter: ClassVar[float] = 0.0
+    drawn: ClassVar[float] = 0.0
+    """The share of the longest sleep that is drawn: 0 is no jitter, 1 full jitter."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -47,7 +48,7 @@ class Preset(Policy):
         """The schedule that the tool runs."""
         sleeps = tuple(self.sleeps())
         timeout = float(self.params["timeout"])
-        return SchedulePolicy((timeout,) * (len(sleeps) + 1), sleeps, self.full_jitter)
+        return SchedulePolicy((timeout,) * (len(sleeps) + 1), sleeps, self.drawn)
 
     @property
     def most_submissions(self) -> int | None:
@@ -153,32 +154,40 @@ class Urllib3(Preset):
 @register
 @dataclass(frozen=True)
 class Botocore(Preset):
-    """The standard mode of botocore: 3 attempts, sleeps drawn from [0, 2ⁱ], at most 20 s."""
+    """The standard mode of botocore: 3 attempts, sleeps drawn from [0, wait · 2ⁱ], at most 20 s.
+
+    After what is no throttling, `wait` is 0.05 s since botocore 1.44 (0.025 s with DynamoDB) and was 1 s before.
+    """
 
     name: ClassVar[str] = "botocore"
-    parameters: ClassVar[tuple[Parameter, ...]] = (ATTEMPTS, TIMEOUT, MAX)
+    parameters: ClassVar[tuple[Parameter, ...]] = (ATTEMPTS, TIMEOUT, WAIT, MAX)
     example: ClassVar[str] = "botocore(attempts=3,timeout=60)"
     says: ClassVar[str] = "the standard retry mode"
-    full_jitter: ClassVar[float] = 1.0
+    drawn: ClassVar[float] = 1.0
     timeout: float = 60.0
     attempts: int = 3
+    wait: float = 0.05
     max: float = 20.0
 
     def sleeps(self) -> list[float]:
-        """Sleeps up to 2ⁱ."""
-        return _growing(self.attempts, 1.0, 2.0, self.max)
+        """Sleeps up to wait · 2ⁱ."""
+        return _growing(self.attempts, self.wait, 2.0, self.max)
 
 
 @register
 @dataclass(frozen=True)
 class Grpc(Preset):
-    """gRPC's retryPolicy (A6): sleeps drawn from [0, min(wait · factorⁱ, max)], at most 5 attempts."""
+    """gRPC's retryPolicy (gRFC A6): sleeps b · [0.8, 1.2] with b = min(wait · factorⁱ, max), at most 5 attempts.
+
+    That jitter is of A6 since 2024 and of the releases of grpc-go and grpc-java that follow it (grpc-go pull request
+    7869, grpc-java 11858); until then sleeps were drawn from [0, b].
+    """
 
     name: ClassVar[str] = "grpc"
     parameters: ClassVar[tuple[Parameter, ...]] = (ATTEMPTS, TIMEOUT, WAIT, FACTOR, MAX)
     example: ClassVar[str] = "grpc(attempts=4,timeout=1,wait=0.1,factor=2,max=1)"
     says: ClassVar[str] = "retryPolicy: maxAttempts, initialBackoff, backoffMultiplier, maxBackoff"
-    full_jitter: ClassVar[float] = 1.0
+    drawn: ClassVar[float] = 1 / 3
     timeout: float
     attempts: int = 5
     wait: float = 0.1
@@ -186,8 +195,8 @@ class Grpc(Preset):
     max: float = 10.0
 
     def sleeps(self) -> list[float]:
-        """Sleeps up to min(wait · factorⁱ, max); more than 5 attempts count as 5."""
-        return _growing(min(self.attempts, 5), self.wait, self.factor, self.max)
+        """Sleeps up to 1.2 · min(wait · factorⁱ, max), a third of it drawn; more than 5 attempts count as 5."""
+        return [1.2 * b for b in _growing(min(self.attempts, 5), self.wait, self.factor, self.max)]
 
 
 @register
