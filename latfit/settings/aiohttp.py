@@ -17,7 +17,8 @@ class Aiohttp(Tool):
     def snippet(self, plan: Plan) -> str:
         """A coroutine to call instead of `session.get`."""
         errors = "(TimeoutError, aiohttp.ClientError)" if plan.failures else "TimeoutError"
-        check = "                    response.raise_for_status()\n" if plan.failures else ""
+        deep = " " * 20
+        check = f"{deep}if response.status >= 500:\n{deep}    response.raise_for_status()\n" if plan.failures else ""
         pause = f"                await asyncio.sleep({number(plan.pause)})\n" if plan.pause else ""
         imports = "import asyncio\n\nimport aiohttp\n" if plan.pause else "import aiohttp\n"
         return (

@@ -52,6 +52,10 @@ class Tool(ABC):
     longest: ClassVar[float] = math.inf
     cap: ClassVar[int | None] = None
     """The largest number of attempts that the tool makes."""
+    fewest: ClassVar[int] = 1
+    """The smallest number of attempts that can be written."""
+    resubmits: ClassVar[bool] = True
+    """Whether the snippet starts the next attempt, so that it has a counter."""
     hedges: ClassVar[bool] = False
     """Whether the earlier attempts go on when the next one starts."""
     waits: ClassVar[bool] = True
@@ -89,6 +93,11 @@ def number(value: float) -> str:
 def milliseconds(value: float) -> str:
     """Seconds as a whole number of milliseconds with its unit, or of seconds where it is one."""
     return f"{number(value)}s" if value == int(value) else f"{round(value * 1000)}ms"
+
+
+def sleep_between(plan: Plan) -> str:
+    """The line of a shell loop over `attempt` that waits, but not after the last attempt."""
+    return f"    [ $attempt -lt {plan.attempts} ] && sleep {number(plan.pause)}\n" if plan.pause else ""
 
 
 def mean_pause(tool: Tool, q: float, cost: float, *, restarts: int = 200) -> float:

@@ -24,7 +24,9 @@ class Fetch(Tool):
         """A function to call instead of `fetch`."""
         pause = f"      await new Promise((done) => setTimeout(done, {round(plan.pause * 1000)}));\n"
         again = "" if plan.failures else ' || error.name !== "TimeoutError"'
-        check = "      if (!response.ok) throw new Error(`HTTP ${response.status}`);\n" if plan.failures else ""
+        check = (
+            "      if (response.status >= 500) throw new Error(`HTTP ${response.status}`);\n" if plan.failures else ""
+        )
         limit = f"AbortSignal.timeout({self.written(plan.timeout)})"
         return (
             "async function get(url) {\n"

@@ -1,6 +1,6 @@
 """GNU timeout, in a loop of the shell."""
 
-from latfit.settings.base import Plan, Tool, number, register
+from latfit.settings.base import Plan, Tool, register, sleep_between
 
 
 @register
@@ -21,11 +21,10 @@ class GnuTimeout(Tool):
     def snippet(self, plan: Plan) -> str:
         """A loop that ends with the exit code of the last attempt."""
         ended = "[ $code -eq 0 ] && break" if plan.failures else "case $code in 124|137) ;; *) break ;; esac"
-        pause = f"    [ $attempt -lt {plan.attempts} ] && sleep {number(plan.pause)}\n" if plan.pause else ""
         return (
             f"for attempt in $(seq {plan.attempts}); do\n"
             f"    timeout -k 5 {self.written(plan.timeout)} CMD; code=$?\n"
-            f"    {ended}\n{pause}"
+            f"    {ended}\n{sleep_between(plan)}"
             "done\n"
             "(exit $code)"
         )

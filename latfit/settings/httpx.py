@@ -18,16 +18,18 @@ class Httpx(Tool):
     def snippet(self, plan: Plan) -> str:
         """A client, and a function to call instead of its `get`."""
         errors = "(httpx.TransportError, httpx.HTTPStatusError)" if plan.failures else "httpx.TimeoutException"
-        check = ".raise_for_status()" if plan.failures else ""
+        check = "    if response.status_code >= 500:\n        response.raise_for_status()\n" if plan.failures else ""
         return (
             "import httpx\n"
             "from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_fixed\n"
             "\n"
             f"client = httpx.Client(timeout={self.written(plan.timeout)})\n"
             "\n"
-            f"{decorator(plan, errors)}\n"
+            f"{decorator(plan, f'retry_if_exception_type({errors})')}\n"
             "def get(url):\n"
-            f"    return client.get(url){check}\n"
+            "    response = client.get(url)\n"
+            f"{check}"
+            "    return response\n"
             "\n"
             "response = get(URL)"
         )

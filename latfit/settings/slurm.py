@@ -2,7 +2,7 @@
 
 import math
 
-from latfit.settings.base import Plan, Tool, number, register
+from latfit.settings.base import Plan, Tool, register, sleep_between
 
 
 @register
@@ -24,19 +24,20 @@ class SlurmQueue(Tool):
     )
 
     def snippet(self, plan: Plan) -> str:
-        """A loop; MINUTES is the job's time limit."""
-        pause = f"    sleep {number(plan.pause)}\n" if plan.pause else ""
+        """A loop that ends with 0 when a job left the queue, with 1 when none did; MINUTES is the job's time limit."""
         end = f"now+$(({self.written(plan.timeout)} + 60 + 60 * limit))"
         return (
-            "limit=MINUTES\n"
+            "limit=MINUTES; code=1\n"
             f"for attempt in $(seq {plan.attempts}); do\n"
             f'    job=$(sbatch --parsable -t $limit --deadline="{end}" JOB.sh)\n'
-            f"    sleep {self.written(plan.timeout)}\n"
-            '    scancel --state=PENDING "$job" 2>/dev/null\n'
-            '    cancelled=$(squeue --noheader --states=CANCELLED --format=%i --jobs="$job" 2>/dev/null)\n'
-            '    [ -n "$cancelled" ] || break  # it runs, or is done\n'
-            f"{pause}"
-            "done"
+            '    if [ -n "$job" ]; then\n'
+            f"        sleep {self.written(plan.timeout)}\n"
+            '        scancel --state=PENDING "$job" 2>/dev/null\n'
+            '        cancelled=$(squeue --noheader --states=CANCELLED --format=%i --jobs="$job" 2>/dev/null)\n'
+            '        if [ -z "$cancelled" ]; then code=0; break; fi  # it runs, or is done\n'
+            f"    fi\n{sleep_between(plan)}"
+            "done\n"
+            "(exit $code)"
         )
 
 
@@ -60,10 +61,11 @@ class SlurmTime(Tool):
         return f"{minutes // 60:02d}:{minutes % 60:02d}:00"
 
     def snippet(self, plan: Plan) -> str:
-        """A loop over srun, which waits for the job."""
-        pause = f"    sleep {number(plan.pause)}\n" if plan.pause else ""
+        """A loop over srun, which waits for the job, that ends with the exit code of the last attempt."""
         return (
             f"for attempt in $(seq {plan.attempts}); do\n"
-            f"    srun -t {self.written(plan.timeout)} CMD && break\n{pause}"
-            "done"
+            f"    srun -t {self.written(plan.timeout)} CMD; code=$?\n"
+            f"    [ $code -eq 0 ] && break\n{sleep_between(plan)}"
+            "done\n"
+            "(exit $code)"
         )

@@ -20,7 +20,7 @@ class Stamina(Tool):
     def snippet(self, plan: Plan) -> str:
         """A function that is retried when it times out."""
         errors = "(httpx.TransportError, httpx.HTTPStatusError)" if plan.failures else "httpx.TimeoutException"
-        check = ".raise_for_status()" if plan.failures else ""
+        check = "    if response.status_code >= 500:\n        response.raise_for_status()\n" if plan.failures else ""
         c = number(plan.pause)
         waits = f"wait_initial={c}, wait_max={c}, wait_jitter=0"
         return (
@@ -29,7 +29,9 @@ class Stamina(Tool):
             "\n"
             f"@stamina.retry(on={errors}, attempts={plan.attempts}, timeout=None, {waits})\n"
             "def get(url):\n"
-            f"    return httpx.get(url, timeout={self.written(plan.timeout)}){check}\n"
+            f"    response = httpx.get(url, timeout={self.written(plan.timeout)})\n"
+            f"{check}"
+            "    return response\n"
             "\n"
             "response = get(URL)"
         )

@@ -1,6 +1,7 @@
 """Targets whose first two attempts hang: what a tool's snippet is run against."""
 
 import itertools
+import socket
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -30,9 +31,9 @@ class Hanging:
 
 
 class HangingServer(Hanging):
-    """An HTTP server on loopback."""
+    """An HTTP server on loopback that answers with `status`."""
 
-    def __init__(self, hangs=HANGS, body=b"<ok/>"):
+    def __init__(self, hangs=HANGS, body=b"<ok/>", status=200):
         super().__init__(hangs)
         outer = self
 
@@ -42,7 +43,7 @@ class HangingServer(Hanging):
             def do_GET(self):
                 outer.attempt()
                 try:
-                    self.send_response(200)
+                    self.send_response(status)
                     self.send_header("Content-Length", str(len(body)))
                     self.end_headers()
                     self.wfile.write(body)
@@ -63,6 +64,23 @@ class HangingServer(Hanging):
         super().close()
         self.server.shutdown()
         self.server.server_close()
+
+
+class Full:
+    """A port of loopback where connecting gets no answer: its queue is full."""
+
+    def __init__(self):
+        self.listening = socket.create_server(("127.0.0.1", 0), backlog=0)
+        self.port = self.listening.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}/"
+        self.waiting = [socket.socket() for _ in range(4)]
+        for one in self.waiting:
+            one.setblocking(False)
+            one.connect_ex(("127.0.0.1", self.port))
+
+    def close(self):
+        for one in (*self.waiting, self.listening):
+            one.close()
 
 
 class HangingCommand:

@@ -252,7 +252,7 @@ def haproxy(snippet, folder):
     with contextlib.closing(HangingServer()) as server:
         backend = snippet.replace("HOST:PORT", f"127.0.0.1:{server.port}")
         config.write_text(
-            "defaults\n    timeout connect 1s\n    timeout client 60s\n"
+            "defaults\n    timeout client 60s\n"
             f"frontend front\n    mode http\n    bind 127.0.0.1:{port}\n    default_backend NAME\n{backend}\n"
         )
         with process("haproxy", "-db", "-f", str(config)):
