@@ -51,22 +51,29 @@ def settings(tool: str | None, log: str | None, as_json: bool, **given: Any) -> 
     if tool is None:
         _list(as_json)
         return
+    _known(tool)
     if log is None and given["timeout"] is None:
         raise click.UsageError("give a LOG that decides, or the timeout to write with --timeout")
-    _known(tool)
     wanted = {name: given[name] for name in ("timeout", "attempts", "undone", "cost", "cutoff", "failed")}
     found = settings_for(tool, None if log is None else load_log(log, given), **wanted)
     if as_json:
         print_json(found.to_dict())
         return
+    _say_notes(found.warnings)
     if found.snippet is not None:
+        if found.warnings:
+            click.echo()
         for line in found.snippet.split("\n"):
             say(line)
         click.echo()
-    for note in found.notes:
+    _say_notes(found.notes[len(found.warnings) :])
+    say(f"- validated: {found.validated}")
+
+
+def _say_notes(notes: tuple[str, ...]) -> None:
+    for note in notes:
         for line in textwrap.wrap(note, 100, initial_indent="- ", subsequent_indent="  "):
             say(line)
-    say(f"- validated: {found.validated}")
 
 
 def _known(tool: str) -> None:

@@ -13,6 +13,8 @@ class AwsBatch(Tool):
     counts = "attempts"
     step = 1.0
     smallest = 60.0
+    waits = False
+    resubmits = False
     limits = "the run time of one attempt, not the wait in the queue"
     validated = "from its documentation; not run"
     traps = ("at least 60 s; a job that timed out is not retried by retryStrategy: submit it again yourself",)

@@ -17,11 +17,14 @@ class Boto3(Tool):
     traps = (
         "total_max_attempts counts attempts, max_attempts in the same place counts retries, and the variable "
         "AWS_MAX_ATTEMPTS counts attempts",
-        "before a restart boto3 waits a random time of up to 50 ms · 2ⁱ",
+        "answers 500, 502, 503, 504 and throttling are retried too, whether or not the log shows failures",
+        "before the i-th restart boto3 waits a random time, evenly from 0 to 50 ms · 2ⁱ⁻¹ (25 ms · 2ⁱ⁻¹ with DynamoDB) "
+        "and at most 20 s; before botocore 1.44 it was up to 2ⁱ⁻¹ s, unless AWS_NEW_RETRIES_2026=true was set: there "
+        "the mean of the first wait is 0.5 s instead of 0.025 s",
     )
 
     def pause(self, restart: int, cost: float) -> float:
-        """Half of the largest jitter, 50 ms · 2ⁱ up to 20 s, and the user's own cost."""
+        """Half of the largest jitter of botocore 1.44, 50 ms · 2ⁱ⁻¹ up to 20 s, and the user's own cost."""
         return cost + float(min(20.0, 0.05 * 2 ** min(restart - 1, 20))) / 2
 
     def snippet(self, plan: Plan) -> str:

@@ -15,10 +15,12 @@ class Cassandra(Tool):
     waits = False
     limits = "the delay until the query is sent to the next node beside the earlier ones"
     validated = "policy of the Python driver 3.30.1 asked for its plan; no cluster was run"
-    traps = (
-        "a statement is not idempotent by default, and then there is no speculative execution",
-        "the coordinator can do it for reads: ALTER TABLE … WITH speculative_retry = '350ms'",
-    )
+    traps = ("a statement is not idempotent by default, and then there is no speculative execution",)
+
+    def notes(self, plan: Plan) -> tuple[str, ...]:
+        """The same delay for the coordinator."""
+        delay = f"{round(plan.timeout * 1000)}ms"
+        return (f"the coordinator can do it for reads, once: ALTER TABLE … WITH speculative_retry = '{delay}'",)
 
     def snippet(self, plan: Plan) -> str:
         """The execution profile of the Python driver."""

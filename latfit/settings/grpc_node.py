@@ -13,6 +13,7 @@ class GrpcNode(Tool):
     counts = "attempts"
     hedges = True
     cap = 5
+    fewest = 2
     waits = False
     limits = (
         "the delay until the next attempt is sent beside the earlier ones; the deadline of the call is yours to set"

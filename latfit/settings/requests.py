@@ -13,11 +13,22 @@ class Requests(Tool):
     counts = "retries"
     limits = "connecting, and the wait between two reads: a body that drips outlives it"
     validated = "real: requests 2.34.2 with urllib3 2.8.0, arrivals at 0, t, 2t"
-    traps = ("allowed_methods=None retries every method; by default a POST is not retried",)
+    traps = (
+        "allowed_methods=None retries every method; by default a POST is not retried",
+        "an answer 413, 429 or 503 with Retry-After is retried too, after the time that it asks for",
+    )
 
     def pause(self, restart: int, cost: float) -> float:
         """urllib3 never waits before the first retry."""
         return 0.0 if restart == 1 else cost
+
+    def notes(self, plan: Plan) -> tuple[str, ...]:
+        """Where the wait begins."""
+        if not plan.pause:
+            return ()
+        return (
+            f"urllib3 retries once without a wait: the {plan.pause:g} s pass before the second retry and later ones",
+        )
 
     def snippet(self, plan: Plan) -> str:
         """A session with retries."""

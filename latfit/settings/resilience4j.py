@@ -13,7 +13,10 @@ class Resilience4j(Tool):
     unit = "ms"
     limits = "one attempt: by default the Retry lies outside the TimeLimiter"
     validated = "from its documentation; not run"
-    traps = ("waitDuration is 500 ms by default",)
+    traps = (
+        "waitDuration is 500 ms by default",
+        "every exception is retried by default, also those that a client makes of 4xx answers (ignoreExceptions)",
+    )
 
     def written(self, timeout: float) -> str:
         """Milliseconds or whole seconds, with the unit."""

@@ -27,6 +27,7 @@ SETTLED = 0.001  # the waits are settled when they move by less than this share 
 TOLD = ("mixed", "groups-differ", "queue", "drift", "dependence", "later-attempts", "beyond-timeout", "few-at-risk",
         "load", "flat")  # fmt: skip
 WINDOW = 0.05
+WARNING = "warning:"  # how a note begins that speaks against what is written
 WORTH_TELLING = 0.0001  # what rounding may cost before it is mentioned
 
 
@@ -51,6 +52,11 @@ class Settings:
     validated: str
     withheld: tuple[str, ...] = ()
     cost: float = 0.0
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The notes that speak against what is written: they come first."""
+        return tuple(note for note in self.notes if note.startswith(WARNING))
 
     def to_dict(self) -> dict[str, Any]:
         """The contract's fields as plain values."""
@@ -93,7 +99,7 @@ def settings_for(
     >>> found.written, found.attempts
     ('358s', 5)
     """
-    kind = get_tool(tool)
+    kind, given = get_tool(tool), timeout is not None
     _check(log, timeout, attempts, undone, cost)
     known = None if log is None else _known(kind, log, timeout, cost, cutoff, failed)
     chosen = [] if known is None or timeout is None else _against(known)
@@ -107,8 +113,12 @@ def settings_for(
     exact = timeout
     rounded = kind.rounded(exact)
     if rounded > kind.longest:
-        return _too_long(kind, exact, known)
+        why = f"{kind.title} takes at most {kind.longest:g} s, and the timeout is {exact:g} s"
+        return _refused(kind, exact, known, why)
     K, left, notes = _attempts(kind, known, rounded, attempts, undone)
+    if kind.fewest > K:
+        why = f"{kind.title} makes at least {counted(kind.fewest, 'attempt')}: for {K} leave its retries out"
+        return _refused(kind, exact, known, why)
     plan = Plan(rounded, K, cost, known.failures if known else False)
     return Settings(
         tool=kind.name,
@@ -119,7 +129,13 @@ def settings_for(
         undone=left,
         counts=kind.counts,
         snippet=kind.snippet(plan),
-        notes=(*chosen, *_rounding(kind, known, exact, rounded), *notes, *_about(kind, known, plan, cost), *kind.traps),
+        notes=_warnings_first(
+            *chosen,
+            *_rounding(kind, known, exact, rounded),
+            *notes,
+            *_about(kind, known, plan, cost, given),
+            *kind.traps,
+        ),
         validated=kind.validated,
         cost=known.cost if known else cost,
     )
@@ -218,11 +234,15 @@ def _nothing(tool: Tool, known: _Known) -> Settings:
                     (f"nothing to paste: {why}", *known.warnings), tool.validated, codes, known.cost)  # fmt: skip
 
 
-def _too_long(tool: Tool, timeout: float, known: _Known | None) -> Settings:
-    """A timeout that the tool refuses."""
-    why = f"nothing to paste: {tool.title} takes at most {tool.longest:g} s, and the timeout is {timeout:g} s"
-    return Settings(tool.name, timeout, None, tool.unit, None, None, tool.counts, None, (why,), tool.validated,
-                    cost=known.cost if known else 0.0)  # fmt: skip
+def _refused(tool: Tool, timeout: float, known: _Known | None, why: str) -> Settings:
+    """What the tool refuses."""
+    return Settings(tool.name, timeout, None, tool.unit, None, None, tool.counts, None, (f"nothing to paste: {why}",),
+                    tool.validated, cost=known.cost if known else 0.0)  # fmt: skip
+
+
+def _warnings_first(*notes: str) -> tuple[str, ...]:
+    """The notes in their order, but what speaks against the snippet before what explains it."""
+    return tuple(sorted(notes, key=lambda note: not note.startswith(WARNING)))
 
 
 def _attempts(
@@ -231,7 +251,7 @@ def _attempts(
     """The number of attempts K, what stays undone with it, and what to say about both (rule 2)."""
     if known is None:
         K = ASSUMED if attempts is None else attempts
-        notes = [] if attempts else [f"without a log nothing says how many attempts are needed: {K} are written"]
+        notes = [] if attempts else [f"without a log nothing says how many attempts are needed: {K} are assumed"]
         if tool.cap is not None and tool.cap < K:
             return tool.cap, None, [*notes, f"warning: {tool.title} makes at most {counted(tool.cap, 'attempt')}"]
         return K, None, notes
@@ -268,16 +288,18 @@ def _rounding(tool: Tool, known: _Known | None, exact: float, rounded: float) ->
     return [f"rounded up: {moved}{more}"] if costs is not None and costs > WORTH_TELLING else []
 
 
-def _about(tool: Tool, known: _Known | None, plan: Plan, cost: float) -> list[str]:
+def _about(tool: Tool, known: _Known | None, plan: Plan, cost: float, given: bool) -> list[str]:
     """The wait that is limited, the counter, the cost counted, hedging, and what the log warns of (rules 3 to 5)."""
     notes = [f"it limits {tool.limits}"]
-    count = plan.attempts if tool.counts == "attempts" else plan.retries
-    notes.append(f"the counter is that of {tool.counts}: {count} for {counted(plan.attempts, 'attempt')}")
-    if known is not None and known.cost > cost:
-        waits = f"{tool.title} itself waits {known.cost:.4g} s before a restart on average"
-        notes.append(f"{waits}: the timeout is the optimum with that cost")
+    if tool.resubmits:
+        count = plan.attempts if tool.counts == "attempts" else plan.retries
+        notes.append(f"the counter is that of {tool.counts}: {count} for {counted(plan.attempts, 'attempt')}")
+    if known is not None and not math.isclose(known.cost, cost):
+        waits = f"with the waits of {tool.title} itself, {known.cost:.4g} s pass before a restart on average"
+        notes.append(f"{waits}: {'that cost is counted' if given else 'the timeout is the optimum with that cost'}")
     if cost > 0 and not tool.waits:
-        notes.append(f"{tool.title} has no wait between attempts: the cost of {cost:g} s is counted, not written")
+        where = "not written" if known is None else "counted, not written"
+        notes.append(f"{tool.title} has no setting for the wait between attempts: the cost of {cost:g} s is {where}")
     if tool.hedges:
         notes.append(
             "a hedge does not cancel: the earlier attempts go on, so jobs end no later and need no more submissions "

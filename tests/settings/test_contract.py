@@ -64,7 +64,7 @@ def test_contract(name, from_log):
     json.dumps(found)
     told = " ".join(found["notes"])
     assert "it limits" in told
-    assert f"counter is that of {found['counts']}" in told
+    assert (f"counter is that of {found['counts']}" in told) == TOOLS[name].resubmits
     assert "stay undone" in told
 
 
@@ -263,6 +263,90 @@ def test_mixed_traffic_is_nothing_to_paste():
     assert found.withheld == ("mixed",)
 
 
+def test_what_polly_refuses():
+    assert settings_for("polly", timeout=0.001).written == "0.01"
+    assert settings_for("polly", timeout=86400).snippet
+    assert "at most 86400 s" in settings_for("polly", timeout=86401).notes[0]
+
+
+@pytest.mark.parametrize("name", ["polly", "grpc-node"])
+def test_fewer_attempts_than_the_tool_makes(name, log):
+    for found in (settings_for(name, timeout=1, attempts=1), settings_for(name, log, attempts=1)):
+        assert (found.snippet, found.attempts) == (None, None)
+        assert "at least 2 attempts" in found.notes[0]
+    assert settings_for(name, timeout=1, attempts=2).snippet
+
+
+def test_the_coordinator_of_cassandra_gets_the_same_delay():
+    assert any("speculative_retry = '2500ms'" in note for note in settings_for("cassandra", timeout=2.5).notes)
+    assert not any("350ms" in note for note in settings_for("cassandra", timeout=2.5).notes)
+
+
+def test_the_waits_of_urllib3(log):
+    """By urllib3 itself: no wait before the first retry, the cost before the next ones, and that is what is counted."""
+    retry = pytest.importorskip("urllib3").util.Retry(4, backoff_factor=5, backoff_max=5)
+    waits = []
+    for _ in range(4):
+        retry = retry.increment("GET", "/", error=OSError())
+        waits.append(retry.get_backoff_time())
+    assert waits == [0, 5, 5, 5] == [TOOLS["requests"].pause(i, 5) for i in range(1, 5)]
+    found = settings_for("requests", log, cost=5)
+    assert 0 < found.cost < 5
+    assert any("before the second retry" in note for note in found.notes)
+    assert any(f"{found.cost:.4g} s pass before a restart" in note for note in found.notes)
+    assert not any("second retry" in note for note in settings_for("requests", log).notes)
+
+
+def test_the_waits_of_envoy_are_the_cost_on_average():
+    found = settings_for("envoy", timeout=1, cost=2)
+    interval = yaml.safe_load(found.snippet)["route"]["retry_policy"]["retry_back_off"]["base_interval"]
+    drawn = np.random.default_rng(1).uniform(0, float(interval[:-1]), 100_000)
+    assert drawn.mean() == pytest.approx(2, rel=0.01)
+    assert TOOLS["envoy"].pause(1, 2.0) == 2
+    assert any("4s is 2 s on average" in note for note in found.notes)
+
+
+def test_the_waits_of_boto3_are_those_of_the_preset():
+    preset = latfit.restart.parse_policy("botocore(attempts=12)").schedule
+    means = [s * (1 - preset.jitter / 2) for s in preset.sleeps]
+    assert means == pytest.approx([TOOLS["boto3"].pause(i, 0.0) for i in range(1, 12)])
+
+
+def test_the_waits_of_boto3_are_those_of_botocore():
+    pytest.importorskip("botocore", minversion="1.44")
+    from botocore.retries import standard
+
+    backoff = standard.ExponentialBackoff(random=lambda: 0.5)
+    for i in range(1, 12):
+        context = standard.RetryContext(attempt_number=i)
+        assert backoff.delay_amount(context) == pytest.approx(TOOLS["boto3"].pause(i, 0.0))
+
+
+def test_a_delay_of_curl_that_was_rounded_is_told():
+    assert any("1 s for the cost of 0.3 s" in note for note in settings_for("curl", timeout=1, cost=0.3).notes)
+    for whole in (0, 2):
+        assert not any("for the cost" in note for note in settings_for("curl", timeout=1, cost=whole).notes)
+
+
+@pytest.mark.parametrize("name", ["kubernetes", "htcondor", "boto3", "aws-batch", "nginx", "curl", "tenacity"])
+def test_a_tool_that_waits_is_not_said_to_have_no_wait(name, log):
+    for found in (settings_for(name, log, cost=5), settings_for(name, log, timeout=400, cost=5)):
+        told = " ".join(found.notes)
+        assert "has no wait" not in told
+        assert ("no setting for the wait" in told) == (not TOOLS[name].waits)
+    assert "optimum with that cost" not in told  # the timeout was given
+    alone = " ".join(settings_for(name, timeout=400, cost=5).notes)
+    assert "counted, not written" not in alone  # nothing counts without a log
+
+
+def test_warnings_come_first(log, monkeypatch):
+    monkeypatch.setattr(writing, "_without_waits", lambda *_: {"withheld": ["queue"]})
+    found = settings_for("kubernetes", log)
+    assert found.snippet
+    assert "without the waits of Kubernetes Job the decision on the log is withheld (queue)" in found.notes[0]
+    assert found.warnings == found.notes[: len(found.warnings)]
+
+
 def test_too_long_for_the_tool():
     found = settings_for("haproxy", timeout=26 * 86400, attempts=3)
     assert found.snippet is None
@@ -323,6 +407,11 @@ def test_command_line(run):
     given = json.loads(run("settings", "haproxy", EGEE, "--timeout", "6m", "--json").stdout)
     assert given["timeout"] == 360
     assert given["undone"] is not None
+    assert "'nosuch' is not a tool" in run("settings", "nosuch").stderr
+    warned = run("settings", "polly", "--timeout", "1ms").stdout
+    assert warned.startswith("- warning: Polly 8 takes 0.01")
+    assert warned.index("warning:") < warned.index("AddRetry") < warned.index("it limits")
+    assert run("settings", "polly", "--timeout", "1").stdout.startswith("var pipeline")
     for wrong in (["nonsense", EGEE], ["curl"], ["curl", "--timeout", "fast"], ["curl", "--timeout", "0"]):
         assert run("settings", *wrong).returncode == 2
 
