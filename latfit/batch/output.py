@@ -12,10 +12,15 @@ from latfit.errors import LatfitError
 from latfit.files import inert, whole_file
 
 
-def check_output(path: Path) -> None:
-    """Raise before the work begins if the table could not be written to `path`."""
+def check_ending(path: Path) -> None:
+    """Raise if the name does not say how to write the table."""
     if path.suffix not in WRITERS:
         raise LatfitError(f"{path}: the ending says how to write; use one of {', '.join(WRITERS)}")
+
+
+def check_output(path: Path) -> None:
+    """Raise before the work begins if the table could not be written to `path`."""
+    check_ending(path)
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise LatfitError(
             f"{path}: cannot be written: " + ("it is a folder" if path.is_dir() else "there is no such folder")

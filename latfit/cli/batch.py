@@ -84,15 +84,16 @@ def batch(
     by = column_names(given["by"])
     names = ("window", "cutoff", "failed", "censoring", "cost", "resamples", "test", "seed", "scheduler", "workers")
     asked = {name: given[name] for name in names}
-    from latfit.batch import check_output, run_batch, write_table
+    from latfit.batch import check_ending, check_output, run_batch, write_table
 
     def kept() -> str:
         return f"; what is finished is in {journal}: go on with --resume" if journal.exists() else ""
 
     try:
-        check_output(output)
+        check_ending(output)
     except LatfitError as problem:
         raise click.BadParameter(str(problem), param_hint="--output") from problem
+    check_output(output)
     with if_stopped(kept), Working() as progress:
         result = run_batch(
             logs, by=by, engine=engine or ("dask" if given["scheduler"] else "processes"), journal=journal,

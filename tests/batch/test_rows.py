@@ -258,9 +258,13 @@ def test_wrong_usage(run, tmp_path):
     for arguments in ([EGEE], ["-o", tmp_path / "x.csv"], [EGEE, "-o", tmp_path / "x.csv", "--engine", "cloud"],
                       [EGEE, "-o", tmp_path / "x.csv", "--engine", "processes", "--scheduler", "x"]):  # fmt: skip
         assert run("batch", *arguments).returncode == 2
-    for output, reason in (("x.txt", "use one of .csv"), ("none/x.csv", "no such folder"), (".", "use one of")):
+    for output, code, reason in (
+        ("x.txt", 2, "use one of .csv"),
+        (".", 2, "use one of"),
+        ("none/x.csv", 1, "no such folder"),
+    ):
         done = run("batch", EGEE, "-o", tmp_path / output)
-        assert done.returncode == 2
+        assert done.returncode == code
         assert reason in done.stderr
     for window in ("1x", "0", "500ms", "-1d"):
         done = run("batch", EGEE, "-o", tmp_path / "x.csv", f"--window={window}")
