@@ -15,10 +15,10 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", [c for c in COMMANDS if c.startswith("latfit")])
-def test_commands(command, run, tmp_path, monkeypatch):
+def test_commands(command, run_anew, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data").symlink_to(EGEE.parent)
-    done = run(*shlex.split(command)[1:])
+    done = run_anew(*shlex.split(command)[1:])
     assert done.returncode == 0, done.stderr
     assert done.stdout or any(path.name != "data" for path in tmp_path.iterdir())
 
