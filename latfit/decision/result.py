@@ -17,7 +17,7 @@ from latfit.goodness import GoodnessOfFit
 from latfit.laws import Law
 from latfit.numbers import finite
 from latfit.outliers import CutoffChoice, OutlierRatio
-from latfit.restart import Optimum, evaluate_timeout
+from latfit.restart import Optimum, evaluate_timeout, optimal_timeout
 from latfit.restart.result import Window
 from latfit.sample import LatencySample
 from latfit.uncertainty import Intervals
@@ -116,6 +116,8 @@ class Recommendation:
     @cached_property
     def figures(self) -> Optimum | None:
         """Standard deviation and quantiles at the timeout, computed when they are asked for."""
+        if self.verdict == "immediate" and self.source is not None:  # those of the limit
+            return optimal_timeout(self.source, **self.policy)
         return self._at(np.inf if self.timeout is None else self.timeout) if self.verdict in _SET else None
 
     @cached_property

@@ -156,14 +156,15 @@ class Empirical(Law):
 
 
 def as_law(data: Any) -> Law:
-    """A law as it is, or the empirical law of a sample, a log, or an array of latencies in seconds.
+    """A law as it is, or the empirical law of what `latfit.as_sample` takes: a sample, a log, a frame, an array.
 
     >>> as_law([1.0, 2.0, 4.0]).name
     'empirical'
     """
     if isinstance(data, Law):
         return data
-    if isinstance(data, LatencySample):
-        return Empirical.of(data)
-    return Empirical.of(data.sample() if callable(getattr(data, "sample", None)) and hasattr(data, "facts")
-                        else LatencySample.of(data))  # fmt: skip
+    if not isinstance(data, LatencySample):
+        from latfit.logs import as_sample  # reads frames as logs, which takes all readers
+
+        data = as_sample(data)
+    return Empirical.of(data)

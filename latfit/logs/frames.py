@@ -140,7 +140,13 @@ def _latencies(data: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Numbers in seconds, or an error that says what is wrong with which."""
     if isinstance(data, (str, bytes)) or hasattr(data, "__fspath__"):
         raise SampleError(f"{str(data)[:60]!r} is text, not latencies: read a file with latfit.read_log")
-    plain = data.to_numpy() if isinstance(data, (pd.Series, pd.Index)) else np.asarray(data)
+    masked = int(np.count_nonzero(np.ma.getmaskarray(data))) if isinstance(data, np.ma.MaskedArray) else 0
+    if masked:
+        raise SampleError(
+            f"{masked} of {data.size} latencies are masked: leave them out, or say what became of "
+            "those probes: LatencySample.of(completed, censored=…, lost=…)"
+        )
+    plain = data.to_numpy() if hasattr(data, "to_numpy") else np.asarray(data)
     if plain.dtype.kind == "m":
         plain = plain / np.timedelta64(1, "s")
     try:
@@ -150,7 +156,8 @@ def _latencies(data: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
             f"latencies must be numbers in seconds, not {type(data).__name__} of {plain.dtype}"
         ) from error
     if values.ndim != 1:
-        raise SampleError(f"latencies must be in one row, not in an array of the shape {values.shape}")
+        what = f"{str(data)[:60]!r}" if values.ndim == 0 else f"an array of the shape {values.shape}"
+        raise SampleError(f"latencies must be numbers in one row, not {what}")
     bad = ~np.isfinite(values) | (values < 0)
     if bad.any():
         at, are = int(np.flatnonzero(bad)[0]), "is" if bad.sum() == 1 else "are"

@@ -10,6 +10,7 @@ import numpy as np
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law
+from latfit.laws.empirical import as_law
 from latfit.restart.optimum import optimal_timeout
 from latfit.restart.plan import Plan
 from latfit.restart.result import Figures
@@ -80,6 +81,7 @@ def optimal_strategy(
     >>> [agent for agent, _ in best.steps], round(best.expected_duration, 1)
     (['near', 'far'], 110.2)
     """
+    agents = {name: as_law(law) for name, law in agents.items()}
     c = check_time("cost", cost)
     if not agents:
         raise RestartError("there is no agent to ask")

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law
+from latfit.laws.empirical import as_law
 from latfit.numbers import Floats
 from latfit.restart.objectives.mean import mean_slope
 from latfit.restart.times import check_time, check_timeouts, completes, density, still_out
@@ -56,6 +57,7 @@ def restart_helps(law: Law, tau: ArrayLike, *, cost: float = 0.0, order: int = 1
     >>> latfit.restart_helps(latfit.parse_law("weibull(shape=2,scale=10)"), 5.0).tolist()
     False
     """
+    law = as_law(law)
     t, c = check_timeouts(tau), check_time("cost", cost)
     if order < 1:
         raise RestartError(f"the order of the moment is {order}; it must be 1 or more")

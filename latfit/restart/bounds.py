@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from latfit.laws.base import Law
+from latfit.laws.empirical import as_law
 from latfit.numbers import Floats
 from latfit.restart.completion import lost_moment
 from latfit.restart.minimise import candidates, minima, turn
@@ -41,6 +42,7 @@ def geometric_bounds(law: Law, t_inf: ArrayLike, *, cost: float = 0.0) -> tuple[
     >>> bool(low <= latfit.expected_duration(law, 358.0) <= high), float(high - low)
     (True, 358.0)
     """
+    law = as_law(law)
     t, c = check_timeouts(t_inf), check_time("cost", cost)
     F = law.cdf(t)
     with np.errstate(all="ignore"):

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law
+from latfit.laws.empirical import as_law
 from latfit.restart.evaluate import PolicyOutcome, evaluate_policy
 from latfit.restart.load import Load, load_of
 from latfit.restart.objectives import Objective
@@ -67,8 +68,9 @@ class Comparison:
         return float("inf") if value is None else self.objective.report(value)
 
     def gain(self, outcome: PolicyOutcome) -> float | None:
-        """By which share its figure is below the reference's."""
-        share = ratio(self.figure(outcome), self.figure(self.reference))
+        """By which share its figure is below the reference's; None where that is infinite or 0."""
+        figure, reference = self.figure(outcome), self.figure(self.reference)
+        share = ratio(figure, reference) if reference < float("inf") else None
         return None if share is None else 1.0 - share
 
     def to_dict(self) -> dict[str, Any]:
@@ -129,8 +131,8 @@ def _percent(share: float | None) -> str:
 
 def _load_words(budget: Budget) -> str:
     """The budget in words."""
-    name = "submissions" if budget.name == "submissions" else "job-seconds"
-    return f"at most {budget.value:.4g} {name} a job"
+    name = "submission" if budget.name == "submissions" else "job-second"
+    return f"at most {budget.value:.4g} {name}{'' if budget.value == 1 else 's'} a job"
 
 
 def compare_policies(
@@ -175,6 +177,7 @@ def compare_policies(
     'Hedge after 243.1 s, cancel both after 1527 s and begin again: 22 % faster with at most 1.521 submissions a job...'
 
     """
+    law = as_law(law)
     options: dict[str, Any] = {"cost": cost, "wall_clock": wall_clock, "objective": objective}
     given = [parse_policy(policy) if isinstance(policy, str) else policy for policy in policies]
     timeout = optimal_policy(law, "timeout", min_time=min_time, **options)
@@ -192,6 +195,14 @@ def compare_policies(
         for row in rows
         if row.outcome.success is not None and row.outcome.success < 1 - 1e-6
     ]
+    if (
+        law.jumps is None
+        and optimal_timeout(law, min_timeout=min_time, cost=cost, wall_clock=wall_clock, objective=objective).verdict
+        == "immediate"
+    ):
+        notes.append(
+            "under this law a timeout is the better the smaller it is: times are sought from the 1 % quantile on"
+        )
     least = optimal_timeout(law, wall_clock=wall_clock, min_timeout=min_time).job_seconds
     loads = () if utilisation is None else tuple(load_of(row.outcome, _now(rows, law), utilisation) for row in rows)
     return Comparison(Objective.parse(objective), tuple(rows), budget, least, loads, tuple(notes))

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law
+from latfit.laws.empirical import as_law
 from latfit.numbers import Floats
 from latfit.restart.copies import with_copies
 from latfit.restart.times import (
@@ -64,6 +65,7 @@ def expected_duration(
     >>> latfit.expected_duration(law, [100.0, 358.0, 10_000.0]).round(1).tolist()
     [516.3, 375.1, 659.6]
     """
+    law = as_law(law)
     r = check_time("wall-clock time", wall_clock)
     t = check_timeouts(t_inf) - r
     started = t >= 0
@@ -101,6 +103,7 @@ def moments(law: Law, t_inf: ArrayLike, order: int = 3, *, cost: float = 0.0) ->
     >>> latfit.moments(latfit.parse_law("exponential(rate=0.5)"), 3.0, 2).round(6).tolist()
     [1.0, 2.0, 8.0]
     """
+    law = as_law(law)
     t, c = check_timeouts(t_inf), check_time("cost", cost)
     if order < 0:
         raise RestartError(f"the order of a moment is {order}; it must be 0 or more")
@@ -134,6 +137,7 @@ def std_duration(law: Law, t_inf: ArrayLike, *, cost: float = 0.0) -> Floats:
     Var J = Var(T | T ≤ t) + q Var D + q (1+q) E[D]², q = (1−F̃)/F̃, D the time an attempt that did not
     complete takes; without failures D = t + c.
     """
+    law = as_law(law)
     t, c = check_timeouts(t_inf), check_time("cost", cost)
     F = law.cdf(t)
     out = still_out(law, t) + law.failed(t)
@@ -177,6 +181,7 @@ def completion_cdf(law: Law, x: ArrayLike, t_inf: float, *, cost: float = 0.0) -
     >>> latfit.completion_cdf(law, [100.0, 358.0, 1000.0], 358.0).round(3).tolist()
     [0.181, 0.632, 0.938]
     """
+    law = as_law(law)
     t, c = check_timeouts(t_inf), check_time("cost", cost)
     at = np.asarray(x, dtype=np.float64)
     return np.where(at < 0, 0.0, -np.expm1(log_survival(law, np.maximum(at, 0.0), t, c)))

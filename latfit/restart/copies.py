@@ -94,7 +94,7 @@ class Copies(SameTimes):
             return none
         S, G = still_out(self.law, t), self.law.failed(t)
         ratio = np.divide(S, G, where=G > 0, out=np.full_like(S, np.inf))
-        return none * -np.expm1(-self.b * np.log1p(ratio))
+        return np.asarray(none * -np.expm1(-self.b * np.log1p(ratio)))
 
     def partial_moment(self, n: int, t: ArrayLike) -> Floats:
         """∫₀ᵗ uⁿ dF̃_b, a sum over the jumps of a step law, Gauss–Legendre panels for a density."""

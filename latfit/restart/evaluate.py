@@ -9,6 +9,7 @@ import numpy as np
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law
+from latfit.laws.empirical import as_law
 from latfit.numbers import Floats, finite
 from latfit.restart.completion import draw
 from latfit.restart.follow import follow
@@ -81,6 +82,7 @@ def evaluate_policy(
     303.37
 
     """
+    law = as_law(law)
     c, r = check_time("cost", cost), check_time("wall-clock time", wall_clock)
     what = parse_policy(policy) if isinstance(policy, str) else policy
     if not completes(law) > 0:
@@ -119,6 +121,7 @@ def simulate_policy(
     True
 
     """
+    law = as_law(law)
     c = check_time("cost", cost)
     what = parse_policy(policy) if isinstance(policy, str) else policy
     jobs = follow(what, size, lambda made, *_: draw(law, made.size, rng), rng, cost=c)

@@ -124,6 +124,7 @@ def evaluate_timeout(
     >>> given.verdict, round(given.expected_duration), round(given.submissions, 3)
     ('given', 382, 1.258)
     """
+    law = as_law(law)
     problem = Problem.of(law, cost, wall_clock, copies, objective)
     t = float(check_timeouts(timeout)) - problem.r
     if t < 0:

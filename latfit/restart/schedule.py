@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law
+from latfit.laws.empirical import as_law
 from latfit.numbers import Floats, finite
 from latfit.restart.completion import log_not_completed, lost_moment, refuse_failures
 from latfit.restart.minimise import candidates
@@ -104,6 +105,7 @@ def optimal_schedule(law: Law, restarts: int, *, cost: float = 0.0, min_timeout:
     >>> len(best.timeouts), best.expected_duration < 20.0  # the mean without restarts
     (2, True)
     """
+    law = as_law(law)
     c = check_time("cost", cost)
     if not 1 <= restarts <= MAX_RESTARTS or restarts != int(restarts):
         raise RestartError(f"the number of restarts is {restarts}; it must be a whole number from 1 to {MAX_RESTARTS}")

@@ -11,6 +11,7 @@ import scipy
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law
+from latfit.laws.empirical import as_law
 from latfit.numbers import Floats
 from latfit.restart.coarse import coarse
 from latfit.restart.evaluate import PolicyOutcome, evaluate_policy
@@ -62,10 +63,11 @@ class _Search:
     budget: Budget | None
     precision: float
     min_time: float = 0.0
+    earliest_end: float = 0.0
 
     def plan(self, time: float, ratio: float) -> Plan | None:
         """The plan at a point, None where it is not computable or too early."""
-        if time < self.min_time:
+        if time < self.min_time or time * ratio < self.earliest_end:
             return None
         try:
             return self.kind.spanned(time, ratio).plan(self.law, self.cost)
@@ -199,6 +201,7 @@ def optimal_policy(
     (101, 253)
 
     """
+    law = as_law(law)
     c, chosen = check_time("cost", cost), get_policy(kind)
     if not chosen.searched:
         raise RestartError(f"{kind} has no parameter to optimise: write it out, as in {chosen.example}")
@@ -209,9 +212,11 @@ def optimal_policy(
     known = _known(law, chosen, c, wall_clock, objective, budget, min_time)
     if known is not None:
         return evaluate_policy(law, known, cost=c, wall_clock=wall_clock, objective=objective)
-    rough = _Search(chosen, coarse(whole, CELLS), c, goal, budget, 3e-3, min_time)
-    start = rough.everywhere(_times(whole, min_time))
-    exact = _Search(chosen, _exact(whole), c, goal, budget, 1e-7, min_time)
+    times = _times(whole, min_time)
+    earliest = 0.0 if chosen.needs_budget else float(times[0])  # cancelled earlier, so few complete that it is rounding
+    rough = _Search(chosen, coarse(whole, CELLS), c, goal, budget, 3e-3, min_time, earliest)
+    start = rough.everywhere(times)
+    exact = _Search(chosen, _exact(whole), c, goal, budget, 1e-7, min_time, earliest)
     policy, figure = _finished(exact, start)
     if budget is not None and budget.name == "submissions" and goal.name == "quantile" and kind == "hedge" and c == 0:
         hedge, quantile = single_r(whole, goal.parameter, budget.value - 1.0)
@@ -248,7 +253,7 @@ def _times(law: Law, least: float) -> Floats:
     low, high = inverse_cdf(law, completes(law) * np.array([0.01, 0.999]))
     if not max(high, least) > 0:
         raise RestartError("every attempt takes 0 s: the clock is too coarse to compare strategies; record finer times")
-    return np.geomspace(max(low, high * 1e-6, least), 2 * max(high, least), TIMES)
+    return np.geomspace(max(low, high * 1e-12, least), 2 * max(high, least), TIMES)
 
 
 def _exact(law: Law) -> Law:

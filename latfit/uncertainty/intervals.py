@@ -103,7 +103,7 @@ def bootstrap(
         timeout=on_steps(low, high, sample.resolution),
         expected_duration=(min(duration[0], expected_duration), max(duration[2], expected_duration)),
         speed_up=(min(slowest, speed_up), max(faster[2], speed_up)),
-        optimism=optimism,
+        optimism=max(optimism, 0.0),  # a chosen minimum is not too high
         smoothed_timeout=smoothed_timeout(sample, cost=cost),
         level=level,
         resamples=resamples,

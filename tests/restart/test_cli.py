@@ -3,6 +3,7 @@
 import json
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -219,3 +220,13 @@ def test_a_timeout_before_the_first_completion_is_said_to_be_useless(run):
     assert done.returncode == 0
     assert "no job would ever end: no attempt completes by then" in done.stdout
     assert json.loads(run("timeout", EGEE, "--at", 0, "--json").stdout)["expected_duration"] is None
+
+
+def test_a_timeout_that_tends_to_0_has_the_spread_of_an_exponential(run, tmp_path):
+    path = tmp_path / "log.csv"
+    x = 100 * (np.random.default_rng(2).random(400) ** (-1 / 0.7) - 1)
+    path.write_text("latency\n" + "".join(f"{value:.6f}\n" for value in x))
+    told = json.loads(run("timeout", path, "--law", "pareto", "--resamples", "0", "--json").stdout)
+    assert told["verdict"] == "immediate"
+    assert told["std_duration"] == pytest.approx(told["expected_duration"])
+    assert told["quantiles"]["0.5"] == pytest.approx(np.log(2) * told["expected_duration"])

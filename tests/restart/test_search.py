@@ -219,3 +219,26 @@ def test_a_policy_from_outside_is_one_class():
         assert "patient" in {row.outcome.policy.name for row in compare_policies(V).rows}
     finally:
         del REGISTRY["patient"]
+
+
+@pytest.mark.parametrize(
+    "spec", ["exponential(rate=0.01)", "pareto(a=100,nu=0.51)", "pareto(a=100,nu=0.7)", "weibull(shape=0.4,scale=100)"]
+)
+def test_where_the_smaller_the_better_no_rounding_is_taken_for_a_gain(spec):
+    """Two copies out at most: no mean is below half of what one copy at a time takes, and job-seconds are no less."""
+    law = parse_law(spec)
+    found = compare_policies(law)
+    assert found.least_job_seconds is not None
+    for row in found.rows:
+        if row.outcome.policy.name in ("delayed", "hedge", "copies"):
+            assert row.outcome.expected_duration > 0.499 * found.least_job_seconds, row.outcome.policy
+            assert row.outcome.job_seconds > 0.999 * found.least_job_seconds, row.outcome.policy
+    smaller = any("the better the smaller" in note for note in found.notes)
+    assert smaller == (optimal_timeout(law).verdict == "immediate")
+
+
+def test_no_gain_is_told_over_what_never_ends():
+    found = compare_policies(parse_law("pareto(a=100,nu=0.7)"), ["timeout()"])
+    assert found.reference.expected_duration is None
+    assert found.gain(found.rows[1].outcome) is None
+    assert "at most 1 submission a job" in found.decision()
