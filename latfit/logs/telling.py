@@ -16,6 +16,8 @@ from latfit.logs.words import (
     CODES_OF,
     ERRORS,
     EXITS,
+    GRPC_CODES,
+    GRPC_OF,
     LEVELS_OF,
     MAYBE,
     NO,
@@ -64,7 +66,9 @@ def telling(name: str, cells: pd.Series[Any], options: ReadOptions) -> Telling |
     spelled = any(re.search("[a-z]", word) for word in counts)  # numbers need a name
     if spelled and len(counts) <= FEW_WORDS and not set(counts) <= {*YES, *NO}:
         good = "completed" in meant.values()
-        if (known >= NAMED and ends_in(name, STATUSES_OF)) or (known >= UNNAMED and good and bad):
+        if (known >= NAMED and (ends_in(name, STATUSES_OF) or ends_in(name, GRPC_OF))) or (
+            known >= UNNAMED and good and bad
+        ):
             return Telling(name, True, bad)
     maybe = ends_in(name, MAYBE) or ends_in(name, STATUSES_OF)
     return Telling(name, False, bad) if maybe and 1 < len(counts) <= FEW_WORDS else None
@@ -72,6 +76,8 @@ def telling(name: str, cells: pd.Series[Any], options: ReadOptions) -> Telling |
 
 def _by_name(name: str, words: set[str]) -> bool:
     """Whether it holds what its name promises: exit codes, errors in words, or yes and no."""
+    if ends_in(name, GRPC_OF):
+        return bool(words) and words <= set(GRPC_CODES)
     if ends_in(name, EXITS):
         return bool(words) and all(re.fullmatch(r"-?\d{1,5}(:\d+)?", word) for word in words)
     if ends_in(name, ERRORS):  # but not what a measurement may be off by

@@ -55,8 +55,14 @@ FLAGS = (
     (re.compile("(is)?(lost|dropped)"), "lost", "completed"),
 )
 # empty, or 0, where all is well
-ERRORS = re.compile("(error|err|exc|exception|failure)(message|msg|reason|text|type|class|name|code|no)?|sqlstate")
+ERRORS = re.compile(
+    "(errors?|err|exc|exceptions?|failures?)(message|msg|reason|text|type|class|name|code|no)?|sqlstate"
+)
 EXITS = re.compile("(exit|return|ret)(code|status|value|val)|exit|rc")
+GRPC_OF = re.compile("grpc(status)?(code)?")
+GRPC_CODES = {**dict.fromkeys(("0", "3", "5", "6", "7", "9", "11", "12", "16"), "completed"),
+              **dict.fromkeys(("2", "8", "10", "13", "14", "15"), "failed"),
+              **dict.fromkeys(("1", "4"), "censored")}  # fmt: skip
 EXIT_CODES = {"0": "completed", "124": "censored"}  # timeout(1) of the GNU coreutils ends with 124
 LEVELS_OF = re.compile("(log)?level|lvl|severity")
 LEVELS = {**dict.fromkeys(("trace", "debug", "info", "notice", "warn", "warning", "10", "20", "30", "40"), "completed"),
@@ -146,6 +152,8 @@ class StatusWords(OutcomeTally):
         by_name = {**flag_words(name), **(EXIT_CODES if self.has_exits else {})}
         if ends_in(name, LEVELS_OF):
             by_name |= LEVELS
+        if ends_in(name, GRPC_OF):
+            by_name |= GRPC_CODES
         if self.has_errors:
             by_name |= dict.fromkeys(("", "0", "00000"), "completed")
         self.table = {**KNOWN_WORDS, **by_name, **self.said}

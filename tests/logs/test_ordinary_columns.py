@@ -495,3 +495,18 @@ def test_a_key_without_a_name_has_no_role(tmp_path):
     path.write_text('{"": "12ms", "queue": "a"}\n{"": "3ms", "queue": "b"}\n')
     with pytest.raises(latfit.LatfitError, match="no column looks like a latency"):
         latfit.read_log(path)
+
+
+@pytest.mark.parametrize("name", ["grpc_status", "grpc_code", "rpc.grpc.status_code", "grpcStatus"])
+def test_codes_of_grpc_are_outcomes(name, tmp_path):
+    """As numbers they mean what they mean as words: https://grpc.github.io/grpc/core/md_doc_statuscodes.html."""
+    codes = np.array([0, 5, 14, 4] * 5)
+    counts = {"completed": 10, "failed": 5, "censored": 5, "lost": 0}
+    assert read(tmp_path, latency=np.arange(1, 21), **{name: codes}).counts == counts
+    words = np.array(["OK", "NOT_FOUND", "UNAVAILABLE", "DEADLINE_EXCEEDED"] * 5)
+    assert read(tmp_path, latency=np.arange(1, 21), **{name: words}).counts == counts
+
+
+def test_a_number_of_errors_is_an_outcome(tmp_path):
+    counts = read(tmp_path, latency=np.arange(1, 21), errors=np.array([0, 0, 0, 2, 1] * 4)).counts
+    assert (counts["completed"], counts["failed"]) == (12, 8)
