@@ -258,8 +258,8 @@ def stopped(arguments, folder, number, moment):
 @pytest.mark.parametrize(
     ("arguments", "tries"),
     [
-        (["convert", "log.csv", "-o", "out.jsonl"], 8),
-        (["batch", "log.csv", "--by", "site", "--no-test", "--resamples", "9", "--workers", "2", "-o", "out.csv"], 6),
+        (["convert", "log.csv", "-o", "out.jsonl"], 4),
+        (["batch", "log.csv", "--by", "site", "--no-test", "--resamples", "9", "--workers", "2", "-o", "out.csv"], 4),
         (WRITERS["analyze"], 4),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",

@@ -12,7 +12,7 @@ from batch_logs import write_logs
 from latfit.cli import main
 
 LATFIT = Path(sys.executable).parent / "latfit"
-KILLS = 8  # `scripts/kill 100` makes more of them
+KILLS = 4  # `scripts/kill 100` makes more of them
 
 
 def in_session(session):

@@ -139,8 +139,8 @@ def test_spread_over_files_or_not_in_any_order_on_any_workers(logs, tmp_path):
 
 
 def test_bad_files_are_rows_and_the_others_are_right(run, tmp_path):
-    good = write_logs(tmp_path / "good", 200, count=12, sites=4)
-    mixed = write_logs(tmp_path / "mixed", 200, count=12, sites=4)
+    good = write_logs(tmp_path / "good", 40, count=12, sites=4)
+    mixed = write_logs(tmp_path / "mixed", 40, count=12, sites=4)
     (mixed / "empty.csv").write_bytes(b"")
     (mixed / "binary.csv").write_bytes(bytes(range(256)) * 20)
     (mixed / "cut.csv.gz").write_bytes(gzip.compress((mixed / "000.csv").read_bytes())[:-30])
@@ -314,7 +314,7 @@ def test_a_journal_of_another_run_is_refused(logs, tmp_path):
 def test_ctrl_c_stops_with_one_line_and_resume_goes_on(run, tmp_path):
     logs = write_logs(tmp_path / "logs", 6, count=150, sites=12)
     output, journal = tmp_path / "x.csv", tmp_path / "x.csv.journal"
-    arguments = ["batch", logs, "--by", "site", "--window", "1d", "--resamples", 999, "--no-test", "--workers", 2, "-o",
+    arguments = ["batch", logs, "--by", "site", "--window", "1d", "--resamples", 299, "--no-test", "--workers", 2, "-o",
                  output]  # fmt: skip
     process = subprocess.Popen(
         [LATFIT, *map(str, arguments)], stderr=subprocess.PIPE, text=True, start_new_session=True
