@@ -80,9 +80,9 @@ class Csv(Format):
 
 
 def _below_comments(text: str) -> tuple[list[str], str]:
-    """The lines at the top that begin with #, without it, and what comes below."""
+    """The lines at the top that begin with #, without it, or tell Excel the separator, and what comes below."""
     comments, rest = [], text.lstrip()
-    while rest.startswith("#"):
+    while rest.startswith("#") or re.match(r"sep=.\s*\n", rest):
         first, _, rest = rest.partition("\n")
         comments.append(first.lstrip("#"))
         rest = rest.lstrip()

@@ -16,7 +16,7 @@ GUESSES: dict[str, tuple[str, ...]] = {
         "turnaroundtime", "timetaken", "totaltime", "runtime", "delay", "upstreamresponsetime", "servicetime",
         "processingtime", "executiontime", "ttfb", "timetofirstbyte", "ping", "pingtime", "walltime", "wallclock",
         "wallclocktime", "queuetime", "queuewait",
-        "seconds", "milliseconds", "microseconds", "ms",
+        "seconds", "secs", "milliseconds", "microseconds", "ms",
     ),
     "submitted": (
         "submitted", "submit", "submittime", "submittedat", "submissiontime", "sent", "sentat", "started", "start",

@@ -510,3 +510,12 @@ def test_codes_of_grpc_are_outcomes(name, tmp_path):
 def test_a_number_of_errors_is_an_outcome(tmp_path):
     counts = read(tmp_path, latency=np.arange(1, 21), errors=np.array([0, 0, 0, 2, 1] * 4)).counts
     assert (counts["completed"], counts["failed"]) == (12, 8)
+
+
+def test_a_separator_that_is_told_to_excel(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("sep=;\nTime;Elapsed ms;Status\n2026-03-02 08:00:52;324;OK\n2026-03-02 08:01:52;29;ERROR\n")
+    log = latfit.read_log(path)
+    assert log.frame["latency"].tolist() == [0.324, 0.029]
+    path.write_text("time,secs\n2026-03-02 08:00:52,0.3\n2026-03-02 08:01:52,0.5\n")
+    assert latfit.read_log(path).frame["latency"].tolist() == [0.3, 0.5]
