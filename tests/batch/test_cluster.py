@@ -50,7 +50,7 @@ def cluster(tmp_path):
 def test_two_workers_give_the_rows_of_processes_and_one_may_die(cluster, tmp_path):
     address, workers = cluster
     logs = write_logs(tmp_path / "logs", 6, count=150, sites=12)
-    arguments = ["batch", logs, "--by", "site", "--window", "1d", "--resamples", 199, "--no-test"]
+    arguments = ["batch", logs, "--by", "site", "--window", "1d", "--resamples", 499, "--no-test"]
     outputs = {name: tmp_path / f"{name}.jsonl" for name in ("processes", "dask", "killed")}
 
     def begin(name, *more):
