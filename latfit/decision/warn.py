@@ -22,6 +22,8 @@ SMALL_GAIN = 1.05
 HEAVY_LOAD = 3.0
 EDGE = 0.98
 STRONG_CYCLE = 1.5
+FEW_LOST = 10  # below it nothing is said of outages
+MOSTLY, TOGETHER = 0.5, 5.0  # of those after a lost one are lost, and so many times the share of all
 LONG = 0.5  # of the log: latencies beyond that may be in another unit
 
 
@@ -96,6 +98,22 @@ def queue(seen: Case) -> Warned | None:
         return None
     told = "these are waits in a queue: resubmitting loses the place in it, which the formula does not count"
     return Warned("queue", told)
+
+
+@warning
+def outages(seen: Case) -> Warned | None:
+    """Lost probes that come one after the other."""
+    found = seen.evidence.dependence if seen.evidence else None
+    if found is None or found.lost_after_lost is None or seen.case.seen is None:
+        return None
+    lost = int(np.count_nonzero(seen.case.seen.lost))
+    share = lost / seen.case.seen.n
+    if lost < FEW_LOST or found.lost_after_lost < max(MOSTLY, TOGETHER * share):
+        return None
+    told = (f"lost probes come together ({100 * found.lost_after_lost:.0f} % of those after a lost one are lost, "
+            f"{100 * share:.2g} % of all): as long as nothing comes back no timeout helps, and the gain is that of the "
+            "rest of the time")  # fmt: skip
+    return Warned("outages", told)
 
 
 @warning

@@ -157,3 +157,17 @@ def test_a_dummy_latency_of_what_did_not_return_is_none(run, tmp_path, latency, 
     path = _written(tmp_path / "log.csv", "latency_ms,status", zip(cells, np.where(out, word, "ok"), strict=True))
     told = json.loads(run("analyze", path, "--resamples", 0, "--json").stdout)
     assert (told["log"]["lost"], told["log"]["refused_count"]) == (int(out.sum()), 0)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_outages_are_told_apart_from_losses(run, tmp_path, together):
+    rng, n = np.random.default_rng(8), 1000
+    out = (np.arange(n) // 25) % 20 == 3 if together else rng.random(n) < 0.05
+    cells = [f"{5000 if o else y:.0f}" for o, y in zip(out, rng.lognormal(6, 0.5, n), strict=True)]
+    path = _written(
+        tmp_path / "log.csv",
+        "time,latency_ms,status",
+        zip(_times(n), cells, np.where(out, "timeout", "ok"), strict=True),
+    )
+    told = json.loads(run("timeout", path, "--resamples", 0, "--json").stdout)
+    assert ("outages" in {each["code"] for each in told["warnings"]}) == together
