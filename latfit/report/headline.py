@@ -37,7 +37,8 @@ def headline(result: Analysis) -> tuple[str, str]:
     if own.verdict == "withheld":
         found = result.decision.evidence
         if "mixed" in own.withheld and found and found.mixing and not undecided(result):
-            return "Decide by", found.mixing.column.name
+            words = "Decide for what you wait for, by" if found.mixing.known_afterwards else "Decide by"
+            return words, found.mixing.column.name
         if result.seen is not None and result.seen.queue:
             return INSTEAD["queue"]
         if all_zero(result):

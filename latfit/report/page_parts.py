@@ -141,7 +141,10 @@ def groups(result: Analysis, most: int) -> str:
     told = (f"{own} of {counted(len(result.groups), 'group')} {need} a timeout of {its} own: {its} interval and the "
             "pooled one have nothing in common." if own else "No group needs a timeout of its own.")  # fmt: skip
     if mixed:
-        own_one = "and no group has a decision of its own" if undecided(result) else "set each group's own"
+        found = result.decision.evidence
+        afterwards = found is not None and found.mixing is not None and found.mixing.known_afterwards
+        own_one = "decide for the group that you wait for" if afterwards else "set each group's own"
+        own_one = "and no group has a decision of its own" if undecided(result) else own_one
         told = f"One timeout for all would be wrong here; {own_one}."
     told += " Pooled costs: how much longer than with its own timeout a group takes under one for all."
     return (f"<section><h2>By group</h2><p>{shown(told)}</p>"

@@ -24,8 +24,8 @@ UNDONE = 0.001
 FEWEST, ASSUMED = 2, 3  # attempts: one alone never resubmits; and what is written where no log tells
 SETTLED = 0.001  # the waits are settled when they move by less than this share of the timeout
 # warnings that concern who sets a timeout
-TOLD = ("mixed", "groups-differ", "queue", "drift", "dependence", "later-attempts", "beyond-timeout", "few-at-risk",
-        "load", "flat")  # fmt: skip
+TOLD = ("mixed", "groups-differ", "queue", "drift", "dependence", "later-attempts", "outages", "beyond-timeout",
+        "few-at-risk", "load", "flat")  # fmt: skip
 WINDOW = 0.05
 WARNING = "warning:"  # how a note begins that speaks against what is written
 WORTH_TELLING = 0.0001  # what rounding may cost before it is mentioned
