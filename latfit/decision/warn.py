@@ -106,7 +106,8 @@ def outages(seen: Case) -> Warned | None:
     found = seen.evidence.dependence if seen.evidence else None
     if found is None or found.lost_after_lost is None or seen.case.seen is None:
         return None
-    lost = int(np.count_nonzero(seen.case.seen.lost))
+    back = np.flatnonzero(~seen.case.seen.lost)  # what was out when the log ended is none
+    lost = int(np.count_nonzero(seen.case.seen.lost[: int(back[-1])])) if back.size else 0
     share = lost / seen.case.seen.n
     if lost < FEW_LOST or found.lost_after_lost < max(MOSTLY, TOGETHER * share):
         return None

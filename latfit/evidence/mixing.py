@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import fdtrc
 
-from latfit.evidence.observations import FIXED, KEYS, Column, Observations
+from latfit.evidence.observations import KEYS, Column, Observations, is_fixed
 from latfit.numbers import Floats, Ints
 
 SIGNIFICANT = 1e-3  # over all columns together
@@ -45,7 +45,7 @@ class Mixing:
     @property
     def known_afterwards(self) -> bool:
         """Whether a probe's group shows only in its answer: a code, a size."""
-        return FIXED.search(self.column.name) is not None
+        return is_fixed(self.column.name)
 
     def to_dict(self) -> dict[str, Any]:
         """The contract's fields; an infinite cost is null in JSON."""

@@ -31,16 +31,17 @@ KEYS = re.compile(r"(?i)^(job|job_?name|url|uri|path|endpoint|instance|instance_
 AFTERWARDS = re.compile(
     r"(?i)(^|_|\b)(latency|elapsed|duration|run_?time|wall_?time|end|ended|finish\w*|complete\w*|start|started|eligible|"
     r"\w*status|\w*state|code|conclusion|result|outcome|error\w*|exception|reason|message|failure\w*|success|exit\w*|"
-    r"signal|run|wait|think|connect|idle_?time|response\w*|grp_?threads|all_?threads|"
+    r"signal|run|wait|think|connect|idle_?time|response\w*|sent\w*|received|grp_?threads|all_?threads|"
     r"t[qwcrt]|timers?|nodelist|node|exec_host|alloc\w*|cpu_?time|avg_?cpu|used\w*|mem|max_?rss|updated\w*|"
     r"attempt|retries|termination\w*|beconn|feconn|srvconn|actconn|term\w*|level|severity|msg|try_?number|up|alive|"
     r"ttft|\w*tokens?|usage|completions|finish_?reason|ret|rc|\w+_(ms|msec|us|usec|ns|secs?|seconds)|"
     r"billed\w*|queue_?time|dtime|ctime|ttime|time_\w+|start_?transfer|name_?lookup|pre_?transfer)($|_|\b)"
 )
 # known only afterwards too, but the same when the same is asked for again: counted for what completed
-FIXED = re.compile(r"(?i)(^|_|\b)(log_status|bytes\w*|\w*bytes|sent\w*|received\w*|rows)($|_|\b)")
+FIXED = re.compile(r"(?i)(^|_|\b)(log_status|bytes|rows)($|_|\b)")
 # parts of a name that differ from request to request: queries, ids, numbers
-OWN_PARTS = re.compile(r"\?.*|(?<![a-z])(?=[a-z-]*\d)[0-9a-f-]{6,}(?![a-z])|\d+", re.IGNORECASE)
+OWN_PARTS = re.compile(r"\?.*|(?<![a-z])(?=[a-z-]{0,40}\d)[0-9a-f-]{6,}(?![a-z])|\d+", re.IGNORECASE)
+SOME, LONGEST_NAME = 20_000, 200  # cells of such a column that are looked at first, and characters of a cell
 WORDS_LEFT = 0.8  # of the cells of a column, at least
 UNTOLD = (*NOTHING, "unknown")
 # words of outcomes among the groups of a column: it follows the probe too
@@ -238,7 +239,7 @@ def explaining(frame: pd.DataFrame, apart: Sequence[str] = ()) -> dict[str, Colu
     extras = [str(name) for name in frame.columns if name not in CANONICAL and name not in apart]
     found: dict[str, Column] = {}
     for name in extras[: 4 * MAX_COLUMNS]:
-        fixed = FIXED.search(_spaced(name)) is not None
+        fixed = is_fixed(name)
         if len(found) < MAX_COLUMNS and (KEYS.match(name) or fixed or not AFTERWARDS.search(_spaced(name))):
             column = as_groups(name, _as_asked(frame[name], frame.get("status"), fixed=fixed))
             if column is not None and (
@@ -246,6 +247,11 @@ def explaining(frame: pd.DataFrame, apart: Sequence[str] = ()) -> dict[str, Colu
             ):
                 found[name] = column
     return found
+
+
+def is_fixed(name: str) -> bool:
+    """Whether a column shows only in the answer, and is the same when the same is asked for again."""
+    return FIXED.search(_spaced(name)) is not None
 
 
 def _spaced(name: str) -> str:
@@ -317,8 +323,15 @@ def _without_own_parts(values: pd.Series[Any]) -> pd.Series[Any] | None:
     """Paths, queries and names without what is the request's own, where words are left in most of them."""
     if values.dtype.kind in "fiub":
         return None
-    alike = values.astype("string").str.replace(OWN_PARTS, "*", regex=True)
-    return alike if alike.str.contains("[A-Za-z]", na=False).mean() > WORDS_LEFT else None
+    some = _alike(values.iloc[evenly(len(values), SOME)])
+    words = some.str.contains("[A-Za-z]", na=False).mean() > WORDS_LEFT
+    return _alike(values) if words and _repeats(some) else None
+
+
+def _alike(values: pd.Series[Any]) -> pd.Series[Any]:
+    """Names without queries, ids and numbers; those of times of day are none."""
+    text = values.astype("string").str.slice(0, LONGEST_NAME)
+    return text.mask(text.str.contains(r"\d:\d\d", na=False)).str.replace(OWN_PARTS, "*", regex=True)
 
 
 def _numbers(values: pd.Series[Any]) -> Floats:

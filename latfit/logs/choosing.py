@@ -12,9 +12,10 @@ import pandas as pd
 
 from latfit.errors import LatfitError, LogError, MissingColumn, listed
 from latfit.logs.formats import ReadOptions, regular_expression
+from latfit.logs.outcomes import word_of
 from latfit.logs.records import Records
-from latfit.logs.table import STATUSES
-from latfit.logs.words import ABSENT, word_of
+from latfit.logs.table import ONLY_COMPLETED, OWN_STATUS, STATUSES
+from latfit.logs.words import ABSENT
 from latfit.numbers import Bools
 from latfit.units import parse_duration
 
@@ -70,6 +71,8 @@ class Choice:
         zone = options.timezone or "UTC"
         self.since, self.until = (_moment(text, zone, log_end) for text in (options.since, options.until))
         self.missing = {condition.column for condition in self.conditions}
+        if OWN_STATUS in self.missing:
+            raise LogError(ONLY_COMPLETED)
         self.columns: dict[str, None] = {}
 
     def __call__(self, records: Records) -> tuple[Records, int]:

@@ -20,6 +20,7 @@ from latfit.logs.tabular import Settling
 from latfit.logs.times import MOMENT, OFFSET
 
 DELIMITERS = (",", "\t", ";", "|")
+MOST_UNNAMED = 100  # columns
 FEW_SMALL = 3  # numbers below a thousand, at least, beside those that have a mark of thousands
 DECIMAL_COMMA = re.compile(r"-?\d+,\d+(?:e[+-]?\d+)?", re.IGNORECASE)
 
@@ -55,7 +56,8 @@ class Csv(Format):
         above = _header_above(comments, names, delimiter)
         header = above is None and is_header(names)
         names = above or (names if header else named_fields(names))
-        names = [name or f"column{at}" for at, name in enumerate(names, start=1)]  # exports of spreadsheets and pandas
+        if names.count("") <= MOST_UNNAMED:  # of an export by pandas or a spreadsheet
+            names = [name or f"column{at}" for at, name in enumerate(names, start=1)]
         check_names(names, source.name)
         rows = _first_rows(head, delimiter, names, skip=int(header))
         roles, notes = resolve_roles(names, options, source.name, rows)

@@ -57,7 +57,7 @@ class HttpOutcomes(OutcomeTally):
     """The outcomes of a log's HTTP codes, by the table and the user's word, with the counts of each."""
 
     def __init__(self, options: ReadOptions, what: str = "outcomes by HTTP code") -> None:
-        super().__init__(what, change=CHANGE)
+        super().__init__(what, change=CHANGE, answers=True)
         self.said = options.lowered_statuses
 
     def statuses(self, codes: pd.Series[str], records: Records) -> NDArray[np.int8]:

@@ -52,7 +52,7 @@ class JMeter(Format):
         formats = {"timeStamp": options.time_format} if options.time_format else {}
         roles = Roles((measured,), "timeStamp", seconds=UNITS[options.unit or "ms"], time_formats=formats)
         types = dict.fromkeys(("timeStamp", "success", *TOLD), pa.string()) | {measured: pa.float64()}
-        settling, tally = Settling(roles, options), OutcomeTally("outcomes by responseCode")
+        settling, tally = Settling(roles, options), OutcomeTally("outcomes by responseCode", answers=True)
 
         def convert(chunk: Chunk) -> Records:
             records = settling.records(chunk.frame, chunk.line)

@@ -19,7 +19,7 @@ from latfit.logs.source import Block, Source
 class Pattern(Format):
     """One line a probe, wherever in it the pattern is found; its named groups are the columns.
 
-    A group that takes no part in the match is an empty cell: a probe without a latency is lost.
+    A group that takes no part in the match is an empty cell.
     """
 
     name = "pattern"

@@ -34,6 +34,7 @@ DUPLICATES = "--column id= takes rows that repeat an id (column {!r}) as probes 
 
 AS_LOST = ("it is read as a lost probe", "they are read as lost probes")
 """What a note says of one row, and of several, that never came back; `analysis` looks for it."""
+FIRST_DAY = np.datetime64("0001-01-01", "us")
 
 
 @dataclass
@@ -93,11 +94,13 @@ class Records:
 
     def check(self) -> None:
         """Refuse what no probe can have been."""
-        if self.answer is not None:
+        if self.answer is not None and "status" not in self.extras:  # which would have the same name
             self.extras.setdefault(OWN_STATUS, self.answer)
         if np.isinf(self.latency).any():  # 1e400 is no time either
             self.latency = np.where(np.isinf(self.latency), np.nan, self.latency)
         x = self.latency
+        if self.submitted is not None:  # the end less the latency may lie before every calendar
+            self.refuse(self.submitted < FIRST_DAY, "implausible time: it lies before the year 1")
         self.refuse(self.status == UNKNOWN, "no status")
         with np.errstate(invalid="ignore"):
             self.refuse(x < 0, lambda row: f"negative latency: {x[row]:g} s")

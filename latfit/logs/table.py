@@ -20,6 +20,10 @@ from latfit.units import parse_duration
 STATUSES = ("completed", "failed", "censored", "lost")
 COMPLETED, FAILED, CENSORED, LOST = range(4)
 CANONICAL = ("submitted", "latency", "status")
+ONLY_COMPLETED = (
+    "the column log_status is known only of what completed: groups by it would be without what was lost; where it "
+    "matters, analyze shows the decision of each"
+)
 OWN_STATUS = "log_status"  # the log's own word for what completed: 200, 404
 SHOWN_REFUSALS = 1000
 SHOWN_ROWS = 5  # of a log, in a notebook
@@ -178,6 +182,8 @@ class ProbeLog:
 
     def keys(self, by: Sequence[str], window: str | None) -> list[pd.Series[Any]]:
         """What names the group of each row: its columns `by`, and the beginning of its window."""
+        if OWN_STATUS in by:
+            raise LogError(ONLY_COMPLETED)
         for column in by:
             if column not in self.frame:
                 known = listed(c for c in self.frame.columns if c not in CANONICAL) or "none"
@@ -247,8 +253,6 @@ def concat(logs: Iterable[ProbeLog]) -> ProbeLog:
         facts = facts + part.facts
     frames = [part.frame for part in parts if len(part.frame)] or [parts[0].frame]
     frame = frames[0] if len(frames) == 1 else pd.concat(_alike(frames), ignore_index=True)
-    if OWN_STATUS in frame and frame[OWN_STATUS].nunique() < 2:
-        frame = frame.drop(columns=OWN_STATUS)
     return ProbeLog(frame.reset_index(drop=True), facts)
 
 

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from latfit.errors import LatfitError, LogError, counted, listed
 from latfit.logs.columns import Roles
 from latfit.logs.formats import ReadOptions
+from latfit.logs.outcomes import word_of
 from latfit.logs.records import AS_LOST, UNKNOWN, Records
 from latfit.logs.retried import attempt_column
 from latfit.logs.table import CENSORED, COMPLETED, FAILED, LOST
 from latfit.logs.times import Times, has_offset, numeric, parse_times, time_format_of, without_zero_epochs
-from latfit.logs.words import GAVE_UP, NEVER, NOTHING, StatusWords, is_blank, word_of
+from latfit.logs.words import GAVE_UP, NEVER, NOTHING, StatusWords, is_blank
 from latfit.numbers import Floats
 from latfit.units import parse_duration
 
@@ -79,11 +80,10 @@ class Settling:
             with_one = next(name for name, known in zoned.items() if known)
             raise LogError(f"of the columns {listed(times)} only {with_one!r} has an offset from UTC; say which zone "
                            "the other is in: --timezone UTC")  # fmt: skip
-        if len(self.roles.latency) == 1:
+        if self.words is None and len(self.roles.latency) == 1:
             numbers = numeric(frame[self.roles.latency[0]])
             below = numbers[numbers < 0]
-            few = FEW if self.words is None else 1
-            self.minus_one = bool(few <= below.size < numbers.size / 2 and (below == -1).all())
+            self.minus_one = bool(FEW <= below.size < numbers.size / 2 and (below == -1).all())
         self.roles = replace(self.roles, time_formats=formats)
         self.settled = all(frame[name].notna().any() for name in times)
 
@@ -111,9 +111,7 @@ class Settling:
                 self.lost += int(np.count_nonzero(blank))
         if self.words is not None:  # given up, nobody knows when
             if ended is None:
-                at_once = (records.latency == 0) & (records.status == CENSORED)
-                at_once[at_once] = self.words.timed_out(frame[str(roles.status)][at_once])
-                records.latency = np.where(at_once, np.nan, records.latency)  # no timeout takes 0 s
+                self._without_dummies(frame, records)
             unknown = np.isnan(records.latency) | np.isposinf(records.latency)
             never_told = unknown & (records.status == FAILED) & records.kept
             unknown &= True if records.submitted is None else np.isnat(records.submitted)
@@ -131,6 +129,15 @@ class Settling:
         records.extras = {str(name): frame[name] for name in frame.columns if name not in keep}
         records.raw = frame
         return records
+
+    def _without_dummies(self, frame: pd.DataFrame, records: Records) -> None:
+        """Take out latencies that stand for none: −1 of what did not complete, and 0 of a timeout, which is lost."""
+        assert self.words is not None
+        dummy = (records.latency == -self.roles.seconds) & np.isin(records.status, (FAILED, CENSORED, LOST))
+        at_once = (records.latency == 0) & (records.status == CENSORED)
+        at_once[at_once] = self.words.timed_out(frame[str(self.roles.status)][at_once])
+        records.status[(dummy & (records.status == CENSORED)) | at_once] = LOST
+        records.latency = np.where(dummy | at_once, np.nan, records.latency)
 
     def _ids(self, frame: pd.DataFrame, name: str) -> NDArray[np.generic] | pd.api.extensions.ExtensionArray:
         """The ids of the probes: where attempts are numbered, each attempt is one."""
@@ -154,7 +161,7 @@ class Settling:
         if column.dtype.kind not in "Mfiu":
             column = column.astype("string").mask(is_blank(column, NOTHING))
         times, bad = parse_times(column, name, self.roles.time_formats.get(name), self.options.timezone)
-        records.refuse(bad, lambda row: f"unparseable {name}: {str(column.iloc[row])[:40]!r}")
+        records.refuse(bad, lambda row: f"unparseable {name}: {_written(column.iloc[row])[:40]!r}")
         return times
 
     def _latency(self, frame: pd.DataFrame, ended: Times | None, records: Records) -> Floats:
@@ -168,6 +175,11 @@ class Settling:
             return np.asarray(np.sum(parts, axis=0), dtype=np.float64)
         never = self.minus_one & (parts[0] == -self.roles.seconds)
         return np.asarray(np.where(never, np.inf, parts[0]), dtype=np.float64)
+
+
+def _written(cell: Any) -> str:
+    """A cell as text; a time may lie outside of what Python's calendar can write."""
+    return str(cell.to_datetime64()) if isinstance(cell, pd.Timestamp) else str(cell)
 
 
 def _ids(column: pd.Series[Any]) -> NDArray[np.generic] | pd.api.extensions.ExtensionArray:

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from latfit.logs.formats import ReadOptions
+from latfit.logs.outcomes import word_of
 from latfit.logs.words import (
     ABSENT,
     CODES_OF,
@@ -27,7 +28,6 @@ from latfit.logs.words import (
     ends_in,
     flag_words,
     is_http_column,
-    word_of,
 )
 
 FEW_WORDS = 12  # a column of outcomes has no more

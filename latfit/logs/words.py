@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from latfit.logs.formats import ReadOptions
 from latfit.logs.http import CHANGE, CODE, NO_ANSWER, http_outcome
-from latfit.logs.outcomes import OutcomeTally
+from latfit.logs.outcomes import OutcomeTally, word_of
 from latfit.logs.records import UNKNOWN, Records
 from latfit.logs.table import STATUSES
 
@@ -55,11 +55,9 @@ FLAGS = (
     (re.compile("(is)?(lost|dropped)"), "lost", "completed"),
 )
 # empty, or 0, where all is well
-ERRORS = re.compile(
-    "(errors?|err|exc|exceptions?|failures?)(message|msg|reason|text|type|class|name|code|no)?|sqlstate"
-)
+ERRORS = re.compile("(error|err|exc|exception|failure)(message|msg|reason|text|type|class|name|code|no)?|sqlstate")
 EXITS = re.compile("(exit|return|ret)(code|status|value|val)|exit|rc")
-GRPC_OF = re.compile("grpc(status)?(code)?")
+GRPC_OF = re.compile("grpc(status(code)?|code)")
 GRPC_CODES = {**dict.fromkeys(("0", "3", "5", "6", "7", "9", "11", "12", "16"), "completed"),
               **dict.fromkeys(("2", "8", "10", "13", "14", "15"), "failed"),
               **dict.fromkeys(("1", "4"), "censored")}  # fmt: skip
@@ -79,13 +77,6 @@ NOTHING = (*ABSENT, "-", "--", "*", "?", "<none>", "\\n")  # and what stands in 
 # codes that no exit status or signal is (255, 137): they prove a column of HTTP codes
 PROOF = re.compile(r"20[0-8]|30[0-8]|4[0-4]\d|45[01]|50[0-9]|51[01]|52\d|[2-5]xx", re.ASCII)
 MOST_WORDS = 8
-
-
-def word_of(value: Any) -> str:
-    """A status as it is compared: lower case, whole numbers without a point."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return str(value).strip().lower()
 
 
 def is_blank(column: pd.Series[Any], absent: tuple[str, ...] = ABSENT) -> NDArray[np.bool_]:
@@ -152,8 +143,9 @@ class StatusWords(OutcomeTally):
         by_name = {**flag_words(name), **(EXIT_CODES if self.has_exits else {})}
         if ends_in(name, LEVELS_OF):
             by_name |= LEVELS
-        if ends_in(name, GRPC_OF):
-            by_name |= GRPC_CODES
+        if ends_in(name, GRPC_OF):  # Go writes NotFound
+            by_name |= {**GRPC_CODES, **{word.replace("_", ""): status for word, status in KNOWN_WORDS.items()}}
+            by_name["unknown"], self.answers = "failed", True
         if self.has_errors:
             by_name |= dict.fromkeys(("", "0", "00000"), "completed")
         self.table = {**KNOWN_WORDS, **by_name, **self.said}
@@ -198,7 +190,7 @@ class StatusWords(OutcomeTally):
         if not self.is_http and is_http_column(
             (word for word in words if word_of(word) not in self.table), words_too=True
         ):
-            self.is_http, self.change = True, CHANGE
+            self.is_http, self.answers, self.change = True, True, CHANGE
 
     def outcome(self, word: str) -> str | None:
         """What a word means, None where that is not known."""

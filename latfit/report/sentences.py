@@ -157,9 +157,10 @@ def why_withheld(result: Analysis) -> list[str]:
                 told.append(f"The log mixes different populations (by {mixed.column.name}){hurt}; and none of them "
                             "has a decision of its own.")  # fmt: skip
             elif mixed.known_afterwards:
-                told.append(f"Decide for the requests that you wait for, such as --where {mixed.column.name}=VALUE"
-                            f"{own_rows}. The log mixes different populations{hurt}; which one a request belongs to "
-                            "shows only in its answer, and asking again brings the same.")  # fmt: skip
+                own_rows = "; the table below has the decision of each" if result.groups else ""
+                told.append(f"Decide for the requests that you wait for, by {mixed.column.name}{own_rows}. The log "
+                            f"mixes different populations{hurt}; which one a request belongs to shows only in its "
+                            "answer, and asking again brings the same.")  # fmt: skip
             else:
                 told.append(f"Decide by {mixed.column.name}{own_rows}. The log mixes different populations{hurt}.")
         elif code == "dependent" and evidence and evidence.attempts and evidence.attempts.harmful:

@@ -133,7 +133,7 @@ class Copies(SameTimes):
             panels = self._integral(n, edges[:-1], edges[1:])
             sums = start + np.concatenate([[0.0], np.cumsum(panels)])
             end = np.flatnonzero(self.pdf(edges) > THINNEST)[-1:] if has_density(self.law) else np.empty(0, np.intp)
-            if end.size and np.isinf(self.support[1]):
+            if end.size and end[0] > 1 and np.isinf(self.support[1]):
                 k = int(end[0])
                 sums[-1] = sums[k] + beyond_power_tail(panels[k - 1], panels[k - 2], sums[k])
             self._sums[n] = sums

@@ -241,7 +241,7 @@ def _before(this: Round, after: Totals, pause: float, variance: float) -> Totals
     if go <= 0:
         return Totals(this.first, this.second, this.submissions, this.job_seconds, 1.0 - this.out)
     wait = pause + after.mean
-    later = pause**2 + variance + 2 * pause * after.mean + after.second
+    later = pause * pause + variance + 2 * pause * after.mean + after.second
     return Totals(
         this.first + go * wait,
         this.second + 2 * this.lost * wait + go * later,

@@ -102,14 +102,13 @@ def test_answers_that_are_fixed_by_the_request_are_populations(run, tmp_path):
     rows = zip(_times(n), x.round(1), np.where(missing, 404, 200), strict=True)
     path = _written(tmp_path / "log.csv", "time,duration_ms,status", rows)
     done = run("analyze", path, "--resamples", 0)
-    assert "Decide for the requests that you wait for, such as --where log_status=VALUE" in " ".join(
-        done.stdout.split()
-    )
+    assert "Decide for the requests that you wait for, by log_status" in " ".join(done.stdout.split())
     told = json.loads(run("timeout", path, "--resamples", 0, "--json").stdout)
     assert (told["withheld"], told["evidence"]["mixing"]["column"]) == (["mixed"], "log_status")
-    alone = json.loads(run("timeout", path, "--resamples", 0, "--json", "--where", "log_status=200").stdout)
-    assert not alone["withheld"]
-    assert json.loads(run("timeout", path, "--resamples", 0, "--json", "--where", "status=200").stdout) == alone
+    assert not json.loads(run("timeout", path, "--resamples", 0, "--json", "--where", "status=200").stdout)["withheld"]
+    for words in (["timeout", path, "--where", "log_status=200"], ["analyze", path, "--by", "log_status"]):
+        refused = run(*words)
+        assert (refused.returncode, "known only of what completed" in refused.stderr) == (1, True)
 
 
 def test_failures_are_no_population(run, tmp_path):
@@ -171,3 +170,20 @@ def test_outages_are_told_apart_from_losses(run, tmp_path, together):
     )
     told = json.loads(run("timeout", path, "--resamples", 0, "--json").stdout)
     assert ("outages" in {each["code"] for each in told["warnings"]}) == together
+
+
+def test_the_level_of_a_line_is_no_population(run, tmp_path):
+    """Slow requests are logged as warnings: the level follows the latency."""
+    rng, n = np.random.default_rng(9), 600
+    x = rng.lognormal(0, 1.2, n)
+    level = np.where(x > 3, "warn", np.where(rng.random(n) < 0.02, "error", "info"))
+    path = _written(tmp_path / "log.csv", "time,latency_s,level", zip(_times(n), x.round(3), level, strict=True))
+    assert json.loads(run("timeout", path, "--resamples", 0, "--json").stdout)["evidence"]["mixing"] is None
+
+
+def test_what_is_out_when_the_log_ends_is_no_outage(run, tmp_path):
+    n = 600
+    x, words = np.random.default_rng(3).lognormal(0, 0.5, n), ["ok"] * 585 + ["censored"] * 15
+    path = _written(tmp_path / "log.csv", "time,latency_s,status", zip(_times(n), x.round(3), words, strict=True))
+    told = json.loads(run("timeout", path, "--resamples", 0, "--json").stdout)
+    assert "outages" not in {each["code"] for each in told["warnings"]}

@@ -189,10 +189,12 @@ def test_names_with_ids_of_their_own_are_alike_without_them():
         assert len(column.labels) == 2
         assert [column.codes[k] == column.codes[1] for k in range(60)] == [path.startswith("/report") for path in paths]
     assert as_groups("id", pd.Series([f"req-{k}" for k in range(60)])) is None
+    clocks = [f"01/17/2026 {k % 12 + 1:02d}:{k % 60:02d}:19 {'AM' if k < 40 else 'PM'}" for k in range(60)]
+    assert as_groups("local_time", pd.Series(clocks)) is None
 
 
 def test_what_is_known_only_afterwards_explains_nothing():
-    names = ["site", "endpoint", "status_code", "elapsed_ms", "resultCode", "zone", "request"]
+    names = ["site", "endpoint", "status_code", "elapsed_ms", "resultCode", "sent_at", "zone", "request"]
     table = pd.DataFrame({name: ["a", "b"] * 5 for name in names})
     assert list(explaining(table)) == ["site", "endpoint", "zone", "request"]
     many = pd.DataFrame({f"c{k}": ["a", "b"] * 5 for k in range(50)})

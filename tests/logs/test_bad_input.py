@@ -20,6 +20,7 @@ SWF_ROW = "{id} 0 {wait} 10 1 -1 -1 1 100 -1 1 1 1 -1 2 -1 -1 -1\n"
         (b"\x7fELF\x00\x00\x01", LogError, "binary file"),
         (b"<?xml version='1.0'?><x/>", UnknownFormat, "no format recognises"),
         (b"once upon a time there was a log", UnknownFormat, "begins 'once upon"),
+        (b"," * 5000 + b"\n1,2\n", LogError, "is there twice"),
         (b"a,b\n1,2\n", MissingColumn, r"no column looks like a latency.*--column latency=NAME"),
         (b"a,rest,b\nx,1.5,y\nz,2.5,y\n", MissingColumn, r"--column latency=rest"),
         (b"a,b\nx,y\n", MissingColumn, r"--column latency=NAME, or"),

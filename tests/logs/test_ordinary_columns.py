@@ -1,5 +1,6 @@
 """Columns as people call them: outcomes, latencies and times that no canonical name announces."""
 
+import json
 import re
 
 import numpy as np
@@ -503,13 +504,19 @@ def test_codes_of_grpc_are_outcomes(name, tmp_path):
     codes = np.array([0, 5, 14, 4] * 5)
     counts = {"completed": 10, "failed": 5, "censored": 5, "lost": 0}
     assert read(tmp_path, latency=np.arange(1, 21), **{name: codes}).counts == counts
-    words = np.array(["OK", "NOT_FOUND", "UNAVAILABLE", "DEADLINE_EXCEEDED"] * 5)
-    assert read(tmp_path, latency=np.arange(1, 21), **{name: words}).counts == counts
+    for words in (
+        ["OK", "NOT_FOUND", "UNAVAILABLE", "DEADLINE_EXCEEDED"],
+        ["OK", "NotFound", "Unknown", "DeadlineExceeded"],
+    ):
+        assert read(tmp_path, latency=np.arange(1, 21), **{name: np.array(words * 5)}).counts == counts
 
 
-def test_a_number_of_errors_is_an_outcome(tmp_path):
-    counts = read(tmp_path, latency=np.arange(1, 21), errors=np.array([0, 0, 0, 2, 1] * 4)).counts
-    assert (counts["completed"], counts["failed"]) == (12, 8)
+def test_what_only_counts_errors_or_is_a_flag_is_no_outcome(tmp_path):
+    x = np.arange(1, 21)
+    ok = np.array(["ok"] * 20)
+    assert read(tmp_path, latency=x, status=ok, prior_errors=x % 5).counts["completed"] == 20
+    assert read(tmp_path, latency=x, max_failures=np.full(20, 3)).counts["completed"] == 20
+    assert read(tmp_path, latency=x, is_grpc=x % 2).counts["completed"] == 20
 
 
 def test_a_separator_that_is_told_to_excel(tmp_path):
@@ -519,3 +526,14 @@ def test_a_separator_that_is_told_to_excel(tmp_path):
     assert log.frame["latency"].tolist() == [0.324, 0.029]
     path.write_text("time,secs\n2026-03-02 08:00:52,0.3\n2026-03-02 08:01:52,0.5\n")
     assert latfit.read_log(path).frame["latency"].tolist() == [0.3, 0.5]
+
+
+def test_dummies_are_none_wherever_they_stand_and_in_every_command(tmp_path, run):
+    """A timeout of 0 s, or a failure of −1, first after thousands of rows; watched, all attempts count."""
+    rows = [f"2026-03-01T{i // 3600:02d}:{i // 60 % 60:02d}:{i % 60:02d}Z,{100 + i % 700},ok" for i in range(3000)]
+    rows += [f"2026-03-02T00:00:{i:02d}Z,{dummy}" for i in range(30) for dummy in ("0,timeout", "-1,failed")]
+    path = tmp_path / "log.csv"
+    path.write_text("time,latency_ms,status\n" + "\n".join(rows) + "\n")
+    log = latfit.read_log(path)
+    assert log.counts == {"completed": 3000, "failed": 0, "censored": 0, "lost": 60}
+    assert json.loads(run("watch", path, "--json").stdout.splitlines()[-1])["observations"] == 3060

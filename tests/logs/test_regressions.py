@@ -400,3 +400,22 @@ def test_a_probe_whose_number_of_a_job_no_column_holds_is_refused(tmp_path):
     assert latencies(log) == [1, 3]
     assert log.frame["job"].tolist() == [1, 3]
     assert [one.line for one in log.facts.refused.first] == [4, 5]
+
+
+def test_a_time_beyond_the_calendar_of_python_is_refused_in_words(tmp_path):
+    """One far beyond the years that Python can write, among times that Arrow reads at once."""
+    path = tmp_path / "log.csv"
+    path.write_text("time,latency\n2026-03-01T00:00:00Z,1\n29250-01-01T00:00:00Z,2\n-9999-01-01T00:00:00Z,3\n")
+    log = latfit.read_log(path, max_refused=1)
+    assert log.counts["completed"] + log.facts.refused.count == 3
+
+
+def test_a_submission_before_every_calendar_is_refused(tmp_path):
+    """The end of year 1 less a latency of a day."""
+    path = tmp_path / "log.csv"
+    path.write_text(
+        "metric_name,timestamp,metric_value,status\n"
+        "http_req_duration,2026-03-01T00:00:00Z,5,200\nhttp_req_duration,0001-01-01T00:00:00Z,86400000,200\n"
+    )
+    log = latfit.read_log(path, max_refused=1)
+    assert (log.counts["completed"], list(log.facts.refused.reasons)) == (1, ["implausible time"])

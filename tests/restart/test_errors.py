@@ -8,6 +8,7 @@ from latfit.laws import Defective, Empirical, parse_law
 from latfit.restart import (
     completion_cdf,
     completion_quantile,
+    evaluate_policy,
     evaluate_timeout,
     expected_duration,
     moments,
@@ -170,3 +171,8 @@ def test_limits_of_what_can_be_computed():
         optimal_strategy({"a": law}, restarts=10**20)
     best = optimal_timeout(parse_law("log-logistic(shape=8,scale=0.4)"), objective="deadline:1e-300", max_submissions=1)
     assert best.timeout is None
+
+
+def test_a_sleep_beyond_squares_of_numbers_leaves_the_spread_unknown():
+    says = evaluate_policy(parse_law("exponential(rate=0.01)"), "schedule(timeouts=[300,3,50],sleeps=[0,1e308])")
+    assert says.std_duration is None
