@@ -42,12 +42,14 @@ class Pattern(Format):
             rows, numbers = [], []
             broken: dict[int, str] = {}
             for number, line in enumerate(block.lines(), start=block.first_line):
+                if not line.strip():
+                    continue
                 if len(line) > MAX_CHARACTERS:
                     broken[number] = "line too long"
                 elif (match := pattern.search(line)) is not None:
                     rows.append(match.groupdict())
                     numbers.append(number)
-                elif line.strip():
+                else:
                     skipped[0] += 1
             return pd.DataFrame(rows, dtype="str"), np.array(numbers, dtype=np.int64), broken
 

@@ -44,6 +44,13 @@ def test_groups_are_columns(log):
     assert read.facts.skipped == {"lines without a match of --pattern": 2}
 
 
+def test_a_long_line_is_refused_and_a_blank_one_is_none(log):
+    log.write_text(LINES + " " * 200_000 + "\n" + "x" * 200_000 + "\n")
+    read = latfit.read_log(log, pattern=TASK, max_refused=1)
+    assert read.facts.refused.reasons["line too long"] == 1
+    assert read.facts.skipped == {"lines without a match of --pattern": 2}
+
+
 def test_what_did_not_return_is_dropped_only_where_the_pattern_leaves_it_out(log):
     read = latfit.read_log(log, pattern=r"finished in (?P<latency>\d\S*)")
     assert read.counts == {"completed": 2, "failed": 0, "censored": 0, "lost": 0}
