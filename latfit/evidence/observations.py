@@ -325,7 +325,9 @@ def _without_own_parts(values: pd.Series[Any]) -> pd.Series[Any] | None:
         return None
     some = _alike(values.iloc[evenly(len(values), SOME)])
     words = some.str.contains("[A-Za-z]", na=False).mean() > WORDS_LEFT
-    return _alike(values) if words and _repeats(some) else None
+    if not words or not _repeats(some):
+        return None
+    return some if len(some) == len(values) else _alike(values)
 
 
 def _alike(values: pd.Series[Any]) -> pd.Series[Any]:
