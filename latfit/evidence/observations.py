@@ -348,7 +348,10 @@ def _numbers(values: pd.Series[Any]) -> Floats:
 
 def _numeric(values: pd.Series[Any]) -> bool:
     some = values.dropna().head(200)
-    return len(some) > 0 and bool(pd.to_numeric(some, errors="coerce").notna().all())
+    try:
+        return len(some) > 0 and bool(pd.to_numeric(some, errors="coerce").notna().all())
+    except OverflowError:  # whole numbers beyond all floats, in JSON
+        return False
 
 
 def _repeats(values: pd.Series[Any]) -> bool:

@@ -113,4 +113,5 @@ class LogLogistic(ContinuousLaw):
 
     def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
         """By numpy's generator."""
-        return np.asarray(self.scale * np.exp(rng.logistic(size=size) / self.shape))
+        with np.errstate(over="ignore"):  # what is beyond all floats is ∞
+            return np.asarray(self.scale * np.exp(rng.logistic(size=size) / self.shape))

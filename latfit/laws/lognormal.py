@@ -122,5 +122,6 @@ class LogNormal(ContinuousLaw):
             return float(self.mean() * np.sqrt(np.expm1(np.square(self.sigma))))
 
     def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
-        """By numpy's generator."""
-        return np.asarray(np.exp(self.mu + self.sigma * rng.standard_normal(size)))
+        """By numpy's generator; what is beyond all floats is ∞."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(self.mu + self.sigma * rng.standard_normal(size)))

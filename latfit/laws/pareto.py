@@ -137,4 +137,5 @@ class Pareto(ContinuousLaw):
 
     def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
         """By numpy's generator."""
-        return np.asarray(self.a * np.expm1(rng.standard_exponential(size) / self.nu))
+        with np.errstate(over="ignore"):  # what is beyond all floats is ∞
+            return np.asarray(self.a * np.expm1(rng.standard_exponential(size) / self.nu))

@@ -122,4 +122,5 @@ class Weibull(ContinuousLaw):
 
     def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
         """By numpy's generator."""
-        return np.asarray(self.scale * np.exp(np.log(rng.standard_exponential(size)) / self.shape))
+        with np.errstate(over="ignore"):  # what is beyond all floats is ∞
+            return np.asarray(self.scale * np.exp(np.log(rng.standard_exponential(size)) / self.shape))

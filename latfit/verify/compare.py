@@ -135,7 +135,7 @@ def _predicted(
             plain = replace(plain, expected_duration=middle, log_error=float(np.log(high / low)) / (2 * Z))
     undone = undone_share(known.sample, [t], jobs.attempts) if jobs.attempts else 0.0
     reached = {q: within if float(q) <= 1 - undone else None for q, within in quantiles.items()}
-    tried = plain.submissions * (1 - undone)  # E[min(N, K)] = (1 − (1 − F̃)^K) / F̃
+    tried = max(1.0, plain.submissions * (1 - undone))  # E[min(N, K)] = (1 − (1 − F̃)^K) / F̃
     estimate = Estimate(plain.expected_duration, low, high, tried, reached, undone)
     return plain, estimate, basis
 

@@ -261,3 +261,16 @@ def test_orders_that_are_no_moment_are_refused(law, n):
 def test_quantiles_outside_0_1_are_refused(law, q):
     with pytest.raises(LawError, match=r"\[0, 1\]"):
         law.ppf(q)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "lognormal(mu=650,sigma=50)",
+        "log-logistic(shape=0.003,scale=1)",
+        "pareto(a=1,nu=0.003)",
+        "weibull(shape=0.003,scale=1)",
+    ],
+)
+def test_draws_beyond_all_floats_are_infinite(spec):
+    assert np.isposinf(parse_law(spec).draw((1000,), np.random.default_rng(1))).any()

@@ -419,3 +419,9 @@ def test_a_submission_before_every_calendar_is_refused(tmp_path):
     )
     log = latfit.read_log(path, max_refused=1)
     assert (log.counts["completed"], list(log.facts.refused.reasons)) == (1, ["implausible time"])
+
+
+def test_whole_numbers_beyond_all_floats_are_no_measure(tmp_path):
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(f'{{"latency": {k}, "serial": {10**400 + k}}}\n' for k in range(1, 20)))
+    assert "serial" not in latfit.analyze(latfit.read_log(path), resamples=0, test=False).seen.columns
