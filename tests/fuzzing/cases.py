@@ -29,6 +29,7 @@ PATTERNS = (
     r"(?P<latency>[\d.]+)", r"took (?P<took>\S+)", r"^(?P<when>\S+) .*took (?P<latency>\S+)",
     r"task (?P<id>\S+) (?P<status>done|failed|lost)(?:, took (?P<latency>\S+))?", r"(?P<site>\w) (?P<status>\w+)",
 )  # fmt: skip
+ARCHIVES = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"PK\x03\x04", b"PAR1")  # how what is no text begins
 FIXTURES = sorted(path for path in DATA.iterdir() if path.is_file())
 
 
@@ -110,7 +111,8 @@ def _text(seed: int, kind: str, rng: random.Random) -> Case:
     if packed is not None:
         name, packed_content = packed
         damage.append(name)
-        content, plain, rows = packed_content, content if name in PACKINGS else None, rows if name in PACKINGS else None
+        alike = name in PACKINGS and not content.startswith(ARCHIVES)
+        content, plain, rows = packed_content, content if alike else None, rows if name in PACKINGS else None
     known = log.format if rng.random() < 0.3 or log.format == "pattern" else None
     takes = histograms.arguments(rng, LOG, OUTPUT, known) if kind in histograms.MAKERS else _log_arguments(rng, known)
     return Case(seed, kind, tuple(damage), takes, content, log.format, rows, plain)
