@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from latfit.errors import LogError, listed
 from latfit.logs.columns import SOME_ROWS, resolve_roles
 from latfit.logs.formats import ROLES, Format, ReadOptions, register
+from latfit.logs.lines import MAX_CHARACTERS
 from latfit.logs.records import Records, shown
 from latfit.logs.source import Block, Source
 from latfit.logs.tabular import Settling
@@ -86,6 +87,38 @@ def read_objects(
     if settling is None:
         raise LogError(f"{log}: {nothing}")
     yield settling.last()
+
+
+def read_found(
+    source: Source, options: ReadOptions, find: Callable[[str], dict[str, Any] | None], others: str, **how: Any
+) -> Iterator[Records]:
+    """The records of lines of text in which `find` finds an object; those in which it finds none are `others`.
+
+    `how` is as for `read_objects`.
+    """
+    skipped = 0
+
+    def parse(block: Block) -> Parsed:
+        nonlocal skipped
+        rows, numbers = [], []
+        broken: dict[int, str] = {}
+        for number, line in enumerate(block.lines(), start=block.first_line):
+            if not line.strip():
+                continue
+            if len(line) > MAX_CHARACTERS:
+                broken[number] = "line too long"
+            elif (row := find(line)) is not None:
+                rows.append(row)
+                numbers.append(number)
+            else:
+                skipped += 1
+        return pd.DataFrame(rows, dtype="str"), np.array(numbers, dtype=np.int64), broken
+
+    yield from read_objects(map(parse, source.blocks()), source.name, options, **how)
+    left = Records.unusable({})
+    if skipped:
+        left.skipped[others] = skipped
+    yield left
 
 
 def _others(names: list[str], options: ReadOptions, log: str, rows: pd.DataFrame) -> set[str]:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-import numpy as np
-import pandas as pd
-
 from latfit.logs.csv import DELIMITERS
 from latfit.logs.delimited import split_record
 from latfit.logs.formats import ROLES, Format, ReadOptions, register
-from latfit.logs.jsonlines import Parsed, read_objects
+from latfit.logs.jsonlines import read_found
 from latfit.logs.lines import MAX_CHARACTERS, first_lines
 from latfit.logs.records import Records
-from latfit.logs.source import Block, Source
+from latfit.logs.source import Source
 from latfit.logs.times import MOMENT
 
 PAIR = re.compile(r'(?:^|(?<=[\s,;\[({]))([A-Za-z_@][\w.@-]*)=("(?:[^"\\]|\\.)*"|[^\s"]*)')
@@ -22,7 +19,6 @@ BEGINS = re.compile(rf"\W?({MOMENT}(?::\d\d)?(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)"
 FEW = 2  # pairs that make a line of this format
 HALF = 0.5  # of the first lines have them
 MOSTLY = 0.8  # of those lines have a name
-NO_PAIRS = "no pairs of a name and a value"
 
 
 @register
@@ -46,13 +42,7 @@ class Logfmt(Format):
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """Records by name; lines without pairs are left out, and counted."""
-        skipped = [0]
-        tables = (_parse(block, skipped) for block in source.blocks())
-        yield from read_objects(tables, source.name, options, every_line=False)
-        left = Records.unusable({})
-        if skipped[0]:
-            left.skipped[f"lines with {NO_PAIRS}"] = skipped[0]
-        yield left
+        yield from read_found(source, options, _pairs, "lines with no pairs of a name and a value", every_line=False)
 
 
 def _is_delimited(lines: list[str]) -> bool:
@@ -73,26 +63,15 @@ def _shared(names: list[set[str]]) -> set[str]:
     return {name for name in every if sum(name in each for each in names) >= MOSTLY * len(names)}
 
 
-def _parse(block: Block, skipped: list[int]) -> Parsed:
-    """The pairs of a block as a table, and the line numbers."""
-    rows, numbers = [], []
-    broken: dict[int, str] = {}
-    for number, line in enumerate(block.lines(), start=block.first_line):
-        if not line.strip():
-            continue
-        if len(line) > MAX_CHARACTERS:
-            broken[number] = "line too long"
-            continue
-        row = {name: _value(value) for name, value in PAIR.findall(line)}
-        if len(row) < FEW:
-            skipped[0] += 1
-            continue
-        begins = BEGINS.match(line)
-        if begins:
-            row.setdefault("timestamp", begins[1].replace(",", "."))
-        rows.append(row)
-        numbers.append(number)
-    return pd.DataFrame(rows, dtype="str"), np.array(numbers, dtype=np.int64), broken
+def _pairs(line: str) -> dict[str, str] | None:
+    """The pairs of a line, and the date in front of them; None where they are too few."""
+    row = {name: _value(value) for name, value in PAIR.findall(line)}
+    if len(row) < FEW:
+        return None
+    begins = BEGINS.match(line)
+    if begins:
+        row.setdefault("timestamp", begins[1].replace(",", "."))
+    return row
 
 
 def _value(text: str) -> str:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-import pandas as pd
-
 from latfit.errors import LogError
 from latfit.logs.formats import ROLES, Format, ReadOptions, register, regular_expression
-from latfit.logs.jsonlines import Parsed, read_objects
-from latfit.logs.lines import MAX_CHARACTERS
+from latfit.logs.jsonlines import read_found
 from latfit.logs.records import Records
-from latfit.logs.source import Block, Source
+from latfit.logs.source import Source
 
 
 @register
@@ -36,26 +32,11 @@ class Pattern(Format):
         """Records by the names of groups; lines without a match are left out, and counted."""
         if options.pattern is None:
             raise LogError(f"{source.name}: say how a probe looks in its lines, with --pattern REGEX")
-        pattern, skipped = regular_expression(options.pattern), [0]
+        pattern = regular_expression(options.pattern)
 
-        def parse(block: Block) -> Parsed:
-            rows, numbers = [], []
-            broken: dict[int, str] = {}
-            for number, line in enumerate(block.lines(), start=block.first_line):
-                if not line.strip():
-                    continue
-                if len(line) > MAX_CHARACTERS:
-                    broken[number] = "line too long"
-                elif (match := pattern.search(line)) is not None:
-                    rows.append(match.groupdict())
-                    numbers.append(number)
-                else:
-                    skipped[0] += 1
-            return pd.DataFrame(rows, dtype="str"), np.array(numbers, dtype=np.int64), broken
+        def find(line: str) -> dict[str, str | None] | None:
+            match = pattern.search(line)
+            return None if match is None else match.groupdict()
 
         none = f"no line matches --pattern {options.pattern!r}"
-        yield from read_objects(map(parse, source.blocks()), source.name, options, nothing=none)
-        left = Records.unusable({})
-        if skipped[0]:
-            left.skipped["lines without a match of --pattern"] = skipped[0]
-        yield left
+        yield from read_found(source, options, find, "lines without a match of --pattern", nothing=none)
