@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,6 +18,7 @@ from latfit.cli.common import (
     print_json,
     say,
     seed_option,
+    wrong_usage,
 )
 from latfit.cli.deciding import cost_option, outcome_options
 from latfit.cli.histograms import check_histogram_options, histogram_options, load_histogram, show_guarantee
@@ -66,7 +67,7 @@ def analyze(log: str, as_json: bool, markdown: bool, output: str | None, figures
 
     if as_json and markdown:
         raise click.UsageError("--json and --markdown exclude each other: one of them is printed")
-    if output is not None and os.path.exists(output) and not os.path.isdir(output):  # noqa: PTH110, PTH112
+    if output is not None and Path(output).exists() and not Path(output).is_dir():
         raise click.BadParameter(f"{output}: this is a file; name a folder", param_hint="--output")
     if given["law"] is not None:
         _check_law(given["law"])
@@ -104,12 +105,9 @@ def _refuse_for_histograms(given: dict[str, Any], markdown: bool, output: str | 
 
 def _check_law(name: str) -> None:
     from latfit.decision.recommend import law_named
-    from latfit.errors import LawError
 
-    try:
+    with wrong_usage("--law"):
         law_named(name)
-    except LawError as problem:
-        raise click.BadParameter(str(problem), param_hint="--law") from problem
 
 
 def _print(result: Analysis) -> None:

@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from latfit.cli.common import ProgressLine, column_names, log_options, read_arguments, say, seed_option
+from latfit.cli.common import (
+    ProgressLine,
+    Width,
+    column_names,
+    log_options,
+    read_arguments,
+    say,
+    seed_option,
+    wrong_usage,
+)
 from latfit.cli.deciding import cost_option, outcome_options
-from latfit.cli.drift import Width
-from latfit.errors import LatfitError
 from latfit.stopping import if_stopped
 
 if TYPE_CHECKING:
@@ -89,10 +96,8 @@ def batch(
     def kept() -> str:
         return f"; what is finished is in {journal}: go on with --resume" if journal.exists() else ""
 
-    try:
+    with wrong_usage("--output"):
         check_ending(output)
-    except LatfitError as problem:
-        raise click.BadParameter(str(problem), param_hint="--output") from problem
     check_output(output)
     with if_stopped(kept), Working() as progress:
         result = run_batch(

@@ -137,6 +137,21 @@ class Seconds(click.ParamType):  # type: ignore[type-arg]
         return seconds
 
 
+class Width(click.ParamType):  # type: ignore[type-arg]
+    """How wide windows of time are: a duration greater than 0, kept as it was written."""
+
+    name = "width"
+
+    def __init__(self, *, whole: bool = False) -> None:
+        self.whole = whole
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Check that it is a duration, where asked for of whole seconds."""
+        if Seconds().convert(value, param, ctx) % 1 and self.whole:
+            self.fail(f"{value!r} is not a time window: it must be of whole seconds, such as 90s, 1h or 7d", param, ctx)
+        return str(value)
+
+
 class Positive(click.ParamType):  # type: ignore[type-arg]
     """A finite number greater than 0, or at least 0."""
 
@@ -224,17 +239,17 @@ def read_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
         if status not in STATUSES:
             raise click.BadParameter(f"{status!r} is not one of {', '.join(STATUSES)}", param_hint="--status")
         statuses.update(dict.fromkeys((word.strip() for word in words.split(",")), status))
-    with _usage("--where"):
+    with wrong_usage("--where"):
         for text in given["where"]:
             Condition.parse(text)
-    with _usage("--pattern"):
+    with wrong_usage("--pattern"):
         ReadOptions(pattern=given["pattern"])
     same = {key: given[key] for key in SAME}
     return {**same, "columns": dict(given["columns"]), "statuses": statuses}
 
 
 @contextmanager
-def _usage(option: str) -> Iterator[None]:
+def wrong_usage(option: str) -> Iterator[None]:
     """What is wrong with the value of an option is wrong usage, and no bad data."""
     try:
         yield

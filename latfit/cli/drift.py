@@ -9,6 +9,7 @@ import click
 
 from latfit.cli.common import (
     Seconds,
+    Width,
     column_names,
     cutoff_option,
     failed_option,
@@ -35,21 +36,6 @@ POLICIES = {
 }  # fmt: skip
 WINDOW = ("from (UTC)", "probes", "still out", "timeout", "95 % interval", "E_J", "last kept")
 SHOWN = 30  # windows and changes in the text; all are in the JSON
-
-
-class Width(click.ParamType):  # type: ignore[type-arg]
-    """How wide windows of time are: a duration greater than 0, kept as it was written."""
-
-    name = "width"
-
-    def __init__(self, *, whole: bool = False) -> None:
-        self.whole = whole
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Check that it is a duration, where asked for of whole seconds."""
-        if Seconds().convert(value, param, ctx) % 1 and self.whole:
-            self.fail(f"{value!r} is not a time window: it must be of whole seconds, such as 90s, 1h or 7d", param, ctx)
-        return str(value)
 
 
 @click.command(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from latfit.cli.common import ProgressLine, Seconds, json_option, print_json, say
+from latfit.cli.common import ProgressLine, Seconds, json_option, print_json, say, wrong_usage
 from latfit.errors import LatfitError, ProbeError
 from latfit.units import parse_duration, seconds
 
@@ -244,10 +244,8 @@ def _plan(given: dict[str, Any]) -> tuple[Plan, Any]:
     if timeout:
         return careful(timeout), guard
     if given["policy"]:
-        try:
+        with wrong_usage("--policy"):
             return policy_plan(given["policy"]), guard
-        except LatfitError as problem:
-            raise click.BadParameter(str(problem), param_hint="--policy") from problem
     if given["tracker"]:
         import latfit
 

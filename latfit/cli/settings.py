@@ -16,6 +16,7 @@ from latfit.cli.common import (
     log_options,
     print_json,
     say,
+    wrong_usage,
 )
 
 
@@ -77,13 +78,10 @@ def _say_notes(notes: tuple[str, ...]) -> None:
 
 
 def _known(tool: str) -> None:
-    from latfit.errors import RestartError
     from latfit.settings import get_tool
 
-    try:
+    with wrong_usage("TOOL"):
         get_tool(tool)
-    except RestartError as problem:
-        raise click.BadParameter(str(problem), param_hint="TOOL") from problem
 
 
 def _list(as_json: bool) -> None:

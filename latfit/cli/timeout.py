@@ -14,6 +14,7 @@ from latfit.cli.common import (
     print_json,
     say,
     seed_option,
+    wrong_usage,
 )
 from latfit.cli.deciding import asked, cost_option, observed, outcome_options, prepared, written_law
 from latfit.cli.histograms import (
@@ -97,13 +98,10 @@ def _only_cost(given: dict[str, Any]) -> bool:
 
 
 def _check_usage(log: str | None, law: str | None, given: dict[str, Any]) -> None:
-    from latfit.errors import RestartError
     from latfit.restart.objectives import Objective
 
-    try:
+    with wrong_usage("--objective"):
         Objective.parse(given["objective"], shift=0.0)
-    except RestartError as problem:
-        raise click.BadParameter(str(problem), param_hint="--objective") from problem
     if log is None and law is None:
         raise click.UsageError("give a LOG, or a law with --law")
     if log is not None and law is not None and "(" in law:

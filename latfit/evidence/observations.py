@@ -17,7 +17,7 @@ from latfit.evidence.jobs import attempts_of
 from latfit.logs import ProbeLog
 from latfit.logs.columns import NO_OUTCOMES
 from latfit.logs.table import CANONICAL, CENSORED, COMPLETED, FAILED, LOST, STATUSES, Key, outcomes, tallied
-from latfit.logs.words import NOTHING, is_blank
+from latfit.logs.words import NOTHING, is_blank, words_apart
 from latfit.numbers import Bools, Floats, Ints
 from latfit.sample import LatencySample
 
@@ -240,7 +240,7 @@ def explaining(frame: pd.DataFrame, apart: Sequence[str] = ()) -> dict[str, Colu
     found: dict[str, Column] = {}
     for name in extras[: 4 * MAX_COLUMNS]:
         fixed = is_fixed(name)
-        if len(found) < MAX_COLUMNS and (KEYS.match(name) or fixed or not AFTERWARDS.search(_spaced(name))):
+        if len(found) < MAX_COLUMNS and (KEYS.match(name) or fixed or not AFTERWARDS.search(words_apart(name))):
             column = as_groups(name, _as_asked(frame[name], frame.get("status"), fixed=fixed))
             if column is not None and (
                 KEYS.match(name) or fixed or not any(map(OUTCOMES.search, column.labels[:MAX_COLUMNS]))
@@ -251,12 +251,7 @@ def explaining(frame: pd.DataFrame, apart: Sequence[str] = ()) -> dict[str, Colu
 
 def is_fixed(name: str) -> bool:
     """Whether a column shows only in the answer, and is the same when the same is asked for again."""
-    return FIXED.search(_spaced(name)) is not None
-
-
-def _spaced(name: str) -> str:
-    """A name with its words apart: resultCode has a code."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
+    return FIXED.search(words_apart(name)) is not None
 
 
 def _as_asked(values: pd.Series[Any], status: pd.Series[Any] | None, *, fixed: bool = False) -> pd.Series[Any]:

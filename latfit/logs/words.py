@@ -108,13 +108,18 @@ def is_http_column(values: Iterable[Any], *, words_too: bool = False) -> bool:
     return can_be and any(PROOF.fullmatch(word) for word in numbers)
 
 
+def words_apart(name: str) -> str:
+    """A name with underscores where its words begin: resultCode is result_Code."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
+
+
 def name_words(name: str) -> list[str]:
     """The words of a column's name, in lower case.
 
     >>> name_words("http.response.statusCode [ms]")
     ['http', 'response', 'status', 'code', 'ms']
     """
-    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", re.sub("[µμ]", "u", name)).lower()
+    spaced = words_apart(re.sub("[µμ]", "u", name)).lower()
     return [word for word in re.split(r"[^a-z0-9]+", spaced) if word]
 
 

@@ -144,7 +144,8 @@ def groups(result: Analysis, most: int) -> str:
         found = result.decision.evidence
         afterwards = found is not None and found.mixing is not None and found.mixing.known_afterwards
         own_one = "decide for the group that you wait for" if afterwards else "set each group's own"
-        own_one = "and no group has a decision of its own" if undecided(result) else own_one
+        if undecided(result):
+            own_one = "and no group has a decision of its own"
         told = f"One timeout for all would be wrong here; {own_one}."
     told += " Pooled costs: how much longer than with its own timeout a group takes under one for all."
     return (f"<section><h2>By group</h2><p>{shown(told)}</p>"
