@@ -168,6 +168,7 @@ EVIDENCE = {
     "censoring": {"share": SAME, "common_time": TIME, "informative": SAME, "cut_at": TIME},
     "replay": SAME,  # there are no times of submission here
     "attempts": SAME,
+    "slow_times": SAME,
 }  # fmt: skip
 KINDS = {
     "log": dict.fromkeys(

@@ -166,7 +166,7 @@ def _look(watched: Watch, textfile: str | None, matters: float, as_json: bool) -
 def _tell(found: Look, before: tuple[str, ...], *, first: bool) -> None:
     """Say on stderr what the reader noted, at first, and why the decision on the log is withheld, where that is new."""
     from latfit.analysis import Analysis
-    from latfit.report.sentences import why_withheld
+    from latfit.report.sentences import decision, why_withheld
 
     for note in found.facts.notes if first else ():
         say(f"note: {note}", err=True)
@@ -175,7 +175,8 @@ def _tell(found: Look, before: tuple[str, ...], *, first: bool) -> None:
     if not found.withheld:
         say("note: the decision on the log is no longer withheld", err=True)
         return
-    told = " ".join(why_withheld(Analysis(found.facts, found.decision, (), (), (), found.decision.warnings)))
+    result = Analysis(found.facts, found.decision, (), (), (), found.decision.warnings)
+    told = " ".join(why_withheld(result) if result.timeout.withheld else decision(result))
     mixed = found.decision.evidence.mixing if found.decision.evidence and "mixed" in found.withheld else None
     told += "" if mixed is None else f" Watch one of them: --where {mixed.column.name}=NAME"
     codes = ", ".join(found.withheld)

@@ -12,6 +12,7 @@ from latfit.errors import SampleError
 from latfit.evidence import Censoring, Dependence, Mixing, Replay
 from latfit.evidence.attempts import LaterAttempts
 from latfit.evidence.changes import Changes
+from latfit.evidence.slow_times import SlowTimes
 from latfit.fitting import Fit, JointRatio
 from latfit.goodness import GoodnessOfFit
 from latfit.laws import Law
@@ -221,6 +222,7 @@ class Evidence:
     censoring: Censoring
     replay: Replay | None
     attempts: LaterAttempts | None = None
+    slow_times: SlowTimes | None = None
 
     def to_dict(self, timeout: float | None = None) -> dict[str, Any]:
         """The contract's fields; `replay` at the timeout that the formula gives."""
@@ -231,6 +233,7 @@ class Evidence:
             "censoring": self.censoring.to_dict(),
             "replay": self.replay and _replay_dict(self.replay),
             "attempts": self.attempts and self.attempts.to_dict(),
+            "slow_times": self.slow_times and self.slow_times.to_dict(),
         }
 
 

@@ -18,6 +18,7 @@ from latfit.evidence.changes import find_changes
 from latfit.evidence.mixing import FEWEST
 from latfit.evidence.observations import rows_by
 from latfit.evidence.replay import Figures
+from latfit.evidence.slow_times import slow_times
 from latfit.laws import Empirical
 from latfit.logs import LogFacts, ProbeLog
 from latfit.logs.table import STATUSES
@@ -33,6 +34,7 @@ CLEAR = 0.02  # what replay must gain over waiting, at least, to be a reason for
 CLEAR_IN_QUEUE = 0.1  # and where who resubmits goes to the end of a queue, which the best of many timeouts may miss
 CONTRADICTS = 1.1  # replay this many times the formula's figure, and beyond its interval, contradicts it
 RAN_OFF = 0.2
+SAME = 0.1  # of a delay: by less than that no timeout differs from waiting
 ATTEMPTS = 50_000  # of jobs, at about which more would tell nothing new of later ones
 QUICK = 5.0  # times below the median, where the log does not tell errors from answers
 
@@ -52,10 +54,11 @@ def gather(case: Prepared, made: Recommendation, options: Options) -> Evidence:
     if options.plain and options.law is None:
         groups = mixed.column.codes if mixed is not None else None
         replayed = replay(seen, case.cutoff.cutoff, at=[] if t is None else [t], cost=options.cost, groups=groups)
+    slow = None if replayed is None or not t else slow_times(seen, t)
     later = None
     if case.jobs is not None and t is not None and t > 0:
         later = later_attempts(_jobs(case.jobs), timeout=t, cost=options.cost, brief=True)
-    return Evidence(mixed, dependence(seen), drift, case.censoring, replayed, later)
+    return Evidence(mixed, dependence(seen), drift, case.censoring, replayed, later, slow)
 
 
 def _times(seconds: Floats) -> NDArray[np.datetime64]:
@@ -125,7 +128,7 @@ def judge(made: Recommendation, case: Prepared, found: Evidence, warned: tuple[W
         return _withheld(made, ["dependent"], replayed=found.attempts.expected_duration)
     if made.verdict != "finite" or found.replay is None or not found.replay.at:
         return made
-    return _by_replay(made, case, found, found.replay, queue=queue)
+    return _by_replay(made, case, found, found.replay, seen=case.seen)
 
 
 def _is_far_below(timeout: float, sample: LatencySample) -> bool:
@@ -139,19 +142,38 @@ def _says_too_much(case: Prepared) -> bool:
     return early > case.sample.returned and early > 0.5 * case.sample.n
 
 
-def _by_replay(made: Recommendation, case: Prepared, found: Evidence, log: Replay, *, queue: bool) -> Recommendation:
+def _by_replay(
+    made: Recommendation, case: Prepared, found: Evidence, log: Replay, *, seen: Observations
+) -> Recommendation:
     """The formula's timeout where the log does not contradict it; else the log's own, or none."""
+    queue = seen.queue
     here, *_ = log.at
     suspicious = queue or (found.dependence is not None and found.dependence.found)
     contradicted = contradicts(here, made.expected_duration)
-    if not suspicious and not contradicted:
+    held_up = found.slow_times is not None and _held_up(seen, log, here)
+    if not suspicious and not contradicted and not held_up:
         return made
-    if here.gain_low > CLEAR and not contradicted and not queue:
+    if here.gain_low > CLEAR and not contradicted and not held_up and not queue:
         return made
     best = log.best
+    if held_up or _held_up(seen, log, best):
+        others = [one for one in log.curve if one.gain_low > CLEAR and not _held_up(seen, log, one)]
+        best = min(others, key=lambda one: one.expected_duration, default=log.waiting)
     if best.gain_low > (CLEAR_IN_QUEUE if queue else CLEAR) and best.ran_off < RAN_OFF and np.isfinite(best.timeout):
         return _replayed(made, case, best)
     return _withheld(made, ["dependent"], replayed=here.expected_duration)
+
+
+def _held_up(seen: Observations, log: Replay, one: Replayed) -> bool:
+    """Whether a timeout may gain nothing over waiting, as slow times may hold every attempt up until they end."""
+    slow = slow_times(seen, one.timeout)
+    if slow is None:
+        return False
+    out = slow_times(seen, log.waiting.timeout, dense=True)  # outages hold up whoever waits, too
+    more = slow.held_up - (out.held_up if out else 0.0)
+    if more < SAME * slow.held_up:
+        return False
+    return one.expected_duration + more > (1 - CLEAR) * log.waiting.expected_duration
 
 
 def _replayed(made: Recommendation, case: Prepared, best: Replayed) -> Recommendation:

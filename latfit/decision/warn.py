@@ -132,6 +132,24 @@ def dependent(seen: Case) -> Warned | None:
 
 
 @warning
+def slow_times(seen: Case) -> Warned | None:
+    """Slow times last, and probes are too sparse to show what a job resubmitted in them meets."""
+    found, made = seen.evidence.slow_times if seen.evidence else None, seen.formula
+    if found is None or made.expected_duration is None:
+        return None
+    if made.basis == "replay":
+        last = "a job resubmitted in them may meet the same, and this timeout cancels few in them"
+    else:
+        last = (f"if a job resubmitted in them meets the same, {seconds(made.timeout)} takes up to "
+                f"{seconds(made.expected_duration + found.held_up)} a job, not "
+                f"{seconds(made.expected_duration)}")  # fmt: skip
+    told = (f"probes slower than {seconds(found.beyond)} come together, in times that last {seconds(found.lasts)} "
+            f"({seconds(found.by_chance)} by chance), and probes are too sparse to show what happens within: "
+            f"{last}")  # fmt: skip
+    return Warned("slow-times", told)
+
+
+@warning
 def drifting(seen: Case) -> Warned | None:
     """The system changed within the log."""
     found = seen.evidence.drift if seen.evidence else None

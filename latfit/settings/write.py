@@ -24,8 +24,9 @@ UNDONE = 0.001
 FEWEST, ASSUMED = 2, 3  # attempts: one alone never resubmits; and what is written where no log tells
 SETTLED = 0.001  # the waits are settled when they move by less than this share of the timeout
 # warnings that concern who sets a timeout
-TOLD = ("mixed", "groups-differ", "queue", "drift", "dependence", "later-attempts", "outages", "beyond-timeout",
-        "few-at-risk", "load", "flat")  # fmt: skip
+TOLD = ("mixed", "groups-differ", "queue", "drift", "dependence", "slow-times", "later-attempts", "outages",
+        "beyond-timeout", "not-identified", "unit", "few-at-risk", "load", "flat")  # fmt: skip
+DEPEND = ("dependence", "slow-times", "later-attempts", "outages", "drift")  # those on attempts that fail together
 WINDOW = 0.05
 WARNING = "warning:"  # how a note begins that speaks against what is written
 WORTH_TELLING = 0.0001  # what rounding may cost before it is mentioned
@@ -267,7 +268,9 @@ def _attempts(
         most = f"warning: {tool.title} makes at most {counted(K, 'attempt')}"
         notes = [f"{most}, {needed} would leave at most {undone:.3g} undone"]
     left = q**K
-    return K, left, [*notes, f"{100 * left:.2g} % of the jobs stay undone after {counted(K, 'attempt')}"]
+    together = any(told.startswith(DEPEND) for told in known.warnings)
+    only = "" if not together else ", if attempts were independent; here, as the warnings say, more may stay undone"
+    return K, left, [*notes, f"{100 * left:.2g} % of the jobs stay undone after {counted(K, 'attempt')}{only}"]
 
 
 def _rounding(tool: Tool, known: _Known | None, exact: float, rounded: float) -> list[str]:

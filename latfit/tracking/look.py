@@ -21,8 +21,9 @@ class Look:
 
     @property
     def withheld(self) -> tuple[str, ...]:
-        """The reasons for which the decision is withheld."""
-        return () if self.decision.timeout is None else self.decision.timeout.withheld
+        """The reasons for which the formula's timeout is not the decision; `dependent` where the log's own is."""
+        made = self.decision.timeout
+        return () if made is None else ("dependent",) if made.basis == "replay" else made.withheld
 
 
 def look_at(
