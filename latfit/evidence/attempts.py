@@ -28,6 +28,7 @@ TIMES = 64  # at which the best timeout is looked for
 LEVEL = 0.05
 SURE = 0.975  # the share of resamples in which cancelling takes longer than waiting, to call it harmful
 RESAMPLES = 199
+SURELY = 0.01  # the level at which two attempts of a job alone are taken to tell that jobs differ
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,9 @@ def later_attempts(
     which is the formula of Glatard et al. (2006, eq. 6) where F₁ = F₂. It is a lower bound where jobs differ: those
     that were slow twice are slower still. `if_jobs_differ` takes the chance θ of a job's attempt not to complete by t
     as Beta(a, b) with E[θ] = 1 − F₁(t) and E[θ²]/E[θ] = 1 − F₂(t), so that a/(b − 1) attempts fail on average (the
-    beta-geometric law: Weinberg and Gladen 1986). The laws are compared by the log-rank test (Mantel 1966); the
+    beta-geometric law: Weinberg and Gladen 1986). Where hardly any job had a third attempt, and second ones complete
+    less often beyond doubt, two such figures are also those of jobs some of which never complete by t, whatever is
+    tried: `if_jobs_differ` is ∞ then. The laws are compared by the log-rank test (Mantel 1966); the
     interval is a bootstrap over jobs.
 
     Parameters
@@ -135,12 +138,13 @@ def later_attempts(
     times = np.unique([*shown[shown < horizon], t, horizon])
     both = np.array([_duration(table, at, horizon, cost) for at in times])
     taken, waiting, least = float(both[times == t][0]), _awaited(table, cost), int(both.argmin())
-    differing = _duration(table, t, horizon, cost, differ=True)
-    predicted = float(_durations(first, first, np.array([t]), cost)[0])
     p_value, ratio = log_rank(table.latency, table.completed, later), _rate(table, later) / _rate(table, ~later)
+    stuck = p_value < SURELY and int((table.number > 2).sum()) < FEWEST
+    differing = _duration(table, t, horizon, cost, differ=True, stuck=stuck)
+    predicted = float(_durations(first, first, np.array([t]), cost)[0])
     low, high, loss = np.nan, np.nan, 0.0
     if not brief or (p_value < LEVEL and ratio < 1):
-        low, high, loss = _interval(table, t, horizon, cost, np.random.default_rng(seed))
+        low, high, loss = _interval(table, t, horizon, cost, np.random.default_rng(seed), stuck=stuck)
         low, high = min(low, taken), max(high, taken)
     return LaterAttempts(
         jobs=int(np.unique(table.job).size),
@@ -212,10 +216,13 @@ def _after(table: _Attempts, t: float) -> _Attempts:
     return table.take(later[(slowness > limit) | (slowness == np.inf)])
 
 
-def _duration(table: _Attempts, t: float, horizon: float, cost: float, *, differ: bool = False) -> float:
+def _duration(
+    table: _Attempts, t: float, horizon: float, cost: float, *, differ: bool = False, stuck: bool = False
+) -> float:
     """E_J(t) with the law of later attempts that follows a first one cut at t; ∞ where none of them completes by t.
 
-    With `differ`, by the beta-geometric law where later attempts complete less often than first ones.
+    With `differ`, by the beta-geometric law where later attempts complete less often than first ones; ∞ if jobs may be
+    `stuck`.
     """
     first = _law(table.take(table.number == 1), horizon)
     if first.cdf(t) >= 1 - 1e-12:
@@ -228,6 +235,8 @@ def _duration(table: _Attempts, t: float, horizon: float, cost: float, *, differ
     p_1, p_2 = 1 - float(first.cdf(t)), 1 - float(later.cdf(t))
     if not differ or p_2 <= p_1:
         return taken
+    if stuck:
+        return np.inf
     a_b = (1 - p_2) / (p_2 - p_1)
     a, b = p_1 * a_b, (1 - p_1) * a_b
     if b <= 1:
@@ -266,7 +275,7 @@ def _out(law: Empirical, times: Floats) -> Floats:
 
 
 def _interval(
-    table: _Attempts, t: float, horizon: float, cost: float, rng: np.random.Generator
+    table: _Attempts, t: float, horizon: float, cost: float, rng: np.random.Generator, *, stuck: bool
 ) -> tuple[float, float, float]:
     """95 % of the E_J(t) of resampled jobs, ∞ where no later attempt completes; and how often it is a loss.
 
@@ -284,7 +293,7 @@ def _interval(
         drawn = replace(table.take(rows), job=np.repeat(np.arange(n), lengths[jobs]))
         if (drawn.number > 1).any() and (drawn.completed & (drawn.number == 1)).any():
             found[k] = _duration(drawn, t, horizon, cost)
-            worst = _duration(drawn, t, horizon, cost, differ=True)
+            worst = _duration(drawn, t, horizon, cost, differ=True, stuck=stuck)
             lost[k] = worst == np.inf or worst > _awaited(drawn, cost)
     low, high = np.quantile(found, [0.025, 0.975], method="inverted_cdf")
     return float(low), float(high), float(lost.mean())

@@ -127,6 +127,8 @@ def test_jobs_that_differ_against_simulation():
         rows.append((job, 1, first))
         if first > 0.5:
             rows.append((job, 2, draw(rng, theta)))
+            if rows[-1][2] > 0.5 and sum(row[1] == 3 for row in rows[:2000]) < 12:
+                rows.append((job, 3, draw(rng, theta)))
         spent = 0.0
         while (x := draw(rng, theta)) > 0.25:
             spent += 0.25
@@ -134,6 +136,10 @@ def test_jobs_that_differ_against_simulation():
     job, attempt, latency = map(np.array, zip(*rows, strict=True))
     found = later_attempts(table(job, attempt, latency, np.full(len(rows), "completed")), timeout=0.25)
     assert found.if_jobs_differ == pytest.approx(np.mean(total), rel=0.05)
+    two = attempt < 3  # from two attempts alone nobody can tell that no job is slow for ever
+    alone = later_attempts(table(job[two], attempt[two], latency[two], np.full(two.sum(), "completed")), timeout=0.25)
+    assert alone.if_jobs_differ == np.inf
+    assert alone.harmful
     assert found.expected_duration < found.if_jobs_differ
 
 
