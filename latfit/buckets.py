@@ -6,7 +6,7 @@ to a log of probes: immutable, small, and two of them add up.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -26,7 +26,7 @@ class Histogram:
     `lost` never returned, `failed` came back without a result after a time that is not known.
     `latency_sum` is the sum of all latencies that returned, those beyond e_m included, or None. `together` is the
     correlation, between two latencies of one interval of the log, of being among the slowest twentieth; None where the
-    log has no intervals.
+    log has no intervals. `parts` are the histograms that were added up, where they have names.
 
     >>> h = Histogram.of([0.1, 0.25, 0.5, 1.0], [10, 40, 30, 10], n_inf=6, lost=4)
     >>> h.n, (h + h).n, (h + h - h) == h
@@ -40,6 +40,7 @@ class Histogram:
     failed: int = 0
     latency_sum: float | None = None
     together: float | None = None
+    parts: tuple[tuple[str, Histogram], ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         edges = np.array(self.edges, dtype=np.float64)
@@ -144,7 +145,7 @@ class Histogram:
         total = None if a.latency_sum is None or b.latency_sum is None else a.latency_sum + b.latency_sum
         known = [one.together for one in (a, b) if one.together is not None]
         return Histogram(kept, a.counts + b.counts, a.n_inf + b.n_inf, a.lost + b.lost, a.failed + b.failed,
-                         latency_sum=total, together=max(known, default=None))  # fmt: skip
+                         latency_sum=total, together=max(known, default=None), parts=a.parts + b.parts)  # fmt: skip
 
     def __sub__(self, earlier: Histogram) -> Histogram:
         """What happened since an earlier scrape of the same counters."""

@@ -56,5 +56,7 @@ def _row(several: list[Histogram], cost: float) -> Row:
     best = found.optimum
     if best is None:
         return row | {"error": found.warnings[0].message}
+    if found.withheld:
+        return row | {"verdict": "withheld", "withheld": ",".join(found.withheld)}
     return row | {"verdict": best.verdict, "timeout": best.timeout, "expected_duration": best.expected_duration,
                   "submissions": best.submissions}  # fmt: skip

@@ -119,8 +119,11 @@ def _lines(found: Guarantee) -> list[str]:
         return ["No timeout can be recommended: too few completed."]
     if found.withheld:
         formula = f"{seconds(best.timeout)}, mean {seconds(best.expected_duration)}"
-        return ["Do not cancel: slow latencies come together in this log: a resubmission meets what the first met.",
-                f"  withheld  {', '.join(found.withheld)}; if attempts were independent: {formula}"]  # fmt: skip
+        why = "Do not cancel: slow latencies come together in this log: a resubmission meets what the first met."
+        if found.harmed is not None:
+            why = (f"Decide by series (--where LABEL=VALUE): under one timeout for all, {found.harmed} is slower than "
+                   "by waiting.")  # fmt: skip
+        return [why, f"  withheld  {', '.join(found.withheld)}; if they were alike and independent: {formula}"]
     limit = "whatever happened inside the buckets, the mean is"
     set_it = f"Set no timeout: {limit}"
     if best.timeout is not None:

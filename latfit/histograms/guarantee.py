@@ -44,10 +44,20 @@ class Guarantee:
 
     @property
     def withheld(self) -> tuple[str, ...]:
-        """Why the timeout is not a decision: the log's own intervals show that slow latencies come together."""
+        """Why the timeout is not a decision: series differ, or intervals of the log show slow ones together."""
         together = self.histogram.together
-        advised = self.optimum is not None and self.optimum.timeout is not None
-        return ("dependent",) if advised and together is not None and together > TOGETHER else ()
+        if self.optimum is None or self.optimum.timeout is None:
+            return ()
+        dependent = together is not None and together > TOGETHER
+        return ("mixed",) * (self.harmed is not None) + ("dependent",) * dependent
+
+    @property
+    def harmed(self) -> str | None:
+        """The name of a part of the histogram that the timeout makes slower than waiting, for certain."""
+        if self.optimum is None or self.optimum.timeout is None:
+            return None
+        t = self.optimum.timeout
+        return next((name for name, part in self.histogram.parts if _is_harmed(part, t)), None)
 
     @property
     def least(self) -> float:
@@ -115,6 +125,15 @@ def guaranteed_timeout(histogram: Histogram, *, cost: float = 0.0) -> Guarantee:
     optimum = replace(optimum, verdict="finite") if strikes else replace(optimum, verdict="never", timeout=None)
     fitted = likely(histogram, timeout, cost=cost)
     return Guarantee(histogram, known, optimum, float(high[k]), regret, fitted, _warnings(histogram, regret, fitted))
+
+
+def _is_harmed(part: Histogram, t: float) -> bool:
+    """Whether a histogram alone shows that what it counts takes longer under a timeout than by waiting."""
+    k = int(np.searchsorted(part.edges[1:], t, side="right")) - 1
+    if part.returned < MIN_COMPLETIONS or k < 0 or k == part.counts.size - 1:
+        return False
+    known = bounds(part)
+    return bool(known.low[k] > known.high[-1])
 
 
 def _never(histogram: Histogram, cost: float, waiting: float) -> Optimum:

@@ -1,7 +1,8 @@
-"""Histograms as CSV: `le,count` (in each bucket) or `le,cumulative` (at or below), and a row for +Inf."""
+"""Histograms as CSV: `le,count` (or `le,per_bucket`) or `le,cumulative` (at or below), and a row for +Inf."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -13,7 +14,8 @@ from latfit.logs.formats import register
 from latfit.logs.histogram_format import HistogramFormat, HistogramLog, Series
 from latfit.logs.source import Source
 
-COUNTS = ("count", "cumulative")
+COUNTS = ("count", "cumulative", "per_bucket")
+LE = re.compile(r"le(?:[ _]?[\[(]?(ns|us|µs|ms|s)[\])]?)?")
 Labels = tuple[str, ...]
 MOST_COUNTED = 2**53  # beyond, floats do not count
 
@@ -34,7 +36,7 @@ class BucketCsv(HistogramFormat):
     def parse(self, source: Source, unit: str | None) -> HistogramLog:
         """The rows in any order."""
         delimiter = _delimiter(source.text)
-        names = [name.lower() for name in head_fields(source.text, delimiter or ",")]
+        names, written = _names(source.text, delimiter or ",")
         kind = next((name for name in COUNTS if name in names), None)
         if delimiter is None or kind is None:
             raise LogError(f"{source.name}: line 1 must name le and count or cumulative; it has: {listed(names)}")
@@ -51,27 +53,43 @@ class BucketCsv(HistogramFormat):
             group[end] = count
         if not found:
             raise LogError(f"{source.name}: there is a header ({listed(names)}) but no row below it")
-        series, notes = [], []
+        if kind == "count" and all(_rising(buckets) for buckets in found.values()):
+            raise LogError(
+                f"{source.name}: no bucket has a smaller count than the one before: call the column count cumulative "
+                "if it counts what is at or below le, per_bucket if it counts what is in each bucket"
+            )
+        series = []
         for labels, buckets in found.items():
             ends = sorted(buckets)
             counts = np.array([buckets[end] for end in ends])
-            if kind == "count" and len(ends) > 4 and (np.diff(counts) >= 0).all():
-                notes.append("no bucket has a smaller count than the one before: if counts are at or below le, call "
-                             "the column cumulative")  # fmt: skip
-            total = np.cumsum(counts) if kind == "count" and (counts >= 0).all() else counts
+            total = np.cumsum(counts) if kind != "cumulative" and (counts >= 0).all() else counts
             try:
-                histogram = from_cumulative(ends, total).in_unit(unit or "s")
+                histogram = from_cumulative(ends, total).in_unit(unit or written or "s")
             except SampleError as problem:
                 raise LogError(f"{source.name}: {problem}") from problem
             series.append(Series("", dict(zip([names[i] for i in labelled], labels, strict=True)), histogram))
-        return HistogramLog(source.name, self.name, tuple(series), notes=tuple(dict.fromkeys(notes)))
+        return HistogramLog(source.name, self.name, tuple(series))
+
+
+def _rising(buckets: dict[float, float]) -> bool:
+    """Whether these counts, which never fall, might well be cumulative, and would then say something else."""
+    counts = [buckets[end] for end in sorted(buckets)]
+    return len(counts) > 4 and counts == sorted(counts) and sum(count > 0 for count in counts) > 1
+
+
+def _names(head: str, delimiter: str) -> tuple[list[str], str | None]:
+    """The columns, and the unit that is part of the name of the bounds: le_ms is le, in ms."""
+    names = [name.lower() for name in head_fields(head, delimiter)]
+    units = [LE.fullmatch(name) for name in names]
+    written = next((found[1] for found in units if found), None)
+    return ["le" if found else name for name, found in zip(names, units, strict=True)], written
 
 
 def _delimiter(head: str) -> str | None:
     """What separates the columns, if the first line names those of a histogram."""
     for delimiter in (",", "\t", ";", "|"):
-        names = {name.lower() for name in head_fields(head, delimiter)}
-        if "le" in names and names & set(COUNTS):
+        names, _ = _names(head, delimiter)
+        if "le" in names and set(names) & set(COUNTS):
             return delimiter
     return None
 

@@ -15,11 +15,14 @@ from latfit.buckets import Histogram
 from latfit.errors import HistogramFound, LogError, SampleError, listed
 from latfit.logs.choosing import Condition
 from latfit.logs.formats import Format, ReadOptions, find_format
+from latfit.logs.outcomes import word_of
 from latfit.logs.reading import _paths
 from latfit.logs.records import Records
 from latfit.logs.source import Source, open_source
+from latfit.logs.words import ABSENT, CODES_OF, ERRORS, GRPC_OF, STATUSES_OF, StatusWords, ends_in
 
 NAME = "name"  # the label under which --where finds a metric's own name
+OUTCOME_LABELS = (STATUSES_OF, CODES_OF, GRPC_OF, ERRORS)
 Key = tuple[str, tuple[tuple[str, str], ...]]
 
 
@@ -87,21 +90,27 @@ class HistogramLog:
                 f"{self.path}: there are {len(names)} histograms here: {listed(names)}; choose one, for example with "
                 f"--where {NAME}={names[0]}"
             )
+        done, told, notes = *_by_outcome(chosen), [*self.notes]
+        parts = [(_braces(one.labels) or self.path, one.value) for one in done if isinstance(one.value, Histogram)]
         try:
-            total = _total([one.value for one in chosen if isinstance(one.value, Histogram)])
+            total = _total([value for _, value in parts])
         except SampleError as problem:
             raise LogError(f"{self.path}: {names[0]}: {problem}. Choose some of them with --where") from problem
         if not total.returned:
             raise LogError(f"{self.path}: the histogram {names[0] or 'in it'} is empty: nothing was counted")
-        notes = [*self.notes]
         if names[0]:
             notes.append(f"the latencies are those of {names[0]}")
-        if len(chosen) > 1:
-            varied = sorted({label for one in chosen for label, value in one.labels.items()
-                             if any(other.labels.get(label) != value for other in chosen)})  # fmt: skip
+        for status, several in told.items():
+            counted = sum(one.value.n for one in several if isinstance(one.value, Histogram))
+            total = total.with_outcomes(**{status: counted})
+            shown = listed(sorted({_braces(one.labels) for one in several}))
+            notes.append(f"{counted} of {shown} count as {status}: their labels say that they have no result")
+        if len(done) > 1:
+            varied = sorted({label for one in done for label, value in one.labels.items()
+                             if any(other.labels.get(label) != value for other in done)})  # fmt: skip
             of = f" ({listed(varied)} differ)" if varied else ""
-            notes.append(f"{len(chosen)} series are added up{of}; choose some with --where LABEL=VALUE")
-        return total, notes
+            notes.append(f"{len(done)} series are added up{of}; choose some with --where LABEL=VALUE")
+        return replace(total, parts=tuple(parts)), notes
 
     def counter(self, name: str) -> int:
         """The sum of a counter, written as NAME or NAME{label="value",…}."""
@@ -202,6 +211,26 @@ def read_histograms(
 
 def _braces(labels: Mapping[str, str]) -> str:
     return "{" + ",".join(f'{key}="{value}"' for key, value in labels.items()) + "}" if labels else ""
+
+
+def _by_outcome(chosen: Sequence[Series]) -> tuple[list[Series], dict[str, list[Series]]]:
+    """The series of what completed, and the others as `failed` and `lost`, where labels tell; all if none completed."""
+    rest, found = list(chosen), dict[str, list[Series]]()
+    for label in dict.fromkeys(label for one in chosen for label in one.labels):
+        if not any(ends_in(label, names) for names in OUTCOME_LABELS):
+            continue
+        words = StatusWords(label, ReadOptions())
+        words.settle([one.labels[label] for one in chosen if label in one.labels])
+        kept = []
+        for one in rest:
+            word = word_of(one.labels.get(label, ""))
+            status = words.outcome("" if word in ABSENT else word) if label in one.labels else None
+            if status in ("failed", "censored", "lost"):
+                found.setdefault("failed" if status == "failed" else "lost", []).append(one)
+            else:
+                kept.append(one)
+        rest = kept
+    return (rest, found) if rest else (list(chosen), {})
 
 
 def _total(several: Sequence[Histogram]) -> Histogram:

@@ -8,6 +8,7 @@ import pytest
 
 from latfit.buckets import Histogram
 from latfit.errors import HistogramFound, LogError
+from latfit.histograms import guaranteed_timeout
 from latfit.logs import FORMATS, read_log
 from latfit.logs.histogram_format import HistogramFormat, read_histograms
 from latfit.logs.prometheus import native_histogram, parse_sample
@@ -70,9 +71,21 @@ class TestCsv:
     def test_zeros_join_the_first_bucket(self, file):
         assert one(file("le,count\n0,3\n1,5\n+Inf,0\n")) == Histogram.of([1.0], [8])
 
-    def test_says_that_counts_look_cumulative(self, file):
-        path = file("le,count\n1,1\n2,2\n3,3\n4,4\n5,5\n+Inf,5\n")
-        assert any("cumulative" in note for note in read_histograms(path).notes)
+    def test_rising_counts_are_not_guessed_at(self, file):
+        rising = "le,count\n1,1\n2,2\n3,3\n4,4\n5,5\n+Inf,6\n"
+        with pytest.raises(LogError, match=r"call the column count cumulative if .* per_bucket if"):
+            read_histograms(file(rising))
+        assert one(file(rising.replace("count", "per_bucket"))) == Histogram.of(
+            [1, 2, 3, 4, 5], [1, 2, 3, 4, 5], n_inf=6
+        )
+        assert one(file(rising.replace("count", "cumulative"))) == Histogram.of([1, 2, 3, 4, 5], [1] * 5, n_inf=1)
+
+    def test_a_series_that_falls_tells_that_counts_are_per_bucket(self, file):
+        rising, falling = "a,1,0\na,2,0\na,3,0\na,4,1\na,+Inf,1\n", "b,1,3\nb,2,2\nb,3,1\nb,4,1\nb,+Inf,0\n"
+        assert one(file("site,le,count\n" + rising + falling)) == Histogram.of([1, 2, 3, 4], [3, 2, 1, 2], n_inf=1)
+
+    def test_one_bucket_with_all_is_the_same_either_way(self, file):
+        assert one(file("le,count\n1,0\n2,0\n3,0\n4,0\n+Inf,7\n")) == Histogram.of([1, 2, 3, 4], [0] * 4, n_inf=7)
 
 
 SCRAPE = """# HELP rpc_seconds How long
@@ -309,3 +322,50 @@ def test_counts_beyond_what_can_be_counted_are_refused_with_their_line(kind, tmp
     path.write_text(f"le,{kind}\n0.1,1e308\n0.5,1e308\n+Inf,6\n")
     with pytest.raises(LogError, match=r"line 2: 1e\+308 is more than anything can have counted"):
         read_histograms(path)
+
+
+def scraped(label, *series):
+    """A scrape with a histogram a value of the label: how many were at or below 10 ms, 100 ms, 1 s and in all."""
+    lines = ["# TYPE rpc_seconds histogram"]
+    for value, counts in series:
+        for le, count in zip(("0.01", "0.1", "1", "+Inf"), counts, strict=True):
+            lines.append(f'rpc_seconds_bucket{{{label}="{value}",le="{le}"}} {count}')
+        lines.append(f'rpc_seconds_count{{{label}="{value}"}} {counts[-1]}')
+    return "\n".join(lines) + "\n"
+
+
+FAST_ERRORS = [("code", "200", "500", "504"), ("status", "2xx", "5xx", "504"), ("grpc_code", "OK", "Unavailable",
+               "DeadlineExceeded"), ("outcome", "SUCCESS", "SERVER_ERROR", "timeout"),
+               ("exception", "None", "IOException", "TimeoutException")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("label", "good", "bad", "out"), FAST_ERRORS)
+def test_quick_errors_are_no_completions(file, label, good, bad, out):
+    path = file(scraped(label, (good, (0, 100, 900, 900)), (bad, (500, 500, 500, 500)), (out, (0, 0, 0, 9))))
+    found, notes = read_histograms(path).histogram()
+    assert (found.counts.tolist(), found.failed, found.lost) == ([0, 100, 800], 500, 9)
+    assert guaranteed_timeout(found).optimum.timeout != 0.01  # under which no answer ever came
+    assert sum("have no result" in note for note in notes) == 2
+    only, _ = read_histograms(path, where=[f"{label}={bad}"]).histogram()
+    assert (only.returned, only.failed) == (500, 0)  # asked for, they are what is looked at
+
+
+def test_series_that_one_timeout_would_harm(file, run, tmp_path):
+    """Quick pages and slow reports in one scrape: under the timeout of the pages no report would ever come."""
+    path = file(scraped("handler", ("/page", (5000, 5000, 5000, 5000)), ("/report", (0, 0, 100, 100))))
+    found = guaranteed_timeout(read_histograms(path).histogram()[0])
+    assert (found.withheld, found.harmed) == (("mixed",), '{handler="/report"}')
+    assert 'under one timeout for all, {handler="/report"} is slower' in run("timeout", path).stdout
+    told = json.loads(run("timeout", path, "--json").stdout)
+    assert (told["verdict"], told["timeout"], told["withheld"]) == ("withheld", None, ["mixed"])
+    run("batch", path, "-o", tmp_path / "out.jsonl")
+    row = json.loads((tmp_path / "out.jsonl").read_text())
+    assert (row["verdict"], row["withheld"], row["timeout"]) == ("withheld", "mixed", None)
+    alike = file(scraped("handler", ("/page", (50, 80, 90, 90)), ("/other", (45, 85, 90, 90))), "alike")
+    assert guaranteed_timeout(read_histograms(alike).histogram()[0]).withheld == ()
+
+
+@pytest.mark.parametrize("name", ["le_ms", "le (ms)", "LE_MS"])
+def test_units_in_the_name_of_bounds(file, name):
+    assert one(file(f"{name},count\n50,3\n100,4\n+Inf,1\n")) == Histogram.of([0.05, 0.1], [3, 4], n_inf=1)
+    assert one(file(f"{name},count\n50,3\n100,4\n+Inf,1\n"), unit="s") == Histogram.of([50, 100], [3, 4], n_inf=1)
