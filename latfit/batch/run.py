@@ -182,8 +182,14 @@ def _read(
     every = [parts[place] for place in sorted(parts)]  # probes of one moment stay in the order of their files
     groups = merged(chain.from_iterable(one.groups.items() for one in every))
     histograms = [item for one in every for item in one.histograms.items()]
-    note = f"logs of queues: {queues}; resubmitting loses the place in a queue, which the theory does not count"
-    return groups, histograms, [bad[place] for place in sorted(bad)], refused, (note,) if queues else ()
+    notes = []
+    if not reading.by and not reading.window and len(files) - len(bad) > 1:
+        notes.append(f"{len(files) - len(bad)} logs are read as one; --by file has a row for each")
+    if queues:
+        notes.append(
+            f"logs of queues: {queues}; resubmitting loses the place in a queue, which the theory does not count"
+        )
+    return groups, histograms, [bad[place] for place in sorted(bad)], refused, tuple(notes)
 
 
 def _why_none(bad: Sequence[tuple[str, str]]) -> str:

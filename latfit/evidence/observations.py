@@ -43,7 +43,7 @@ FIXED = re.compile(r"(?i)(^|_|\b)(log_status|bytes|rows)($|_|\b)")
 OWN_PARTS = re.compile(r"\?.*|(?<![a-z])(?=[a-z-]{0,40}\d)[0-9a-f-]{6,}(?![a-z])|\d+", re.IGNORECASE)
 SOME, LONGEST_NAME = 20_000, 200  # cells of such a column that are looked at first, and characters of a cell
 WORDS_LEFT = 0.8  # of the cells of a column, at least
-UNTOLD = (*NOTHING, "unknown")
+UNTOLD = (*NOTHING, "unknown", "<nosrv>")
 # words of outcomes among the groups of a column: it follows the probe too
 OUTCOMES = re.compile(r"(?i)(^|[\W_])(ok|success|succeeded|time_?out|timed_?out|failed|failure|error|lost)($|[\W_])")
 

@@ -22,7 +22,8 @@ FEW = 20  # cells that tell how times are written
 WRITTEN_DATE = r"(?i)(\d{1,2}[/.-]\d{1,2}[/.-]\d{4}|.*\b(" + "|".join(MONTHS) + r")[a-z]*\b.*)\D+\d{1,2}:\d\d.*"
 DAY = r"\d{4}-\d\d-\d\d[T ]00:00(:00(\.0+)?)?(Z|[+]00:?00)?"  # a date alone, as some readers give it
 REPEATED = 0.5  # the share of different values below which a column is no id
-KNOWN_UNITS = {"@duration": "ms"}  # of CloudWatch
+KNOWN_UNITS = {"@duration": "ms", "event.duration": "ns"}  # of CloudWatch, and of the Elastic Common Schema
+DATADOG = ("@http.", "@network.", "@span")  # beside which @duration is in nanoseconds
 AGREE = 0.1  # within which a latency is an end minus a submission
 EPOCHS = 1e8  # numbers from here on are times since 1970
 
@@ -90,7 +91,7 @@ def unit_by_ends(
 ) -> str | None:
     """The unit of a latency without one, where it has to agree with an end minus a submission, or a name is known."""
     if latency in KNOWN_UNITS:
-        return KNOWN_UNITS[latency]
+        return "ns" if any(name.startswith(DATADOG) for name in rows.columns) else KNOWN_UNITS[latency]
     begun, ended = chosen.get("submitted"), chosen.get("ended")
     if not begun or not ended or not {begun, ended, latency} <= set(rows.columns):
         return None

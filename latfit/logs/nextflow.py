@@ -118,8 +118,10 @@ def _seconds(column: pd.Series[str], name: str, records: Records) -> NDArray[np.
     text = column.mask(absent(column))
     raw = numeric(text)
     words = text.where(np.isnan(raw) & text.str.match(r"[\d.]+ ?[a-z]", na=False))
+    words = words.str.replace(r"d(?![A-Za-z])", "D", regex=True)  # a day; pandas warns of a small one
     spans = pd.to_timedelta(words, errors="coerce").dt.total_seconds().to_numpy(dtype=np.float64)
     seconds = np.where(np.isnan(raw), spans, raw / 1000)
+    seconds = np.where(np.isfinite(seconds), seconds, np.nan)
     bad = np.isnan(seconds) & text.notna().to_numpy()
     records.refuse(bad, lambda row: f"unparseable {name}: {str(column.iloc[row])[:40]!r}")
     return seconds

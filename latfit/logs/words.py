@@ -23,13 +23,16 @@ WORDS = {
     "completed": ("completed", "complete", "ok", "success", "succeeded", "successful", "done", "finished",
                   "returned", "true", "passed", "pass", "delivered",
                   "not_found", "already_exists", "invalid_argument", "permission_denied", "unauthenticated",
-                  "failed_precondition", "out_of_range", "unimplemented"),  # of gRPC: answers, as 4xx of HTTP are
+                  "failed_precondition", "out_of_range", "unimplemented",  # of gRPC: answers, as 4xx of HTTP are
+                  "client_error", "erfolg", "erfolgreich", "succès", "réussi"),
     "failed": ("failed", "fail", "failure", "error", "errored", "err", "ko", "nok", "not_ok", "not ok", "false",
                "aborted", "rejected", "refused", "econnrefused", "econnreset", "exception", "crashed", "killed",
                "fatal", "critical", "node_fail", "boot_fail", "out_of_memory", "preempted", "revoked", "retry",
-               "up_for_retry", "unavailable", "internal", "data_loss", "resource_exhausted", "server_error"),
+               "up_for_retry", "unavailable", "internal", "data_loss", "resource_exhausted", "server_error",
+               "fehler", "fehlgeschlagen", "échec", "erreur"),
     "censored": ("censored", "timeout", "timedout", "timed_out", "timed out", "cancelled", "canceled",
-                 "etimedout", "pending", "queued", "in_progress", "running", "started", "deadline_exceeded"),
+                 "etimedout", "pending", "queued", "in_progress", "running", "started", "deadline_exceeded",
+                 "zeitüberschreitung", "délai dépassé"),
     "lost": ("lost", "outlier", "never"),
 }  # fmt: skip
 KNOWN_WORDS = {word: status for status, words in WORDS.items() for word in words}
@@ -55,7 +58,9 @@ FLAGS = (
     (re.compile("(is)?(lost|dropped)"), "lost", "completed"),
 )
 # empty, or 0, where all is well
-ERRORS = re.compile("(error|err|exc|exception|failure)(message|msg|reason|text|type|class|name|code|no)?|sqlstate")
+ERRORS = re.compile(
+    "(error|err|exc|exception|failure)(result|info|details?)?(message|msg|reason|text|type|class|name|code|no)?|sqlstate"
+)
 EXITS = re.compile("(exit|return|ret)(code|status|value|val)|exit|rc")
 GRPC_OF = re.compile("grpc(status(code)?|code)")
 GRPC_CODES = {**dict.fromkeys(("0", "3", "5", "6", "7", "9", "11", "12", "16"), "completed"),
@@ -77,6 +82,7 @@ NOTHING = (*ABSENT, "-", "--", "*", "?", "<none>", "\\n")  # and what stands in 
 # codes that no exit status or signal is (255, 137): they prove a column of HTTP codes
 PROOF = re.compile(r"20[0-8]|30[0-8]|4[0-4]\d|45[01]|50[0-9]|51[01]|52\d|[2-5]xx", re.ASCII)
 MOST_WORDS = 8
+LONGEST_NAME = 8  # words of a column's name that are looked at, from its end
 
 
 def is_blank(column: pd.Series[Any], absent: tuple[str, ...] = ABSENT) -> NDArray[np.bool_]:
@@ -125,8 +131,8 @@ def name_words(name: str) -> list[str]:
 
 def ends_in(name: str, names: re.Pattern[str]) -> bool:
     """Whether a column's name, or its last words, are one of the names."""
-    words = name_words(name)
-    return any(names.fullmatch("".join(words[-many:])) for many in range(1, len(words) + 1))
+    words = name_words(name)[-LONGEST_NAME:]
+    return any(names.fullmatch("".join(words[at:])) for at in range(len(words)))
 
 
 def flag_words(name: str) -> dict[str, str]:

@@ -131,9 +131,16 @@ def by_ratio(sample: LatencySample, ratio: OutlierRatio, bins: Bins, timeout: fl
         none = scaled.S[0, k[0]] < NOBODY or not np.isfinite(least[0])
         best.append(np.inf if none else float(bins.times[k[0]]))
         E = float(scaled.E_J_at(t, cost)[0])
-        figures.append((E, float(scaled.E_J(cost)[0, -1]) / E))
+        figures.append((E, _factor(float(scaled.E_J(cost)[0, -1]), E)))
     (E_low, s_low), (E, s), (E_high, s_high) = figures
-    return ByRatio((min(best), max(best)), (E_low / E, E_high / E), (s_low / s, s_high / s))
+    durations, speeds = ((_factor(low, middle), _factor(high, middle))
+                         for low, middle, high in ((E_low, E, E_high), (s_low, s, s_high)))  # fmt: skip
+    return ByRatio((min(best), max(best)), durations, speeds)
+
+
+def _factor(figure: float, of: float) -> float:
+    """How many times another a figure is; of one that a clock shows as 0, once."""
+    return figure / of if of else 1.0
 
 
 def _low(ratio: OutlierRatio) -> float:

@@ -70,6 +70,19 @@ def test_nextflow_waits_from_durations():
     assert "COMPLETED (2), FAILED (1) completed; ABORTED (1) censored" in log.facts.notes[1]
 
 
+@pytest.mark.filterwarnings("error")
+def test_nextflow_waits_of_days(tmp_path):
+    head = "task_id\thash\tname\tstatus\tsubmit\tduration\trealtime\n"
+    rows = [("1d 2h 3m", "1d 2h"), ("1d2h", "2h"), ("inf", "inf")]
+    (tmp_path / "x").write_text(head + "".join(
+        f"{k}\ta\tM\tCOMPLETED\t2026-03-01 00:00:00.000\t{duration}\t{real}\n"
+        for k, (duration, real) in enumerate(rows, 1)
+    ))  # fmt: skip
+    log = read(tmp_path / "x")
+    assert latencies(log, "completed") == [180, 86400]
+    assert log.facts.refused.count == 1
+
+
 def test_nextflow_waits_from_a_pair_and_raw_traces(tmp_path):
     head = "task_id\thash\tname\tstatus\tsubmit\t"
     (tmp_path / "x").write_text(

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import latfit
+from latfit.logs.words import STATUSES_OF, ends_in
 from latfit.sample import Tally
 
 N = 60
@@ -35,6 +36,9 @@ def read(tmp_path, kind="csv", **columns):
         ("rc", np.where(BAD, 124, 0), "censored"),  # timeout(1)
         ("returncode", np.where(BAD, -9, 0), "failed"),
         ("error", np.where(BAD, "connection reset", ""), "failed"),
+        ("error_result", np.where(BAD, "backendError", ""), "failed"),
+        ("Ergebnis", np.where(BAD, "Fehler", "Erfolg"), "failed"),
+        ("résultat", np.where(BAD, "délai dépassé", "succès"), "censored"),
         ("Error Message", np.where(BAD, "context deadline exceeded", ""), "censored"),
         ("timed_out", BAD, "censored"),
         ("failed", BAD.astype(int), "failed"),
@@ -537,3 +541,25 @@ def test_dummies_are_none_wherever_they_stand_and_in_every_command(tmp_path, run
     log = latfit.read_log(path)
     assert log.counts == {"completed": 3000, "failed": 0, "censored": 0, "lost": 60}
     assert json.loads(run("watch", path, "--json").stdout.splitlines()[-1])["observations"] == 3060
+
+
+def test_errors_of_jobs_that_are_all_done(tmp_path):
+    """BigQuery's state is DONE whatever became of a job."""
+    rows = [{"start_time": str(when), "end_time": str(when + pd.Timedelta(seconds=float(x))), "state": "DONE",
+             "error_result": {"reason": "backendError"} if bad else None}
+            for when, x, bad in zip(WHEN, LATENCY, BAD, strict=True)]  # fmt: skip
+    path = tmp_path / "jobs.json"
+    path.write_text(json.dumps(rows))
+    assert latfit.read_log(path).counts["failed"] == BAD.sum()
+
+
+@pytest.mark.parametrize(("beside", "unit"), [("@http.status_code", 1e-9), ("@requestId", 1e-3)])
+def test_durations_of_datadog_and_of_cloudwatch(tmp_path, beside, unit):
+    log = read(tmp_path, **{"Date": WHEN, beside: np.full(N, 200), "@duration": np.round(LATENCY * 1000)})
+    assert log.frame["latency"].to_numpy() == pytest.approx(np.round(LATENCY * 1000) * unit)
+
+
+def test_of_a_name_the_last_words_count():
+    """All of so many words, joined in every way, would take hours."""
+    assert ends_in("word " * 300_000 + "job status", STATUSES_OF)
+    assert not ends_in("status " * 300_000 + "word", STATUSES_OF)

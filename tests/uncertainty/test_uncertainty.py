@@ -109,6 +109,12 @@ def test_zeros_and_a_coarse_clock_stay_where_they_are():
     assert found.expected_duration[0] <= best.expected_duration <= found.expected_duration[1]
 
 
+def test_completions_that_took_no_time():
+    """Failures that took some, and an interval of ρ: the formula's duration is 0, and no figure is divided by it."""
+    sample = LatencySample.of([0.0] * 5, failed=[0.074, 0.099, 0.133, 0.15], censored=[0.141, 0.143])
+    assert decide([sample], Options(resamples=99, test=False, laws=()))[0].timeout.verdict == "withheld"
+
+
 def test_censoring_and_failures_are_resampled_too():
     rng = np.random.default_rng(3)
     x, gone = rng.lognormal(5, 1, 2000), rng.exponential(600, 2000)
