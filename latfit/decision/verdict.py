@@ -150,28 +150,32 @@ def _by_replay(
     here, *_ = log.at
     suspicious = queue or (found.dependence is not None and found.dependence.found)
     contradicted = contradicts(here, made.expected_duration)
-    held_up = found.slow_times is not None and _held_up(seen, log, here)
+    if not suspicious and not contradicted and found.slow_times is None:
+        return made
+    outages = slow_times(seen, log.waiting.timeout, dense=True)  # they hold up whoever waits, too
+    out = outages.held_up if outages else 0.0
+    held_up = _held_up(seen, log, here, out)
     if not suspicious and not contradicted and not held_up:
         return made
     if here.gain_low > CLEAR and not contradicted and not held_up and not queue:
         return made
     best = log.best
-    if held_up or _held_up(seen, log, best):
-        others = [one for one in log.curve if one.gain_low > CLEAR and not _held_up(seen, log, one)]
+    if held_up or _held_up(seen, log, best, out):
+        others = [one for one in log.curve if one.gain_low > CLEAR and not _held_up(seen, log, one, out)]
         best = min(others, key=lambda one: one.expected_duration, default=log.waiting)
     if best.gain_low > (CLEAR_IN_QUEUE if queue else CLEAR) and best.ran_off < RAN_OFF and np.isfinite(best.timeout):
         return _replayed(made, case, best)
     return _withheld(made, ["dependent"], replayed=here.expected_duration)
 
 
-def _held_up(seen: Observations, log: Replay, one: Replayed) -> bool:
-    """Whether a timeout may gain nothing over waiting, as slow times may hold every attempt up until they end."""
+def _held_up(seen: Observations, log: Replay, one: Replayed, out: float) -> bool:
+    """Whether a timeout may gain nothing over waiting, as slow times may hold every attempt up until they end.
+
+    `out` is by how much they hold up who waits.
+    """
     slow = slow_times(seen, one.timeout)
-    if slow is None:
-        return False
-    out = slow_times(seen, log.waiting.timeout, dense=True)  # outages hold up whoever waits, too
-    more = slow.held_up - (out.held_up if out else 0.0)
-    if more < SAME * slow.held_up:
+    more = slow.held_up - out if slow else 0.0
+    if slow is None or more < SAME * slow.held_up:
         return False
     return one.expected_duration + more > (1 - CLEAR) * log.waiting.expected_duration
 

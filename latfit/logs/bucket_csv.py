@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -12,10 +11,10 @@ from latfit.errors import LogError, SampleError, listed
 from latfit.logs.delimited import head_fields, split_record
 from latfit.logs.formats import register
 from latfit.logs.histogram_format import HistogramFormat, HistogramLog, Series
+from latfit.logs.names import plain_name
 from latfit.logs.source import Source
 
 COUNTS = ("count", "cumulative", "per_bucket")
-LE = re.compile(r"le(?:[ _]?[\[(]?(ns|us|µs|ms|s)[\])]?)?")
 Labels = tuple[str, ...]
 MOST_COUNTED = 2**53  # beyond, floats do not count
 
@@ -79,10 +78,10 @@ def _rising(buckets: dict[float, float]) -> bool:
 
 def _names(head: str, delimiter: str) -> tuple[list[str], str | None]:
     """The columns, and the unit that is part of the name of the bounds: le_ms is le, in ms."""
-    names = [name.lower() for name in head_fields(head, delimiter)]
-    units = [LE.fullmatch(name) for name in names]
-    written = next((found[1] for found in units if found), None)
-    return ["le" if found else name for name, found in zip(names, units, strict=True)], written
+    names = head_fields(head, delimiter)
+    plain = [plain_name(name) for name in names]
+    written = next((unit for name, unit in plain if name == "le"), None)
+    return ["le" if bare == "le" else name.lower() for name, (bare, _) in zip(names, plain, strict=True)], written
 
 
 def _delimiter(head: str) -> str | None:

@@ -15,11 +15,10 @@ from latfit.buckets import Histogram
 from latfit.errors import HistogramFound, LogError, SampleError, listed
 from latfit.logs.choosing import Condition
 from latfit.logs.formats import Format, ReadOptions, find_format
-from latfit.logs.outcomes import word_of
 from latfit.logs.reading import _paths
 from latfit.logs.records import Records
 from latfit.logs.source import Source, open_source
-from latfit.logs.words import ABSENT, CODES_OF, ERRORS, GRPC_OF, STATUSES_OF, StatusWords, ends_in
+from latfit.logs.words import CODES_OF, ERRORS, GRPC_OF, STATUSES_OF, StatusWords, ends_in
 
 NAME = "name"  # the label under which --where finds a metric's own name
 OUTCOME_LABELS = (STATUSES_OF, CODES_OF, GRPC_OF, ERRORS)
@@ -223,8 +222,7 @@ def _by_outcome(chosen: Sequence[Series]) -> tuple[list[Series], dict[str, list[
         words.settle([one.labels[label] for one in chosen if label in one.labels])
         kept = []
         for one in rest:
-            word = word_of(one.labels.get(label, ""))
-            status = words.outcome("" if word in ABSENT else word) if label in one.labels else None
+            status = words.meant(one.labels[label]) if label in one.labels else None
             if status in ("failed", "censored", "lost"):
                 found.setdefault("failed" if status == "failed" else "lost", []).append(one)
             else:

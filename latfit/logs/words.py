@@ -176,7 +176,7 @@ class StatusWords(OutcomeTally):
         self.settle([word for word, count in zip(words.cat.categories, used, strict=True) if count])
         codes = np.full(used.size + 1, self._code(""), dtype=np.int8)
         for row, word in enumerate(words.cat.categories):
-            codes[row] = self._code("" if word_of(word) in ABSENT else word_of(word))
+            codes[row] = self._code(word)
         found = np.asarray(codes[at])
         if (found == UNKNOWN).any():
             told = (found == UNKNOWN) & ~is_blank(column) & (True if out is None else ~out)
@@ -216,8 +216,13 @@ class StatusWords(OutcomeTally):
             status = next((meaning for pattern, meaning in PATTERNS if pattern.search(word)), None)
         return "failed" if status is None and self.has_errors else status
 
-    def _code(self, word: str) -> int:
-        status = self.outcome(word)
+    def meant(self, value: Any) -> str | None:
+        """What became of a probe whose cell holds this, None where that is not known."""
+        word = word_of(value)
+        return self.outcome("" if word in ABSENT else word)
+
+    def _code(self, value: Any) -> int:
+        status = self.meant(value)
         return UNKNOWN if status is None else STATUSES.index(status)
 
     def note(self) -> str | None:

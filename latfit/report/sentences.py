@@ -10,7 +10,6 @@ from latfit.decision import Decision, Recommendation
 from latfit.decision.warn import SMALL_GAIN
 from latfit.errors import counted
 from latfit.evidence.attempts import LaterAttempts
-from latfit.evidence.slow_times import SlowTimes
 from latfit.laws import Empirical
 from latfit.outliers import OutlierRatio
 from latfit.restart import expected_duration
@@ -167,7 +166,7 @@ def why_withheld(result: Analysis) -> list[str]:
         elif code == "dependent" and evidence and evidence.attempts and evidence.attempts.harmful:
             told.append(_no_new_draw(evidence.attempts))
         elif code == "dependent" and evidence and evidence.slow_times and perhaps_faster(result):
-            told.append(_slow_times(evidence.slow_times, own.formula))
+            told.append(_said(made, "slow-times"))
         elif code == "dependent" and evidence and evidence.replay and perhaps_faster(result):
             here = evidence.replay.at[0]
             waiting = evidence.replay.waiting.expected_duration
@@ -183,14 +182,6 @@ def why_withheld(result: Analysis) -> list[str]:
             told.append(_said(made, code) if code == "few-completions" or all_zero(result) else _REASONS[code])
     first = "No timeout can be recommended from this log."
     return told if told and told[0].startswith(("Decide", "Do not")) else [first, *told]
-
-
-def _slow_times(slow: SlowTimes, formula: Recommendation) -> str:
-    """What slow times that last say against cancelling."""
-    most = None if formula.expected_duration is None else formula.expected_duration + slow.held_up
-    return (f"Slow times last: probes slower than {seconds(slow.beyond)} come together, in times that last "
-            f"{seconds(slow.lasts)}, and the probes are too sparse to show what a job resubmitted within them "
-            f"meets. If it meets the same, {seconds(formula.timeout)} takes up to {seconds(most)} a job.")  # fmt: skip
 
 
 def _no_new_draw(later: LaterAttempts) -> str:
