@@ -15,7 +15,7 @@ GUESSES: dict[str, tuple[str, ...]] = {
         "response", "requesttime", "timetotal", "took", "wait", "waittime", "waitingtime", "turnaround",
         "turnaroundtime", "timetaken", "totaltime", "runtime", "delay", "upstreamresponsetime", "servicetime",
         "processingtime", "executiontime", "ttfb", "timetofirstbyte", "ping", "pingtime", "walltime", "wallclock",
-        "wallclocktime", "queuetime", "queuewait",
+        "wallclocktime", "queuetime", "queuewait", "eventduration",
         "seconds", "secs", "milliseconds", "microseconds", "ms",
     ),
     "submitted": (

@@ -559,6 +559,17 @@ def test_durations_of_datadog_and_of_cloudwatch(tmp_path, beside, unit):
     assert log.frame["latency"].to_numpy() == pytest.approx(np.round(LATENCY * 1000) * unit)
 
 
+def test_durations_of_the_elastic_common_schema(tmp_path):
+    """`event.duration` is in nanoseconds by its definition."""
+    path = tmp_path / "ecs.jsonl"
+    rows = [{"@timestamp": str(when), "event": {"duration": int(x * 1e9), "outcome": "failure" if bad else "success"}}
+            for when, x, bad in zip(WHEN, LATENCY, BAD, strict=True)]  # fmt: skip
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    log = latfit.read_log(path)
+    assert log.frame["latency"].to_numpy() == pytest.approx(LATENCY, rel=1e-8)
+    assert log.counts["failed"] == BAD.sum()
+
+
 def test_of_a_name_the_last_words_count():
     """All of so many words, joined in every way, would take hours."""
     assert ends_in("word " * 300_000 + "job status", STATUSES_OF)
