@@ -4,7 +4,7 @@ The package is a pipeline, one module or folder a stage, and data flow one way t
 
     log file ──logs──▶ ProbeLog ──sample──▶ LatencySample ──outliers──▶ ρ
                                                   │
-                                  laws ◀──fitting─┴──goodness
+                                  laws ◀──fitting─┘
                                    │
                                    └──restart──▶ Optimum: the timeout, E_J, the speed-up
 
@@ -30,13 +30,11 @@ if TYPE_CHECKING:
         TooManyRefused,
         UnknownFormat,
     )
-    from latfit.fitting import Fit, fit, joint_outlier_ratio
-    from latfit.goodness import GoodnessOfFit, ks_test
+    from latfit.fitting import Fit, GoodnessOfFit, fit, joint_outlier_ratio, ks_test
     from latfit.histograms import Guarantee, guaranteed_timeout
     from latfit.laws import Defective, Empirical, Law, parse_law
     from latfit.logs import (
         ProbeLog,
-        SampledLog,
         as_log,
         as_sample,
         convert_log,
@@ -44,7 +42,6 @@ if TYPE_CHECKING:
         from_frame,
         read_histograms,
         read_log,
-        read_samples,
     )
     from latfit.outliers import OutlierRatio, default_cutoff, outlier_ratio, ratio_by_cutoff
     from latfit.restart import (
@@ -85,13 +82,11 @@ _HOME = {
         "TooManyRefused",
         "UnknownFormat",
     ),
-    "latfit.fitting": ("Fit", "fit", "joint_outlier_ratio"),
-    "latfit.goodness": ("GoodnessOfFit", "ks_test"),
+    "latfit.fitting": ("Fit", "GoodnessOfFit", "fit", "joint_outlier_ratio", "ks_test"),
     "latfit.histograms": ("Guarantee", "guaranteed_timeout"),
     "latfit.laws": ("Defective", "Empirical", "Law", "parse_law"),
     "latfit.logs": (
         "ProbeLog",
-        "SampledLog",
         "as_log",
         "as_sample",
         "convert_log",
@@ -99,7 +94,6 @@ _HOME = {
         "from_frame",
         "read_histograms",
         "read_log",
-        "read_samples",
     ),
     "latfit.outliers": ("OutlierRatio", "default_cutoff", "outlier_ratio", "ratio_by_cutoff"),
     "latfit.restart": (
@@ -147,7 +141,6 @@ __all__ = [
     "ProbeLog",
     "RestartError",
     "SampleError",
-    "SampledLog",
     "Schedule",
     "TooManyRefused",
     "Tracker",
@@ -181,7 +174,6 @@ __all__ = [
     "ratio_by_cutoff",
     "read_histograms",
     "read_log",
-    "read_samples",
     "restart_helps",
     "run_batch",
 ]

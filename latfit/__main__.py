@@ -2,7 +2,7 @@
 
 import os
 
-from latfit.stopping import stop_cleanly
+from latfit._system import stop_cleanly
 
 
 def run() -> None:

@@ -10,17 +10,15 @@ from typing import Any
 import numpy as np
 
 from latfit.decision import Decision, Options, Recommendation, Warned, decide
-from latfit.decision.options import RESAMPLES
 from latfit.decision.recommend import group_costs
 from latfit.errors import SampleError, counted
-from latfit.evidence import Observations
-from latfit.evidence.observations import group_rows, rows_by
+from latfit.evidence import as_logged, probes_of
 from latfit.logs import LogFacts, ProbeLog
 from latfit.logs.frames import as_log
-from latfit.logs.table import Key
-from latfit.numbers import Ints
 from latfit.outliers import OutlierRatio, ratio_by_cutoff
+from latfit.resample import RESAMPLES
 from latfit.sample import LatencySample
+from latfit.table import Groups, ProbeTable
 
 WORTH_IT = 0.01  # what a group must gain by a timeout of its own
 
@@ -76,7 +74,7 @@ class Analysis:
     groups: tuple[Group, ...]
     by: tuple[str, ...]
     warnings: tuple[Warned, ...]
-    seen: Observations | None = None
+    seen: ProbeTable | None = None
 
     @property
     def timeout(self) -> Recommendation:
@@ -158,6 +156,7 @@ def analyze(
     resamples: int = RESAMPLES,
     test: bool = True,
     seed: int = 0,
+    risk: float = 0.3,
 ) -> Analysis:
     """From a log to a decision: evidence, outliers, fits, goodness of fit, the timeout with intervals, warnings.
 
@@ -179,6 +178,8 @@ def analyze(
         Columns to group by.
     resamples, test, seed
         0 leaves out every bootstrap, `test=False` that of the tests of fit; where random numbers begin.
+    risk
+        The largest loss that a schedule may bring if every retry takes as long as the first attempt would have.
 
     Returns
     -------
@@ -195,8 +196,8 @@ def analyze(
     table = log if isinstance(log, LatencySample) else as_log(log)
     named = None if laws is None else (laws,) if isinstance(laws, str) else tuple(laws)
     options = Options(cutoff=cutoff, failed=failed, censoring=censoring, cost=cost, laws=named, law=law,
-                      current=current, resamples=resamples, test=test, seed=seed)  # fmt: skip
-    seen = table if not isinstance(table, ProbeLog) else Observations.of(table)
+                      current=current, resamples=resamples, test=test, seed=seed, risk=risk)  # fmt: skip
+    seen = table if not isinstance(table, ProbeLog) else probes_of(table)
     made = decide([seen], options, detail=True)[0].require()
     facts = table.facts if isinstance(table, ProbeLog) else LogFacts("sample", "sample")
     columns, groups = _grouped(table, seen, (by,) if isinstance(by, str) else tuple(by), made, options)
@@ -208,13 +209,13 @@ def analyze(
         groups=groups,
         by=columns,
         warnings=(*about_reading(facts), *made.warnings),
-        seen=seen if isinstance(seen, Observations) else None,
+        seen=seen if isinstance(seen, ProbeTable) else None,
     )
 
 
 def _grouped(
     table: ProbeLog | LatencySample,
-    seen: Observations | LatencySample,
+    seen: ProbeTable | LatencySample,
     by: tuple[str, ...],
     made: Decision,
     options: Options,
@@ -223,23 +224,26 @@ def _grouped(
     if by:
         if not isinstance(table, ProbeLog):
             raise SampleError(f"a sample has no column {by[0]!r} to group by: give the log that it comes from")
-        keys, rows = group_rows(table, by)
-        return by, _groups(Observations.as_logged(table), by, keys, rows, made, options)
+        return by, _groups(as_logged(table), by, table.table.group_by(by), made, options)
     mixed = made.evidence.mixing if made.evidence else None
-    withheld = made.timeout.withheld if made.timeout else ()
-    if mixed is None or not mixed.few or "mixed" not in withheld or not isinstance(seen, Observations):
+    if mixed is None or not mixed.few or not isinstance(seen, ProbeTable) or not _splits(made, mixed.column.name):
         return (), ()
-    column = mixed.column
-    found = zip(column.labels, rows_by(column.codes, len(column.labels)), strict=True)
-    present = {(label,): rows for label, rows in found if rows.size}
-    return (column.name,), _groups(seen, (column.name,), list(present), list(present.values()), made, options)
+    column = mixed.column.as_text()
+    return (column.name,), _groups(seen, (column.name,), Groups.of_codes(column.codes, column.keys), made, options)
+
+
+def _splits(made: Decision, column: str) -> bool:
+    """Whether a column is why the formula is withheld, or why waiting is the answer."""
+    assert made.timeout is not None
+    assert made.evidence is not None
+    binding = made.evidence.binding or ""
+    return "mixed" in made.timeout.withheld or (
+        made.timeout.retry is None and (binding == column or binding.startswith(f"{column}="))
+    )
 
 
 def about_reading(facts: LogFacts) -> tuple[Warned, ...]:
     """Refused rows, and a log without outcomes."""
-    from latfit.logs.columns import NO_OUTCOMES
-    from latfit.logs.records import AS_LOST
-
     found = []
     if facts.refused.count:
         rows = facts.refused
@@ -249,22 +253,21 @@ def about_reading(facts: LogFacts) -> tuple[Warned, ...]:
         if {"unknown status", "no latency", "no status", "wrong number of fields"} & set(rows.reasons):
             told += "; if they never came back, the outlier ratio is too low: say so with --status lost=WORD"
         found.append(Warned("refused", told))
-    if NO_OUTCOMES in facts.notes:
-        blank = any(words in note for note in facts.notes for words in AS_LOST)
-        told = "rows without a latency are read as lost, " if blank else ""
-        told += f"probes that {'failed' if blank else 'were lost'} or were given up do not show in it"
+    if not facts.has_outcomes:
+        told = "rows without a latency are read as lost, " if facts.as_lost else ""
+        told += f"probes that {'failed' if facts.as_lost else 'were lost'} or were given up do not show in it"
         told = f"the log has no column of outcomes: {told}"
         found.append(Warned("no-outcomes", told))
     return tuple(found)
 
 
 def _groups(
-    seen: Observations, by: Sequence[str], keys: Sequence[Key], rows: Sequence[Ints], pooled: Decision, options: Options
+    seen: ProbeTable, by: Sequence[str], groups: Groups, pooled: Decision, options: Options
 ) -> tuple[Group, ...]:
     """One decision a group, all at the pooled cutoff."""
     assert pooled.cutoff is not None
-    parts = [seen.take(mine).ordered() for mine in rows]
-    found = decide(parts, replace(options, cutoff=pooled.cutoff.cutoff, law=None, current=None), keys=keys)
+    parts = [part.ordered() for part in seen.parts(groups)]
+    found = decide(parts, replace(options, cutoff=pooled.cutoff.cutoff, law=None, current=None), keys=groups.keys)
     t = pooled.timeout.formula if pooled.timeout else None
     regrets = np.full(len(found), np.nan)
     if t is not None and t.timeout is not None:
@@ -272,7 +275,7 @@ def _groups(
         regrets, _ = group_costs(samples, t.timeout, pooled.cutoff.cutoff, options.cost)
     return tuple(
         Group(dict(zip(by, key, strict=True)), one, _differs(one.timeout, t, regret), _regret(regret))
-        for key, one, regret in zip(keys, found, regrets.tolist(), strict=True)
+        for key, one, regret in zip(groups.keys, found, regrets.tolist(), strict=True)
     )
 
 

@@ -3,7 +3,6 @@
 LatfitError
 ├── LogError               a log cannot be read as it stands
 │   ├── UnknownFormat      no reader recognises the content
-│   ├── HistogramFound     the file holds histograms where probes were expected
 │   ├── MissingColumn      a column that is needed, or was named, is not there
 │   └── TooManyRefused     more rows were refused than the caller allows
 ├── SampleError            a sample cannot answer the question
@@ -18,7 +17,6 @@ The command line prints it as one line and exits with 1.
 
 import re
 from collections.abc import Iterable
-from typing import Any
 
 # what a terminal takes as a command, what turns the direction of a line, and halves of characters
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -87,14 +85,6 @@ class UnknownFormat(LogError):
         ...
     latfit.errors.UnknownFormat: 'tea' is not a log format; choose from ...
     """
-
-
-class HistogramFound(LogError):
-    """A file that was to be read as a log of probes holds histograms, which `log` has."""
-
-    def __init__(self, message: str, log: Any = None) -> None:
-        super().__init__(message)
-        self.log = log
 
 
 class MissingColumn(LogError):

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from latfit.curve import kaplan_meier
 from latfit.errors import SampleError, counted, none_of
 from latfit.logs.frames import as_sample
 from latfit.sample import LatencySample
@@ -90,7 +91,7 @@ def default_cutoff(sample: LatencySample) -> CutoffChoice:
     """
     if sample.cutoff is not None:
         return CutoffChoice(sample.cutoff, "the cutoff of the sample")
-    km = sample.kaplan_meier()
+    km = kaplan_meier(sample)
     if not km.times.size:
         raise SampleError(f"{none_of(sample.n, 'probe')} returned: nothing can be said of a cutoff or a latency")
     last, censored = float(km.times[-1]), sample.censored
@@ -168,7 +169,7 @@ def _greenwood(cut: LatencySample, z: float) -> tuple[float, float, float]:
     Where the interval degenerates it is Wilson's with the number at risk last: at S = 1 because
     nothing returned, at S = 0 because the last at risk did.
     """
-    km = cut.kaplan_meier()
+    km = kaplan_meier(cut)
     S = float(km.still_out[-1]) if km.times.size else 1.0
     if S in (0.0, 1.0):
         at_risk = int(km.at_risk[-1]) if km.times.size else max(1, cut.out_at_cutoff)
@@ -202,7 +203,7 @@ def ratio_by_cutoff(sample: LatencySample, *, cutoff: float | None = None, level
     (13, True, 53)
     """
     last = default_cutoff(sample).cutoff if cutoff is None else cutoff
-    km = sample.kaplan_meier()
+    km = kaplan_meier(sample)
     reached = np.flatnonzero(km.still_out <= 0.5)
     first = float(km.times[reached[0]]) if reached.size else last / 100
     first = min(max(first, last * 1e-4), last / 4)

@@ -1,7 +1,7 @@
 """Run a callable under a timeout, attempt after attempt, inside a client: by tenacity, with a log and a tracker.
 
 tenacity decides when to stop and how long to wait; this module gives every attempt its timeout, measures it, and hands
-what it sees to a `latfit.Tracker` and to a log that every command of latfit reads (`latfit verify before.csv LOG`).
+the outcome to a `latfit.Tracker` and to a log that every command of latfit reads (`latfit verify before.csv LOG`).
 It needs the extra `latfit[retry]`.
 
     from latfit.retrying import Retrying
@@ -24,7 +24,8 @@ import json
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
@@ -89,12 +90,12 @@ class Retrying:
         """The result of `function(t)`, t the timeout of the attempt, which the function has to keep itself."""
         from tenacity import Retrying as Loop
 
-        job = self._job()
+        job = self._new_job()
         for attempt in Loop(**self._rules()):
             number = attempt.retry_state.attempt_number
             with attempt:
                 t = self._next(number)
-                with _Attempt(self, job, number):
+                with self._recorded(job, number):
                     return function(t)
         raise AssertionError("tenacity returns or raises")
 
@@ -102,12 +103,12 @@ class Retrying:
         """The result of awaiting `function(t)`, which is cancelled after t seconds."""
         from tenacity import AsyncRetrying as Loop
 
-        job = self._job()
+        job = self._new_job()
         async for attempt in Loop(**self._rules()):
             number = attempt.retry_state.attempt_number
             with attempt:
                 t = self._next(number)
-                with _Attempt(self, job, number):
+                with self._recorded(job, number):
                     async with asyncio.timeout(t):
                         return await function(t)
         raise AssertionError("tenacity returns or raises")
@@ -136,7 +137,7 @@ class Retrying:
         code = getattr(error, "code", None)
         return callable(code) and getattr(code(), "name", "") == "DEADLINE_EXCEEDED"  # gRPC
 
-    def _job(self) -> str:
+    def _new_job(self) -> str:
         with self._lock:
             return f"{self._run}-{next(self._jobs)}"
 
@@ -146,44 +147,36 @@ class Retrying:
         with self._lock:
             return self._source.next()
 
-    def tell(self, job: str, number: int, submitted: datetime, latency: float, status: str) -> None:
-        """Hand the outcome of an attempt to the tracker and to the log."""
-        with self._lock:
-            if self._source is not None:
-                self._source.observe(latency, status)
-        if self._log is None:
-            return
-        when = submitted.isoformat(timespec="microseconds").replace("+00:00", "Z")
-        row = {"job": job, "attempt": number, "submitted": when, "latency": round(latency, 6), "status": status}
-        file = os.open(self._log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-        try:  # one write: a line is there as a whole or not at all
-            os.write(file, (json.dumps(row) + "\n").encode())
-        finally:
-            os.close(file)
-
-
-class _Attempt:
-    """Measures an attempt, and tells the tracker and the log how it ended."""
-
-    def __init__(self, owner: Retrying, job: str, number: int) -> None:
-        self.owner, self.job, self.number = owner, job, number
-
-    def __enter__(self) -> None:
-        self.submitted, self.start = datetime.now(UTC), time.monotonic()
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        latency = time.monotonic() - self.start
-        status = "completed"
-        if error is not None:  # what is no Exception has cancelled the whole call from outside
-            cut = self.owner.is_timeout(error) or not isinstance(error, Exception)
+    @contextmanager
+    def _recorded(self, job: str, number: int) -> Iterator[None]:
+        """Measure an attempt, and hand its outcome to the tracker and to the log."""
+        submitted, start, status = datetime.now(UTC), time.monotonic(), "completed"
+        try:
+            yield
+        except BaseException as error:  # what is not an Exception has cancelled the whole call from outside
+            cut = self.is_timeout(error) or not isinstance(error, Exception)
             status = "censored" if cut else "failed"
-        self.owner.tell(self.job, self.number, self.submitted, latency, status)
+            raise
+        finally:
+            latency = time.monotonic() - start
+            if self._source is not None:
+                with self._lock:
+                    self._source.observe(latency, status)
+            if self._log is not None:
+                when = submitted.isoformat(timespec="microseconds").replace("+00:00", "Z")
+                latency = round(latency, 6)
+                row = {"job": job, "attempt": number, "submitted": when, "latency": latency, "status": status}
+                file = os.open(self._log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+                try:  # one write: a line is there as a whole or not at all
+                    os.write(file, (json.dumps(row) + "\n").encode())
+                finally:
+                    os.close(file)
 
 
 def _schedule(timeout: float | Sequence[float] | Source) -> tuple[float, ...]:
     """The timeouts of the first, second … attempt."""
     times = tuple(timeout) if isinstance(timeout, Sequence) else (timeout,)
-    found = tuple(float(t) for t in times if isinstance(t, (int, float)) and 0 < t < float("inf"))
-    if not found or len(found) != len(times):
+    valid = tuple(float(t) for t in times if isinstance(t, (int, float)) and 0 < t < float("inf"))
+    if not valid or len(valid) != len(times):
         raise RestartError(f"the timeout is {timeout!r}; it must be a positive, finite number of seconds, or several")
-    return found
+    return valid

@@ -22,6 +22,8 @@ from latfit.numbers import Floats, Ints
 if TYPE_CHECKING:
     import pandas as pd
 
+STATUSES = ("completed", "failed", "censored", "lost")
+COMPLETED, FAILED, CENSORED, LOST = range(len(STATUSES))
 MERGED = 1 << 16  # values of a tally that are merged at a time
 
 
@@ -123,25 +125,6 @@ def _first_of_each(ordered: Floats) -> Ints:
     new = np.ones(ordered.size, dtype=bool)
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
     return np.flatnonzero(new)
-
-
-@dataclass(frozen=True, eq=False)
-class KaplanMeier:
-    """The product-limit estimate of a sample, with failures as a competing risk.
-
-    At each time of a return (completion or failure) the arrays hold
-    n(t), how many were still out just before; S(t) = Π (1 − d/n), the probability of being
-    still out after it; F̃(t) = Σ S(t−) d_completed/n, the probability of having completed;
-    G̃(t), the same for failures; and Greenwood's sum Σ d/(n (n − d)).
-    S + F̃ + G̃ = 1 at every time.
-    """
-
-    times: Floats
-    at_risk: Ints
-    still_out: Floats
-    completed: Floats
-    failed: Floats
-    greenwood: Floats
 
 
 @dataclass(frozen=True)
@@ -318,32 +301,6 @@ class LatencySample:
     def returned_at(self) -> Floats:
         """The times at which something returned, with a result or without."""
         return np.union1d(self.completed.values, self.failed.values) if self.failed.total else self.completed.values
-
-    def kaplan_meier(self) -> KaplanMeier:
-        """The product-limit estimate of being still out; lost probes are at risk for ever."""
-        times = self.returned_at
-        done, gone = (counts_at(tally, times) for tally in (self.completed, self.failed))
-        returned = done + gone if self.failed.total else done
-        at_risk = self.n - (np.cumsum(returned) - returned)
-        if self.censored.total:
-            # censored strictly before a time have left the risk set; those at it have not
-            before = np.concatenate([[0], np.cumsum(self.censored.counts)])
-            at_risk -= before[np.searchsorted(self.censored.values, times, side="left")]
-        if self.censored_early:
-            still_out = np.asarray(np.cumprod(1.0 - returned / at_risk), dtype=np.float64)
-        else:  # the product telescopes, and the quotient is exact
-            still_out = (at_risk - returned) / self.n
-        previous = np.concatenate([[1.0], still_out[:-1]])
-        with np.errstate(divide="ignore"):
-            greenwood = np.cumsum(returned / (at_risk * (at_risk - returned).astype(np.float64)))
-        return KaplanMeier(
-            times=times,
-            at_risk=at_risk,
-            still_out=still_out,
-            completed=np.minimum(np.cumsum(previous * done / at_risk), 1.0),  # a sum may round to more
-            failed=np.minimum(np.cumsum(previous * gone / at_risk), 1.0) if self.failed.total else np.zeros(times.size),
-            greenwood=greenwood,
-        )
 
 
 def counts_at(tally: Tally, times: Floats) -> Ints:

@@ -17,10 +17,10 @@ import pandas as pd
 from click.testing import CliRunner
 
 from latfit.cli import main
+from latfit.decision import compared
 from latfit.fitting import profile, ranking
-from latfit.uncertainty import compared
 
-UNITS = {"latency": 1.0, "latency_ms": 1e3, "rtt": 1.0, "duration_s": 1.0, "elapsed_us": 1e6, "wait": 1.0}
+UNITS = {"latency": 1.0, "latency_ms": 1e3, "rtt_s": 1.0, "duration_s": 1.0, "elapsed_us": 1e6, "wait": 1.0}
 FEW = 19  # resamples: enough to take every path
 WORDS = (
     ("completed", "failed", "censored", "lost"),
@@ -30,7 +30,7 @@ WORDS = (
 
 EXCUSES = ("replay needs", "under visible failures", "needs at least", "none of the", "not even the one",
            "infinite for every timeout",
-           "every attempt takes 0 s")  # fmt: skip
+           "every attempt takes 0 s", "no column looks like a latency")  # fmt: skip
 
 
 def _draw(kind, n, rng):

@@ -96,7 +96,7 @@ def test_scaling_time_scales_the_answer(tmp_path):
     status = np.where(rng.random(800) < 0.03, "lost", "completed")
     slow = analyze(table(tmp_path, x, status=status), laws=QUICK, resamples=49).to_dict()
     fast = analyze(table(tmp_path, x / 1000, status=status), laws=QUICK, resamples=49).to_dict()
-    for key in ("timeout", "expected_duration", "low", "high", "std_duration", "smoothed_timeout"):
+    for key in ("timeout", "expected_duration", "low", "high", "std_duration"):
         assert fast["timeout"][key] * 1000 == pytest.approx(slow["timeout"][key], rel=1e-6)
     assert fast["timeout"]["speed_up_vs_cutoff"] == pytest.approx(slow["timeout"]["speed_up_vs_cutoff"], rel=1e-9)
     assert fast["best"] == slow["best"]
@@ -117,7 +117,7 @@ def test_too_few_completions(tmp_path):
     assert "few-completions" in codes(result)
     assert result.timeout.withheld == ("few-completions",)
     assert result.to_dict()["timeout"]["timeout"] is None
-    assert "No timeout can be recommended" in to_text(result)
+    assert "needs at least 5" in " ".join(to_text(result).split())
 
 
 def test_a_flat_curve_and_an_unidentified_optimum(tmp_path):
@@ -168,13 +168,13 @@ def test_failures_end_an_attempt(tmp_path):
 def test_tiny_logs_give_a_report(name, run):
     done = run("analyze", DATA / name, "--max-refused", 1, "--resamples", 19)
     assert done.returncode == 0, done.stderr
-    assert "No timeout can be recommended" in done.stdout
+    assert "needs at least" in " ".join(done.stdout.split())
 
 
 def test_the_report_fits_80_columns_and_puts_the_decision_first(egee):
     text = to_text(egee)
     assert max(map(len, text.splitlines())) <= 80
-    assert text.startswith("DECISION\n  Set the timeout to 358 s (anything from 317 to 402 s is within 1 %).")
+    assert text.startswith("DECISION\n  Resubmit after 358 s and 716 s, then wait.")
     assert "instead of 647 s when" in text
     assert "1.26 submissions per job" in text
 
@@ -241,16 +241,19 @@ def test_the_current_timeout_is_judged_by_the_law_that_is_recommended():
 def test_lost_and_cut_off_probes_give_the_same_intervals(tmp_path):
     rng = np.random.default_rng(13)
     x = np.round(rng.lognormal(5.5, 1, 970))
-    lost = table(tmp_path, [*x, *[5] * 30], status=["completed"] * 970 + ["lost"] * 30)
-    out = table(tmp_path, [*x, *[100_000] * 30], status=["completed"] * 970 + ["censored"] * 30)
+    mixed = rng.permutation(1000)  # in no order: probes lost one after the other would be a spell
+    lost = table(tmp_path, np.array([*x, *[5] * 30])[mixed], status=np.repeat(["completed", "lost"], [970, 30])[mixed])
+    status = np.repeat(["completed", "censored"], [970, 30])[mixed]
+    out = table(tmp_path, np.array([*x, *[100_000] * 30])[mixed], status=status)
     intervals = [analyze(log, cutoff=100_000, laws=QUICK, test=False).timeout.intervals for log in (lost, out)]
     assert intervals[0].speed_up == pytest.approx(intervals[1].speed_up, rel=0.15)
     assert intervals[0].speed_up[1] > 1.4 * intervals[0].speed_up[0]
 
 
 def test_intervals_contain_what_they_are_about(tmp_path):
-    status = ["completed"] * 20 + ["censored"] * 10
-    result = analyze(table(tmp_path, np.arange(1, 31), status=status), laws=QUICK, test=False)
+    mixed = np.random.default_rng(0).permutation(30)
+    status = np.repeat(["completed", "censored"], [20, 10])[mixed]
+    result = analyze(table(tmp_path, np.arange(1, 31)[mixed], status=status), laws=QUICK, test=False)
     best, found = result.timeout, result.timeout.intervals
     assert found.timeout[0] <= (best.timeout or np.inf) <= found.timeout[1]
     assert 0 < found.speed_up[0] <= result.timeout.speed_up_vs_cutoff <= found.speed_up[1]

@@ -13,8 +13,8 @@ from conftest import REPO
 from latfit.cli import main
 
 ORDER = [
-    "errors", "numbers", "units", "files", "stopping", "threads", "sample", "buckets", "logs", "outliers", "laws",
-    "fitting", "goodness", "restart", "evidence", "uncertainty", "decision", "histograms", "tracking", "analysis",
+    "errors", "numbers", "units", "_system", "sample", "curve", "table", "buckets", "logs", "outliers",
+    "resample", "laws", "fitting", "restart", "evidence", "decision", "histograms", "tracking", "analysis",
     "batch", "measure", "verify", "settings", "retrying",
     "report", "plots", "cli", "__main__",
 ]  # fmt: skip
@@ -47,7 +47,7 @@ def test_imports_go_one_way(path):
         if top == "latfit" and stage(name):
             assert ORDER.index(stage(name)) <= ORDER.index(here), f"{here} imports {name}"
             if here == "restart":
-                assert stage(name) in ("errors", "numbers", "units", "laws", "restart")
+                assert stage(name) in ("errors", "numbers", "units", "curve", "laws", "restart")
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["outliers", "--help"], ["convert", "--help"]])
@@ -76,7 +76,7 @@ def test_public_names_exist_and_are_documented():
 
 
 def test_every_module_of_a_command_is_listed():
-    modules = {path.stem for path in (PACKAGE / "cli").glob("*.py")} - {"__init__", "common", "deciding", "histograms"}
+    modules = {path.stem for path in (PACKAGE / "cli").glob("*.py")} - {"__init__", "common", "histograms"}
     assert modules == set(main.summaries)
 
 

@@ -7,8 +7,7 @@ import pytest
 
 from conftest import REPO
 from latfit.decision import Options, decide
-from latfit.fitting import Fit, SampleBatch, fit_batch
-from latfit.goodness import ks_test
+from latfit.fitting import Fit, SampleBatch, fit_batch, ks_test
 from latfit.laws import Defective, parse_law
 from latfit.outliers import outlier_ratio
 from latfit.restart import expected_duration, optimal_timeout

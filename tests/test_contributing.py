@@ -11,6 +11,7 @@ import json
 import numpy as np
 from click.testing import CliRunner
 import latfit
+import latfit.settings
 from latfit.batch import run_batch
 from latfit.cli import main
 
@@ -51,6 +52,7 @@ codes = [w["code"] for w in json.loads(call("timeout", "few.csv", "--resamples",
 assert "tiny" in codes, codes
 assert "tiny" in run_batch("few.csv", resamples=0, test=False, workers=1).rows[0]["warnings"]
 
+latfit.settings.register(latfit.settings.Tool.read("wget.toml"))
 assert "wget" in call("settings")
 assert "--timeout=6 --tries=3" in call("settings", "wget", "--timeout", 6, "--attempts", 3)
 print("all seen")
@@ -60,7 +62,9 @@ print("all seen")
 def test_recipes(tmp_path):
     text = (REPO / "CONTRIBUTING.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    assert len(blocks) == 6
+    assert len(blocks) == 5
+    (tool,) = re.findall(r"```toml\n(.*?)```", text, flags=re.DOTALL)
+    (tmp_path / "wget.toml").write_text(tool)
     (tmp_path / "mine.py").write_text("\n".join(blocks))
     (tmp_path / "use.py").write_text("import mine\n" + USE)
     done = subprocess.run([sys.executable, "use.py"], cwd=tmp_path, capture_output=True, text=True, check=False)

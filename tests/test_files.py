@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from latfit._system import whole_file, whole_files
 from latfit.errors import LatfitError
-from latfit.files import whole_file, whole_files
 from latfit.sample import Tally
 
 

@@ -8,7 +8,6 @@ import json
 import math
 import random
 
-import numpy as np
 import pytest
 
 import latfit
@@ -22,7 +21,6 @@ from fuzzing.rule import broken, broken_in_a_shell
 from fuzzing.states import LOG as LOG_OF_60
 from fuzzing.states import batch_rows, tracker_state
 from latfit.batch.journal import _line
-from latfit.evidence.replay import _ends
 from latfit.laws import parse_law
 from latfit.logs.formats import FORMATS
 from latfit.measure.journal import open_journal
@@ -199,15 +197,6 @@ def test_a_forged_journal_of_a_batch_is_not_believed(tmp_path):
             assert batch_rows(tmp_path, resume=True) == whole
 
 
-def test_replayed_resamples_may_never_end():
-    values = np.array([1.0] * 10 + [np.inf] * 490)
-    assert _ends(values) == (np.inf, np.inf)
-    assert _ends(-values) == (-np.inf, -np.inf)
-    assert _ends(np.full(9, np.nan)) != (0.0, 0.0)
-    rng = np.random.default_rng(1).normal(size=499)
-    assert _ends(rng) == tuple(np.quantile(rng, [0.025, 0.975]))
-
-
 @pytest.mark.parametrize("url", ["http://", "http:///x:secret@h/", "//me:secret@h", "http://h:99999/?k=secret",
                                  "http://[me:secret", "ftp://me:secret@h/", "http://m/e:secret@h/",
                                  "http://me://secret@h/"])  # fmt: skip
@@ -224,5 +213,3 @@ def test_a_log_of_probes_that_only_begins_is_told(tmp_path):
     )
     with pytest.raises(latfit.LatfitError, match="no probe in this log"):
         latfit.read_log(tmp_path / "log").sample()
-    with pytest.raises(latfit.LatfitError, match="no probe in this log"):
-        latfit.read_samples(tmp_path / "log")

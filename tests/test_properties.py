@@ -20,15 +20,14 @@ from latfit import Defective, Empirical, LatencySample, LatfitError, analyze, ex
 from latfit.batch import BatchResult, write_table
 from latfit.cli import main
 from latfit.cli.common import document_text, json_values
+from latfit.curve import MIN_COMPLETIONS
 from latfit.decision import Options, decide, prepare
-from latfit.evidence import Observations
-from latfit.fitting import fitted_law, with_std_errors
-from latfit.goodness import assess
+from latfit.evidence import probes_of
+from latfit.fitting import assess, fitted_law, with_std_errors
 from latfit.laws import get_law, parse_law
-from latfit.logs.table import STATUSES, LogFacts, ProbeLog
 from latfit.outliers import cutoff_verdict
 from latfit.restart import earliest_timeout
-from latfit.restart.steps import MIN_COMPLETIONS
+from latfit.table import STATUSES
 
 LAWS = ("lognormal", "weibull", "exponential")  # quick ones
 TALLIES = ("completed", "failed", "censored")
@@ -62,15 +61,7 @@ def tables(draw, least=12, most=60, distinct=10):
 
 def probe_log(table, factor=1.0):
     """The table as a log, all times multiplied by a factor."""
-    frame = pd.DataFrame(
-        {
-            "submitted": pd.Series(np.full(len(table), "NaT", "datetime64[us]")).dt.tz_localize("UTC"),
-            "latency": table["latency"].to_numpy() * factor,
-            "status": pd.Categorical(table["status"], categories=pd.Index(STATUSES)),
-            "site": table["site"].to_numpy(),
-        }
-    )
-    return ProbeLog(frame, LogFacts("log", "csv"))
+    return latfit.from_frame(table.assign(latency=table["latency"] * factor)[["latency", "status", "site"]])
 
 
 @st.composite
@@ -120,8 +111,8 @@ def test_the_analysis_does_not_depend_on_how_a_log_is_cut_up(tmp_path_factory, t
         table.iloc[rows[k::count]].to_csv(path, index=False)
     order.shuffle(paths)
     whole, parts = latfit.read_log(folder / "whole.csv"), latfit.read_log(paths)
-    assert latfit.read_samples(paths).sample == parts.sample() == whole.sample()
-    assert latfit.read_samples(paths, "site").samples == whole.samples("site")
+    assert parts.sample() == whole.sample()
+    assert parts.samples("site") == whole.samples("site")
     documents = [analyze(log, laws=LAWS, resamples=9, by="site").to_dict() for log in (whole, parts)]
     for document in documents:
         del document["log"]["path"]
@@ -139,7 +130,7 @@ def test_a_log_read_in_chunks_is_the_log_read_whole(tmp_path):
     table.to_json(tmp_path / "x.jsonl", orient="records", lines=True)
     assert (tmp_path / "x.csv").stat().st_size > 2 * 65536  # more than is read at once at the beginning
     for name in ("x.csv", "x.jsonl"):
-        assert latfit.read_samples(tmp_path / name, "site").samples == probe_log(table).samples("site")
+        assert latfit.read_log(tmp_path / name).samples("site") == probe_log(table).samples("site")
 
 
 # scaling
@@ -155,9 +146,13 @@ OPTIMUM = {
 }  # fmt: skip
 RECOMMENDATION = {
     **OPTIMUM, "low": TIME, "high": TIME, "expected_duration_low": TIME, "expected_duration_high": TIME,
-    "smoothed_timeout": TIME, "speed_up_vs_cutoff": SAME, "speed_up_vs_cutoff_low": SAME,
+    "speed_up_vs_cutoff": SAME, "speed_up_vs_cutoff_low": SAME,
     "speed_up_vs_cutoff_high": SAME, "at_cutoff": OPTIMUM, "basis": SAME, "withheld": SAME, "exact_timeout": TIME,
     "expected_duration_corrected": TIME, "replayed": TIME,
+    "retry": {
+        "timeouts": TIME, "attempts": SAME, "expected_duration": TIME, "submissions": SAME, "worst_duration": TIME,
+        "worst_loss": SAME, "undone": SAME, "gain": SAME, "gain_interval": SAME, "worst_loss_interval": SAME,
+    },
 }  # fmt: skip
 RECOMMENDATION["if_independent"] = RECOMMENDATION
 EVIDENCE = {
@@ -167,8 +162,10 @@ EVIDENCE = {
               "weekly_cycle": SAME},
     "censoring": {"share": SAME, "common_time": TIME, "informative": SAME, "cut_at": TIME},
     "replay": SAME,  # there are no times of submission here
-    "attempts": SAME,
-    "slow_times": SAME,
+    "worlds": ROUNDED,
+    "binding": SAME,
+    "columns_used": SAME,
+    "columns_left_out": SAME,
 }  # fmt: skip
 KINDS = {
     "log": dict.fromkeys(
@@ -489,7 +486,7 @@ def test_fit(written, table, cutoff, failed, method, rho, seed):
 
 
 def prepared(path, **options):
-    return prepare(Observations.of(latfit.read_log(path)), Options(**options))
+    return prepare(probes_of(latfit.read_log(path)), Options(**options))
 
 
 @examples(20)
@@ -517,7 +514,7 @@ def test_timeout(written, table, cutoff, failed, cost, law, rho, more):
         laws = None if law is None else (law,)
         asked = Options(cutoff=cutoff, failed=failed, cost=cost, law=law, laws=laws, rho=rho, resamples=19, test=False,
                         **more)  # fmt: skip
-        made = decide([Observations.of(latfit.read_log(path))], asked, detail=True)[0].require()
+        made = decide([probes_of(latfit.read_log(path))], asked, detail=True)[0].require()
         told = [{"code": warned.code, "message": warned.message} for warned in made.warnings]
         return {**made.timeout.to_dict(), "evidence": made.evidence.to_dict(), "warnings": told}
 

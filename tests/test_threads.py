@@ -9,9 +9,9 @@ import pytest
 
 import latfit
 from conftest import EGEE
-from latfit import threads
-from latfit.goodness import ks_test
-from latfit.threads import in_threads, usable_cores
+from latfit import _system
+from latfit._system import in_threads, usable_cores
+from latfit.fitting import ks_test
 
 
 def thread_of(_):
@@ -19,7 +19,7 @@ def thread_of(_):
 
 
 def test_in_order_and_ahead_of_the_reader(monkeypatch):
-    monkeypatch.setattr(threads, "_free_threads", lambda: 3)
+    monkeypatch.setattr(_system, "usable_cores", lambda: 3)
     assert list(in_threads(lambda k: k * k, range(50))) == [k * k for k in range(50)]
     assert threading.main_thread() not in in_threads(thread_of, range(5))
     taken = []
@@ -30,7 +30,7 @@ def test_in_order_and_ahead_of_the_reader(monkeypatch):
 
 
 def test_errors_and_numpy_settings_pass_through(monkeypatch):
-    monkeypatch.setattr(threads, "_free_threads", lambda: 2)
+    monkeypatch.setattr(_system, "usable_cores", lambda: 2)
     with pytest.raises(ZeroDivisionError):
         list(in_threads(lambda k: 1 / k, [1, 0]))
     with warnings.catch_warnings(), np.errstate(divide="ignore"):
@@ -49,7 +49,7 @@ def test_the_number_of_threads_changes_no_number(law, monkeypatch):
     best = latfit.fit(sample, [law])[0]
     found = []
     for count in (1, 3):
-        monkeypatch.setattr(threads, "_free_threads", lambda count=count: count)
+        monkeypatch.setattr(_system, "usable_cores", lambda count=count: count)
         found.append(ks_test(sample, best, bootstrap=199, rng=np.random.default_rng(4)))
     assert found[0] == found[1]
 
@@ -60,11 +60,11 @@ def test_a_log_is_read_alike(monkeypatch, tmp_path):
     path.write_bytes(header + b"\n" + 60 * rest + b"odd,row,of,too,many,fields,here\n" + rest)  # several blocks
     found = []
     for count in (1, 3):
-        monkeypatch.setattr(threads, "_free_threads", lambda count=count: count)
-        found.append(latfit.read_samples(path, columns={"id": ""}))
-    assert found[0].sample == found[1].sample
+        monkeypatch.setattr(_system, "usable_cores", lambda count=count: count)
+        found.append(latfit.read_log(path, columns={"id": ""}))
+    assert found[0].sample() == found[1].sample()
     assert found[0].facts == found[1].facts
-    assert found[0].sample.n == 61 * 2137
+    assert found[0].table.n == 61 * 2137
     assert [refusal.line for refusal in found[0].facts.refused.first] == [60 * 2137 + 2]
 
 

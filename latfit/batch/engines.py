@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TypeVar
 
+from latfit._system import usable_cores
 from latfit.errors import LatfitError
-from latfit.threads import usable_cores
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -14,12 +14,11 @@ import numpy as np
 
 from latfit.batch.histograms import histogram_groups
 from latfit.buckets import Histogram
-from latfit.errors import HistogramFound, LatfitError, LogError
-from latfit.evidence import Observations
-from latfit.evidence.observations import group_rows
-from latfit.logs import LogFacts, read_log
-from latfit.logs.table import COMPLETED, FAILED, Key
+from latfit.errors import LatfitError, LogError
+from latfit.evidence import as_logged
+from latfit.logs import HistogramLog, LogFacts, open_log
 from latfit.sample import Tally, clock_resolution
+from latfit.table import COMPLETED, FAILED, Key, ProbeTable, Refusals
 
 CLOCK_VALUES = 1_000_000  # latencies that are enough to see the clock
 
@@ -68,7 +67,7 @@ class Grouping:
 class ReadFile:
     """The probes of each group of one log, or its histograms, or the reason why it could not be read."""
 
-    groups: dict[Key, Observations]
+    groups: dict[Key, ProbeTable]
     facts: LogFacts | None = None
     error: str | None = None
     histograms: dict[Key, Histogram] = field(default_factory=dict)
@@ -113,35 +112,46 @@ def read_file(file: LogFile, how: Grouping) -> ReadFile:
     """The probes of the groups of one log. What is wrong with it is told, not raised: others may be fine."""
     inside = [column for column in how.by if column not in file.shared]
     try:
-        try:
-            log = read_log(file.path, **how.options)
-        except HistogramFound as found:
+        log = open_log(file.path, **how.options)
+        if isinstance(log, HistogramLog):
             windows = how.window is not None
-            return ReadFile({}, histograms=histogram_groups(found.log, how.by, file.shared, windows=windows))
-        keys, rows = group_rows(log, inside, how.window)
+            return ReadFile({}, histograms=histogram_groups(log, how.by, file.shared, windows=windows))
+        division = log.table.group_by(inside, how.window)
     except (LatfitError, OSError, MemoryError) as problem:
         reason = str(problem).replace(file.path, file.name) or type(problem).__name__
         return ReadFile({}, error=reason if file.name in reason else f"{file.name}: {reason}")
-    whole = Observations.as_logged(log)
+    facts = replace(log.facts, refused=Refusals(), skipped={}, notes=(), advice=())  # which no group needs
+    whole = replace(as_logged(log), facts=facts)
     groups = {}
-    for key, mine in zip(keys, rows, strict=True):
+    for key, part in zip(division.keys, whole.parts(division), strict=True):
         values = iter(key)
         named = tuple(file.shared[column] if column in file.shared else next(values) for column in how.by)
-        groups[(*named, *values)] = whole.take(mine)
+        groups[(*named, *values)] = part
     return ReadFile(groups, log.facts)
 
 
-def merged(parts: Iterable[tuple[Key, Observations]]) -> dict[Key, Observations]:
+def merged(parts: Iterable[tuple[Key, ProbeTable]]) -> dict[Key, ProbeTable]:
     """One group for each name, in the order of names, all with one clock: the finest that can be seen in them."""
-    gathered: dict[Key, list[Observations]] = {}
+    gathered: dict[Key, list[ProbeTable]] = {}
     for key, seen in parts:
         gathered.setdefault(key, []).append(seen)
-    summed = {key: Observations.concat(gathered[key]) for key in sorted(gathered)}
+    summed = {key: _joined(gathered[key]) for key in sorted(gathered)}
     step = _clock(list(summed.values()))
-    return {key: replace(seen, resolution=step).ordered() for key, seen in summed.items()}
+    return {key: replace(seen, clock=step).ordered() for key, seen in summed.items()}
 
 
-def _clock(groups: Sequence[Observations]) -> float:
+def _joined(parts: Sequence[ProbeTable]) -> ProbeTable:
+    """The probes of one group from several logs; a column counts where all of them have it."""
+    if len(parts) == 1:
+        return parts[0]
+    whole = ProbeTable.concat(parts)
+    columns = {
+        name: column.distinct() for name, column in whole.columns.items() if all(name in p.columns for p in parts)
+    }
+    return replace(whole, columns=columns)
+
+
+def _clock(groups: Sequence[ProbeTable]) -> float:
     """The step of the clock; where there are very many latencies, that of every so many groups."""
     some = groups[:: 1 + sum(seen.n for seen in groups) // CLOCK_VALUES]
     values = [seen.latency[(seen.status == COMPLETED) | (seen.status == FAILED)] for seen in some]

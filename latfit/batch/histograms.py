@@ -10,8 +10,8 @@ from latfit.buckets import Histogram
 from latfit.errors import LatfitError, LogError
 from latfit.histograms import guaranteed_timeout
 from latfit.logs.histogram_format import HistogramLog, Series
-from latfit.logs.table import Key
 from latfit.numbers import finite
+from latfit.table import Key
 
 Parts = Iterable[tuple[Key, Histogram]]
 

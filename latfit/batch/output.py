@@ -7,9 +7,9 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+from latfit._system import inert, whole_file
 from latfit.batch.run import BatchResult
 from latfit.errors import LatfitError
-from latfit.files import inert, whole_file
 
 
 def check_ending(path: Path) -> None:

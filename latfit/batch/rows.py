@@ -9,9 +9,8 @@ from typing import Any
 
 from latfit.decision import Decision, Options, decide
 from latfit.decision.fits import simple_fits
-from latfit.evidence import Observations
-from latfit.logs.table import Key
 from latfit.numbers import finite
+from latfit.table import Key, ProbeTable
 
 Row = dict[str, Any]
 
@@ -21,6 +20,7 @@ RESULTS: dict[str, type] = {
     "mean": float, "std": float, "median": float,
     "best": str, "params": str, "joint_ratio": float, "p_bootstrap": float,
     "verdict": str, "basis": str, "withheld": str,
+    "retry_timeouts": str, "retry_expected_duration": float, "retry_worst_loss": float,
     "timeout": float, "low": float, "high": float, "exact_timeout": float,
     "expected_duration": float, "expected_duration_corrected": float,
     "expected_duration_low": float, "expected_duration_high": float, "submissions": float,
@@ -36,7 +36,7 @@ RESULTS: dict[str, type] = {
 class Chunk:
     """Some groups, in the order of their names, and how to analyse them."""
 
-    groups: Mapping[Key, Observations]
+    groups: Mapping[Key, ProbeTable]
     options: Options
 
 
@@ -99,6 +99,10 @@ def _recommended(made: Decision) -> Row:
         "expected_duration_corrected": own.expected_duration_corrected, "submissions": own.submissions,
         "speed_up_vs_cutoff": own.speed_up_vs_cutoff, "error": error,
     }  # fmt: skip
+    if own.retry is not None:
+        row |= {"retry_timeouts": json.dumps(list(own.retry.timeouts)),
+                "retry_expected_duration": finite(own.retry.expected_duration),
+                "retry_worst_loss": finite(own.retry.worst_loss)}  # fmt: skip
     if own.intervals is not None:
         ends = own.intervals
         for name, pair in (("", ends.timeout), ("expected_duration_", ends.expected_duration),

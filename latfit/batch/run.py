@@ -22,12 +22,11 @@ from latfit.batch.journal import Journal, open_journal
 from latfit.batch.rows import RESULTS, Chunk, Row, chunk_text, rows_kept
 from latfit.buckets import Histogram
 from latfit.decision import Options, prepare
-from latfit.decision.options import RESAMPLES
 from latfit.errors import LogError, counted
-from latfit.evidence import Observations
 from latfit.laws import Empirical, get_law
-from latfit.logs.table import Key
+from latfit.resample import RESAMPLES
 from latfit.restart import expected_duration
+from latfit.table import Key, ProbeTable
 
 Progress = Callable[[str, int, int], None]
 
@@ -78,6 +77,7 @@ def run_batch(
     failed: str = "retry",
     censoring: str = "auto",
     cost: float = 0.0,
+    risk: float = 0.3,
     laws: Sequence[str] | None = None,
     resamples: int = RESAMPLES,
     test: bool | None = None,
@@ -106,7 +106,7 @@ def run_batch(
         Files, globs and folders.
     by, window
         What the rows are of.
-    cutoff, failed, censoring, cost, laws, resamples, test, seed
+    cutoff, failed, censoring, cost, risk, laws, resamples, test, seed
         As in `Options`.
     engine, scheduler, workers
         Where it runs.
@@ -145,7 +145,7 @@ def run_batch(
         samples, histograms, bad_files, refused, notes = _read(pool, files, reading, tell)
         tested = len(samples) <= TESTED_GROUPS if test is None else test
         options = Options(cutoff=cutoff, failed=failed, censoring=censoring, cost=cost, resamples=resamples,
-                          laws=None if laws is None else tuple(laws), test=tested, seed=seed)  # fmt: skip
+                          laws=None if laws is None else tuple(laws), test=tested, seed=seed, risk=risk)  # fmt: skip
         kept: AbstractContextManager[Journal | None] = nullcontext()
         if journal is not None:
             fingerprint = _fingerprint(samples, reading, options, bad_files)
@@ -158,7 +158,7 @@ def run_batch(
 
 def _read(
     pool: Pool, files: Sequence[LogFile], reading: Grouping, tell: Progress
-) -> tuple[dict[Key, Observations], list[tuple[Key, Histogram]], list[tuple[str, str]], int, tuple[str, ...]]:
+) -> tuple[dict[Key, ProbeTable], list[tuple[Key, Histogram]], list[tuple[str, str]], int, tuple[str, ...]]:
     """The samples of all groups, histograms, the logs that could not be read, how many rows were refused, and notes."""
     parts: dict[int, ReadFile] = {}
     bad, refused, queues = {}, 0, 0
@@ -204,7 +204,7 @@ def _why_none(bad: Sequence[tuple[str, str]]) -> str:
 
 def analyse_groups(
     pool: Pool,
-    samples: Mapping[Key, Observations],
+    samples: Mapping[Key, ProbeTable],
     options: Options,
     journal: Journal | None = None,
     tell: Progress = lambda stage, done, total: None,
@@ -227,11 +227,13 @@ def analyse_groups(
     return [row for at in range(len(chunks)) for row in rows[at]]
 
 
-def _fingerprint(samples: Mapping[Key, Observations], reading: Grouping, options: Options, bad: Any) -> str:
+def _fingerprint(samples: Mapping[Key, ProbeTable], reading: Grouping, options: Options, bad: Any) -> str:
     """A checksum of everything that the rows depend on."""
     digest = blake2b(repr((version("latfit"), reading.columns, astuple(options), bad)).encode(), digest_size=16)
     for key, seen in samples.items():
-        digest.update(repr((key, seen.queue, seen.has_outcomes, seen.resolution, sorted(seen.columns))).encode())
+        digest.update(
+            repr((key, seen.facts.queue, seen.facts.has_outcomes, seen.resolution, sorted(seen.columns))).encode()
+        )
         codes = [seen.columns[name].codes for name in sorted(seen.columns)]
         for array in (seen.latency, seen.status, seen.submitted, *codes):
             if array is not None:
@@ -240,7 +242,7 @@ def _fingerprint(samples: Mapping[Key, Observations], reading: Grouping, options
 
 
 def _table(
-    samples: Mapping[Key, Observations],
+    samples: Mapping[Key, ProbeTable],
     rows: list[Row],
     counted: Mapping[Key, Row],
     reading: Grouping,
@@ -282,7 +284,7 @@ def _names(reading: Grouping) -> list[str]:
     return names if reading.window is None else [*names, "window"]
 
 
-def kept_regrets(groups: Mapping[Key, Observations], rows: Sequence[Row], options: Options) -> list[float | None]:
+def kept_regrets(groups: Mapping[Key, ProbeTable], rows: Sequence[Row], options: Options) -> list[float | None]:
     """What it costs each window to keep the timeout of the last window of its group before it that had one.
 
     E_J of this window at that timeout over its own E_J, − 1; None where it is infinite or there is none.

@@ -4,7 +4,18 @@ Every command parses, calls a library function or two, and renders. A command's 
 when it is called, and slow libraries inside it, so that `latfit --help` is instant.
 """
 
-from latfit.cli.common import Commands, version
+import click
+
+from latfit.cli.common import Commands
+
+
+def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        click.echo(f"latfit {version('latfit')}")
+        ctx.exit()
+
 
 main = Commands(
     name="latfit",
@@ -28,10 +39,20 @@ main = Commands(
         "plot": "Draw the figures of an analysis.",
         "settings": "Write a decision in the words of a tool: what to paste, how often it tries, and what to know.",
         "verify": "Did it work? What was predicted from BEFORE against what the jobs of AFTER took.",
+        "read": "Show what each column of a log was taken for, its unit, why, and the option that changes it.",
         "convert": "Write a log as the canonical table.",
         "laws": "List the latency laws, their parameters and their formulas.",
         "formats": "List the log formats that latfit reads.",
     },
-    params=[version],
+    params=[
+        click.Option(
+            ["--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_show_version,
+            help="Show the version.",
+        )
+    ],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

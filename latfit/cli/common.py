@@ -1,4 +1,4 @@
-"""What the commands share: the options of a log, JSON, notes, progress, and how errors end."""
+"""What the commands share: how options are written, those of a log and of a decision, output, and how errors end."""
 
 from __future__ import annotations
 
@@ -7,23 +7,27 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import click
 
-from latfit.errors import UNPRINTABLE, LatfitError, printable
-from latfit.units import UNITS, parse_duration
+from latfit.errors import UNPRINTABLE, LatfitError, LawError, LogError, printable
+from latfit.units import LONGEST, SHORTEST, UNITS, parse_duration
 
 if TYPE_CHECKING:
-    from latfit.logs import LogFacts, ProbeLog
+    from latfit.decision import Options, Prepared
+    from latfit.laws import ParametricLaw
+    from latfit.logs import HistogramLog, LogFacts, ProbeLog
+    from latfit.report import Section
+    from latfit.table import ProbeTable
 
 F = TypeVar("F", bound=Callable[..., Any])
 STATUSES = ("completed", "failed", "censored", "lost")
-SAME = ("format", "unit", "time_format", "timezone", "year", "where", "since", "until", "pattern", "max_refused")
-LONGEST = 2000  # characters of an error; what a user wrote may be longer, and a log's names too
+FIGURE_ENDINGS = (".png", ".svg", ".pdf")
+LONGEST_MESSAGE = 2000  # characters of an error; what a user wrote may be longer, and a log's names too
 
 
 class Commands(click.Group):
@@ -54,18 +58,18 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""
-        with _clear_end():
+        with _one_line_errors():
             return super().invoke(ctx)
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         """Parse what comes before the command; `--help` and `--version` print already here."""
-        with _clear_end():
+        with _one_line_errors():
             return super().make_context(*args, **kwargs)
 
 
 @contextmanager
-def _clear_end() -> Iterator[None]:
-    """No user ever sees a traceback for bad data, a full disk or a closed pipe."""
+def _one_line_errors() -> Iterator[None]:
+    """Bad data, a full disk or a closed pipe end in one line and exit code 1, without a traceback."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without "×" is no reason to fail
@@ -73,15 +77,15 @@ def _clear_end() -> Iterator[None]:
         yield
         return
     except LatfitError as error:
-        told = " ".join(str(error).split())
+        message = " ".join(str(error).split())
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise click.exceptions.Exit(1) from None
     except OSError as error:
-        told = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
+        message = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
     except MemoryError:
-        told = "there is not enough memory for this"
-    say(f"latfit: {told if len(told) <= LONGEST else told[:LONGEST] + ' …'}", err=True)
+        message = "there is not enough memory for this"
+    say(f"latfit: {message if len(message) <= LONGEST_MESSAGE else message[:LONGEST_MESSAGE] + ' …'}", err=True)
     raise click.exceptions.Exit(1)
 
 
@@ -90,35 +94,81 @@ def say(text: str, *, err: bool = False) -> None:
     click.echo(printable(text), err=err)
 
 
-def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted:
-        from importlib.metadata import version as installed
-
-        click.echo(f"latfit {installed('latfit')}")
-        ctx.exit()
+def notify(kind: str, messages: Iterable[str]) -> None:
+    """Print notes or warnings to stderr, one a line."""
+    for message in messages:
+        say(f"{kind}: {message}", err=True)
 
 
-version = click.Option(
-    ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version."
-)
+def show(
+    document: Mapping[str, Any], sections: Iterable[Section], *, as_json: bool, warnings: Iterable[str] = ()
+) -> None:
+    """Print an answer: its document as JSON, or its sections as text with the warnings on stderr."""
+    if as_json:
+        print_json(document)
+        return
+    from latfit.report.layout import as_text
+
+    notify("warning", warnings)
+    for line in as_text(sections).splitlines():
+        click.secho(line, bold=line.isupper() and not line.startswith(" "))
 
 
-class Mapped(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.4
-    """NAME=VALUE on the command line."""
-
-    name = "NAME=VALUE"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        """Split at the first equals sign."""
-        if isinstance(value, tuple):
-            return value
-        left, equals, right = str(value).partition("=")
-        if not equals or not left:
-            self.fail(f"{value!r} is not of the form NAME=VALUE", param, ctx)
-        return left.strip(), right.strip()
+def print_json(document: Mapping[str, Any]) -> None:
+    """One document on stdout: finite numbers only, null for what is infinite or absent."""
+    click.echo(document_text(document))
 
 
-class Seconds(click.ParamType):  # type: ignore[type-arg]
+def document_text(document: Mapping[str, Any]) -> str:
+    """A document as JSON."""
+    import json
+
+    text = json.dumps(json_values(document), ensure_ascii=False, indent=2, allow_nan=False)
+    return "\n".join(UNPRINTABLE.sub(lambda sign: f"\\u{ord(sign[0]):04x}", line) for line in text.split("\n"))
+
+
+def json_values(value: Any) -> Any:
+    """The same document with every number that JSON cannot write replaced by None."""
+    if isinstance(value, Mapping):
+        return {str(key): json_values(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [json_values(item) for item in value]
+    if isinstance(value, bool) or value is None or isinstance(value, (int, str)):
+        return value
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+def option(written: str, help: str, *names: str, **settings: Any) -> Callable[[F], F]:  # noqa: A002
+    """An option as its help shows it: `--cost C`, `-o --output DIR`, `--failed [retry|lost]`; without a value, a flag.
+
+    The value's name says what it may be (`VALUE_TYPES`) unless `type` does; `names` may rename the parameter.
+    """
+    *flags, value = written.split()
+    if value.startswith("-"):
+        flags.append(value)
+        settings["is_flag"] = True
+    elif value.startswith("["):
+        settings["type"] = click.Choice(value[1:-1].split("|"))
+    else:
+        settings["metavar"] = value
+        settings.setdefault("type", VALUE_TYPES.get(value))
+    settings.setdefault("show_default", settings.get("default") not in (None, False, 0.0))
+    return click.option(*flags, *names, help=help, **settings)
+
+
+def options(*several: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Several options as one decorator, listed in their order."""
+
+    def decorate(function: F) -> F:
+        for each in reversed(several):
+            function = each(function)
+        return function
+
+    return decorate
+
+
+class Seconds(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.4
     """A time in seconds, or with a unit: 358, 350ms, 6m, 1h30m; greater than 0, or at least 0."""
 
     name = "duration"
@@ -127,167 +177,242 @@ class Seconds(click.ParamType):  # type: ignore[type-arg]
         self.zero = zero
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Parse, and refuse what is not a usable time."""
-        try:
+        """Parse a duration, and refuse 0 where it makes no sense."""
+        with wrong_usage(None):
             seconds = float(value) if isinstance(value, (int, float)) else parse_duration(str(value))
-        except LatfitError as error:
-            self.fail(str(error), param, ctx)
-        if not math.isfinite(seconds) or seconds < 0 or (seconds == 0 and not self.zero):
-            self.fail(f"{value!r} must be finite and {'not negative' if self.zero else 'greater than 0'}", param, ctx)
+        if seconds == 0 and not self.zero:
+            self.fail(f"{value!r} must be greater than 0", param, ctx)
         return seconds
 
 
-class Width(click.ParamType):  # type: ignore[type-arg]
-    """How wide windows of time are: a duration greater than 0, kept as it was written."""
-
-    name = "width"
-
-    def __init__(self, *, whole: bool = False) -> None:
-        self.whole = whole
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Check that it is a duration, where asked for of whole seconds."""
-        if Seconds().convert(value, param, ctx) % 1 and self.whole:
-            self.fail(f"{value!r} is not a time window: it must be of whole seconds, such as 90s, 1h or 7d", param, ctx)
-        return str(value)
+@contextmanager
+def wrong_usage(parameter: str | None) -> Iterator[None]:
+    """A LatfitError about the value of a parameter is wrong usage (exit code 2), not bad data."""
+    try:
+        yield
+    except LatfitError as error:
+        raise click.BadParameter(str(error), param_hint=parameter) from error
 
 
-class Positive(click.ParamType):  # type: ignore[type-arg]
-    """A finite number greater than 0, or at least 0."""
-
-    name = "number"
-
-    def __init__(self, *, zero: bool = False) -> None:
-        self.zero = zero
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Parse, and refuse what is not a usable number."""
-        try:
-            number = float(value)
-        except ValueError:
-            self.fail(f"{value!r} is not a number", param, ctx)
-        if not math.isfinite(number) or number < 0 or (number == 0 and not self.zero):
-            self.fail(f"{value!r} must be finite and {'not negative' if self.zero else 'greater than 0'}", param, ctx)
-        return number
+def window_width(text: str) -> str:
+    """Check that the width of windows is a duration greater than 0; it is kept as it was written."""
+    Seconds().convert(text, None, None)
+    return text
 
 
-def log_options(function: F) -> F:
-    """The options that say how a log is read; `read_options(kwargs)` collects them."""
-    for option in reversed(
-        [
-            click.option("--format", "format", metavar="NAME",
-                         help="The log's format (default: recognised; see `latfit formats`)."),
-            click.option("--pattern", metavar="REGEX", help="Lines of free text: a regular expression that finds a "
-                         "probe in a line; its named groups, such as (?P<latency>...), are the columns."),
-            click.option("--column", "columns", type=Mapped(), multiple=True, metavar="ROLE=NAME",
-                         help="Which column is the latency, submitted, ended, status or id; an empty name: none."),
-            click.option("--status", "statuses", type=Mapped(), multiple=True, metavar="STATUS=WORD[,WORD]",
-                         help="What the log's own words mean: completed, failed, censored or lost."),
-            click.option("--unit", type=click.Choice(list(UNITS)),
-                         help="The unit of the latency column (default: by its name, else s)."),
-            click.option("--time-format", metavar="FORMAT",
-                         help="iso, epoch, epoch-ms, epoch-us, epoch-ns or a strptime pattern."),
-            click.option("--timezone", metavar="ZONE", help="The zone of times without an offset (default: UTC)."),
-            click.option("--year", type=click.IntRange(1970, 9999),
-                         help="The first year of a log that writes no years."),
-            click.option("--where", multiple=True, metavar="COLUMN=VALUE",
-                         help="Only rows with this value; also != (another value) and ~ (a regular expression)."),
-            click.option("--since", metavar="TIME", help="Only probes submitted from then on: 2026-03-01T12:00, or a "
-                         "duration before the log's end, such as 7d."),
-            click.option("--until", metavar="TIME", help="Only probes submitted before then; as for --since."),
-            click.option("--max-refused", type=click.FloatRange(0, 1), default=0.1, show_default=True, metavar="SHARE",
-                         help="The share of rows that may be refused before it is an error."),
-        ]
-    ):  # fmt: skip
-        function = option(function)
-    return function
+def name_and_value(text: str | tuple[str, str]) -> tuple[str, str]:
+    """Split NAME=VALUE at the first equals sign."""
+    if isinstance(text, tuple):
+        return text
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise click.BadParameter(f"{text!r} is not of the form NAME=VALUE")
+    return name.strip(), value.strip()
 
 
-cutoff_option = click.option(
-    "--cutoff",
-    type=Seconds(),
-    metavar="SECONDS",
-    help="When a probe still out counts as an outlier (default: from the log).",
-)
-failed_option = click.option(
-    "--failed", type=click.Choice(["retry", "completed", "lost"]), default="retry", show_default=True,
-    help="How to take probes that failed visibly: resubmitted at once, as completed, or as lost.",
-)  # fmt: skip
-json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON document and nothing else on stdout."
-)
-seed_option = click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of all random numbers."
-)
+VALUE_TYPES = {
+    "SECONDS": Seconds(),
+    "T": Seconds(),
+    "C": Seconds(zero=True),
+    "N": click.IntRange(1),
+    "K": click.IntRange(1),
+    "COUNT": click.IntRange(0),
+    "SHARE": click.FloatRange(0, 1),
+    "ROLE=NAME": name_and_value,
+    "STATUS=WORD[,WORD]": name_and_value,
+}
+"""What an option takes whose value has this name in its help."""
+
+
+def _split_names(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",")) if text else ()
+
+
+def _figure_file(_: click.Context, __: click.Parameter, path: str | None) -> str | None:
+    if path is not None and os.path.splitext(path)[1] not in FIGURE_ENDINGS:  # noqa: PTH122
+        raise click.BadParameter(f"{path}: the ending must be one of {', '.join(FIGURE_ENDINGS)}")
+    return path
+
+
+def by_option(help: str) -> Callable[[F], F]:  # noqa: A002
+    """--by COL[,COL] as a tuple of names."""
+    return option("--by COL[,COL]", help, callback=_split_names)
+
+
+def figure_option(help: str, *, required: bool) -> Callable[[F], F]:  # noqa: A002
+    """-o FILE of a figure."""
+    return option("-o --output FILE.png|svg|pdf", help, required=required, callback=_figure_file)
+
+
 log_argument = click.argument("log", metavar="LOG")
+cutoff_option = option("--cutoff SECONDS", "When a probe still out counts as an outlier (default: from the log).")
+failed_option = option(
+    "--failed [retry|completed|lost]",
+    "How to take probes that failed visibly: resubmitted at once, as completed, or as lost.",
+    default="retry",
+)
+censoring_option = option(
+    "--censoring [auto|independent|failed|lost]",
+    "How to take probes given up early: by what the log shows, as censored, as failed then, or as lost.",
+    default="auto",
+)
+outcome_options = options(cutoff_option, failed_option, censoring_option)
+"""Which sample a log becomes, the same in every command."""
+cost_option = option("--cost C", "Seconds that each restart costs.", default=0.0)
 
 
-def read_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
+def share(text: str) -> float:
+    """A share of 1, or a percentage: 0.3 or 30%."""
+    try:
+        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise click.BadParameter(f"{text!r} is not a share: write 30% or 0.3")
+    return value
+
+
+risk_option = option(
+    "--risk SHARE",
+    "The largest loss allowed if every retry takes as long as the first attempt would have; 0% always waits.",
+    type=share,
+    default="30%",
+)
+current_option = option("--current T", "The timeout in use now, to see what it costs.")
+resamples_option = option("--resamples COUNT", "Bootstrap resamples for the intervals; 0 for none.", default=199)
+seed_option = option("--seed COUNT", "Seed of all random numbers.", default=0)
+json_option = option("--json", "Print one JSON document and nothing else on stdout.", "as_json")
+spreadsheet_option = option(
+    "--spreadsheet", "Put ' before texts that a spreadsheet would run as formulas (=, +, -, @)."
+)
+log_options = options(
+    option("--format NAME", "The log's format (default: recognised; see `latfit formats`)."),
+    option(
+        "--pattern REGEX", "Free text: finds a probe in a line; its named groups, as (?P<latency>...), are columns."
+    ),
+    option(
+        "--column ROLE=NAME",
+        "Which column is the latency, submitted, ended, status or id; an empty name: none.",
+        "columns",
+        multiple=True,
+    ),
+    option(
+        "--status STATUS=WORD[,WORD]",
+        "What the log's own words mean: completed, failed, censored or lost.",
+        "statuses",
+        multiple=True,
+    ),
+    option(f"--unit [{'|'.join(UNITS)}]", "The unit of the latency column (default: by its name, else s)."),
+    option("--time-format FORMAT", "iso, epoch, epoch-ms, epoch-us, epoch-ns or a strptime pattern."),
+    option("--timezone ZONE", "The zone of times without an offset (default: UTC)."),
+    option("--year YEAR", "The first year of a log that writes no years.", type=click.IntRange(1970, 9999)),
+    option(
+        "--where COLUMN=VALUE", "Only rows with this value; also != (another value) and ~ (a regex).", multiple=True
+    ),
+    option("--since TIME", "Only probes submitted from then on: 2026-03-01T12:00, or 7d before the log's end."),
+    option("--until TIME", "Only probes submitted before then; as for --since."),
+    option("--max-refused SHARE", "The share of rows that may be refused before it is an error.", default=0.1),
+)
+"""How a log is read; `read_arguments` collects them."""
+
+
+def read_arguments(parsed: Mapping[str, Any]) -> dict[str, Any]:
     """The keyword arguments of `read_log` from the parsed `log_options`."""
     from latfit.logs.choosing import Condition
     from latfit.logs.formats import FORMATS, ROLES, ReadOptions
 
-    if given["format"] is not None and given["format"] not in FORMATS:
-        raise click.BadParameter(
-            f"{given['format']!r} is not one of {', '.join(sorted(FORMATS))}", param_hint="--format"
-        )
-    for role, _ in given["columns"]:
-        if role not in ROLES:
-            raise click.BadParameter(f"{role!r} is not one of {', '.join(ROLES)}", param_hint="--column")
-    statuses = {}
-    for status, words in given["statuses"]:
-        if status not in STATUSES:
-            raise click.BadParameter(f"{status!r} is not one of {', '.join(STATUSES)}", param_hint="--status")
-        statuses.update(dict.fromkeys((word.strip() for word in words.split(",")), status))
+    _check_names("--format", [parsed["format"]] if parsed["format"] is not None else [], sorted(FORMATS))
+    _check_names("--column", [role for role, _ in parsed["columns"]], ROLES)
+    _check_names("--status", [status for status, _ in parsed["statuses"]], STATUSES)
+    statuses = {word.strip(): status for status, words in parsed["statuses"] for word in words.split(",")}
     with wrong_usage("--where"):
-        for text in given["where"]:
+        for text in parsed["where"]:
             Condition.parse(text)
     with wrong_usage("--pattern"):
-        ReadOptions(pattern=given["pattern"])
-    same = {key: given[key] for key in SAME}
-    return {**same, "columns": dict(given["columns"]), "statuses": statuses}
+        ReadOptions(pattern=parsed["pattern"])
+    names = ("format", "unit", "time_format", "timezone", "year", "where", "since", "until", "pattern", "max_refused")
+    return {**{name: parsed[name] for name in names}, "columns": dict(parsed["columns"]), "statuses": statuses}
 
 
-@contextmanager
-def wrong_usage(option: str) -> Iterator[None]:
-    """What is wrong with the value of an option is wrong usage, and no bad data."""
-    try:
-        yield
-    except LatfitError as error:
-        raise click.BadParameter(str(error), param_hint=option) from error
+def _check_names(flag: str, names: Iterable[str], choices: Iterable[str]) -> None:
+    for name in names:
+        if name not in choices:
+            raise click.BadParameter(f"{name!r} is not one of {', '.join(choices)}", param_hint=flag)
 
 
-def column_names(text: str | None) -> tuple[str, ...]:
-    """The columns of `--by COL[,COL]`."""
-    return tuple(name.strip() for name in text.split(",")) if text else ()
+def load_log(log: str, parsed: Mapping[str, Any]) -> ProbeLog:
+    """The probes of a LOG argument; guesses and refusals are printed to stderr."""
+    from latfit.logs import HistogramLog
+
+    probes = open_log(log, parsed)
+    if isinstance(probes, HistogramLog):
+        raise LogError(probes.not_probes())
+    return probes
 
 
-def load_log(log: str, given: Mapping[str, Any]) -> ProbeLog:
-    """The whole table of a LOG argument; guesses and refusals are told on stderr."""
-    from latfit.logs import read_log
+def open_log(log: str, parsed: Mapping[str, Any]) -> ProbeLog | HistogramLog:
+    """What a LOG argument holds; guesses and refusals are printed to stderr."""
+    from latfit import logs
 
     with Reading() as progress:
-        table = read_log(log, progress=progress, **read_arguments(given))
-    tell(table.facts)
-    return table
+        opened = logs.open_log(log, progress=progress, **read_arguments(parsed))
+    if isinstance(opened, logs.ProbeLog):
+        notify_reading(opened.facts)
+    return opened
 
 
-def tell(facts: LogFacts) -> None:
-    """Say on stderr what was guessed, left out and refused."""
-    for note in facts.notes:
-        say(f"note: {note}", err=True)
-    for reason, count in facts.skipped.items():
-        say(f"note: {reason}, which are no probes, are left out: {count}", err=True)
-    if facts.unchosen:
-        say(f"note: rows left out by --where, --since and --until: {facts.unchosen}", err=True)
-    refused = facts.refused
-    if refused.count:
-        reasons = ", ".join(f"{count} × {reason}" for reason, count in refused.reasons.items())
-        first = refused.earliest
-        told = f"rows refused: {refused.count} ({reasons}); the first, line {first.line}: {first.reason}"
-        say(f"warning: {told}", err=True)
-        for sentence in facts.advice:
-            say(f"warning: {sentence}", err=True)
+def notify_reading(facts: LogFacts) -> None:
+    """Print to stderr what was guessed, skipped and refused."""
+    from latfit.report.answers import reading_notes
+
+    notes, warnings = reading_notes(facts)
+    notify("note", notes)
+    notify("warning", warnings)
+
+
+def observed(log: str, parsed: Mapping[str, Any]) -> ProbeTable:
+    """The probes of LOG in their order."""
+    from latfit.evidence import probes_of
+
+    return probes_of(load_log(log, parsed))
+
+
+def prepared(log: str | ProbeLog, parsed: Mapping[str, Any]) -> Prepared:
+    """The sample that LOG is decided on; a cutoff that was not given is printed to stderr."""
+    from latfit.decision import prepare
+    from latfit.evidence import probes_of
+    from latfit.units import seconds
+
+    probes = load_log(log, parsed) if isinstance(log, str) else log
+    case = prepare(probes_of(probes), decision_options(parsed))
+    if parsed["cutoff"] is None:
+        cutoff = case.cutoff
+        notify("note", [f"the cutoff is {seconds(cutoff.cutoff)}: {cutoff.reason}; change it with --cutoff"])
+    return case
+
+
+def decision_options(parsed: Mapping[str, Any], **more: Any) -> Options:
+    """The options of a decision from those of the command line."""
+    from dataclasses import fields
+
+    from latfit.decision import Options
+
+    names = {field.name for field in fields(Options)} - set(more)
+    return Options(**{name: value for name, value in parsed.items() if name in names}, **more)
+
+
+def written_law(text: str) -> ParametricLaw:
+    """The law that an option writes; one whose median is no possible latency is refused."""
+    import numpy as np
+
+    from latfit.laws import parse_law
+
+    law = parse_law(text)
+    with np.errstate(all="ignore"):
+        median = float(law.ppf(0.5))
+    if not SHORTEST <= median <= LONGEST:
+        raise LawError(f"the median of {text[:80]} is {median:g} s: check the parameters")
+    return law
 
 
 class ProgressLine:
@@ -319,28 +444,3 @@ class Reading(ProgressLine):
         if time.monotonic() - self.start > 1:
             share = f" of {total / 1e6:.0f} MB ({done / total:.0%})" if total else " MB"
             self.show(f"reading: {done / 1e6:.0f}{share}")
-
-
-def print_json(document: Mapping[str, Any]) -> None:
-    """One document on stdout: finite numbers only, null for what is infinite or absent."""
-    click.echo(document_text(document))
-
-
-def document_text(document: Mapping[str, Any]) -> str:
-    """A document as JSON."""
-    import json
-
-    text = json.dumps(json_values(document), ensure_ascii=False, indent=2, allow_nan=False)
-    return "\n".join(UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", line) for line in text.split("\n"))
-
-
-def json_values(value: Any) -> Any:
-    """The same document with every number that JSON cannot write replaced by None."""
-    if isinstance(value, Mapping):
-        return {str(key): json_values(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [json_values(item) for item in value]
-    if isinstance(value, bool) or value is None or isinstance(value, (int, str)):
-        return value
-    number = float(value)
-    return number if math.isfinite(number) else None

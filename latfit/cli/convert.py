@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from latfit.cli.common import Reading, json_option, log_argument, log_options, print_json, read_arguments, say, tell
-from latfit.errors import counted
+from latfit.cli import common as cli
 
 
 @click.command(
@@ -16,31 +15,26 @@ Examples:
   latfit convert jobs.swf.gz -o jobs.parquet
   sacct --parsable2 ... | latfit convert - -o jobs.csv"""
 )
-@log_argument
-@click.option("-o", "--output", required=True, type=click.Path(), metavar="FILE.csv|parquet|jsonl",
-              help="Where to write; the ending says how.")  # fmt: skip
-@click.option(
-    "--spreadsheet",
-    is_flag=True,
-    help="Put ' before texts of the table that a spreadsheet would run as formulas (=, +, -, @).",
-)
-@log_options
-@json_option
-def convert(log: str, output: str, spreadsheet: bool, as_json: bool, **given: Any) -> None:
+@cli.log_argument
+@cli.option("-o --output FILE.csv|parquet|jsonl", "Where to write; the ending says how.", required=True)
+@cli.spreadsheet_option
+@cli.log_options
+@cli.json_option
+def convert(log: str, output: str, spreadsheet: bool, as_json: bool, **parsed: Any) -> None:
     """Write a log as the canonical table.
 
     Its columns are submitted (UTC), latency (s), status, and the log's own.
     """
     from latfit.logs.convert import WRITERS, convert_log
+    from latfit.report.answers import converted_section
 
     if not output.endswith(tuple(WRITERS)):
         raise click.BadParameter(f"the ending of {output!r} must be one of {', '.join(WRITERS)}", param_hint="-o")
-    with Reading() as progress:
-        facts, counts = convert_log(log, output, spreadsheet=spreadsheet, progress=progress, **read_arguments(given))
-    tell(facts)
-    if as_json:
-        print_json({"output": output, "format": facts.format, "probes": sum(counts.values()), **counts,
-                    "refused": facts.refused.to_list(), "refused_count": facts.refused.count})  # fmt: skip
-        return
-    told = ", ".join(f"{count} {status}" for status, count in counts.items())
-    say(f"{output}: {counted(sum(counts.values()), 'probe')} ({told}) from {facts.path} ({facts.format})")
+    with cli.Reading() as progress:
+        facts, counts = convert_log(
+            log, output, spreadsheet=spreadsheet, progress=progress, **cli.read_arguments(parsed)
+        )
+    cli.notify_reading(facts)
+    refused = {"refused": facts.refused.to_list(), "refused_count": facts.refused.count}
+    document = {"output": output, "format": facts.format, "probes": sum(counts.values()), **counts, **refused}
+    cli.show(document, [converted_section(output, facts, counts)], as_json=as_json)

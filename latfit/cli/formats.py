@@ -2,21 +2,20 @@
 
 import click
 
-from latfit.cli.common import json_option, print_json
+from latfit.cli import common as cli
 
 
 @click.command(epilog="\b\nExample:\n  latfit formats")
-@json_option
+@cli.json_option
 def formats(as_json: bool) -> None:
     """List the log formats that latfit reads."""
     from latfit.logs import FORMATS
+    from latfit.report import Section
 
-    rows = [{"name": f.name, "description": f.description} for f in sorted(FORMATS.values(), key=lambda f: f.name)]
-    if as_json:
-        print_json({"formats": rows})
-        return
-    listed = click.HelpFormatter(width=80)
-    listed.write_dl([(row["name"], row["description"]) for row in rows])
-    click.echo(listed.getvalue())
-    click.echo("Each may be compressed (gzip, bzip2, xz, zstandard, zip),\nand may come from standard input (-).")
-    click.echo("The format is recognised by content.")
+    rows = [(name, FORMATS[name].description) for name in sorted(FORMATS)]
+    notes = (
+        "Each may be compressed (gzip, bzip2, xz, zstandard, zip), and may come from standard input (-). The format is "
+        "recognised by content.",
+    )
+    document = {"formats": [{"name": name, "description": description} for name, description in rows]}
+    cli.show(document, [Section(columns=("", ""), rows=tuple(rows)), Section("", notes)], as_json=as_json)

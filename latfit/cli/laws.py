@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from latfit.cli.common import json_option, print_json
+from latfit.cli import common as cli
 
 
 @click.command(
@@ -15,27 +15,25 @@ Examples:
   latfit laws
   latfit laws --json"""
 )
-@json_option
+@cli.json_option
 def laws(as_json: bool) -> None:
     """List the latency laws, their parameters and their formulas."""
     from latfit.laws import ParametricLaw, get_law, law_names
+    from latfit.report import Section
 
-    known = {name: get_law(name) for name in law_names()}
-    rows: list[dict[str, Any]] = [
-        {
+    laws: list[dict[str, Any]] = []
+    lines: list[str] = []
+    for name in law_names():
+        law = get_law(name)
+        known: dict[str, Any] = {
             "name": name,
-            "parameters": [parameter.name for parameter in law.parameters],
-            "formula": law.formula,
-            "example": law.examples[0],
+            "parameters": [],
+            "formula": "the Kaplan-Meier law of a log",
+            "example": None,
         }
-        if issubclass(law, ParametricLaw)
-        else {"name": name, "parameters": [], "formula": "the Kaplan-Meier law of a log", "example": None}
-        for name, law in known.items()
-    ]
-    if as_json:
-        print_json({"laws": rows})
-        return
-    for row in rows:
-        click.echo(f"{row['name']}\n    {row['formula']}")
-        if row["example"]:
-            click.echo(f"    {row['example']}")
+        if issubclass(law, ParametricLaw):
+            names = [parameter.name for parameter in law.parameters]
+            known |= {"parameters": names, "formula": law.formula, "example": law.examples[0]}
+        laws.append(known)
+        lines += [name, f"    {known['formula']}", *([f"    {known['example']}"] if known["example"] else [])]
+    cli.show({"laws": laws}, [Section(literal=tuple(lines))], as_json=as_json)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from latfit.cli.common import ProgressLine, Seconds, json_option, print_json, say, wrong_usage
+from latfit.cli import common as cli
 from latfit.errors import LatfitError, ProbeError
 from latfit.units import parse_duration, seconds
 
@@ -22,78 +21,64 @@ MOST_PROBES = 100_000  # where a duration or a precision ends the run
 MOST_ATTEMPTS = 20
 
 
-class _Rate(click.ParamType):  # type: ignore[type-arg]
+def _rate(text: str | float) -> float:
     """Probes per second: 2/s, 30/min, 0.5."""
-
-    name = "rate"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Parse N or N/UNIT."""
-        number, _, unit = str(value).partition("/")
-        try:
-            found = float(number) / (parse_duration(f"1{unit.strip()}") if unit else 1.0)
-        except (ValueError, LatfitError):
-            found = 0.0
-        if not 0 < found < float("inf"):
-            self.fail(f"{value!r} is not a rate; write for example 2/s or 30/min", param, ctx)
-        return found
+    number, _, unit = str(text).partition("/")
+    try:
+        rate = float(number) / (parse_duration(f"1{unit.strip()}") if unit else 1.0)
+    except (ValueError, LatfitError):
+        rate = 0.0
+    if not 0 < rate < float("inf"):
+        raise click.BadParameter(f"{text!r} is not a rate; write for example 2/s or 30/min")
+    return rate
 
 
-class _Share(click.ParamType):  # type: ignore[type-arg]
+def _share(text: str | float) -> float:
     """A share: 5% or 0.05."""
-
-    name = "share"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Parse N% or a number."""
-        match = re.fullmatch(r"\s*([\d.]+)\s*(%?)\s*", str(value))
-        try:
-            found = float(match[1]) / (100 if match[2] else 1) if match else 0.0
-        except ValueError:
-            found = 0.0
-        if not 0 < found < 1:
-            self.fail(f"{value!r} is not a share between 0 and 1; write for example 5%", param, ctx)
-        return found
+    number = str(text).strip()
+    try:
+        share = float(number.removesuffix("%")) / (100 if number.endswith("%") else 1)
+    except ValueError:
+        share = 0.0
+    if not 0 < share < 1:
+        raise click.BadParameter(f"{text!r} is not a share between 0 and 1; write for example 5%")
+    return share
 
 
-RUN_OPTIONS: list[Callable[[Any], Any]] = [
-    click.option("-o", "--output", type=click.Path(path_type=Path), metavar="LOG", help="The log to write."),
-    click.option("--in-flight", type=click.IntRange(1), default=10, show_default=True, metavar="N",
-                 help="How many are kept on their way; with poisson arrivals, how many may be."),
-    click.option("--cutoff", type=Seconds(), default="600", show_default=True, metavar="TIME",
-                 help="When a probe is cancelled and recorded as still out."),
-    click.option("--probes", type=click.IntRange(1), metavar="N",
-                 help="End at N probes (or jobs) in the log; 1000 if nothing else ends the run."),
-    click.option("--duration", type=Seconds(), metavar="TIME", help="End after this time, such as 1h."),
-    click.option("--until-precise", type=_Share(), metavar="SHARE",
-                 help="End when the uncertainty of the timeout can cost at most this share of time, such as 5%."),
-    click.option("--arrivals", type=click.Choice(["closed", "poisson"]), default="closed", show_default=True,
-                 help="A new one when one is back, or at random at the given rate, whatever is still out."),
-    click.option("--rate", type=_Rate(), metavar="N/s",
-                 help="The most submissions a time; with poisson arrivals, their mean."),
-    click.option("--pause", type=Seconds(zero=True), metavar="TIME",
-                 help="Wait up to this long, at random, before the next one of a closed loop (default: the target's)."),
-    click.option("--again-after", type=Seconds(), metavar="TIME",
-                 help="Paired probes: submit the same job again if it is still out after TIME, and await both."),
-    click.option("--timeout", type=Seconds(), metavar="TIME",
-                 help="Run jobs: each is resubmitted until it is done, the timeout doubling after each attempt."),
-    click.option("--before", metavar="LOG",
-                 help="Run jobs by the decision of this log: the upper end of the timeouts that cost at most 5 %."),
-    click.option("--policy", metavar="SPEC",
-                 help="Run jobs by a policy, such as 'timeout(t=2)' or 'hedge(d=1,t_inf=4)'."),
-    click.option("--tracker", type=click.Path(path_type=Path), metavar="STATE",
-                 help="Run jobs by the tracker whose state is in this file; the file is brought up to date."),
-    click.option("--attempts", type=click.IntRange(1), metavar="K",
-                 help=f"The most attempts that a job may have (default: {MOST_ATTEMPTS})."),
-    click.option("--submissions", type=click.IntRange(1), metavar="N",
-                 help="The most submissions in all (default: 3 for each job)."),
-    click.option("--breaker/--no-breaker", default=True, show_default=True,
-                 help="Stop jobs when later attempts complete less often than independent ones would."),
-    click.option("--resume", is_flag=True, help="Go on with LOG; first clear up what a killed run left behind."),
-    click.option("--dry-run", is_flag=True, help="Show what would be submitted, and submit nothing."),
-    click.option("--seed", type=click.IntRange(0), help="Seed of pauses and arrivals (default: a new one each time)."),
-    json_option,
-]  # fmt: skip
+RUN_OPTIONS = [
+    cli.option("-o --output LOG", "The log to write.", type=click.Path(path_type=Path)),
+    cli.option("--in-flight N", "How many are kept on their way; with poisson arrivals, how many may be.", default=10),
+    cli.option("--cutoff T", "When a probe is cancelled and recorded as still out.", default="600"),
+    cli.option("--probes N", "End at N probes (or jobs) in the log; 1000 if nothing else ends the run."),
+    cli.option("--duration T", "End after this time, such as 1h."),
+    cli.option("--until-precise SHARE", "End when the timeout's uncertainty can cost at most this share.", type=_share),
+    cli.option(
+        "--arrivals [closed|poisson]",
+        "A new one when one is back, or at random at the given rate, whatever is still out.",
+        default="closed",
+    ),
+    cli.option("--rate N/s", "The most submissions a time; with poisson arrivals, their mean.", type=_rate),
+    cli.option("--pause C", "Closed loop: wait up to this long, at random, before the next (default: the target's)."),
+    cli.option("--again-after T", "Paired probes: submit a job again if it is still out after T, and await both."),
+    cli.option("--timeout T", "Run jobs: each is resubmitted until done, the timeout doubling after each attempt."),
+    cli.option("--before LOG", "Run jobs by the decision of this log: the latest timeout that costs at most 5 %."),
+    cli.option("--policy SPEC", "Run jobs by a policy, such as 'timeout(t=2)' or 'hedge(d=1,t_inf=4)'."),
+    cli.option(
+        "--tracker STATE", "Run jobs by the tracker in this file; it is updated.", type=click.Path(path_type=Path)
+    ),
+    cli.option("--attempts K", f"The most attempts of a job (default: {MOST_ATTEMPTS})."),
+    cli.option("--submissions N", "The most submissions in all (default: 3 for each job)."),
+    click.option(
+        "--breaker/--no-breaker",
+        default=True,
+        show_default=True,
+        help="Stop jobs when later attempts complete less often than independent ones would.",
+    ),
+    cli.option("--resume", "Go on with LOG; first clear up what a killed run left behind."),
+    cli.option("--dry-run", "Show what would be submitted, and submit nothing."),
+    cli.option("--seed COUNT", "Seed of pauses and arrivals (default: a new one each time)."),
+    cli.json_option,
+]
 
 
 class _Targets(click.Group):
@@ -144,11 +129,8 @@ def _command_of(kind: type[Target]) -> click.Command:
             raise click.UsageError(str(problem)) from problem
         _run(target, **given)
 
-    function = click.command(name=kind.name, help=kind.summary, epilog=f"\b\nExample:\n  {kind.example}")
-    decorated: Any = run
-    for decorate in reversed([*map(_parameter, fields), *RUN_OPTIONS]):
-        decorated = decorate(decorated)
-    return function(decorated)
+    command = click.command(name=kind.name, help=kind.summary, epilog=f"\b\nExample:\n  {kind.example}")
+    return command(cli.options(*map(_parameter, fields), *RUN_OPTIONS)(run))
 
 
 def _parameter(each: dataclasses.Field[Any]) -> Callable[[Any], Any]:
@@ -164,7 +146,7 @@ def _parameter(each: dataclasses.Field[Any]) -> Callable[[Any], Any]:
         )
     kinds: dict[str, Any] = {
         "text": str,
-        "seconds": Seconds(),
+        "seconds": cli.Seconds(),
         "file": click.Path(exists=True, dir_okay=False, path_type=Path),
         "choice": click.Choice(about["choices"]),
     }
@@ -184,7 +166,7 @@ def _run(target: Target, output: Path | None, dry_run: bool, as_json: bool, **gi
         raise click.UsageError("--attempts is for jobs: give --timeout, --before, --policy or --tracker too")
     if dry_run:
         shown = "\n".join(target.shown(Attempt("RUN", n, n, 1)) for n in (1, 2))
-        say(
+        cli.say(
             f"would submit, {given['in_flight']} at a time{f', {plan.kind} by {plan.text}' if plan.text else ''}:",
             err=True,
         )
@@ -210,15 +192,13 @@ def _run(target: Target, output: Path | None, dry_run: bool, as_json: bool, **gi
     if given["tracker"]:
         _save(plan, given["tracker"])
     if as_json:
-        return print_json(done.to_dict())
-    for warning in done.warnings:
-        say(f"warning: {warning}", err=True)
-    for note in done.notes:
-        say(f"note: {note}", err=True)
+        return cli.print_json(done.to_dict())
+    cli.notify("warning", done.warnings)
+    cli.notify("note", done.notes)
     if done.cleared:
-        say(f"note: left behind by a killed run, and cleared: {done.cleared}", err=True)
+        cli.notify("note", [f"cleared what a killed run left behind: {done.cleared}"])
     counts = ", ".join(f"{count} {status}" for status, count in done.outcomes.items() if count)
-    say(f"{done.log}: {counts or 'no probe'} in {seconds(done.seconds)}; {done.reason}", err=True)
+    cli.say(f"{done.log}: {counts or 'no probe'} in {seconds(done.seconds)}; {done.reason}", err=True)
     if breaker is not None and breaker.tripped:
         raise ProbeError(done.reason)
     return None
@@ -233,9 +213,9 @@ def _plan(given: dict[str, Any]) -> tuple[Plan, Any]:
         raise click.UsageError("--again-after, --timeout (or --before), --policy and --tracker exclude each other")
     timeout, predicted = given["timeout"], None
     if given["before"]:
-        from latfit.measure.before import decided
+        from latfit.measure.precision import timeout_for_jobs
 
-        timeout, predicted = decided(given["before"], timeout)
+        timeout, predicted = timeout_for_jobs(given["before"], timeout)
     guard = Breaker(predicted) if given["breaker"] else None
     if given["again_after"]:
         if given["again_after"] >= given["cutoff"]:
@@ -244,7 +224,7 @@ def _plan(given: dict[str, Any]) -> tuple[Plan, Any]:
     if timeout:
         return careful(timeout), guard
     if given["policy"]:
-        with wrong_usage("--policy"):
+        with cli.wrong_usage("--policy"):
             return policy_plan(given["policy"]), guard
     if given["tracker"]:
         import latfit
@@ -258,14 +238,14 @@ def _plan(given: dict[str, Any]) -> tuple[Plan, Any]:
 
 def _save(plan: Plan, path: Path) -> None:
     """Write the tracker's state back."""
-    from latfit.files import whole_file
+    from latfit._system import whole_file
 
     tracker: Any = plan.tracker
     with whole_file(path) as part:
         part.write_text(tracker.to_json())
 
 
-class _Shown(ProgressLine):
+class _Shown(cli.ProgressLine):
     """Counts, and the timeout as it looks so far."""
 
     def __call__(self, counts: Counts, known: Precision | None) -> None:

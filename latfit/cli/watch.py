@@ -12,23 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from latfit.cli.common import (
-    Seconds,
-    json_option,
-    json_values,
-    log_options,
-    read_arguments,
-    say,
-)
+from latfit.cli import common as cli
 from latfit.errors import LogError, counted
 from latfit.units import seconds
 
 if TYPE_CHECKING:
-    from latfit.tracking.look import Look
-    from latfit.tracking.watch import Notice, Watch
-
-
-BEYOND = 10.0  # times the largest latency so far, where nothing tells when to give up
+    from latfit.tracking.watch import Notice, Review, Watch
 
 
 @click.command(
@@ -38,55 +27,65 @@ Examples:
   latfit watch requests.csv --cutoff 60 --follow --state requests.state
   latfit watch access.jsonl --cutoff 30 --follow --textfile /var/lib/node_exporter/latfit.prom"""
 )
-@click.argument("log", metavar="LOG")
-@click.option("--follow", is_flag=True, help="Go on as the log grows, until interrupted.")
-@click.option("--state", type=click.Path(dir_okay=False), metavar="FILE",
-              help="Where to keep what was learnt, to go on from there.")  # fmt: skip
-@click.option("--textfile", type=click.Path(dir_okay=False), metavar="FILE.prom",
-              help="Write the figures for Prometheus, whole, after each look.")  # fmt: skip
-@click.option("--cutoff", type=Seconds(), metavar="SECONDS",
-              help="The longest that any attempt may take (default: from the log, as in analyze).")  # fmt: skip
-@click.option("--cost", type=Seconds(zero=True), default=0.0, metavar="C", help="Seconds that each restart costs.")
-@click.option("--matters", type=click.FloatRange(0, 10), default=0.02, show_default=True, metavar="SHARE",
-              help="How much longer jobs may take before a new timeout is worth a line.")  # fmt: skip
-@click.option("--poll", type=Seconds(), default=1.0, show_default=True, metavar="SECONDS",
-              help="How often to look, with --follow.")  # fmt: skip
-@log_options
-@json_option
+@cli.log_argument
+@cli.option("--follow", "Go on as the log grows, until interrupted.")
+@cli.option("--state FILE", "Where to keep what was learnt, to go on from there.", type=click.Path(dir_okay=False))
+@cli.option(
+    "--textfile FILE.prom", "Write the figures for Prometheus, whole, after each look.", type=click.Path(dir_okay=False)
+)
+@cli.option("--cutoff SECONDS", "The longest that any attempt may take (default: from the log, as in analyze).")
+@cli.cost_option
+@cli.option(
+    "--matters SHARE",
+    "How much longer jobs may take before a new timeout is worth a line.",
+    type=click.FloatRange(0, 10),
+    default=0.02,
+)
+@cli.option("--poll SECONDS", "How often to look, with --follow.", default=1.0)
+@cli.log_options
+@cli.json_option
 def watch(
-    log: str, follow: bool, textfile: str | None, poll: float, matters: float, as_json: bool, **given: Any
+    log: str, follow: bool, textfile: str | None, poll: float, matters: float, as_json: bool, **parsed: Any
 ) -> None:
     """Follow a growing log and say when its timeout should change.
 
     Every line that is appended is read once; a rotated or truncated log is followed, a half-written line waits. A line
-    is printed when keeping the timeout said last would cost more than --matters. With --state, a watch that was
+    is printed when keeping the timeout printed last would cost more than --matters. With --state, a watch that was
     ended in any way goes on as if it had not been; with --json each line is a document.
 
-    At first, and whenever the attempts have doubled, the log is looked at as analyze does; where that withholds the
-    decision, stderr says why and each line says so (`withheld`).
+    At first, and whenever the attempts have doubled, the whole log is reviewed as analyze does; where that withholds
+    the decision, stderr says why and each line says so (`withheld`).
     """
     from latfit.tracking.watch import Watch
 
     if log == "-":
         raise click.UsageError("standard input cannot be watched: name a file; `latfit analyze -` reads it once")
-    how = read_arguments(given)
-    kind = how.pop("format")
+    how = cli.read_arguments(parsed)
+    name = how.pop("format")
     how.pop("max_refused")
-    asked = {name: given[name] for name in ("cost", "state")}
-    asked["cutoff"] = given["cutoff"] or _cutoff(log, follow, kind, how, given["state"])
-    with Watch(log, format=kind, options=how, **asked) as watched:
-        (_follow if follow else _once)(watched, textfile=textfile, poll=poll, matters=matters, as_json=as_json)
+    state = parsed["state"]
+    cutoff = parsed["cutoff"] or _cutoff(log, follow, name, how, state)
+    with Watch(log, format=name, options=how, cutoff=cutoff, cost=parsed["cost"], state=state) as watched:
+        if not follow:
+            _once(watched, textfile, matters, as_json)
+            return
+        signal.signal(signal.SIGTERM, _stop)
+        try:
+            while True:
+                _look(watched, textfile, matters, as_json)
+                time.sleep(poll)
+        except KeyboardInterrupt:
+            watched.save()
 
 
-def _cutoff(log: str, follow: bool, kind: str | None, how: dict[str, Any], state: str | None) -> float:
+def _cutoff(log: str, follow: bool, name: str | None, how: dict[str, Any], state: str | None) -> float:
     """The cutoff of the state, or that which analyze would take from what the log holds."""
-    from latfit.tracking.look import look_at
-    from latfit.tracking.watch import cutoff_of_state
+    from latfit.tracking.watch import cutoff_of_state, review
 
     path = Path(log)
-    kept = None if state is None else cutoff_of_state(state)
-    if kept is not None:
-        return kept
+    stored = None if state is None else cutoff_of_state(state)
+    if stored is not None:
+        return stored
     if path.is_dir() or (not path.is_file() and not follow):
         raise LogError(_absent(path))
     if not path.exists():
@@ -94,17 +93,17 @@ def _cutoff(log: str, follow: bool, kind: str | None, how: dict[str, Any], state
     if not path.is_file() or not path.stat().st_size:
         raise click.UsageError(f"there is nothing in {log} yet to take a cutoff from: give one with --cutoff")
     try:
-        choice = look_at(path, format=kind, options=how).decision.cutoff
+        choice = review(path, format=name, options=how).decision.cutoff
     except LogError as problem:
         if not follow:
             raise
         raise LogError(f"{problem}; to follow it as it is, give --cutoff") from problem
     if choice is None:
         raise click.UsageError(f"nothing in {log} tells a cutoff: give one with --cutoff")
-    beyond = BEYOND if follow and choice.assumed else 1.0  # slower ones are still to come
-    what = f"{f'{BEYOND:g} times ' if beyond > 1 else ''}{choice.reason}"
-    say(f"note: the cutoff is {seconds(beyond * choice.cutoff)}, {what}; change it with --cutoff", err=True)
-    return beyond * choice.cutoff
+    factor = 10.0 if follow and choice.assumed else 1.0  # slower ones are still to come
+    reason = f"{f'{factor:g} times ' if factor > 1 else ''}{choice.reason}"
+    cli.notify("note", [f"the cutoff is {seconds(factor * choice.cutoff)}, {reason}; change it with --cutoff"])
+    return factor * choice.cutoff
 
 
 def _absent(path: Path) -> str:
@@ -113,30 +112,19 @@ def _absent(path: Path) -> str:
     return f"{path}: there is no such file; with --follow and --cutoff it may appear later"
 
 
-def _once(watched: Watch, *, poll: float, **look: Any) -> None:
+def _once(watched: Watch, textfile: str | None, matters: float, as_json: bool) -> None:
     """Read what there is, and say what the timeout is."""
     if not watched.path.is_file():
         raise LogError(_absent(watched.path))
     watched.announced = None
-    _look(watched, **look)
+    _look(watched, textfile, matters, as_json)
     if watched.trouble is not None:
         raise watched.trouble
     if watched.announced is None:
         count = watched.tracker.observations
         few = f"{counted(count, 'attempt')}: too few completed to name a timeout"
-        told = {"timeout": None, "observations": count, "withheld": list(watched.withheld)}
-        say(json.dumps(told) if look["as_json"] else few)
-
-
-def _follow(watched: Watch, *, poll: float, **look: Any) -> None:
-    """Look again and again, until interrupted."""
-    signal.signal(signal.SIGTERM, _stop)
-    try:
-        while True:
-            _look(watched, **look)
-            time.sleep(poll)
-    except KeyboardInterrupt:
-        watched.save()
+        document = {"timeout": None, "observations": count, "withheld": list(watched.withheld)}
+        cli.say(json.dumps(document) if as_json else few)
 
 
 def _stop(_: int, __: FrameType | None) -> None:
@@ -144,53 +132,52 @@ def _stop(_: int, __: FrameType | None) -> None:
 
 
 def _look(watched: Watch, textfile: str | None, matters: float, as_json: bool) -> None:
-    """Read what is new, and say what is to be said."""
-    from latfit.files import whole_file
+    """Read what is new, and report it."""
+    from latfit._system import whole_file
     from latfit.tracking.watch import prometheus
 
     fresh = watched.read()
-    first, before = watched.look_from == 1, watched.withheld
-    found = watched.look() if fresh or first else None
-    if found is not None:
-        _tell(found, before, first=first)
+    first, before = watched.next_review_at == 1, watched.withheld
+    latest = watched.review() if fresh or first else None
+    if latest is not None:
+        _report(latest, before, first=first)
     notice = watched.notice(matters=matters) if fresh or watched.announced is None else None
     if notice is not None:
         watched.save()
-        say(json.dumps(json_values(notice.to_dict())) if as_json else _line(notice))
+        cli.say(json.dumps(cli.json_values(notice.to_dict())) if as_json else _line(notice))
         sys.stdout.flush()
     if textfile is not None and (fresh or notice is not None):
         with whole_file(textfile) as part:
             part.write_text(prometheus(watched), encoding="utf-8")
 
 
-def _tell(found: Look, before: tuple[str, ...], *, first: bool) -> None:
+def _report(latest: Review, before: tuple[str, ...], *, first: bool) -> None:
     """Say on stderr what the reader noted, at first, and why the decision on the log is withheld, where that is new."""
     from latfit.analysis import Analysis
-    from latfit.report.sentences import decision, why_withheld
+    from latfit.report.sections import advice
 
-    for note in found.facts.notes if first else ():
-        say(f"note: {note}", err=True)
-    if found.withheld == before:
+    cli.notify("note", latest.facts.notes if first else ())
+    if latest.withheld == before:
         return
-    if not found.withheld:
-        say("note: the decision on the log is no longer withheld", err=True)
+    if not latest.withheld:
+        cli.notify("note", ["the decision on the log is no longer withheld"])
         return
-    result = Analysis(found.facts, found.decision, (), (), (), found.decision.warnings)
-    told = " ".join(why_withheld(result) if result.timeout.withheld else decision(result))
-    mixed = found.decision.evidence.mixing if found.decision.evidence and "mixed" in found.withheld else None
-    told += "" if mixed is None else f" Watch one of them: --where {mixed.column.name}=NAME"
-    codes = ", ".join(found.withheld)
-    say(f"warning: WITHHELD ({codes}): timeouts of this watch are those of the formula alone, not to be set. {told}",
-        err=True)  # fmt: skip
+    result = Analysis(latest.facts, latest.decision, (), (), (), latest.decision.warnings)
+    words = advice(result)
+    why = f"{words.headline}. {' '.join(words.reasons)}"
+    mixed = latest.decision.evidence.mixing if latest.decision.evidence and "mixed" in latest.withheld else None
+    why += "" if mixed is None else f" Watch one of them: --where {mixed.column.name}=NAME"
+    warning = "Do not apply these timeouts: the log does not support the independence assumption."
+    cli.notify("warning", [f"WITHHELD ({', '.join(latest.withheld)}). {warning} {why}"])
 
 
 def _line(notice: Notice) -> str:
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    told = f"{now} timeout {seconds(notice.timeout)} ({seconds(notice.low)} to {seconds(notice.high)})"
-    told += f", E_J {seconds(notice.expected_duration)}, {counted(notice.observations, 'attempt')}"
+    text = f"{now} timeout {seconds(notice.timeout)} ({seconds(notice.low)} to {seconds(notice.high)})"
+    text += f", E_J {seconds(notice.expected_duration)}, {counted(notice.observations, 'attempt')}"
     if notice.previous is not None:
         kept = "would never end" if notice.kept_regret is None or notice.kept_regret > 1e6 else None
         cost = kept or f"would cost {100 * (notice.kept_regret or 0.0):.0f} % more"
-        told += f"; keeping {seconds(notice.previous)} {cost}"
-    told += "; a run of misses is being waited out" if notice.guarding else ""
-    return told + (f"; WITHHELD ({', '.join(notice.withheld)}): not to be set" if notice.withheld else "")
+        text += f"; keeping {seconds(notice.previous)} {cost}"
+    text += "; a run of misses is being waited out" if notice.guarding else ""
+    return text + (f"; WITHHELD ({', '.join(notice.withheld)}): not to be set" if notice.withheld else "")

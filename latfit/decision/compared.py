@@ -1,4 +1,4 @@
-"""What the replay of the log says of the strategy that a comparison chose, and whether the choice stands."""
+"""What the log says of a comparison of strategies: intervals by resampling, and the chosen one replayed."""
 
 from __future__ import annotations
 
@@ -7,13 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from latfit.decision.result import Decision
-from latfit.decision.verdict import CLEAR, CLEAR_IN_QUEUE, RAN_OFF, contradicts
+from latfit.decision.result import Decision, Warned
+from latfit.errors import LatfitError
 from latfit.evidence import ReplayedPolicy, replay_policies
+from latfit.laws import Empirical, Law
 from latfit.numbers import finite
+from latfit.resample import RESAMPLES, interval, resamples
 from latfit.restart import PolicyOutcome
 from latfit.restart.compare import Comparison
-from latfit.restart.policies.base import Written, in_seconds
+from latfit.restart.derived import coarse, with_wall_clock
+from latfit.restart.policies import Written, in_seconds
+from latfit.sample import LatencySample
+
+RESAMPLED_STEPS = 200  # of the law of a resample, in which strategies are evaluated
+
+CONTRADICTS = 1.1  # replay this many times the formula's figure, and beyond its interval, contradicts it
 
 
 @dataclass(frozen=True)
@@ -55,19 +63,142 @@ def replay_choice(
 ) -> ReplayedChoice | None:
     """A strategy of a comparison, replayed on the log that `decision` was made from; None where it was not replayed.
 
-    It stands unless replay lies above the formula by more than 10 % and beyond its interval. Where probes depend on
-    each other, and in a queue, its gain in the mean over the first strategy and over waiting must be clear on the log,
-    too.
+    It stands unless replay lies above the formula by more than 10 % and beyond its interval, or the log is of a queue.
     """
     evidence, first, E = decision.evidence, table.reference, choice.expected_duration
     if evidence is None or evidence.replay is None:
         return None
     log = evidence.replay
-    over_waiting, chosen = (replay_policies(log, [choice.policy], against=one)[0] for one in (None, first.policy))
-    stands = E is None or not contradicts(chosen, E)
-    suspicious = queue or (evidence.dependence is not None and evidence.dependence.found)
-    if suspicious and choice is not first and table.objective.name == "mean":
-        clearly = chosen.gain_low > 0 and over_waiting.gain_low > (CLEAR_IN_QUEUE if queue else CLEAR)
-        stands = stands and clearly and chosen.ran_off < RAN_OFF
+    (chosen,) = replay_policies(log, [choice.policy], against=first.policy)
+    spread = max(chosen.expected_duration - chosen.low, 1e-12)
+    above = E is not None and (
+        not np.isfinite(chosen.expected_duration)
+        or (chosen.expected_duration > CONTRADICTS * E and chosen.low - spread > E)
+    )
     over = None if choice is first else first.policy.spec(4)
-    return ReplayedChoice(chosen, E, log.waiting.expected_duration, over, stands)
+    return ReplayedChoice(chosen, E, log.waiting.expected_duration, over, not above and not queue)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What a log says on a comparison: why its choice is withheld, the warnings, and the choice if replayed.
+
+    `clear` says of each strategy whether its gain is beyond chance (None: not known), `faster_stands` whether the best
+    strategy without a limit stands, too.
+    """
+
+    withheld: tuple[str, ...] = ()
+    warnings: tuple[Warned, ...] = ()
+    replay: ReplayedChoice | None = None
+    faster_stands: bool = True
+    clear: tuple[bool, ...] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        table: Comparison,
+        decision: Decision,
+        *,
+        queue: bool,
+        clear: tuple[bool, ...] | None,
+        rescaled: bool = False,
+    ) -> Standing:
+        """What the log of a decision says; with a law that was `rescaled`, nothing is replayed."""
+        withheld = decision.timeout.withheld if decision.timeout is not None else ()
+        if rescaled:
+            return cls(withheld, decision.warnings, clear=clear)
+        chosen, faster = (
+            None if choice is None else replay_choice(table, choice, decision, queue=queue)
+            for choice in (table.chosen(clear), table.faster())
+        )
+        withheld += ("replay",) if chosen is not None and not chosen.stands else ()
+        return cls(withheld, decision.warnings, chosen, faster is None or faster.stands, clear)
+
+    def sentence(self, table: Comparison, time: Written = in_seconds) -> str:
+        """The sentence that decides, or why there is none."""
+        if not self.withheld:
+            return table.decision(self.clear, time)
+        codes = [code for code in self.withheld if code != "replay"]
+        why = f"{', '.join(codes)} (see latfit analyze)" if codes else "the log, replayed, does not bear out the choice"
+        return f"No strategy can be recommended: {why}. What follows would hold if attempts were independent and alike."
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The 95 % interval of a strategy's figure, and of its ratio to that of the first strategy."""
+
+    low: float | None
+    high: float | None
+    ratio_low: float | None
+    ratio_high: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {"low": self.low, "high": self.high, "ratio_low": self.ratio_low, "ratio_high": self.ratio_high}
+
+
+def comparison_intervals(
+    sample: LatencySample,
+    comparison: Comparison,
+    *,
+    cost: float = 0.0,
+    wall_clock: float = 0.0,
+    count: int = RESAMPLES,
+    rng: np.random.Generator | None = None,
+) -> list[Spread]:
+    """The 95 % intervals of the strategies of a comparison, their parameters held fixed.
+
+    Parameters
+    ----------
+    sample
+        The sample that the comparison was made from.
+    comparison
+        The strategies and the objective.
+    cost, wall_clock
+        As in the comparison.
+    count, rng
+        How many resamples, and their source of random numbers.
+
+    Returns
+    -------
+    list of Spread
+        One for each row; None where a strategy is infinite on more than 2.5 % of the resamples.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> from latfit.decision.compared import comparison_intervals
+    >>> sample = latfit.LatencySample.of([1, 2, 2, 3, 4, 5, 30, 40, 50] * 20)
+    >>> table = latfit.compare_policies(latfit.Empirical.of(sample), ["timeout()"])
+    >>> spread = comparison_intervals(sample, table, count=50)
+    >>> spread[-1].ratio_high < 1
+    True
+
+    """
+    source = np.random.default_rng(0) if rng is None else rng
+    # under failures a quantile needs the steps of the log's own clock
+    by_clock = sample.failed.total > 0 and comparison.objective.name not in ("mean", "std")
+    drawn = []
+    for each in resamples(sample, count, source):
+        if each.completed.total:
+            law = Empirical.of(each)
+            few = law if by_clock else coarse(law, RESAMPLED_STEPS)
+            drawn.append(_figures(with_wall_clock(few, wall_clock), comparison, cost))
+    figures = np.array(drawn)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratios = figures / figures[:, :1]
+    limits = np.concatenate([interval(figures.T), interval(ratios.T)]).T
+    return [Spread(*map(finite, each)) for each in limits]
+
+
+def _figures(law: Law, comparison: Comparison, cost: float) -> list[float]:
+    """The figure of every strategy on one resample, ∞ where it does not end there."""
+    figures = []
+    for row in comparison.rows:
+        try:
+            with np.errstate(all="ignore"):
+                figure = comparison.objective.of_plan(row.outcome.policy.plan(law, cost))
+        except LatfitError:
+            figure = np.inf
+        figures.append(np.inf if np.isnan(figure) else figure)
+    return figures

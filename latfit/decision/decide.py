@@ -7,24 +7,26 @@ from dataclasses import replace
 
 import numpy as np
 
-from latfit.decision.fits import Key, joint, least_squares, put_to_use, ranked, tested, tested_as_needed
+from latfit.decision.fits import Key, generator, joint, least_squares, put_to_use, ranked, tested, tested_as_needed
 from latfit.decision.options import Options
 from latfit.decision.prepare import Prepared, prepare
 from latfit.decision.recommend import enough, few_completions, law_named, of_optimum, recommend, with_intervals
 from latfit.decision.result import Current, Decision, FittedLaw, LatencySummary, Recommendation, Warned
+from latfit.decision.schedule import with_retry_intervals
 from latfit.decision.verdict import gather, judge
 from latfit.decision.warn import Case, warnings_of
 from latfit.errors import FitError, LatfitError, counted
-from latfit.evidence import Observations
 from latfit.fitting import Fit, fitted_law
 from latfit.laws import Empirical, Law
 from latfit.numbers import finite
 from latfit.restart import expected_duration, optimal_timeout
+from latfit.restart.retry import best_retry
 from latfit.sample import LatencySample
+from latfit.table import ProbeTable
 
 
 def decide(
-    samples: Sequence[LatencySample | Observations],
+    samples: Sequence[LatencySample | ProbeTable],
     options: Options | None = None,
     *,
     keys: Sequence[Key] | None = None,
@@ -36,7 +38,7 @@ def decide(
     Parameters
     ----------
     samples
-        What was observed. `Observations` (a log in its order, with its columns) carry the evidence on whether
+        What was observed. A `ProbeTable` (`latfit.evidence.probes_of` a log) carries the evidence on whether
         the theory applies; of a plain sample nothing is known but its latencies.
     options
         What is asked.
@@ -77,7 +79,7 @@ def decide(
                 for at, (given, case) in enumerate(zip(samples, prepared, strict=True))]  # fmt: skip
 
 
-def _prepared(sample: LatencySample | Observations, options: Options) -> Prepared | str:
+def _prepared(sample: LatencySample | ProbeTable, options: Options) -> Prepared | str:
     try:
         return prepare(sample, options)
     except LatfitError as problem:
@@ -85,7 +87,7 @@ def _prepared(sample: LatencySample | Observations, options: Options) -> Prepare
 
 
 def _decision(
-    given: LatencySample | Observations,
+    given: LatencySample | ProbeTable,
     case: Prepared | str,
     made: tuple[Recommendation, tuple[Warned, ...]] | None,
     fits: list[Fit],
@@ -94,7 +96,7 @@ def _decision(
     detail: bool,
     figures: bool,
 ) -> Decision:
-    whole = given.sample if isinstance(given, Observations) else given
+    whole = given.sample if isinstance(given, ProbeTable) else given
     counts = {"completed": whole.completed.total, "failed": whole.failed.total, "censored": whole.censored.total,
               "lost": whole.lost}  # fmt: skip
     nothing = Decision(key, counts, whole, None, None, None, None, None, (), None, None, None, None, None, ())
@@ -104,7 +106,7 @@ def _decision(
                       latency=LatencySummary.of(case.sample))  # fmt: skip
     if made is None:
         small, warned = few_completions(case, options)
-        evidence = gather(case, small, options)
+        evidence, _ = gather(case, small, options)
         more = warnings_of(Case(case, small, evidence, None, (), None)) if case.sample.completed.total else ()
         error = warned.message if not case.sample.completed.total else None
         return replace(nothing, timeout=small, evidence=evidence, warnings=(warned, *more), error=error)
@@ -123,7 +125,7 @@ def _decided(
 ) -> Decision:
     """The decision on a sample with enough completions."""
     plain, warned = made
-    evidence = gather(case, plain, options)
+    evidence, choice = gather(case, plain, options, warned)
     plain, more = with_intervals(plain, case, options, key, evidence.dependence)
     law = Empirical.of(case.sample) if figures or options.law is not None else None
     if law is not None and plain.source is None:
@@ -139,7 +141,12 @@ def _decided(
         every = [*found, *(tested(case, one, options, key) for one in least_squares(case.sample, options))]
         found = [put_to_use(one, case.sample, options, law, plain.expected_duration) for one in every]
     chosen = plain if options.law is None else _by_law(options, case, found)
-    judged = judge(chosen, case, evidence, warned) if options.law is None else chosen
+    judged = judge(chosen, case, evidence, choice, warned) if options.law is None else chosen
+    if judged.retry is not None and options.resamples:
+        retry = with_retry_intervals(
+            judged.retry, case.sample, case.cutoff.cutoff, generator(options.seed, "retry", *key), options=options
+        )
+        judged = replace(judged, retry=retry)
     seen = Case(case, judged, evidence, together, tuple(found), options.law)
     told = (*warnings_of(seen), *warned, *more)
     agree = not any(one.code == "rho-disagree" for one in told)
@@ -163,9 +170,9 @@ def _by_law(options: Options, case: Prepared, found: Sequence[FittedLaw]) -> Rec
         reason = one.error if one else "it was not tried"
         raise FitError(f"{options.law} could not be fitted to {counted(case.sample.n, 'probe')}: {reason}")
     law = fitted_law(case.sample, one)
-    return of_optimum(
-        optimal_timeout(law, max_submissions=options.max_submissions, **options.policy), law, case, options
-    )
+    best = optimal_timeout(law, max_submissions=options.max_submissions, **options.policy)
+    retry = best_retry(law, cutoff=case.cutoff.cutoff, risk=options.risk, cost=options.cost) if options.plain else None
+    return replace(of_optimum(best, law, case, options), retry=retry)
 
 
 def _without(law: Empirical, case: Prepared, options: Options) -> Recommendation | None:

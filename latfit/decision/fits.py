@@ -9,7 +9,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from latfit.decision.options import TEST_RESAMPLES, Options
+from latfit.decision.options import Options
 from latfit.decision.prepare import Prepared
 from latfit.decision.result import FittedLaw
 from latfit.errors import FitError, LatfitError
@@ -18,17 +18,19 @@ from latfit.fitting import (
     Fit,
     JointRatio,
     SampleBatch,
+    assess,
     cell_width,
     default_laws,
     fit,
     fit_batch,
     fitted_law,
     joint_outlier_ratio,
+    ks_distance,
 )
 from latfit.fitting.estimate import BatchFit
 from latfit.fitting.search import kernel_of, law_class
-from latfit.goodness import assess, ks_distance
 from latfit.laws import Law
+from latfit.resample import RESAMPLES
 from latfit.restart import expected_duration, optimal_timeout
 from latfit.sample import LatencySample
 
@@ -136,7 +138,7 @@ def tested(case: Prepared, one: Fit, options: Options, key: Key) -> FittedLaw:
     """A fit with its test; the p-value depends on the sample, the law and the seed alone."""
     if one.law is None:
         return FittedLaw(one, None, None, None)
-    resamples = TEST_RESAMPLES if options.test and options.resamples else 0
+    resamples = RESAMPLES if options.test and options.resamples else 0
     rng = generator(options.seed, "test", one.name, one.method, *key)
     return FittedLaw(one, assess(case.sample, one, bootstrap=resamples, rng=rng), None, None)
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from latfit.errors import SampleError
+from latfit.resample import RESAMPLES
 
-RESAMPLES = 499
-TEST_RESAMPLES = 199
 FAILED = ("retry", "completed", "lost")
 CENSORING = ("auto", "independent", "failed", "lost")
 
@@ -22,7 +21,9 @@ class Options:
     common time, after which others completed, as failed there; `independent` takes all as censored; `failed` and
     `lost` read all so. `cost`: seconds that a restart costs. `laws`: those to fit (None: the default ones); `law`: the
     fitted law that the timeout is taken from (None: the data themselves). `rho`: rescale to this outlier ratio.
-    `current`: the timeout in use. `resamples` = 0 leaves out every interval, `test` = False the tests of fit.
+    `risk`: the largest loss, as a share of waiting, that a schedule may bring if every retry takes as long as the first
+    attempt would have; 0 always waits. `current`: the timeout in use.
+    `resamples` = 0 leaves out every interval, `test` = False the tests of fit.
     The rest is as in `latfit.optimal_timeout`.
 
     Examples
@@ -47,12 +48,15 @@ class Options:
     wall_clock: float = 0.0
     copies: int = 1
     max_submissions: float | None = None
+    risk: float = 0.3
 
     def __post_init__(self) -> None:
         if self.failed not in FAILED:
             raise SampleError(f"failures can be read as {', '.join(FAILED)}, not as {self.failed!r}")
         if self.censoring not in CENSORING:
             raise SampleError(f"censoring can be read as {', '.join(CENSORING)}, not as {self.censoring!r}")
+        if not self.risk >= 0:
+            raise SampleError(f"the risk is a share of at least 0, not {self.risk!r}")
 
     @property
     def plain(self) -> bool:

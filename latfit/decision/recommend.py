@@ -1,4 +1,4 @@
-"""From prepared samples to timeouts: the exact optimum, the careful one, windows and intervals, many at a time."""
+"""From prepared samples to timeouts: the exact optimum, the robust one, windows and intervals, many at a time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from latfit.decision.curves import curves_of
+from latfit.curve import MIN_COMPLETIONS, Counts
 from latfit.decision.fits import Key, generator
 from latfit.decision.options import Options
 from latfit.decision.prepare import Prepared
@@ -18,11 +18,10 @@ from latfit.errors import LawError, SampleError, counted
 from latfit.evidence import Dependence
 from latfit.laws import Empirical, Law, get_law
 from latfit.numbers import Floats, finite
+from latfit.resample import Blocks, bootstrap
 from latfit.restart import Optimum, expected_duration, optimal_timeout
 from latfit.restart.objectives import Objective
-from latfit.restart.steps import MIN_COMPLETIONS, StepCurves
 from latfit.sample import LatencySample
-from latfit.uncertainty import Blocks, bootstrap
 
 MOVES = 0.1  # an optimum that moves by this share when one step of the clock is its cost is not identified
 NO_GAIN = 1e-9  # a relative gain below this is none
@@ -63,10 +62,10 @@ def recommend(cases: Sequence[Prepared], options: Options) -> list[tuple[Recomme
 def _together(cases: Sequence[Prepared], options: Options) -> list[tuple[Recommendation, tuple[Warned, ...]]]:
     """The recommendations of samples of about one size, as rows of one array."""
     samples = [case.sample for case in cases]
-    curves = curves_of(samples)
+    curves = Counts.of_samples(samples).curves()
     step, cost = np.array([sample.resolution for sample in samples]), options.cost
     allowed = curves.allowed(step)
-    k, t = curves.careful(cost, allowed)
+    k, t = curves.robust_argmin(cost, allowed)
     rows = np.arange(k.size)
     exact, _ = curves.exact(cost, allowed)
     times = np.broadcast_to(curves.times, curves.F.shape)
@@ -74,7 +73,7 @@ def _together(cases: Sequence[Prepared], options: Options) -> list[tuple[Recomme
     E_R = np.where(curves.S[:, -1] <= 0, curves.E_J(cost)[:, -1], np.inf)
     never = (curves.S[rows, exact] <= 0) | (curves.E_J(cost)[rows, exact] >= E_R * (1 - NO_GAIN))
     exact_t = np.where(never, np.nan, times[rows, exact])
-    dearer = curves.careful(np.full(k.size, cost) + step, allowed)[1] if (step > cost).any() else t
+    dearer = curves.robust_argmin(np.full(k.size, cost) + step, allowed)[1] if (step > cost).any() else t
     unclear = (step > cost) & ((t <= step) | (np.abs(dearer - t) > MOVES * t))
     windows = curves.windows(k, [share * E for share in (1.01, 1.05)], cost)
     at_cutoff = curves.E_J_at(np.array([case.cutoff.cutoff for case in cases]), cost)
@@ -113,7 +112,7 @@ def _not_identified(sample: LatencySample, cost: float) -> Warned:
 
 
 def _one(case: Prepared, options: Options) -> tuple[Recommendation, tuple[Warned, ...]]:
-    """The optimum of one sample under any objective and policy: exact, since there the careful rule is not known."""
+    """The optimum of one sample under any objective and policy: exact, since there the robust rule is not known."""
     law = Empirical.of(case.sample)
     law = law if options.rho is None else law.rescaled(options.rho)
     r, step = options.wall_clock, case.sample.resolution
@@ -176,7 +175,7 @@ def group_costs(samples: Sequence[LatencySample], timeout: float, cutoff: float,
     some = [sample for sample in samples if sample.completed.total]
     if not some:
         return np.full(len(samples), np.inf), np.zeros(len(samples))
-    curves: StepCurves = curves_of(some)
+    curves = Counts.of_samples(some).curves()
     here, waiting = (curves.E_J_at(np.full(len(some), at), cost) for at in (timeout, cutoff))
     least = np.minimum(curves.E_J(cost).min(axis=1), waiting)
     with np.errstate(divide="ignore", invalid="ignore"):

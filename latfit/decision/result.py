@@ -10,18 +10,16 @@ import numpy as np
 
 from latfit.errors import SampleError
 from latfit.evidence import Censoring, Dependence, Mixing, Replay
-from latfit.evidence.attempts import LaterAttempts
 from latfit.evidence.changes import Changes
-from latfit.evidence.slow_times import SlowTimes
-from latfit.fitting import Fit, JointRatio
-from latfit.goodness import GoodnessOfFit
+from latfit.fitting import Fit, GoodnessOfFit, JointRatio
 from latfit.laws import Law
 from latfit.numbers import finite
 from latfit.outliers import CutoffChoice, OutlierRatio
+from latfit.resample import Intervals
 from latfit.restart import Optimum, evaluate_timeout, optimal_timeout
 from latfit.restart.result import Window
+from latfit.restart.retry import Retry
 from latfit.sample import LatencySample
-from latfit.uncertainty import Intervals
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
@@ -89,6 +87,8 @@ class Recommendation:
     source: Law | None = field(default=None, repr=False, compare=False)
     policy: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
     cutoff: float | None = None
+    retry: Retry | None = None
+    """What to set: a finite schedule that ends in waiting; None: wait."""
 
     @property
     def formula(self) -> Recommendation:
@@ -137,6 +137,7 @@ class Recommendation:
         return {
             "verdict": self.verdict,
             "timeout": finite(self.timeout),
+            "retry": self.retry and self.retry.to_dict(),
             "basis": self.basis,
             "withheld": list(self.withheld),
             "exact_timeout": finite(self.exact_timeout),
@@ -160,7 +161,6 @@ class Recommendation:
             "high": t[1],
             "expected_duration_low": E[0],
             "expected_duration_high": E[1],
-            "smoothed_timeout": bounds.smoothed_timeout if bounds else None,
             "speed_up_vs_cutoff": self.speed_up_vs_cutoff,
             "speed_up_vs_cutoff_low": s[0],
             "speed_up_vs_cutoff_high": s[1],
@@ -213,6 +213,24 @@ class Current:
 
 
 @dataclass(frozen=True)
+class JudgedWorld:
+    """A world that the log supports, and the ratio of duration to waiting in it, at the schedule that was looked at.
+
+    `unlimited` is the same ratio at the formula's timeout, repeated for ever; ∞ where some jobs never end.
+    """
+
+    name: str
+    kind: str
+    z: float | None
+    ratio: float | None
+    unlimited: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The contract's fields."""
+        return {"name": self.name, "kind": self.kind, "z": self.z, "ratio": finite(self.ratio)}
+
+
+@dataclass(frozen=True)
 class Evidence:
     """What the log says on whether the theory applies to it; None where it cannot be seen."""
 
@@ -221,8 +239,15 @@ class Evidence:
     drift: Changes | None
     censoring: Censoring
     replay: Replay | None
-    attempts: LaterAttempts | None = None
-    slow_times: SlowTimes | None = None
+    worlds: tuple[JudgedWorld, ...] = ()
+    binding: str | None = None
+    columns_used: tuple[str, ...] = ()
+    columns_left_out: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def binding_world(self) -> JudgedWorld | None:
+        """The world that the schedule, or waiting, was chosen for."""
+        return next((judged for judged in self.worlds if judged.name == self.binding), None)
 
     def to_dict(self, timeout: float | None = None) -> dict[str, Any]:
         """The contract's fields; `replay` at the timeout that the formula gives."""
@@ -232,8 +257,10 @@ class Evidence:
             "drift": self.drift and self.drift.to_dict(),
             "censoring": self.censoring.to_dict(),
             "replay": self.replay and _replay_dict(self.replay),
-            "attempts": self.attempts and self.attempts.to_dict(),
-            "slow_times": self.slow_times and self.slow_times.to_dict(),
+            "worlds": [judged.to_dict() for judged in self.worlds],
+            "binding": self.binding,
+            "columns_used": list(self.columns_used),
+            "columns_left_out": [{"name": name, "why": why} for name, why in self.columns_left_out],
         }
 
 

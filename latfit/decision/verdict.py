@@ -1,64 +1,171 @@
-"""Evidence before advice: whether the formula's answer stands, gives way to the log's own, or is withheld."""
+"""Evidence before advice: the schedule to set, and whether the formula's timeout stands in every supported world."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from latfit.decision.options import Options
 from latfit.decision.prepare import Prepared
-from latfit.decision.recommend import group_costs
-from latfit.decision.result import Evidence, Recommendation, Warned
-from latfit.evidence import Mixing, Observations, Replay, Replayed, dependence, mixing, replay
-from latfit.evidence.attempts import later_attempts
+from latfit.decision.result import Evidence, JudgedWorld, Recommendation, Warned
+from latfit.decision.schedule import INDEPENDENT, Attempts, Choice, choose_schedule, unlimited_ratios
+from latfit.evidence import Mixing, dependence, mixing, replay
 from latfit.evidence.changes import find_changes
-from latfit.evidence.mixing import FEWEST
-from latfit.evidence.observations import rows_by
-from latfit.evidence.replay import Figures
-from latfit.evidence.slow_times import slow_times
-from latfit.laws import Empirical
-from latfit.logs import LogFacts, ProbeLog
-from latfit.logs.table import STATUSES
-from latfit.numbers import Floats, finite
-from latfit.restart import expected_duration
+from latfit.evidence.worlds import MIN_PROBES_TO_TRUST, Survey, survey
+from latfit.numbers import Floats
 from latfit.sample import LatencySample
+from latfit.table import CENSORED, COMPLETED, FAILED, ProbeTable
 
-HARM = 0.02  # a group that a timeout makes slower than waiting by this share is harmed
-GROUP = 10  # probes that a group needs to be heard alone
-SMALL = 4  # and to be heard together with others as small
-TWICE = 2  # and in a log so short that no group has more
-CLEAR = 0.02  # what replay must gain over waiting, at least, to be a reason for a timeout
-CLEAR_IN_QUEUE = 0.1  # and where who resubmits goes to the end of a queue, which the best of many timeouts may miss
-CONTRADICTS = 1.1  # replay this many times the formula's figure, and beyond its interval, contradicts it
-RAN_OFF = 0.2
-SAME = 0.1  # of a delay: by less than that no timeout differs from waiting
-ATTEMPTS = 50_000  # of jobs, at about which more would tell nothing new of later ones
-QUICK = 5.0  # times below the median, where the log does not tell errors from answers
+SUSPICION = {"repeats": 1.0, "unseen": 0.3, "plain": 0.1, "fresh": 0.02}  # π: how much the worst case weighs
+MIN_PROBES_FOR_SCHEDULE = 20
+QUICK_RETURN = 5.0  # times below the median: such returns may be errors where the log has no outcomes
+WITHHELD_CODES = {"column": "mixed", "pair": "mixed", "cell": "mixed", "job": "dependent", "time": "dependent",
+                  "spell": "dependent"}  # fmt: skip
 
 
-def gather(case: Prepared, made: Recommendation, options: Options) -> Evidence:
-    """Everything that the log itself says on whether the theory applies."""
-    seen = case.seen
-    if seen is None:
-        return Evidence(None, None, None, case.censoring, None)
-    mixed = mixing(seen)
-    t = made.timeout
-    if mixed is not None and t is not None:
-        mixed = _costed(mixed, seen, case, t, options)
-    when = None if seen.submitted is None else _times(seen.submitted)
-    drift = None if when is None else find_changes(when, seen.latency, seen.status.astype(np.int8), case.cutoff.cutoff)
+def gather(
+    case: Prepared, made: Recommendation, options: Options, warned: tuple[Warned, ...] = ()
+) -> tuple[Evidence, Choice | None]:
+    """What the log says on whether the theory applies, and the schedule that is best in every world it supports.
+
+    Where the clock is too coarse to identify the optimum, a restart is taken to cost a step of it.
+    """
+    probes, cutoff = case.seen, case.cutoff.cutoff
+    attempts = _attempts_of(case.sample, cutoff) if probes is None else _attempts(probes, cutoff)
+    known = Survey([], {}, {}) if probes is None else survey(probes, cutoff)
+    choice = None
+    coarse = any(warning.code == "not-identified" for warning in warned)
+    if options.plain and options.rho is None and attempts.latency.size >= MIN_PROBES_FOR_SCHEDULE:
+        choice = choose_schedule(
+            attempts,
+            known.worlds,
+            risk=options.risk,
+            suspicion=suspicion(probes, known),
+            cost=options.cost + (case.sample.resolution if coarse else 0.0),
+            shortest=case.sample.resolution,
+        )
+    ratios: tuple[float | None, ...] = choice.ratios if choice else (None,) * (len(known.worlds) + 1)
+    forever: tuple[float | None, ...] = (None,) * len(ratios)
+    if made.timeout:
+        forever = unlimited_ratios(attempts, known.worlds, min(made.timeout, cutoff), options.cost)
+    names = [(INDEPENDENT, INDEPENDENT, None), *((w.name, w.kind, w.z) for w in known.worlds)]
+    judged = tuple(JudgedWorld(*name, *pair) for name, *pair in zip(names, ratios, forever, strict=True))
+    evidence = Evidence(
+        mixing=None,
+        dependence=None,
+        drift=None,
+        censoring=case.censoring,
+        replay=None,
+        worlds=judged,
+        binding=choice.binding if choice else None,
+        columns_used=tuple(known.used),
+        columns_left_out=tuple(known.left_out.items()),
+    )
+    if probes is None:
+        return evidence, choice
+    mixed = _costed(mixing(probes, known.worlds), judged)
+    when = None if probes.submitted is None else _times(probes.submitted)
+    drift = None if when is None else find_changes(when, probes.latency, probes.status, cutoff)
     replayed = None
     if options.plain and options.law is None:
+        at = [] if made.timeout is None else [made.timeout]
         groups = mixed.column.codes if mixed is not None else None
-        replayed = replay(seen, case.cutoff.cutoff, at=[] if t is None else [t], cost=options.cost, groups=groups)
-    slow = None if replayed is None or not t else slow_times(seen, t)
-    later = None
-    if case.jobs is not None and t is not None and t > 0:
-        later = later_attempts(_jobs(case.jobs), timeout=t, cost=options.cost, brief=True)
-    return Evidence(mixed, dependence(seen), drift, case.censoring, replayed, later, slow)
+        replayed = replay(probes, cutoff, at=at, cost=options.cost, groups=groups)
+    return replace(evidence, mixing=mixed, dependence=dependence(probes), drift=drift, replay=replayed), choice
+
+
+def suspicion(probes: ProbeTable | None, known: Survey) -> float:
+    """π: how much the case weighs that every retry repeats the fate of the first attempt, whatever the log says.
+
+    In a queue a retry goes to the end, and sticky jobs repeat: 1. A log in which nothing could have been seen (no
+    columns and no times, no outcomes, few rows) keeps a larger suspicion than one that was looked at; attempts of the
+    same jobs that look independent leave little.
+    """
+    if probes is None:
+        return SUSPICION["unseen"]
+    if probes.facts.queue or any(world.kind == "job" for world in known.worlds):
+        return SUSPICION["repeats"]
+    if known.fresh:
+        return SUSPICION["fresh"]
+    blind = probes.submitted is None and not known.used
+    if blind or not probes.facts.has_outcomes or probes.n < MIN_PROBES_TO_TRUST:
+        return SUSPICION["unseen"]
+    return SUSPICION["plain"]
+
+
+def judge(
+    made: Recommendation, case: Prepared, evidence: Evidence, choice: Choice | None, warned: tuple[Warned, ...]
+) -> Recommendation:
+    """The recommendation as the evidence allows it, with the schedule.
+
+    The formula's timeout, repeated for ever, is withheld where a supported world makes it slower than waiting.
+    """
+    retry = choice.retry if choice else None
+    codes = [WITHHELD_CODES[world.kind] for world in evidence.worlds[1:] if (world.unlimited or 0.0) > 1]
+    if case.seen is not None and case.seen.facts.queue and made.verdict == "finite":
+        codes.insert(0, "queue")
+    early = case.sample.censored_early
+    if early > case.sample.returned and early > 0.5 * case.sample.n:  # more given up than came back
+        codes.insert(0, "censored")
+        retry = None
+    if _may_be_errors(made, case):
+        codes.insert(0, "no-outcomes")
+        retry = None
+    if made.timeout == 0 or (codes and any(warning.code == "not-identified" for warning in warned)):
+        codes.insert(0, "not-identified")
+    if not codes or made.verdict == "withheld":
+        return replace(made, retry=retry)
+    return Recommendation(
+        verdict="withheld",
+        timeout=None,
+        expected_duration=None,
+        submissions=None,
+        within_1pct=None,
+        within_5pct=None,
+        rho=made.rho,
+        law=made.law,
+        cost=made.cost,
+        objective={**made.objective, "value": None},
+        exact_timeout=made.exact_timeout,
+        at_cutoff=made.at_cutoff,
+        withheld=tuple(dict.fromkeys(codes)),
+        if_independent=made,
+        source=made.source,
+        policy=made.policy,
+        cutoff=made.cutoff,
+        retry=retry,
+    )
+
+
+def _may_be_errors(made: Recommendation, case: Prepared) -> bool:
+    """Whether the timeout lies among returns far quicker than most, in a log that does not tell errors from answers."""
+    if made.timeout is None or case.seen is None or case.seen.facts.has_outcomes:
+        return False
+    return bool(made.timeout < case.sample.completed.quantiles([0.5])[0] / QUICK_RETURN)
+
+
+def _attempts(probes: ProbeTable, cutoff: float) -> Attempts:
+    latency = np.nan_to_num(probes.latency, nan=np.inf, posinf=np.inf)
+    completed, failed = probes.status == COMPLETED, probes.status == FAILED
+    return Attempts.of(latency, completed, failed, probes.status == CENSORED, cutoff)
+
+
+def _attempts_of(sample: LatencySample, cutoff: float) -> Attempts:
+    """The attempts of a sample, in no order."""
+    parts = [sample.completed.expand(), sample.failed.expand(), sample.censored.expand(), np.full(sample.lost, np.inf)]
+    kind = np.repeat(np.arange(4), [part.size for part in parts])
+    return Attempts.of(np.concatenate(parts), kind == 0, kind == 1, kind == 2, cutoff)
+
+
+def _costed(mixed: Mixing | None, judged: tuple[JudgedWorld, ...]) -> Mixing | None:
+    """The mixing with what one timeout for all costs in its world."""
+    world = next((world for world in judged if mixed and world.name == mixed.column.name), None)
+    if mixed is None or world is None or world.unlimited is None:
+        return mixed
+    some = f"some {mixed.column.name}" if world.unlimited > 1 else None
+    return replace(mixed, worst_cost=world.unlimited - 1, harmed=some)
 
 
 def _times(seconds: Floats) -> NDArray[np.datetime64]:
@@ -67,139 +174,3 @@ def _times(seconds: Floats) -> NDArray[np.datetime64]:
     times = np.full(seconds.size, "NaT", dtype="datetime64[us]")
     times[known] = (seconds[known] * 1e6).astype(np.int64).astype("datetime64[us]")
     return times
-
-
-def _jobs(seen: Observations) -> ProbeLog:
-    """The attempts of jobs as a table; of very many jobs, so many at random."""
-    if seen.job is not None and seen.n > ATTEMPTS:
-        kept = np.random.default_rng(0).random(int(seen.job.max()) + 1) < ATTEMPTS / seen.n
-        seen = seen.take(np.flatnonzero(kept[seen.job]))
-    status = pd.Categorical.from_codes(seen.status, categories=pd.Index(STATUSES))
-    frame = pd.DataFrame({"job": seen.job, "attempt": seen.attempt, "latency": seen.latency, "status": status})
-    return ProbeLog(frame, LogFacts("", ""))
-
-
-def _costed(mixed: Mixing, seen: Observations, case: Prepared, timeout: float, options: Options) -> Mixing:
-    """The mixing with what the pooled timeout costs its groups."""
-    groups: list[tuple[str, LatencySample]] = []
-    together, alone = (SMALL, GROUP) if seen.n >= FEWEST else (TWICE, TWICE)
-    for label, rows in zip(mixed.column.labels, rows_by(mixed.column.codes, len(mixed.column.labels)), strict=True):
-        if rows.size >= together:
-            groups.append((label, seen.take(rows).sample.cut(case.cutoff.cutoff)))
-    if not groups:
-        return mixed
-    sizes = np.array([sample.n for _, sample in groups])
-    costs, slower = group_costs([sample for _, sample in groups], timeout, case.cutoff.cutoff, options.cost)
-    costs, slower = (np.where(np.isnan(each), np.inf, each) for each in (costs, slower))
-    average = float(np.average(slower, weights=sizes))  # a small group's cost is mostly chance, that of all is not
-    large = np.where(sizes >= alone, costs, -1.0)
-    worst, hurt = int(large.argmax()), int(np.where(sizes >= alone, slower, -1.0).argmax())
-    name = None
-    if large[worst] > 0 and np.isinf(costs[worst]):
-        name = groups[worst][0]
-    elif sizes[hurt] >= alone and slower[hurt] > HARM:
-        name = groups[hurt][0]
-    elif average > HARM:
-        name = f"the average {mixed.column.name}"
-    cost = float(costs[worst]) if large[worst] > 0 else float(np.average(costs, weights=sizes))
-    return replace(mixed, worst_cost=cost, harmed=name)
-
-
-def judge(made: Recommendation, case: Prepared, found: Evidence, warned: tuple[Warned, ...]) -> Recommendation:
-    """The recommendation as the evidence allows it."""
-    if made.timeout == 0:
-        return _withheld(made, ["not-identified"])
-    if made.verdict == "withheld" or case.seen is None:
-        return made
-    queue, codes = case.seen.queue, []
-    if any(one.code == "not-identified" for one in warned) and queue:
-        codes.append("not-identified")
-    if found.mixing is not None and (found.mixing.harmed is not None or queue):
-        codes.append("mixed")
-    if queue and found.replay is None:
-        codes.append("queue")
-    if _says_too_much(case):
-        codes.append("censored")
-    if made.timeout is not None and not case.seen.has_outcomes and _is_far_below(made.timeout, case.sample):
-        codes.append("no-outcomes")
-    if codes:
-        return _withheld(made, codes)
-    if found.attempts is not None and found.attempts.harmful:
-        return _withheld(made, ["dependent"], replayed=found.attempts.expected_duration)
-    if made.verdict != "finite" or found.replay is None or not found.replay.at:
-        return made
-    return _by_replay(made, case, found, found.replay, seen=case.seen)
-
-
-def _is_far_below(timeout: float, sample: LatencySample) -> bool:
-    """Whether a timeout lies among quick returns, far below most of them: they may be errors."""
-    return bool(timeout < sample.completed.quantiles([0.5])[0] / QUICK)
-
-
-def _says_too_much(case: Prepared) -> bool:
-    """Whether more was given up than came back, before most of the latencies that came back."""
-    early = case.sample.censored_early
-    return early > case.sample.returned and early > 0.5 * case.sample.n
-
-
-def _by_replay(
-    made: Recommendation, case: Prepared, found: Evidence, log: Replay, *, seen: Observations
-) -> Recommendation:
-    """The formula's timeout where the log does not contradict it; else the log's own, or none."""
-    queue = seen.queue
-    here, *_ = log.at
-    suspicious = queue or (found.dependence is not None and found.dependence.found)
-    contradicted = contradicts(here, made.expected_duration)
-    if not suspicious and not contradicted and found.slow_times is None:
-        return made
-    outages = slow_times(seen, log.waiting.timeout, dense=True)  # they hold up whoever waits, too
-    out = outages.held_up if outages else 0.0
-    held_up = _held_up(seen, log, here, out)
-    if not suspicious and not contradicted and not held_up:
-        return made
-    if here.gain_low > CLEAR and not contradicted and not held_up and not queue:
-        return made
-    best = log.best
-    if held_up or _held_up(seen, log, best, out):
-        others = [one for one in log.curve if one.gain_low > CLEAR and not _held_up(seen, log, one, out)]
-        best = min(others, key=lambda one: one.expected_duration, default=log.waiting)
-    if best.gain_low > (CLEAR_IN_QUEUE if queue else CLEAR) and best.ran_off < RAN_OFF and np.isfinite(best.timeout):
-        return _replayed(made, case, best)
-    return _withheld(made, ["dependent"], replayed=here.expected_duration)
-
-
-def _held_up(seen: Observations, log: Replay, one: Replayed, out: float) -> bool:
-    """Whether a timeout may gain nothing over waiting, as slow times may hold every attempt up until they end.
-
-    `out` is by how much they hold up who waits.
-    """
-    slow = slow_times(seen, one.timeout)
-    more = slow.held_up - out if slow else 0.0
-    if slow is None or more < SAME * slow.held_up:
-        return False
-    return one.expected_duration + more > (1 - CLEAR) * log.waiting.expected_duration
-
-
-def _replayed(made: Recommendation, case: Prepared, best: Replayed) -> Recommendation:
-    """The log's own timeout: the formula's windows and intervals are about another one, and do not go with it."""
-    E = float(expected_duration(Empirical.of(case.sample), best.timeout, cost=made.cost))
-    here = (best.timeout, best.timeout)
-    return replace(made, timeout=best.timeout, basis="replay", replayed=best.expected_duration, intervals=None,
-                   expected_duration=finite(E), submissions=best.submissions, within_1pct=here, within_5pct=here,
-                   objective={**made.objective, "value": finite(E)})  # fmt: skip
-
-
-def contradicts(here: Figures, E: float | None) -> bool:
-    """Whether the log's own figure lies above the formula's E by more than chance."""
-    if E is None or not np.isfinite(here.expected_duration):
-        return True
-    spread = max(here.expected_duration - here.low, 1e-12)
-    return here.expected_duration > CONTRADICTS * E and here.low - spread > E
-
-
-def _withheld(made: Recommendation, codes: list[str], replayed: float | None = None) -> Recommendation:
-    """No timeout, the reasons, and what the formula would give."""
-    return Recommendation("withheld", None, None, None, None, None, made.rho, made.law, made.cost,
-                          {**made.objective, "value": None}, exact_timeout=made.exact_timeout,
-                          at_cutoff=made.at_cutoff, withheld=tuple(codes), if_independent=made, replayed=replayed,
-                          source=made.source, policy=made.policy, cutoff=made.cutoff)  # fmt: skip

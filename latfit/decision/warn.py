@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from latfit.curve import kaplan_meier
 from latfit.decision.prepare import Prepared
 from latfit.decision.result import Evidence, FittedLaw, Recommendation, Warned
 from latfit.errors import counted
@@ -24,6 +25,7 @@ EDGE = 0.98
 STRONG_CYCLE = 1.5
 FEW_LOST = 10  # below it nothing is said of outages
 MOSTLY, TOGETHER = 0.5, 5.0  # of those after a lost one are lost, and so many times the share of all
+MIXED = ("column", "pair", "cell")  # kinds of worlds
 LONG = 0.5  # of the log: latencies beyond that may be in another unit
 
 
@@ -64,22 +66,25 @@ def warnings_of(seen: Case) -> tuple[Warned, ...]:
 
 @warning
 def mixed(seen: Case) -> Warned | None:
-    """Groups of the log differ."""
+    """Latencies differ by a column, and that changes the answer."""
+    worlds = [world for world in seen.evidence.worlds if world.kind in MIXED] if seen.evidence else []
+    harmed = [world for world in worlds if (world.unlimited or 0.0) > 1]
+    if "mixed" in seen.made.withheld and harmed:
+        worst = max(harmed, key=lambda world: world.unlimited or 0.0)
+        told = f"latencies differ by {worst.name}, and a retry stays where it was: one timeout for all, repeated for "
+        return Warned("mixed", f"{told}ever, would be slower than waiting")
     found = seen.evidence.mixing if seen.evidence else None
     if found is None:
         return None
     told = f"the column {found.column.name} explains {100 * found.share:.0f} % of how the latencies rank"
-    if found.harmed is not None:
-        told += f"; under one timeout for all, {found.harmed} would be slower than by waiting: decide by group"
-        return Warned("mixed", told)
-    return Warned("groups-differ", f"{told}; see --by {found.column.name} for the timeout of each group")
+    return Warned("groups-differ", f"{told}; see --by {found.column.name} for the decision of each group")
 
 
 @warning
 def unit(seen: Case) -> Warned | None:
     """Latencies that are long beside the log may be in another unit than was guessed."""
     log = seen.case.seen
-    if log is None or log.submitted is None or not log.unit_guessed or not seen.case.sample.returned:
+    if log is None or log.submitted is None or not log.facts.unit_guessed or not seen.case.sample.returned:
         return None
     length, longest = (
         float(np.nanmax(log.submitted) - np.nanmin(log.submitted)),
@@ -94,7 +99,7 @@ def unit(seen: Case) -> Warned | None:
 @warning
 def queue(seen: Case) -> Warned | None:
     """Waits in a queue."""
-    if seen.case.seen is None or not seen.case.seen.queue:
+    if seen.case.seen is None or not seen.case.seen.facts.queue:
         return None
     told = "these are waits in a queue: resubmitting loses the place in it, which the formula does not count"
     return Warned("queue", told)
@@ -132,24 +137,6 @@ def dependent(seen: Case) -> Warned | None:
 
 
 @warning
-def slow_times(seen: Case) -> Warned | None:
-    """Slow times last, and probes are too sparse to show what a job resubmitted in them meets."""
-    found, made = seen.evidence.slow_times if seen.evidence else None, seen.formula
-    if found is None or made.expected_duration is None:
-        return None
-    if made.basis == "replay":
-        last = "a job resubmitted in them may meet the same, and this timeout cancels few in them"
-    else:
-        last = (f"if a job resubmitted in them meets the same, {seconds(made.timeout)} takes up to "
-                f"{seconds(made.expected_duration + found.held_up)} a job, not "
-                f"{seconds(made.expected_duration)}")  # fmt: skip
-    told = (f"probes slower than {seconds(found.beyond)} come together, in times that last {seconds(found.lasts)} "
-            f"({seconds(found.by_chance)} by chance), and probes are too sparse to show what happens within: "
-            f"{last}")  # fmt: skip
-    return Warned("slow-times", told)
-
-
-@warning
 def drifting(seen: Case) -> Warned | None:
     """The system changed within the log."""
     found = seen.evidence.drift if seen.evidence else None
@@ -169,14 +156,13 @@ def drifting(seen: Case) -> Warned | None:
 
 @warning
 def sticky(seen: Case) -> Warned | None:
-    """Second attempts of the same job are not new draws."""
-    found = seen.evidence.attempts if seen.evidence else None
-    if found is None or found.same:
+    """Attempts of the same job resemble each other."""
+    worlds = seen.evidence.worlds if seen.evidence else ()
+    job = next((world for world in worlds if world.kind == "job"), None)
+    if job is None:
         return None
-    left = "nothing" if found.gain_left is None or found.gain_left <= 0 else f"{100 * found.gain_left:.0f} %"
-    told = (f"later attempts of a job complete at {found.ratio:.2g} times the rate of first ones "
-            f"(p = {found.p_value:.2g}): {left} of the predicted gain is left")  # fmt: skip
-    return Warned("later-attempts", told)
+    return Warned("later-attempts", f"attempts of the same job resemble each other (z = {job.z:.2g}): a retry is not a "
+                                    "new draw")  # fmt: skip
 
 
 @warning
@@ -239,7 +225,7 @@ def law_rejected(seen: Case) -> Warned | None:
 @warning
 def flat(seen: Case) -> Warned | None:
     """The choice hardly matters."""
-    made = seen.formula
+    made = seen.made
     if made.within_5pct is None or made.verdict not in ("finite", "never"):
         return None
     low, high = made.within_5pct
@@ -292,7 +278,7 @@ def thin(seen: Case) -> Warned | None:
     made, sample = seen.formula, seen.case.sample
     if made.timeout is None or not sample.censored_early:
         return None
-    km = sample.kaplan_meier()
+    km = kaplan_meier(sample)
     at = int(np.searchsorted(km.times, made.timeout, side="right")) - 1
     if at < 0 or km.at_risk[at] >= 10:
         return None

@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc, chdtri, ndtri, xlogy
 
+from latfit.curve import KaplanMeier, kaplan_meier
 from latfit.evidence.cycles import DAY, WEEK, Cycle, find_cycle
-from latfit.evidence.observations import evenly
-from latfit.logs.table import CENSORED, COMPLETED, FAILED, LOST, tallied
+from latfit.evidence.probes import evenly
 from latfit.numbers import Floats
-from latfit.sample import KaplanMeier
+from latfit.table import CENSORED, COMPLETED, FAILED, LOST, tallied
 
 Codes = NDArray[np.int8]
 Times = NDArray[np.datetime64]
@@ -88,7 +88,7 @@ def find_changes(submitted: Times | None, latency: Floats, status: Codes, cutoff
     """The change points and cycles of a log, in order of submission (of the rows where there are no times).
 
     Parameters: `submitted`, UTC times, NaT where unknown (those rows are left out), or None; `latency` in seconds
-    and `status`, the codes of `latfit.logs.table.STATUSES`; what is still out at `cutoff` is an outlier (default:
+    and `status`, the codes of `latfit.table.STATUSES`; what is still out at `cutoff` is an outlier (default:
     at the largest latency). Censored before the cutoff, a probe counts with its expected scores given that.
     Returns no change for fewer than 40 probes, or 10 completions.
 
@@ -107,7 +107,7 @@ def find_changes(submitted: Times | None, latency: Floats, status: Codes, cutoff
     n = x.size
     if n < MIN_PROBES or np.count_nonzero(done) < 10 or not T > 0:
         return Changes((), None, None, whole, 0)
-    km = tallied(np.where(out, T, x), np.where(out, CENSORED, codes).astype(np.int8)).kaplan_meier()
+    km = kaplan_meier(tallied(np.where(out, T, x), np.where(out, CENSORED, codes).astype(np.int8)))
     scores = _scores(km, x, codes, out, T)
     daily, weekly = _without_cycles(scores, when, x, done)
     table = _Blocks.of(scores)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtrc
 
-from latfit.evidence.observations import Observations
 from latfit.numbers import Floats
+from latfit.table import ProbeTable
 
 LAGS = 10
 FEWEST = 40  # probes below which nothing is said
@@ -43,7 +43,7 @@ class Dependence:
                 "autocorrelation_time": self.time, "lost_after_lost": self.lost_after_lost}  # fmt: skip
 
 
-def dependence(seen: Observations) -> Dependence | None:
+def dependence(seen: ProbeTable) -> Dependence | None:
     """The dependence between probes in the order of their submission; None without times or with few probes."""
     if seen.submitted is None or seen.n < FEWEST:
         return None

@@ -16,7 +16,7 @@ import numpy as np
 
 from latfit.evidence.replay import FAR, Figures, Replay, _Followed, _Resampled, _summaries, _Track
 from latfit.numbers import Floats, Ints, finite
-from latfit.restart.follow import Followed, follow
+from latfit.restart.evaluate import Followed, follow
 from latfit.restart.policies import Policy
 from latfit.restart.policies.timeout import Timeout
 from latfit.restart.result import QUANTILES
@@ -59,10 +59,11 @@ def replay_policies(
     Examples
     --------
     >>> import numpy as np
-    >>> from latfit.evidence import Observations, replay, replay_policies
+    >>> from latfit.evidence import replay, replay_policies
     >>> from latfit.restart.policies import parse_policy
+    >>> from latfit.table import ProbeTable
     >>> rng = np.random.default_rng(0)
-    >>> probes = Observations(rng.lognormal(5.5, 1, 5000), np.zeros(5000, int), np.arange(5000.0))
+    >>> probes = ProbeTable(rng.lognormal(5.5, 1, 5000), np.zeros(5000, int), np.arange(5000.0))
     >>> (hedge,) = replay_policies(replay(probes, 1e5), [parse_policy("hedge(d=300)")])
     >>> hedge.expected_duration < replay(probes, 1e5).waiting.expected_duration
     True
@@ -87,7 +88,7 @@ class _Attempts:
         self.held, self.until = np.full((1, jobs), -1), np.full((1, jobs), -np.inf)  # a row for each copy at a time
 
     def __call__(self, jobs: Ints, begins: Floats, age: float) -> tuple[Floats, Floats]:
-        """See `latfit.restart.follow.Attempts`."""
+        """See `latfit.restart.evaluate.Attempts`."""
         track, first = self.track, self.track.starts[jobs]
         at = self._next(jobs, begins, first)
         gone = at >= track.ends[first]

@@ -11,17 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from latfit._system import in_threads
 from latfit.errors import LogError
-from latfit.evidence.observations import Observations, evenly
-from latfit.logs.table import COMPLETED, FAILED
+from latfit.evidence.probes import evenly
 from latfit.numbers import Bools, Floats, Ints, finite
+from latfit.resample import RESAMPLES, interval, weights
 from latfit.restart.result import QUANTILES
-from latfit.threads import in_threads
+from latfit.table import COMPLETED, FAILED, ProbeTable
 
 TOGETHER = 1 << 16  # jobs under timeouts that are followed at once: they stay in the cache
 STARTS = 50_000  # jobs that are followed, evenly spread over a longer log
@@ -30,7 +31,7 @@ TICK = 1e-6  # seconds: submissions less far apart are at the same moment, whate
 ROUNDS = 200  # probes that a job may take on the way along the curve, where a timeout that needs more is not the best
 FAR = 5000  # and under a timeout that is reported: what is given up sooner flatters short timeouts
 CURVE = 60  # timeouts tried for the best one
-RESAMPLES = 400
+ORDINARY_GAPS = 0.99  # the share of the times between submissions that are no gaps of the log
 BLOCKS = 50  # at least as many blocks of consecutive jobs are resampled
 FEWEST = 40
 MAX_RAN_OFF = 0.05  # a timeout under which more jobs run off the log than by waiting is not compared
@@ -129,7 +130,7 @@ class _Track:
 class _Search:
     """What is needed to look for the best timeout."""
 
-    seen: Observations
+    seen: ProbeTable
     track: _Track
     cost: float
     seed: int
@@ -163,7 +164,7 @@ class _Search:
 
 
 def replay(
-    seen: Observations,
+    seen: ProbeTable,
     cutoff: float,
     *,
     at: Sequence[float] = (),
@@ -201,7 +202,7 @@ def _best(results: dict[float, Replayed], cutoff: float) -> Replayed:
     return min(usable, key=lambda one: one.expected_duration, default=results[cutoff])
 
 
-def require_times(seen: Observations) -> None:
+def require_times(seen: ProbeTable) -> None:
     """Say why a log cannot be replayed."""
     if seen.submitted is None or np.isfinite(seen.submitted).sum() < FEWEST:
         raise LogError(
@@ -210,9 +211,11 @@ def require_times(seen: Observations) -> None:
         )
 
 
-def _track(seen: Observations, groups: Ints | None, cutoff: float) -> _Track:
+def _track(seen: ProbeTable, groups: Ints | None, cutoff: float) -> _Track:
     assert seen.submitted is not None
-    n, when, starts = seen.n, seen.submitted - seen.submitted.min(), evenly(seen.n, STARTS)
+    gaps = np.diff(seen.submitted, prepend=seen.submitted[0])
+    when = np.cumsum(np.minimum(gaps, np.quantile(gaps, ORDINARY_GAPS)))  # nobody waits through a gap of the log
+    n, starts = seen.n, evenly(seen.n, STARTS)
     span, latency, status = float(when.max()) + 1.0, seen.latency, seen.status
     origin, ends = np.broadcast_to(0.0, n), np.broadcast_to(n, n)
     if groups is not None:
@@ -228,7 +231,7 @@ def _track(seen: Observations, groups: Ints | None, cutoff: float) -> _Track:
                   max(TICK, 8 * float(np.spacing(origin[-1] + span))))  # fmt: skip
 
 
-def _step(seen: Observations) -> float:
+def _step(seen: ProbeTable) -> float:
     """What a latency of 0 may have been: a step of the clock, or where it has none the least measured, ≤ 1 s."""
     return seen.resolution or float(np.min(seen.latency[seen.latency > 0], initial=1.0))
 
@@ -279,15 +282,6 @@ def _followed(track: _Track, timeouts: Floats, cost: float, rounds: int) -> _Fol
     return _Followed(spent.reshape(shape), off.reshape(shape), submitted.reshape(shape))
 
 
-@lru_cache(maxsize=16)
-def _weights(blocks: int, seed: int) -> Floats:
-    """(resamples, blocks) how often each block is drawn."""
-    drawn = np.random.default_rng(seed).multinomial(blocks, np.full(blocks, 1 / blocks), size=RESAMPLES)
-    weights = drawn.astype(np.float64)
-    weights.flags.writeable = False
-    return weights
-
-
 @dataclass(frozen=True, eq=False)
 class _Resampled:
     """The blocks of consecutive jobs that are resampled, alike for every timeout, and waiting on each resample."""
@@ -302,7 +296,7 @@ class _Resampled:
         jobs = found.spent.shape[1]
         blocks = min(jobs, max(BLOCKS, int(np.sqrt(jobs))))
         edges = np.linspace(0, jobs, blocks + 1).astype(np.intp)[:-1]
-        made = cls(edges, _weights(blocks, seed), np.empty(0))
+        made = cls(edges, weights(np.ones(blocks), RESAMPLES, np.random.default_rng(seed)), np.empty(0))
         return replace(made, waiting=made.means(_Followed(found.spent[:1], found.off[:1], found.submitted[:1]))[0])
 
     def means(self, found: _Followed) -> Floats:
@@ -321,42 +315,21 @@ def _summaries(timeouts: Floats, found: _Followed, blocks: _Resampled) -> list[R
     with np.errstate(divide="ignore", invalid="ignore"):
         gains, submissions = 1 - means / blocks.waiting, found.submitted.sum(axis=1) / done
         durations = found.spent.sum(axis=1) / done
-    ends = np.concatenate(np.split(_central(np.concatenate([means, gains])), 2), axis=1)
+    limits = np.concatenate([interval(means), interval(gains)]).T
     nothing = Replayed(np.inf, np.inf, np.inf, {}, np.inf, 1.0, -np.inf, -np.inf, 0.0)
     made = []
     for k, t in enumerate(timeouts.tolist()):
         if not done[k]:
             made.append(replace(nothing, timeout=t))
             continue
-        low, high, gain_low, gain_high = ends[k].tolist()
+        low, high, gain_low, gain_high = limits[k].tolist()
         quantiles = dict(zip(map(str, QUANTILES), map(finite, levels[k]), strict=True))
         made.append(Replayed(float(durations[k]), low, high, quantiles, float(submissions[k]),
                              float(found.off[k].mean()), gain_low, gain_high, t))  # fmt: skip
     return made
 
 
-def _central(values: Floats) -> Floats:
-    """(rows, 2) the ends of the central 95 % of each row; what is not a number does not count."""
-    plain, ends = np.isfinite(values).all(axis=1), np.empty((values.shape[0], 2))
-    ends[plain] = np.quantile(values[plain], [0.025, 0.975], axis=1).T
-    for row in np.flatnonzero(~plain):
-        ends[row] = _ends(values[row])
-    return ends
-
-
-def _ends(values: Floats) -> tuple[float, float]:
-    """The 2.5 % and 97.5 % quantiles of resamples; beside an infinite one, that one: nothing lies between."""
-    known = values[~np.isnan(values)]
-    if not known.size:
-        return np.nan, np.nan
-    with np.errstate(invalid="ignore"):
-        ends = np.quantile(known, [0.025, 0.975])
-    outer = np.quantile(known, 0.025, method="lower"), np.quantile(known, 0.975, method="higher")
-    low, high = np.where(np.isnan(ends), outer, ends).tolist()
-    return low, high
-
-
-def _curve(seen: Observations, cutoff: float) -> Floats:
+def _curve(seen: ProbeTable, cutoff: float) -> Floats:
     """Timeouts at the quantiles of what completed, denser towards the longest, up to the cutoff."""
     x = seen.latency[(seen.status == COMPLETED) & (seen.latency > 0) & (seen.latency <= cutoff)]
     if x.size < 5:

@@ -1,8 +1,9 @@
-"""Stage 5: from a sample to a law: censored maximum likelihood with ρ, least squares on the cdf, ranking."""
+"""Stage 5: from a sample to a law: censored maximum likelihood with ρ, least squares on the cdf, tests of fit."""
 
-from latfit.fitting.bootstrap import resamples, with_std_errors
+from latfit.fitting.bootstrap import with_std_errors
 from latfit.fitting.estimate import BatchFit, fit_batch
 from latfit.fitting.fitted import Fit, fitted_law
+from latfit.fitting.kolmogorov import GoodnessOfFit, assess, ks_distance, ks_test, qq
 from latfit.fitting.profile import COMPETING, JointRatio, joint_outlier_ratio, profile_interval
 from latfit.fitting.ranking import CLASSICAL, DEFAULT_LAWS, default_laws, fit
 from latfit.laws.samples import SampleBatch, cell_width
@@ -13,15 +14,19 @@ __all__ = [
     "DEFAULT_LAWS",
     "BatchFit",
     "Fit",
+    "GoodnessOfFit",
     "JointRatio",
     "SampleBatch",
+    "assess",
     "cell_width",
     "default_laws",
     "fit",
     "fit_batch",
     "fitted_law",
     "joint_outlier_ratio",
+    "ks_distance",
+    "ks_test",
     "profile_interval",
-    "resamples",
+    "qq",
     "with_std_errors",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from latfit.errors import FitError, LatfitError
 from latfit.fitting.likelihood import (
     DECREMENT,
     REFIT_DECREMENT,
-    SMALL,
+    SMALL_SAMPLE,
     Likelihood,
     Maximum,
     Ratio,
@@ -19,13 +19,14 @@ from latfit.fitting.likelihood import (
     inverse_information,
     log_likelihood,
     maximise,
+    ratio_of,
 )
 from latfit.fitting.search import generic_fit, kernel_of, law_class
 from latfit.laws.kernel import ExponentialLimit, Kernel
 from latfit.laws.samples import SampleBatch
 from latfit.numbers import Bools, Floats
 
-EXPONENTIAL = 1e-12  # the distance at which a law is its exponential limit to rounding
+EXPONENTIAL_DISTANCE = 1e-12  # the distance at which a law is its exponential limit to rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +50,15 @@ class BatchFit:
     error: NDArray[np.str_ | np.object_]
 
     @classmethod
+    def empty(cls, law: str, parameters: tuple[str, ...], free: int, error: NDArray[np.str_ | np.object_]) -> BatchFit:
+        """No estimate yet, of as many samples as `error` has entries."""
+        size = error.size
+        params, covariance = np.full((size, len(parameters)), np.nan), np.full((size, free + 1, free + 1), np.nan)
+        rho, value = np.full((2, size), np.nan)
+        converged, at_limit = np.zeros((2, size), dtype=bool)
+        return cls(law, parameters, params, rho, value, converged, at_limit, covariance, error)
+
+    @classmethod
     def concatenate(cls, parts: list[BatchFit]) -> BatchFit:
         """The fits of several blocks of samples in one."""
         if len(parts) == 1:
@@ -60,12 +70,10 @@ class BatchFit:
 
 def read_rho(rho: str | float) -> float | None:
     """ρ as given, or None where it is to be estimated with the law."""
-    if isinstance(rho, str):
-        if rho != "joint":
-            raise FitError(f'the outlier ratio is {rho!r}; it must be "joint" or a number in [0, 1)')
+    if rho == "joint":
         return None
-    if not 0 <= rho < 1:
-        raise FitError(f'the outlier ratio is {rho:g}; it must be "joint" or a number in [0, 1)')
+    if isinstance(rho, str) or not 0 <= rho < 1:
+        raise FitError(f'the outlier ratio is {rho!r}; it must be "joint" or a number in [0, 1)')
     return float(rho)
 
 
@@ -88,65 +96,53 @@ def fit_batch(
     unit, blocks = batch.prepared
     ends = np.cumsum([block.size for block in blocks])
     parts = [
-        _fit_block(kernel, block, _rows(fixed, slice(end - block.size, end)), unit, start, errors)
+        _fit_block(kernel, block, ratio_of(fixed, slice(end - block.size, end)), unit, start, errors)
         for block, end in zip(blocks, ends, strict=True)
     ]
     return BatchFit.concatenate(parts)
 
 
-def _rows(rho: Ratio, rows: slice | NDArray[np.intp]) -> Ratio:
-    """ρ of some of the samples."""
-    return rho[rows] if isinstance(rho, np.ndarray) else rho
-
-
 def _one_by_one(law: str, batch: SampleBatch, rho: Ratio) -> BatchFit:
     """Each sample by a search of its own, for laws without a kernel."""
     names = tuple(parameter.name for parameter in law_class(law).parameters)
-    size, p = batch.size, len(names)
-    numbers = [np.full(shape, np.nan) for shape in ((size, p), size, size)]
-    flags = [np.zeros(size, dtype=bool) for _ in range(2)]
-    covariances = np.full((size, p + 1, p + 1), np.nan)
-    error = np.full(size, "", dtype=object)
-    found = BatchFit(law, names, numbers[0], numbers[1], numbers[2], flags[0], flags[1], covariances, error)
-    for row in range(size):
-        one = batch.take(np.array([row]))
+    fits = BatchFit.empty(law, names, len(names), np.full(batch.size, "", dtype=object))
+    for row in range(batch.size):
+        sample = batch.take(np.array([row]))
         try:
-            if not one.n[0]:
+            if not sample.n[0]:
                 raise FitError("no completed probe")
-            known = float(rho[row]) if isinstance(rho, np.ndarray) else rho
-            best, ratio, value, covariance = generic_fit(law, one, known)
+            known_rho = float(rho[row]) if isinstance(rho, np.ndarray) else rho
+            best, ratio, value, covariance = generic_fit(law, sample, known_rho)
         except (LatfitError, ArithmeticError, np.linalg.LinAlgError) as problem:
-            found.error[row] = str(problem)
+            fits.error[row] = str(problem)
             continue
-        found.params[row], found.rho[row], found.log_likelihood[row] = list(best.params.values()), ratio, value
-        found.covariance[row], found.converged[row] = covariance, True
-    return found
+        fits.params[row], fits.rho[row], fits.log_likelihood[row] = list(best.params.values()), ratio, value
+        fits.covariance[row], fits.converged[row] = covariance, True
+    return fits
 
 
 def _fit_block(
     kernel: Kernel, batch: SampleBatch, rho: Ratio, unit: float, start: Floats | None, errors: bool
 ) -> BatchFit:
-    error = _unfit(kernel, batch, rho)
-    fine = np.flatnonzero(error == "")
     p = len(kernel.free)
-    params, shape = np.full((batch.size, len(kernel.parameters)), np.nan), (batch.size, p + 1, p + 1)
-    ratio, value = np.full(batch.size, np.nan), np.full(batch.size, np.nan)
-    converged, at_limit = np.zeros(batch.size, dtype=bool), np.zeros(batch.size, dtype=bool)
-    covariance = np.full(shape, np.nan)
-    if fine.size:
-        part = batch if fine.size == batch.size else batch.take(fine)
-        rho = _rows(rho, fine)
-        kernel = kernel.holding(kernel.read(part))
-        best, limit = _maximum(kernel, part, rho, None if start is None else kernel.unnatural(start[:, None], unit))
-        natural, jacobian = kernel.natural(best.u, unit)
-        params[fine], ratio[fine], converged[fine], at_limit[fine] = natural.T, best.at.rho, best.converged, limit
-        value[fine] = best.at.value - part.n * np.log(unit)
-        if errors and kernel.closed_form(part) is None and not limit.all():
-            covariance[fine] = np.where(limit[:, None, None], np.nan, _covariance(best.at, jacobian[:p], rho))
-    lost = (error == "") & ~converged
-    if lost.any():
-        error = np.where(lost, "the likelihood has no maximum that Newton's method could find", error)
-    return BatchFit(kernel.law, kernel.parameters, params, ratio, value, converged, at_limit, covariance, error)
+    fits = BatchFit.empty(kernel.law, kernel.parameters, p, _unfit(kernel, batch, rho))
+    rows = np.flatnonzero(fits.error == "")
+    if not rows.size:
+        return fits
+    part = batch if rows.size == batch.size else batch.take(rows)
+    rho, kernel = ratio_of(rho, rows), kernel.holding(kernel.read(part))
+    best, limit = _maximum(kernel, part, rho, None if start is None else kernel.from_params(start[:, None], unit))
+    params, jacobian = kernel.to_params(best.u, unit)
+    fits.params[rows], fits.rho[rows] = params.T, best.at.rho
+    fits.log_likelihood[rows] = best.at.value - part.n * np.log(unit)
+    fits.converged[rows], fits.at_limit[rows] = best.converged, limit
+    if errors and kernel.closed_form(part) is None and not limit.all():
+        fits.covariance[rows] = np.where(limit[:, None, None], np.nan, _covariance(best.at, jacobian[:p], rho))
+    if best.converged.all():
+        return fits
+    unconverged = (fits.error == "") & ~fits.converged
+    problem = "the likelihood has no maximum that Newton's method could find"
+    return replace(fits, error=np.where(unconverged, problem, fits.error))
 
 
 def _unfit(kernel: Kernel, batch: SampleBatch, rho: Ratio) -> NDArray[np.str_]:
@@ -176,15 +172,14 @@ def _unfit(kernel: Kernel, batch: SampleBatch, rho: Ratio) -> NDArray[np.str_]:
 def _maximum(kernel: Kernel, batch: SampleBatch, rho: Ratio, start: Floats | None) -> tuple[Maximum, Bools]:
     """The maximum, and where it is the limit in which the law is an exponential."""
     nowhere = np.zeros(batch.size, dtype=bool)
-    exact = kernel.complete_form(batch) if batch.complete else None
+    closed, exact = kernel.closed_form(batch), kernel.complete_form(batch) if batch.complete else None
+    if exact is None and rho is None:
+        exact = closed
     if exact is not None:
         return Maximum(exact, log_likelihood(kernel, batch, exact, rho), ~nowhere), nowhere
-    closed = kernel.closed_form(batch)
     if closed is not None:
-        if rho is None:
-            return Maximum(closed, log_likelihood(kernel, batch, closed, rho), ~nowhere), nowhere
-        found = maximise(kernel, batch, rho, [best_start(kernel, batch, rho, kernel.starts(batch))[0]])
-        return Maximum(found.u, found.at, np.isfinite(found.at.value)), nowhere
+        best = maximise(kernel, batch, rho, [best_start(kernel, batch, rho, kernel.starts(batch))[0]])
+        return Maximum(best.u, best.at, np.isfinite(best.at.value)), nowhere
     if kernel.law == "exponential" and start is None:
         return _exponential(batch, rho), nowhere
     if isinstance(kernel, ExponentialLimit):
@@ -203,8 +198,8 @@ def _exponential(batch: SampleBatch, rho: Ratio) -> Maximum:
         kernel = kernel_of("exponential")
         assert kernel is not None
         batch.memory[key] = maximise(kernel, batch, rho, kernel.starts(batch))
-    found: Maximum = batch.memory[key]
-    return found
+    maximum: Maximum = batch.memory[key]
+    return maximum
 
 
 def _maximum_or_limit(
@@ -218,12 +213,12 @@ def _maximum_or_limit(
     starts = [kernel.near_exponential(simple.u[0], share) for share in (1e-6, 1e-3, 0.03)]
     if start is not None:
         starts.append(np.repeat(start, batch.size, axis=1))
-    if start is None or batch.x.shape[1] <= SMALL:
+    if start is None or batch.x.shape[1] <= SMALL_SAMPLE:
         starts += kernel.starts(batch)
     best = maximise(kernel, batch, rho, starts, above=simple.at.value + 1e-9)
     gain = best.at.value - simple.at.value
     limit = (~(gain > 1e-9) | (~best.converged & (gain < 1e-4))) & simple.converged
-    u = np.where(limit, kernel.near_exponential(simple.u[0], EXPONENTIAL), best.u)
+    u = np.where(limit, kernel.near_exponential(simple.u[0], EXPONENTIAL_DISTANCE), best.u)
     value, ratio = (np.where(limit, a, b) for a, b in ((simple.at.value, best.at.value), (simple.at.rho, best.at.rho)))
     return Maximum(u, best.at._replace(value=value, rho=ratio), best.converged | limit), limit
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from latfit.curve import kaplan_meier
 from latfit.errors import FitError
 from latfit.laws import Competing, ContinuousLaw, Defective, Law
 from latfit.numbers import finite
 from latfit.sample import LatencySample, Tally
 
-MAX_STEPS = 500  # of the law of failures; neighbouring times beyond that are merged
+MAX_FAILURE_STEPS = 500  # of the law of failures; neighbouring times beyond that are merged
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,13 @@ class Fit:
     converged: bool = False
     at_limit: bool = False
     error: str | None = None
+
+    @property
+    def law_and_rho(self) -> tuple[ContinuousLaw, float]:
+        """The law and ρ; an error that says why there is none where the fit failed."""
+        if self.law is None or self.rho is None:
+            raise FitError(f"the {self.name} fit failed: {self.error}")
+        return self.law, self.rho
 
     @property
     def score(self) -> float:
@@ -100,16 +108,14 @@ def fitted_law(sample: LatencySample, fit: Fit) -> Law:
     >>> fitted_law(sample, fit(sample, ["lognormal"])[0]).name
     'competing'
     """
-    if fit.law is None or fit.rho is None:
-        raise FitError(f"{fit.name} could not be fitted: {fit.error}")
-    law = Defective(fit.law, fit.rho)
+    law = Defective(*fit.law_and_rho)
     if not sample.failed.values.size:
         return law
     others = Tally.sum([sample.completed, sample.censored])
-    curve = LatencySample(completed=sample.failed, censored=others, lost=sample.lost).kaplan_meier()
+    curve = kaplan_meier(LatencySample(completed=sample.failed, censored=others, lost=sample.lost))
     masses = -np.diff(curve.still_out, prepend=1.0)
     if curve.still_out[-1] <= 0:  # the last probe seen failed: that nothing outlives it is not known
         masses[-1] /= 2
-    starts = np.unique(np.linspace(0, masses.size, MAX_STEPS, endpoint=False).astype(np.intp))
+    starts = np.unique(np.linspace(0, masses.size, MAX_FAILURE_STEPS, endpoint=False).astype(np.intp))
     merged = np.add.reduceat(masses, starts)
     return Competing.of(law, np.add.reduceat(curve.times * masses, starts) / merged, merged)

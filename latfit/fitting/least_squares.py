@@ -7,20 +7,20 @@ Glatard et al. 2006, §4.3. The steps run from the smallest to the largest laten
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from latfit.curve import kaplan_meier
 from latfit.errors import FitError
 from latfit.numbers import Bools, Floats
-from latfit.sample import LatencySample, Tally
+from latfit.sample import LatencySample
 
 MAX_GRID_STEPS = 10_000
-COARSE, FINE = 100, 250  # blocks of steps, finer towards t_min
-POLISHED = 4  # how many of the starts go on from the coarse to the fine blocks
-MAX_STEPS = 200
+COARSE_BLOCKS, FINE_BLOCKS = 100, 250  # blocks of steps, finer towards t_min
+POLISHED_STARTS = 4  # how many of the starts go on from the coarse to the fine blocks
+MAX_DAMPED_STEPS = 200
 
 
 class Model(Protocol):
@@ -55,14 +55,7 @@ class Target(NamedTuple):
 
 def counted_ratio(sample: LatencySample) -> float:
     """ρ̂ = 1 − F_KM at the largest latency: the share still out then, failures read as censored."""
-    return float(as_censored(sample).kaplan_meier().still_out[-1])
-
-
-def as_censored(sample: LatencySample) -> LatencySample:
-    """The sample with its failures censored at their time, which is how the law of completion sees them."""
-    if not sample.failed.values.size:
-        return sample
-    return replace(sample, failed=Tally(), censored=Tally.sum([sample.censored, sample.failed]))
+    return float(kaplan_meier(sample.failures_censored()).still_out[-1])
 
 
 def target(sample: LatencySample, rho: float | None = None) -> Target:
@@ -70,7 +63,7 @@ def target(sample: LatencySample, rho: float | None = None) -> Target:
     values = sample.completed.values
     if values.size < 2:
         raise FitError(f"least squares needs two distinct latencies; the sample has {values.size}")
-    curve = as_censored(sample).kaplan_meier()
+    curve = kaplan_meier(sample.failures_censored())
     span = values[-1] - values[0]
     steps = MAX_GRID_STEPS
     if sample.resolution:
@@ -94,11 +87,11 @@ class LeastSquares(NamedTuple):
 def finalists(model: Model, goal: Target, starts: Sequence[Floats]) -> list[Floats]:
     """The best few fits (p, 1) of one sample from many starts (p,), best first: on coarse blocks, then on fine ones."""
     u = np.stack(starts, axis=1)
-    for count, tolerance in ((COARSE, 1e-2), (FINE, 1e-7)):
+    for count, tolerance in ((COARSE_BLOCKS, 1e-2), (FINE_BLOCKS, 1e-7)):
         blocks = goal.blocks(count).rows(np.zeros(u.shape[1], dtype=np.intp))
-        found = levenberg_marquardt(model, blocks, u, tolerance=tolerance)
-        order = np.argsort(found.sse, kind="stable")[:POLISHED]
-        u = found.u[:, order[np.isfinite(found.sse[order])]]
+        fits = levenberg_marquardt(model, blocks, u, tolerance=tolerance)
+        order = np.argsort(fits.sse, kind="stable")[:POLISHED_STARTS]
+        u = fits.u[:, order[np.isfinite(fits.sse[order])]]
         if not u.size:
             raise FitError("least squares found no start at which the law is a cdf")
     return list(u.T[:, :, None])
@@ -115,7 +108,7 @@ def levenberg_marquardt(model: Model, goal: Target, start: Floats, *, tolerance:
     converged = np.zeros(u.shape[1], dtype=bool)
     alive = np.isfinite(sse)
     identity = np.eye(u.shape[0])
-    for _ in range(MAX_STEPS):
+    for _ in range(MAX_DAMPED_STEPS):
         rows = np.flatnonzero(alive)
         if not rows.size:
             break

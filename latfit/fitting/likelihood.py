@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -13,13 +13,18 @@ from latfit.laws.kernel import Kernel
 from latfit.laws.samples import SampleBatch, weighted_sum
 from latfit.numbers import Bools, Floats
 
-MAX_STEPS = 100
-SMALL = 64  # samples of at most this size are searched from every start
+MAX_NEWTON_STEPS = 100
+SMALL_SAMPLE = 64  # samples of at most this many latencies are searched from every start
 DECREMENT = 1e-7  # Newton converges quadratically: after a step that gains this much the next gains 1e-14
 REFIT_DECREMENT = 1e-2  # for resamples, whose own error is a gain of about 1: the next step gains 1e-4 at most
 
 
 Ratio: TypeAlias = float | Floats | None  # ρ of all samples, of each (B,), or None: it is to be estimated
+
+
+def ratio_of(rho: Ratio, rows: Any) -> Ratio:
+    """ρ of some of the samples."""
+    return rho[rows] if isinstance(rho, np.ndarray) else rho
 
 
 class Likelihood(NamedTuple):
@@ -35,6 +40,15 @@ class Likelihood(NamedTuple):
     hess_u: Floats
     cross: Floats
     curve: Floats
+
+    def take(self, rows: Any) -> Likelihood:
+        """Some of the samples."""
+        return Likelihood(*(part[..., rows] for part in self))
+
+    def put(self, rows: Any, other: Likelihood, others: Any) -> None:
+        """Replace samples by those of `other`, in place."""
+        for target, source in zip(self, other, strict=True):
+            target[..., rows] = source[..., others]
 
 
 @np.errstate(all="ignore")  # a step may go too far; what is not finite is refused by the caller
@@ -137,7 +151,7 @@ def maximise(
         starts = [maximise(kernel, batch.thinned, rho, starts, decrement=1e-3).u]
     if len(starts) > kernel.followed > 1:
         starts = _best_starts(kernel, batch, rho, starts)
-    elif batch.x.shape[1] > SMALL or len(starts) == 1:
+    elif batch.x.shape[1] > SMALL_SAMPLE or len(starts) == 1:
         return _newton(kernel, batch, rho, starts, above, decrement)
     best, *others = _from_each(kernel, batch, rho, starts, decrement)
     for other in others:
@@ -149,28 +163,19 @@ def maximise(
         better |= other.converged & ~best.converged & at_least
         best.u[:, better] = other.u[:, better]
         best.converged[better] = other.converged[better]
-        for target, source in zip(best.at, other.at, strict=True):
-            target[..., better] = source[..., better]
+        best.at.put(better, other.at, better)
     return best
 
 
 def _from_each(kernel: Kernel, batch: SampleBatch, rho: Ratio, starts: list[Floats], decrement: float) -> list[Maximum]:
     """The maxima that Newton's method finds from each start; all at once where the samples are small."""
-    if batch.x.shape[1] > SMALL:
+    if batch.x.shape[1] > SMALL_SAMPLE:
         return [_newton(kernel, batch, rho, [start], None, decrement) for start in starts]
-    times, size = len(starts), batch.size
-    wide = kernel.take(np.tile(np.arange(size), times))
-    found = _newton(wide, batch.repeated(times), tiled(rho, times), [np.concatenate(starts, axis=1)], None, decrement)
-    parts = [slice(i * size, (i + 1) * size) for i in range(times)]
-    return [
-        Maximum(found.u[:, part], Likelihood(*(each[..., part] for each in found.at)), found.converged[part])
-        for part in parts
-    ]
-
-
-def tiled(rho: Ratio, times: int) -> Ratio:
-    """ρ of samples that are taken in turn so many times."""
-    return np.tile(rho, times) if isinstance(rho, np.ndarray) else rho
+    every = np.tile(np.arange(batch.size), len(starts))
+    wide, all_u = batch.repeated(len(starts)), np.concatenate(starts, axis=1)
+    best = _newton(kernel.take(every), wide, ratio_of(rho, every), [all_u], None, decrement)
+    parts = [slice(at, at + batch.size) for at in range(0, every.size, batch.size)]
+    return [Maximum(best.u[:, part], best.at.take(part), best.converged[part]) for part in parts]
 
 
 @np.errstate(all="ignore")
@@ -189,14 +194,14 @@ def _newton(
     converged = np.zeros(batch.size, dtype=bool)
     alive = np.isfinite(at.value) if above is None else at.value > above
     rows, part, chosen = np.arange(batch.size), batch, kernel  # what is evaluated: all that are alive, and some others
-    for _ in range(MAX_STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         if not alive.any():
             break
         if alive[rows].sum() <= 0.6 * rows.size:
             rows = np.flatnonzero(alive)
             part, chosen = batch.take(rows), kernel.take(rows)
         candidate = u[:, rows] + np.where(alive[rows], share[rows], 0.0) * step[:, rows]
-        new = log_likelihood(chosen, part, candidate, rho[rows] if isinstance(rho, np.ndarray) else rho)
+        new = log_likelihood(chosen, part, candidate, ratio_of(rho, rows))
         old, close = at.value[rows], gain[rows] < decrement
         better = np.isfinite(new.grad).all(axis=0)
         better &= new.value >= old + 1e-4 * share[rows] * gain[rows]
@@ -208,13 +213,12 @@ def _newton(
             u, at = candidate, new
         else:
             u[:, taken] = candidate[:, better]
-            for target, source in zip(at, new, strict=True):
-                target[..., taken] = source[..., better]
+            at.put(taken, new, better)
         converged[taken] = close[better] & (share[taken] > 0.99)
         moving = taken[~converged[taken]]
         if moving.size:
-            here = at if moving.size == batch.size else Likelihood(*(values[..., moving] for values in at))
-            step[:, moving], gain[moving] = _newton_step(kernel, u[:, moving], here)
+            still_moving = at if moving.size == batch.size else at.take(moving)
+            step[:, moving], gain[moving] = _newton_step(kernel, u[:, moving], still_moving)
             share[moving] = kernel.limit_step(u[:, moving], step[:, moving])
         alive &= ~converged & (share > 1e-9)
     return Maximum(u, at, converged)
@@ -231,10 +235,10 @@ def _best_starts(kernel: Kernel, batch: SampleBatch, rho: Ratio, starts: list[Fl
 def best_start(kernel: Kernel, batch: SampleBatch, rho: Ratio, starts: list[Floats]) -> tuple[Floats, Likelihood]:
     """The start of each sample at which its likelihood is largest."""
     if batch.size == 1 and len(starts) > 1:  # all starts of one sample in one call
-        all_u = np.concatenate(starts, axis=1)
-        tried = log_likelihood(kernel, batch.repeated(len(starts)), all_u, tiled(rho, len(starts)))
+        every, all_u = np.zeros(len(starts), dtype=np.intp), np.concatenate(starts, axis=1)
+        tried = log_likelihood(kernel, batch.repeated(len(starts)), all_u, ratio_of(rho, every))
         best = [int(np.argmax(np.where(np.isnan(tried.value), -np.inf, tried.value)))]
-        return all_u[:, best], Likelihood(*(part[..., best] for part in tried))
+        return all_u[:, best], tried.take(best)
     u = np.array(starts[0], dtype=np.float64)
     at = Likelihood(*(np.array(part) for part in log_likelihood(kernel, batch, u, rho)))
     for other in starts[1:]:
@@ -242,8 +246,7 @@ def best_start(kernel: Kernel, batch: SampleBatch, rho: Ratio, starts: list[Floa
         better = (there.value > at.value) | (np.isfinite(there.value) & ~np.isfinite(at.value))
         better &= np.isfinite(there.grad).all(axis=0)
         u[:, better] = other[:, better]
-        for target, source in zip(at, there, strict=True):
-            target[..., better] = source[..., better]
+        at.put(better, there, better)
     return u, at
 
 

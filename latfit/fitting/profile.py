@@ -20,7 +20,6 @@ from latfit.laws.samples import SampleBatch
 from latfit.numbers import Floats
 from latfit.sample import LatencySample
 
-MAX_DOUBLINGS = 60
 COMPETING = 6.0  # laws within this BIC of the best one are not ruled out
 
 
@@ -38,18 +37,19 @@ def profile_interval(sample: LatencySample, fitted: Fit, parameter: str, *, leve
         raise FitError(
             f"{fitted.name} has no free parameter {parameter!r}; it has {', '.join(fitted.std_errors or {})}"
         )
-    allowed = fitted.log_likelihood - float(chdtri(1, 1 - level)) / 2
+    fall = float(chdtri(1, 1 - level))
     if parameter == "rho":
-        return _ratio_interval(sample, fitted, float(chdtri(1, 1 - level)))
-    value, positive = fitted.params[parameter], _positive(fitted.name)[parameter]
+        return _ratio_interval(sample, fitted, fall)
     joint = "rho" in (fitted.std_errors or {})
-    profile = _Profile(sample, fitted, parameter, None if joint else fitted.rho)
+    profile = profile_likelihood(sample, fitted, parameter, None if joint else fitted.rho)
+    value, lowest = fitted.params[parameter], fitted.log_likelihood - fall / 2
+    (domain,) = (each.domain for each in law_class(fitted.name).parameters if each.name == parameter)
     step = abs(value) / 10 or 0.1
 
-    def gap(v: float) -> float:
-        return profile(v) - allowed
+    def excess(v: float) -> float:
+        return profile(v) - lowest
 
-    return _end(gap, value, 0.0 if positive else -np.inf, -step), _end(gap, value, np.inf, step)
+    return _end(excess, value, -np.inf if domain == "real" else 0.0, -step), _end(excess, value, np.inf, step)
 
 
 def _ratio_interval(sample: LatencySample, fitted: Fit, allowed: float) -> tuple[float, float]:
@@ -61,9 +61,9 @@ def _ratio_interval(sample: LatencySample, fitted: Fit, allowed: float) -> tuple
     assert top is not None
 
     def excess(rho: Floats) -> Floats:
-        found = fit_batch(fitted.name, batch.repeated(rho.size), rho=rho, errors=False).log_likelihood
+        values = fit_batch(fitted.name, batch.repeated(rho.size), rho=rho, errors=False).log_likelihood
         with np.errstate(invalid="ignore"):
-            fall = 2 * (top - np.where(np.isnan(found), -np.inf, found))
+            fall = 2 * (top - np.where(np.isnan(values), -np.inf, values))
         return np.sqrt(np.clip(fall, 0.0, 1e6)) - math.sqrt(allowed)
 
     limits, steps = np.array([0.0, 1 - 1e-9]), np.array([-1.0, 1.0]) * max(fitted.rho, 1.0 / sample.n)
@@ -76,51 +76,46 @@ def _ratio_interval(sample: LatencySample, fitted: Fit, allowed: float) -> tuple
         outside[growing] = excess(far[growing]) >= 0
     if outside.any():
         tolerances = {"xatol": 1e-12, "xrtol": 1e-8, "fatol": 1e-9, "frtol": 0.0}
-        found: Any = find_root(excess, (near[outside], far[outside]), tolerances=tolerances)  # type: ignore[call-overload]
-        far[outside] = found.x
+        far[outside] = find_root(excess, (near[outside], far[outside]), tolerances=tolerances).x  # type: ignore[call-overload]
     low, high = map(float, far)
     return low, high
 
 
-def _positive(law: str) -> dict[str, bool]:
-    return {parameter.name: parameter.domain != "real" for parameter in law_class(law).parameters}
+def profile_likelihood(
+    sample: LatencySample, fitted: Fit, parameter: str, rho: float | None = None
+) -> Callable[[float], float]:
+    """Max ℓ over the other parameters at a value of one, each search starting where the last one ended."""
+    batch, law = SampleBatch.of_sample(sample), law_class(fitted.name)
+    others = [name for name in fitted.std_errors or {} if name not in (parameter, "rho")]
+    positive = {each.name: each.domain != "real" for each in law.parameters}
+    logs = np.array([positive[name] for name in others], dtype=bool)
+    start = np.array([fitted.params[name] for name in others])
+    u = np.where(logs, np.log(np.where(logs, start, 1.0)), start)
 
-
-class _Profile:
-    """max ℓ over the other parameters, each search starting where the last one ended."""
-
-    def __init__(self, sample: LatencySample, fitted: Fit, parameter: str, rho: float | None) -> None:
-        self.batch, self.rho, self.parameter = SampleBatch.of_sample(sample), rho, parameter
-        self.law, self.params = law_class(fitted.name), dict(fitted.params)
-        positive = _positive(fitted.name)
-        self.others = [name for name in fitted.std_errors or {} if name not in (parameter, "rho")]
-        self.logs = np.array([positive[name] for name in self.others], dtype=bool)
-        start = np.array([fitted.params[name] for name in self.others])
-        self.u = np.where(self.logs, np.log(np.where(self.logs, start, 1.0)), start)
-
-    def __call__(self, value: float) -> float:
+    def value_at(value: float) -> float:
         def cost(u: Floats) -> float:
             with np.errstate(all="ignore"):
-                moved = dict(zip(self.others, map(float, np.where(self.logs, np.exp(u), u)), strict=True))
+                moved = dict(zip(others, map(float, np.where(logs, np.exp(u), u)), strict=True))
             try:
-                found = law_log_likelihood(
-                    self.law(**(self.params | moved | {self.parameter: value})), self.batch, self.rho
-                )[0]
+                moved_law = law(**(fitted.params | moved | {parameter: value}))
+                log_likelihood = law_log_likelihood(moved_law, batch, rho)[0]
             except LawError:
                 return np.inf
-            return -found if np.isfinite(found) else np.inf
+            return -log_likelihood if np.isfinite(log_likelihood) else np.inf
 
-        if self.others:
+        nonlocal u
+        if others:
             options: dict[str, Any] = {"xatol": 1e-9, "fatol": 1e-9}
-            found: Any = scipy.optimize.minimize(cost, self.u, method="Nelder-Mead", options=options)  # type: ignore[call-overload]
-            self.u = found.x
-        return -cost(self.u)
+            u = scipy.optimize.minimize(cost, u, method="Nelder-Mead", options=options).x  # type: ignore[call-overload]
+        return -cost(u)
+
+    return value_at
 
 
 def _end(excess: Callable[[float], float], inside: float, limit: float, step: float) -> float:
     """The root of `excess` between a point inside and a limit, by growing steps and Brent's method; or the limit."""
     near = inside
-    for _ in range(MAX_DOUBLINGS):
+    for _ in range(60):
         far = near + step
         if abs(far - inside) >= abs(limit - inside):
             far = limit
@@ -169,19 +164,19 @@ def joint_outlier_ratio(sample: LatencySample, laws: Sequence[str] | None = None
     Examples
     --------
     >>> import latfit
-    >>> found = latfit.joint_outlier_ratio(latfit.example_log().sample(cutoff=10_000), ["lognormal"])
-    >>> found.law, round(found.estimate, 4), found.low < found.estimate < found.high
+    >>> ratio = latfit.joint_outlier_ratio(latfit.example_log().sample(cutoff=10_000), ["lognormal"])
+    >>> ratio.law, round(ratio.estimate, 4), ratio.low < ratio.estimate < ratio.high
     ('lognormal', 0.0248, True)
     """
-    fits = [found for found in fit(sample, laws) if found.error is None]
+    fits = [each for each in fit(sample, laws) if each.error is None]
     if not fits:
         raise FitError("no law could be fitted, so there is no joint estimate of the outlier ratio")
     best = fits[0]
     low, high = profile_interval(sample, best, "rho", level=level)
     out = sample.n - sample.completed.total - sample.failed.total
-    rivals = [found for found in fits[1:] if found.score - best.score < COMPETING]
-    disputed = any(not low <= float(found.rho or 0.0) <= high for found in rivals)
+    rivals = [each for each in fits[1:] if each.score - best.score < COMPETING]
+    disputed = any(not low <= float(each.rho or 0.0) <= high for each in rivals)
     confounded = bool(out) and (low == 0.0 or disputed)
-    ends = [(low, high), *(profile_interval(sample, found, "rho", level=level) for found in rivals)]
+    ends = [(low, high), *(profile_interval(sample, each, "rho", level=level) for each in rivals)]
     lows, highs = zip(*ends, strict=True)
     return JointRatio(float(best.rho or 0.0), min(lows), max(highs), best.name, confounded)

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from latfit.errors import FitError, LatfitError, none_of
-from latfit.fitting.estimate import EXPONENTIAL, fit_batch, read_rho
+from latfit.fitting.estimate import EXPONENTIAL_DISTANCE, fit_batch, read_rho
 from latfit.fitting.fitted import Fit
 from latfit.fitting.least_squares import counted_ratio, finalists, levenberg_marquardt, target
 from latfit.fitting.search import kernel_of, law_class, problem_of, read_off
-from latfit.laws import ContinuousLaw, get_law, law_names
+from latfit.laws import get_law, law_names
 from latfit.laws.kernel import ExponentialLimit
 from latfit.laws.samples import SampleBatch
 from latfit.logs.frames import as_sample
-from latfit.numbers import Floats, finite
+from latfit.numbers import finite
 from latfit.sample import LatencySample
 
 CLASSICAL = ("uniform", "truncated-gaussian", "exponential", "weibull", "lognormal", "pareto")
@@ -76,7 +76,7 @@ def fit(
         get_law(name)  # a name that is not known is the caller's mistake, not a law that failed
     batch = SampleBatch.of_sample(sample)
     fits = [_fit_one(name, sample, batch, method, fixed) for name in names]
-    return sorted(fits, key=lambda found: (found.error is not None, found.score))
+    return sorted(fits, key=lambda fit: (fit.error is not None, fit.score))
 
 
 def _fit_one(name: str, sample: LatencySample, batch: SampleBatch, method: str, rho: float | None) -> Fit:
@@ -90,96 +90,63 @@ def _fit_one(name: str, sample: LatencySample, batch: SampleBatch, method: str, 
 
 
 def _mle(name: str, sample: LatencySample, batch: SampleBatch, rho: float | None) -> Fit:
-    """Maximum likelihood of a batch of one."""
-    law, held = law_class(name), read_off(name, batch)
-    found = fit_batch(name, batch, rho="joint" if rho is None else rho)
-    if found.error[0]:
-        raise FitError(str(found.error[0]))
-    params = dict(zip(found.parameters, map(float, found.params[0]), strict=True)) | held
-    variance = np.einsum("ii->i", found.covariance[0])
-    ratio = float(found.rho[0])
-    free = [name for name in found.parameters if name not in held]
-    errors = _std_errors([*free, "rho"], variance, rho)
-    value, limit = float(found.log_likelihood[0]), bool(found.at_limit[0])
-    return _likelihood_fit(law(**params), sample.n, ratio, rho, value, errors, limit=limit, held=len(held))
-
-
-def _std_errors(names: Sequence[str], variance: Floats, rho: float | None) -> dict[str, float | None]:
-    """Roots of the variances; ρ has one only where it was estimated."""
+    """Maximum likelihood of a batch of one; ρ counts as a parameter where it was estimated, held ones do not."""
+    held, n = read_off(name, batch), sample.n
+    best = fit_batch(name, batch, rho="joint" if rho is None else rho)
+    if best.error[0]:
+        raise FitError(str(best.error[0]))
+    law = law_class(name)(**(dict(zip(best.parameters, map(float, best.params[0]), strict=True)) | held))
     with np.errstate(invalid="ignore"):
-        errors = {name: finite(float(value)) for name, value in zip(names, np.sqrt(variance), strict=True)}
+        errors = np.sqrt(np.einsum("ii->i", best.covariance[0]))
+    estimated = [each for each in (*best.parameters, "rho") if each not in held]
+    std_errors = {each: finite(error) for each, error in zip(estimated, errors, strict=True)}
     if rho is not None:
-        del errors["rho"]
-    return errors
-
-
-def _likelihood_fit(
-    law: ContinuousLaw,
-    n: int,
-    ratio: float,
-    rho: float | None,
-    value: float,
-    errors: dict[str, float | None],
-    *,
-    limit: bool = False,
-    held: int = 0,
-) -> Fit:
-    """A likelihood fit with its AIC and BIC; ρ counts as a parameter where it was estimated, `held` ones do not."""
-    count = len(law.params) - held + (rho is None)
+        del std_errors["rho"]
+    value, count = float(best.log_likelihood[0]), len(std_errors)
     return Fit(
-        law.name,
+        name,
         "mle",
         n,
         law=law,
-        rho=ratio,
+        rho=float(best.rho[0]),
         params=dict(law.params),
-        std_errors=errors,
+        std_errors=std_errors,
         log_likelihood=value,
         aic=2 * count - 2 * value,
         bic=count * math.log(n) - 2 * value,
         converged=True,
-        at_limit=limit,
+        at_limit=bool(best.at_limit[0]),
     )
 
 
 def _ls(name: str, sample: LatencySample, rho: float | None) -> Fit:
     """Least squares on the cdf, or the exponential law where that is the limit of this one and no worse."""
-    found = _free_ls(name, sample, rho)
-    kernel = kernel_of(name)
+    best, kernel = _free_ls(name, sample, rho), kernel_of(name)
     if not isinstance(kernel, ExponentialLimit):
-        return found
+        return best
     simple = _free_ls("exponential", sample, rho)
-    if found.score < simple.score * (1 - 1e-9):
-        return found
-    u = kernel.near_exponential(np.log([simple.params["rate"]]), EXPONENTIAL)
-    law = law_class(name)(*map(float, kernel.natural(u, 1.0)[0][:, 0]))
+    if best.score < simple.score * (1 - 1e-9):
+        return best
+    u = kernel.near_exponential(np.log([simple.params["rate"]]), EXPONENTIAL_DISTANCE)
+    law = law_class(name)(*map(float, kernel.to_params(u, 1.0)[0][:, 0]))
     return replace(simple, name=name, law=law, params=dict(law.params), at_limit=True)
 
 
 def _free_ls(name: str, sample: LatencySample, rho: float | None) -> Fit:
     """Least squares on the cdf; the best start whose law is a cdf everywhere wins."""
-    goal = target(sample, rho)
-    batch = SampleBatch.of_sample(sample)
+    goal, batch = target(sample, rho), SampleBatch.of_sample(sample)
     problem, held = problem_of(name, batch), read_off(name, batch)
     scaled = goal._replace(t=goal.t / problem.unit)
     reason = ""
     for start in finalists(problem.model, scaled, problem.starts):
-        found = levenberg_marquardt(problem.model, scaled, start)
+        best = levenberg_marquardt(problem.model, scaled, start)
         try:
-            law = problem.build(found.u[:, 0]).scaled(problem.unit)
+            law = problem.build(best.u[:, 0]).scaled(problem.unit)
             law = law_class(name)(**(law.params | held)) if held else law
         except LatfitError as refused:
             reason = str(refused)
             continue
         ratio = counted_ratio(sample) if rho is None else rho
-        return Fit(
-            name,
-            "ls",
-            sample.n,
-            law=law,
-            rho=ratio,
-            params=dict(law.params),
-            sse=float(found.sse[0]),
-            converged=bool(found.converged[0]),
-        )
+        sse, converged = float(best.sse[0]), bool(best.converged[0])
+        return Fit(name, "ls", sample.n, law, ratio, dict(law.params), sse=sse, converged=converged)
     raise FitError(f"no start ended at a cdf: {reason}")

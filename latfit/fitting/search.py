@@ -6,9 +6,9 @@ Laws without a kernel need no more than `logpdf`, `logsf` and rough starts: Neld
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy
@@ -45,13 +45,6 @@ def read_off(name: str, batch: SampleBatch) -> dict[str, float]:
     return {} if kernel is None else dict(zip(kernel.held, map(float, kernel.read(batch)[:, 0]), strict=True))
 
 
-def quartiles(batch: SampleBatch) -> tuple[float, float, float]:
-    """The quartiles of the completions of a batch of one; those at 0 count as half a step of the clock."""
-    found = np.quantile(batch.x[0], (0.25, 0.5, 0.75), weights=batch.weights[0], method="inverted_cdf")
-    q1, q2, q3 = np.maximum(found, batch.step[0] / 2)
-    return float(q1), float(q2), float(q3)
-
-
 def law_builder(name: str) -> tuple[Build, Callable[[dict[str, float]], Floats]]:
     """The ways from u to the law and from parameters to u: positive ones by their logarithm, real ones as they are."""
     law = law_class(name)
@@ -76,21 +69,20 @@ class LawModel:
     build: Build
 
     def cdf(self, t: Floats, u: Floats) -> tuple[Floats, Floats]:
-        """F and ∂F/∂u for each column of u."""
-        columns = [self._one(t[b], u[:, b]) for b in range(u.shape[1])]
-        return np.stack([F for F, _ in columns]), np.stack([J for _, J in columns], axis=1)
+        """F and ∂F/∂u for each column of u, not a number where u is no law."""
+        F, gradient = np.full(t.shape, np.nan), np.full((u.shape[0], *t.shape), np.nan)
+        moves = 1e-5 * np.eye(u.shape[0])
+        for row, v in enumerate(u.T):
+            try:
+                slopes = [(self.build(v + h).cdf(t[row]) - self.build(v - h).cdf(t[row])) / 2e-5 for h in moves]
+                F[row], gradient[:, row] = self.build(v).cdf(t[row]), slopes
+            except (LawError, OverflowError):
+                continue
+        return F, gradient
 
     def take(self, rows: NDArray[np.intp]) -> Self:
         """The model for some of the samples: the same for all."""
         return self
-
-    def _one(self, t: Floats, u: Floats) -> tuple[Floats, Floats]:
-        try:
-            moves = 1e-5 * np.eye(u.size)
-            gradient = [(self.build(u + h).cdf(t) - self.build(u - h).cdf(t)) / 2e-5 for h in moves]
-            return self.build(u).cdf(t), np.stack(gradient)
-        except (LawError, OverflowError):
-            return np.full(t.shape, np.nan), np.full((u.size, *t.shape), np.nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,9 +97,11 @@ class Problem:
 
 def problem_of(name: str, batch: SampleBatch) -> Problem:
     """How to search for the law of that name in a batch of one, by its kernel where it has one."""
-    law, quarters = law_class(name), quartiles(batch)
-    unit = quarters[1]
-    q1, q2, q3 = (q / unit for q in quarters)
+    law = law_class(name)
+    quartiles = np.quantile(batch.x[0], (0.25, 0.5, 0.75), weights=batch.weights[0], method="inverted_cdf")
+    quartiles = np.maximum(quartiles, batch.step[0] / 2)  # a latency of 0 counts as half a step of the clock
+    unit = float(quartiles[1])
+    q1, q2, q3 = map(float, quartiles / unit)
     if law.kernel is None:
         build, to_u = law_builder(name)
         return Problem(unit, build, [to_u(law.start(q1, q2, q3)), to_u(law.start(q1 / 2, q2, q3 * 2))], LawModel(build))
@@ -116,13 +110,13 @@ def problem_of(name: str, batch: SampleBatch) -> Problem:
     starts = kernel.starts(scaled)
     if hasattr(law, "start"):
         rough = law.start(q1, q2, q3)
-        starts = [kernel.unnatural(np.array([[rough[name]] for name in kernel.parameters]), 1.0), *starts]
+        starts = [kernel.from_params(np.array([[rough[name]] for name in kernel.parameters]), 1.0), *starts]
 
-    def built(u: Floats) -> ContinuousLaw:
-        made: ContinuousLaw = law(*map(float, kernel.natural(u[:, None], 1.0)[0][:, 0]))
-        return made
+    def build_by_kernel(u: Floats) -> ContinuousLaw:
+        built: ContinuousLaw = law(*map(float, kernel.to_params(u[:, None], 1.0)[0][:, 0]))
+        return built
 
-    return Problem(unit, built, [u[:, 0] for u in starts], kernel)
+    return Problem(unit, build_by_kernel, [u[:, 0] for u in starts], kernel)
 
 
 def law_log_likelihood(law: ContinuousLaw, batch: SampleBatch, rho: float | None = None) -> tuple[float, float]:
@@ -131,8 +125,10 @@ def law_log_likelihood(law: ContinuousLaw, batch: SampleBatch, rho: float | None
     if batch.cell:
         low, high = batch.cells.edges
         with np.errstate(divide="ignore"):
-            seen = np.log(_probability(law, low, high)) - np.log(high - low)
-        done += float(batch.cells.weights[0] @ seen[0])
+            left = law.cdf(high) < 0.5  # from the side on which the difference keeps its digits
+            inside = np.where(left, law.cdf(high) - law.cdf(low), law.sf(low) - law.sf(high))
+            log_density = np.log(np.maximum(inside, 0.0)) - np.log(high - low)
+        done += float(batch.cells.weights[0] @ log_density[0])
     log_s = law.logsf(batch.c)
     ratio = float(profile_rho(batch, log_s)[0]) if rho is None else rho
     with np.errstate(divide="ignore"):
@@ -141,45 +137,45 @@ def law_log_likelihood(law: ContinuousLaw, batch: SampleBatch, rho: float | None
     return done + float(batch.n[0] * np.log1p(-ratio) + batch.c_weights[0] @ out[0]) + lost, ratio
 
 
-def _probability(law: ContinuousLaw, low: Floats, high: Floats) -> Floats:
-    """P(low < T ≤ high), from the side on which the difference keeps its digits."""
-    left = law.cdf(high) < 0.5
-    return np.maximum(np.where(left, law.cdf(high) - law.cdf(low), law.sf(low) - law.sf(high)), 0.0)
+def generic_fit(name: str, batch: SampleBatch, rho: float | None) -> tuple[ContinuousLaw, float, float, Floats]:
+    """The most likely law of a batch of one, its ρ, ℓ there and the covariance of (params, ρ), not a number if unknown.
 
-
-class GenericMaximum(NamedTuple):
-    """The most likely law, ρ and ℓ, and the covariance of (u, ρ) or None where the information is not regular."""
-
-    u: Floats
-    law: ContinuousLaw
-    rho: float
-    log_likelihood: float
-    covariance: Floats | None
-
-
-def generic_maximum(build: Build, starts: Sequence[Floats], batch: SampleBatch, rho: float | None) -> GenericMaximum:
-    """The best of the starts, and from there to the maximum of ℓ."""
+    Times are measured in the median latency on the way.
+    """
+    problem = problem_of(name, batch)
+    build, unit, scaled = problem.build, problem.unit, batch.scaled(problem.unit)
 
     def cost(u: Floats) -> float:
         try:
-            value = law_log_likelihood(build(u), batch, rho)[0]
+            value = law_log_likelihood(build(u), scaled, rho)[0]
         except (LawError, OverflowError):
             return np.inf
         return -value if np.isfinite(value) else np.inf
 
-    best = min(starts, key=cost)
-    if not np.isfinite(cost(best)):
+    u = min(problem.starts, key=cost)
+    if not np.isfinite(cost(u)):
         raise FitError("the likelihood is 0 at every start: the law cannot have produced these latencies")
     for precision in (1e-3, 1e-7):  # the second search starts anew, because a simplex can collapse
         options: dict[str, Any] = {"xatol": precision, "fatol": precision / 100, "maxfev": 4000, "adaptive": True}
         with np.errstate(all="ignore"):
-            found: Any = scipy.optimize.minimize(cost, best, method="Nelder-Mead", options=options)  # type: ignore[call-overload]
-        best = found.x
-    if not found.success:
-        raise FitError(f"the search for the maximum stopped at {build(best).spec()}: {found.message}")
-    law = build(best)
-    value, ratio = law_log_likelihood(law, batch, rho)
-    return GenericMaximum(best, law, ratio, value, _covariance(build, best, ratio, batch, rho))
+            search: Any = scipy.optimize.minimize(cost, u, method="Nelder-Mead", options=options)  # type: ignore[call-overload]
+        u = search.x
+    if not search.success:
+        raise FitError(f"the search for the maximum stopped at {build(u).spec()}: {search.message}")
+    value, ratio = law_log_likelihood(build(u), scaled, rho)
+    law, size = build(u).scaled(unit), u.size
+    covariance = np.full((size + 1, size + 1), np.nan)
+    by_u = _covariance(build, u, ratio, scaled, rho)
+    if by_u is not None:
+        moves = 1e-6 * np.eye(size)
+        above, below = ([build(u + h * sign).scaled(unit).params for h in moves] for sign in (1, -1))
+        jacobian = np.array(
+            [[(a[key] - b[key]) / 2e-6 for a, b in zip(above, below, strict=True)] for key in law.params]
+        )
+        covariance[:size, :size] = jacobian @ by_u[:size, :size] @ jacobian.T
+        if ratio > 0 and by_u.shape[0] > size:
+            covariance[-1, -1] = by_u[-1, -1]
+    return law, ratio, value - float(batch.n[0]) * np.log(unit), covariance
 
 
 def _covariance(build: Build, u: Floats, ratio: float, batch: SampleBatch, rho: float | None) -> Floats | None:
@@ -212,24 +208,3 @@ def _covariance(build: Build, u: Floats, ratio: float, batch: SampleBatch, rho: 
         return None
     covariance = inverse_information(information[None])[0]
     return covariance if np.isfinite(covariance).all() else None
-
-
-def generic_fit(name: str, batch: SampleBatch, rho: float | None) -> tuple[ContinuousLaw, float, float, Floats]:
-    """The most likely law of a batch of one, its ρ, ℓ there and the covariance of (params, ρ), not a number if unknown.
-
-    Times are measured in the median latency on the way.
-    """
-    problem = problem_of(name, batch)
-    found = generic_maximum(problem.build, problem.starts, batch.scaled(problem.unit), rho)
-    law, size = found.law.scaled(problem.unit), found.u.size
-    covariance = np.full((size + 1, size + 1), np.nan)
-    if found.covariance is not None:
-        moves = 1e-6 * np.eye(size)
-        above, below = ([problem.build(found.u + h * sign).scaled(problem.unit) for h in moves] for sign in (1, -1))
-        jacobian = np.array(
-            [[(a.params[key] - b.params[key]) / 2e-6 for a, b in zip(above, below, strict=True)] for key in law.params]
-        )
-        covariance[:size, :size] = jacobian @ found.covariance[:size, :size] @ jacobian.T
-        if found.rho > 0 and found.covariance.shape[0] > size:
-            covariance[-1, -1] = found.covariance[-1, -1]
-    return law, found.rho, found.log_likelihood - float(batch.n[0]) * np.log(problem.unit), covariance

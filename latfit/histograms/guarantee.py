@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from latfit.buckets import Histogram
+from latfit.curve import MIN_COMPLETIONS
 from latfit.decision import Warned
 from latfit.histograms.bounds import Bounds, bounds, worst_regret
 from latfit.histograms.likely import EVEN, Likely, histogram_law, likely
 from latfit.restart import Optimum, evaluate_timeout
-from latfit.restart.steps import MIN_COMPLETIONS
 
 TOGETHER = 0.2  # slow latencies of one interval correlated by more than this: attempts are not independent
 

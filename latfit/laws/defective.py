@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from latfit.errors import LawError
-from latfit.laws.base import Law, ParametricLaw, SameTimes
-from latfit.laws.continuous import ContinuousLaw
+from latfit.laws.base import ContinuousLaw, Law, ParametricLaw, SameTimes
 from latfit.numbers import Floats
 
 

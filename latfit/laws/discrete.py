@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,13 +22,13 @@ class Discrete(ParametricLaw):
     F(t) = Σ probs[i] over values[i] ≤ t. Chalasani et al., the discrete laws of the agents.
     """
 
-    name: ClassVar[str] = "discrete"
-    parameters: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("values", "non-negative", many=True),
+    name = "discrete"
+    parameters = (
+        Parameter("values", "non-negative", many=True, unit="time"),
         Parameter("probs", "non-negative", many=True),
     )
-    formula: ClassVar[str] = "F(t) = sum of probs[i] over values[i] <= t"
-    examples: ClassVar[tuple[str, ...]] = (
+    formula = "F(t) = sum of probs[i] over values[i] <= t"
+    examples = (
         "discrete(values=[5,20],probs=[0.6,0.4])",
         "discrete(values=[3],probs=[1])",
         "discrete(values=[0,1,7,8],probs=[0.1,0.2,0.3,0.4])",
@@ -57,10 +56,6 @@ class Discrete(ParametricLaw):
     def jumps(self) -> Floats:
         """The values that have probability."""
         return self._steps.times
-
-    def scaled(self, factor: float) -> Discrete:
-        """The law of factor · T."""
-        return Discrete(tuple(value * factor for value in self.values), self.probs)
 
     @cached_property
     def _steps(self) -> Steps:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from latfit.curve import hazards, kaplan_meier, masses, survival
 from latfit.errors import LawError, SampleError, none_of
 from latfit.laws.base import Law, register
 from latfit.laws.steps import Steps
@@ -54,7 +55,7 @@ class Empirical(Law):
             raise SampleError("the sample is empty: there is no probe to take a law from")
         if not sample.completed.total:
             raise SampleError(f"{none_of(n, 'probe')} completed: there is no latency to take a law from")
-        estimate = sample.kaplan_meier()
+        estimate = kaplan_meier(sample)
         steps = []
         for tally, cumulative in ((sample.completed, estimate.completed), (sample.failed, estimate.failed)):
             if sample.censored_early:
@@ -122,11 +123,10 @@ class Empirical(Law):
         if not self.failures.times.size:
             completions = self.completions.times_factor((1.0 - rho) / self.completions.total)
             return Empirical(completions, self.failures, rho, self.completed, self.resolution)
-        times, F, hazard = self._apart()
+        times, F, failing = self._apart()
         F = F * ((1.0 - rho) / F[-1])
-        unfailed = np.cumprod(1.0 - hazard)
-        before = np.concatenate([[1.0], unfailed[:-1]])
-        done, gone = before * np.diff(F, prepend=0.0), before * (1.0 - F) * hazard
+        unfailed = survival(failing)
+        done, gone = (masses(unfailed, rate) for rate in (np.diff(F, prepend=0.0), (1.0 - F) * failing))
         completions, failures = (
             Steps.of(part.times, mass[np.searchsorted(times, part.times)])
             for part, mass in ((self.completions, done), (self.failures, gone))
@@ -141,13 +141,12 @@ class Empirical(Law):
         done, gone = np.zeros(times.size), np.zeros(times.size)
         done[np.searchsorted(times, self.completions.times)] = self.completions.masses
         gone[np.searchsorted(times, self.failures.times)] = self.failures.masses
-        with np.errstate(all="ignore"):
-            completing, failing = done / at_risk, gone / (at_risk - done)
         # the last share at risk is a difference of sums: what all of it did is 1, whatever the rounding
         completing, failing = (
-            np.clip(np.where(m > 0, h, 0.0), 0.0, 1.0) for m, h in ((done, completing), (gone, failing))
+            np.clip(np.where((mass > 0) & (share <= 0), 1.0, hazards(mass, share)), 0.0, 1.0)
+            for mass, share in ((done, at_risk), (gone, at_risk - done))
         )
-        return times, np.asarray(1.0 - np.cumprod(1.0 - completing)), failing
+        return times, 1.0 - survival(completing), failing
 
     def conditional(self) -> Empirical:
         """The law of those that completed, F̃/F̃(T)."""

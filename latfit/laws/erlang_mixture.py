@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 from scipy.special import gammainc, gammaincc, gammaln, logsumexp, poch, xlogy
 
 from latfit.errors import LawError
-from latfit.laws.base import Parameter, check_probabilities, register
-from latfit.laws.continuous import ContinuousLaw
-from latfit.laws.special import log_gammaincc
+from latfit.laws.base import ContinuousLaw, Parameter, check_probabilities, register
+from latfit.laws.gamma import log_gammaincc
 from latfit.numbers import Floats
 
 
@@ -24,14 +22,14 @@ class ErlangMixture(ContinuousLaw):
     F(t) = Σ p[i] P(phases[i], rates[i] t). Van Moorsel & Wolter, the running example.
     """
 
-    name: ClassVar[str] = "erlang-mixture"
-    parameters: ClassVar[tuple[Parameter, ...]] = (
+    name = "erlang-mixture"
+    parameters = (
         Parameter("p", "non-negative", many=True),
         Parameter("phases", "count", many=True),
-        Parameter("rates", "positive", many=True),
+        Parameter("rates", "positive", many=True, unit="rate"),
     )
-    formula: ClassVar[str] = "F(t) = sum of p[i] P(phases[i], rates[i] t), P the incomplete gamma function"
-    examples: ClassVar[tuple[str, ...]] = (
+    formula = "F(t) = sum of p[i] P(phases[i], rates[i] t), P the incomplete gamma function"
+    examples = (
         "erlang-mixture(p=[0.9,0.1],phases=[2,2],rates=[20,2])",
         "erlang-mixture(p=[1],phases=[7],rates=[0.1])",
         "erlang-mixture(p=[0.5,0.3,0.2],phases=[1,3,20],rates=[5,0.5,0.1])",
@@ -48,10 +46,6 @@ class ErlangMixture(ContinuousLaw):
                 f"{len(self.rates)} entries; they must have the same number"
             )
         check_probabilities(self.name, "p", self.p)
-
-    def scaled(self, factor: float) -> ErlangMixture:
-        """The law of factor · T."""
-        return ErlangMixture(self.p, self.phases, tuple(rate / factor for rate in self.rates))
 
     @cached_property
     def _parts(self) -> tuple[Floats, Floats, Floats]:

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import factorial, log
-from typing import ClassVar
 
 import numpy as np
 from scipy.special import gammainc
 
-from latfit.laws.base import Parameter, register
-from latfit.laws.continuous import ContinuousLaw
+from latfit.laws.base import ContinuousLaw, Parameter, register
 from latfit.laws.kernel import Jet, Kernel
 from latfit.laws.samples import SampleBatch
 from latfit.numbers import Floats
 
 
-class ExponentialKernel(Kernel):
+class _ExponentialKernel(Kernel):
     """log f = u − e^u x and log S = −e^u t: n and Σx are enough.
 
     Exponential law: u = log rate.
     """
 
     law = "exponential"
-    parameters = ("rate",)
+    parameters, log_params, powers = ("rate",), ((1,),), (-1,)
     min_distinct = 1
     zero_allowed = True
 
@@ -33,7 +31,6 @@ class ExponentialKernel(Kernel):
         return [-np.log(batch.mean_x)[None], np.log(batch.n / waited)[None]]
 
     def complete_form(self, batch: SampleBatch) -> Floats:
-        """One over the mean."""
         return -np.log(batch.mean_x)[None]
 
     def density(self, batch: SampleBatch, u: Floats) -> Jet:
@@ -42,18 +39,8 @@ class ExponentialKernel(Kernel):
         return Jet.of(batch.n * u[0] - total, [batch.n - total], [-total])
 
     def survival(self, t: Floats, u: Floats) -> Jet:
-        """−e^u t."""
         log_s = -np.exp(u[0])[:, None] * t
         return Jet.of(log_s, [log_s], [log_s])
-
-    def natural(self, u: Floats, unit: float) -> tuple[Floats, Floats]:
-        """The rate e^u."""
-        rate = np.exp(u) / unit
-        return rate, rate[None]
-
-    def unnatural(self, params: Floats, unit: float) -> Floats:
-        """The logarithm of the rate."""
-        return np.asarray(np.log(params * unit))
 
 
 @register
@@ -64,22 +51,18 @@ class Exponential(ContinuousLaw):
     F(t) = 1 − exp(−rate t). Glatard et al. 2006, §3.3.
     """
 
-    name: ClassVar[str] = "exponential"
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("rate", "positive"),)
-    formula: ClassVar[str] = "F(t) = 1 - exp(-rate t)"
-    examples: ClassVar[tuple[str, ...]] = ("exponential(rate=0.01)",)
-    kernel: ClassVar[Kernel] = ExponentialKernel()
-    tried_by: ClassVar[tuple[str, ...]] = ("mle", "ls")
+    name = "exponential"
+    parameters = (Parameter("rate", "positive", unit="rate"),)
+    formula = "F(t) = 1 - exp(-rate t)"
+    examples = ("exponential(rate=0.01)",)
+    kernel = _ExponentialKernel()
+    tried_by = ("mle", "ls")
     rate: float
 
     @classmethod
     def start(cls, q1: float, q2: float, q3: float) -> dict[str, float]:
         """Rough parameters from the quartiles."""
         return {"rate": log(2) / q2}
-
-    def scaled(self, factor: float) -> Exponential:
-        """The law of factor · T."""
-        return Exponential(self.rate / factor)
 
     def _cdf(self, t: Floats) -> Floats:
         return -np.expm1(-self.rate * t)

@@ -4,39 +4,53 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import digamma, gammainc, gammaincc, gammainccinv, gammaincinv, gammaln, poch, polygamma, xlogy
 
-from latfit.laws.base import Parameter, register
-from latfit.laws.continuous import ContinuousLaw
+from latfit.laws.base import ContinuousLaw, Parameter, register
 from latfit.laws.kernel import Jet, Kernel
 from latfit.laws.samples import SampleBatch
-from latfit.laws.special import log_gammaincc
 from latfit.numbers import Floats
 
-STEP = 2e-3  # five-point differences in log shape: error STEP⁴/30
-SMALL_STEP = 1e-4  # two-point differences: error SMALL_STEP²/6
+FIVE_POINT_STEP = 2e-3  # five-point differences in log shape: error STEP⁴/30
+TWO_POINT_STEP = 1e-4  # two-point differences: error SMALL_STEP²/6
 
 
-class GammaKernel(Kernel):
+def log_gammaincc(a: ArrayLike, x: ArrayLike) -> Floats:
+    """Logarithm of Q(a, x), the regularised upper incomplete gamma function, also where Q is below the smallest float.
+
+    There x lies far above a and Legendre's continued fraction converges at once:
+    Γ(a, x) = e⁻ˣ xᵃ / (x + 1 − a − 1(1 − a)/(x + 3 − a − 2(2 − a)/(x + 5 − a − …))).
+    """
+    a, x = np.broadcast_arrays(np.asarray(a, dtype=np.float64), np.asarray(x, dtype=np.float64))
+    plain = gammaincc(a, x)
+    with np.errstate(all="ignore"):
+        fraction = np.zeros_like(x)
+        for k in range(60, 0, -1):
+            fraction = k * (k - a) / (x + 2 * k + 1 - a - fraction)
+        far = -x + a * np.log(x) - gammaln(a) - np.log(x + 1 - a - fraction)
+        return np.where(plain > 1e-290, np.log(plain), np.where(x == np.inf, -np.inf, far))
+
+
+class _GammaKernel(Kernel):
     """log f = (k−1) log x − k x/m − log Γ(k) − k log(m/k): n, Σx and Σlog x are enough.
 
     u = (log shape, log mean), m = shape · scale: the two hardly depend on each other, however narrow the law is.
     """
 
     law = "gamma"
-    parameters = ("shape", "scale")
+    parameters, log_params, powers = ("shape", "scale"), ((1, 0), (-1, 1)), (0, 1)
 
     def starts(self, batch: SampleBatch) -> list[Floats]:
         """Minka's approximation of the complete sample's estimate, wider laws, the exponential, and a longer tail."""
-        log_mean, one = np.log(batch.mean_x), np.ones(batch.size)
+        log_mean, ones = np.log(batch.mean_x), np.ones(batch.size)
         s = np.maximum(log_mean - batch.mean_log, 1e-12)
         log_k = np.log((3 - s + np.sqrt((s - 3) ** 2 + 24 * s)) / (12 * s))
         moments = np.array([log_k, log_mean])
-        wider = [moments + w * np.array([-2 * one, np.minimum(np.exp(-log_k / 2), 1.0)]) for w in (0.3, 0.9)]
-        return [moments, *wider, np.array([0 * one, log_mean]), np.array([-0.5 * one, log_mean + 1.0])]
+        wider = [moments + w * np.array([-2 * ones, np.minimum(np.exp(-log_k / 2), 1.0)]) for w in (0.3, 0.9)]
+        return [moments, *wider, np.array([0 * ones, log_mean]), np.array([-0.5 * ones, log_mean + 1.0])]
 
     def density(self, batch: SampleBatch, u: Floats) -> Jet:
         """Of all: n (k (mean log x − log m + 1 − x̄/m) − mean log x − (log Γ(k) − k log k + k))."""
@@ -54,16 +68,17 @@ class GammaKernel(Kernel):
         w = t * np.exp(-u[1])[:, None]
         y = k * w
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            far, near, here, after, beyond = (log_gammaincc(k * c, y * c) for c in np.exp(STEP * np.arange(-2, 3)))
-            by_k = (far - 8 * near + 8 * after - beyond) / (12 * STEP)
-            by_kk = (-far + 16 * near - 30 * here + 16 * after - beyond) / (12 * STEP**2)
-            by_m = np.exp(k * np.log(y) - y - gammaln(k) - here)  # y f/S = ∂log S/∂log m
+            far, near, centre, after, beyond = (
+                log_gammaincc(k * c, y * c) for c in np.exp(FIVE_POINT_STEP * np.arange(-2, 3))
+            )
+            by_k = (far - 8 * near + 8 * after - beyond) / (12 * FIVE_POINT_STEP)
+            by_kk = (-far + 16 * near - 30 * centre + 16 * after - beyond) / (12 * FIVE_POINT_STEP**2)
+            by_m = np.exp(k * np.log(y) - y - gammaln(k) - centre)  # y f/S = ∂log S/∂log m
             by_km = by_m * (k * (np.log(y) + 1 - w - digamma(k)) - by_k)
             by_mm = by_m * (y - k - by_m)
-        return Jet.of(here, [by_k, by_m], [by_kk, by_km, by_mm])
+        return Jet.of(centre, [by_k, by_m], [by_kk, by_km, by_mm])
 
     def probability(self, t: Floats, u: Floats) -> Floats:
-        """P(k, k t/m)."""
         k = np.exp(u[0])[:, None]
         return np.asarray(gammainc(k, k * t * np.exp(-u[1])[:, None]))
 
@@ -71,19 +86,9 @@ class GammaKernel(Kernel):
         """P(k, k t/m) and its gradient; exact in log m, by differences in log k."""
         k = np.exp(u[0])[:, None]
         y = k * t * np.exp(-u[1])[:, None]
-        below, above = (gammainc(k * c, y * c) for c in np.exp([-SMALL_STEP, SMALL_STEP]))
-        by_k = (above - below) / (2 * SMALL_STEP)
+        below, above = (gammainc(k * c, y * c) for c in np.exp([-TWO_POINT_STEP, TWO_POINT_STEP]))
+        by_k = (above - below) / (2 * TWO_POINT_STEP)
         return gammainc(k, y), np.array([by_k, -np.exp(k * np.log(y) - y - gammaln(k))])
-
-    def natural(self, u: Floats, unit: float) -> tuple[Floats, Floats]:
-        """Exponentials: shape = e^u₀, scale = e^(u₁ − u₀)."""
-        shape, scale, zero = np.exp(u[0]), unit * np.exp(u[1] - u[0]), np.zeros_like(u[0])
-        return np.array([shape, scale]), np.array([np.array([shape, zero]), np.array([-scale, scale])])
-
-    def unnatural(self, params: Floats, unit: float) -> Floats:
-        """The logarithms of the shape and of the mean."""
-        log_k = np.log(params[0])
-        return np.array([log_k, np.log(params[1] / unit) + log_k])
 
 
 @register
@@ -94,16 +99,16 @@ class Gamma(ContinuousLaw):
     F(t) = P(shape, t/scale), the regularised incomplete gamma function.
     """
 
-    name: ClassVar[str] = "gamma"
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("shape", "positive"), Parameter("scale", "positive"))
-    formula: ClassVar[str] = "F(t) = P(shape, t/scale), the incomplete gamma function"
-    examples: ClassVar[tuple[str, ...]] = (
+    name = "gamma"
+    parameters = (Parameter("shape", "positive"), Parameter("scale", "positive", unit="time"))
+    formula = "F(t) = P(shape, t/scale), the incomplete gamma function"
+    examples = (
         "gamma(shape=2,scale=100)",
         "gamma(shape=0.4,scale=10)",
         "gamma(shape=50,scale=0.02)",
     )
-    kernel: ClassVar[Kernel] = GammaKernel()
-    tried_by: ClassVar[tuple[str, ...]] = ("mle", "ls")
+    kernel = _GammaKernel()
+    tried_by = ("mle", "ls")
     shape: float
     scale: float
 
@@ -112,10 +117,6 @@ class Gamma(ContinuousLaw):
         """Rough parameters from the quartiles, by mean ≈ their mean and sd ≈ their range / 1.349."""
         mean, std = (q1 + q2 + q3) / 3, max(q3 - q1, 1e-3 * q3) / 1.349
         return {"shape": (mean / std) ** 2, "scale": std**2 / mean}
-
-    def scaled(self, factor: float) -> Gamma:
-        """The law of factor · T."""
-        return Gamma(self.shape, self.scale * factor)
 
     def _cdf(self, t: Floats) -> Floats:
         return np.asarray(gammainc(self.shape, t / self.scale), dtype=np.float64)

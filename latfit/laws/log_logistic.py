@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log
-from typing import ClassVar
 
 import numpy as np
 from scipy.special import beta, betainc, betaincc, expit, log_expit
 
-from latfit.laws.base import Parameter, register
-from latfit.laws.continuous import ContinuousLaw, log_spread
-from latfit.laws.kernel import Kernel
-from latfit.laws.location_scale import ShapeScaleKernel
+from latfit.laws.base import ContinuousLaw, Parameter, log_spread, register
+from latfit.laws.kernel import ShapeScaleKernel
 from latfit.laws.samples import SampleBatch, weighted_sum
 from latfit.numbers import Floats
 
 
-class LogLogisticKernel(ShapeScaleKernel):
+class _LogLogisticKernel(ShapeScaleKernel):
     """l = z − 2 log(1 + e^z), S₀ = 1/(1 + e^z)."""
 
     law = "log-logistic"
@@ -38,11 +35,9 @@ class LogLogisticKernel(ShapeScaleKernel):
         return l0, l1, z_l1, weighted_sum(w, curve), weighted_sum(w, z_curve), weighted_sum(w, z * z_curve)
 
     def standard_cdf(self, z: Floats) -> Floats:
-        """1/(1 + e^−z)."""
         return np.asarray(expit(z))
 
-    def standard_draws(self, size: tuple[int, int], rng: np.random.Generator) -> Floats:
-        """Logistic."""
+    def standard_draws(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
         return np.asarray(rng.logistic(size=size))
 
     def log_survival(self, z: Floats) -> tuple[Floats, Floats, Floats]:
@@ -59,16 +54,16 @@ class LogLogistic(ContinuousLaw):
     F(t) = 1/(1 + (t/scale)^−shape).
     """
 
-    name: ClassVar[str] = "log-logistic"
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("shape", "positive"), Parameter("scale", "positive"))
-    formula: ClassVar[str] = "F(t) = 1/(1 + (t/scale)^-shape)"
-    examples: ClassVar[tuple[str, ...]] = (
+    name = "log-logistic"
+    parameters = (Parameter("shape", "positive"), Parameter("scale", "positive", unit="time"))
+    formula = "F(t) = 1/(1 + (t/scale)^-shape)"
+    examples = (
         "log-logistic(shape=3,scale=200)",
         "log-logistic(shape=0.9,scale=5)",
         "log-logistic(shape=8,scale=0.4)",
     )
-    kernel: ClassVar[Kernel] = LogLogisticKernel()
-    tried_by: ClassVar[tuple[str, ...]] = ("mle", "ls")
+    kernel = _LogLogisticKernel()
+    tried_by = ("mle", "ls")
     shape: float
     scale: float
 
@@ -76,10 +71,6 @@ class LogLogistic(ContinuousLaw):
     def start(cls, q1: float, q2: float, q3: float) -> dict[str, float]:
         """Rough parameters from the quartiles."""
         return {"shape": 2 * log(3) / log_spread(q1, q3), "scale": q2}
-
-    def scaled(self, factor: float) -> LogLogistic:
-        """The law of factor · T."""
-        return LogLogistic(self.shape, self.scale * factor)
 
     def _y(self, t: Floats) -> Floats:
         return self.shape * (np.log(t) - log(self.scale))  # t / scale would underflow near 0
@@ -110,8 +101,3 @@ class LogLogistic(ContinuousLaw):
         y = self._y(t)
         below = np.where(y < 0, betainc(1 + x, 1 - x, expit(y)), betaincc(1 - x, 1 + x, expit(-y)))
         return float(np.power(self.scale, n)) * beta(1 + x, 1 - x) * below
-
-    def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
-        """By numpy's generator."""
-        with np.errstate(over="ignore"):  # what is beyond all floats is ∞
-            return np.asarray(self.scale * np.exp(rng.logistic(size=size) / self.shape))

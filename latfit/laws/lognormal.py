@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log
-from typing import ClassVar
 
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri
 
-from latfit.laws.base import Parameter, register
-from latfit.laws.continuous import ContinuousLaw, log_spread
-from latfit.laws.kernel import Kernel
-from latfit.laws.location_scale import LocationScaleKernel
+from latfit.laws.base import ContinuousLaw, Parameter, log_spread, register
+from latfit.laws.kernel import LocationScaleKernel
 from latfit.laws.samples import SampleBatch
 from latfit.numbers import Floats
 
 
-class LognormalKernel(LocationScaleKernel):
+class _LognormalKernel(LocationScaleKernel):
     """l = −z²/2 − log √(2π): n, the mean and the variance of log x are enough; S₀ = Φ(−z)."""
 
     law = "lognormal"
@@ -25,22 +22,18 @@ class LognormalKernel(LocationScaleKernel):
     spread, middle = 1.0, 0.0
 
     def complete_form(self, batch: SampleBatch) -> Floats:
-        """The mean and the standard deviation of log x."""
         return np.array([batch.mean_log, np.log(batch.var_log) / 2])
 
     def density_moments(self, batch: SampleBatch, u: Floats) -> tuple[Floats, ...]:
-        """From Σz and Σz²."""
         n, s = batch.n, np.exp(u[1])
         z = (batch.mean_log - u[0]) / s
         zz = batch.var_log / s**2 + z**2
         return -n * (zz / 2 + np.log(2 * np.pi) / 2), -n * z, -n * zz, -n, -n * z, -n * zz
 
     def standard_cdf(self, z: Floats) -> Floats:
-        """Φ(z)."""
         return np.asarray(ndtr(z))
 
-    def standard_draws(self, size: tuple[int, int], rng: np.random.Generator) -> Floats:
-        """Normal."""
+    def standard_draws(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
         return np.asarray(rng.standard_normal(size))
 
     def log_survival(self, z: Floats) -> tuple[Floats, Floats, Floats]:
@@ -48,14 +41,12 @@ class LognormalKernel(LocationScaleKernel):
         h = np.sqrt(2 / np.pi) / erfcx(np.maximum(z, -37.0) / np.sqrt(2))
         return log_ndtr(-z), -h, -h * (h - z)
 
-    def natural(self, u: Floats, unit: float) -> tuple[Floats, Floats]:
-        """As they are: mu = m, sigma = s."""
-        one, zero = np.ones_like(u[0]), np.zeros_like(u[0])
+    def to_params(self, u: Floats, unit: float) -> tuple[Floats, Floats]:
+        ones, zero = np.ones_like(u[0]), np.zeros_like(u[0])
         sigma = np.exp(u[1])
-        return np.array([u[0] + np.log(unit), sigma]), np.array([np.array([one, zero]), np.array([zero, sigma])])
+        return np.array([u[0] + np.log(unit), sigma]), np.array([np.array([ones, zero]), np.array([zero, sigma])])
 
-    def unnatural(self, params: Floats, unit: float) -> Floats:
-        """Inverted: m = mu, log s = log sigma."""
+    def from_params(self, params: Floats, unit: float) -> Floats:
         return np.array([params[0] - np.log(unit), np.log(params[1])])
 
 
@@ -67,16 +58,16 @@ class LogNormal(ContinuousLaw):
     F(t) = Φ((log t − mu)/sigma). Glatard et al. 2006, §3.5.
     """
 
-    name: ClassVar[str] = "lognormal"
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("mu", "real"), Parameter("sigma", "positive"))
-    formula: ClassVar[str] = "F(t) = Phi((log t - mu)/sigma)"
-    examples: ClassVar[tuple[str, ...]] = (
+    name = "lognormal"
+    parameters = (Parameter("mu", "real", unit="log-time"), Parameter("sigma", "positive"))
+    formula = "F(t) = Phi((log t - mu)/sigma)"
+    examples = (
         "lognormal(mu=5.5,sigma=1)",
         "lognormal(mu=-2,sigma=0.25)",
         "lognormal(mu=0,sigma=2)",
     )
-    kernel: ClassVar[Kernel] = LognormalKernel()
-    tried_by: ClassVar[tuple[str, ...]] = ("mle", "ls")
+    kernel = _LognormalKernel()
+    tried_by = ("mle", "ls")
     mu: float
     sigma: float
 
@@ -84,10 +75,6 @@ class LogNormal(ContinuousLaw):
     def start(cls, q1: float, q2: float, q3: float) -> dict[str, float]:
         """Rough parameters from the quartiles."""
         return {"mu": log(q2), "sigma": log_spread(q1, q3) / (2 * float(ndtri(0.75)))}
-
-    def scaled(self, factor: float) -> LogNormal:
-        """The law of factor · T."""
-        return LogNormal(self.mu + log(factor), self.sigma)
 
     def _z(self, t: Floats) -> Floats:
         return (np.log(t) - self.mu) / self.sigma
@@ -120,8 +107,3 @@ class LogNormal(ContinuousLaw):
         """E[T] √(exp(sigma²) − 1); Glatard et al. 2006, eq. 11 prints the variance."""
         with np.errstate(over="ignore"):
             return float(self.mean() * np.sqrt(np.expm1(np.square(self.sigma))))
-
-    def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
-        """By numpy's generator; what is beyond all floats is ∞."""
-        with np.errstate(over="ignore"):
-            return np.asarray(np.exp(self.mu + self.sigma * rng.standard_normal(size)))

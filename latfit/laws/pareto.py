@@ -4,27 +4,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log, sqrt
-from typing import ClassVar
 
 import numpy as np
 from scipy.special import betainc, betaincc
 
-from latfit.laws.base import Parameter, register
-from latfit.laws.continuous import ContinuousLaw
-from latfit.laws.kernel import ExponentialLimit, Jet, Kernel
+from latfit.laws.base import ContinuousLaw, Parameter, register
+from latfit.laws.kernel import ExponentialLimit, Jet
 from latfit.laws.samples import SampleBatch, weighted_sum
-from latfit.laws.special import log1p_ratio
 from latfit.numbers import Floats
 
 
-class ParetoKernel(ExponentialLimit):
+def log1p_ratio(t: Floats, a: float) -> Floats:
+    """log(1 + t/a), also where t/a is beyond the largest float."""
+    with np.errstate(all="ignore"):
+        return np.where(t > a, np.log(t) - np.log(a) + np.log1p(a / t), np.log1p(t / a))
+
+
+class _ParetoKernel(ExponentialLimit):
     """log S = −A with A = (r/b) log(1 + b t), log f = log r − A − log(1 + b x).
 
     Pareto II law: u = (log r, log b) with r = ν/a, the hazard at 0, and b = 1/a; b → 0 is the exponential law.
     """
 
     law = "pareto"
-    parameters = ("a", "nu")
+    parameters, log_params, powers = ("a", "nu"), ((0, -1), (1, -1)), (1, 0)
     min_distinct = 1
     zero_allowed = True
 
@@ -39,7 +42,6 @@ class ParetoKernel(ExponentialLimit):
         return starts
 
     def density(self, batch: SampleBatch, u: Floats) -> Jet:
-        """Σ w log f."""
         r, b = np.exp(u)
         bx = b[:, None] * batch.inner
         share = bx / (1 + bx)
@@ -50,7 +52,6 @@ class ParetoKernel(ExponentialLimit):
         return Jet.of(batch.n * u[0] - A - log_sum, [batch.n - A, -A_b - q], [-A, -A_b, -A_bb - (q - qq)])
 
     def survival(self, t: Floats, u: Floats) -> Jet:
-        """−A."""
         r, b = np.exp(u)[:, :, None]
         share = b * t / (1 + b * t)
         A = r / b * np.log1p(b * t)
@@ -58,22 +59,10 @@ class ParetoKernel(ExponentialLimit):
         return Jet.of(-A, [-A, -A_b], [-A, -A_b, A_b + r / b * share**2])
 
     def probability(self, t: Floats, u: Floats) -> Floats:
-        """1 − e^(−A)."""
         r, b = np.exp(u)[:, :, None]
         return np.asarray(-np.expm1(-r / b * np.log1p(b * t)))
 
-    def natural(self, u: Floats, unit: float) -> tuple[Floats, Floats]:
-        """Named as in the paper: a = 1/b, ν = r/b."""
-        a, nu, zero = unit * np.exp(-u[1]), np.exp(u[0] - u[1]), np.zeros_like(u[0])
-        return np.array([a, nu]), np.array([np.array([zero, -a]), np.array([nu, -nu])])
-
-    def unnatural(self, params: Floats, unit: float) -> Floats:
-        """Inverted: b = 1/a, r = ν/a."""
-        log_b = np.log(unit / params[0])
-        return np.array([np.log(params[1]) + log_b, log_b])
-
     def near_exponential(self, log_rate: Floats, distance: float) -> Floats:
-        """At r = rate and b = distance × rate."""
         return np.array([log_rate, log_rate + np.log(distance)])
 
 
@@ -85,12 +74,12 @@ class Pareto(ContinuousLaw):
     F(t) = 1 − (a/(a + t))^nu. Glatard et al. 2006, §3.6.
     """
 
-    name: ClassVar[str] = "pareto"
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("a", "positive"), Parameter("nu", "positive"))
-    formula: ClassVar[str] = "F(t) = 1 - (a/(a+t))^nu"
-    examples: ClassVar[tuple[str, ...]] = ("pareto(a=100,nu=2.5)", "pareto(a=3,nu=0.8)", "pareto(a=2000,nu=20)")
-    kernel: ClassVar[Kernel] = ParetoKernel()
-    tried_by: ClassVar[tuple[str, ...]] = ("mle", "ls")
+    name = "pareto"
+    parameters = (Parameter("a", "positive", unit="time"), Parameter("nu", "positive"))
+    formula = "F(t) = 1 - (a/(a+t))^nu"
+    examples = ("pareto(a=100,nu=2.5)", "pareto(a=3,nu=0.8)", "pareto(a=2000,nu=20)")
+    kernel = _ParetoKernel()
+    tried_by = ("mle", "ls")
     a: float
     nu: float
 
@@ -99,10 +88,6 @@ class Pareto(ContinuousLaw):
         """Rough parameters from the quartiles: q3/q2 = 2^(1/nu) + 1."""
         nu = log(2) / log(max(q3 / q2 - 1, 2 ** (1 / 20)))
         return {"a": q2 / (2 ** (1 / nu) - 1), "nu": nu}
-
-    def scaled(self, factor: float) -> Pareto:
-        """The law of factor · T."""
-        return Pareto(self.a * factor, self.nu)
 
     def _cdf(self, t: Floats) -> Floats:
         return -np.expm1(self._logsf(t))

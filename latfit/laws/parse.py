@@ -60,11 +60,11 @@ def parse_law(text: str) -> ParametricLaw:
     if inside is None:
         raise LawError(f"{text!r} has no parameters: write {shape}")
     values = _arguments(text, inside, call.start(2), shape)
-    for given in values:
-        if given not in names:
-            close = get_close_matches(given, names, n=1)
+    for argument in values:
+        if argument not in names:
+            close = get_close_matches(argument, names, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
-            raise LawError(f"{name} has no parameter {given!r}{hint} (write {shape})")
+            raise LawError(f"{name} has no parameter {argument!r}{hint} (write {shape})")
     missing = [p for p in names if p not in values]
     if missing:
         raise LawError(f"{name} lacks {' and '.join(missing)}: write {shape}")
@@ -83,15 +83,10 @@ def _arguments(text: str, inside: str, offset: int, shape: str) -> dict[str, Any
         name, value, _ = match.groups()
         if name in values:
             raise LawError(f"{name} is given twice in {text!r}")
-        values[name] = _value(name, value.strip(), text)
+        items = [_number(name, item, text) for item in value.strip().strip("[]").split(",")]
+        values[name] = items if value.strip().startswith("[") else items[0]
         at = match.end()
     return values
-
-
-def _value(name: str, value: str, text: str) -> float | list[float]:
-    if value.startswith("["):
-        return [_number(name, item, text) for item in value[1:-1].split(",")]
-    return _number(name, value, text)
 
 
 def _number(name: str, value: str, text: str) -> float:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
 from latfit.errors import LawError
-from latfit.laws.base import Parameter, check_probabilities, register
-from latfit.laws.continuous import ContinuousLaw
+from latfit.laws.base import ContinuousLaw, Parameter, check_probabilities, register
 from latfit.numbers import Floats
 
 
@@ -22,13 +20,13 @@ class PiecewiseUniform(ContinuousLaw):
     f(t) = probs[i]/(edges[i+1] − edges[i]). Chalasani et al., the step density of the examples.
     """
 
-    name: ClassVar[str] = "piecewise-uniform"
-    parameters: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("edges", "non-negative", many=True),
+    name = "piecewise-uniform"
+    parameters = (
+        Parameter("edges", "non-negative", many=True, unit="time"),
         Parameter("probs", "non-negative", many=True),
     )
-    formula: ClassVar[str] = "f(t) = probs[i]/(edges[i+1]-edges[i]) on (edges[i],edges[i+1]]"
-    examples: ClassVar[tuple[str, ...]] = (
+    formula = "f(t) = probs[i]/(edges[i+1]-edges[i]) on (edges[i],edges[i+1]]"
+    examples = (
         "piecewise-uniform(edges=[0,1,5],probs=[0.6666666666666666,0.3333333333333333])",
         "piecewise-uniform(edges=[10,20,50,60],probs=[0.5,0,0.5])",
     )
@@ -56,10 +54,6 @@ class PiecewiseUniform(ContinuousLaw):
     def kinks(self) -> tuple[float, ...]:
         """All edges."""
         return self.edges
-
-    def scaled(self, factor: float) -> PiecewiseUniform:
-        """The law of factor · T."""
-        return PiecewiseUniform(tuple(edge * factor for edge in self.edges), self.probs)
 
     @cached_property
     def _pieces(self) -> tuple[Floats, Floats, Floats]:

@@ -13,13 +13,13 @@ from latfit.errors import LawError
 from latfit.numbers import Floats
 
 if TYPE_CHECKING:
-    from latfit.laws.continuous import ContinuousLaw
+    from latfit.laws.base import ContinuousLaw
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
-SPAN = 640.0  # e-folds on either side of the median that are integrated
-PANEL = 4.0  # e-folds of the widest panel
-MANY_PANELS = 4000  # a density that is all rounding noise would be halved for ever
-TOLERANCE = 1e-14  # of a panel, relative to all that lies below it
+MAX_E_FOLDS = 640.0  # e-folds on either side of the median that are integrated
+WIDEST_PANEL = 4.0  # e-folds of the widest panel
+MAX_PANELS = 4000  # a density that is all rounding noise would be halved for ever
+PANEL_TOLERANCE = 1e-14  # of a panel, relative to all that lies below it
 
 
 def gauss_legendre(f: Callable[[Floats], Floats], a: Floats, b: Floats) -> Floats:
@@ -78,13 +78,13 @@ def _panels(law: ContinuousLaw, n: int) -> Panels:
         v = m * np.exp(x)
         return np.exp(n * np.log((bottom + v) / median) + law._logpdf_above(v)) * v
 
-    high = min(SPAN, np.log((top - bottom) / m))
-    even = np.linspace(-SPAN, high, int(np.ceil((high + SPAN) / PANEL)) + 1)
+    high = min(MAX_E_FOLDS, np.log((top - bottom) / m))
+    even = np.linspace(-MAX_E_FOLDS, high, int(np.ceil((high + MAX_E_FOLDS) / WIDEST_PANEL)) + 1)
     kinks = np.log([(kink - bottom) / m for kink in law.kinks if bottom < kink < top])
-    near = PANEL / 2.0 ** np.arange(50)  # so that a narrow law is not missed between two nodes
-    edges = np.unique(np.concatenate([even, kinks, -near, near]).clip(-SPAN, high))
+    near = WIDEST_PANEL / 2.0 ** np.arange(50)  # so that a narrow law is not missed between two nodes
+    edges = np.unique(np.concatenate([even, kinks, -near, near]).clip(-MAX_E_FOLDS, high))
     edges, areas = _refined(h, edges)
-    first, last = law._cdf_above(m * np.exp(np.array([-SPAN, high])))
+    first, last = law._cdf_above(m * np.exp(np.array([-MAX_E_FOLDS, high])))
     mass = gauss_legendre(lambda x: h(x, 0), edges[:-1], edges[1:]).sum()
     if not abs(mass - (last - first)) < 1e-8:
         raise LawError(f"{law.name}: its density, integrated, is not its cdf: too narrow for floating point, or wrong")
@@ -101,10 +101,10 @@ def _refined(h: Callable[[Floats], Floats], edges: Floats) -> tuple[Floats, Floa
         middle = 0.5 * (a + b)
         left, right = gauss_legendre(h, a, middle), gauss_legendre(h, middle, b)
         change, below = np.abs(left + right - areas), np.cumsum(left + right)
-        rough = (change > TOLERANCE * below) & (areas + left + right > 1e-290)
-        if edges.size + rough.sum() > MANY_PANELS:  # rounding noise in a tail: only the whole counts now
-            rough &= change > TOLERANCE * below[-1]
-        if not rough.any() or edges.size > 4 * MANY_PANELS:
+        rough = (change > PANEL_TOLERANCE * below) & (areas + left + right > 1e-290)
+        if edges.size + rough.sum() > MAX_PANELS:  # rounding noise in a tail: only the whole counts now
+            rough &= change > PANEL_TOLERANCE * below[-1]
+        if not rough.any() or edges.size > 4 * MAX_PANELS:
             break
         edges = np.sort(np.concatenate([edges, middle[rough]]))
         areas = np.where(rough, left, areas)

@@ -14,16 +14,16 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from latfit.errors import FitError
 from latfit.numbers import Bools, Floats
 from latfit.sample import LatencySample, Tally
 
 COARSE_CLOCK = 0.05  # a clock whose step exceeds this share of the median makes cells of the latencies
-CELLS = 64.5  # latencies of more steps of a coarse clock than that are points again
-THINNED = 1000  # how many values a thinned sample has
-BLOCK_ELEMENTS = 1 << 17  # rows are worked on in blocks of this many values, so that they stay in the cache
+MAX_CELL_STEPS = 64.5  # latencies of more steps of a coarse clock than that are points again
+THINNED_VALUES = 1000  # how many values a thinned sample has
+CACHED_VALUES = 1 << 17  # rows are worked on in blocks of this many values, so that they stay in the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,12 +88,12 @@ class SampleBatch:
     @cached_property
     def points(self) -> SampleBatch:
         """The samples with those completions only that are read as points."""
-        return self._only(self.x > CELLS * self.cell, 0.0) if self.cell else self
+        return self._only(self.x > MAX_CELL_STEPS * self.cell, 0.0) if self.cell else self
 
     @cached_property
     def cells(self) -> SampleBatch:
         """The samples with those completions only that are read as cells."""
-        return self._only(self.x <= CELLS * self.cell, self.cell)
+        return self._only(self.x <= MAX_CELL_STEPS * self.cell, self.cell)
 
     def _only(self, chosen: Bools, cell: float) -> SampleBatch:
         columns = chosen.any(axis=0)
@@ -134,12 +134,9 @@ class SampleBatch:
     @cached_property
     def extremes(self) -> tuple[Floats, Floats]:
         """(B,) the smallest and the largest latency."""
-        if (self.weights > 0).all():
-            low, high = self.x.min(axis=1, initial=np.inf), self.x.max(axis=1, initial=-np.inf)
-            return np.broadcast_to(low, (self.size,)), np.broadcast_to(high, (self.size,))
-        seen = np.broadcast_to(self.weights > 0, np.broadcast_shapes(self.weights.shape, self.x.shape))
-        low = np.where(seen, self.x, np.inf).min(axis=1, initial=np.inf)
-        high = np.where(seen, self.x, -np.inf).max(axis=1, initial=-np.inf)
+        used = self.weights > 0
+        above, below = (self.x, self.x) if used.all() else (np.where(used, self.x, end) for end in (np.inf, -np.inf))
+        low, high = above.min(axis=1, initial=np.inf), below.max(axis=1, initial=-np.inf)
         return np.broadcast_to(low, (self.size,)), np.broadcast_to(high, (self.size,))
 
     def take(self, rows: NDArray[np.intp] | slice) -> SampleBatch:
@@ -159,7 +156,7 @@ class SampleBatch:
 
     def blocks(self) -> Iterator[SampleBatch]:
         """The batch in runs of rows that stay in the processor's cache."""
-        rows = max(1, BLOCK_ELEMENTS // max(1, self.x.shape[1] + self.c.shape[1]))
+        rows = max(1, CACHED_VALUES // max(1, self.x.shape[1] + self.c.shape[1]))
         for start in range(0, self.size, rows):
             yield self.take(slice(start, start + rows))
 
@@ -171,9 +168,9 @@ class SampleBatch:
     @cached_property
     def thinned(self) -> SampleBatch | None:
         """The same samples with runs of neighbouring values at their means, to start from, where values are many."""
-        if self.x.shape[0] > 1 or self.x.shape[1] <= 4 * THINNED or self.cell:
+        if self.x.shape[0] > 1 or self.x.shape[1] <= 4 * THINNED_VALUES or self.cell:
             return None
-        starts = np.unique(np.linspace(0, self.x.shape[1], THINNED, endpoint=False).astype(np.intp))
+        starts = np.unique(np.linspace(0, self.x.shape[1], THINNED_VALUES, endpoint=False).astype(np.intp))
         total = np.maximum(self.weights.sum(axis=0), 1e-300)
         x = np.add.reduceat(self.x[0] * total, starts) / np.add.reduceat(total, starts)
         return replace(self, x=x[None], weights=np.add.reduceat(self.weights, starts, axis=1))
@@ -197,21 +194,7 @@ class SampleBatch:
     @classmethod
     def of_sample(cls, sample: LatencySample) -> SampleBatch:
         """A batch of one."""
-        return cls.of_weights(sample, sample.completed.counts[None].astype(np.float64))
-
-    @classmethod
-    def of_weights(cls, sample: LatencySample, weights: Floats, c_weights: Floats | None = None) -> SampleBatch:
-        """B weightings of the completions of one sample, and of what was still out if that varies too."""
-        out = Tally.sum([sample.censored, sample.failed])
-        return cls(
-            x=sample.completed.values[None],
-            weights=weights,
-            c=out.values[None],
-            c_weights=out.counts[None].astype(np.float64) if c_weights is None else c_weights,
-            lost=np.full(weights.shape[0], float(sample.lost)),
-            cell=cell_width(sample),
-            step=np.array([sample.resolution]),
-        )
+        return cls.of_samples([sample])
 
     @classmethod
     def of_samples(cls, samples: Sequence[LatencySample]) -> SampleBatch:
@@ -219,23 +202,11 @@ class SampleBatch:
         widths = {cell_width(sample) for sample in samples} - {0.0}
         if widths and (len(widths) > 1 or {sample.resolution for sample in samples} != widths):
             raise FitError("samples of different coarse clocks cannot be fitted in one batch: fit them one by one")
-        done = [(sample.completed.values, sample.completed.counts) for sample in samples]
-        out = [Tally.sum([sample.censored, sample.failed]) for sample in samples]
-        x, weights = _padded(done, fill=1.0)
-        c, c_weights = _padded([(tally.values, tally.counts) for tally in out], fill=1.0)
+        x, weights = _padded([sample.completed for sample in samples])
+        c, c_weights = _padded([Tally.sum([sample.censored, sample.failed]) for sample in samples])
         lost = np.array([float(sample.lost) for sample in samples])
         step = np.array([sample.resolution for sample in samples])
         return cls(x, weights, c, c_weights, lost, cell=widths.pop() if widths else 0.0, step=step)
-
-    @classmethod
-    def of_groups(cls, latencies: Floats, sizes: ArrayLike, out: ArrayLike, cutoff: float) -> SampleBatch:
-        """Groups laid end to end in one array of completions; `out` counts what each had still out at `cutoff`."""
-        counts, still_out = np.asarray(sizes, dtype=np.intp), np.asarray(out, dtype=np.float64)
-        inside = np.arange(int(counts.max(initial=1))) < counts[:, None]
-        x = np.ones(inside.shape)
-        x[inside] = latencies
-        c = np.full((1, 1), float(cutoff))
-        return cls(x, inside.astype(np.float64), c, still_out[:, None], np.zeros(counts.size))
 
     @classmethod
     def of_rows(cls, latencies: Floats, cutoff: float | None = None) -> SampleBatch:
@@ -279,9 +250,10 @@ def cell_width(sample: LatencySample) -> float:
     return step if values[0] == 0 or step > COARSE_CLOCK * middle else 0.0
 
 
-def _padded(rows: Sequence[tuple[Floats, NDArray[np.int64]]], *, fill: float) -> tuple[Floats, Floats]:
-    width = max((values.size for values, _ in rows), default=0)
-    values, weights = np.full((len(rows), width), fill), np.zeros((len(rows), width))
-    for row, (seen, counts) in enumerate(rows):
-        values[row, : seen.size], weights[row, : seen.size] = seen, counts
-    return values, weights
+def _padded(tallies: Sequence[Tally]) -> tuple[Floats, Floats]:
+    """The values and counts of tallies as rows, padded with 1 and a count of 0."""
+    shape = len(tallies), max((tally.values.size for tally in tallies), default=0)
+    values, counts = np.ones(shape), np.zeros(shape)
+    for row, tally in enumerate(tallies):
+        values[row, : tally.values.size], counts[row, : tally.values.size] = tally.values, tally.counts
+    return values, counts

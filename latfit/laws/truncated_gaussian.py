@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import pi, sqrt
-from typing import ClassVar
 
 import numpy as np
 from numpy.polynomial.polynomial import polyval
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri, ndtri_exp
 
-from latfit.laws.base import Parameter, register
-from latfit.laws.continuous import ContinuousLaw, patched
-from latfit.laws.kernel import ExponentialLimit, Jet, Kernel
+from latfit.laws.base import ContinuousLaw, Parameter, patched, register
+from latfit.laws.kernel import ExponentialLimit, Jet
 from latfit.laws.quadrature import gauss_legendre, quadrature_moment
 from latfit.laws.samples import SampleBatch
 from latfit.numbers import Floats
 
 
-class TruncatedGaussianKernel(ExponentialLimit):
+class _TruncatedGaussianKernel(ExponentialLimit):
     """n, Σx and Σx² are enough.
 
     Gaussian cut at 0: f ∝ exp(−r x − c x²/2), u = (r, c) with c = 1/σ² > 0 and r = −μ/σ²; c → 0 is the exponential law.
@@ -63,20 +61,17 @@ class TruncatedGaussianKernel(ExponentialLimit):
         return Jet.of(value, grad, hess)
 
     def probability(self, t: Floats, u: Floats) -> Floats:
-        """1 − S(t)."""
         r, root = u[0][:, None], np.sqrt(u[1])[:, None]
         log_s = -t * (r + root**2 * t / 2) + log_mills(r / root + root * t) - log_mills(r / root)
         return np.asarray(-np.expm1(log_s))
 
-    def natural(self, u: Floats, unit: float) -> tuple[Floats, Floats]:
-        """μ = −r/c, σ = 1/√c."""
+    def to_params(self, u: Floats, unit: float) -> tuple[Floats, Floats]:
         r, c = u
         mu, sigma, zero = -r / c, 1 / np.sqrt(c), np.zeros_like(r)
         jacobian = np.array([np.array([-1 / c, r / c**2]), np.array([zero, -sigma / (2 * c)])])
         return unit * np.array([mu, sigma]), unit * jacobian
 
-    def unnatural(self, params: Floats, unit: float) -> Floats:
-        """Inverted: c = 1/σ², r = −μ/σ²."""
+    def from_params(self, params: Floats, unit: float) -> Floats:
         mu, sigma = params / unit
         return np.array([-mu / sigma**2, 1 / sigma**2])
 
@@ -90,7 +85,6 @@ class TruncatedGaussianKernel(ExponentialLimit):
         return np.array([np.sqrt(u[1]) + np.abs(u[0]), u[1]])
 
     def near_exponential(self, log_rate: Floats, distance: float) -> Floats:
-        """At r = rate and c = distance × rate²."""
         rate = np.exp(log_rate)
         return np.array([rate, distance * rate**2])
 
@@ -98,10 +92,10 @@ class TruncatedGaussianKernel(ExponentialLimit):
 _SHAPES = ((1.0, 1.0), (0.9, 1.5), (1.2, 1.5), (0.0, 2.0))  # (μ/mean, σ²/variance)
 
 
-FAR = 30.0  # beyond this z the differences lose their digits, and the asymptotic series has them all
+ASYMPTOTIC_Z = 30.0  # beyond this z the differences lose their digits, and the asymptotic series has them all
 _M = (-1, 2, -10, 74, -706, 8162, -110410, 1708394)  # m z, in powers of 1/z²
 _SLOPE = (1, -6, 50, -518, 6354, -89782, 1435330, -25625910)  # m′ z²
-_ONE = (2, -10, 74, -706, 8162, -110410, 1708394)  # (1 + z m) z²
+_ONE_PLUS_ZM = (2, -10, 74, -706, 8162, -110410, 1708394)  # (1 + z m) z²
 _CURVE = (-4, 40, -444, 5648, -81620, 1324920, -23917516)  # (z m)′ z³
 _CC = (5, -74, 1059, -16324, 276025, -5125182)  # c² ∂²log Z/∂c² z⁴
 
@@ -124,16 +118,18 @@ def log_normaliser(r: Floats, c: Floats) -> Jet:
         M = np.exp(log_m)
     m = z - 1 / M
     slope = 1 + m / M
-    one, curve = 1 + z * m, m + z * slope
-    cc = one / 2 + z * curve / 4
-    far = z > FAR
+    one_plus_zm, curve = 1 + z * m, m + z * slope
+    cc = one_plus_zm / 2 + z * curve / 4
+    far = z > ASYMPTOTIC_Z
     if far.any():
-        v = np.where(far, z, FAR)
+        v = np.where(far, z, ASYMPTOTIC_Z)
         w = v**-2
-        m, one = np.where(far, polyval(w, _M) / v, m), np.where(far, w * polyval(w, _ONE), one)
+        m, one_plus_zm = np.where(far, polyval(w, _M) / v, m), np.where(far, w * polyval(w, _ONE_PLUS_ZM), one_plus_zm)
         slope, curve = np.where(far, w * polyval(w, _SLOPE), slope), np.where(far, w / v * polyval(w, _CURVE), curve)
         cc = np.where(far, w * w * polyval(w, _CC), cc)
-    return Jet.of(log_m - np.log(c) / 2, [m / root, -one / (2 * c)], [slope / c, -curve / (2 * c * root), cc / c**2])
+    return Jet.of(
+        log_m - np.log(c) / 2, [m / root, -one_plus_zm / (2 * c)], [slope / c, -curve / (2 * c * root), cc / c**2]
+    )
 
 
 @register
@@ -144,16 +140,16 @@ class TruncatedGaussian(ContinuousLaw):
     f(t) = φ((t − mu)/sigma) / (sigma Φ(mu/sigma)). Glatard et al. 2006, §3.2.
     """
 
-    name: ClassVar[str] = "truncated-gaussian"
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("mu", "real"), Parameter("sigma", "positive"))
-    formula: ClassVar[str] = "f(t) = phi((t-mu)/sigma)/(sigma Phi(mu/sigma)) for t >= 0"
-    examples: ClassVar[tuple[str, ...]] = (
+    name = "truncated-gaussian"
+    parameters = (Parameter("mu", "real", unit="time"), Parameter("sigma", "positive", unit="time"))
+    formula = "f(t) = phi((t-mu)/sigma)/(sigma Phi(mu/sigma)) for t >= 0"
+    examples = (
         "truncated-gaussian(mu=300,sigma=100)",
         "truncated-gaussian(mu=0,sigma=2)",
         "truncated-gaussian(mu=-400,sigma=10)",
     )
-    kernel: ClassVar[Kernel] = TruncatedGaussianKernel()
-    tried_by: ClassVar[tuple[str, ...]] = ("mle", "ls")
+    kernel = _TruncatedGaussianKernel()
+    tried_by = ("mle", "ls")
     mu: float
     sigma: float
 
@@ -161,10 +157,6 @@ class TruncatedGaussian(ContinuousLaw):
     def start(cls, q1: float, q2: float, q3: float) -> dict[str, float]:
         """Rough parameters from the quartiles."""
         return {"mu": q2, "sigma": max(q3 - q1, 1e-3 * q3) / (2 * float(ndtri(0.75)))}
-
-    def scaled(self, factor: float) -> TruncatedGaussian:
-        """The law of factor · T."""
-        return TruncatedGaussian(self.mu * factor, self.sigma * factor)
 
     @property
     def _alpha(self) -> float:

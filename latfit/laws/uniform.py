@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import ClassVar
 
 import numpy as np
 
 from latfit.errors import LawError
-from latfit.laws.base import Parameter, register
-from latfit.laws.continuous import ContinuousLaw
+from latfit.laws.base import ContinuousLaw, Parameter, register
 from latfit.laws.kernel import Jet, Kernel
 from latfit.laws.piecewise_uniform import power_mean
 from latfit.laws.samples import SampleBatch
 from latfit.numbers import Floats
 
 
-class UniformKernel(Kernel):
+class _UniformKernel(Kernel):
     """a is the smallest latency. With ρ free b is the largest: any law that goes on beyond it loses to more outliers.
 
     With ρ given, b may lie beyond what was seen, and is searched for. On a coarse clock the ends are those of cells.
@@ -30,10 +28,9 @@ class UniformKernel(Kernel):
     zero_allowed = True
 
     def starts(self, batch: SampleBatch) -> list[Floats]:
-        """The range seen, and multiples of it."""
-        seen = self.closed_form(batch)
+        a, log_width = self.closed_form(batch)
         beyond = np.log1p(np.concatenate([[0.0], np.geomspace(1e-6, 1e6, 97)]))
-        return [np.array([seen[0], seen[1] + log_share]) for log_share in beyond]
+        return [np.array([a, log_width + log_share]) for log_share in beyond]
 
     def closed_form(self, batch: SampleBatch) -> Floats:
         """The range seen, the estimate where ρ is free."""
@@ -42,7 +39,6 @@ class UniformKernel(Kernel):
         return np.array([low, np.log(high - low)])
 
     def completions(self, batch: SampleBatch, u: Floats) -> Jet:
-        """The same for points and for cells."""
         return self.density(batch, u)
 
     def density(self, batch: SampleBatch, u: Floats) -> Jet:
@@ -60,7 +56,6 @@ class UniformKernel(Kernel):
             return Jet.of(np.log1p(-F), [zero, odds], [zero, zero, -odds * (1 + odds)])
 
     def probability(self, t: Floats, u: Floats) -> Floats:
-        """(t − a)/(b − a) within [0, 1]."""
         return self.cdf(t, u)[0]
 
     def cdf(self, t: Floats, u: Floats) -> tuple[Floats, Floats]:
@@ -70,15 +65,14 @@ class UniformKernel(Kernel):
         inside = (F > 0) & (F < 1)
         return F, np.array([np.where(inside & (a > 0), -1 / width, 0.0), np.where(inside, -F, 0.0)])
 
-    def natural(self, u: Floats, unit: float) -> tuple[Floats, Floats]:
+    def to_params(self, u: Floats, unit: float) -> tuple[Floats, Floats]:
         """The ends a and b = a + e^u₁, rounded outwards so that no latency falls out of them."""
         a, width = np.maximum(u[0], 0.0), np.exp(u[1])
-        one, zero = np.ones_like(width), np.zeros_like(width)
-        jacobian = np.array([np.array([one, zero]), np.array([one, width])])
+        ones, zero = np.ones_like(width), np.zeros_like(width)
+        jacobian = np.array([np.array([ones, zero]), np.array([ones, width])])
         return unit * np.array([a * (1 - 1e-15), (a + width) * (1 + 1e-15)]), unit * jacobian
 
-    def unnatural(self, params: Floats, unit: float) -> Floats:
-        """The lower end a and log(b − a)."""
+    def from_params(self, params: Floats, unit: float) -> Floats:
         return np.array([params[0] / unit, np.log((params[1] - params[0]) / unit)])
 
 
@@ -90,12 +84,12 @@ class Uniform(ContinuousLaw):
     F(t) = (t − a)/(b − a) on [a, b]. Glatard et al. 2006, §3.1.
     """
 
-    name: ClassVar[str] = "uniform"
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("a", "non-negative"), Parameter("b", "positive"))
-    formula: ClassVar[str] = "F(t) = (t-a)/(b-a) on [a,b]"
-    examples: ClassVar[tuple[str, ...]] = ("uniform(a=100,b=500)", "uniform(a=0,b=1)")
-    kernel: ClassVar[Kernel] = UniformKernel()
-    tried_by: ClassVar[tuple[str, ...]] = ("mle", "ls")
+    name = "uniform"
+    parameters = (Parameter("a", "non-negative", unit="time"), Parameter("b", "positive", unit="time"))
+    formula = "F(t) = (t-a)/(b-a) on [a,b]"
+    examples = ("uniform(a=100,b=500)", "uniform(a=0,b=1)")
+    kernel = _UniformKernel()
+    tried_by = ("mle", "ls")
     a: float
     b: float
 
@@ -119,10 +113,6 @@ class Uniform(ContinuousLaw):
     def kinks(self) -> tuple[float, ...]:
         """The bounds a and b."""
         return self.a, self.b
-
-    def scaled(self, factor: float) -> Uniform:
-        """The law of factor · T."""
-        return Uniform(self.a * factor, self.b * factor)
 
     def _cdf(self, t: Floats) -> Floats:
         return np.clip((t - self.a) / (self.b - self.a), 0.0, 1.0)

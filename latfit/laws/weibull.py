@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log
-from typing import ClassVar
 
 import numpy as np
 from scipy.special import gamma, gammainc, zeta
 
-from latfit.laws.base import Parameter, register
-from latfit.laws.continuous import ContinuousLaw, log_spread
-from latfit.laws.kernel import Kernel
-from latfit.laws.location_scale import ShapeScaleKernel
+from latfit.laws.base import ContinuousLaw, Parameter, log_spread, register
+from latfit.laws.kernel import ShapeScaleKernel
 from latfit.laws.samples import SampleBatch, weighted_sum
 from latfit.numbers import Floats
 
 
-class WeibullKernel(ShapeScaleKernel):
+class _WeibullKernel(ShapeScaleKernel):
     """l = z − e^z, l″ = −e^z = log S₀: three sums over e^z a step."""
 
     law = "weibull"
@@ -43,15 +40,12 @@ class WeibullKernel(ShapeScaleKernel):
         return sum_z - e0, batch.n - e0, sum_z - e1, -e0, -e1, -e2
 
     def standard_cdf(self, z: Floats) -> Floats:
-        """1 − exp(−e^z)."""
         return np.asarray(-np.expm1(-np.exp(np.minimum(z, 300.0))))
 
-    def standard_draws(self, size: tuple[int, int], rng: np.random.Generator) -> Floats:
-        """Logarithms of exponential ones."""
+    def standard_draws(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
         return np.asarray(np.log(rng.standard_exponential(size)))
 
     def log_survival(self, z: Floats) -> tuple[Floats, Floats, Floats]:
-        """−e^z, three times."""
         minus = -np.exp(np.minimum(z, 300.0))
         return minus, minus, minus
 
@@ -64,16 +58,16 @@ class Weibull(ContinuousLaw):
     F(t) = 1 − exp(−(t/scale)^shape). Glatard et al. 2006, §3.4.
     """
 
-    name: ClassVar[str] = "weibull"
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("shape", "positive"), Parameter("scale", "positive"))
-    formula: ClassVar[str] = "F(t) = 1 - exp(-(t/scale)^shape)"
-    examples: ClassVar[tuple[str, ...]] = (
+    name = "weibull"
+    parameters = (Parameter("shape", "positive"), Parameter("scale", "positive", unit="time"))
+    formula = "F(t) = 1 - exp(-(t/scale)^shape)"
+    examples = (
         "weibull(shape=2,scale=300)",
         "weibull(shape=0.7,scale=300)",
         "weibull(shape=12.5,scale=0.03)",
     )
-    kernel: ClassVar[Kernel] = WeibullKernel()
-    tried_by: ClassVar[tuple[str, ...]] = ("mle", "ls")
+    kernel = _WeibullKernel()
+    tried_by = ("mle", "ls")
     shape: float
     scale: float
 
@@ -82,10 +76,6 @@ class Weibull(ContinuousLaw):
         """Rough parameters from the quartiles."""
         shape = log(log(4) / log(4 / 3)) / log_spread(q1, q3)
         return {"shape": shape, "scale": q2 / log(2) ** (1 / shape)}
-
-    def scaled(self, factor: float) -> Weibull:
-        """The law of factor · T."""
-        return Weibull(self.shape, self.scale * factor)
 
     def _cdf(self, t: Floats) -> Floats:
         return -np.expm1(self._logsf(t))
@@ -119,8 +109,3 @@ class Weibull(ContinuousLaw):
         j = np.arange(2, 30)
         log_ratio = np.sum(zeta(j) * (-x) ** j * (2.0**j - 2) / j)
         return float(self.scale * gamma(1 + x) * np.sqrt(np.expm1(log_ratio)))
-
-    def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
-        """By numpy's generator."""
-        with np.errstate(over="ignore"):  # what is beyond all floats is ∞
-            return np.asarray(self.scale * np.exp(np.log(rng.standard_exponential(size)) / self.shape))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from latfit.logs.columns import NO_OUTCOMES, Roles
 from latfit.logs.delimited import head_fields, read_delimited
 from latfit.logs.formats import Format, ReadOptions, register
 from latfit.logs.records import Records
+from latfit.logs.schema import NO_OUTCOMES, Roles
 from latfit.logs.source import Source
 from latfit.logs.tabular import Settling
 
@@ -29,11 +29,12 @@ class ApacheBench(Format):
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """Records of the requests."""
-        settling = Settling(Roles(("ttime",), "seconds", seconds=1e-3, time_formats={"seconds": "epoch"}), options)
+        settling = Settling(Roles(("ttime",), "seconds", unit="ms", time_formats={"seconds": "epoch"}), options)
         for records in read_delimited(
             source, "\t", NAMES, {}, lambda chunk: settling.records(chunk.frame, chunk.line), header=True,
             settled=lambda: settling.settled,
         ):  # fmt: skip
             records.notes += [NO_OUTCOMES, UNSEEN]
+            records.has_outcomes = False
             records.extras.pop("starttime", None)  # the seconds, in words
             yield records

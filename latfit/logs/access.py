@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,24 +12,22 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from latfit.errors import LogError, MissingColumn, listed
-from latfit.logs.formats import Format, ReadOptions, register
-from latfit.logs.http import HttpOutcomes
+from latfit.logs.formats import ReadOptions, register
 from latfit.logs.lines import (
     ABSENT,
     APACHE_TIME,
+    LineFormat,
     Parsed,
     absent,
     first_lines,
     moments,
-    read_lines,
     request_parts,
     seconds_before,
-    told,
 )
 from latfit.logs.records import Records
 from latfit.logs.source import Source
-from latfit.logs.table import COMPLETED
 from latfit.logs.times import numeric
+from latfit.numbers import Bools
 from latfit.units import UNIT_WORDS, in_seconds
 
 # a list such as `0.010, 0.020`, a quoted text (perhaps after `name=`), a time in brackets, a word
@@ -71,7 +69,7 @@ class Layout:
 
 
 @register
-class AccessLog(Format):
+class AccessLog(LineFormat):
     """Latency is the request time: a field by its name (`rt=0.123`), with decimals (nginx), or Apache's %D (µs)."""
 
     name = "access"
@@ -79,6 +77,8 @@ class AccessLog(Format):
     rank = 45
     roles = ("latency",)
     uses = ("statuses", "unit", "timezone")
+    http = True
+    layout: Layout
 
     def sniff(self, head: str) -> bool:
         """A quoted request and its code in one of the first lines, and a time."""
@@ -86,31 +86,45 @@ class AccessLog(Format):
             return False
         return any(REQUEST.search(line) and TIME.search(line) for line in first_lines(head))
 
-    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        """Records of the requests."""
-        layout = _layout(first_lines(source.text, 200), options, source.name)
-        outcomes = HttpOutcomes(options)
-        when = f"its time{', less the latency (nginx writes the time of the answer)' if layout.at_end else ''}"
-        note = told(layout.found, when if layout.time else "unknown", [*layout.groups, "method", "path"])
+    def begin(self, source: Source) -> None:
+        """The layout, by the first lines."""
+        layout = self.layout = _layout(first_lines(source.text, 200), self.options, source.name)
+        self.names, self.groups = layout.names, [*layout.groups, "method", "path"]
+        self.latency_is, self.submitted_is = layout.found, "its time" if layout.time else "unknown"
+        if layout.time and layout.at_end:
+            self.submitted_is += ", less the latency (nginx writes the time of the answer)"
+        self.not_probes = f"requests without {layout.latency}"
 
-        def parse(line: str) -> Parsed:
-            tokens = TOKEN.findall(line)
-            if len(tokens) != len(layout.names):
-                if not TIME.search(line):
-                    return None
-                return f"wrong number of fields: {len(tokens)} instead of {len(layout.names)}"
+    def parse(self, line: str) -> Parsed:
+        """The values of a line with as many fields as the layout has."""
+        tokens = TOKEN.findall(line)
+        if len(tokens) == len(self.names):
             return [_value(token) for token in tokens]
+        return f"wrong number of fields: {len(tokens)} instead of {len(self.names)}" if TIME.search(line) else None
 
-        def convert(frame: pd.DataFrame, line: NDArray[np.int64]) -> Records:
-            timed = ~absent(frame[layout.latency])
-            records = _records(frame[timed].reset_index(drop=True), line[timed], layout, options, outcomes)
-            records.notes.append(note)
-            if not timed.all():
-                records.skipped[f"requests without {layout.latency}"] = int((~timed).sum())
-            return records
+    def left_out(self, frame: pd.DataFrame) -> Bools:
+        """Requests without a time."""
+        return absent(frame[self.layout.latency])
 
-        yield from read_lines(source, layout.names, parse, convert)
-        yield outcomes.last()
+    def fill(self, records: Records, frame: pd.DataFrame) -> None:
+        """By the code, where the layout has one."""
+        layout = self.layout
+        numbers = _numbers(frame[layout.latency])
+        records.refuse(
+            np.isnan(numbers), lambda row: f"unparseable {layout.latency}: {frame[layout.latency].iloc[row][:40]!r}"
+        )
+        records.latency = in_seconds(numbers, layout.unit)
+        if layout.code is not None:
+            records.status = self.tally.statuses(frame[layout.code], records)
+        if layout.time is not None:
+            written = frame[layout.time]
+            style = "iso" if written.str.match(r"\d{4}-", na=False).any() else APACHE_TIME
+            when = moments(written, "time", style, self.options.timezone, records)
+            records.submitted = seconds_before(when, records.latency) if layout.at_end else when
+        if layout.code is not None:
+            self.tally.add(frame[layout.code], records)
+        if "request" in frame:
+            records.extras |= request_parts(frame["request"])
 
 
 def _value(token: str) -> str:
@@ -238,31 +252,6 @@ def _unit(name: str, kind: str | None, values: list[str], log: str) -> str:
         f"{log}: {name} holds whole numbers, and nothing says in which unit; "
         "give --unit us (Apache's %D), ms (%{ms}T) or s (%T)"
     )
-
-
-def _records(
-    frame: pd.DataFrame, line: NDArray[np.int64], layout: Layout, options: ReadOptions, outcomes: HttpOutcomes
-) -> Records:
-    records = Records(line, np.empty(0), np.full(line.size, COMPLETED, dtype=np.int8))
-    numbers = _numbers(frame[layout.latency])
-    records.refuse(
-        np.isnan(numbers), lambda row: f"unparseable {layout.latency}: {frame[layout.latency].iloc[row][:40]!r}"
-    )
-    records.latency = in_seconds(numbers, layout.unit)
-    if layout.code is not None:
-        records.status = outcomes.statuses(frame[layout.code], records)
-    if layout.time is not None:
-        written = frame[layout.time]
-        style = "iso" if written.str.match(r"\d{4}-", na=False).any() else APACHE_TIME
-        when = moments(written, "time", style, options.timezone, records)
-        records.submitted = seconds_before(when, records.latency) if layout.at_end else when
-    if layout.code is not None:
-        outcomes.add(frame[layout.code], records)
-    records.raw = frame
-    records.extras = {name: frame[name] for name in layout.groups}
-    if "request" in frame:
-        records.extras |= request_parts(frame["request"])
-    return records
 
 
 def _numbers(column: pd.Series[str]) -> NDArray[np.float64]:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from latfit.errors import LogError, MissingColumn, listed
-from latfit.logs.formats import Format, ReadOptions, register
-from latfit.logs.lines import Parsed, chosen, floats, read_lines, told
-from latfit.logs.outcomes import OutcomeTally
+from latfit.logs.formats import register
+from latfit.logs.lines import LineFormat, Parsed, chosen, floats
 from latfit.logs.records import UNKNOWN, Records
 from latfit.logs.source import Source
-from latfit.logs.table import CENSORED, COMPLETED, FAILED
 from latfit.logs.times import numeric
+from latfit.numbers import Bools
+from latfit.table import CENSORED, COMPLETED, FAILED
 
 ATTRIBUTE = re.compile(r"@attribute\s+('(?:[^'\\]|\\.)*'|\"[^\"]*\"|\S+)\s+(.*)", re.IGNORECASE)
 CUTOFF = re.compile(r"^algorithm_cutoff_time:\s*([\d.eE+]+)\s*$", re.MULTILINE)
@@ -31,7 +29,7 @@ LARGEST_DESCRIPTION = 1 << 20  # characters in which the cutoff is looked for
 
 
 @register
-class Aslib(Format):
+class Aslib(LineFormat):
     """Latency is the run time in s: ok is completed, timeout censored at the cutoff, any other end failed.
 
     The cutoff is `algorithm_cutoff_time` of the description beside the log. A run that ended otherwise with
@@ -44,73 +42,82 @@ class Aslib(Format):
     description = "ASlib algorithm runs (ARFF); latency = runtime, cutoff from the description beside it"
     rank = 10
     roles = ("latency",)
+    outcomes = "outcomes by runstatus"
+    others = HEADER
+    not_probes = "runs that do not apply"
+    measured: str
+    status: str
+    cutoff: float
+    below_header: bool
+    longest: float  # run time of those that are ok
+    shortest: float  # of those that ran into the cutoff
 
     def sniff(self, head: str) -> bool:
         """ARFF, with attributes for an algorithm and a status."""
         names = [name.lower() for name in _attributes(head)]
         return "algorithm" in names and "runstatus" in names
 
-    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        """Records of the runs."""
-        names = _attributes(source.text)
+    def begin(self, source: Source) -> None:
+        """The attributes, and the cutoff from the description beside the log."""
+        self.names = names = _attributes(source.text)
         lowered = [name.lower() for name in names]
-        usual = next((names[lowered.index(known)] for known in MEASURES if known in lowered), "runtime")
-        measured = chosen("latency", options, usual, names, source.name)
+        usual = next((names[lowered.index(word)] for word in MEASURES if word in lowered), "runtime")
+        self.measured = chosen("latency", self.options, usual, names, source.name)
         if "runstatus" not in lowered or len(set(names)) < len(names):
             raise MissingColumn(
                 f"{source.name}: runs need an attribute runstatus, and names of their own: {listed(names)}"
             )
-        status = names[lowered.index("runstatus")]
-        cutoff = _cutoff(source)
-        outcomes = OutcomeTally("outcomes by runstatus")
-        groups = [name for name in names if name not in (measured, status)]
-        cut = "as it is: no description is beside the log" if np.isinf(cutoff) else f"cut at {cutoff:g} s"
-        note = told(f"{measured} in s, {cut}", "unknown", groups)
-        parse = _Rows(names)
-        longest, shortest = 0.0, np.inf  # run times that are ok, and that ran into the cutoff
+        self.status, self.cutoff = names[lowered.index("runstatus")], _cutoff(source)
+        self.groups = [name for name in names if name not in (self.measured, self.status)]
+        cut = "as it is: no description is beside the log" if np.isinf(self.cutoff) else f"cut at {self.cutoff:g} s"
+        self.latency_is, self.submitted_is = f"{self.measured} in s, {cut}", "unknown"
+        self.below_header, self.longest, self.shortest = False, 0.0, np.inf
 
-        def convert(frame: pd.DataFrame, line: NDArray[np.int64]) -> Records:
-            nonlocal longest, shortest
-            apart = frame[status].str.strip().str.lower() == NOT_APPLICABLE
-            kept = ~apart.to_numpy(dtype=bool)
-            records = _records(frame[kept].reset_index(drop=True), line[kept], measured, status, cutoff, outcomes)
-            records.extras = {name: frame[name][kept].reset_index(drop=True) for name in groups}
-            records.raw = frame[kept].reset_index(drop=True)
-            records.notes.append(note)
-            longest = max(longest, records.latency[records.status == COMPLETED].max(initial=0.0))
-            shortest = min(shortest, records.latency[records.status == CENSORED].min(initial=np.inf))
-            if apart.any():
-                records.skipped["runs that do not apply"] = int(apart.sum())
-            return records
-
-        yield from read_lines(source, names, parse, convert, others=HEADER)
-        if np.isinf(cutoff) and longest < shortest / PAR < np.inf:
-            raise LogError(
-                f"{source.name}: runs that timed out are recorded with {shortest:g} s and more, others with at most "
-                f"{longest:g} s: this is a penalty such as PAR10, not a run time. Put the scenario's description.txt, "
-                "with its algorithm_cutoff_time, beside the log: the runs are censored there"
-            )
-        yield outcomes.last()
-
-
-class _Rows:
-    """Takes the lines below @DATA apart."""
-
-    def __init__(self, names: list[str]) -> None:
-        self.width, self.below = len(names), False
-
-    def __call__(self, line: str) -> Parsed:
+    def parse(self, line: str) -> Parsed:
+        """The fields of a line below @DATA."""
         stripped = line.strip()
-        if stripped.startswith("%") or not self.below:
-            self.below = self.below or stripped.lower() == "@data"
+        if stripped.startswith("%") or not self.below_header:
+            self.below_header = self.below_header or stripped.lower() == "@data"
             return None
         try:
             fields = next(csv.reader([stripped], quotechar="'", escapechar="\\", skipinitialspace=True))
         except (csv.Error, StopIteration) as error:
             return f"unparseable line: {error}"
-        if len(fields) != self.width:
-            return f"wrong number of fields: {len(fields)} instead of {self.width}"
+        if len(fields) != len(self.names):
+            return f"wrong number of fields: {len(fields)} instead of {len(self.names)}"
         return [None if field.strip() == "?" else field for field in fields]
+
+    def left_out(self, frame: pd.DataFrame) -> Bools:
+        """Runs that do not apply."""
+        return (frame[self.status].str.strip().str.lower() == NOT_APPLICABLE).to_numpy(dtype=bool)
+
+    def fill(self, records: Records, frame: pd.DataFrame) -> None:
+        """By the word of runstatus; what was stopped was out at the cutoff."""
+        records.status[:] = UNKNOWN
+        latency = floats(frame[self.measured].where(frame[self.measured].notna(), "-"), self.measured, records)
+        words = frame[self.status].str.strip().str.lower()
+        for word, outcome in OUTCOMES.items():
+            records.status[(words == word).to_numpy(dtype=bool)] = outcome
+        records.refuse(
+            records.status == UNKNOWN, lambda row: f"unknown runstatus: {str(frame[self.status].iloc[row])[:40]!r}"
+        )
+        beyond = (records.status == FAILED) & (latency > self.cutoff)
+        records.status[beyond] = CENSORED
+        # a run that was stopped was out at the cutoff, whatever was written for it
+        known = np.isfinite(self.cutoff)
+        records.latency = np.where((records.status == CENSORED) & known, self.cutoff, latency)
+        self.tally.add(words, records)
+        self.longest = max(self.longest, records.latency[records.status == COMPLETED].max(initial=0.0))
+        self.shortest = min(self.shortest, records.latency[records.status == CENSORED].min(initial=np.inf))
+
+    def finish(self, source: Source) -> None:
+        """Refuse penalties that stand in place of run times."""
+        if np.isinf(self.cutoff) and self.longest < self.shortest / PAR < np.inf:
+            raise LogError(
+                f"{source.name}: runs that timed out are recorded with {self.shortest:g} s and more, others with at "
+                f"most {self.longest:g} s: this is a penalty such as PAR10, not a run time. Put the scenario's "
+                "description.txt, with its algorithm_cutoff_time, beside the log: the runs are censored there"
+            )
 
 
 def _attributes(head: str) -> list[str]:
@@ -141,21 +148,3 @@ def _descriptions(path: Path | None) -> list[Path]:
         return []
     stem = path.name.split(".arff", 1)[0]
     return [path.with_name("description.txt"), path.with_name(f"{stem}.description.txt")]
-
-
-def _records(
-    frame: pd.DataFrame, line: NDArray[np.int64], measured: str, status: str, cutoff: float, outcomes: OutcomeTally
-) -> Records:
-    records = Records(line, np.empty(0), np.full(line.size, UNKNOWN, dtype=np.int8))
-    latency = floats(frame[measured].where(frame[measured].notna(), "-"), measured, records)
-    words = frame[status].str.strip().str.lower()
-    for word, outcome in OUTCOMES.items():
-        records.status[(words == word).to_numpy(dtype=bool)] = outcome
-    records.refuse(records.status == UNKNOWN, lambda row: f"unknown runstatus: {str(frame[status].iloc[row])[:40]!r}")
-    beyond = (records.status == FAILED) & (latency > cutoff)
-    records.status[beyond] = CENSORED
-    # a run that was stopped was out at the cutoff, whatever was written for it
-    known = np.isfinite(cutoff)
-    records.latency = np.where((records.status == CENSORED) & known, cutoff, latency)
-    outcomes.add(words, records)
-    return records

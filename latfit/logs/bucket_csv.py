@@ -11,8 +11,8 @@ from latfit.errors import LogError, SampleError, listed
 from latfit.logs.delimited import head_fields, split_record
 from latfit.logs.formats import register
 from latfit.logs.histogram_format import HistogramFormat, HistogramLog, Series
-from latfit.logs.names import plain_name
 from latfit.logs.source import Source
+from latfit.logs.vocabulary import split_name
 
 COUNTS = ("count", "cumulative", "per_bucket")
 Labels = tuple[str, ...]
@@ -79,7 +79,7 @@ def _rising(buckets: dict[float, float]) -> bool:
 def _names(head: str, delimiter: str) -> tuple[list[str], str | None]:
     """The columns, and the unit that is part of the name of the bounds: le_ms is le, in ms."""
     names = head_fields(head, delimiter)
-    plain = [plain_name(name) for name in names]
+    plain = [("".join(words), unit) for words, unit in map(split_name, names)]
     written = next((unit for name, unit in plain if name == "le"), None)
     return ["le" if bare == "le" else name.lower() for name, (bare, _) in zip(names, plain, strict=True)], written
 

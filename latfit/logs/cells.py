@@ -1,175 +1,185 @@
-"""What the cells of columns tell, where their names do not: durations, times, units, and what is none of these."""
+"""What the sampled cells of a column hold: numbers, durations, times, or words."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from latfit.errors import LatfitError
-from latfit.logs.formats import ReadOptions
-from latfit.logs.names import GUESSES, NUMBERED, SUMMARY, TIMELIKE, plain_name
 from latfit.logs.times import MOMENT, MONTHS, numeric, parse_times, time_format_of
-from latfit.logs.words import NOTHING, is_blank, name_words
-from latfit.numbers import Floats
-from latfit.units import UNITS, parse_duration
+from latfit.logs.vocabulary import NEVER, NOTHING, split_name, weigh
+from latfit.numbers import Bools, Floats
+from latfit.units import LONGEST, UNITS, parse_duration
 
-LONG = 80  # characters of a cell that are looked at
-FEW = 20  # cells that tell how times are written
-WRITTEN_DATE = r"(?i)(\d{1,2}[/.-]\d{1,2}[/.-]\d{4}|.*\b(" + "|".join(MONTHS) + r")[a-z]*\b.*)\D+\d{1,2}:\d\d.*"
-DAY = r"\d{4}-\d\d-\d\d[T ]00:00(:00(\.0+)?)?(Z|[+]00:?00)?"  # a date alone, as some readers give it
-REPEATED = 0.5  # the share of different values below which a column is no id
-KNOWN_UNITS = {"@duration": "ms", "event.duration": "ns"}  # of CloudWatch, and of the Elastic Common Schema
-DATADOG = ("@http.", "@network.", "@span")  # beside which @duration is in nanoseconds
-AGREE = 0.1  # within which a latency is an end minus a submission
-EPOCHS = 1e8  # numbers from here on are times since 1970
+NOT_A_TIME = "is not a time that can be read without --time-format"
+MAX_CELL_CHARACTERS = 80
+WRITTEN_DATE = r"(\d{1,2}[/.-]\d{1,2}[/.-]\d{4}|.*\b(" + "|".join(MONTHS) + r")[a-z]*\b.*)\D+\d{1,2}:\d\d.*"
+EPOCH_RANGES = {"s": (6e8, 4.2e9), "ms": (6e11, 4.2e12), "us": (6e14, 4.2e15), "ns": (6e17, 4.2e18)}
+NOT_YET = (4294967294.0, 4294967295.0)  # in place of a time: 2^32 - 2 and 2^32 - 1, as Slurm writes them
 
 
-def measured_column(cells: Mapping[str, pd.Series[Any]]) -> str | None:
-    """The only column that holds durations with units, or that is called by one and holds numbers that do not rise."""
-    found = []
-    for name, column in cells.items():
-        words = name_words(name)
-        single = not any(map(SUMMARY.fullmatch, words))
-        if _is_value(name):
-            continue
-        if "/" in name or (says_units(column) and not _are_times(name, column)):  # a rate, or 12m of something else
-            continue
-        if single and says_units(column):
-            found += [name] if len(column) < 3 or len(column.unique()) > 1 else []
-            continue
-        values = _numbers(column)
-        known = values[np.isfinite(values)]
-        rises = known.size > 2 and bool((np.diff(known) >= 0).all())
-        if single and len(words) > 1 and plain_name(name)[1] and known.size and known.max() < EPOCHS and not rises:
-            found.append(name)
-    whole = [name for name in found if "total" in name_words(name)]  # of parts of which each has its own
-    found = whole if len(whole) == 1 else found
-    return found[0] if len(found) == 1 else None
+class Cells:
+    """What the sampled cells of one column hold: `kind` is number, duration, clock, time, text or empty."""
+
+    def __init__(self, name: str, column: pd.Series[Any], time_format: str | None = None) -> None:
+        self.name, self.column, self.time_format = name, column, time_format
+        self.words, self.unit = split_name(name)
+        self.numbers: Floats = np.full(len(column), np.nan)
+        self.trouble, self.order_is_open = "", False  # why times cannot be read: day and month may be either way round
+        self.seconds: Floats = np.full(len(column), np.nan)  # of times and of durations with units
+        if column.dtype.kind in "mM" or isinstance(column.dtype, pd.DatetimeTZDtype):
+            self.text: list[str] = []
+            self.known: Bools = column.notna().to_numpy()
+            self.kind = "empty" if not self.known.any() else "duration" if column.dtype.kind == "m" else "time"
+        else:
+            texts = [str(cell)[:MAX_CELL_CHARACTERS].strip() for cell in column]
+            absent = column.isna().to_numpy() | np.array([text.lower() in NOTHING for text in texts], dtype=bool)
+            self.known, self.text = ~absent, [text for text, blank in zip(texts, absent, strict=True) if not blank]
+            self.kind = self._kind()
+            if time_format and self.kind in ("text", "number") and stage_of(self)[1]:
+                self.kind = "time"
+        if self.kind == "number":
+            self.numbers = np.where(self.known, numeric(column), np.nan)
+            if self.text and not np.isfinite(self.numbers).any():  # decimal commas, or marks of thousands
+                self.numbers[self.known] = [_number(text) for text in self.text]
+        self.numbers[np.abs(self.numbers) > LONGEST * 1e9] = np.nan  # no time in any unit, and too large to add up
+        self.epoch = self._epoch()
+        if self.kind == "duration" or self.kind == "clock":
+            typed = column.dtype.kind == "m"
+            spent = column.to_numpy()[self.known] / np.timedelta64(1, "s") if typed else map(_duration, self.text)
+            self.seconds[self.known] = list(spent)
+        elif self.kind == "time" or self.epoch:
+            self.seconds = self._times()
+        elif self.is_relative:
+            self.seconds = self.numbers * UNITS[self.unit or "s"]
+        measured = self.numbers if self.kind == "number" else self.seconds
+        self.measures: Floats = measured[np.isfinite(measured)]
+
+    def _kind(self) -> str:
+        if not self.text:
+            return "empty"
+        first = self.text[:50]
+        if self.column.dtype.kind == "b":
+            return "text"
+        if _most(re.match(MOMENT, text) is not None or _is_date(text) for text in first):
+            return "time"
+        shapes = [_shape(text) for text in first]
+        if not _most(map(bool, shapes)):
+            return "text"
+        return "duration" if "duration" in shapes else max(set(shapes) - {"word"} or {"text"}, key=shapes.count)
+
+    def _epoch(self) -> str | None:
+        """The unit of numbers that are times since 1970."""
+        known = self.numbers[np.isfinite(self.numbers) & ~np.isin(self.numbers, NOT_YET) & (self.numbers > 0)]
+        if known.size:
+            middle = float(np.median(known))
+            for unit, (low, high) in EPOCH_RANGES.items():
+                if low <= middle <= high and (known.min() >= low / 100):
+                    return unit
+        return None
+
+    def _times(self) -> Floats:
+        """Seconds since 1970, NaN throughout where the times cannot be read."""
+        if self.epoch:
+            stamps = np.where(np.isin(self.numbers, NOT_YET) | (self.numbers <= 0), np.nan, self.numbers)
+            return stamps * UNITS[self.epoch]
+        text = self.column.where(self.known)
+        try:
+            written = self.time_format or time_format_of(text, self.name)
+            parsed, bad = parse_times(text, self.name, written, None)
+        except LatfitError as error:
+            self.trouble, self.order_is_open = str(error), True
+            return self.seconds
+        stamps = np.where(np.isnat(parsed), np.nan, parsed.astype("datetime64[us]").astype(np.int64) / 1e6)
+        if bad[self.known].all():
+            first = str(self.column[self.known].iloc[0])[:40]
+            self.trouble = f"column {self.name!r} is not used: {first!r} {NOT_A_TIME}"
+        return np.asarray(stamps)
+
+    @property
+    def is_time(self) -> bool:
+        """Whether these are points in time."""
+        return self.kind == "time" or self.epoch is not None
+
+    @property
+    def is_relative(self) -> bool:
+        """Whether these are numbers that count from the beginning of the log, by their name."""
+        stage, weight = stage_of(self)
+        named = stage != "moment" and weight >= 7 and weigh("latency", self.words)[0] < 7
+        return self.kind == "number" and self.epoch is None and named
+
+    @property
+    def is_day(self) -> bool:
+        """Whether these are dates without a time of day."""
+        if self.kind != "time" or self.time_format:
+            return False
+        if self.text:
+            return not any(":" in text for text in self.text)
+        days = np.unique(self.measures / 86400)  # jobs that were submitted together may be so at midnight
+        return bool((days % 1 == 0).all()) and (days.size > 1 or not stage_of(self)[1])
+
+    @property
+    def rises(self) -> bool:
+        """Whether the numbers never fall from row to row."""
+        steps = np.diff(self.measures)
+        return steps.size > 3 and bool((steps >= 0).all()) and bool(steps.any())
 
 
-def _numbers(column: pd.Series[Any]) -> Floats:
-    """The numbers of a column, with a decimal comma too, NaN for what is none."""
-    values = numeric(column)
-    if np.isnan(values).all() and column.dtype.kind not in "Mmfiub":
-        values = numeric(column.astype("string").str.replace(",", ".", regex=False))
-    return values
+def _most(answers: Iterable[bool]) -> bool:
+    """Whether at least seven tenths are true; there may be a word for a lost probe among numbers."""
+    known = list(answers)
+    return sum(known) >= 0.7 * len(known) - 0.5
 
 
-def says_units(column: pd.Series[Any]) -> bool:
-    """Whether the first cells that hold something are durations with units of their own, such as `12.3ms`."""
-    if column.dtype.kind in "Mmfiub":
-        return False
-    some = column.mask(is_blank(column, NOTHING)).dropna().head(FEW).astype(str)
-    return len(some) > 0 and all(map(has_unit, some))
+def _is_date(text: str) -> bool:
+    return re.fullmatch(WRITTEN_DATE, text.lower()) is not None
 
 
-def _are_times(name: str, column: pd.Series[Any]) -> bool:
-    """Whether cells with units can be times: all of them with a bare m may be thousandths, or mebibytes."""
-    return any(map(TIMELIKE.search, name_words(name))) or not all_match(column.head(FEW), r"\d+m")
+def _shape(text: str) -> str:
+    """What a cell of measurements is: a number, a duration with a unit, a clock, or a word for what never came."""
+    if _is_number(text):
+        return "number"
+    if re.fullmatch(r"(\d+-)?\d?\d:\d\d:\d\d([.,]\d+)?", text):
+        return "clock"
+    if has_unit(text):
+        return "duration"
+    return "word" if text.lower() in NEVER or text.lower() in ("inf", "infinity") else ""
 
 
-def _is_value(name: str) -> bool:
-    """Whether what stands in the place of a name is none: the first row was taken as the header."""
-    return re.match(rf"{MOMENT}|[\d.]+$", name.strip()) is not None or has_unit(name)
+def _number(text: str) -> float:
+    """A number, also with a decimal comma or marks of thousands; NaN for anything else."""
+    plain = re.sub("(?<=\\d)['\u2019\u00a0\u202f ](?=\\d{3})", "", text)
+    if plain.rfind(",") > plain.rfind("."):
+        plain = plain.replace(".", "").replace(",", ".")
+    try:
+        return float(plain.replace(",", ""))
+    except ValueError:
+        return math.nan
+
+
+def _is_number(text: str) -> bool:
+    return math.isfinite(_number(text))
+
+
+def _duration(text: str) -> float:
+    try:
+        return parse_duration(text.replace(",", "."))
+    except LatfitError:
+        return math.nan
 
 
 def has_unit(text: str) -> bool:
     """Whether a text is a duration with a unit."""
-    try:
-        parse_duration(text)
-    except LatfitError:
-        return False
-    return re.search("[a-zµμ] *$", text, re.IGNORECASE) is not None
+    return re.search(r"[a-zµμ]\s*$", text, re.IGNORECASE) is not None and not math.isnan(_duration(text))
 
 
-def unit_by_ends(
-    latency: str, chosen: Mapping[str, str | None], rows: pd.DataFrame, options: ReadOptions
-) -> str | None:
-    """The unit of a latency without one, where it has to agree with an end minus a submission, or a name is known."""
-    if latency in KNOWN_UNITS:
-        return "ns" if any(name.startswith(DATADOG) for name in rows.columns) else KNOWN_UNITS[latency]
-    begun, ended = chosen.get("submitted"), chosen.get("ended")
-    if not begun or not ended or not {begun, ended, latency} <= set(rows.columns):
-        return None
-    try:
-        times = [parse_times(rows[name], name, time_format_of(rows[name], name), options.timezone)[0]
-                 for name in (begun, ended)]  # fmt: skip
-    except LatfitError:
-        return None
-    spent, numbers = (times[1] - times[0]) / np.timedelta64(1, "s"), numeric(rows[latency])
-    known = (spent > 0) & (numbers > 0) & np.isfinite(numbers)
-    if np.count_nonzero(known) < 3:
-        return None
-    ratio = float(np.median(numbers[known] / spent[known]))
-    return next((unit for unit in ("s", "ms", "us", "ns", "min") if abs(ratio * UNITS[unit] - 1) < AGREE), None)
-
-
-def repeats(column: pd.Series[Any]) -> bool:
-    """Whether most cells hold what another one holds."""
-    some = column.dropna().astype(str)
-    return bool(some.nunique() < REPEATED * len(some))
-
-
-def all_match(column: pd.Series[Any], pattern: str) -> bool:
-    """Whether every cell that holds something matches."""
-    some = [text for cell in column.dropna() if (text := str(cell)[:LONG].strip())]
-    return bool(some) and all(re.fullmatch(pattern, text) for text in some)
-
-
-def time_column(plain: Mapping[str, str], cells: Mapping[str, pd.Series[Any]]) -> tuple[str | None, list[str]]:
-    """The only column that holds dates with a time of day, and is not called like an end; why another is not used."""
-    others = {name: column for name, column in cells.items() if plain[name] not in GUESSES["ended"]}
-    found = [name for name, column in others.items() if all_match(column, MOMENT + ".*") and not all_match(column, DAY)]
-    if not found:
-        found = [name for name, column in others.items() if all_match(column.head(FEW), WRITTEN_DATE)]
-    if len(found) != 1:
-        return None, []
-    try:
-        time_format_of(cells[found[0]], found[0])
-    except LatfitError as error:
-        return None, [f"{error} (it is not used)"]
-    return found[0], []
-
-
-def first_line(names: list[str]) -> str:
-    """What to say where the names of columns are no names."""
-    data = any(_is_value(name) or re.match(r"column\d+$", name) for name in names)
-    return " (the first line seems to hold data: there is no header that names the columns)" if data else ""
-
-
-def name_it(names: list[str], rows: pd.DataFrame) -> str:
-    """How to name the latency's column: by the one that most looks like a measurement, where one holds numbers at all.
-
-    Numbers, with decimals, many, and not merely counting up.
-    """
-
-    def score(name: str) -> tuple[float, ...]:
-        cells = rows.get(name)
-        values = pd.Series(_numbers(cells)) if isinstance(cells, pd.Series) else pd.Series(dtype=float)
-        known = values[np.isfinite(values)]
-        named = name_words(name)[-1:]
-        if _is_value(name):
-            return (0.0,)
-        if isinstance(cells, pd.Series) and says_units(cells):
-            return (1.0, True, True, cells.nunique())
-        if (
-            not len(known) or (known >= EPOCHS).mean() > 0.5 or NUMBERED.fullmatch("".join(named))
-        ):  # or times since 1970
-            return (0.0,)
-        counts_up = len(known) > 2 and bool((known.diff().dropna() > 0).all())
-        decimals = bool((known % 1 != 0).any())
-        words = name_words(name)
-        if any(map(SUMMARY.fullmatch, words)) or not (
-            decimals or plain_name(name)[1] or any(map(TIMELIKE.search, words))
-        ):
-            return (0.0,)
-        return (round(len(known) / len(values), 1), not counts_up, decimals, known.nunique())
-
-    best = max(reversed(names), key=score)
-    if score(best) == (0.0,):
-        return "Name it: --column latency=NAME, or --column submitted=NAME --column ended=NAME"
-    return f"Name it, for example: --column latency={best[:40]}"
+def stage_of(cells: Cells) -> tuple[str, float]:
+    """Whether a time is that of a submission, a start, an end or just a moment, by its name, and with which weight."""
+    weights = {section: weigh(section, cells.words)[0] for section in ("submitted", "started", "ended", "moment")}
+    best = max(("submitted", "started", "ended"), key=lambda section: weights[section])
+    return (best, weights[best]) if weights[best] >= 4 else ("moment", weights["moment"])

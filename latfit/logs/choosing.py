@@ -12,11 +12,10 @@ import pandas as pd
 
 from latfit.errors import LatfitError, LogError, MissingColumn, listed
 from latfit.logs.formats import ReadOptions, regular_expression
-from latfit.logs.outcomes import word_of
 from latfit.logs.records import Records
-from latfit.logs.table import ONLY_COMPLETED, OWN_STATUS, STATUSES
-from latfit.logs.words import ABSENT
+from latfit.logs.vocabulary import ABSENT, word_of
 from latfit.numbers import Bools
+from latfit.table import ONLY_COMPLETED, OWN_STATUS, STATUSES
 from latfit.units import parse_duration
 
 CONDITION = re.compile(r"(.+?)(!=|=|~)(.*)", re.DOTALL)

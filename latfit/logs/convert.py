@@ -1,9 +1,8 @@
-"""Any log as a file of the canonical table, chunk by chunk."""
+"""Any log as a file of the canonical table."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -14,12 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
-from latfit.errors import LogError, listed
-from latfit.files import FORMULA, NUMBER, inert, whole_file
-from latfit.logs.reading import MAX_REFUSED, check_refused, iter_log
-from latfit.logs.table import CANONICAL, LogFacts, ProbeLog
+from latfit._system import FORMULA, NUMBER, inert, whole_file
+from latfit.errors import LogError
+from latfit.logs.reading import MAX_REFUSED, read_log
+from latfit.table import CANONICAL, LogFacts, ProbeLog
 
 Writer = Callable[[Path, pa.Schema], AbstractContextManager[Callable[[pa.Table], None]]]
+ROWS_AT_A_TIME = 1 << 18
 TYPED = ("parquet",)  # formats whose columns have types of their own; elsewhere they are text
 
 
@@ -69,41 +69,23 @@ def convert_log(
         raise LogError(f"{output}: the ending says how to write; use one of {', '.join(WRITERS)}")
     if isinstance(path, (str, Path)) and Path(path).exists() and output.exists() and output.samefile(path):
         raise LogError(f"{output}: this is the log itself; write to another file")
-    chunks = iter_log(path, **how)
-    first = next(chunks)
-    facts, counts = first.facts, Counter(first.counts)
-    schema = _table(first, None).schema
-    shown = _inert(schema.empty_table()).schema if spreadsheet else schema
-    with whole_file(output) as part, WRITERS[output.suffix](part, shown) as put:
-
-        def write(table: pa.Table) -> None:
-            put(_inert(table) if spreadsheet else table)
-
-        write(_table(first, schema))
-        for chunk in chunks:
-            facts = facts + chunk.facts
-            counts.update(chunk.counts)
-            write(_table(chunk, schema))
-        check_refused(counts.total(), facts, max_refused)
-    return facts, dict(counts)
+    log = read_log(path, max_refused=max_refused, **how)
+    table = _inert(_arrow(log)) if spreadsheet else _arrow(log)
+    with whole_file(output) as part, WRITERS[output.suffix](part, table.schema) as write:
+        for start in range(0, table.num_rows, ROWS_AT_A_TIME):
+            write(table.slice(start, ROWS_AT_A_TIME))
+    return log.facts, log.counts
 
 
-def _table(log: ProbeLog, schema: pa.Schema | None) -> pa.Table:
-    """The chunk with plain column types, the same in every chunk."""
+def _arrow(log: ProbeLog) -> pa.Table:
+    """The log with plain column types."""
     frame = log.frame.copy(deep=False)
     for name in frame.columns:
         text = name == "status" or (name not in CANONICAL and log.facts.format not in TYPED)
         if text or isinstance(frame[name].dtype, pd.CategoricalDtype):
             frame[name] = frame[name].astype("string")
-    new = [] if schema is None else sorted(set(frame.columns) - set(schema.names))
-    if new:
-        raise LogError(
-            f"{log.facts.path}: the columns {listed(new)} come only later in the log: convert its parts one by one"
-        )
     try:
-        if schema is None:
-            return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
-        return pa.Table.from_pandas(frame.reindex(columns=schema.names), schema=schema, preserve_index=False)
+        return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
     except (pa.ArrowException, OverflowError) as error:
         raise LogError(f"{log.facts.path}: a column changes its type within the log ({error})") from error
 

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
 
-from latfit.errors import listed
-from latfit.logs.cells import EPOCHS, has_unit
-from latfit.logs.columns import SOME_ROWS, Roles, resolve_roles
+from latfit.errors import MissingColumn, listed
+from latfit.logs.cells import has_unit
 from latfit.logs.delimited import Chunk, check_names, head_fields, read_delimited
 from latfit.logs.formats import ROLES, Format, ReadOptions, register
-from latfit.logs.names import GUESSES, plain_name
 from latfit.logs.records import Records
-from latfit.logs.source import Source
+from latfit.logs.schema import SAMPLED_ROWS, Roles, resolve_roles
+from latfit.logs.source import HEAD_BYTES, Source, open_source
 from latfit.logs.tabular import Settling
 from latfit.logs.times import MOMENT, OFFSET
+from latfit.logs.vocabulary import split_name, weigh
 
 DELIMITERS = (",", "\t", ";", "|")
 MOST_UNNAMED = 100  # columns
+FIRST_EPOCH = 1e8  # numbers from here on are times since 1970
 FEW_SMALL = 3  # numbers below a thousand, at least, beside those that have a mark of thousands
 DECIMAL_COMMA = re.compile(r"-?\d+,\d+(?:e[+-]?\d+)?", re.IGNORECASE)
 
@@ -60,7 +63,13 @@ class Csv(Format):
             names = [name or f"column{at}" for at, name in enumerate(names, start=1)]
         check_names(names, source.name)
         rows = _first_rows(head, delimiter, names, skip=int(header))
-        roles, notes = resolve_roles(names, options, source.name, rows)
+        try:
+            roles, notes = resolve_roles(names, options, source.name, rows)
+        except MissingColumn:  # the first rows may be blank where later ones are not
+            if source.path is None or len(source.text) < HEAD_BYTES / 2:
+                raise
+            rows = _later_rows(source.path, delimiter, names)
+            roles, notes = resolve_roles(names, options, source.name, rows)
         notes += [] if header or above or len(names) == 1 else [f"there is no header: columns are {listed(names)}"]
         decimal, thousands = _decimal(rows, roles, delimiter), _thousands(rows, roles)
         decimal = "." if decimal == thousands else decimal
@@ -96,13 +105,13 @@ def _header_above(comments: list[str], fields: list[str], delimiter: str) -> lis
     told = head_fields(comments[-1], delimiter) if comments and any(map(_is_number, fields)) else []
     if not told or len(told) != len(fields) or any(map(_is_number, told)):
         return None
-    return told if len(told) > 1 or plain_name(told[0])[0] in GUESSES["latency"] else None
+    return told if len(told) > 1 or weigh("latency", split_name(told[0])[0])[0] > 0 else None
 
 
 def field_kind(field: str) -> str:
     """What a field without a name seems to be: a latency, a time of submission, or neither."""
     if _is_number(field):
-        return "time" if float(field) >= EPOCHS else "latency"
+        return "time" if float(field) >= FIRST_EPOCH else "latency"
     return "time" if re.match(MOMENT, field) else ""
 
 
@@ -127,9 +136,17 @@ def named_fields(fields: list[str]) -> list[str]:
 
 def _first_rows(head: str, delimiter: str, names: list[str], *, skip: int) -> pd.DataFrame:
     """Some whole rows of the log's beginning, as text."""
-    lines = [line for line in head.split("\n")[skip : skip + SOME_ROWS] if line.strip()]
+    lines = [line for line in head.split("\n")[skip : skip + SAMPLED_ROWS] if line.strip()]
     fields = [head_fields(line, delimiter) for line in lines]
     return pd.DataFrame([row for row in fields if len(row) == len(names)], columns=names, dtype="str")
+
+
+def _later_rows(path: Path, delimiter: str, names: list[str]) -> pd.DataFrame:
+    """Rows from all over the first blocks of a log."""
+    with open_source(path) as source:
+        lines = [line for block in islice(source.blocks(quoted=True), 3) for line in block.lines()]
+    spread = lines[1 :: max(1, len(lines) // SAMPLED_ROWS)]
+    return _first_rows("\n".join(spread), delimiter, names, skip=0)
 
 
 def _decimal(rows: pd.DataFrame, roles: Roles, delimiter: str) -> str:

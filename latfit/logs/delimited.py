@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -13,10 +15,12 @@ import pyarrow as pa
 import pyarrow.csv
 from numpy.typing import NDArray
 
+from latfit._system import in_threads
 from latfit.errors import LogError, listed
+from latfit.logs.formats import ReadOptions
+from latfit.logs.lines import RecordFormat
 from latfit.logs.records import Records, shown
 from latfit.logs.source import MAX_LINE_BYTES, Block, Source
-from latfit.threads import in_threads
 
 MAX_SPAN = 200  # lines that one quoted record may take
 csv.field_size_limit(MAX_SPAN * MAX_LINE_BYTES)  # the length of lines is limited where they are read
@@ -178,3 +182,38 @@ def split_record(text: str, delimiter: str, *, quoting: int = csv.QUOTE_MINIMAL)
 def head_fields(head: str, delimiter: str) -> list[str]:
     """The fields of a log's first line that is not blank."""
     return [field.strip() for field in split_record(head.lstrip().split("\n", 1)[0], delimiter)[1]]
+
+
+class TableFormat(RecordFormat):
+    """Delimited text with a header that names the columns; they are text unless `types` says otherwise."""
+
+    delimiter: ClassVar[str] = ","
+    needed: ClassVar[tuple[str, ...]] = ()  # columns that must be there
+    marks: ClassVar[tuple[str, ...]] = ()  # more columns by which the format is recognised
+
+    def sniff(self, head: str) -> bool:
+        """By the names of columns."""
+        return {*self.needed, *self.marks} <= set(head_fields(head, self.delimiter))
+
+    def types(self) -> dict[str, pa.DataType]:
+        """The types of the columns."""
+        return dict.fromkeys(self.names, pa.string())
+
+    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
+        """Records of the rows."""
+        named = copy.copy(self)
+        named.names = head_fields(source.text, self.delimiter)
+        if not set(self.needed) <= set(named.names):
+            needed, names = ", ".join(self.needed), listed(named.names)
+            raise LogError(f"{source.name}: line 1 must name {needed}; it has: {names}")
+        reader = named.reader(source, options)
+        yield from read_delimited(
+            source,
+            self.delimiter,
+            reader.names,
+            reader.types(),
+            lambda chunk: reader.records(chunk.frame, chunk.line),
+            header=True,
+        )
+        reader.finish(source)
+        yield reader.tally.last()

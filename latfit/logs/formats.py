@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -13,9 +14,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from latfit.errors import LogError, UnknownFormat
 from latfit.logs.records import Records
 from latfit.logs.source import Source
-from latfit.logs.table import STATUSES
+from latfit.table import STATUSES
 from latfit.units import UNITS
 
+DURATION = re.compile(r"\b([A-Za-z_]{2,20})[ =:]+(in )?\d+(?:\.\d+)? ?(ns|us|ms|s|sec|seconds|min)\b")
 ROLES = ("latency", "submitted", "ended", "status", "id")
 
 
@@ -126,6 +128,22 @@ def register(kind: type[Format]) -> type[Format]:
     return kind
 
 
+def suggested_pattern(head: str) -> tuple[str, int] | None:
+    r"""A pattern for durations in lines of text, and how many of the first lines it finds; None where it finds few.
+
+    >>> suggested_pattern("job 1 took 12ms\njob 2 took 9ms\nidle\n")
+    ('took[ =:]+(?P<latency>[0-9.]+ ?ms)', 2)
+    """
+    lines = head.split("\n")[:200]
+    phrases = Counter(match.groups() for line in lines for match in DURATION.finditer(line[:1000]))
+    for (word, joint, unit), _ in phrases.most_common(3):
+        pattern = rf"{word}[ =:]+{joint or ''}(?P<latency>[0-9.]+ ?{unit})"
+        count = sum(re.search(pattern, line) is not None for line in lines)
+        if count >= 2:
+            return pattern, count
+    return None
+
+
 def find_format(source: Source, name: str | None = None, *, pattern: str | None = None) -> Format:
     """The format called `name`, the one that takes a pattern where there is one, or the one that knows the content."""
     name = name or ("pattern" if pattern else None)
@@ -138,6 +156,13 @@ def find_format(source: Source, name: str | None = None, *, pattern: str | None 
         if candidate.sniff(source.text):
             return candidate
     shown = source.text.lstrip().split("\n", 1)[0][:60]
+    suggested = suggested_pattern(source.text)
+    if suggested is not None:
+        pattern, count = suggested
+        raise UnknownFormat(
+            f"{source.name}: no format recognises this content (it begins {shown!r}), but {count} of its first lines "
+            f"hold a duration; read it with: --pattern '{pattern}'"
+        )
     raise UnknownFormat(
         f"{source.name}: no format recognises this content (it begins {shown!r}); "
         f"name one with --format: {', '.join(f.name for f in ordered)}; or say how a probe looks in a line of it with "

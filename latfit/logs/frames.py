@@ -10,13 +10,13 @@ import pandas as pd
 
 from latfit.errors import LogError, SampleError
 from latfit.logs.choosing import choice_of
-from latfit.logs.columns import SOME_ROWS, resolve_roles
 from latfit.logs.formats import ReadOptions
 from latfit.logs.reading import MAX_REFUSED, check_refused
 from latfit.logs.records import checked
-from latfit.logs.table import LogFacts, ProbeLog, SampledLog, concat
+from latfit.logs.schema import resolve_roles, sample_rows
 from latfit.logs.tabular import Settling
 from latfit.sample import LatencySample
+from latfit.table import LogFacts, ProbeLog, ProbeTable
 
 NAME = "<DataFrame>"
 
@@ -64,7 +64,7 @@ def from_frame(
     table = table.rename(columns=str)
     if table.columns.has_duplicates:
         raise LogError(f"{NAME}: two columns have the same name ({', '.join(table.columns)})")
-    roles, notes = resolve_roles(list(table.columns), options, NAME, table.head(SOME_ROWS))
+    roles, notes = resolve_roles(list(table.columns), options, NAME, sample_rows(table))
     settling = Settling(roles, options, blank_is_lost=True)
     records = settling.records(table, np.arange(1, len(table) + 1))
     records.notes += notes
@@ -73,9 +73,9 @@ def from_frame(
     parts = [part.table(told) for part, told in checked(iter([records, settling.last()]), facts, choice)]
     if choice is not None:
         choice.finish(NAME)
-    log = concat(parts)
-    check_refused(len(log.frame), log.facts, max_refused)
-    return log
+    joined = ProbeTable.concat(parts)
+    check_refused(joined.n, joined.facts, max_refused)
+    return ProbeLog(joined)
 
 
 def _end(submitted: np.ndarray[Any, Any] | None) -> np.datetime64 | None:
@@ -106,9 +106,9 @@ def as_log(data: Any) -> ProbeLog:
         return data
     if isinstance(data, pd.DataFrame):
         return from_frame(data)
-    if isinstance(data, (LatencySample, SampledLog)):
+    if isinstance(data, LatencySample):
         raise SampleError("a sample has counts and no rows; this needs a log: read_log, from_frame or an array")
-    return from_frame(pd.DataFrame({"latency": _latencies(data)}))
+    return from_frame(pd.DataFrame({"latency": _latencies(data)}), latency="latency", unit="s")
 
 
 def as_sample(data: Any) -> LatencySample:
@@ -129,8 +129,6 @@ def as_sample(data: Any) -> LatencySample:
     """
     if isinstance(data, LatencySample):
         return data
-    if isinstance(data, SampledLog):
-        return data.sample
     if isinstance(data, (ProbeLog, pd.DataFrame)):
         return as_log(data).sample()
     return LatencySample.of(_latencies(data))

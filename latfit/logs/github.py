@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from latfit.errors import MissingColumn, listed
-from latfit.logs.delimited import Chunk, head_fields, read_delimited
-from latfit.logs.formats import Format, ReadOptions, register
-from latfit.logs.lines import absent, floats, moments, told
-from latfit.logs.outcomes import OutcomeTally
+from latfit.logs.delimited import TableFormat, head_fields
+from latfit.logs.formats import ReadOptions, register
+from latfit.logs.lines import absent, floats, moments
 from latfit.logs.records import UNKNOWN, Records
 from latfit.logs.source import Source
-from latfit.logs.table import CENSORED, STATUSES
+from latfit.numbers import Bools
+from latfit.table import CENSORED, STATUSES
 from latfit.units import in_seconds
 
 WORDS = {
@@ -31,7 +28,7 @@ IDS = ("run_id", "databaseId", "id")
 
 
 @register
-class GitHubActions(Format):
+class GitHubActions(TableFormat):
     """Latency is the run's duration, or its end − start (run_started_at or created_at to completed_at or updated_at).
 
     The conclusion says what became of it: success completed, failure failed, cancelled and timed_out
@@ -43,6 +40,12 @@ class GitHubActions(Format):
     rank = 30
     roles = ("latency",)
     uses = ("statuses", "unit")
+    outcomes = "outcomes by conclusion"
+    not_probes = "runs that were skipped"
+    start: str
+    end: str | None
+    measured: str | None
+    unit: str
 
     def sniff(self, head: str) -> bool:
         """By the columns conclusion, a start, and one that only runs have."""
@@ -51,44 +54,35 @@ class GitHubActions(Format):
         measured = names & {*DURATIONS, *ENDS}
         return "conclusion" in names and bool(names & set(STARTS)) and bool(runs) and bool(measured)
 
-    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        """Records of the runs."""
-        names = head_fields(source.text, ",")
-        start = next((name for name in STARTS if name in names), None)
-        end = next((name for name in ENDS if name in names), None)
-        measured = options.columns.get("latency") or next((name for name in DURATIONS if name in names), None)
+    def begin(self, source: Source) -> None:
+        """Which columns are start, end and duration."""
+        names = self.names
+        start, end = (next((name for name in usual if name in names), None) for usual in (STARTS, ENDS))
+        measured = self.options.columns.get("latency") or next((name for name in DURATIONS if name in names), None)
         missing = (measured is None and end is None) or (measured is not None and measured not in names)
         if "conclusion" not in names or start is None or missing:
             raise MissingColumn(
                 f"{source.name}: runs need conclusion, one of {', '.join(STARTS)}, and a duration "
                 f"({', '.join(DURATIONS)}) or an end ({', '.join(ENDS)}); there are: {listed(names)}"
             )
-        outcomes = OutcomeTally("outcomes by conclusion")
-        unit = options.unit or DURATIONS.get(measured or "", "s")
-        what = f"{measured} in {unit}" if measured else f"{end} - {start}"
-        rest = [name for name in names if name not in (measured, start, end, "status", "conclusion")]
-        note = told(what, start, rest)
+        self.start, self.end, self.measured = start, end, measured
+        self.unit = self.options.unit or DURATIONS.get(measured or "", "s")
+        self.latency_is = f"{measured} in {self.unit}" if measured else f"{end} - {start}"
+        self.submitted_is = start
+        self.groups = [name for name in names if name not in (measured, start, end, "status", "conclusion")]
 
-        def convert(chunk: Chunk) -> Records:
-            frame = chunk.frame
-            idle = frame["conclusion"].isin(NOT_RUN).to_numpy(dtype=bool)
-            frame, line = frame[~idle].reset_index(drop=True), chunk.line[~idle]
-            records = Records(line, np.empty(0), np.empty(0, dtype=np.int8))
-            records.status = _statuses(frame, records, options)
-            records.submitted = moments(frame[start], start, None, "UTC", records)
-            records.latency = _latency(frame, measured, end, unit, records)
-            outcomes.add(frame["conclusion"], records)
-            key = next((name for name in IDS if name in names), None)
-            records.ids = frame[key].to_numpy(dtype=object) if key and "attempt" not in names else None
-            records.raw = frame
-            records.extras = {name: frame[name] for name in rest}
-            records.notes.append(note)
-            if idle.any():
-                records.skipped["runs that were skipped"] = int(idle.sum())
-            return records
+    def left_out(self, frame: pd.DataFrame) -> Bools:
+        """Runs that were skipped."""
+        return frame["conclusion"].isin(NOT_RUN).to_numpy(dtype=bool)
 
-        yield from read_delimited(source, ",", names, dict.fromkeys(names, pa.string()), convert, header=True)
-        yield outcomes.last()
+    def fill(self, records: Records, frame: pd.DataFrame) -> None:
+        """By the conclusion; the latency from a duration or an end."""
+        records.status = _statuses(frame, records, self.options)
+        records.submitted = moments(frame[self.start], self.start, None, "UTC", records)
+        records.latency = _latency(frame, self.measured, self.end, self.unit, records)
+        self.tally.add(frame["conclusion"], records)
+        key = next((name for name in IDS if name in self.names), None)
+        records.ids = frame[key].to_numpy(dtype=object) if key and "attempt" not in self.names else None
 
 
 def _statuses(frame: pd.DataFrame, records: Records, options: ReadOptions) -> NDArray[np.int8]:

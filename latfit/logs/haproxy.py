@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from latfit.logs.formats import Format, ReadOptions, register
-from latfit.logs.http import HttpOutcomes
-from latfit.logs.lines import Parsed, chosen, first_lines, floats, moments, read_lines, request_parts, told
+from latfit.logs.formats import register
+from latfit.logs.lines import LineFormat, Parsed, chosen, floats, moments, request_parts
 from latfit.logs.records import Records
 from latfit.logs.source import Source
-from latfit.logs.table import CENSORED, COMPLETED, FAILED
+from latfit.numbers import Bools
+from latfit.table import CENSORED, FAILED
 
 WHEN = re.compile(r"\[(\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d(?:\.\d+)?)\] ", re.ASCII)
 LINE = re.compile(
@@ -23,15 +21,13 @@ LINE = re.compile(
     r"(?P<actconn>[\d+]+(?:/[\d+]+){4}) (?P<queues>\d+/\d+)(?P<rest>.*)",
     re.ASCII,
 )
-NAMES = ("client", "when", "frontend", "backend", "server", "code", "state", "request", "Tq", "Tw", "Tc", "Tr", "Tt")
 TIMERS = {5: ("Tq", "Tw", "Tc", "Tr", "Tt"), 3: ("Tw", "Tc", "Tt")}
-GROUPS = ("frontend", "backend", "server", "client", "method", "path")
 GAVE_UP, BY_CODE = "cCs", "-L"  # the state's first letter: a timeout or the client's end; nothing special
 NEVER_SENT = ("R", "T")  # the second: the request never was complete, or was kept from every server
 
 
 @register
-class HaProxy(Format):
+class HaProxy(LineFormat):
     """Latency is the total time Tt (`--column latency=Tr`: until the answer's headers), in ms.
 
     The termination state says who ended it: nothing (`--`) leaves it to the HTTP code; a timeout
@@ -43,69 +39,58 @@ class HaProxy(Format):
     rank = 22
     roles = ("latency",)
     uses = ("statuses", "timezone")
+    names = ("client", "when", "frontend", "backend", "server", "code", "state", "request", *TIMERS[5])
+    groups = ("frontend", "backend", "server", "client", "method", "path")
+    http = True
+    outcomes = "outcomes by code and termination state"
+    submitted_is = "the accept date"
+    not_probes = "requests that were never sent to a server (termination state CR, PR, …)"
+    measured: str
 
-    def sniff(self, head: str) -> bool:
-        """A line with an accept date, a server, timers and a termination state."""
-        return any(isinstance(_parse(line), list) for line in first_lines(head))
+    def begin(self, source: Source) -> None:
+        """Which timer is the latency."""
+        self.measured = chosen("latency", self.options, "Tt", TIMERS[5], source.name)
+        self.latency_is = f"{self.measured} in ms"
 
-    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        """Records of the requests or connections."""
-        measured = chosen("latency", options, "Tt", ("Tq", "Tw", "Tc", "Tr", "Tt"), source.name)
-        outcomes = HttpOutcomes(options, "outcomes by code and termination state")
-        note = told(f"{measured} in ms", "the accept date", GROUPS)
+    def parse(self, line: str) -> Parsed:
+        """The fields of a request or a connection; other lines are HAProxy's own messages."""
+        when = WHEN.search(line)
+        if when is None:
+            return None
+        match = LINE.match(line, when.end())
+        if match is None:
+            return f"not a request as HAProxy writes it: {line[when.end() : when.end() + 40]!r}"
+        timers = match["timers"].split("/")
+        if len(timers) not in TIMERS:
+            return f"wrong number of timers: {match['timers'][:40]!r}"
+        times = dict(zip(TIMERS[len(timers)], timers, strict=True))
+        rest = match["rest"]
+        request = rest[rest.find('"') + 1 :] if '"' in rest else None
+        client = line[: when.start()].rstrip().rsplit(" ", 1)[-1].rsplit(":", 1)[0]
+        fields = (match[name] for name in ("frontend", "backend", "server", "code", "state"))
+        return [client, when[1], *fields, request, *(times.get(name) for name in ("Tq", "Tw", "Tc", "Tr", "Tt"))]
 
-        def convert(frame: pd.DataFrame, line: NDArray[np.int64]) -> Records:
-            unsent = frame["state"].str[1].isin(NEVER_SENT).to_numpy()
-            records = _records(frame[~unsent].reset_index(drop=True), line[~unsent], measured, options, outcomes)
-            records.notes.append(note)
-            if unsent.any():
-                records.skipped["requests that were never sent to a server (termination state CR, PR, …)"] = int(
-                    unsent.sum()
-                )
-            return records
+    def left_out(self, frame: pd.DataFrame) -> Bools:
+        """Requests that were never sent."""
+        return frame["state"].str[1].isin(NEVER_SENT).to_numpy()
 
-        yield from read_lines(source, NAMES, _parse, convert)
-        yield outcomes.last()
-
-
-def _parse(line: str) -> Parsed:
-    """The fields of a request or a connection; other lines are HAProxy's own messages."""
-    when = WHEN.search(line)
-    if when is None:
-        return None
-    match = LINE.match(line, when.end())
-    if match is None:
-        return f"not a request as HAProxy writes it: {line[when.end() : when.end() + 40]!r}"
-    timers = match["timers"].split("/")
-    if len(timers) not in TIMERS:
-        return f"wrong number of timers: {match['timers'][:40]!r}"
-    times = dict(zip(TIMERS[len(timers)], timers, strict=True))
-    rest = match["rest"]
-    request = rest[rest.find('"') + 1 :] if '"' in rest else None
-    client = line[: when.start()].rstrip().rsplit(" ", 1)[-1].rsplit(":", 1)[0]
-    fields = (match[name] for name in ("frontend", "backend", "server", "code", "state"))
-    return [client, when[1], *fields, request, *(times.get(name) for name in ("Tq", "Tw", "Tc", "Tr", "Tt"))]
-
-
-def _records(
-    frame: pd.DataFrame, line: NDArray[np.int64], measured: str, options: ReadOptions, outcomes: HttpOutcomes
-) -> Records:
-    records = Records(line, np.empty(0), np.full(line.size, COMPLETED, dtype=np.int8))
-    total, part = (floats(frame[name], name, records) / 1000 for name in ("Tt", measured))
-    reached = part >= 0 if measured != "Tt" else np.zeros(line.size, dtype=bool)
-    records.latency = np.where(reached, part, total)  # −1: it never got there, and it was over at Tt
-    records.refuse(records.latency < 0, "no latency: Tt is -1")
-    records.refuse(np.isnan(part), f"no latency: connections have no {measured}")
-    has_code = frame["code"].notna().to_numpy()
-    records.status[has_code] = outcomes.statuses(frame["code"].where(has_code, "200"), records)[has_code]
-    who = frame["state"].str[0]
-    cut = ~reached & ~who.isin(list(BY_CODE)).to_numpy()
-    gave_up = who.isin(list(GAVE_UP)).to_numpy()
-    records.status[cut & gave_up] = CENSORED
-    records.status[cut & ~gave_up] = FAILED
-    fraction = ".%f" if frame["when"].str.contains(".", regex=False).any() else ""
-    records.submitted = moments(frame["when"], "accept date", f"%d/%b/%Y:%H:%M:%S{fraction}", options.timezone, records)
-    outcomes.add(frame["code"].fillna("TCP") + " " + frame["state"], records)
-    records.raw = frame
-    records.extras = {name: frame[name] for name in GROUPS[:4]} | request_parts(frame["request"])
-    return records
+    def fill(self, records: Records, frame: pd.DataFrame) -> None:
+        """By the termination state, and the code where that is nothing special."""
+        total, part = (floats(frame[name], name, records) / 1000 for name in ("Tt", self.measured))
+        reached = part >= 0 if self.measured != "Tt" else np.zeros(total.size, dtype=bool)
+        records.latency = np.where(reached, part, total)  # −1: it never got there, and it was over at Tt
+        records.refuse(records.latency < 0, "no latency: Tt is -1")
+        records.refuse(np.isnan(part), f"no latency: connections have no {self.measured}")
+        has_code = frame["code"].notna().to_numpy()
+        records.status[has_code] = self.tally.statuses(frame["code"].where(has_code, "200"), records)[has_code]
+        who = frame["state"].str[0]
+        cut = ~reached & ~who.isin(list(BY_CODE)).to_numpy()
+        gave_up = who.isin(list(GAVE_UP)).to_numpy()
+        records.status[cut & gave_up] = CENSORED
+        records.status[cut & ~gave_up] = FAILED
+        fraction = ".%f" if frame["when"].str.contains(".", regex=False).any() else ""
+        records.submitted = moments(
+            frame["when"], "accept date", f"%d/%b/%Y:%H:%M:%S{fraction}", self.options.timezone, records
+        )
+        self.tally.add(frame["code"].fillna("TCP") + " " + frame["state"], records)
+        records.extras |= request_parts(frame["request"])

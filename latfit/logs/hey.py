@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import numpy as np
+import pandas as pd
 import pyarrow as pa
 
-from latfit.errors import LogError, listed
-from latfit.logs.delimited import Chunk, head_fields, read_delimited
-from latfit.logs.formats import Format, ReadOptions, register
-from latfit.logs.http import HttpOutcomes
-from latfit.logs.lines import chosen, floats, told
+from latfit.logs.delimited import TableFormat
+from latfit.logs.formats import register
+from latfit.logs.lines import chosen, floats
 from latfit.logs.records import Records
 from latfit.logs.source import Source
 
-NEEDED = ("response-time", "status-code")
 UNSEEN = "hey leaves requests without an answer out of its CSV: failures to connect and timeouts are not counted here"
 
 
 @register
-class Hey(Format):
+class Hey(TableFormat):
     """Latency is response-time, in s; the outcome goes by status-code. Requests without an answer are not there."""
 
     name = "hey"
@@ -28,29 +23,24 @@ class Hey(Format):
     rank = 26
     roles = ("latency",)
     uses = ("statuses",)
+    needed = ("response-time", "status-code")
+    marks = ("DNS+dialup",)
+    http = True
+    submitted_is = "unknown (offset counts from the start of the run)"
+    measured: str
 
-    def sniff(self, head: str) -> bool:
-        """By hey's column names."""
-        return {*NEEDED, "DNS+dialup"} <= set(head_fields(head, ","))
+    def begin(self, source: Source) -> None:
+        """Which column is the latency."""
+        self.measured = chosen("latency", self.options, "response-time", self.names, source.name)
+        self.latency_is = f"{self.measured} in s"
 
-    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        """Records of the answers."""
-        names = head_fields(source.text, ",")
-        if not set(NEEDED) <= set(names):
-            raise LogError(f"{source.name}: line 1 must name {' and '.join(NEEDED)}; it has: {listed(names)}")
-        measured = chosen("latency", options, "response-time", names, source.name)
-        outcomes = HttpOutcomes(options)
-        note = told(f"{measured} in s", "unknown (offset counts from the start of the run)", ())
+    def types(self) -> dict[str, pa.DataType]:
+        """Numbers and codes."""
+        return {self.measured: pa.float64(), "status-code": pa.string()}
 
-        def convert(chunk: Chunk) -> Records:
-            records = Records(chunk.line, np.empty(0), np.empty(0, dtype=np.int8))
-            records.latency = floats(chunk.frame[measured], measured, records)
-            records.status = outcomes.statuses(chunk.frame["status-code"], records)
-            outcomes.add(chunk.frame["status-code"], records)
-            records.raw = chunk.frame
-            records.notes += [note, UNSEEN]
-            return records
-
-        types = {measured: pa.float64(), "status-code": pa.string()}
-        yield from read_delimited(source, ",", names, types, convert, header=True)
-        yield outcomes.last()
+    def fill(self, records: Records, frame: pd.DataFrame) -> None:
+        """By the code."""
+        records.latency = floats(frame[self.measured], self.measured, records)
+        records.status = self.tally.statuses(frame["status-code"], records)
+        self.tally.add(frame["status-code"], records)
+        records.notes.append(UNSEEN)

@@ -9,19 +9,16 @@ import re
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from latfit.buckets import Histogram
-from latfit.errors import HistogramFound, LogError, SampleError, listed
+from latfit.errors import LogError, SampleError, listed
 from latfit.logs.choosing import Condition
-from latfit.logs.formats import Format, ReadOptions, find_format
-from latfit.logs.reading import _paths
+from latfit.logs.formats import Format, ReadOptions
 from latfit.logs.records import Records
-from latfit.logs.source import Source, open_source
-from latfit.logs.words import CODES_OF, ERRORS, GRPC_OF, STATUSES_OF, StatusWords, ends_in
+from latfit.logs.source import Source
+from latfit.logs.vocabulary import OutcomeWords, split_name, weigh, word_of
 
 NAME = "name"  # the label under which --where finds a metric's own name
-OUTCOME_LABELS = (STATUSES_OF, CODES_OF, GRPC_OF, ERRORS)
 Key = tuple[str, tuple[tuple[str, str], ...]]
 
 
@@ -52,6 +49,27 @@ class HistogramLog:
     histograms: tuple[Series, ...]
     counters: tuple[Series, ...] = ()
     notes: tuple[str, ...] = field(default=())
+
+    @classmethod
+    def joined(cls, logs: Sequence[HistogramLog]) -> HistogramLog:
+        """The series of several files."""
+        first, *others = logs
+        if not others:
+            return first
+        return cls(
+            path=f"{first.path} and {len(others)} more",
+            format=first.format,
+            histograms=tuple(series for log in logs for series in log.histograms),
+            counters=tuple(series for log in logs for series in log.counters),
+            notes=tuple(dict.fromkeys(note for log in logs for note in log.notes)),
+        )
+
+    def not_probes(self) -> str:
+        """Why a command that needs probes cannot use it."""
+        return (
+            f"{self.path}: this is a histogram ({self.format}), not a log of probes; latfit timeout and latfit analyze "
+            "take histograms, other commands need the log itself"
+        )
 
     def since(self, earlier: HistogramLog) -> HistogramLog:
         """What happened since an earlier scrape; a series that was not there then began at 0."""
@@ -143,69 +161,8 @@ class HistogramFormat(Format):
         """The histograms of a file; `unit` is that of its bounds where the user says it."""
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        """There are no probes here: raise a HistogramFound, with what is."""
-        log = self.parse(source, options.unit).select(options.where)
-        raise HistogramFound(
-            f"{source.name}: this is a histogram ({self.name}), not a log of probes; latfit timeout and latfit analyze "
-            "take histograms, other commands need the log itself",
-            log,
-        )
-
-
-def read_histograms(
-    path: str | Path | Sequence[str | Path],
-    *,
-    format: str | None = None,  # noqa: A002
-    unit: str | None = None,
-    where: Sequence[str] = (),
-) -> HistogramLog:
-    r"""The histograms of a file, a glob, `-` for standard input, or several of these.
-
-    Parameters
-    ----------
-    path
-        Where they are.
-    format
-        The name of one of `latfit formats` (default: recognised by content).
-    unit
-        That of the bounds of the buckets.
-    where
-        Conditions on labels and on the metric's `name`, as in `select`.
-
-    Returns
-    -------
-    HistogramLog
-        `.histograms` has each series with its labels; `.histogram()` adds them up.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile, latfit
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder) / "buckets.csv"
-    ...     _ = path.write_text("le,count\n0.1,10\n0.5,70\n1,10\n+Inf,6\n")
-    ...     found, notes = latfit.read_histograms(path).histogram()
-    >>> found.n, found.n_inf, found.edges.tolist()
-    (96, 6, [0.0, 0.1, 0.5, 1.0])
-    """
-    logs = []
-    for one in _paths(path):
-        with open_source(one) as source:
-            kind = find_format(source, format)
-            if not isinstance(kind, HistogramFormat):
-                raise LogError(f"{source.name}: this is not a histogram but a log ({kind.name})")
-            kind.check(ReadOptions(unit=unit))
-            logs.append(kind.parse(source, unit))
-    first, *others = logs
-    if not others:
-        return first.select(where)
-    notes = dict.fromkeys(note for log in logs for note in log.notes)
-    return HistogramLog(
-        f"{first.path} and {len(others)} more",
-        first.format,
-        tuple(one for log in logs for one in log.histograms),
-        tuple(one for log in logs for one in log.counters),
-        tuple(notes),
-    ).select(where)
+        """There are no probes here."""
+        raise LogError(HistogramLog(source.name, self.name, ()).not_probes())
 
 
 def _braces(labels: Mapping[str, str]) -> str:
@@ -216,13 +173,12 @@ def _by_outcome(chosen: Sequence[Series]) -> tuple[list[Series], dict[str, list[
     """The series of what completed, and the others as `failed` and `lost`, where labels tell; all if none completed."""
     rest, found = list(chosen), dict[str, list[Series]]()
     for label in dict.fromkeys(label for one in chosen for label in one.labels):
-        if not any(ends_in(label, names) for names in OUTCOME_LABELS):
+        if weigh("status", split_name(label)[0])[0] < 5:
             continue
-        words = StatusWords(label, ReadOptions())
-        words.settle([one.labels[label] for one in chosen if label in one.labels])
+        words = OutcomeWords(label, {}, {word_of(one.labels[label]) for one in chosen if label in one.labels})
         kept = []
         for one in rest:
-            status = words.meant(one.labels[label]) if label in one.labels else None
+            status = words.outcome(word_of(one.labels[label])) if label in one.labels else None
             if status in ("failed", "censored", "lost"):
                 found.setdefault("failed" if status == "failed" else "lost", []).append(one)
             else:

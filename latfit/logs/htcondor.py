@@ -16,7 +16,7 @@ from latfit.errors import LogError, MissingColumn, counted
 from latfit.logs.formats import Format, ReadOptions, register
 from latfit.logs.records import Records, shown
 from latfit.logs.source import Source
-from latfit.logs.table import CENSORED, COMPLETED, FAILED
+from latfit.table import CENSORED, COMPLETED, FAILED
 
 EVENT = re.compile(
     r"^(?P<code>\d{3}) \((?P<job>\d+\.\d+)\.\d+\) "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -9,17 +10,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from latfit.errors import LogError, MissingColumn, listed
-from latfit.logs.columns import Roles
 from latfit.logs.delimited import Chunk, head_fields, read_delimited
 from latfit.logs.formats import Format, ReadOptions, register
 from latfit.logs.outcomes import OutcomeTally
 from latfit.logs.records import UNKNOWN, Records
+from latfit.logs.schema import Roles
 from latfit.logs.source import Source
-from latfit.logs.table import CENSORED, COMPLETED, FAILED
 from latfit.logs.tabular import Settling
-from latfit.units import UNITS
+from latfit.table import CENSORED, COMPLETED, FAILED
 
 GAVE_UP = r"(?i)time[d-]? ?-?out"
+NEEDED = {"timeStamp", "elapsed", "success"}
 TOLD = ("responseCode", "responseMessage", "failureMessage")
 
 
@@ -32,25 +33,25 @@ class JMeter(Format):
     """
 
     name = "jmeter"
-    description = "JMeter results (JTL) as CSV; latency = elapsed"
+    description = "JMeter results (JTL) as CSV, with any delimiter and without a header too; latency = elapsed"
     rank = 25
     roles = ("latency",)
     uses = ("unit", "time_format", "timezone")
 
     def sniff(self, head: str) -> bool:
-        """By JMeter's column names."""
-        return {"timeStamp", "elapsed", "success"} <= set(head_fields(head, ","))
+        """By JMeter's column names, or rows as JMeter writes them without a header."""
+        return set(_layout(head)[1]) >= NEEDED
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """Records of the samples."""
-        names = head_fields(source.text, ",")
-        if not {"timeStamp", "elapsed", "success"} <= set(names):
+        delimiter, names, header = _layout(source.text)
+        if not set(names) >= NEEDED:
             raise LogError(f"{source.name}: line 1 must name timeStamp, elapsed and success; it has: {listed(names)}")
         measured = options.columns.get("latency", "elapsed")
         if measured not in names:
             raise MissingColumn(f"{source.name}: there is no column {measured!r}; there are: {listed(names)}")
         formats = {"timeStamp": options.time_format} if options.time_format else {}
-        roles = Roles((measured,), "timeStamp", seconds=UNITS[options.unit or "ms"], time_formats=formats)
+        roles = Roles((measured,), "timeStamp", unit=options.unit or "ms", time_formats=formats)
         types = dict.fromkeys(("timeStamp", "success", *TOLD), pa.string()) | {measured: pa.float64()}
         settling, tally = Settling(roles, options), OutcomeTally("outcomes by responseCode", answers=True)
 
@@ -61,8 +62,25 @@ class JMeter(Format):
                 tally.add(chunk.frame["responseCode"].str.removeprefix("Non HTTP response code: "), records)
             return records
 
-        yield from read_delimited(source, ",", names, types, convert, header=True, settled=lambda: settling.settled)
+        yield from read_delimited(
+            source, delimiter, names, types, convert, header=header, settled=lambda: settling.settled
+        )
         yield tally.last()
+
+
+def _layout(head: str) -> tuple[str, list[str], bool]:
+    """The delimiter, the names of the columns, and whether a header gives them; without one, by JMeter's order."""
+    first = head.lstrip().split("\n", 1)[0]
+    delimiter = max(",|;\t", key=first.count)
+    fields = head_fields(head, delimiter)
+    if set(fields) >= NEEDED or not re.fullmatch(r"\d{13}", fields[0]) or not fields[1:2] or not fields[1].isdigit():
+        return delimiter, fields, True
+    names = ["timeStamp", "elapsed", "label", "responseCode"]
+    names += [f"column{at}" for at in range(len(names) + 1, len(fields) + 1)]
+    success = next((at for at, field in enumerate(fields) if field.lower() in ("true", "false")), None)
+    if success is not None and success > 3:
+        names[success] = "success"
+    return delimiter, names[: len(fields)], False
 
 
 def _statuses(chunk: Chunk, records: Records) -> NDArray[np.int8]:

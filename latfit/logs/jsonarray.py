@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -37,8 +37,14 @@ class JsonArray(Format):
     by_line = False
     description = "JSON: an array of objects, also inside a document, or objects over several lines"
     rank = 79
-    roles = ROLES
-    uses = ("statuses", "unit", "time_format", "timezone")
+    roles: ClassVar[tuple[str, ...]] = ROLES
+    uses: ClassVar[tuple[str, ...]] = ("statuses", "unit", "time_format", "timezone")
+
+    array: ClassVar[str] = ""  # the path of the array that counts, where it need not be the first
+
+    def row(self, value: dict[str, Any]) -> dict[str, Any] | None:
+        """The cells of an object, None where it is to be left out."""
+        return flat_object(_unwrapped(value))
 
     def sniff(self, head: str) -> bool:
         """An array whose first element is an object, or that is empty; or an object that is not one line of many."""
@@ -56,7 +62,7 @@ class JsonArray(Format):
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """Records by key; the line of an object is where it begins."""
         others: Counter[str] = Counter()
-        yield from read_objects(_tables(source, others), source.name, options)
+        yield from read_objects(_tables(source, others, self.row, self.array), source.name, options)
         if others:
             left = Records.unusable({})
             left.skipped[OTHERS] = others.total()
@@ -91,13 +97,18 @@ def _is_envelope(head: str) -> bool:
     return _has_array(head) if found is None else not head[found[1] :].strip() and _objects_in(found[0]) > 0
 
 
-def _tables(source: Source, others: Counter[str]) -> Iterator[Parsed]:
+def _tables(
+    source: Source, others: Counter[str], row: Callable[[dict[str, Any]], dict[str, Any] | None], array: str
+) -> Iterator[Parsed]:
     rows: list[dict[str, Any]] = []
     numbers: list[int] = []
     broken: dict[int, str] = {}
-    for number, value in _elements(source, others):
+    for number, value in _elements(source, others, array):
         if isinstance(value, dict):
-            rows.append({whole_text(key): whole_text(item) for key, item in flat_object(_unwrapped(value)).items()})
+            if (cells := row(value)) is None:
+                others[array] += 1
+                continue
+            rows.append({whole_text(key): whole_text(item) for key, item in cells.items()})
             numbers.append(number)
         else:
             broken[number] = shown(len(broken), "not an object", f"{str(value)[:40]!r}")
@@ -115,21 +126,21 @@ def _unwrapped(value: dict[str, Any]) -> dict[str, Any]:
     return node if isinstance(node, dict) and set(value) <= {"node", "cursor"} else value
 
 
-def _elements(source: Source, others: Counter[str]) -> Iterator[tuple[int, Any]]:
+def _elements(source: Source, others: Counter[str], array: str) -> Iterator[tuple[int, Any]]:
     """The objects of a log, with the lines that they begin in; `others` counts those that are left out."""
     text = _Text(source)
     if text.peek() != "{":
         yield from text.array()
     elif _is_envelope(source.text.lstrip()):
-        yield from _of_the_first(text, others)
+        yield from _of_one_array(text, others, array)
     else:
         while text.peek():
             yield text.line, text.value()
 
 
-def _of_the_first(text: _Text, others: Counter[str]) -> Iterator[tuple[int, Any]]:
-    """The objects of the first array inside a document, or inside each of several."""
-    first, many = "", 0
+def _of_one_array(text: _Text, others: Counter[str], array: str) -> Iterator[tuple[int, Any]]:
+    """The objects of one array inside a document, or inside each of several: the first unless `array` names it."""
+    first, many = array, 0
     while text.peek() == "{":
         for path, line, value in text.members():
             first = first or path
@@ -141,7 +152,7 @@ def _of_the_first(text: _Text, others: Counter[str]) -> Iterator[tuple[int, Any]
     if text.peek():
         raise text.broken("something follows the document")
     longer = max(others, key=others.__getitem__, default="")
-    if others[longer] > many:
+    if not array and others[longer] > many:
         raise LogError(
             f"{text.name}: the document holds arrays of objects {first!r} ({many}) and {longer!r} "
             f"({others[longer]}); take out the one that is meant, for example with jq '.{longer}'"

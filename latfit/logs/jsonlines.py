@@ -13,10 +13,10 @@ import pyarrow.json
 from numpy.typing import NDArray
 
 from latfit.errors import LogError, listed
-from latfit.logs.columns import SOME_ROWS, resolve_roles
 from latfit.logs.formats import ROLES, Format, ReadOptions, register
 from latfit.logs.lines import MAX_CHARACTERS
 from latfit.logs.records import Records, shown
+from latfit.logs.schema import resolve_roles, sample_rows
 from latfit.logs.source import Block, Source
 from latfit.logs.tabular import Settling
 
@@ -66,12 +66,10 @@ def read_objects(
         new = [name for name in map(str, frame.columns) if name not in names]
         names.update(dict.fromkeys(new))
         if settling is None:
-            first_rows = frame.head(SOME_ROWS)
+            first_rows = sample_rows(frame)
             roles, notes = resolve_roles(list(names), options, log, first_rows)
             settling = Settling(roles, options, blank_is_lost=True)
-        elif (
-            new and _others(list(names), options, log, pd.concat([first_rows, frame[new].head(SOME_ROWS)])) - roles.used
-        ):
+        elif new and _others(list(names), options, log, pd.concat([first_rows, sample_rows(frame[new])])) - roles.used:
             raise LogError(
                 f"{log}: line {numbers[0]}: the keys {listed(new)} come only from here on, and change "
                 "what is what; say it with --column"

@@ -1,21 +1,25 @@
-"""Logs of one record a line that no delimiter alone takes apart: each line is matched, block by block."""
+"""Formats of one record a line: the base classes, and what their readers share."""
 
 from __future__ import annotations
 
+import copy
 import json
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from latfit.errors import LogError, MissingColumn, listed
-from latfit.logs.formats import ReadOptions
+from latfit.logs.formats import Format, ReadOptions
+from latfit.logs.outcomes import HttpOutcomes
 from latfit.logs.records import A_CENTURY, Records, shown
 from latfit.logs.source import Block, Source
-from latfit.logs.table import CANONICAL
 from latfit.logs.times import numeric, parse_times
+from latfit.numbers import Bools
+from latfit.table import CANONICAL, COMPLETED
 
 MAX_CHARACTERS = 1 << 17
 NOT_REQUESTS = "lines that are not requests"
@@ -25,6 +29,86 @@ APACHE_TIME = "%d/%b/%Y:%H:%M:%S %z"
 Fields = Sequence[str | None]
 Parsed = Fields | str | None  # the fields of a record, why it is refused, or nothing: no record
 Convert = Callable[[pd.DataFrame, NDArray[np.int64]], Records]
+
+
+class RecordFormat(Format):
+    """A format whose `fill` understands a block of rows: sets latency, status and time of submission of its records.
+
+    For each log there is a reader of its own, a copy of the format; `begin` keeps what holds for the whole log, such
+    as the column to measure. A reader has the `options`, and the `tally` of outcomes, by HTTP code or by the words
+    of `outcomes`.
+    """
+
+    names: Sequence[str] = ()  # of the fields
+    groups: Sequence[str] = ()  # the columns to group by
+    outcomes: ClassVar[str] = ""  # what the outcomes go by, for the note that counts them
+    outcomes_change: ClassVar[str] = ""  # how to change them
+    http: ClassVar[bool] = False
+    latency_is: str = ""  # for the note
+    submitted_is: str = ""
+    not_probes: str = ""  # what `left_out` leaves out
+    options: ReadOptions
+    tally: HttpOutcomes
+
+    def begin(self, source: Source) -> None:
+        """Look at the beginning of a log."""
+
+    def finish(self, source: Source) -> None:
+        """Look back when a log is through."""
+
+    def left_out(self, frame: pd.DataFrame) -> Bools | None:
+        """Which rows are not probes."""
+        return None
+
+    @abstractmethod
+    def fill(self, records: Records, frame: pd.DataFrame) -> None:
+        """Understand the rows of a block."""
+
+    def reader(self, source: Source, options: ReadOptions) -> Self:
+        """The reader of one log."""
+        reader = copy.copy(self)
+        reader.options = options
+        reader.tally = HttpOutcomes(options, self.outcomes or "outcomes by HTTP code")
+        if not self.http:
+            reader.tally.change, reader.tally.answers = self.outcomes_change, False
+        reader.begin(source)
+        return reader
+
+    def records(self, frame: pd.DataFrame, line: NDArray[np.int64]) -> Records:
+        """The records of a block of rows; completed, unless `fill` says otherwise."""
+        out = self.left_out(frame)
+        if out is not None:
+            frame, line = frame[~out].reset_index(drop=True), line[~out]
+        records = Records(line, np.full(line.size, np.nan), np.full(line.size, COMPLETED, dtype=np.int8), raw=frame)
+        records.extras = {name: frame[name] for name in self.groups if name in frame}
+        self.fill(records, frame)
+        if out is not None and out.any():
+            records.skipped[self.not_probes] = int(np.count_nonzero(out))
+        if self.latency_is:
+            records.notes.append(told(self.latency_is, self.submitted_is, self.groups))
+        return records
+
+
+class LineFormat(RecordFormat):
+    """One record a line: `parse` takes a line apart into the fields `names`."""
+
+    others: ClassVar[str] = NOT_REQUESTS  # lines that are no records
+    sniffed: ClassVar[int] = 50  # lines at the beginning, of which one must be a record
+
+    @abstractmethod
+    def parse(self, line: str) -> Parsed:
+        """The fields of a record, the reason (`kind: detail`) why it is refused, or None: the line is no record."""
+
+    def sniff(self, head: str) -> bool:
+        """Whether one of the first lines is a record."""
+        return any(isinstance(self.parse(line), list) for line in first_lines(head, self.sniffed))
+
+    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
+        """Records of the lines."""
+        reader = self.reader(source, options)
+        yield from read_lines(source, reader.names, reader.parse, reader.records, others=self.others)
+        reader.finish(source)
+        yield reader.tally.last()
 
 
 def read_lines(

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from latfit.logs.formats import Format, ReadOptions, register
-from latfit.logs.lines import Parsed, first_lines, floats, moments, read_lines, told
+from latfit.logs.formats import register
+from latfit.logs.lines import LineFormat, Parsed, first_lines, floats, moments
 from latfit.logs.records import Records
-from latfit.logs.source import Source
-from latfit.logs.table import CENSORED, COMPLETED
+from latfit.table import CENSORED
 
 EVENT = re.compile(r'"([A-Z_]+)" "[^"]*" \d+ ', re.ASCII)
 # positions from 0, by the manual of lsb.acct
@@ -30,14 +27,11 @@ FIELDS = {
 }
 ASKED_HOSTS = 22  # how many names of hosts follow, then how many hosts ran it, then these
 AFTER_HOSTS = {"state": 0, "job_name": 2, "project": 24, "exit_status": 25, "index": 29}
-NAMES = (*FIELDS, *AFTER_HOSTS)
-GROUPS = ("user", "queue", "project", "from_host", "processors")
-OTHERS = "events that are not JOB_FINISH"
 MAX_TIME = 1e11
 
 
 @register
-class Lsf(Format):
+class Lsf(LineFormat):
     """Latency is start − submission, in s. One that finished without a start (start 0) is censored then."""
 
     name = "lsf"
@@ -45,6 +39,10 @@ class Lsf(Format):
     rank = 11
     kind = "jobs"
     queue = True
+    names = (*FIELDS, *AFTER_HOSTS)
+    groups = ("user", "queue", "project", "from_host", "processors")
+    others = "events that are not JOB_FINISH"
+    latency_is, submitted_is = "start - submission in s (fields 11 and 8)", "field 8"
 
     def sniff(self, head: str) -> bool:
         """A quoted event, its version and its time."""
@@ -53,22 +51,34 @@ class Lsf(Format):
             bool(lines) and bool(EVENT.match(lines[0])) and '"JOB_FINISH" ' in head
         )
 
-    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        """Records of the jobs that finished."""
-        yield from read_lines(source, NAMES, _parse, _records, others=OTHERS)
+    def parse(self, line: str) -> Parsed:
+        """The fields of a JOB_FINISH event."""
+        event = EVENT.match(line)
+        if event is None or event[1] != "JOB_FINISH":
+            return None if event or line.startswith("#") else f"not an event of LSF: {line[:40]!r}"
+        try:
+            fields = next(csv.reader([line], delimiter=" "))  # a quote within quotes is doubled
+        except csv.Error as error:
+            return f"unparseable line: {error}"
+        if len(fields) <= max(FIELDS.values()):
+            return f"wrong number of fields: {len(fields)}"
+        return [*(fields[at] for at in FIELDS.values()), *_after_hosts(fields)]
 
-
-def _parse(line: str) -> Parsed:
-    event = EVENT.match(line)
-    if event is None or event[1] != "JOB_FINISH":
-        return None if event or line.startswith("#") else f"not an event of LSF: {line[:40]!r}"
-    try:
-        fields = next(csv.reader([line], delimiter=" "))  # a quote within quotes is doubled
-    except csv.Error as error:
-        return f"unparseable line: {error}"
-    if len(fields) <= max(FIELDS.values()):
-        return f"wrong number of fields: {len(fields)}"
-    return [*(fields[at] for at in FIELDS.values()), *_after_hosts(fields)]
+    def fill(self, records: Records, frame: pd.DataFrame) -> None:
+        """From three times since 1970, 0 where there is none."""
+        times = {name: floats(frame[name], name, records) for name in ("submit", "start", "finished")}
+        for name, values in times.items():
+            records.refuse(~(values < MAX_TIME), f"{name} is no time since 1970")
+        submit, start, finished = times.values()
+        never = ~(start > 0)
+        records.status[never] = CENSORED
+        records.refuse(~(submit > 0), "no submission time")
+        records.latency = np.where(never, finished, start) - submit
+        records.submitted = moments(frame["submit"], "submit", "epoch", None, records)
+        index = frame["index"].fillna("0")
+        # a job that was requeued finishes more than once: the first start is the wait
+        records.ids = (frame["job_number"] + "[" + index + "] " + frame["submit"]).to_numpy(dtype=object)
+        records.extras |= {name: frame[name] for name in ("job_number", "index", "job_name")}
 
 
 def _after_hosts(fields: list[str]) -> list[str | None]:
@@ -80,23 +90,3 @@ def _after_hosts(fields: list[str]) -> list[str | None]:
             return [None] * len(AFTER_HOSTS)
         at += 1 + int(count)
     return [fields[at + later] if at + later < len(fields) else None for later in AFTER_HOSTS.values()]
-
-
-def _records(frame: pd.DataFrame, line: NDArray[np.int64]) -> Records:
-    records = Records(line, np.empty(0), np.full(line.size, COMPLETED, dtype=np.int8))
-    times = {name: floats(frame[name], name, records) for name in ("submit", "start", "finished")}
-    for name, values in times.items():
-        records.refuse(~(values < MAX_TIME), f"{name} is no time since 1970")
-    submit, start, finished = times.values()
-    never = ~(start > 0)
-    records.status[never] = CENSORED
-    records.refuse(~(submit > 0), "no submission time")
-    records.latency = np.where(never, finished, start) - submit
-    records.submitted = moments(frame["submit"], "submit", "epoch", None, records)
-    index = frame["index"].fillna("0")
-    # a job that was requeued finishes more than once: the first start is the wait
-    records.ids = (frame["job_number"] + "[" + index + "] " + frame["submit"]).to_numpy(dtype=object)
-    records.raw = frame
-    records.extras = {name: frame[name] for name in (*GROUPS, "job_number", "index", "job_name")}
-    records.notes.append(told("start - submission in s (fields 11 and 8)", "field 8", GROUPS))
-    return records

@@ -10,13 +10,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from latfit.errors import LogError, MissingColumn, listed
-from latfit.logs.cells import name_it
 from latfit.logs.formats import Format, ReadOptions, register
-from latfit.logs.http import HttpOutcomes
 from latfit.logs.lines import APACHE_TIME, absent, first_lines, floats, moments, told
+from latfit.logs.outcomes import HttpOutcomes
 from latfit.logs.records import Records, shown
 from latfit.logs.source import Block, Source
-from latfit.logs.table import COMPLETED
+from latfit.table import COMPLETED
 from latfit.units import in_seconds
 
 FIELD = re.compile(r"[A-Za-z0-9_.-]+:", re.ASCII)
@@ -104,7 +103,7 @@ def _measured(frame: pd.DataFrame, options: ReadOptions, log: str) -> str:
     if not any(there.values()):
         raise MissingColumn(
             f"{log}: no label is known as a latency ({listed(LATENCIES)}); there are: {listed(names)}. "
-            f"{name_it(names, frame)}"
+            "Name it: --column latency=NAME"
         )
     return max(there, key=lambda name: there[name])
 

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from latfit.errors import MissingColumn, listed
-from latfit.logs.delimited import Chunk, head_fields, read_delimited
-from latfit.logs.formats import Format, ReadOptions, register
+from latfit.logs.delimited import TableFormat
+from latfit.logs.formats import register
 from latfit.logs.lines import absent, moments, told
-from latfit.logs.outcomes import OutcomeTally
 from latfit.logs.records import UNKNOWN, Records
 from latfit.logs.source import Source
-from latfit.logs.table import CENSORED, COMPLETED
 from latfit.logs.times import numeric
+from latfit.numbers import Bools
+from latfit.table import CENSORED, COMPLETED
 
-NEEDED = ("task_id", "status", "submit")
 STATES = {"COMPLETED": COMPLETED, "FAILED": COMPLETED, "RUNNING": COMPLETED, "ABORTED": CENSORED,
           "SUBMITTED": CENSORED, "NEW": CENSORED}  # fmt: skip
 # what is known of a task when it is submitted: what it used, and how it ended, is not
@@ -37,11 +33,10 @@ KNOWN = (
     "disk",
     "time",
 )
-CACHED = "cached tasks"
 
 
 @register
-class Nextflow(Format):
+class Nextflow(TableFormat):
     """Latency is the wait of a task: start − submit where the trace has both, else duration − realtime.
 
     A task that started is completed, FAILED ones too: they waited. One that was aborted or still
@@ -54,63 +49,48 @@ class Nextflow(Format):
     uses = ("timezone",)
     kind = "jobs"
     queue = True
+    delimiter = "\t"
+    needed = ("task_id", "status", "submit")
+    marks = ("hash",)
+    groups = KNOWN
+    outcomes = "outcomes by the task's status (the latency is the wait, so a task that ran completed)"
+    not_probes = "cached tasks"
 
-    def sniff(self, head: str) -> bool:
-        """By the trace's column names."""
-        return {*NEEDED, "hash"} <= set(head_fields(head, "\t"))
-
-    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        """Records of the tasks."""
-        names = head_fields(source.text, "\t")
-        missing = [name for name in NEEDED if name not in names]
-        pair = {"start"} <= set(names)
-        if missing or not (pair or {"duration", "realtime"} <= set(names)):
+    def begin(self, source: Source) -> None:
+        """The wait needs a start, or two durations."""
+        if "start" not in self.names and not {"duration", "realtime"} <= set(self.names):
             raise MissingColumn(
-                f"{source.name}: a trace must have {', '.join(NEEDED)}, and start or both duration and realtime; "
-                f"it has: {listed(names)}"
+                f"{source.name}: a trace must have {', '.join(self.needed)}, and start or both duration and realtime; "
+                f"it has: {listed(self.names)}"
             )
-        outcomes = OutcomeTally("outcomes by the task's status (the latency is the wait, so a task that ran completed)")
 
-        def convert(chunk: Chunk) -> Records:
-            cached = chunk.frame["status"].eq("CACHED").to_numpy(dtype=bool)
-            frame = chunk.frame[~cached].reset_index(drop=True)
-            records = _records(frame, chunk.line[~cached], options, outcomes, pair=pair)
-            if cached.any():
-                records.skipped[CACHED] = int(cached.sum())
-            return records
+    def left_out(self, frame: pd.DataFrame) -> Bools:
+        """Tasks that never ran, as their results were cached."""
+        return frame["status"].eq("CACHED").to_numpy(dtype=bool)
 
-        types = dict.fromkeys(names, pa.string())
-        yield from read_delimited(source, "\t", names, types, convert, header=True)
-        yield outcomes.last()
-
-
-def _records(
-    frame: pd.DataFrame, line: NDArray[np.int64], options: ReadOptions, outcomes: OutcomeTally, *, pair: bool
-) -> Records:
-    records = Records(line, np.empty(0), np.full(line.size, UNKNOWN, dtype=np.int8))
-    for word, status in STATES.items():
-        records.status[frame["status"].eq(word).to_numpy(dtype=bool)] = status
-    unknown = records.status == UNKNOWN
-    records.refuse(unknown, lambda row: f"unknown status: {str(frame['status'].iloc[row])[:40]!r}")
-    submit = moments(frame["submit"], "submit", None, options.timezone, records)
-    if pair:
-        start = moments(frame["start"], "start", None, options.timezone, records)
-        records.latency = (start - submit) / np.timedelta64(1, "s")
-    else:
-        duration, realtime = (_seconds(frame[name], name, records) for name in ("duration", "realtime"))
-        records.latency = _difference(duration, realtime)
-    started = np.isfinite(records.latency)
-    records.status[started & ~unknown] = COMPLETED
-    outcomes.add(frame["status"], records)
-    records.submitted = submit
-    records.ids = frame["task_id"].to_numpy(dtype=object)
-    records.raw = frame
-    records.extras = {name: frame[name] for name in KNOWN if name in frame}
-    if "name" in frame and "process" not in frame:
-        records.extras["process"] = frame["name"].str.replace(r" \(.*\)$", "", regex=True)
-    what = "start - submit" if pair else "duration - realtime"
-    records.notes.append(told(what, "submit", records.extras))
-    return records
+    def fill(self, records: Records, frame: pd.DataFrame) -> None:
+        """By the status; what started has waited."""
+        records.status[:] = UNKNOWN
+        for word, status in STATES.items():
+            records.status[frame["status"].eq(word).to_numpy(dtype=bool)] = status
+        unknown = records.status == UNKNOWN
+        records.refuse(unknown, lambda row: f"unknown status: {str(frame['status'].iloc[row])[:40]!r}")
+        submit = moments(frame["submit"], "submit", None, self.options.timezone, records)
+        if "start" in frame:
+            start = moments(frame["start"], "start", None, self.options.timezone, records)
+            records.latency = (start - submit) / np.timedelta64(1, "s")
+        else:
+            duration, realtime = (_seconds(frame[name], name, records) for name in ("duration", "realtime"))
+            records.latency = _difference(duration, realtime)
+        started = np.isfinite(records.latency)
+        records.status[started & ~unknown] = COMPLETED
+        self.tally.add(frame["status"], records)
+        records.submitted = submit
+        records.ids = frame["task_id"].to_numpy(dtype=object)
+        if "name" in frame and "process" not in frame:
+            records.extras["process"] = frame["name"].str.replace(r" \(.*\)$", "", regex=True)
+        what = "start - submit" if "start" in frame else "duration - realtime"
+        records.notes.append(told(what, "submit", records.extras))
 
 
 def _seconds(column: pd.Series[str], name: str, records: Records) -> NDArray[np.float64]:

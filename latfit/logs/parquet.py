@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from latfit.errors import LogError, listed
-from latfit.logs.columns import SOME_ROWS, resolve_roles
 from latfit.logs.formats import ROLES, Format, ReadOptions, register
 from latfit.logs.records import Records
+from latfit.logs.schema import resolve_roles, sample_rows
 from latfit.logs.source import PARQUET_MAGIC, Source
 from latfit.logs.tabular import Settling
 
@@ -55,7 +55,7 @@ class Parquet(Format):
                 for name in binary:
                     frame[name] = frame[name].map(_text, na_action="ignore")
                 if settling is None:
-                    some = frame.head(SOME_ROWS)
+                    some = sample_rows(frame)
                     roles, notes = resolve_roles(names, options, source.name, some)
                     settling = Settling(roles, options, blank_is_lost=True)
                 records = settling.records(frame, row + np.arange(len(frame), dtype=np.int64))

@@ -15,7 +15,7 @@ from latfit.logs.formats import Format, ReadOptions, register
 from latfit.logs.lines import chosen, first_lines, moments, told
 from latfit.logs.records import Records, shown
 from latfit.logs.source import Block, Source
-from latfit.logs.table import CENSORED, COMPLETED
+from latfit.table import CENSORED, COMPLETED
 
 LINE = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d);([A-Za-z]);([^;]*);(.*)", re.ASCII | re.DOTALL)
 DATE = "%m/%d/%Y %H:%M:%S"

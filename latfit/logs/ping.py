@@ -15,7 +15,7 @@ from latfit.logs.formats import Format, ReadOptions, register
 from latfit.logs.lines import Parsed, first_lines, floats, moments, read_lines, seconds_before
 from latfit.logs.records import AS_LOST, Records
 from latfit.logs.source import Source
-from latfit.logs.table import COMPLETED, LOST
+from latfit.table import COMPLETED, LOST
 
 _WHEN = r"(?:\[(?P<time>\d{9,10}(?:\.\d{1,9})?)\] )?"
 _MS = r"(?P<ms>\d{1,9}(?:\.\d{1,9})?)"
@@ -170,5 +170,6 @@ def _missing(hosts: list[tuple[str | None, int]], log: str) -> Records:
     lost.extras = {"host": pd.Series([host for host, count in hosts for _ in range(count)], dtype="str")}
     if many:
         told = counted(many, "sequence number", "has", "have")
+        lost.as_lost = many
         lost.notes.append(f"{told} no answer: {AS_LOST[many > 1]}")
     return lost

@@ -15,7 +15,7 @@ from latfit.errors import LogError
 from latfit.logs.formats import Format, ReadOptions, register
 from latfit.logs.records import Records, shown
 from latfit.logs.source import Source
-from latfit.logs.table import CENSORED, STATUSES
+from latfit.table import CENSORED, STATUSES
 
 SHOWN_DETAILS = 8
 CLOSED = (

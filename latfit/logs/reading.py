@@ -1,10 +1,9 @@
-"""Reading a log: whole as a table, or in chunks as the samples of its groups."""
+"""Opening a log: a file is a log of probes or holds histograms, which is decided once, by its format."""
 
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,14 @@ import numpy as np
 from latfit.errors import LogError, TooManyRefused, none_of
 from latfit.logs.choosing import choice_of
 from latfit.logs.formats import ReadOptions, find_format
-from latfit.logs.records import Records, checked, latest
+from latfit.logs.histogram_format import HistogramFormat, HistogramLog
+from latfit.logs.records import checked, latest
 from latfit.logs.source import Progress, open_source
-from latfit.logs.table import Codes, Key, LogFacts, ProbeLog, SampledLog, concat, outcomes, tallied
-from latfit.numbers import Floats
-from latfit.sample import LatencySample, clock_resolution
+from latfit.table import LogFacts, ProbeLog, ProbeTable
 
 MAX_REFUSED = 0.1
-WAITING_ROWS = 1 << 21
+
+Paths = str | Path | Sequence[str | Path]
 
 
 def example_log() -> ProbeLog:
@@ -42,8 +41,65 @@ def example_log() -> ProbeLog:
     return read_log(installed if installed.exists() else checkout)
 
 
+def open_log(
+    path: Paths,
+    *,
+    format: str | None = None,  # noqa: A002
+    max_refused: float = MAX_REFUSED,
+    progress: Progress | None = None,
+    **options: Any,
+) -> ProbeLog | HistogramLog:
+    r"""What a path holds: the table of a log of probes, or histograms. Each file is opened and parsed once.
+
+    Parameters
+    ----------
+    path, format, max_refused, progress, options
+        As for `read_log`; of the options, histograms take `unit` and `where`.
+
+    Returns
+    -------
+    ProbeLog or HistogramLog
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, latfit
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "buckets.csv"
+    ...     _ = path.write_text("le,count\n0.1,10\n0.5,70\n1,10\n+Inf,6\n")
+    ...     type(latfit.logs.open_log(path)).__name__
+    'HistogramLog'
+    """
+    how = ReadOptions(**options)
+    choice = None
+    tables: list[ProbeTable] = []
+    histograms: list[HistogramLog] = []
+    for file in _paths(path):
+        with open_source(file, progress) as source:
+            kind = find_format(source, format, pattern=how.pattern)
+            kind.check(how)
+            try:
+                if isinstance(kind, HistogramFormat):
+                    histograms.append(kind.parse(source, how.unit))
+                else:
+                    choice = choice or choice_of(how, lambda: _log_end(path, format, options))
+                    facts = LogFacts(source.name, kind.name, kind=kind.kind, queue=kind.waits_in_queue(source.text))
+                    chunks = checked(kind.read(source, how), facts, choice)
+                    tables += [records.table(of_chunk) for records, of_chunk in chunks]
+                    if choice is not None:
+                        choice.finish(source.name)
+            except LogError as error:
+                raise error if source.name in str(error) else type(error)(f"{source.name}: {error}") from error
+    if tables and histograms:
+        raise LogError(f"{histograms[0].path} holds histograms, {tables[0].facts.path} probes: read them one by one")
+    if histograms:
+        return HistogramLog.joined(histograms).select(how.where)
+    table = ProbeTable.concat(tables)
+    check_refused(table.n, table.facts, max_refused)
+    return ProbeLog(table)
+
+
 def read_log(
-    path: str | Path | Sequence[str | Path],
+    path: Paths,
     *,
     format: str | None = None,  # noqa: A002
     max_refused: float = MAX_REFUSED,
@@ -85,124 +141,72 @@ def read_log(
     >>> log.counts, log.frame["latency"].tolist()[:2]
     ({'completed': 2, 'failed': 0, 'censored': 0, 'lost': 1}, [0.12, 0.25])
     """
-    log = concat(iter_log(path, format=format, progress=progress, **options))
-    check_refused(len(log.frame), log.facts, max_refused)
+    log = open_log(path, format=format, max_refused=max_refused, progress=progress, **options)
+    if isinstance(log, HistogramLog):
+        raise LogError(log.not_probes())
     return log
 
 
-def read_samples(
-    path: str | Path | Sequence[str | Path],
-    by: str | Sequence[str] = (),
+def read_histograms(
+    path: Paths,
     *,
-    window: str | None = None,
     format: str | None = None,  # noqa: A002
-    max_refused: float = MAX_REFUSED,
-    progress: Progress | None = None,
-    **options: Any,
-) -> SampledLog:
-    r"""The samples of a log's groups, read in chunks that are merged and forgotten; options as for `read_log`.
+    unit: str | None = None,
+    where: Sequence[str] = (),
+) -> HistogramLog:
+    r"""The histograms of a file, a glob, `-` for standard input, or several of these.
 
     Parameters
     ----------
     path
-        A path, a glob, `-` for standard input, or several of these.
-    by
-        Columns to group by.
-    window
-        Also by windows of submission, such as `1d`.
+        Where they are.
     format
         The name of one of `latfit formats` (default: recognised by content).
-    max_refused
-        The largest share of rows that may be refused, with their reasons, before it is an error.
-    progress
-        Called with the bytes read so far and those of the whole, None where they are not known.
-    options
-        As for `read_log`.
+    unit
+        That of the bounds of the buckets.
+    where
+        Conditions on labels and on the metric's `name`, as in `select`.
 
     Returns
     -------
-    SampledLog
-        `.samples` by the values of the columns; `.sample()` of all.
+    HistogramLog
+        `.histograms` has each series with its labels; `.histogram()` adds them up.
 
     Examples
     --------
     >>> import pathlib, tempfile, latfit
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder) / "probes.csv"
-    ...     _ = path.write_text("site,latency\na,1\na,2\nb,9\n")
-    ...     found = latfit.read_samples(path, by="site")
-    >>> sorted(found.samples), found.by
-    ([('a',), ('b',)], ('site',))
+    ...     path = pathlib.Path(folder) / "buckets.csv"
+    ...     _ = path.write_text("le,count\n0.1,10\n0.5,70\n1,10\n+Inf,6\n")
+    ...     found, notes = latfit.read_histograms(path).histogram()
+    >>> found.n, found.n_inf, found.edges.tolist()
+    (96, 6, [0.0, 0.1, 0.5, 1.0])
     """
-    columns = (by,) if isinstance(by, str) else tuple(by)
-    gathering = _Gathering()
-    facts: LogFacts | None = None
-    for records, told in _checked(path, format, progress, options):
-        facts = told if facts is None else facts + told
-        if columns or window is not None:
-            for key, frame in records.table(told).split(columns, window):
-                gathering.add(key, *outcomes(frame))
-        else:
-            gathering.add((), records.latency, records.status)
-    assert facts is not None
-    merged = dict(sorted(gathering.settle().items()))
-    check_refused(sum(sample.n for sample in merged.values()), facts, max_refused)
-    step = clock_resolution(tally for sample in merged.values() for tally in (sample.completed, sample.failed))
-    names = columns if window is None else (*columns, "window")
-    return SampledLog({key: replace(sample, resolution=step) for key, sample in merged.items()}, names, facts)
-
-
-def iter_log(
-    path: str | Path | Sequence[str | Path],
-    *,
-    format: str | None = None,  # noqa: A002
-    progress: Progress | None = None,
-    **options: Any,
-) -> Iterator[ProbeLog]:
-    """The table of a log in chunks; a limit on refused rows is the caller's."""
-    for records, facts in _checked(path, format, progress, options):
-        yield records.table(facts)
-
-
-def _checked(
-    path: str | Path | Sequence[str | Path],
-    format: str | None,  # noqa: A002
-    progress: Progress | None,
-    options: dict[str, Any],
-) -> Iterator[tuple[Records, LogFacts]]:
-    """The probes of a log in chunks, with what is to be said of each chunk."""
-    how = ReadOptions(**options)
-    choice = choice_of(how, lambda: _log_end(path, format, options))
-    for one in _paths(path):
-        with open_source(one, progress) as source:
-            kind = find_format(source, format, pattern=how.pattern)
-            kind.check(how)
-            try:
-                facts = LogFacts(source.name, kind.name, kind=kind.kind, queue=kind.waits_in_queue(source.text))
-                yield from checked(kind.read(source, how), facts, choice)
-                if choice is not None:
-                    choice.finish(source.name)
-            except LogError as error:
-                raise error if source.name in str(error) else type(error)(f"{source.name}: {error}") from error
+    log = open_log(path, format=format, unit=unit, where=where, max_refused=1.0)
+    if isinstance(log, ProbeLog):
+        raise LogError(f"{log.facts.path}: this is not a histogram but a log ({log.facts.format})")
+    return log
 
 
 def _log_end(
-    path: str | Path | Sequence[str | Path],
+    path: Paths,
     format: str | None,  # noqa: A002
     options: dict[str, Any],
 ) -> np.datetime64 | None:
     """The last time seen in a log, which is read once for it."""
-    for one in _paths(path):
-        if not Path(one).is_file():
-            raise LogError(f"{one}: this can be read only once: give --since and --until as times, such as 2026-03-01")
-    plain = {key: value for key, value in options.items() if key not in ("since", "until", "where")}
+    plain = ReadOptions(**{key: value for key, value in options.items() if key not in ("since", "until", "where")})
     end = None
-    for records, _ in _checked(path, format, None, plain):
-        end = latest(end, records, records.kept)
+    for file in _paths(path):
+        if not Path(file).is_file():
+            raise LogError(f"{file}: this can be read only once: give --since and --until as times, such as 2026-03-01")
+        with open_source(file) as source:
+            kind = find_format(source, format, pattern=plain.pattern)
+            for records, _ in checked(kind.read(source, plain), LogFacts(source.name, kind.name)):
+                end = latest(end, records, records.kept)
     return end
 
 
-def _paths(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
+def _paths(path: Paths) -> list[str | Path]:
     """Every file meant; a name with wildcards that exists as it is, is itself."""
     if hasattr(path, "columns") or hasattr(path, "dtype"):
         raise LogError(f"this is a {type(path).__name__} and not the path of a log: use latfit.from_frame for it")
@@ -220,30 +224,6 @@ def _paths(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
     if not matches:
         raise LogError(f"{text}: no file matches")
     return matches
-
-
-class _Gathering:
-    """The samples of groups, from chunks; latencies wait until there are millions: sorting once is cheap."""
-
-    def __init__(self) -> None:
-        self.samples: dict[Key, LatencySample] = {}
-        self.waiting: dict[Key, list[tuple[Floats, Codes]]] = {}
-        self.rows = 0
-
-    def add(self, key: Key, latency: Floats, codes: Codes) -> None:
-        """Take some rows of a group in."""
-        self.waiting.setdefault(key, []).append((latency, codes))
-        self.rows += latency.size
-        if self.rows >= WAITING_ROWS:
-            self.settle()
-
-    def settle(self) -> dict[Key, LatencySample]:
-        """Tally what waits; the samples so far."""
-        for key, parts in self.waiting.items():
-            sample = tallied(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
-            self.samples[key] = self.samples[key] + sample if key in self.samples else sample
-        self.waiting, self.rows = {}, 0
-        return self.samples
 
 
 def check_refused(taken: int, facts: LogFacts, allowed: float) -> None:

@@ -11,29 +11,27 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from latfit.logs.ids import SeenIds
-from latfit.logs.table import (
+from latfit.numbers import Bools
+from latfit.table import (
     CANONICAL,
     CENSORED,
     LOST,
     OWN_STATUS,
     SHOWN_REFUSALS,
-    STATUSES,
+    Column,
     LogFacts,
-    ProbeLog,
+    ProbeTable,
     Refusal,
     Refusals,
 )
-from latfit.numbers import Bools
 from latfit.units import LONGEST, SHORTEST
 
 UNKNOWN = -1
-A_YEAR = 365.25 * 86400
-A_CENTURY = 100 * A_YEAR
+A_CENTURY = 100 * 365.25 * 86400
 DUPLICATES = "--column id= takes rows that repeat an id (column {!r}) as probes of their own"
 
 
-AS_LOST = ("it is read as a lost probe", "they are read as lost probes")
-"""What a note says of one row, and of several, that never came back; `analysis` looks for it."""
+AS_LOST = ("it is read as a lost probe", "they are read as lost probes")  # one row, several
 FIRST_DAY = np.datetime64("0001-01-01", "us")
 
 
@@ -56,7 +54,11 @@ class Records:
     id_column: str | None = None  # that the ids came from, where the user may switch it off
     extras: dict[str, pd.Series] = field(default_factory=dict)
     last_seen: np.datetime64 | None = None
-    unit_is_sure: bool = True
+    unit: str | None = None  # of the latencies as logged, and what says so; see LogFacts
+    unit_evidence: str = ""
+    columns: dict[str, tuple[str, str]] = field(default_factory=dict)  # with a role: what it is, and why
+    has_outcomes: bool = True
+    as_lost: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
     advice: list[str] = field(default_factory=list)
@@ -108,13 +110,6 @@ class Records:
                 np.isfinite(x) & ((x > LONGEST) | ((x > 0) & (x < SHORTEST))),
                 lambda row: f"implausible latency: {x[row]:g} s",
             )
-            if not self.unit_is_sure:
-                self.refuse(
-                    np.isfinite(x) & (x > A_YEAR),
-                    lambda row: (
-                        f"implausible latency: {x[row]:g} s is more than a year; if it is not in seconds, give --unit"
-                    ),
-                )
         absent = ~np.isfinite(x)
         if absent.any():
             absent &= self.status != LOST
@@ -146,20 +141,20 @@ class Records:
             advice=self.advice,
         )  # fmt: skip
 
-    def table(self, facts: LogFacts) -> ProbeLog:
-        """The canonical table of these rows."""
-        n = self.line.size
-        when = (
-            np.full(n, "NaT", "datetime64[us]") if self.submitted is None else self.submitted.astype("datetime64[us]")
+    def table(self, facts: LogFacts) -> ProbeTable:
+        """The probes as plain arrays; the only place where times become seconds."""
+        submitted = None
+        if self.submitted is not None and not np.isnat(self.submitted).all():
+            micro = self.submitted.astype("datetime64[us]")
+            submitted = np.where(np.isnat(micro), np.nan, micro.astype(np.int64) / 1e6)
+        columns = {self._own_name(name): cells for name, cells in self.extras.items()}
+        return ProbeTable(
+            latency=self.latency,
+            status=self.status,
+            submitted=submitted,
+            columns={name: Column.of(name, cells) for name, cells in columns.items()},
+            facts=facts,
         )
-        data: dict[str, object] = {
-            "submitted": pd.Series(when).dt.tz_localize("UTC"),
-            "latency": self.latency,
-            "status": pd.Categorical.from_codes(self.status, categories=pd.Index(STATUSES)),
-        }
-        for name, column in self.extras.items():
-            data[self._own_name(name)] = column.reset_index(drop=True)
-        return ProbeLog(pd.DataFrame(data), facts)
 
     def _own_name(self, name: str) -> str:
         """The table's name for a column of the log; one that is called like a canonical column is renamed."""
@@ -202,7 +197,8 @@ def checked(
         refused = _refusals(records, facts.path)
         held = held + replace(
             facts, refused=refused, skipped=dict(records.skipped), notes=tuple(records.notes),
-            advice=tuple(records.advice), unchosen=unchosen, unit_guessed=not records.unit_is_sure,
+            advice=tuple(records.advice), unchosen=unchosen, has_outcomes=records.has_outcomes, as_lost=records.as_lost,
+            unit=records.unit, unit_evidence=records.unit_evidence, columns=records.columns,
         )  # fmt: skip
         out = kept & (records.status == CENSORED) & np.isnan(records.latency)
         if out.any():

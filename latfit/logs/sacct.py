@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -14,8 +15,8 @@ from latfit.logs.delimited import Chunk, head_fields, read_delimited
 from latfit.logs.formats import Format, ReadOptions, register
 from latfit.logs.records import Records
 from latfit.logs.source import Source
-from latfit.logs.table import CENSORED, COMPLETED
 from latfit.logs.times import parse_times
+from latfit.table import CENSORED, COMPLETED
 
 # what XDMoD asks sacct for, the usual choice where the output has no header
 WITHOUT_HEADER = (
@@ -23,7 +24,10 @@ WITHOUT_HEADER = (
     "start", "end", "elapsed", "exitcode", "state", "nnodes", "ncpus", "reqcpus", "reqmem", "reqtres", "alloctres",
     "timelimit", "nodelist", "jobname",
 )  # fmt: skip
+EXPORT = ("JobID", "Submit", "Eligible", "Start", "End", "Elapsed", "State", "NodeList", "Partition")
 NEEDED = ("jobid", "submit", "start", "end", "state")
+JOB = re.compile(r"\d+(_\d+|_\[.*\])?(\.\w+)?")
+STATE = re.compile("COMPLETED|FAILED|TIMEOUT|NODE_FAIL|PENDING|RUNNING|PREEMPTED|OUT_OF_MEMORY|CANCELLED.*")
 NO_TIME = ("Unknown", "None", "")
 
 
@@ -49,12 +53,19 @@ class Sacct(Format):
         lowered = [field.lower() for field in fields]
         if "submit" in lowered and "state" in lowered and len(fields) > 3:
             return True
-        return len(fields) == len(WITHOUT_HEADER) and all(_is_time(fields[at]) for at in (10, 11))
+        if len(fields) == len(WITHOUT_HEADER) and all(_is_time(fields[at]) for at in (10, 11)):
+            return True
+        return len(fields) > 3 and JOB.fullmatch(fields[0]) is not None and any(map(STATE.fullmatch, fields[1:]))
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """Records of the jobs."""
         first = [field.lower() for field in head_fields(source.text, "|")]
         header = "submit" in first
+        if not header and len(first) != len(WITHOUT_HEADER):
+            raise MissingColumn(
+                f"{source.name}: this looks like sacct's output without a header, and its {len(first)} fields are not "
+                f"known. Export it with: sacct --parsable2 --format={','.join(EXPORT)}"
+            )
         names = first if header else list(WITHOUT_HEADER)
         names = [name or f"column{at}" for at, name in enumerate(names)]
         since = options.columns.get("submitted", "submit").lower()

@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from latfit.logs.formats import Format, ReadOptions, register
-from latfit.logs.lines import Parsed, first_lines, floats, moments, read_lines, told
+from latfit.logs.formats import register
+from latfit.logs.lines import LineFormat, Parsed, first_lines, floats, moments, told
 from latfit.logs.records import Records
-from latfit.logs.source import Source
-from latfit.logs.table import CENSORED, COMPLETED
+from latfit.numbers import Bools
+from latfit.table import CENSORED
 
 FIELDS = {
     "queue": 0, "host": 1, "group": 2, "owner": 3, "job_name": 4, "job_number": 5, "account": 6, "submission": 8,
     "start": 9, "end": 10, "failed": 11, "exit_status": 12, "project": 31, "department": 32, "pe": 33, "slots": 34,
     "task": 35, "pe_task": 41,
 }  # fmt: skip
-GROUPS = ("queue", "host", "owner", "group", "project", "department", "pe", "slots")
 FEWEST = 36  # fields of the oldest versions; newer ones have 45 and more
 MILLISECONDS_FROM = 1e11  # times since 1970 of this size are in ms
 MAX_TIME = 1e15
 LIKE = re.compile(r"[^:]*:[^:]+:[^:]*:[^:]*:[^:]*:\d+:[^:]*:-?\d+:\d+:\d+:\d+:", re.ASCII)
-COMMENTS = "comments"
 
 
 @register
-class Sge(Format):
+class Sge(LineFormat):
     """Latency is start − submission; seconds, or milliseconds where the times have that size (UGE).
 
     A job that started is completed. One that never did (start 0) is censored at its end; where the log has
@@ -41,53 +37,46 @@ class Sge(Format):
     rank = 13
     kind = "jobs"
     queue = True
+    names = tuple(FIELDS)
+    groups = ("queue", "host", "owner", "group", "project", "department", "pe", "slots")
+    others = "comments"
+    not_probes = "slave tasks of parallel jobs"
 
     def sniff(self, head: str) -> bool:
         """Enough fields between colons, with numbers where the job and its times are."""
         rows = [line for line in first_lines(head) if not line.startswith("#")]
         return bool(rows) and rows[0].count(":") >= FEWEST - 1 and bool(LIKE.match(rows[0]))
 
-    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        """Records of the jobs and array tasks."""
+    def parse(self, line: str) -> Parsed:
+        """The fields between colons."""
+        if line.startswith("#"):
+            return None
+        fields = line.split(":")
+        if len(fields) < FEWEST:
+            return f"wrong number of fields: {len(fields)} instead of {FEWEST} or more"
+        return [fields[at] if at < len(fields) else None for at in FIELDS.values()]
 
-        def convert(frame: pd.DataFrame, line: NDArray[np.int64]) -> Records:
-            slave = (frame["pe_task"].notna() & ~frame["pe_task"].isin(("NONE", ""))).to_numpy(dtype=bool)
-            records = _records(frame[~slave].reset_index(drop=True), line[~slave])
-            if slave.any():
-                records.skipped["slave tasks of parallel jobs"] = int(slave.sum())
-            return records
+    def left_out(self, frame: pd.DataFrame) -> Bools:
+        """Slave tasks."""
+        return (frame["pe_task"].notna() & ~frame["pe_task"].isin(("NONE", ""))).to_numpy(dtype=bool)
 
-        yield from read_lines(source, tuple(FIELDS), _parse, convert, others=COMMENTS)
-
-
-def _parse(line: str) -> Parsed:
-    if line.startswith("#"):
-        return None
-    fields = line.split(":")
-    if len(fields) < FEWEST:
-        return f"wrong number of fields: {len(fields)} instead of {FEWEST} or more"
-    return [fields[at] if at < len(fields) else None for at in FIELDS.values()]
-
-
-def _records(frame: pd.DataFrame, line: NDArray[np.int64]) -> Records:
-    records = Records(line, np.empty(0), np.full(line.size, COMPLETED, dtype=np.int8))
-    times = {name: floats(frame[name], name, records) for name in ("submission", "start", "end")}
-    milliseconds = np.max(list(times.values()), axis=0, initial=0) >= MILLISECONDS_FROM
-    for name, values in times.items():
-        records.refuse(~(values < MAX_TIME) & ~np.isnan(values), f"{name} is no time since 1970")
-        times[name] = np.where(values > 0, np.where(milliseconds, values / 1000, values), np.nan)
-    submission, start, end = times.values()
-    never = np.isnan(start)
-    records.status[never] = CENSORED
-    records.refuse(np.isnan(submission), "no submission time: the job's times are 0")
-    records.refuse(never & np.isnan(end), "no latency: the job never started, and the log does not say until when")
-    records.latency = np.round(np.where(never, end, start) - submission, 3)
-    records.submitted = moments(pd.Series(submission), "submission", "epoch", None, records)
-    task = frame["task"].fillna("")
-    # a job that was put back into the queue has several lines: the first start is the wait
-    records.ids = (frame["job_number"] + "." + task + " " + frame["submission"]).to_numpy(dtype=object)
-    records.raw = frame
-    records.extras = {name: frame[name] for name in (*GROUPS, "job_number", "task", "job_name")}
-    unit = "ms" if milliseconds.any() else "s"
-    records.notes.append(told(f"start - submission in {unit}", "submission", GROUPS))
-    return records
+    def fill(self, records: Records, frame: pd.DataFrame) -> None:
+        """From three times in seconds or milliseconds, 0 where there is none."""
+        times = {name: floats(frame[name], name, records) for name in ("submission", "start", "end")}
+        milliseconds = np.max(list(times.values()), axis=0, initial=0) >= MILLISECONDS_FROM
+        for name, values in times.items():
+            records.refuse(~(values < MAX_TIME) & ~np.isnan(values), f"{name} is no time since 1970")
+            times[name] = np.where(values > 0, np.where(milliseconds, values / 1000, values), np.nan)
+        submission, start, end = times.values()
+        never = np.isnan(start)
+        records.status[never] = CENSORED
+        records.refuse(np.isnan(submission), "no submission time: the job's times are 0")
+        records.refuse(never & np.isnan(end), "no latency: the job never started, and the log does not say until when")
+        records.latency = np.round(np.where(never, end, start) - submission, 3)
+        records.submitted = moments(pd.Series(submission), "submission", "epoch", None, records)
+        # a job that was put back into the queue has several lines: the first start is the wait
+        task = frame["task"].fillna("")
+        records.ids = (frame["job_number"] + "." + task + " " + frame["submission"]).to_numpy(dtype=object)
+        records.extras |= {name: frame[name] for name in ("job_number", "task", "job_name")}
+        unit = "ms" if milliseconds.any() else "s"
+        records.notes.append(told(f"start - submission in {unit}", "submission", self.groups))

@@ -1,12 +1,20 @@
-"""The bytes of one log: a path or standard input, unpacked, as blocks of whole lines."""
+"""The bytes of one log: a path or standard input, as blocks of whole lines.
+
+Compression is recognised by content: gzip, bzip2, xz, zstandard, and zip with one member.
+"""
 
 from __future__ import annotations
 
+import bz2
 import codecs
+import gzip
 import io
+import lzma
 import shutil
 import sys
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -14,14 +22,21 @@ from pathlib import Path
 from typing import IO
 
 import numpy as np
+import pyarrow as pa
 
 from latfit.errors import LogError
-from latfit.logs.packing import DAMAGED, MAGIC_BYTES, MAX_IN_MEMORY, unpacked
 
 HEAD_BYTES = 1 << 16
 BLOCK_BYTES = 1 << 21
 MAX_LINE_BYTES = 1 << 24
+MAGIC_BYTES = 8
+MAX_IN_MEMORY = 1 << 26
 PARQUET_MAGIC = b"PAR1"
+OLD_SPREADSHEET = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+EXPORT = "this is a spreadsheet: save its sheet as CSV (File, Save as, CSV UTF-8) and read that file"
+DAMAGED = (gzip.BadGzipFile, zlib.error, lzma.LZMAError, zipfile.BadZipFile, EOFError)
+# what bz2 and pyarrow say in a plain OSError
+DAMAGED_WORDS = ("Invalid data stream", "Truncated compressed stream", "ZSTD")
 
 Progress = Callable[[int, int | None], None]
 
@@ -146,7 +161,7 @@ class _Reading:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, DAMAGED) or str(error) == "Invalid data stream":  # as bz2 says it
+        if isinstance(error, DAMAGED) or any(words in str(error) for words in DAMAGED_WORDS):
             raise LogError(f"{self.name}: the compressed data are damaged or cut short ({error})") from error
         if isinstance(error, OSError):
             raise LogError(f"{self.name}: cannot be read ({error.strerror or error})") from error
@@ -195,7 +210,7 @@ def open_source(path: str | Path, progress: Progress | None = None) -> Source:
             if progress is not None:
                 total = known.stat().st_size if known else None
                 stream = io.BufferedReader(_Counted(stream, total, progress), 1 << 20)  # type: ignore[type-var]
-            inside = unpacked(stream, stream.peek(MAGIC_BYTES)[:MAGIC_BYTES], name)  # type: ignore[attr-defined]
+            inside = _unpacked(stream, stream.peek(MAGIC_BYTES)[:MAGIC_BYTES], name)  # type: ignore[attr-defined]
         if inside is not None:
             stream = opened.enter_context(inside)
         source = Source("<stdin>" if known is None else name, stream, known, packed=inside is not None)
@@ -241,3 +256,62 @@ def _block(data: bytes, line: int) -> Block:
             data = data.decode(errors="replace").encode()
     # numpy counts frequent bytes several times faster than bytes.count
     return Block(data, line, int(np.count_nonzero(np.frombuffer(data, np.uint8) == ord("\n"))))
+
+
+def _unpacked(stream: IO[bytes], magic: bytes, name: str) -> IO[bytes] | None:
+    """A stream of what is packed in `stream`, which begins with `magic`; None if nothing is."""
+    for start, open_packed in PACKINGS.items():
+        if magic.startswith(start):
+            return open_packed(stream, name)
+    if magic.startswith(OLD_SPREADSHEET):
+        raise LogError(f"{name}: {EXPORT}")
+    return None
+
+
+def _gzip(stream: IO[bytes], _: str) -> IO[bytes]:
+    return gzip.GzipFile(fileobj=stream)  # type: ignore[return-value]
+
+
+def _bzip2(stream: IO[bytes], _: str) -> IO[bytes]:
+    return bz2.BZ2File(stream)
+
+
+def _xz(stream: IO[bytes], _: str) -> IO[bytes]:
+    return lzma.LZMAFile(stream)
+
+
+def _zstandard(stream: IO[bytes], _: str) -> IO[bytes]:
+    unpacking: IO[bytes] = pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), "zstd")
+    return unpacking
+
+
+def _zip(stream: IO[bytes], name: str) -> IO[bytes]:
+    """The one member of a zip file; spreadsheets are zip files too."""
+    if not stream.seekable():  # the list of members stands at the end
+        whole = tempfile.SpooledTemporaryFile(max_size=MAX_IN_MEMORY)  # noqa: SIM115
+        shutil.copyfileobj(stream, whole)
+        whole.seek(0)
+        stream = whole
+    try:
+        archive = zipfile.ZipFile(stream)
+    except NotImplementedError as error:  # a version that is not known
+        raise LogError(f"{name}: this zip file cannot be unpacked ({error})") from error
+    names = archive.namelist()
+    if {"[Content_Types].xml", "mimetype"} & set(names):
+        raise LogError(f"{name}: {EXPORT}")
+    members = [member for member in names if not member.endswith("/") and not member.startswith("__MACOSX/")]
+    if len(members) != 1:
+        raise LogError(f"{name}: this zip file has {len(members)} members, not one log: unpack it, and name the logs")
+    try:
+        return archive.open(members[0])
+    except (RuntimeError, NotImplementedError) as error:  # a password, or a method that is not known
+        raise LogError(f"{name}: this zip file cannot be unpacked ({error})") from error
+
+
+PACKINGS: dict[bytes, Callable[[IO[bytes], str], IO[bytes]]] = {
+    b"\x1f\x8b": _gzip,
+    b"BZh": _bzip2,
+    b"\xfd7zXZ\x00": _xz,
+    b"\x28\xb5\x2f\xfd": _zstandard,
+    b"PK\x03\x04": _zip,
+}

@@ -14,12 +14,12 @@ import pandas as pd
 
 from latfit.errors import LogError
 from latfit.logs.formats import Format, ReadOptions, register
-from latfit.logs.http import CHANGE, http_outcome
 from latfit.logs.lines import floats, json_object, moments, plain_text, told
-from latfit.logs.outcomes import OutcomeTally
+from latfit.logs.outcomes import CHANGE, OutcomeTally
 from latfit.logs.records import Records, shown
 from latfit.logs.source import Block, Source
-from latfit.logs.table import COMPLETED, FAILED, STATUSES
+from latfit.logs.vocabulary import http_outcome
+from latfit.table import COMPLETED, FAILED, STATUSES
 
 MAX_DOCUMENT = 1 << 28
 NAMES = ("start", "latency", "error", "code", "name", "service", "kind", "parent")

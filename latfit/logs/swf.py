@@ -14,7 +14,7 @@ from latfit.errors import LogError, MissingColumn
 from latfit.logs.formats import Format, ReadOptions, register
 from latfit.logs.records import Records, shown
 from latfit.logs.source import Source
-from latfit.logs.table import CENSORED, COMPLETED
+from latfit.table import CENSORED, COMPLETED
 
 NUMBER = re.compile(r"^[-+]?[\d.]+(?:[eE][-+]?\d+)?$")
 CANCELLED = 5

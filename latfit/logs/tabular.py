@@ -11,15 +11,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from latfit.errors import LatfitError, LogError, counted, listed
-from latfit.logs.columns import Roles
 from latfit.logs.formats import ReadOptions
-from latfit.logs.outcomes import word_of
+from latfit.logs.outcomes import StatusWords
 from latfit.logs.records import AS_LOST, UNKNOWN, Records
-from latfit.logs.retried import attempt_column
-from latfit.logs.table import CENSORED, COMPLETED, FAILED, LOST
+from latfit.logs.schema import Roles
 from latfit.logs.times import Times, has_offset, numeric, parse_times, time_format_of, without_zero_epochs
-from latfit.logs.words import GAVE_UP, NEVER, NOTHING, StatusWords, is_blank
+from latfit.logs.vocabulary import NEVER, NOTHING, OUTCOME_PATTERNS, attempt_column, is_blank, word_of
 from latfit.numbers import Floats
+from latfit.table import CENSORED, COMPLETED, FAILED, LOST
 from latfit.units import parse_duration
 
 FEW = 3  # negative latencies, of which each is −1, at least
@@ -56,6 +55,7 @@ class Settling:
         if self.words is not None:
             records = self.words.last()
             records.advice += self.words.advice()
+        records.as_lost = self.lost + self.failed + self.never
         if self.lost:
             rows = counted(self.lost, "row", "has", "have")
             told = f"{rows} a time of submission and no latency: {AS_LOST[self.lost > 1]}"
@@ -89,7 +89,9 @@ class Settling:
 
     def _records(self, frame: pd.DataFrame, line: NDArray[np.int64]) -> Records:
         roles = self.roles
-        records = Records(line, np.empty(0), np.empty(0, dtype=np.int8), unit_is_sure=roles.sure)
+        records = Records(line, np.empty(0), np.empty(0, dtype=np.int8), unit=roles.unit,
+                          unit_evidence=roles.unit_evidence, has_outcomes=roles.has_outcomes)  # fmt: skip
+        records.columns = roles.columns
         ended = self._read_times(frame, records)
         records.latency = self._latency(frame, ended, records)
         if self.words is not None and roles.status is not None:
@@ -216,7 +218,7 @@ def _seconds(column: pd.Series[Any], name: str, unit: float, records: Records) -
 
 def _is_never(word: str) -> bool:
     """Whether a word in place of a latency says that there was none."""
-    return word in NEVER or GAVE_UP.search(word) is not None
+    return word in NEVER or OUTCOME_PATTERNS["censored"].search(word) is not None
 
 
 def _durations(column: pd.Series[Any]) -> Floats:

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from latfit.errors import LogError, listed
 from latfit.logs.cells import has_unit
-from latfit.logs.columns import SOME_ROWS, resolve_roles
 from latfit.logs.csv import DELIMITERS, field_kind, is_header, named_fields
 from latfit.logs.formats import ROLES, Format, ReadOptions, register
 from latfit.logs.lines import Parsed, first_lines, read_lines
 from latfit.logs.records import Records
+from latfit.logs.schema import SAMPLED_ROWS, resolve_roles
 from latfit.logs.source import Source
 from latfit.logs.tabular import Settling
 
@@ -48,7 +48,7 @@ class TextTable(Format):
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """Records by column name."""
-        lines = [line for line in first_lines(source.text, SOME_ROWS) if not _is_around(line)]
+        lines = [line for line in first_lines(source.text, SAMPLED_ROWS) if not _is_around(line)]
         split = _split_of(first_lines(source.text)) or _wide
         if not lines:
             raise LogError(f"{source.name}: there is no line of a table in the beginning of this log")

@@ -2,68 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import numpy as np
+import pandas as pd
 import pyarrow as pa
 
-from latfit.errors import LogError, listed
-from latfit.logs.delimited import Chunk, head_fields, read_delimited
-from latfit.logs.formats import Format, ReadOptions, register
-from latfit.logs.lines import floats, moments, told
-from latfit.logs.outcomes import OutcomeTally
+from latfit.logs.delimited import TableFormat
+from latfit.logs.formats import register
+from latfit.logs.lines import floats, moments
 from latfit.logs.records import UNKNOWN, Records
 from latfit.logs.source import Source
-from latfit.logs.table import STATUSES
+from latfit.table import STATUSES
 from latfit.units import in_seconds
 
-NEEDED = ("checked_at", "site", "status", "response_ms")
-WORDS = {"up": "completed", "degraded": "completed", "down": "lost"}
+WORDS = {"up": "completed", "degraded": "completed", "down": "lost", **dict(zip(STATUSES, STATUSES, strict=True))}
 
 
 @register
-class Upptime(Format):
+class Upptime(TableFormat):
     """Latency is response_ms. A site that is up is completed (degraded: slow, but up), one that is down lost."""
 
     name = "upptime"
     description = "Upptime history; latency = response_ms, down = lost"
     rank = 29
     uses = ("statuses", "timezone")
+    needed = ("checked_at", "site", "status", "response_ms")
+    outcomes = "outcomes by status"
+    outcomes_change = "; change it with --status, for example --status failed=down"
+    latency_is, submitted_is = "response_ms", "checked_at"
 
-    def sniff(self, head: str) -> bool:
-        """By the table's column names."""
-        return set(NEEDED) <= set(head_fields(head, ","))
+    def begin(self, source: Source) -> None:
+        """Which columns are left to group by."""
+        apart = ("checked_at", "response_ms", "status", "http_code")
+        self.groups = [name for name in self.names if name not in apart]
 
-    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        """Records of the checks."""
-        names = head_fields(source.text, ",")
-        if not set(NEEDED) <= set(names):
-            raise LogError(f"{source.name}: line 1 must name {', '.join(NEEDED)}; it has: {listed(names)}")
-        table = WORDS | dict(zip(STATUSES, STATUSES, strict=True)) | options.lowered_statuses
-        outcomes = OutcomeTally(
-            "outcomes by status", change="; change it with --status, for example --status failed=down"
-        )
-        rest = [name for name in names if name not in ("checked_at", "response_ms", "status", "http_code")]
-        note = told("response_ms", "checked_at", rest)
+    def types(self) -> dict[str, pa.DataType]:
+        """Times as text, and numbers."""
+        return {"checked_at": pa.string(), "response_ms": pa.float64()}
 
-        def convert(chunk: Chunk) -> Records:
-            frame = chunk.frame
-            records = Records(chunk.line, np.empty(0), np.full(len(frame), UNKNOWN, dtype=np.int8))
-            words = frame["status"].astype("string").str.strip().str.lower()
-            for word, status in table.items():
-                records.status[(words == word).to_numpy(dtype=bool, na_value=False)] = STATUSES.index(status)
-            hint = "say what it means: --status completed|failed|censored|lost=WORD"
-            records.refuse(
-                records.status == UNKNOWN, lambda row: f"unknown status: {str(words.iloc[row])[:40]!r}; {hint}"
-            )
-            records.latency = in_seconds(floats(frame["response_ms"], "response_ms", records), "ms")
-            records.submitted = moments(frame["checked_at"], "checked_at", None, options.timezone, records)
-            records.raw = frame
-            records.extras = {name: frame[name] for name in rest}
-            outcomes.add(words, records)
-            records.notes.append(note)
-            return records
-
-        types = {"checked_at": pa.string(), "response_ms": pa.float64()}
-        yield from read_delimited(source, ",", names, types, convert, header=True)
-        yield outcomes.last()
+    def fill(self, records: Records, frame: pd.DataFrame) -> None:
+        """By the word of the monitor, or of the user."""
+        words = frame["status"].astype("string").str.strip().str.lower()
+        records.status[:] = UNKNOWN
+        for word, status in (WORDS | self.options.lowered_statuses).items():
+            records.status[(words == word).to_numpy(dtype=bool, na_value=False)] = STATUSES.index(status)
+        hint = "say what it means: --status completed|failed|censored|lost=WORD"
+        records.refuse(records.status == UNKNOWN, lambda row: f"unknown status: {str(words.iloc[row])[:40]!r}; {hint}")
+        records.latency = in_seconds(floats(frame["response_ms"], "response_ms", records), "ms")
+        records.submitted = moments(frame["checked_at"], "checked_at", None, self.options.timezone, records)
+        self.tally.add(words, records)

@@ -4,8 +4,7 @@
 at random, and writes a log that every other stage reads.
 """
 
-from latfit.measure.breaker import Breaker
-from latfit.measure.loop import Counts, Limits, Pace
+from latfit.measure.loop import Breaker, Counts, Limits, Pace
 from latfit.measure.plans import Plan, careful, paired, policy_plan, single, tracked
 from latfit.measure.precision import Precision, precision
 from latfit.measure.run import Measured, measure

@@ -3,7 +3,7 @@
 A run begins with a header, `{"latfit": "probe", "run": …}`. Each probe has a line when it is submitted,
 `{"probe": 7, "job": 7, "attempt": 1, "submitted": "…Z", "t": 1.25}`, and one when it ends,
 `{"end": 7, "status": "completed", "latency": 0.2, "detail": "exit 0", "t": 1.45}`; `t` is in seconds since the header,
-by a monotonic clock. Now and then a beat, `{"beat": …}`, tells how late the measuring process itself is. A run that
+by a monotonic clock. Now and then a beat, `{"beat": …}`, records how late the measuring process itself is. A run that
 was not killed ends with `{"finished": …}`; `{"cleared": RUN}` says that what a killed one left behind is gone.
 Each line is one `write`, so a line is there as a whole or not at all. `latfit.logs.probe` reads it.
 """
@@ -72,16 +72,16 @@ class Journal:
             raise ProbeError(f"{self.path}: cannot be written ({error.strerror})") from error
 
     def submitted(self, attempt: Attempt) -> None:
-        """Say that a probe is about to be submitted."""
+        """Record that a probe is about to be submitted."""
         now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
         numbers = {"probe": attempt.probe, "job": attempt.job, "attempt": attempt.attempt}
         self.write({**numbers, "submitted": now, "t": self.t})
 
     def ended(self, attempt: Attempt, outcome: Outcome) -> None:
-        """Say how a probe ended."""
+        """Record how a probe ended."""
         latency = round(outcome.latency, 6)
-        told = {"status": outcome.status, "latency": latency, "detail": outcome.detail[:200]}
-        self.write({"end": attempt.probe, **told, "t": self.t})
+        result = {"status": outcome.status, "latency": latency, "detail": outcome.detail[:200]}
+        self.write({"end": attempt.probe, **result, "t": self.t})
 
 
 @contextmanager

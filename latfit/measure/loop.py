@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 from collections import Counter, deque
 from collections.abc import Awaitable
@@ -11,12 +12,12 @@ from dataclasses import dataclass, field
 from random import Random
 
 from latfit.errors import ProbeError, counted
-from latfit.measure.breaker import Breaker
 from latfit.measure.journal import Journal
 from latfit.measure.plans import Plan, Step
 from latfit.measure.targets.base import Attempt, Outcome, Session
 
-CENSORED = "censored"
+MIN_LATER_ATTEMPTS = 10  # before the breaker says anything
+BREAKER_LEVEL = 1e-4  # how improbable the counts must be if attempts were independent
 
 
 @dataclass(frozen=True)
@@ -67,12 +68,60 @@ class Counts:
     completed: Counter[str] = field(default_factory=Counter)  # by their detail
 
 
+class Breaker:
+    """Counts which attempts complete within the first attempt's timeout, first ones and later ones apart.
+
+    If attempts of a job are independent and alike, a later one completes within it as often as a first one. The chance
+    of k or fewer among n is at most exp(−n KL(k/n ‖ p)) (Chernoff); p is the share given, or that of the first
+    attempts minus two standard errors. With fewer completions than that, submissions exceed the prediction.
+    """
+
+    def __init__(self, predicted: float | None = None) -> None:
+        self.predicted = predicted
+        self.first = [0, 0]  # completed within the timeout, of how many
+        self.later = [0, 0]
+        self.tripped: str | None = None
+        """Why the run has to stop, from the moment it is known, whatever ends after that; None while it need not."""
+
+    def note(self, *, attempt: int, within: bool) -> None:
+        """Take the end of an attempt into account."""
+        counts = self.first if attempt == 1 else self.later
+        counts[0] += within
+        counts[1] += 1
+        self.tripped = self.tripped or self._reason()
+
+    @property
+    def expected(self) -> float:
+        """The least share of later attempts that should complete within the first timeout."""
+        if self.predicted is not None:
+            return self.predicted
+        k, n = self.first
+        p = k / n if n else 0.0
+        return max(0.0, p - 2 * math.sqrt(p * (1 - p) / n)) if n else 0.0
+
+    def _reason(self) -> str | None:
+        """What is wrong with the attempts noted so far."""
+        k, n = self.later
+        if n < MIN_LATER_ATTEMPTS:
+            return None
+        p, q = min(self.expected, 1 - 1e-9), k / n
+        # n KL(q ‖ p), the exponent of Chernoff's bound
+        exponent = k * math.log(q / p) if 0 < q < p else 0.0
+        exponent += (n - k) * math.log((1 - q) / (1 - p)) if q < 1 else 0.0
+        if q >= p or exponent < -math.log(BREAKER_LEVEL):
+            return None
+        return (
+            f"of {n} later attempts {k} completed within the first timeout ({q:.0%}), where independent attempts "
+            f"would in {p:.0%} or more: a second attempt of the same job is not a new draw, "
+            "and resubmitting only adds load"
+        )
+
+
 class Loop:
-    """One run of jobs on an open target; `run` returns why it ended."""
+    """One run of jobs; `run` probes an open target and returns why it ended."""
 
     def __init__(
         self,
-        session: Session,
         journal: Journal,
         plan: Plan,
         pace: Pace,
@@ -82,7 +131,7 @@ class Loop:
         breaker: Breaker | None = None,
         rng: Random,
     ) -> None:
-        self.session, self.journal, self.plan, self.pace, self.limits = session, journal, plan, pace, limits
+        self.journal, self.plan, self.pace, self.limits = journal, plan, pace, limits
         self.breaker, self.rng = breaker, rng
         self.probes, self.jobs = first  # the last numbers in the log
         self.counts = Counts()
@@ -99,8 +148,9 @@ class Loop:
         self.reason = self.reason or reason
         self.over.set()
 
-    async def run(self) -> str:
+    async def run(self, session: Session) -> str:
         """Run until a limit, a signal or the breaker ends it."""
+        self.session = session
         feeding = asyncio.create_task(self._closed() if self.pace.arrivals == "closed" else self._poisson())
         stopping = asyncio.create_task(self.over.wait())
         wait = self.limits.duration
@@ -197,7 +247,7 @@ class Loop:
                 task.cancel()
             if running:
                 await asyncio.wait(running)
-                _ = [task.exception() for task in running if not task.cancelled()]  # one error is enough to tell
+                _ = [task.exception() for task in running if not task.cancelled()]  # one error is reported already
             self.counts.jobs_done += done
 
     async def _until_next(self, running: dict[asyncio.Task[Outcome], float], step: Step | None, start: float) -> bool:
@@ -263,6 +313,6 @@ async def _within(probe: Awaitable[Outcome], limit: float) -> tuple[Outcome, boo
         while not task.done():
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait({task})
-        return Outcome(CENSORED, min(age, limit), "stopped" if stopped else "timeout"), stopped
+        return Outcome("censored", min(age, limit), "stopped" if stopped else "timeout"), stopped
     outcome = task.result()
-    return (Outcome(CENSORED, limit, "timeout") if outcome.latency > limit else outcome), stopped
+    return (Outcome("censored", limit, "timeout") if outcome.latency > limit else outcome), stopped

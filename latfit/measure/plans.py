@@ -108,9 +108,9 @@ def policy_plan(text: str) -> Plan:
         while endless:  # a policy that never cancels is begun again when all its attempts have failed
             endless = False
             copies = policy.submissions(0.0, 1, np.random.default_rng(rng.getrandbits(64)))
-            made = (copy for copy in copies if copy.probability >= 1 or rng.random() < copy.probability)
-            before = next(made)
-            for copy in made:
+            submitted = (copy for copy in copies if copy.probability >= 1 or rng.random() < copy.probability)
+            before = next(submitted)
+            for copy in submitted:
                 then = float(np.squeeze(copy.start)) - float(np.squeeze(before.start))
                 endless = then == NEVER
                 if endless:

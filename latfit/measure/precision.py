@@ -1,25 +1,26 @@
-"""When a log says enough: what the uncertainty of the best timeout can still cost."""
+"""What a log of probes says already: the timeout to run jobs by, and how precisely it tells it."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from latfit.errors import ProbeError
+from latfit.units import seconds
 
 if TYPE_CHECKING:
+    from latfit.decision import Decision
+    from latfit.logs import ProbeLog
     from latfit.sample import LatencySample
-
-FIRST = 30  # probes that have ended before the first look
-GROWTH = 1.25  # each look has this many times the probes of the one before
-RESAMPLES = 199
 
 
 @dataclass(frozen=True)
 class Precision:
     """The best timeout of a growing log, its interval, and how much longer jobs may take by the uncertainty of it.
 
-    `regret` is the largest E_J(t)/E_J(timeout) − 1 over the interval's t; ∞ while it cannot be told: `why` says why.
+    `regret` is the largest E_J(t)/E_J(timeout) − 1 over the interval's t; ∞ while it is unknown: `why` says why.
     """
 
     probes: int
@@ -53,19 +54,11 @@ def precision(path: str | Path, *, cutoff: float, cost: float = 0.0, seed: int =
         What the log does not say yet is in `why`.
 
     """
-    from latfit.decision import Options, decide
-    from latfit.evidence import Observations
-    from latfit.measure.before import first_attempts
-
-    log = first_attempts(path)
-    # no law is asked for: the one that is quickest to fit
-    options = Options(cutoff=cutoff, cost=cost, laws=("exponential",), resamples=RESAMPLES, test=False, seed=seed)
-    found = decide([Observations.of(log)], options)[0]
-    n, best = len(log.frame), found.timeout
+    log, decision = _decision(path, cutoff=cutoff, cost=cost, seed=seed)
+    n, best = log.table.n, decision.timeout
     if best is None or best.verdict == "withheld" or best.intervals is None:
-        withheld = best is not None and best.withheld
-        why = found.error or (f"withheld: {', '.join(best.withheld)}" if best and withheld else "too few completions")
-        return Precision(n, None, None, None, math.inf, why)
+        withheld = f"withheld: {', '.join(best.withheld)}" if best and best.withheld else "too few completions"
+        return Precision(n, None, None, None, math.inf, decision.error or withheld)
     low, high = map(float, best.intervals.timeout)
     regret = regret_within(log.sample(cutoff=cutoff), best.timeout, (low, high), cost=cost)
     return Precision(n, best.timeout, low, high, regret)
@@ -89,3 +82,39 @@ def regret_within(
     least = float(expected_duration(law, cutoff if timeout is None else timeout, cost=cost))
     worst = float(np.max(expected_duration(law, at, cost=cost)))
     return max(0.0, worst / least - 1) if least > 0 and math.isfinite(worst) else math.inf
+
+
+def timeout_for_jobs(path: str, timeout: float | None = None) -> tuple[float, float]:
+    """The timeout to run jobs by from an earlier log, and the share of attempts that complete within it.
+
+    By default it is the upper end of the window in which E_J stays within 5 % of its minimum: too late is safer than
+    too early. Only first attempts of the log count.
+    """
+    from latfit.laws import Empirical
+
+    decision = _decision(path, resamples=0)[1].require()
+    assert decision.timeout is not None
+    assert decision.sample is not None
+    if timeout is None:
+        window = decision.timeout.within_5pct or (None, None)
+        if decision.timeout.timeout is None or window[1] is None:
+            verdict = ", ".join([decision.timeout.verdict, *decision.timeout.withheld])
+            raise ProbeError(f"{path}: this log gives no timeout to run jobs by ({verdict}); give one with --timeout")
+        timeout = float(window[1])
+    share = float(Empirical.of(decision.sample).cdf(timeout))
+    if share <= 0:
+        raise ProbeError(f"{path}: nothing completed within {seconds(timeout)}: jobs with this timeout would never end")
+    return timeout, share
+
+
+def _decision(path: str | Path, **options: Any) -> tuple[ProbeLog, Decision]:
+    """A log without the later attempts of its jobs (made only because a first one was slow), and its decision."""
+    from latfit.decision import Options, decide
+    from latfit.evidence import probes_of
+    from latfit.logs import ProbeLog, read_log
+
+    log = read_log(path)
+    attempt = log.table.columns.get("attempt")
+    if attempt is not None:
+        log = ProbeLog(log.table.take(attempt.cells().to_numpy() == 1))
+    return log, decide([probes_of(log)], Options(laws=(), test=False, **options))[0]

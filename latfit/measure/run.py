@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import signal
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,18 +16,22 @@ from statistics import median
 from typing import Any
 
 from latfit.errors import ProbeError, counted, listed
-from latfit.measure.breaker import Breaker
 from latfit.measure.journal import Earlier, Journal, new_run, open_journal
-from latfit.measure.lag import Lag
-from latfit.measure.loop import Counts, Limits, Loop, Pace
+from latfit.measure.loop import Breaker, Counts, Limits, Loop, Pace
 from latfit.measure.plans import Plan, single
-from latfit.measure.precision import FIRST, GROWTH, Precision, precision
+from latfit.measure.precision import Precision, precision
 from latfit.measure.targets.base import Target
 from latfit.units import seconds
 
 Progress = Callable[[Counts, Precision | None], None]
-LATE = 0.1  # a lag of this share of the median latency is warned of
-LOOK = 0.2  # seconds between two looks at how far it has come
+LAG_TO_WARN = 0.1  # of the median latency
+PROGRESS_INTERVAL = 0.2  # seconds
+FIRST_PRECISION, PRECISION_GROWTH = (
+    30,
+    1.25,
+)  # ended probes at the first look at the precision, and from one to the next
+LAG_INTERVAL, BEAT_INTERVAL = 0.05, 5.0  # seconds between two looks at the clock, and between two beats in the log
+LAGS_KEPT = 20_000  # about 17 minutes
 
 
 @dataclass(frozen=True)
@@ -113,11 +119,15 @@ def measure(
     """
     pace = pace or Pace(pause=target.pause)
     plan = plan or single()
-    run = new_run()
-    with open_journal(Path(log), run, resume=resume) as (journal, earlier):
+    with open_journal(Path(log), new_run(), resume=resume) as (journal, earlier):
         _check_same(journal.path, earlier, target, plan, pace.cutoff)
-        run_ = _Run(target, journal, earlier, plan, pace, limits, breaker, Random(seed), progress, until_precise)
-        return asyncio.run(run_.all())
+        first = (earlier.probes, earlier.jobs)
+
+        async def run() -> Measured:
+            loop = Loop(journal, plan, pace, limits, first=first, breaker=breaker, rng=Random(seed))
+            return await _run(loop, target, earlier, progress, until_precise)
+
+        return asyncio.run(run())
 
 
 def _check_same(path: Path, earlier: Earlier, target: Target, plan: Plan, cutoff: float) -> None:
@@ -125,136 +135,125 @@ def _check_same(path: Path, earlier: Earlier, target: Target, plan: Plan, cutoff
     public = target.public()
     mine = {"kind": plan.kind, "target": target.name, **{name: public[name] for name in target.same}, "cutoff": cutoff}
     for header in earlier.headers:
-        for name, here in mine.items():
-            there = header.get(name, here)
-            if there != here:
+        for name, value in mine.items():
+            if header.get(name, value) != value:
+                both = [
+                    seconds(each) if name == "cutoff" and type(each) in (int, float) else listed([str(each)])
+                    for each in (header[name], value)
+                ]
                 raise ProbeError(
-                    f"{path}: the {name} of this log is {_told(name, there)}, that of this run is "
-                    f"{_told(name, here)}: use another file, or go on as the log began"
+                    f"{path}: the {name} of this log is {both[0]}, that of this run is {both[1]}: "
+                    "use another file, or go on as the log began"
                 )
 
 
-def _told(name: str, value: Any) -> str:
-    return seconds(value) if name == "cutoff" and type(value) in (int, float) else listed([str(value)])
+class _Lag:
+    """How late the measuring process itself is: how long after it was due a timer of 50 ms fires."""
+
+    def __init__(self) -> None:
+        self.looks: deque[float] = deque(maxlen=LAGS_KEPT)
+        self.worst = 0.0
+
+    @property
+    def p99(self) -> float:
+        """99 % of the looks were at most this late."""
+        ordered = sorted(self.looks)
+        return ordered[math.ceil(0.99 * len(ordered)) - 1] if ordered else 0.0
+
+    async def watch(self, journal: Journal) -> None:
+        """Look until cancelled; a beat in the log also says how long those on their way are known to be out."""
+        since, worst = time.monotonic(), 0.0
+        while True:
+            due = time.monotonic() + LAG_INTERVAL
+            await asyncio.sleep(LAG_INTERVAL)
+            late = max(0.0, time.monotonic() - due)
+            self.looks.append(late)
+            self.worst, worst = max(self.worst, late), max(worst, late)
+            if due - since >= BEAT_INTERVAL:
+                journal.write({"beat": journal.t, "lag": round(worst, 6)})
+                since, worst = due, 0.0
 
 
-@dataclass
-class _Run:
-    target: Target
-    journal: Journal
-    earlier: Earlier
-    plan: Plan
-    pace: Pace
-    limits: Limits
-    breaker: Breaker | None
-    rng: Random
-    progress: Progress | None
-    until_precise: float | None
-    precision: Precision | None = None
-    loop: Loop | None = None
-    stopped: str = ""
+async def _run(
+    loop: Loop, target: Target, earlier: Earlier, progress: Progress | None, until_precise: float | None
+) -> Measured:
+    """Clear up, probe, and sum up. A signal ends the probing, never the clearing up."""
+    from importlib.metadata import version
 
-    async def all(self) -> Measured:
-        """Clear up, probe, and sum up. A signal ends the probing, never the clearing up."""
-        with _signals(self._stop):
-            return await self._all()
-
-    def _stop(self, name: str) -> None:
-        self.stopped = f"stopped by {name}"
-        if self.loop is not None:
-            self.loop.stop(self.stopped)
-
-    async def _all(self) -> Measured:
-        lag, cleared = Lag(), 0
-        async with self.target.open(self.journal.run) as session:
-            runs = list(self.earlier.unfinished)
-            if runs:
-                cleared = await self.target.clear(self.earlier.left, runs)
-                for run in runs:
-                    self.journal.write({"cleared": run})
-            self._header()
-            self.loop = loop = Loop(
-                session,
-                self.journal,
-                self.plan,
-                self.pace,
-                self.limits,
-                first=(self.earlier.probes, self.earlier.jobs),
-                breaker=self.breaker,
-                rng=self.rng,
+    journal, lag, cleared = loop.journal, _Lag(), 0
+    looks: list[Precision] = []
+    with _signals(loop.stop):
+        async with target.open(journal.run) as session:
+            if earlier.unfinished:
+                cleared = await target.clear(earlier.left, list(earlier.unfinished))
+                for run in earlier.unfinished:
+                    journal.write({"cleared": run})
+            journal.start = time.monotonic()
+            journal.write(
+                {
+                    "latfit": "probe",
+                    "run": journal.run,
+                    "version": version("latfit"),
+                    "target": target.name,
+                    **target.public(),
+                    "kind": loop.plan.kind,
+                    "plan": loop.plan.text,
+                    **asdict(loop.pace),
+                    "started": time.time(),
+                }
             )
-            if self.stopped:
-                loop.stop(self.stopped)
-            with _background(lag.watch(self.journal), self._tell(loop), self._look(loop)):
-                reason = await loop.run()
-        self.journal.write({"finished": reason, "t": self.journal.t, "lag": round(lag.worst, 6)})
-        return self._measured(loop, reason, lag, cleared)
-
-    def _header(self) -> None:
-        from importlib.metadata import version
-
-        self.journal.start = time.monotonic()
-        self.journal.write(
-            {
-                "latfit": "probe",
-                "run": self.journal.run,
-                "version": version("latfit"),
-                "target": self.target.name,
-                **self.target.public(),
-                "kind": self.plan.kind,
-                "plan": self.plan.text,
-                **asdict(self.pace),
-                "started": time.time(),
-            }
-        )
-
-    async def _tell(self, loop: Loop) -> None:
-        """Tell how far it has come."""
-        while self.progress is not None:
-            await asyncio.sleep(LOOK)
-            self.progress(loop.counts, self.precision)
-
-    async def _look(self, loop: Loop) -> None:
-        """See how precise the answer is at more and more probes, and stop when it is precise enough."""
-        due = FIRST
-        while self.until_precise is not None or self.progress is not None:
-            await asyncio.sleep(LOOK)
-            ended = loop.counts.ended.total()
-            if ended < due:
-                continue
-            self.precision = await asyncio.to_thread(precision, self.journal.path, cutoff=self.pace.cutoff)
-            due = max(int(ended * GROWTH), loop.counts.ended.total() + 1)
-            if self.until_precise is not None and self.precision.regret <= self.until_precise:
-                loop.stop(f"precise: the uncertainty of the timeout costs {self.precision.regret:.1%} at most")
-                return
-
-    def _measured(self, loop: Loop, reason: str, lag: Lag, cleared: int) -> Measured:
-        counts = loop.counts
-        return Measured(
-            run=self.journal.run,
-            log=str(self.journal.path),
-            reason=reason,
-            jobs=counts.jobs,
-            jobs_done=counts.jobs_done,
-            submissions=counts.submitted,
-            outcomes={status: counts.ended[status] for status in ("completed", "failed", "censored", "lost")},
-            skipped=counts.skipped,
-            seconds=self.journal.t,
-            lag_p99=lag.p99,
-            lag_worst=lag.worst,
-            cleared=cleared,
-            precision=self.precision,
-            warnings=tuple(_warnings(loop, lag)),
-            notes=tuple(self.target.remarks(counts.completed)),
-        )
-
-
-def _warnings(loop: Loop, lag: Lag) -> Iterator[str]:
+            with _background(
+                lag.watch(journal), _report(loop, looks, progress), _refine(loop, looks, progress, until_precise)
+            ):
+                reason = await loop.run(session)
+        journal.write({"finished": reason, "t": journal.t, "lag": round(lag.worst, 6)})
     counts = loop.counts
-    if loop.latencies and lag.p99 > LATE * (typical := median(loop.latencies)):
+    return Measured(
+        run=journal.run,
+        log=str(journal.path),
+        reason=reason,
+        jobs=counts.jobs,
+        jobs_done=counts.jobs_done,
+        submissions=counts.submitted,
+        outcomes={status: counts.ended[status] for status in ("completed", "failed", "censored", "lost")},
+        skipped=counts.skipped,
+        seconds=journal.t,
+        lag_p99=lag.p99,
+        lag_worst=lag.worst,
+        cleared=cleared,
+        precision=looks[-1] if looks else None,
+        warnings=tuple(_warnings(loop, lag)),
+        notes=tuple(target.remarks(counts.completed)),
+    )
+
+
+async def _report(loop: Loop, looks: list[Precision], progress: Progress | None) -> None:
+    while progress is not None:
+        await asyncio.sleep(PROGRESS_INTERVAL)
+        progress(loop.counts, looks[-1] if looks else None)
+
+
+async def _refine(loop: Loop, looks: list[Precision], progress: Progress | None, until_precise: float | None) -> None:
+    """Look at how precise the answer is at more and more probes, and stop when it is precise enough."""
+    due = FIRST_PRECISION
+    while until_precise is not None or progress is not None:
+        await asyncio.sleep(PROGRESS_INTERVAL)
+        ended = loop.counts.ended.total()
+        if ended < due:
+            continue
+        looks.append(await asyncio.to_thread(precision, loop.journal.path, cutoff=loop.pace.cutoff))
+        due = max(int(ended * PRECISION_GROWTH), loop.counts.ended.total() + 1)
+        if until_precise is not None and looks[-1].regret <= until_precise:
+            loop.stop(f"precise: the uncertainty of the timeout costs {looks[-1].regret:.1%} at most")
+            return
+
+
+def _warnings(loop: Loop, lag: _Lag) -> Iterator[str]:
+    counts = loop.counts
+    if loop.latencies and lag.p99 > LAG_TO_WARN * (typical := median(loop.latencies)):
         yield (
-            f"this machine was {lag.p99:.3g} s late in 1 of 100 looks, and the median latency is {typical:.3g} s: "
-            "part of what was measured is its own lag; lower --in-flight or --rate"
+            f"the probe's own scheduling delay (p99) was {seconds(lag.p99)}, and the median latency is "
+            f"{seconds(typical)}: part of what was measured is this delay; lower --in-flight or --rate"
         )
     if counts.skipped:
         yield (
@@ -276,8 +275,8 @@ def _background(*work: Any) -> Iterator[None]:
     finally:
         for task in tasks:
             task.cancel()
-        wrong = [task.exception() for task in tasks if task.done() and not task.cancelled()]
-    for error in filter(None, wrong):
+        errors = [task.exception() for task in tasks if task.done() and not task.cancelled()]
+    for error in filter(None, errors):
         raise error
 
 
@@ -290,13 +289,13 @@ def _signals(stop: Callable[[str], None]) -> Iterator[None]:
     loop = asyncio.get_running_loop()
     before = {}
 
-    def told(number: int, _: object) -> None:
-        loop.call_soon_threadsafe(stop, signal.Signals(number).name)
+    def handle(number: int, _: object) -> None:
+        loop.call_soon_threadsafe(stop, f"stopped by {signal.Signals(number).name}")
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             with contextlib.suppress(ValueError):  # not in the main thread: no signals arrive here
-                before[number] = signal.signal(number, told)
+                before[number] = signal.signal(number, handle)
     try:
         yield
     finally:

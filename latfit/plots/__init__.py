@@ -1,19 +1,23 @@
 """Results as figures: each function takes a result and an Axes (or makes one), draws, and returns the Axes."""
 
+from latfit.plots.draw import COLOURS, STYLE
 from latfit.plots.drift import plot_drift, save_drift
-from latfit.plots.duration import plot_expected_duration, plot_frontier
-from latfit.plots.figures import FIGURES, draw_figure, figure, save_figure
-from latfit.plots.latency import (
+from latfit.plots.figures import (
+    FIGURES,
+    draw_figure,
+    figure,
     plot_cdf,
     plot_completion,
+    plot_expected_duration,
+    plot_frontier,
     plot_jobs_tail,
     plot_qq,
     plot_ratio,
     plot_strategies,
     plot_survival,
     plot_time,
+    save_figure,
 )
-from latfit.plots.style import COLOURS, STYLE
 
 __all__ = [
     "COLOURS",

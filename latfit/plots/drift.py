@@ -11,10 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.dates import ConciseDateFormatter
 from matplotlib.figure import Figure
 
-from latfit.files import whole_file
+from latfit._system import whole_file
 from latfit.logs import ProbeLog
 from latfit.numbers import Floats
-from latfit.plots.style import COLOURS, STYLE, axes_or_new, unit_for
+from latfit.plots.draw import COLOURS, STYLE, axes_or_new, unit_for
 from latfit.tracking.drift import Drift
 
 SHOWN_PROBES = 20_000
@@ -31,7 +31,7 @@ def plot_drift(log: ProbeLog, result: Drift, axes: Axes | None = None) -> Axes:
         if len(part):
             when = part["submitted"].dt.tz_localize(None).to_numpy()
             axes.plot(
-                when, unit(part["latency"].to_numpy()), ".", color=colour, markersize=1.5, alpha=0.5, label=status
+                when, part["latency"].to_numpy() / unit.size, ".", color=colour, markersize=1.5, alpha=0.5, label=status
             )
     for change in result.changes.changes:
         if change.at is not None:
@@ -39,13 +39,13 @@ def plot_drift(log: ProbeLog, result: Drift, axes: Axes | None = None) -> Axes:
     for window in result.windows:
         if window.timeout is not None:
             ends = _dates(np.array([window.start, window.end]))
-            axes.plot(ends, [unit(window.timeout)] * 2, color="black", linewidth=2)
+            axes.plot(ends, [window.timeout / unit.size] * 2, color="black", linewidth=2)
     if result.backtest is not None:
         axes.plot(
-            _dates(result.backtest.when), unit(result.backtest.tracked), color=COLOURS[2], label="tracked timeout"
+            _dates(result.backtest.when), result.backtest.tracked / unit.size, color=COLOURS[2], label="tracked timeout"
         )
     axes.plot([], [], color="black", linewidth=2, label="timeout by window")
-    axes.set(yscale="log", ylabel=unit.label("latency"), title="Latencies, changes and timeouts")
+    axes.set(yscale="log", ylabel=f"latency ({unit.name})", title="Latencies, changes and timeouts")
     axes.xaxis.set_major_formatter(ConciseDateFormatter(axes.xaxis.get_major_locator()))  # type: ignore[no-untyped-call]
     axes.legend(loc="upper left")
     return axes

@@ -1,8 +1,8 @@
 """Results for people: the same sections as plain text, as Markdown, as a page, or in a notebook."""
 
-from latfit.report.layout import Section, sections, text_table, to_markdown, to_text
-from latfit.report.notebook import sample_fragment, to_html_fragment
-from latfit.report.page import to_html
+from latfit.report.layout import Section, text_table
+from latfit.report.page import sample_fragment, to_html, to_html_fragment
+from latfit.report.sections import sections, to_markdown, to_text
 
 __all__ = [
     "Section",

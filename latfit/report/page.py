@@ -1,38 +1,77 @@
-"""The report as one HTML page: no file beside it, no request to anywhere, a script only of its own.
+"""The report as one HTML page, and values as notebooks show them.
 
-What came from the log is escaped, or lies in a block of JSON in which no tag can end; the Content-Security-Policy
-allows the page's own script and style by their hashes and nothing else.
+The page has no file beside it and makes no request. What came from the log is escaped by the template, or lies in a
+block of JSON in which no tag can end; the Content-Security-Policy allows the page's own script and style by their
+hashes and nothing else.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import json
-import re
+import math
+from dataclasses import replace
+from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from latfit.analysis import Analysis
-from latfit.errors import counted
+from latfit.curve import MIN_COMPLETIONS
+from latfit.errors import printable
 from latfit.laws import Empirical
-from latfit.numbers import finite
-from latfit.report import page_charts as charts
-from latfit.report import page_parts as parts
-from latfit.report.headline import basis, headline
-from latfit.report.page_model import KEPT, kept
-from latfit.report.sentences import decision
-from latfit.report.svg import shown
-from latfit.restart.steps import MIN_COMPLETIONS
+from latfit.numbers import Floats, Ints, finite
+from latfit.report.charts import (
+    STRATEGY_STEPS,
+    Chart,
+    Strategies,
+    View,
+    cdf_chart,
+    duration_chart,
+    ratio_chart,
+    strategies_chart,
+    strategies_of,
+    tail_chart,
+    time_chart,
+)
+from latfit.report.layout import Number, Section, between, kept_together, shortened
+from latfit.report.sections import advice, evidence_checks, fair_duration, groups_section, reads_as_faster, sections
+from latfit.report.svg import LINE_POINTS, drawn
+from latfit.restart.evaluate import PolicyOutcome
+from latfit.sample import LatencySample
+from latfit.settings import TOOLS, Plan
+from latfit.units import seconds
 
-LARGEST = 150_000  # bytes of a page
-GROUPS = (200, 100, 50, 20, 5)  # rows of groups to try until the page is small enough
-FIELDS = (("t", "Timeout"), ("c", "What a restart costs"), ("rho", "Share that never returns"), ("D", "Deadline"))
-ROWS = (("t", "timeout"), ("E", "expected duration"), ("q50", "half of the jobs done in"), ("q95", "95 % done in"),
-        ("q99", "99 % done in"), ("N", "submissions per job"), ("D", "done by the deadline"))  # fmt: skip
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+MOST_BYTES = 150_000
+SHOWN_GROUPS = (200, 100, 50, 20, 5)  # numbers of groups to try until the page is small enough
+KEPT_TIMES = 800  # of the law; with five sums each they are 43 kB of the page
+SHOWN_TOOLS = ("timeout", "requests", "tenacity", "aiohttp", "envoy", "nginx", "slurm")
+UNDONE_SHARE = 0.001  # of the jobs, after the last attempt
+MOST_SHOWN_ATTEMPTS = 20
+NOTEBOOK_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+STRATEGY_ROLES = {"given": "this decision", "reference": "best timeout", "same": "same load", "free": "any load"}
+
+
+@cache
+def _templates() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    def shown(value: object) -> object:
+        """Every text that a template writes: no control characters, units kept beside their numbers, not too long."""
+        return value if isinstance(value, Markup) else shortened(kept_together(printable(str(value))), 600)
+
+    loader = PackageLoader("latfit.report")
+    templates = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, finalize=shown, trim_blocks=True, lstrip_blocks=True
+    )
+    templates.filters["cut"] = lambda text, most: shortened(printable(str(text)), most)
+    return templates
 
 
 def to_html(result: Analysis) -> str:
@@ -43,178 +82,214 @@ def to_html(result: Analysis) -> str:
     >>> page.startswith("<!doctype html>"), len(page.encode()) < 150_000
     (True, True)
     """
-    law = _law(result)
-    strategies = "" if law is None else parts.strategies(result, law)
-    for most in GROUPS:
-        page = _page(result, law, strategies, most)
-        if len(page.encode()) < LARGEST:
+    from markupsafe import Markup
+
+    folder = files("latfit.report") / "templates"
+    style = (folder / "page.css").read_text(encoding="utf-8")
+    script = "\n".join((folder / name).read_text(encoding="utf-8") for name in ("model.js", "page.js"))
+    content = {
+        **_content(result),
+        "style": Markup(style),
+        "script": Markup(script),
+        "script_hash": _sha256(script),
+        "style_hash": _sha256(style),
+        "version": version("latfit"),
+    }
+    template = _templates().get_template("page.html")
+    for most in SHOWN_GROUPS:
+        page = template.render(content, groups=groups_section(result, most) if result.groups else None)
+        if len(page.encode()) < MOST_BYTES:
             break
     return page
 
 
-def _law(result: Analysis) -> Empirical | None:
-    sample = result.decision.sample
-    return Empirical.of(sample) if sample is not None and sample.completed.total >= MIN_COMPLETIONS else None
-
-
-def _page(result: Analysis, law: Empirical | None, strategies: str, most: int) -> str:
-    folder = files("latfit.report")
-    style = (folder / "page.css").read_text(encoding="utf-8")
-    script = "\n".join((folder / name).read_text(encoding="utf-8") for name in ("model.js", "page.js"))
-    policy = (f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; base-uri 'none'; "
-              "form-action 'none'")  # fmt: skip
-    words, time = headline(result)
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<meta name="referrer" content="no-referrer">'
-        f"<title>{shown(f'{words} {time}'.strip(), 80)} · latfit</title><style>{style}</style></head>\n<body><main>\n"
-        f"{_body(result, law, strategies, most)}\n</main>\n"
-        f'<script type="application/json" id="data">{_json(_data(result, law))}</script>\n'
-        f"<script>{script}</script></body></html>\n"
-    )
-
-
-def _hash(text: str) -> str:
+def _sha256(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _json(document: dict[str, Any]) -> str:
-    """JSON in which nothing can end the block that it stands in."""
-    text = json.dumps(document, allow_nan=False, separators=(",", ":"))
-    for sign in "<>&\u2028\u2029":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return text
-
-
-def _data(result: Analysis, law: Empirical | None) -> dict[str, Any]:
-    """What the script computes with; an empty document where there is no curve."""
-    outliers, best = result.decision.outliers, result.timeout.formula
-    if law is None or outliers is None or not charts.duration_chart(result, law):
-        return {}
-    sums = kept(law, (best.timeout, best.exact_timeout, outliers.cutoff), most=KEPT)
-    low, high = charts.span(law, outliers.cutoff)
-    least = max(float(law.jumps[np.searchsorted(law.completed, MIN_COMPLETIONS)]), law.resolution, low)
-    found = result.decision.evidence.replay if result.decision.evidence else None
-    figures = best.figures
-    deadline = figures.quantiles.get("0.95") if figures else None
-    curve = [(one.timeout, one.expected_duration) for one in found.curve] if found else []
+def _content(result: Analysis) -> dict[str, Any]:
+    """What the template shows; figures only where enough probes completed."""
+    sample, decision = result.decision.sample, result.decision
+    enough = sample is not None and sample.completed.total >= MIN_COMPLETIONS
+    view = View(result, LINE_POINTS) if enough else None
+    curve = duration_chart(view) if view else None
+    strategies = strategies_of(result, view.law) if view else None
+    charts = [chart(view) for chart in (cdf_chart, tail_chart, ratio_chart, time_chart)] if view else []
     return {
-        "law": sums.to_dict(),
-        "span": [low, high],
-        "first": int(np.searchsorted(sums.t, least)),
-        "timeout": finite(best.timeout),
-        "cost": best.cost,
-        "cutoff": float(outliers.cutoff),
-        "deadline": deadline or float(np.sqrt(low * high)),
-        "most_cost": max(2.0 * float(law.jumps[int(0.9 * law.jumps.size)]), 4.0 * best.cost, 1e-9),
-        "replay": [[t, E] for t, E in curve if np.isfinite(t) and np.isfinite(E)],
+        "result": result,
+        "advice": advice(result),
+        "tiles": _tiles(result),
+        "needs_cost": "not-identified" in (*decision.codes, *result.timeout.withheld),
+        "evidence": Section(columns=("question", "found", "so"), rows=tuple(evidence_checks(result))),
+        "curve": drawn(replace(curve, lines=curve.lines[:1]), with_legend=False) if curve else None,
+        "model": _model(view, curve) if view and curve else {},
+        "formula_stands": result.timeout.verdict != "withheld" and result.timeout.basis != "replay",
+        "fails": view is not None and view.law.failures.times.size > 0,
+        "strategies": _strategies(strategies) if strategies else None,
+        "strategies_chart": _drawn(strategies_chart(view, strategies)) if view and strategies else None,
+        "sections": {section.title: section for section in sections(result)},
+        "charts": [(chart.title, drawn(chart)) for chart in charts if chart and len(chart.lines[0].x) > 1],
+        "timed": bool(charts) and charts[-1] is not None,
+        "snippets": _snippets(result, view.law) if view else None,
+        "tools": len(TOOLS),
+        "min_completions": MIN_COMPLETIONS,
     }
 
 
-def _body(result: Analysis, law: Empirical | None, strategies: str, most: int) -> str:
-    words, time = headline(result)
-    told = decision(result)
-    if told[0].startswith("No timeout can"):  # what to do instead comes first
-        told = [" ".join(told[:2]), *told[2:]]
-    tiles = parts.tiles(result)
-    said = ("Basis:", *(("Expected duration ", f"{result.timeout.submissions or 0:.2f} submissions") if tiles else ()))
-    lines = "".join(f"<li>{shown(line)}</li>" for line in told[1:] if not line.startswith(said) or "optimistic" in line)
-    first = [
-        f"<header><h1>{shown(words, 80)}{f' <b>{shown(time, 60)}</b>' if time else ''}</h1>",
-        f'<p class="lead">{shown(_lead(told[0], f"{words} {time}"))}</p>',
-        f'<p class="soft">{shown(basis(result))}</p></header>',
-        tiles,
-        f"<ul>{lines}</ul>" if lines else "",
-        parts.warnings(result),
+def _drawn(chart: Chart | None) -> dict[str, Any] | None:
+    return drawn(chart) if chart and len(chart.lines) > 1 else None
+
+
+def _tiles(result: Analysis) -> list[tuple[str, str]]:
+    """The figures that matter, to be shown large: a number and what it is."""
+    chosen, bounds = result.timeout, result.timeout.intervals
+    if chosen.verdict != "finite" or chosen.basis == "replay" or "not-identified" in result.decision.codes:
+        return []
+    tiles = []
+    earlier = chosen.timeout != chosen.cutoff
+    if chosen.expected_duration is not None:
+        interval = f" ({between(*bounds.expected_duration)})" if bounds else ""
+        instead = f" instead of {seconds(chosen.at_cutoff)} at the cutoff" if earlier and chosen.at_cutoff else ""
+        tiles.append((seconds(fair_duration(chosen)), f"expected duration{interval}{instead}"))
+    if chosen.speed_up_vs_cutoff is not None and reads_as_faster(chosen.speed_up_vs_cutoff):
+        interval = f" ({bounds.speed_up[0]:.3g} to {bounds.speed_up[1]:.3g})" if bounds else ""
+        tiles.append((f"{chosen.speed_up_vs_cutoff:.3g} ×", f"faster than waiting until the cutoff{interval}"))
+    if chosen.submissions is not None:
+        tiles.append((f"{chosen.submissions:.2f}", "submissions per job"))
+    last, end = (each.quantiles.get("0.99") if each else None for each in (chosen.figures, chosen.figures_at_cutoff))
+    if last is not None:
+        instead = f" instead of {seconds(end)} at the cutoff" if earlier and end is not None else ""
+        tiles.append((seconds(last), f"99 % of jobs done within it{instead}"))
+    return tiles
+
+
+def _strategies(strategies: Strategies) -> Section:
+    """Other strategies beside the recommended timeout, at the same load and at any."""
+    comparison = strategies.comparison
+    decision = comparison.decision(time=seconds).replace(comparison.reference.policy.spec(4), "the decision above")
+    notes = [
+        "All of them assume independent attempts. Job-seconds are the time that all copies of a job occupy the system."
     ]
-    mixed = "mixed" in result.timeout.withheld
-    groups = parts.groups(result, most)
-    middle = [groups if mixed else "", parts.evidence(result)]
-    if law is not None:
-        middle += [_try(result, law), strategies, _figures(result, law)]
-    last = [
-        "" if mixed else groups,
-        parts.fits(result),
-        "" if law is None else parts.apply(result, law),
-        _method(result),
-    ]
-    return "\n".join(block for block in (*first, *middle, *last) if block)
+    if strategies.coarse:
+        notes[0] += f" Computed on about {STRATEGY_STEPS} steps that stand for all latencies, so that figures may be "
+        notes[0] += "off by 0.5 %."
+    columns = ("strategy", "load", "expected", "50 % within", "95 %", "99 %", "submissions", "job-seconds")
+    rows = [_strategy_row(STRATEGY_ROLES[row.role], row.outcome) for row in comparison.rows]
+    rows = rows if len(rows) > 1 else []
+    return Section("Strategies compared", (decision, *notes, *comparison.notes), columns, tuple(rows))
 
 
-def _lead(sentence: str, headline: str) -> str:
-    """The first sentence, without what the headline has said already."""
-    if "give --cost" in sentence:
-        return f"{sentence} Or move the slider “What a restart costs” below."
-    said = re.fullmatch(re.escape(headline) + r" \((a)(.*) is within 1 %\)\.", sentence)
-    return f"A{said[2]} takes at most 1 % longer." if said else sentence
+def _strategy_row(role: str, outcome: PolicyOutcome) -> tuple[str, ...]:
+    quantiles = (outcome.quantiles.get(q) for q in ("0.5", "0.95", "0.99"))
+    times = (outcome.expected_duration, *quantiles, outcome.job_seconds)
+    expected, *levels, occupied = (Number("" if time is None else seconds(time), time) for time in times)
+    count = outcome.submissions
+    many = Number("" if count is None else f"{count:.2f}", count)
+    return (outcome.policy.sentence(seconds), role, expected, *levels, many, occupied)
 
 
-def _try(result: Analysis, law: Empirical) -> str:
-    """The curve and its controls; without script the curve stands alone."""
-    figure = charts.duration_chart(result, law)
-    if not figure:
-        return ""
-    title = "Try another timeout"
-    told = "Shaded: at most 5 % above the lowest point. Drag the line, or use the sliders and the arrow keys."
-    if result.timeout.verdict == "withheld" or result.timeout.basis == "replay":
-        title = "What the formula says if attempts were independent"
-        told += " The evidence above is against it: this curve is not the decision."
-    found = result.decision.evidence.replay if result.decision.evidence else None
-    if found and found.curve:
-        told += " Dotted: the same replayed on the log itself."
-    fields = "".join(f'<div class="field"><label for="s-{key}">{name}</label>'
-                     f'<output id="o-{key}" for="s-{key}"></output>'
-                     f'<input type="range" id="s-{key}" min="0" max="1000" step="any" value="0"></div>'
-                     for key, name in FIELDS)  # fmt: skip
-    columns = (("yours", "here"), ("least", "fastest"), ("cutoff", "at the cutoff"))
-    head = '<th scope="col">figure</th>' + "".join(f'<th scope="col">{name}</th>' for _, name in columns)
-    rows = "".join(f'<tr><th scope="row">{name}</th>'
-                   + "".join(f'<td id="{column}-{key}"></td>' for column, _ in columns)
-                   + "</tr>" for key, name in ROWS)  # fmt: skip
-    rough = "" if not law.failures.times.size else (
-        '<p class="soft">With visible failures, quantiles and the deadline are rounded to a lattice.</p>')  # fmt: skip
-    return (
-        f'<section><h2>{title}</h2><div class="try"><figure class="card" id="curve">{figure}<figcaption>{told}'
-        f'</figcaption></figure><div class="card" id="controls" hidden><div class="fields">{fields}</div>'
-        '<div class="buttons"><button type="button" id="to-best">Go to the fastest</button> '
-        '<button type="button" id="as-logged">As in the log</button></div>'
-        '</div><div class="card wide" id="numbers" hidden>'
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>{rough}'
-        '<p class="hidden" role="status" id="said"></p></div></div>'
-        '<noscript><p class="soft">Without script the figures stand still.</p></noscript></section>'
-    )
+def _snippets(result: Analysis, law: Empirical) -> dict[str, Any] | None:
+    """What to paste into a few tools: None where there is nothing to set."""
+    chosen = result.timeout
+    if chosen.verdict != "finite" or not chosen.timeout or "not-identified" in result.decision.codes:
+        return None
+    missed = 1.0 - float(law.cdf(chosen.timeout))
+    if missed >= 1:
+        return None
+    needed = 2 if missed <= 0 else max(2, math.ceil(math.log(UNDONE_SHARE) / math.log(missed) - 1e-9))
+    attempts = min(needed, MOST_SHOWN_ATTEMPTS)
+    queue = result.seen is not None and result.seen.facts.queue
+    snippets = []
+    for name in SHOWN_TOOLS:
+        if name not in TOOLS or (queue and name != "slurm"):
+            continue
+        tool = TOOLS[name]
+        timeout = tool.rounded(chosen.timeout)
+        if timeout <= tool.longest:
+            plan = Plan(timeout, min(attempts, tool.cap or attempts), chosen.cost, law.failures.times.size > 0)
+            snippets.append((tool, tool.snippet(plan).splitlines()))
+    return {
+        "timeout": seconds(chosen.timeout),
+        "attempts": attempts,
+        "undone": f"{100 * missed**attempts:.2g} %",
+        "tools": snippets,
+    }
 
 
-def _figures(result: Analysis, law: Empirical) -> str:
-    """Latency, tail, outliers and time, with the sentences that belong to them."""
-    drawn = (
-        ("Latency and fitted laws", charts.latency_chart(result, law)),
-        ("Jobs not yet done", charts.tail_chart(result, law)),
-        ("Outliers against the cutoff", charts.ratio_chart(result)),
-        ("Over time", charts.time_chart(result)),
-    )
-    cards = "".join(f'<figure class="card"><h3>{title}</h3>{chart}</figure>' for title, chart in drawn if chart)
-    missing = '<p class="soft">The log has no submission times: nothing can be drawn over time.</p>'
-    untimed = missing if not drawn[-1][1] else ""
-    return (f"<section><h2>Latency and outliers</h2>{parts.words(result, 'Outliers')}{parts.words(result, 'Latency')}"
-            f'<div class="grid2">{cards}</div>{untimed}</section>')  # fmt: skip
+def _model(view: View, curve: Chart) -> dict[str, Any]:
+    """What the script of the page computes with."""
+    law, best, result = view.law, view.best, view.result
+    sums, steps = kept_sums(law, (best.timeout, best.exact_timeout, view.cutoff))
+    least = max(float(law.jumps[np.searchsorted(law.completed, MIN_COMPLETIONS)]), law.resolution, view.low)
+    replay = result.decision.evidence.replay if result.decision.evidence else None
+    replayed = [(at.timeout, at.expected_duration) for at in replay.curve] if replay else []
+    deadline = best.figures.quantiles.get("0.95") if best.figures else None
+    encoded = {name: base64.b64encode(values.astype("<f8").tobytes()).decode() for name, values in sums.items()}
+    return {
+        "law": {**encoded, "steps": steps},
+        "span": [view.low, view.high],
+        "first": int(np.searchsorted(sums["t"], least)),
+        "timeout": finite(best.timeout),
+        "cost": best.cost,
+        "cutoff": view.cutoff,
+        "deadline": deadline or math.sqrt(view.low * view.high),
+        "most_cost": max(2.0 * float(law.jumps[int(0.9 * law.jumps.size)]), 4.0 * best.cost, 1e-9),
+        "replay": [[t, E] for t, E in replayed if np.isfinite(t) and np.isfinite(E)],
+    }
 
 
-def _method(result: Analysis) -> str:
-    """How it was computed, for whoever wants to check it."""
-    own, refused = result.timeout, result.facts.refused.count
-    resamples = "with 95 % intervals by a block bootstrap" if own.intervals else "without intervals"
-    lines = (
-        f"Written by latfit {version('latfit')} from {result.facts.path} ({result.facts.format}); "
-        f"{counted(refused, 'row', 'was', 'were')} refused. results.json beside this page has every number.",
-        "A job whose attempts are cancelled after t and submitted again, c seconds later, takes on average E_J(t) = "
-        "(∫₀ᵗ u dF(u) + ∫₀ᵗ (u + c) dG(u) + S(t) (t + c)) / F(t): F is the share completed by t, G the share that "
-        "failed visibly, S the share still out; all by Kaplan and Meier's estimate from the log, censoring included.",
-        f"A restart costs {own.cost:g} s here. The recommended timeout is the least of that curve {resamples}; it "
-        f"needs at least {MIN_COMPLETIONS} completions at or below it.",
-        "Attempts are taken to be independent and alike, which the section on the evidence checks. Resubmissions are "
-        "load too: if everybody cuts the timeout, the latencies change.",
-    )
-    return f"<section><h2>How it was computed</h2>{''.join(f'<p>{shown(line)}</p>' for line in lines)}</section>"
+def kept_sums(
+    law: Empirical, always: tuple[float | None, ...] = (), *, most: int = KEPT_TIMES
+) -> tuple[dict[str, Floats], bool]:
+    """The cumulative sums of a law at about `most` times, and whether these are all the times there are.
+
+    `F` is the share completed by each time `t`, `M` their times summed; `G` and `H` the same of visible failures, if
+    there are any. Jumps among the times in `always` are kept.
+
+    >>> sums, steps = kept_sums(Empirical.of(LatencySample.of([1, 2, 2, 5])))
+    >>> sums["F"].tolist(), steps
+    ([0.25, 0.75, 1.0], True)
+    """
+    t = np.union1d(law.jumps, law.failures.times)
+    steps = t.size <= most
+    if not steps:
+        t = t[_thinned(t, law, always, most)]
+    sums = {"t": t, "F": law.cdf(t), "M": law.partial_moment(1, t)}
+    if law.failures.times.size:
+        sums |= {"G": law.failed(t), "H": law.failed_moment(1, t)}
+    return sums, steps
+
+
+def _thinned(times: Floats, law: Empirical, always: tuple[float | None, ...], most: int) -> Ints:
+    """Which times to keep: even levels of F̃ and its whole upper tail, times even in log t, and those in `always`."""
+    share = (law.cdf(times) + law.failed(times)) / (law.completions.total + law.failures.total)
+    levels = np.concatenate([np.linspace(0, 1, most // 2), 1 - np.geomspace(0.02, 1e-7, most // 8)])
+    by_level = np.searchsorted(share, np.minimum(levels, share[-1]))
+    positive = max(float(times[times > 0][0]), float(times[-1]) * 1e-9)
+    by_time = np.searchsorted(times, np.geomspace(positive, times[-1] * (1 - 1e-12), most // 4))
+    wanted = np.searchsorted(times, [float(t) for t in always if t is not None and np.isfinite(t)])
+    ends = [times.size - 1, *range(min(8, times.size))]
+    every = np.concatenate([by_level, by_time, wanted, ends]).astype(np.int64)
+    return np.unique(np.clip(every, 0, times.size - 1))
+
+
+def to_html_fragment(result: Analysis) -> str:
+    """An analysis as sentences, a table and details, for a notebook.
+
+    >>> import latfit
+    >>> to_html_fragment(latfit.analyze(latfit.example_log(), resamples=0, test=False))[:40]
+    '<div><b>Decision</b><p>Resubmit after 35'
+    """
+    return _templates().get_template("notebook.html").render(sections=sections(result)).strip()
+
+
+def sample_fragment(sample: LatencySample) -> str:
+    """A sample as a line of counts and the quantiles of those that completed, for a notebook.
+
+    >>> sample_fragment(LatencySample.of([1.0, 2.0, 3.0], lost=1)).count("<td>")
+    6
+    """
+    values = sample.completed.quantiles(NOTEBOOK_LEVELS).tolist() if sample.completed.total else []
+    rows = (tuple(map(seconds, values)),) if values else ()
+    shown = Section("", (repr(sample)[1:-1],), tuple(f"{100 * level:g} %" for level in NOTEBOOK_LEVELS), rows)
+    return _templates().get_template("notebook.html").render(sections=[shown]).strip()

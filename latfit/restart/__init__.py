@@ -1,35 +1,37 @@
 """Stage 7: law and policy to completion time."""
 
 from latfit.restart.agents import Strategy, optimal_strategy
-from latfit.restart.amenability import restart_helps, stationarity
-from latfit.restart.bounds import geometric_bounds, lower_bound_timeout, upper_bound_timeout
-from latfit.restart.compare import Comparison, compare_policies
+from latfit.restart.compare import Comparison, compare_policies, load_of
 from latfit.restart.completion import (
     completion_cdf,
     completion_quantile,
     expected_duration,
+    geometric_bounds,
     moments,
     simulate,
     std_duration,
     submissions,
 )
-from latfit.restart.copies import Copies
+from latfit.restart.derived import Copies
 from latfit.restart.evaluate import PolicyOutcome, evaluate_policy, simulate_policy
-from latfit.restart.hedged_agents import HedgedPair, optimal_hedge
 from latfit.restart.optimum import earliest_timeout, evaluate_timeout, optimal_timeout
 from latfit.restart.policies import Policy, parse_policy, policy_names
-from latfit.restart.result import Optimum, Outcome
-from latfit.restart.schedule import Schedule, evaluate_schedule, optimal_schedule, schedule_cdf, schedule_moments
-from latfit.restart.search import Budget, optimal_policy
-from latfit.restart.single_r import single_r
+from latfit.restart.result import Optimum
+from latfit.restart.schedule import (
+    Schedule,
+    evaluate_schedule,
+    optimal_schedule,
+    restart_helps,
+    schedule_cdf,
+    schedule_moments,
+)
+from latfit.restart.search import Budget, optimal_policy, single_r
 
 __all__ = [
     "Budget",
     "Comparison",
     "Copies",
-    "HedgedPair",
     "Optimum",
-    "Outcome",
     "Policy",
     "PolicyOutcome",
     "Schedule",
@@ -43,9 +45,8 @@ __all__ = [
     "evaluate_timeout",
     "expected_duration",
     "geometric_bounds",
-    "lower_bound_timeout",
+    "load_of",
     "moments",
-    "optimal_hedge",
     "optimal_policy",
     "optimal_schedule",
     "optimal_strategy",
@@ -58,8 +59,6 @@ __all__ = [
     "simulate",
     "simulate_policy",
     "single_r",
-    "stationarity",
     "std_duration",
     "submissions",
-    "upper_bound_timeout",
 ]

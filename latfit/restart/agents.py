@@ -16,7 +16,7 @@ from latfit.restart.plan import Plan
 from latfit.restart.result import Figures
 from latfit.restart.rounds import attempt
 from latfit.restart.schedule import MAX_RESTARTS, best_attempt
-from latfit.restart.times import check_time, completes
+from latfit.restart.times import check_time, completion_probability
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,16 +31,7 @@ class Strategy(Figures):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
-        return {
-            "expected_duration": self.expected_duration,
-            "strategy": [{"agent": agent, "timeout": timeout} for agent, timeout in self.steps],
-            "std_duration": self.std_duration,
-            "quantiles": self.quantiles,
-            "submissions": self.submissions,
-            "job_seconds": self.job_seconds,
-            "parallel": self.parallel,
-            "success": self.success,
-        }
+        return {**self.figures(), "strategy": [{"agent": agent, "timeout": timeout} for agent, timeout in self.steps]}
 
 
 @np.errstate(all="ignore")  # figures beyond all floats are ∞, which is reported as such
@@ -90,28 +81,25 @@ def optimal_strategy(
         return _unbounded(agents, c, limits)
     if not 0 <= restarts <= MAX_RESTARTS or restarts != int(restarts):
         raise RestartError(f"the number of restarts is {restarts}; it must be a whole number from 0 to {MAX_RESTARTS}")
-    E, steps = _last(agents)
+    always = {name: law for name, law in agents.items() if completion_probability(law) >= 1 - 1e-12}
+    means = {name: float(law.partial_moment(1, np.inf)) for name, law in always.items()}
+    name = min(means, key=lambda key: means[key], default="")
+    E = means.get(name, np.inf)
+    if not np.isfinite(E):
+        raise RestartError(
+            "the last attempt has no timeout, and no agent completes in a finite mean time without one "
+            "(outliers, failures or a tail too heavy): allow unbounded restarts"
+        )
+    steps: list[tuple[str, float | None]] = [(name, None)]
     for _ in range(int(restarts)):
         options = {name: best_attempt(law, E, c, limits[name]) for name, law in agents.items()}
         name = min(options, key=lambda key: options[key][1])
         tau, value = options[name]
         if np.isinf(tau) or value >= E * (1 - 1e-12):
             break
-        E, steps = value, ((name, tau), *steps)
+        E, steps = value, [(name, tau), *steps]
     rounds = [attempt(agents[name], np.inf if t is None else t, pause=c) for name, t in steps]
-    return Strategy(steps=steps, unbounded=False, **Plan(tuple(rounds), repeats=False).figures)
-
-
-def _last(agents: Mapping[str, Law]) -> tuple[float, tuple[tuple[str, float | None], ...]]:
-    """The agent of the last attempt, which has no timeout."""
-    means = {name: float(law.partial_moment(1, np.inf)) for name, law in agents.items() if completes(law) >= 1 - 1e-12}
-    name = min(means, key=lambda key: means[key], default=None)
-    if name is None or not np.isfinite(means[name]):
-        raise RestartError(
-            "the last attempt has no timeout, and no agent completes in a finite mean time without one "
-            "(outliers, failures or a tail too heavy): allow unbounded restarts"
-        )
-    return means[name], ((name, None),)
+    return Strategy(steps=tuple(steps), unbounded=False, **Plan(tuple(rounds), repeats=False).figures)
 
 
 def _unbounded(agents: Mapping[str, Law], cost: float, limits: Mapping[str, float]) -> Strategy:

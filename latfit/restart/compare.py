@@ -3,24 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law
 from latfit.laws.empirical import as_law
 from latfit.restart.evaluate import PolicyOutcome, evaluate_policy
-from latfit.restart.load import Load, load_of
 from latfit.restart.objectives import Objective
 from latfit.restart.optimum import optimal_timeout
-from latfit.restart.policies import Policy, get_policy, parse_policy, policy_names
-from latfit.restart.policies.base import Written, in_seconds
+from latfit.restart.policies import Policy, Written, as_policy, get_policy, in_seconds, policy_names
 from latfit.restart.result import ratio
 from latfit.restart.search import Budget, optimal_policy
 from latfit.restart.times import has_failures
 
 Role = Literal["given", "reference", "same", "free"]
-CLEAR = 0.01  # a gain below this share is not worth a change
+MIN_WORTHWHILE_GAIN = 0.01  # a smaller gain, as a share, is not worth a change
+
+
+@dataclass(frozen=True)
+class Load:
+    """The utilisation of a system if all its clients ran a strategy, answered for both kinds of cancelling.
+
+    `if_cancelled`: a cancelled job is removed from the system, which then carries the job-seconds of the strategy.
+    `if_served`: cancelling does not reach the server, and every submission is served whole. Both start from today's
+    utilisation. `safe_share` is the share of clients for which the system is stable whatever its latency law, when
+    submissions are served whole: a (1 + φ (m − 1)) < 1 with at most m submissions a job, and with a `retry_budget`
+    β = N − 1 for strategies without a limit: φ < (1/a − 1)/β.
+    """
+
+    policy: str
+    if_cancelled: float | None
+    if_served: float | None
+    safe_share: float | None
+    retry_budget: float | None
+
+
+def load_of(outcome: PolicyOutcome, now: PolicyOutcome, utilisation: float) -> Load:
+    """What a strategy makes of a system whose utilisation is `utilisation` under the strategy `now`.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> from latfit.restart import load_of
+    >>> law = latfit.parse_law("lognormal(mu=5.5,sigma=1)")
+    >>> now = latfit.evaluate_policy(law, "timeout()")
+    >>> three = latfit.evaluate_policy(law, "schedule(timeouts=[300,300,300])")
+    >>> round(load_of(three, now, 0.7).safe_share, 3)
+    0.214
+
+    """
+    if not 0 < utilisation < 1:
+        raise RestartError(f"the utilisation is {utilisation}; it is the busy share of the system, between 0 and 1")
+    work, requests = ratio(outcome.job_seconds, now.job_seconds), ratio(outcome.submissions, now.submissions)
+    most, extra = outcome.policy.most_submissions, (outcome.submissions or 1.0) - 1.0
+    beyond = extra if most is None else most - 1.0
+    return Load(
+        outcome.policy.spec(4),
+        if_cancelled=None if work is None else utilisation * work,
+        if_served=None if requests is None else utilisation * requests,
+        safe_share=1.0 if beyond <= 0 else min(1.0, (1.0 / utilisation - 1.0) / beyond),
+        retry_budget=extra if most is None else None,
+    )
 
 
 @dataclass(frozen=True)
@@ -60,12 +104,11 @@ class Comparison:
         """The strategy that the decision names: the best one, the reference where it gains less than 1 % over that."""
         best = self.best(clear).outcome
         gain = self.gain(best)
-        return self.reference if gain is not None and gain < CLEAR else best
+        return self.reference if gain is not None and gain < MIN_WORTHWHILE_GAIN else best
 
     def figure(self, outcome: PolicyOutcome) -> float:
         """The objective's figure, less being better."""
-        value = outcome.objective["value"]
-        return float("inf") if value is None else self.objective.report(value)
+        return _figure(self.objective, outcome)
 
     def gain(self, outcome: PolicyOutcome) -> float | None:
         """By which share its figure is below the reference's; None where that is infinite or 0."""
@@ -78,29 +121,32 @@ class Comparison:
         return {
             "objective": str(self.objective),
             "strategies": [{"role": row.role, **row.outcome.to_dict()} for row in self.rows],
-            "budget": None if self.budget is None else {"name": self.budget.name, "value": self.budget.value},
+            "budget": None if self.budget is None else asdict(self.budget),
             "least_job_seconds": self.least_job_seconds,
             "decision": self.decision(),
-            "load": [load.to_dict() for load in self.loads] or None,
+            "load": [asdict(load) for load in self.loads] or None,
             "notes": list(self.notes),
         }
 
     def decision(self, clear: Sequence[bool] | None = None, time: Written = in_seconds) -> str:
         """The sentence that decides; `clear` says of each row whether its gain is beyond chance."""
-        best, reference = self.chosen(clear), self.reference
-        load = "the same load" if self.budget is None else _load_words(self.budget)
-        gain = self.gain(best)
-        better = {
-            "mean": f"{_percent(gain)} faster",
-            "deadline": f"{_percent(gain)} fewer jobs miss the deadline",
-            "quantile": f"p{100 * self.objective.parameter:g} is {_percent(gain)} lower",
-        }.get(self.objective.name, f"{self.objective} {_percent(gain)} lower")
-        other = reference.policy.spec(4)
-        if best is reference:
-            return f"{best.policy.sentence(time)}: no other strategy is clearly better (by 1 % or more) with {load}."
+        best, gain = self.chosen(clear), self.gain(self.chosen(clear))
+        order, other = best.policy.sentence(time), self.reference.policy.spec(4)
+        load = "the same load"
+        if self.budget is not None:
+            unit = "submission" if self.budget.name == "submissions" else "job-second"
+            load = f"at most {self.budget.value:.4g} {unit}{'' if self.budget.value == 1 else 's'} a job"
+        if best is self.reference:
+            return f"{order}: no other strategy is clearly better (by 1 % or more) with {load}."
         if gain is None:
-            return f"{best.policy.sentence(time)}: it ends, with {load}; {other} does not."
-        return f"{best.policy.sentence(time)}: {better} with {load} than {other}."
+            return f"{order}: it ends, with {load}; {other} does not."
+        percent = f"{100 * gain:.0f} %"
+        better = {
+            "mean": f"{percent} faster",
+            "deadline": f"{percent} fewer jobs miss the deadline",
+            "quantile": f"p{100 * self.objective.parameter:g} is {percent} lower",
+        }.get(self.objective.name, f"{self.objective} {percent} lower")
+        return f"{order}: {better} with {load} than {other}."
 
     def faster(self) -> PolicyOutcome | None:
         """The best without a limit, if it is better than what is decided on; None otherwise."""
@@ -115,24 +161,9 @@ class Comparison:
         best = self.faster()
         if best is None:
             return None
-        gain = self.gain(best)
-        more = "" if gain is None else f", {_percent(gain)} better"
-        what = _lowered(best.policy.sentence(time))
-        return f"Without that limit: {what}{more}, {best.submissions:.3g} submissions a job."
-
-
-def _lowered(sentence: str) -> str:
-    return sentence[0].lower() + sentence[1:]
-
-
-def _percent(share: float | None) -> str:
-    return "" if share is None else f"{100 * share:.0f} %"
-
-
-def _load_words(budget: Budget) -> str:
-    """The budget in words."""
-    name = "submission" if budget.name == "submissions" else "job-second"
-    return f"at most {budget.value:.4g} {name}{'' if budget.value == 1 else 's'} a job"
+        gain, order = self.gain(best), best.policy.sentence(time)
+        more = "" if gain is None else f", {100 * gain:.0f} % better"
+        return f"Without that limit: {order[0].lower()}{order[1:]}{more}, {best.submissions:.3g} submissions a job."
 
 
 def compare_policies(
@@ -179,79 +210,71 @@ def compare_policies(
     """
     law = as_law(law)
     options: dict[str, Any] = {"cost": cost, "wall_clock": wall_clock, "objective": objective}
-    given = [parse_policy(policy) if isinstance(policy, str) else policy for policy in policies]
     timeout = optimal_policy(law, "timeout", min_time=min_time, **options)
-    rows = [Compared("given", evaluate_policy(law, policy, **options)) for policy in given]
+    rows = [Compared("given", evaluate_policy(law, as_policy(policy), **options)) for policy in policies]
     rows = rows or [Compared("reference", timeout)]
     budget = budget_of(same, rows[0].outcome, timeout)
-    notes: list[str] = []
-    kinds = _kinds(law, notes)
-    options["min_time"] = min_time
-    rows += _best(law, [*kinds, "timeout"] if given else kinds, rows, budget, options)
-    rows += _best(law, ["timeout", *kinds], rows, None, options)
-    notes += [
-        f"{row.outcome.policy.spec(4)} gives up on {100 * (1 - row.outcome.success):.3g} % of the jobs; its mean is "
-        "that of the time until success or giving up"
-        for row in rows
-        if row.outcome.success is not None and row.outcome.success < 1 - 1e-6
-    ]
-    if (
-        law.jumps is None
-        and optimal_timeout(law, min_timeout=min_time, cost=cost, wall_clock=wall_clock, objective=objective).verdict
-        == "immediate"
-    ):
-        notes.append(
-            "under this law a timeout is the better the smaller it is: times are sought from the 1 % quantile on"
-        )
-    least = optimal_timeout(law, wall_clock=wall_clock, min_timeout=min_time).job_seconds
-    loads = () if utilisation is None else tuple(load_of(row.outcome, _now(rows, law), utilisation) for row in rows)
-    return Comparison(Objective.parse(objective), tuple(rows), budget, least, loads, tuple(notes))
-
-
-def _now(rows: Sequence[Compared], law: Law) -> PolicyOutcome:
-    """Today's strategy: the first that was given, otherwise waiting."""
-    return rows[0].outcome if rows[0].role == "given" else evaluate_policy(law, "timeout()")
-
-
-def _kinds(law: Law, notes: list[str]) -> list[str]:
-    """The kinds of policy to seek the best of, but for the timeout; says what failures rule out."""
     kinds = [name for name in policy_names() if get_policy(name).searched and get_policy(name).compared]
     kinds.remove("timeout")
+    notes: list[str] = []
     if has_failures(law):
         kinds.remove("resubmit")
         notes.append(
             "resubmit is left out: under visible failures it is not computed; --failed lost or --failed completed "
             "includes it. The tails of hedge and delayed are not computed either"
         )
-    return kinds
+    rows += _best_of_kinds(law, [*kinds, "timeout"] if policies else kinds, rows, budget, min_time, options)
+    rows += _best_of_kinds(law, ["timeout", *kinds], rows, None, min_time, options)
+    notes += [
+        f"{row.outcome.policy.spec(4)} gives up on {100 * (1 - row.outcome.success):.3g} % of the jobs; its mean is "
+        "that of the time until success or giving up"
+        for row in rows
+        if row.outcome.success is not None and row.outcome.success < 1 - 1e-6
+    ]
+    if law.jumps is None and optimal_timeout(law, min_timeout=min_time, **options).verdict == "immediate":
+        notes.append(
+            "under this law a timeout is the better the smaller it is: times are sought from the 1 % quantile on"
+        )
+    least = optimal_timeout(law, wall_clock=wall_clock, min_timeout=min_time).job_seconds
+    loads: tuple[Load, ...] = ()
+    if utilisation is not None:
+        now = rows[0].outcome if policies else evaluate_policy(law, "timeout()")
+        loads = tuple(load_of(row.outcome, now, utilisation) for row in rows)
+    return Comparison(Objective.parse(objective), tuple(rows), budget, least, loads, tuple(notes))
 
 
-def _best(
-    law: Law, kinds: Sequence[str], known: Sequence[Compared], budget: Budget | None, options: dict[str, Any]
+def _best_of_kinds(
+    law: Law,
+    kinds: Sequence[str],
+    rows: Sequence[Compared],
+    budget: Budget | None,
+    min_time: float,
+    options: dict[str, Any],
 ) -> list[Compared]:
     """The best of each kind, better ones first, without those that are in the table already or not allowed.
 
     A kind whose optimum is another kind (a hedge at once is two copies) is shown as that one.
     """
-    role: Role = "free" if budget is None else "same"
-    found: list[PolicyOutcome] = []
+    outcomes: list[PolicyOutcome] = []
     for kind in kinds:
         if budget is None and get_policy(kind).needs_budget:
             continue
         try:
-            best = optimal_policy(law, kind, budget=budget, **options)
+            best = optimal_policy(law, kind, budget=budget, min_time=min_time, **options)
         except RestartError:  # no parameters of this kind are allowed, or none ends
             continue
         if best.policy.name == kind:
-            found.append(best)
-    specs = {row.outcome.policy.spec() for row in known}
+            outcomes.append(best)
+    specs = {row.outcome.policy.spec() for row in rows}
     goal = Objective.parse(options["objective"])
+    outcomes.sort(key=lambda outcome: _figure(goal, outcome))
+    role: Role = "free" if budget is None else "same"
+    return [Compared(role, outcome) for outcome in outcomes if outcome.policy.spec() not in specs]
 
-    def figure(outcome: PolicyOutcome) -> float:
-        value = outcome.objective["value"]
-        return float("inf") if value is None else goal.report(value)
 
-    return [Compared(role, one) for one in sorted(found, key=figure) if one.policy.spec() not in specs]
+def _figure(objective: Objective, outcome: PolicyOutcome) -> float:
+    value = outcome.objective["value"]
+    return float("inf") if value is None else objective.report(value)
 
 
 def budget_of(same: str, now: PolicyOutcome, timeout: PolicyOutcome) -> Budget | None:

@@ -17,11 +17,11 @@ from latfit.errors import RestartError
 from latfit.laws.base import Law
 from latfit.laws.empirical import as_law
 from latfit.numbers import Floats
-from latfit.restart.copies import with_copies
+from latfit.restart.derived import with_copies
 from latfit.restart.times import (
     check_time,
     check_timeouts,
-    completes,
+    completion_probability,
     failure_times,
     has_failures,
     inverse_cdf,
@@ -83,14 +83,10 @@ def moments(law: Law, t_inf: ArrayLike, order: int = 3, *, cost: float = 0.0) ->
 
     Parameters
     ----------
-    law
-        The law of one attempt: `Defective(law, rho)`, `Empirical.of(sample)` or any other `Law`.
-    t_inf
-        Timeouts in seconds, a number or an array; ∞ is no timeout.
+    law, t_inf, cost
+        As in `expected_duration`.
     order
         The highest moment.
-    cost
-        Seconds between a cancellation and the next attempt.
 
     Returns
     -------
@@ -152,6 +148,37 @@ def std_duration(law: Law, t_inf: ArrayLike, *, cost: float = 0.0) -> Floats:
     return np.sqrt(np.where(finite, variance, np.inf))
 
 
+def geometric_bounds(law: Law, t_inf: ArrayLike, *, cost: float = 0.0) -> tuple[Floats, Floats]:
+    """E[A] ≤ E_J ≤ E[B] = E[A] + t, A counting only the attempts that did not complete.
+
+    E[A] = (1−F̃)/F̃ (t+c) without failures. van Moorsel & Wolter 2004, eq. 8.
+
+    Parameters
+    ----------
+    law, t_inf, cost
+        As in `expected_duration`.
+
+    Returns
+    -------
+    (Floats, Floats)
+        The lower and the upper bound, in the shape of `t_inf`.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> law = latfit.Defective(latfit.parse_law("lognormal(mu=5.5,sigma=1)"), 0.025)
+    >>> low, high = latfit.geometric_bounds(law, 358.0)
+    >>> bool(low <= latfit.expected_duration(law, 358.0) <= high), float(high - low)
+    (True, 358.0)
+    """
+    law = as_law(law)
+    t, c = check_timeouts(t_inf), check_time("cost", cost)
+    F = law.cdf(t)
+    with np.errstate(all="ignore"):
+        lower = np.where(F > 0, lost_moment(law, 1, t, c) / F, np.inf)
+    return lower, lower + t
+
+
 def completion_cdf(law: Law, x: ArrayLike, t_inf: float, *, cost: float = 0.0) -> Floats:
     """F_J(x) = 1 − (1−F̃(t))ⁿ (1−F̃(min(x − n(t+c), t))), n = ⌊x/(t+c)⌋.
 
@@ -160,14 +187,12 @@ def completion_cdf(law: Law, x: ArrayLike, t_inf: float, *, cost: float = 0.0) -
 
     Parameters
     ----------
-    law
-        The law of one attempt: `Defective(law, rho)`, `Empirical.of(sample)` or any other `Law`.
+    law, cost
+        As in `expected_duration`.
     x
         Times in seconds, a number or an array.
     t_inf
-        The timeout, in seconds.
-    cost
-        Seconds between a cancellation and the next attempt.
+        One timeout, in seconds.
 
     Returns
     -------
@@ -272,7 +297,7 @@ def simulate(
 
 def draw(law: Law, size: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Latency and time of visible failure of `size` attempts; ∞ for what does not happen."""
-    p, F, G = rng.random(size), completes(law), float(law.failed(np.inf))
+    p, F, G = rng.random(size), completion_probability(law), float(law.failed(np.inf))
     latency = np.where(p <= F, inverse_cdf(law, np.minimum(p, F)), np.inf)
     if not G:
         return latency, np.full(size, np.inf)

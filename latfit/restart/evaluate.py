@@ -1,30 +1,37 @@
-"""What a policy brings on a law, and jobs drawn under it."""
+"""What a policy brings on a law, and jobs followed under it, copy by copy: drawn from a law, or taken from a log."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law
 from latfit.laws.empirical import as_law
-from latfit.numbers import Floats, finite
+from latfit.numbers import Bools, Floats, Ints, finite
 from latfit.restart.completion import draw
-from latfit.restart.follow import follow
+from latfit.restart.derived import with_wall_clock
 from latfit.restart.objectives import Objective
-from latfit.restart.policies import Policy, parse_policy
+from latfit.restart.plan import ROUNDING
+from latfit.restart.policies import Policy, Submission, as_policy
 from latfit.restart.result import Figures, label
-from latfit.restart.shifted import with_wall_clock
-from latfit.restart.times import check_time, completes
+from latfit.restart.times import check_time, completion_probability
+
+Attempts = Callable[[Ints, Floats, float], tuple[Floats, Floats]]
+"""Latency and time of visible failure of attempts, ∞ for what does not happen, NaN where nothing is known of one.
+
+The arguments: whose attempts, when they start (since the job began), at which age they are cancelled.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyOutcome(Figures):
     """What a policy brings on a law; None where a figure is infinite or is not computed.
 
-    The fields are those of `Outcome`; `objective` is the figure that was asked for, as a user reads it.
+    The fields are those of `Figures`; `objective` is the figure that was asked for, as a user reads it.
     """
 
     policy: Policy
@@ -39,14 +46,8 @@ class PolicyOutcome(Figures):
             "policy": self.policy.spec(),
             "kind": self.policy.name,
             "parameters": params,
-            "expected_duration": self.expected_duration,
-            "std_duration": self.std_duration,
-            "quantiles": self.quantiles,
             "objective": self.objective,
-            "submissions": self.submissions,
-            "job_seconds": self.job_seconds,
-            "parallel": self.parallel,
-            "success": self.success,
+            **self.figures(),
         }
 
 
@@ -84,13 +85,13 @@ def evaluate_policy(
     """
     law = as_law(law)
     c, r = check_time("cost", cost), check_time("wall-clock time", wall_clock)
-    what = parse_policy(policy) if isinstance(policy, str) else policy
-    if not completes(law) > 0:
+    chosen = as_policy(policy)
+    if not completion_probability(law) > 0:
         raise RestartError("no attempt ever completes under this law: no policy can help")
     goal = Objective.parse(objective)
-    plan = what.plan(with_wall_clock(law, r), c)
+    plan = chosen.plan(with_wall_clock(law, r), c)
     return PolicyOutcome(
-        policy=what,
+        policy=chosen,
         **plan.figures,
         objective={"name": str(goal), "value": finite(goal.report(goal.of_plan(plan)))},
         law=label(law),
@@ -98,17 +99,112 @@ def evaluate_policy(
     )
 
 
-class Simulated(NamedTuple):
-    """Jobs drawn under a policy: completion times (∞: given up), submissions and job-seconds."""
+@dataclass(frozen=True, eq=False)
+class Followed:
+    """Jobs under a policy.
+
+    `durations` are the completion times, ∞ where a job was not done; `spent` the times until completion or giving up.
+    `off` are the jobs of which an attempt is not known, or that needed too many: there `spent` is what they had spent.
+    """
 
     durations: Floats
+    spent: Floats
     submissions: Floats
     job_seconds: Floats
+    off: Bools
+
+
+@dataclass(eq=False)
+class _Jobs:
+    """Jobs under way: when each is done, when the last of its copies is over, when its next copy begins."""
+
+    size: int
+    copies: list[tuple[Ints, Floats, Floats]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.done, self.left = np.full((2, self.size), np.inf)  # when a job is done or goes off; ∞ until it is known
+        self.over, self.begins, self.planned_start, self.planned_end, self.submitted = np.zeros((5, self.size))
+
+    @np.errstate(invalid="ignore")  # what follows a copy that is never cancelled has no planned time: NaN loses
+    def due(self, copy: Submission, cost: float) -> Bools:
+        """Set `begins` of the next copy; which jobs are not done by then."""
+        start = np.broadcast_to(np.asarray(copy.start, dtype=np.float64), self.done.shape)
+        self.begins = self.begins + (start - self.planned_start if copy.after is None else copy.after)
+        if copy.after is None:  # where nothing is out any more, because copies failed, it begins after its pause
+            pause = start - self.planned_end
+            self.begins = np.fmin(self.begins, self.over + np.where(pause >= 0, pause, cost))
+        self.planned_start = start
+        self.planned_end = np.maximum(self.planned_end, start + copy.age)
+        return np.asarray((self.begins * (1 + ROUNDING) < self.done) & np.isinf(self.left))
+
+    def submit(self, jobs: Ints, age: float, attempts: Attempts) -> None:
+        begins = self.begins[jobs]
+        latency, failure = attempts(jobs, begins, age)
+        unknown = np.isnan(latency)
+        if unknown.any():
+            self.left[jobs[unknown]] = begins[unknown]
+            jobs, begins = jobs[~unknown], begins[~unknown]
+            latency, failure = latency[~unknown], failure[~unknown]
+        ends = begins + np.minimum(np.minimum(latency, failure), age)
+        self.done[jobs] = np.minimum(self.done[jobs], np.where(latency <= np.minimum(failure, age), ends, np.inf))
+        self.over[jobs] = np.maximum(self.over[jobs], ends)
+        self.submitted[jobs] += 1
+        self.copies.append((jobs, begins, ends))
+
+    def result(self) -> Followed:
+        off = np.isfinite(self.left)
+        done = np.where(off, np.inf, self.done)
+        spent = np.where(off, self.left, np.where(np.isfinite(done), done, self.over))
+        used = np.zeros(done.size)
+        for jobs, begins, ends in self.copies:
+            used[jobs] += np.minimum(ends, spent[jobs]) - begins
+        return Followed(done, spent, self.submitted, used, off)
+
+
+def follow(
+    policy: Policy, size: int, attempts: Attempts, rng: np.random.Generator, *, cost: float = 0.0, most: float = np.inf
+) -> Followed:
+    """`size` jobs under a policy, all of them one copy at a time.
+
+    Where a job has no copy out because all of them failed visibly, the next one begins at once: after the pause that
+    the policy makes between the end of the last copy and the start of the next, after the cost where these overlap. A
+    copy that is only made beside another (the second request of a hedge) is left out then.
+
+    Parameters
+    ----------
+    policy
+        What is submitted when.
+    size
+        How many jobs.
+    attempts
+        Where latencies and failures come from.
+    rng
+        Draws who makes a copy that is made with a probability, and sleeps with jitter.
+    cost
+        Seconds between the decision to submit again and the start of the new copy.
+    most
+        Submissions after which a job that is not done counts as `off`.
+
+    """
+    jobs = _Jobs(size)
+    for number, copy in enumerate(policy.submissions(cost, size, rng)):
+        due = jobs.due(copy, cost)
+        if not due.any():
+            break
+        if number >= most:
+            jobs.left[due] = jobs.begins[due]
+            break
+        if copy.beside:
+            due &= jobs.over > jobs.begins
+        if copy.probability < 1:
+            due &= rng.random(size) < copy.probability
+        jobs.submit(np.flatnonzero(due), copy.age, attempts)
+    return jobs.result()
 
 
 def simulate_policy(
     law: Law, policy: str | Policy, size: int, rng: np.random.Generator, *, cost: float = 0.0
-) -> Simulated:
+) -> Followed:
     """Draw `size` jobs under a policy, copy by copy.
 
     Examples
@@ -121,8 +217,5 @@ def simulate_policy(
     True
 
     """
-    law = as_law(law)
-    c = check_time("cost", cost)
-    what = parse_policy(policy) if isinstance(policy, str) else policy
-    jobs = follow(what, size, lambda made, *_: draw(law, made.size, rng), rng, cost=c)
-    return Simulated(jobs.durations, jobs.submissions, jobs.job_seconds)
+    law, c = as_law(law), check_time("cost", cost)
+    return follow(as_policy(policy), size, lambda jobs, *_: draw(law, jobs.size, rng), rng, cost=c)

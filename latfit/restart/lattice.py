@@ -11,70 +11,71 @@ from latfit.numbers import Floats
 from latfit.restart.completion import expected_duration, std_duration
 from latfit.restart.times import Failing, failure_times, still_out
 
-LONGEST = 2**16  # steps of the clock that are followed at most
-NEGLIGIBLE = 1e-16  # attempts that are less likely than this are not counted
+MAX_LATTICE_STEPS = 2**16  # steps of the clock that are followed at most
+MIN_LOST = 1e-16  # attempts that are less likely than this are not counted
 
 
 def lattice_quantiles(law: Law, levels: tuple[float, ...], t: float, cost: float) -> list[float | None]:
     """The smallest x with P(J ≤ x) ≥ q for each q; None where the times fit on no short lattice."""
     t = _last_time(law, t)
-    found = _distribution(law, t, cost, _reach(law, levels, t, cost))
-    if found is None:
+    lattice = _distribution(law, t, cost, _reach(law, max(levels), t, cost))
+    if lattice is None:
         return [None] * len(levels)
-    step, F_J = found
+    step, F_J = lattice
     return [float(step * np.searchsorted(F_J, q - 1e-12)) for q in levels]
 
 
 def lattice_quantile(law: Law, q: float, t: Floats, cost: float) -> Floats:
-    """The quantile q of J for each timeout t; ∞ where it is not reached, or not within `LONGEST` steps of the clock.
+    """The quantile q of J for each timeout t; ∞ where it is not reached, or is too many steps of the clock away.
 
     It is an error where there is no lattice, and where no timeout of those given has its quantile within reach.
     """
-    found = np.array([_one_quantile(law, q, float(timeout), cost) for timeout in np.ravel(t)])
-    if np.isnan(found).any() and not np.isfinite(found).any():
+    x = np.array([_quantile(law, q, float(timeout), cost) for timeout in np.ravel(t)])
+    if np.isnan(x).any() and not np.isfinite(x).any():
         raise RestartError(_refusal("a quantile"))
-    return np.reshape(np.where(np.isnan(found), np.inf, found), np.shape(t))
+    return np.reshape(np.where(np.isnan(x), np.inf, x), np.shape(t))
 
 
-def _one_quantile(law: Law, q: float, t: float, cost: float) -> float:
+def _quantile(law: Law, q: float, t: float, cost: float) -> float:
     """The quantile q of J under the timeout t, ∞ where it is not reached, NaN where it is too many steps away."""
     if not float(law.cdf(t)) > 0:
         return np.inf
-    last = _last_time(law, t)
-    if np.isinf(last):  # what is still out at the end of what was seen stays so: one attempt, or none returns
-        return _untimed_quantile(law, q, cost)
-    found = _distribution(law, last, cost, _reach(law, (q,), last, cost), clipped=True)
-    if found is None:
+    t = _last_time(law, t)
+    lattice = None
+    if np.isfinite(t):
+        lattice = _distribution(law, t, cost, _reach(law, q, t, cost), clipped=True)
+    elif isinstance(law, Failing) and law.jumps is not None:  # what is still out at the end stays so
+        last = max(law.jumps[-1], *failure_times(law)[-1:])
+        lattice = _distribution(law, t, cost, min(MAX_LATTICE_STEPS // 2 * law.resolution, 100.0 * float(last)))
+    if lattice is None:
         raise RestartError(_refusal("a quantile"))
-    step, F_J = found
+    step, F_J = lattice
     at = int(np.searchsorted(F_J, q - 1e-12))
-    return step * at if at < F_J.size else np.nan
-
-
-def _reach(law: Law, levels: tuple[float, ...], t: float, cost: float) -> float:
-    """E_J + √(q/(1−q)) std_J: by Cantelli's inequality no quantile q lies further up."""
-    spread = max(np.sqrt(q / (1 - q)) for q in levels)
-    return float(expected_duration(law, t, cost=cost) + spread * std_duration(law, t, cost=cost))
+    return step * at if at < F_J.size else np.nan if np.isfinite(t) else np.inf
 
 
 def lattice_survival(law: Law, x: float, t: Floats, cost: float) -> Floats:
     """P(J > x) for each timeout t; an error where the times do not fit on a lattice."""
-
-    def one(timeout: float) -> float:
-        found = _distribution(law, _last_time(law, timeout), cost, x)
-        if found is None:
+    survival = []
+    for timeout in np.ravel(t):
+        lattice = _distribution(law, _last_time(law, float(timeout)), cost, x)
+        if lattice is None:
             raise RestartError(_refusal("the chance to meet a deadline"))
-        step, F_J = found
-        return float(np.clip(1.0 - F_J[min(int(x / step * (1 + 1e-12)), F_J.size - 1)], 0.0, 1.0))
-
-    return np.reshape([one(float(timeout)) for timeout in np.ravel(t)], np.shape(t))
+        step, F_J = lattice
+        survival.append(np.clip(1.0 - F_J[min(int(x / step * (1 + 1e-12)), F_J.size - 1)], 0.0, 1.0))
+    return np.reshape(survival, np.shape(t))
 
 
 def _refusal(what: str) -> str:
     return (
-        f"{what} under visible failures needs times that are whole steps of one clock, at most {LONGEST} of them, and "
-        "these are not: read failures as completed or as lost (--failed), or ask for mean, std or a moment"
+        f"{what} under visible failures needs times that are whole steps of one clock, at most {MAX_LATTICE_STEPS} of "
+        "them, and these are not: read failures as completed or as lost (--failed), or ask for mean, std or a moment"
     )
+
+
+def _reach(law: Law, q: float, t: float, cost: float) -> float:
+    """E_J + √(q/(1−q)) std_J: by Cantelli's inequality the quantile q lies no further up."""
+    return float(expected_duration(law, t, cost=cost) + np.sqrt(q / (1 - q)) * std_duration(law, t, cost=cost))
 
 
 def _last_time(law: Law, t: float) -> float:
@@ -82,19 +83,6 @@ def _last_time(law: Law, t: float) -> float:
     if np.isinf(t) and not float(still_out(law, t)) > 0:
         return float(np.union1d(law.support, failure_times(law))[-1])
     return t
-
-
-def _untimed_quantile(law: Law, q: float, cost: float) -> float:
-    """The quantile without a timeout, where some attempts never end, or only with a tail that has no last time."""
-    if law.jumps is None:
-        raise RestartError(_refusal("a quantile"))
-    times = np.union1d(np.asarray(law.jumps), failure_times(law))
-    found = _distribution(law, np.inf, cost, min(LONGEST // 2 * law.resolution, 100.0 * float(times[-1])))  # type: ignore[attr-defined]
-    if found is None:
-        raise RestartError(_refusal("a quantile"))
-    step, F_J = found
-    at = int(np.searchsorted(F_J, q - 1e-12))
-    return step * at if at < F_J.size else np.inf
 
 
 def _distribution(
@@ -108,20 +96,19 @@ def _distribution(
     that does not and the cost after it; 1/(1 − D) = Π (1 + D^(2^k)).
     """
     step = _common_step(law, t, cost) if np.isfinite(upto) else None
-    if step is None or (upto / step >= LONGEST and not clipped):
+    if step is None or (upto / step >= MAX_LATTICE_STEPS and not clipped):
         return None
-    upto = min(upto, (LONGEST - 1) * step)
+    upto = min(upto, (MAX_LATTICE_STEPS - 1) * step)
     total, lost = _attempt(law, t, cost, step, int(upto / step) + 2)
-    if lost[0] >= 1 - NEGLIGIBLE:
+    if lost[0] >= 1 - MIN_LOST:
         return step, np.zeros(total.size)
-    while lost.sum() > NEGLIGIBLE:
+    while lost.sum() > MIN_LOST:
         total = total + _convolved(total, lost)
         lost = _convolved(lost, lost)
     return step, np.maximum.accumulate(np.cumsum(total))
 
 
 def _convolved(a: Floats, b: Floats) -> Floats:
-    """The law of a sum, as far as its parts are followed."""
     size = next_fast_len(2 * a.size, real=True)
     return np.asarray(irfft(rfft(a, size) * rfft(b, size), size)[: a.size])
 

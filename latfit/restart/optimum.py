@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from latfit.curve import MIN_COMPLETIONS
 from latfit.errors import RestartError, counted
 from latfit.laws.base import Law
 from latfit.laws.empirical import Empirical, as_law
-from latfit.numbers import Floats
-from latfit.restart.minimise import candidates, thinned
-from latfit.restart.problem import Problem, immediate, outcome
-from latfit.restart.result import Optimum
-from latfit.restart.steps import MIN_COMPLETIONS
+from latfit.numbers import Floats, finite
+from latfit.restart.completion import completion_quantile, expected_duration, std_duration
+from latfit.restart.derived import with_copies
+from latfit.restart.lattice import lattice_quantiles
+from latfit.restart.minimise import candidates, flat_windows, thinned
+from latfit.restart.objectives import Objective
+from latfit.restart.result import QUANTILES, Optimum, Verdict, Window, label, ratio
 from latfit.restart.times import (
     check_time,
     check_timeouts,
-    completes,
+    completion_probability,
+    has_failures,
     inverse_cdf,
     scan_times,
     still_out,
 )
 
-NO_GAIN = 1e-9  # a relative gain below this is none
+MIN_GAIN = 1e-9  # a smaller relative gain is none
 TIE = 1e-12  # figures this close are equal
 
 
@@ -80,14 +85,12 @@ def optimal_timeout(
     >>> round(best.timeout), round(best.expected_duration), round(best.submissions, 2)
     (384, 375, 1.52)
     """
-    law = as_law(law)  # or a sample, a log, an array of latencies
-    problem = Problem.of(law, cost, wall_clock, copies, objective)
-    if not completes(law) > 0:
+    law = as_law(law)
+    problem = _Problem.of(law, cost, wall_clock, copies, objective)
+    if not completion_probability(law) > 0:
         raise RestartError("no attempt ever completes under this law: no timeout can help")
-    at_least = _earliest(law, problem, max_submissions, min_completions, min_timeout)
-    if law.jumps is not None:
-        return _on_steps(problem, at_least)
-    return _on_density(problem, at_least)
+    at_least = _earliest(problem, max_submissions, min_completions, min_timeout)
+    return (_on_density if law.jumps is None else _on_steps)(problem, at_least)
 
 
 @np.errstate(all="ignore")  # figures beyond all floats are ∞, which is reported as such
@@ -98,16 +101,10 @@ def evaluate_timeout(
 
     Parameters
     ----------
-    law
-        The law of one attempt: `Defective(law, rho)`, `Empirical.of(sample)` or any other `Law`.
     timeout
         Seconds; ∞ is no timeout.
-    cost
-        Seconds between a cancellation and the next attempt.
-    wall_clock
-        Seconds that each job itself runs, beside its latency.
-    copies
-        Copies that are submitted at once.
+    law, cost, wall_clock, copies
+        As in `optimal_timeout`.
     objective
         The figure to report beside the others: `mean`, `quantile:0.95`, `deadline:600`…
 
@@ -124,42 +121,11 @@ def evaluate_timeout(
     >>> given.verdict, round(given.expected_duration), round(given.submissions, 3)
     ('given', 382, 1.258)
     """
-    law = as_law(law)
-    problem = Problem.of(law, cost, wall_clock, copies, objective)
+    problem = _Problem.of(as_law(law), cost, wall_clock, copies, objective)
     t = float(check_timeouts(timeout)) - problem.r
     if t < 0:
         raise RestartError(f"the timeout {timeout:g} s is shorter than the wall-clock time {problem.r:g} s")
-    return outcome(problem, "given", t)
-
-
-def _earliest(
-    law: Law, problem: Problem, max_submissions: float | None, min_completions: int, min_timeout: float
-) -> float:
-    """The smallest timeout that respects all limits."""
-    limits = [max(0.0, check_time("smallest timeout", min_timeout) - problem.r)]
-    if max_submissions is not None:
-        needed = problem.b / completes(problem.law)
-        if not max_submissions >= needed * (1 - TIE):
-            raise RestartError(
-                f"at most {max_submissions:g} submissions a job are allowed, but even without a timeout "
-                f"{needed:.6g} are needed: allow more"
-            )
-        limits.append(float(inverse_cdf(problem.law, min(problem.b / max_submissions, completes(problem.law)))))
-    if min_completions > 1:
-        limits.append(_nth_completion(law, min_completions))
-    return max(limits)
-
-
-def _nth_completion(law: Law, n: int) -> float:
-    """The time of the n-th observed completion of an empirical law."""
-    if not isinstance(law, Empirical):
-        return 0.0
-    seen = int(law.completed[-1])
-    if n > seen:
-        raise RestartError(
-            f"only {counted(seen, 'completion', 'was', 'were')} seen, and {n} are needed at or below the timeout"
-        )
-    return float(law.jumps[np.searchsorted(law.completed, n)])
+    return _outcome(problem, "given", t)
 
 
 def earliest_timeout(law: Law) -> float:
@@ -173,41 +139,90 @@ def earliest_timeout(law: Law) -> float:
     return float(allowed[0]) if allowed.size else max(law.resolution, float(law.jumps[-1]))
 
 
-def _on_steps(problem: Problem, at_least: float) -> Optimum:
+@dataclass(frozen=True)
+class _Problem:
+    """A law and an objective with the wall-clock time r folded in: J = r + J′, cost c + r, timeout t − r."""
+
+    single: Law
+    law: Law
+    b: int
+    c: float
+    r: float
+    objective: Objective
+
+    @classmethod
+    def of(cls, law: Law, cost: float, wall_clock: float, copies: int, objective: str) -> _Problem:
+        c, r = check_time("cost", cost), check_time("wall-clock time", wall_clock)
+        return cls(law, with_copies(law, copies), copies, c, r, Objective.parse(objective, shift=r))
+
+    @property
+    def cost(self) -> float:
+        return self.c + self.r
+
+    def value(self, t: Floats) -> Floats:
+        """The objective's figure."""
+        return self.objective.value(self.law, t, self.cost)
+
+    def mean(self, t: Floats) -> Floats:
+        """E_J."""
+        return self.r + expected_duration(self.law, t, cost=self.cost)
+
+    @property
+    def on_lattice(self) -> bool:
+        """Whether the figure is slow to compute: a distribution under visible failures."""
+        return has_failures(self.law) and self.objective.name in ("quantile", "deadline")
+
+
+def _earliest(problem: _Problem, max_submissions: float | None, min_completions: int, min_timeout: float) -> float:
+    """The smallest timeout that respects all limits."""
+    limits = [max(0.0, check_time("smallest timeout", min_timeout) - problem.r)]
+    if max_submissions is not None:
+        top = completion_probability(problem.law)
+        if not max_submissions >= problem.b / top * (1 - TIE):
+            raise RestartError(
+                f"at most {max_submissions:g} submissions a job are allowed, but even without a timeout "
+                f"{problem.b / top:.6g} are needed: allow more"
+            )
+        limits.append(float(inverse_cdf(problem.law, min(problem.b / max_submissions, top))))
+    law = problem.single
+    if min_completions > 1 and isinstance(law, Empirical):
+        completions = int(law.completed[-1])
+        if min_completions > completions:
+            raise RestartError(
+                f"only {counted(completions, 'completion', 'was', 'were')} seen, and {min_completions} are needed at "
+                "or below the timeout"
+            )
+        limits.append(float(law.jumps[np.searchsorted(law.completed, min_completions)]))
+    return max(limits)
+
+
+def _on_steps(problem: _Problem, at_least: float) -> Optimum:
     """The exact optimum on a step law. A sample never says `any` or `immediate`."""
     t = candidates(problem.law, problem.value, None, at_least=at_least, at_most=problem.objective.latest)
-    best = _pick(problem, thinned(problem.value, t) if problem.on_lattice else t) if t.size else np.inf
+    best = _argmin(problem, thinned(problem.value, t) if problem.on_lattice else t) if t.size else np.inf
     if not float(still_out(problem.law, best)) > 0 or _no_gain(problem, best):
-        return outcome(problem, "never", np.inf, at_least)
-    return outcome(problem, "finite", best, at_least)
+        return _outcome(problem, "never", np.inf, at_least)
+    return _outcome(problem, "finite", best, at_least)
 
 
-def _on_density(problem: Problem, at_least: float) -> Optimum:
-    law, cost, objective = problem.law, problem.cost + problem.r, problem.objective
-    special = objective.special_times(law, cost)
-    slope = objective.slope(law, cost)
+def _on_density(problem: _Problem, at_least: float) -> Optimum:
+    law, cost, objective = problem.law, problem.cost, problem.objective
+    slope, special = objective.slope(law, cost), objective.special_times(law, cost)
     t = candidates(law, problem.value, slope, special=special, at_least=at_least, at_most=objective.latest)
-    best = _pick(problem, np.append(t, np.inf))
+    best = _argmin(problem, np.append(t, np.inf))
     figure = float(problem.value(np.array(best)))
-    E_0 = origin_limit(law, cost) if at_least == 0 else np.inf
+    E_0 = _origin_limit(law, cost) if at_least == 0 else np.inf
     at_zero = objective.limit(E_0) if np.isfinite(E_0) else np.inf
     if np.isfinite(at_zero) and _is_constant(problem, at_zero):
-        return outcome(problem, "any", np.inf)
+        return _outcome(problem, "any", np.inf)
     if at_zero <= figure * (1 + TIE):
-        return immediate(problem, E_0)
+        return _immediate(problem, E_0)
     if _no_gain(problem, best):
-        return outcome(problem, "never", np.inf, at_least)
-    return outcome(problem, "finite", best, at_least)
+        return _outcome(problem, "never", np.inf, at_least)
+    return _outcome(problem, "finite", best, at_least)
 
 
-def _no_gain(problem: Problem, t: float) -> bool:
-    """Whether t is no better than no timeout, by the objective and, where that is equal, by the mean."""
-    both = np.array([t, np.inf])
-    pairs = (problem.value(both), problem.mean(both))
-    return np.isinf(t) or all(np.isfinite(none) and figure >= none * (1 - NO_GAIN) for figure, none in pairs)
-
-
-def _pick(problem: Problem, t: Floats) -> float:
+def _argmin(problem: _Problem, t: Floats) -> float:
     """The t of the smallest figure; among equal ones that of the smallest E_J, then the smallest."""
     v = problem.value(t)
     v = np.where(np.isnan(v), np.inf, v)
@@ -218,16 +233,23 @@ def _pick(problem: Problem, t: Floats) -> float:
     return float(equal[E_J.min() * (1 + TIE) >= E_J].min())
 
 
-def _is_constant(problem: Problem, at_zero: float) -> bool:
+def _no_gain(problem: _Problem, t: float) -> bool:
+    """Whether t is no better than no timeout, by the objective and, where that is equal, by the mean."""
+    both = np.array([t, np.inf])
+    pairs = (problem.value(both), problem.mean(both))
+    return np.isinf(t) or all(np.isfinite(none) and figure >= none * (1 - MIN_GAIN) for figure, none in pairs)
+
+
+def _is_constant(problem: _Problem, at_zero: float) -> bool:
     """Whether the figure is the same for every timeout, limits included."""
     no_timeout = float(problem.value(np.array(np.inf)))
-    if not np.isfinite(no_timeout) or abs(at_zero - no_timeout) > NO_GAIN * no_timeout:
+    if not np.isfinite(no_timeout) or abs(at_zero - no_timeout) > MIN_GAIN * no_timeout:
         return False
     v = problem.value(scan_times(problem.law))
-    return bool((np.abs(v - no_timeout) <= NO_GAIN * no_timeout).all())
+    return bool((np.abs(v - no_timeout) <= MIN_GAIN * no_timeout).all())
 
 
-def origin_limit(law: Law, cost: float) -> float:
+def _origin_limit(law: Law, cost: float) -> float:
     """The limit of E_J(t) for t → 0, which is lim t/F̃(t) when nothing costs: 0, a number or ∞.
 
     van Moorsel & Wolter 2004, §3: 1/f(0). The power of t with which F̃ starts decides.
@@ -235,7 +257,7 @@ def origin_limit(law: Law, cost: float) -> float:
     if cost > 0 or law.support[0] > 0:
         return np.inf
     scan = scan_times(law)
-    if scan.size <= 20:  # too narrow for floats: no start to be seen
+    if scan.size <= 20:  # the range is too narrow for floats to show how F̃ starts
         return np.inf
     t = scan[[0, 20]]
     F = law.cdf(t)
@@ -243,3 +265,77 @@ def origin_limit(law: Law, cost: float) -> float:
     if power < 1 - 1e-6:
         return 0.0
     return float(t[0] / F[0]) if power < 1 + 1e-6 else np.inf
+
+
+def _outcome(problem: _Problem, verdict: Verdict, t: float, at_least: float = 0.0) -> Optimum:
+    """What a timeout brings; its windows hold only timeouts that are allowed."""
+    law, cost, r = problem.law, problem.cost, problem.r
+    untimed = float(problem.value(np.array([t, np.inf]))[1])
+    figure = float(problem.value(np.array([t]))[0])  # alone: an error where it cannot be computed
+    E_J, F, failing = float(problem.mean(np.array(t))), float(law.cdf(t)), has_failures(law)
+    windows: list[Window] | None = None
+    if verdict == "any":
+        windows = [(0.0, np.inf), (0.0, np.inf)]
+    elif verdict != "given" and np.isfinite(figure) and not problem.on_lattice:
+        limits = [1.01 * figure, 1.05 * figure]
+        windows = [
+            (max(low, at_least) + r, high + r)
+            for low, high in flat_windows(law, t, limits, cost=cost, objective=problem.objective)
+        ]
+    if failing:  # only where all times are whole steps of a clock
+        quantiles = lattice_quantiles(law, QUANTILES, t, cost)
+    else:
+        quantiles = [finite(completion_quantile(law, q, t, cost=cost)) for q in QUANTILES]
+    job_seconds = None  # not computed for copies of which some may fail before the others end
+    if problem.b == 1 or not failing:
+        job_seconds = finite(problem.b * (r + expected_duration(law, t, cost=r)))
+    return _optimum(
+        problem,
+        figure,
+        windows,
+        verdict=verdict,
+        timeout=finite(t + r),
+        expected_duration=finite(E_J),
+        std_duration=finite(std_duration(law, t, cost=cost)),
+        quantiles={str(q): None if x is None else x + r for q, x in zip(QUANTILES, quantiles, strict=True)},
+        submissions=finite(problem.b / F) if F > 0 and verdict != "any" else None,
+        speed_up=1.0 if figure == untimed < np.inf else ratio(finite(untimed), figure),
+        job_seconds=job_seconds,
+        success=1.0 if np.isfinite(E_J) else None,
+    )
+
+
+def _immediate(problem: _Problem, E_0: float) -> Optimum:
+    """The limit t → 0, in which J is exponential with mean E_0."""
+    figure = problem.objective.limit(E_0)
+    windows: list[Window] = [(0.0, 0.0), (0.0, 0.0)]
+    if E_0 > 0:
+        windows = flat_windows(problem.law, 0.0, [1.01 * figure, 1.05 * figure], objective=problem.objective)
+    return _optimum(
+        problem,
+        figure,
+        windows,
+        verdict="immediate",
+        timeout=0.0,
+        expected_duration=E_0,
+        std_duration=E_0,
+        quantiles={str(q): float(-E_0 * np.log1p(-q)) for q in QUANTILES},
+        submissions=None,
+        speed_up=ratio(finite(problem.value(np.array(np.inf))), figure),
+        job_seconds=problem.b * E_0,
+        success=1.0,
+    )
+
+
+def _optimum(problem: _Problem, figure: float, windows: list[Window] | None, **fields: Any) -> Optimum:
+    within_1pct, within_5pct = windows or (None, None)
+    return Optimum(
+        rho=float(problem.single.rho),
+        law=label(problem.single),
+        cost=problem.c,
+        objective={"name": str(problem.objective), "value": finite(problem.objective.report(figure))},
+        within_1pct=within_1pct,
+        within_5pct=within_5pct,
+        conservative_timeout=None if within_5pct is None else finite(within_5pct[1]),
+        **fields,
+    )

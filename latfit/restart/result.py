@@ -1,9 +1,9 @@
-"""What a strategy brings, as a value: the protocol that all results share, and the result of one timeout."""
+"""What a strategy brings, as a value: the figures that all results share, and the result of one timeout."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 from latfit.laws.base import Law, ParametricLaw
 from latfit.laws.competing import Competing
@@ -16,60 +16,36 @@ Window = tuple[float, float]
 QUANTILES = (0.5, 0.95, 0.99)
 
 
-@runtime_checkable
-class Outcome(Protocol):
+@dataclass(frozen=True, kw_only=True)
+class Figures:
     """What any strategy brings; None where a figure is infinite or is not computed.
 
     `expected_duration` and `std_duration` are those of the completion time J (of a finite schedule: of the time until
     success or giving up), `quantiles` its quantiles by level, `submissions` the mean number of jobs submitted,
-    `job_seconds` the mean time that they occupy the system together, `parallel` = job_seconds/expected_duration, and
-    `success` the probability that the job is done at all.
+    `job_seconds` the mean time that they occupy the system together, and `success` the probability that the job is
+    done at all.
     """
-
-    @property
-    def expected_duration(self) -> float | None: ...  # noqa: D102
-
-    @property
-    def std_duration(self) -> float | None: ...  # noqa: D102
-
-    @property
-    def quantiles(self) -> dict[str, float | None]: ...  # noqa: D102
-
-    @property
-    def submissions(self) -> float | None: ...  # noqa: D102
-
-    @property
-    def job_seconds(self) -> float | None: ...  # noqa: D102
-
-    @property
-    def parallel(self) -> float | None: ...  # noqa: D102
-
-    @property
-    def success(self) -> float | None: ...  # noqa: D102
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values: finite numbers, strings, None."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Figures:
-    """The fields of `Outcome` as values."""
 
     expected_duration: float | None
     std_duration: float | None
     quantiles: dict[str, float | None]
     submissions: float | None
-    job_seconds: float | None
-    success: float | None
+    job_seconds: float | None = None
+    success: float | None = None
 
     @property
     def parallel(self) -> float | None:
-        """How many jobs are out at a time, on average."""
+        """How many jobs are out at a time, on average: job_seconds/expected_duration."""
         return ratio(self.job_seconds, self.expected_duration)
 
+    def figures(self) -> dict[str, Any]:
+        """The figures by name, `parallel` among them."""
+        names = ("expected_duration", "std_duration", "quantiles", "submissions", "job_seconds", "parallel", "success")
+        return {name: getattr(self, name) for name in names}
 
-@dataclass(frozen=True)
-class Optimum:
+
+@dataclass(frozen=True, kw_only=True)
+class Optimum(Figures):
     """A timeout and what it brings.
 
     `verdict` is `finite`, `never` (no timeout helps), `any` (the timeout does not matter),
@@ -91,25 +67,14 @@ class Optimum:
 
     verdict: Verdict
     timeout: float | None
-    expected_duration: float | None
-    std_duration: float | None
-    quantiles: dict[str, float | None]
-    submissions: float | None
-    within_1pct: Window | None
-    within_5pct: Window | None
-    conservative_timeout: float | None
+    within_1pct: Window | None = None
+    within_5pct: Window | None = None
+    conservative_timeout: float | None = None
     speed_up: float | None
     rho: float
     law: str
     cost: float
     objective: dict[str, Any]
-    job_seconds: float | None = None
-    success: float | None = None
-
-    @property
-    def parallel(self) -> float | None:
-        """How many jobs are out at a time, on average."""
-        return ratio(self.job_seconds, self.expected_duration)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values: finite numbers, strings, None."""

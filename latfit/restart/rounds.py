@@ -4,79 +4,117 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from latfit.laws.base import Law
 from latfit.numbers import Floats
+from latfit.restart.completion import lost_moment
 from latfit.restart.plan import Round
 from latfit.restart.times import beyond_power_tail, failure_times, has_failures, kinks, scan_times, still_out
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
 PANELS = 240  # over the whole range of a law with a density
-FAR = 1e300  # a time that stands for ∞
-TAIL_PANELS = 600  # from the end of that range to there, where a power tail still counts
-THIN = 1e-25  # a tail that does not
+LATEST = 1e300  # a time that stands for ∞
+TAIL_PANELS = 600  # from the end of the range to LATEST, for a power tail
+MIN_TAIL = 1e-25  # a tail below this does not count
 
 
 def attempt(law: Law, length: float, *, pause: float = 0.0, copies: int = 1) -> Round:
     """One attempt with a timeout; `law` is that of the first of `copies` that run side by side."""
-    t = np.array(length, dtype=np.float64)
-    S, failing = float(still_out(law, t)), has_failures(law)
-    lost = [float(S * t**m) if S > 0 else 0.0 for m in (0, 1, 2)]
-    if failing:
-        lost = [lost[m] + float(law.failed_moment(m, t)) for m in (0, 1, 2)]
-    first, second = (float(law.partial_moment(m, t)) + lost[m] for m in (1, 2))
+    t, failing = np.array(length, dtype=np.float64), has_failures(law)
+    lost = [float(lost_moment(law, m, t, 0.0)) for m in (0, 1, 2)]
+    mean, second = (float(law.partial_moment(m, t)) + lost[m] for m in (1, 2))
     return Round(
         length,
-        lost[0],
-        first,
-        second,
-        lost[1],
-        float(copies),
-        copies * first,
-        None if failing else (lambda u: still_out(law, u)),
-        knots(law) if not failing else np.empty(0),
-        pause,
-        stuck=S if np.isinf(length) else 0.0,
+        p_incomplete=lost[0],
+        mean=mean,
+        second_moment=second,
+        lost_time=lost[1],
+        submissions=float(copies),
+        job_seconds=copies * mean,
+        survival=None if failing else (lambda u: still_out(law, u)),
+        ages=np.empty(0) if failing else knots(law),
+        pause=pause,
+        p_stuck=float(still_out(law, t)) if np.isinf(length) else 0.0,
     )
 
 
+class Ages(NamedTuple):
+    """Of copies at some ages: the probabilities of being under way and of having completed, the mean copies out.
+
+    Under way means that neither has one completed nor have all failed.
+    """
+
+    alive: Floats
+    done: Floats
+    running: Floats
+
+
+class Stretch(NamedTuple):
+    """A stretch of a round: the probabilities at its end, and what was spent in it.
+
+    `mean` and `second_moment` are those of the time spent, `lost_time` = E[time spent; all copies failed].
+    """
+
+    alive: float
+    done: float
+    mean: float
+    second_moment: float
+    lost_time: float
+    job_seconds: float
+    edges: Floats
+
+
+def stretch(law: Law, ages: Sequence[float], length: float, at: Callable[[Floats], Ages]) -> Stretch:
+    """The figures of a stretch with several copies out, by quadrature of `at`.
+
+    `ages` are those of the copies when it begins; that of a copy which starts later is negative.
+    """
+    edges = _edges(law, ages, length)
+    u, w = quadrature(edges, steps=law.jumps is not None)
+    alive, done, running = at(np.append(u, length))
+    alive_at_end, done_at_end = float(alive[-1]), float(done[-1])
+    if np.isinf(length) and alive_at_end > 0:
+        return Stretch(alive_at_end, done_at_end, np.inf, np.inf, np.inf, np.inf, edges)
+    tail = bool(edges[-1] == LATEST)
+    lost = 0.0
+    if has_failures(law):
+        fails_later = alive[:-1] - alive_at_end + done[:-1] - done_at_end
+        fails_later = np.where(fails_later > 1e-14, fails_later, 0.0)  # then it is rounding, and the tail is long
+        lost = _integral(w, fails_later, tail=tail)
+    mean, second, used = (_integral(w, y, tail=tail) for y in (alive[:-1], 2 * u * alive[:-1], running[:-1]))
+    return Stretch(alive_at_end, done_at_end, mean, second, lost, used, edges)
+
+
 def overlapping(
-    copies: Sequence[tuple[Law, float]],
+    law: Law,
+    ages: Sequence[float],
     length: float,
-    figures: Callable[[Floats], tuple[Floats, Floats]],
+    at: Callable[[Floats], Ages],
     *,
     submissions: float,
     pause: float = 0.0,
 ) -> Round:
-    """A round with more than one copy out, by quadrature.
+    """A round with several copies out, which ends when one completes, when all have failed, or after `length`.
 
-    `copies` are the law of each copy and its age when the round begins; a later start is a negative one. `figures` are
-    the probability of not having completed at an age, and the mean number of jobs that are out then. For laws with
-    visible failures see `failing.py`.
+    A copy that failed is gone. While another one is out, nothing is done about it; when none is out any more, the next
+    round begins, after its pause.
     """
-
-    def survival(u: Floats) -> Floats:
-        return figures(u)[0]
-
-    ages = breakpoints(copies, length)
-    u, w = quadrature(ages, steps=all(law.jumps is not None for law, _ in copies))
-    at_all, out_at_all = figures(np.append(u, length))
-    S, out, running = at_all[:-1], float(at_all[-1]), out_at_all[:-1]
-    endless, tail = not np.isfinite(length) and out > 0, bool(ages[-1] == FAR)
+    part, failing = stretch(law, ages, length, at), has_failures(law)
     return Round(
         length,
-        out,
-        np.inf if endless else integral(w, S, tail=tail),
-        np.inf if endless else integral(w, 2 * u * S, tail=tail),
-        out * length if out > 0 else 0.0,
-        submissions,
-        np.inf if endless else integral(w, running, tail=tail),
-        survival,
-        ages,
-        pause,
-        stuck=out if np.isinf(length) else 0.0,
+        p_incomplete=1.0 - part.done if failing else part.alive,
+        mean=part.mean,
+        second_moment=part.second_moment,
+        lost_time=part.lost_time + (part.alive * length if part.alive > 0 else 0.0),
+        submissions=submissions,
+        job_seconds=part.job_seconds,
+        survival=None if failing else (lambda u: at(u).alive),
+        ages=np.empty(0) if failing else part.edges,
+        pause=pause,
+        p_stuck=part.alive if np.isinf(length) else 0.0,
     )
 
 
@@ -93,35 +131,31 @@ def knots(law: Law) -> Floats:
     return np.unique(np.concatenate([panels, kinks(law), failure_times(law)]))
 
 
-def breakpoints(copies: Sequence[tuple[Law, float]], length: float) -> Floats:
-    """The ages, 0 and the end among them, between which S(u + age) of every copy is smooth (or constant)."""
-    inner = np.concatenate([*(knots(law) - age for law, age in copies), [-age for _, age in copies]])
+def _edges(law: Law, ages: Sequence[float], length: float) -> Floats:
+    """The times, 0 and the end among them, between which S of every copy is smooth (or constant)."""
+    inner = np.concatenate([*(knots(law) - age for age in ages), [-age for age in ages]])
     end = length if np.isfinite(length) else max(float(inner.max()), 0.0)
-    ages = np.unique(np.concatenate([[0.0, end], inner[(inner > 0) & (inner < end)]]))
-    if np.isinf(length) and any(law.jumps is None and _power_tail(law, end) for law, _ in copies):
-        return np.append(ages, np.geomspace(end, FAR, TAIL_PANELS)[1:])
-    return ages
+    edges = np.unique(np.concatenate([[0.0, end], inner[(inner > 0) & (inner < end)]]))
+    if np.isfinite(length) or law.jumps is not None:
+        return edges
+    power_tail = law.still_out(np.array(LATEST)) < MIN_TAIL < law.still_out(np.array(end))
+    return np.append(edges, np.geomspace(end, LATEST, TAIL_PANELS)[1:]) if power_tail else edges
 
 
-def _power_tail(law: Law, end: float) -> bool:
-    """Whether so many return after `end`, and not never, that their time counts."""
-    return bool(law.still_out(np.array(FAR)) < THIN < law.still_out(np.array(end)))
-
-
-def quadrature(ages: Floats, *, steps: bool) -> tuple[Floats, Floats]:
-    """Nodes and weights of Gauss–Legendre panels; middles where all is constant between the ages."""
+def quadrature(edges: Floats, *, steps: bool) -> tuple[Floats, Floats]:
+    """Nodes and weights of Gauss–Legendre panels; the middles where all is constant between the edges."""
     if steps:
-        return 0.5 * (ages[1:] + ages[:-1]), np.diff(ages)
-    half = 0.5 * np.diff(ages)
-    nodes = 0.5 * (ages[1:] + ages[:-1])[:, None] + half[:, None] * NODES
+        return 0.5 * (edges[1:] + edges[:-1]), np.diff(edges)
+    half = 0.5 * np.diff(edges)
+    nodes = 0.5 * (edges[1:] + edges[:-1])[:, None] + half[:, None] * NODES
     return nodes.ravel(), (half[:, None] * WEIGHTS).ravel()
 
 
-def integral(weights: Floats, values: Floats, *, tail: bool = False) -> float:
+def _integral(weights: Floats, values: Floats, *, tail: bool) -> float:
     """Σ weights · values; not by BLAS, whose threads cost more than they bring on arrays of this size.
 
-    With a `tail` the panels go on up to FAR, where it is that of a power: what follows the last panel whose
-    probabilities are not too small to be written is added.
+    With a `tail` the panels go on up to LATEST, where it is that of a power: what follows the last panel in which no
+    probability underflows is added.
     """
     with np.errstate(over="ignore"):
         parts = weights * values
@@ -133,12 +167,5 @@ def integral(weights: Floats, values: Floats, *, tail: bool = False) -> float:
     if last < len(panels) - TAIL_PANELS + 2:  # it ends before the tail
         return total
     each = panels[: last + 1].sum(axis=1)
-    known = float(each.sum())
-    return known + beyond_power_tail(each[-1], each[-2], known)
-
-
-def not_completed(law: Law, u: Floats) -> Floats:
-    """1 − F̃(u) of a law without failures, 1 before age 0."""
-    if law.jumps is not None:  # nothing completes before the first step
-        return still_out(law, u)
-    return np.where(u < 0, 1.0, still_out(law, np.maximum(u, 0.0)))
+    total = float(each.sum())
+    return total + beyond_power_tail(each[-1], each[-2], total)

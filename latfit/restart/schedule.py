@@ -8,24 +8,27 @@ from math import comb
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law
 from latfit.laws.empirical import as_law
 from latfit.numbers import Floats, finite
-from latfit.restart.completion import log_not_completed, lost_moment, refuse_failures
+from latfit.restart.completion import lost_moment, refuse_failures
 from latfit.restart.minimise import candidates
-from latfit.restart.optimum import NO_GAIN
-from latfit.restart.result import QUANTILES, label, ratio
-from latfit.restart.times import check_time, check_timeouts, completes, density, inverse_cdf, still_out
+from latfit.restart.optimum import MIN_GAIN
+from latfit.restart.plan import Plan
+from latfit.restart.result import Figures, label, ratio
+from latfit.restart.rounds import attempt, quadrature
+from latfit.restart.times import check_time, check_timeouts, completion_probability, still_out
 
 MAX_RESTARTS = 10_000  # more are as good as unbounded ones
-NOTHING = 1e-200  # no attempt is worth its name that completes less often: it is a restart at τ → 0
+MIN_COMPLETION = 1e-200  # an attempt that completes less often is a restart at τ → 0
+CANCELS = 1e-4  # a share of E[Tⁿ] below which a difference of moments has lost digits
 
 
-@dataclass(frozen=True)
-class Schedule:
+@dataclass(frozen=True, kw_only=True)
+class Schedule(Figures):
     """Timeouts τ_K…τ_1 in the order of use (∞: let it run), then one attempt without timeout; what they bring.
 
     Examples
@@ -37,20 +40,9 @@ class Schedule:
     """
 
     timeouts: tuple[float, ...]
-    expected_duration: float
-    std_duration: float | None
-    quantiles: dict[str, float | None]
-    submissions: float
     speed_up: float | None
     law: str
     cost: float
-    job_seconds: float | None = None
-    success: float = 1.0
-
-    @property
-    def parallel(self) -> float | None:
-        """How many jobs are out at a time, on average."""
-        return ratio(self.job_seconds, self.expected_duration)
 
     def to_dict(self) -> dict[str, Any]:
         """The Optimum's fields for a schedule: `timeout` is the first one of it."""
@@ -58,10 +50,7 @@ class Schedule:
         return {
             "verdict": "never" if timeouts[0] is None else "finite",
             "timeout": timeouts[0],
-            "expected_duration": finite(self.expected_duration),
-            "std_duration": self.std_duration,
-            "quantiles": self.quantiles,
-            "submissions": self.submissions,
+            **self.figures(),
             "within_1pct": None,
             "within_5pct": None,
             "conservative_timeout": None,
@@ -69,10 +58,7 @@ class Schedule:
             "rho": 0.0,
             "law": self.law,
             "cost": self.cost,
-            "objective": {"name": "mean", "value": finite(self.expected_duration)},
-            "job_seconds": self.job_seconds,
-            "parallel": self.parallel,
-            "success": self.success,
+            "objective": {"name": "mean", "value": self.expected_duration},
             "schedule": timeouts,
         }
 
@@ -86,12 +72,10 @@ def optimal_schedule(law: Law, restarts: int, *, cost: float = 0.0, min_timeout:
 
     Parameters
     ----------
-    law
-        The law of one attempt: `Defective(law, rho)`, `Empirical.of(sample)` or any other `Law`.
+    law, cost, min_timeout
+        As in `optimal_timeout`.
     restarts
         K, how often at most.
-    cost
-        Seconds between a cancellation and the next attempt.
 
     Returns
     -------
@@ -109,7 +93,7 @@ def optimal_schedule(law: Law, restarts: int, *, cost: float = 0.0, min_timeout:
     c = check_time("cost", cost)
     if not 1 <= restarts <= MAX_RESTARTS or restarts != int(restarts):
         raise RestartError(f"the number of restarts is {restarts}; it must be a whole number from 1 to {MAX_RESTARTS}")
-    refuse_never_ending(law)
+    _refuse_never_ending(law)
     E = float(law.partial_moment(1, np.inf))
     if not np.isfinite(E):
         raise RestartError("the last attempt has no timeout and its mean is infinite: allow unbounded restarts")
@@ -132,16 +116,16 @@ def best_attempt(law: Law, following: float, cost: float, at_least: float = 0.0)
         return law.partial_moment(1, t) + lost_moment(law, 1, t, cost) + lost_moment(law, 0, t, cost) * following
 
     def slope(t: Floats) -> Floats:
-        return still_out(law, t) - density(law, t) * (cost + following)
+        return still_out(law, t) - law.pdf(t) * (cost + following)
 
     no_timeout = float(value(np.array(np.inf)))
     if not np.isfinite(following):
         return np.inf, no_timeout
     t = candidates(law, value, slope, at_least=at_least)
-    t = t[law.cdf(t) > NOTHING]
+    t = t[law.cdf(t) > MIN_COMPLETION]
     v = value(t)
     best = v.min(initial=np.inf)
-    if best >= no_timeout * (1 - NO_GAIN):
+    if best >= no_timeout * (1 - MIN_GAIN):
         return np.inf, no_timeout
     return float(t[v <= best * (1 + 1e-13)].min()), float(best)
 
@@ -149,28 +133,42 @@ def best_attempt(law: Law, following: float, cost: float, at_least: float = 0.0)
 @np.errstate(all="ignore")  # figures beyond all floats are ∞, which is reported as such
 def evaluate_schedule(law: Law, schedule: Sequence[float], *, cost: float = 0.0) -> Schedule:
     """What given timeouts bring, in the order of use."""
-    E = schedule_moments(law, schedule, 2, cost=cost)
-    E_R = float(law.partial_moment(1, np.inf))
-    reached = np.cumprod(still_out(law, np.asarray(schedule, dtype=np.float64)))
-    variance = float(E[2] - E[1] ** 2)
+    _refuse_never_ending(law)
+    plan = _plan(law, schedule, cost)
+    E_R = finite(law.partial_moment(1, np.inf))
     return Schedule(
+        **plan.figures,
         timeouts=tuple(float(tau) for tau in schedule),
-        expected_duration=float(E[1]),
-        std_duration=float(np.sqrt(max(variance, 0.0))) if np.isfinite(variance) else None,
-        quantiles={str(q): _quantile(law, q, schedule, cost) for q in QUANTILES},
-        submissions=1.0 + float(reached.sum()),
-        speed_up=finite(E_R / E[1]) if E[1] > 0 else None,
+        speed_up=ratio(E_R, finite(plan.mean)),
         law=label(law),
         cost=float(cost),
-        job_seconds=finite(E[1] - cost * reached.sum()),
     )
 
 
-def refuse_never_ending(law: Law) -> None:
-    """Say that finitely many restarts need a law that always completes."""
-    if completes(law) < 1 - 1e-12:
+def schedule_cdf(law: Law, x: ArrayLike, schedule: Sequence[float], *, cost: float = 0.0) -> Floats:
+    """P(J ≤ x) with timeouts τ_K…τ_1 in the order of use and a last attempt without one.
+
+    1 − Π_{i>k} (1−F̃(τ_i)) (1−F̃(x − s_k)) within attempt k, which starts at s_k, and
+    1 − Π_{i≥k} (1−F̃(τ_i)) while it is being replaced. van Moorsel & Wolter 2004, eq. 10, whose second
+    branch prints i > k.
+    """
+    refuse_failures(law, "the distribution of the completion time")
+    plan = _plan(law, schedule, cost)
+    at = np.asarray(x, dtype=np.float64)
+    return np.reshape([1.0 - plan.survival(float(each)) if each >= 0 else 0.0 for each in at.ravel()], at.shape)
+
+
+def _plan(law: Law, schedule: Sequence[float], cost: float) -> Plan:
+    timeouts, c = check_timeouts(schedule), check_time("cost", cost)
+    rounds = [attempt(law, float(tau), pause=c) for tau in np.append(timeouts, np.inf)]
+    return Plan(tuple(rounds), repeats=False)
+
+
+def _refuse_never_ending(law: Law) -> None:
+    never = 1 - completion_probability(law)
+    if never > 1e-12:
         raise RestartError(
-            f"a share {1 - completes(law):.4g} of attempts never completes, and with finitely many restarts the last "
+            f"a share {never:.4g} of attempts never completes, and with finitely many restarts the last "
             "one has no timeout, so every moment is infinite: allow unbounded restarts (no --restarts), if need be "
             "with a deadline (--objective deadline:D)"
         )
@@ -182,48 +180,70 @@ def schedule_moments(law: Law, schedule: Sequence[float], order: int = 2, *, cos
     E_k[Jⁿ] = Mₙ(τ_k) + (1−F(τ_k)) Σ_{l≤n} C(n,l) (τ_k+c)ⁿ⁻ˡ E_{k−1}[Jˡ], backward from E_0[Jⁿ] = E[Tⁿ].
     van Moorsel & Wolter 2004, Theorem 3 and Algorithm 2.
     """
-    refuse_never_ending(law)
+    _refuse_never_ending(law)
     timeouts, c = np.atleast_1d(check_timeouts(schedule)), check_time("cost", cost)
-    E = np.array([float(law.partial_moment(n, np.inf)) if n else 1.0 for n in range(order + 1)])
+    E = [1.0] + [float(law.partial_moment(n, np.inf)) for n in range(1, order + 1)]
     for tau in timeouts[::-1]:
-        if float(still_out(law, tau)) == 0:
-            E = np.array([float(law.partial_moment(n, tau)) if n else 1.0 for n in range(order + 1)])
-            continue
         lost = [float(lost_moment(law, m, tau, c)) for m in range(order + 1)]
-        E = np.array(
-            [1.0]
-            + [
-                float(law.partial_moment(n, tau)) + sum(comb(n, k) * lost[n - k] * E[k] for k in range(n + 1))
-                for n in range(1, order + 1)
-            ]
-        )
-    return E
+        later = [sum(comb(n, k) * lost[n - k] * E[k] for k in range(n + 1)) if lost[0] else 0.0 for n in range(len(E))]
+        E = [1.0] + [float(law.partial_moment(n, tau)) + later[n] for n in range(1, order + 1)]
+    return np.array(E)
 
 
-def schedule_cdf(law: Law, x: ArrayLike, schedule: Sequence[float], *, cost: float = 0.0) -> Floats:
-    """P(J ≤ x) with timeouts τ_K…τ_1 in the order of use and a last attempt without one.
+def restart_helps(law: Law, tau: ArrayLike, *, cost: float = 0.0, order: int = 1) -> NDArray[np.bool_]:
+    """Whether one restart at τ lowers the n-th moment: E[(T + τ + c)ⁿ] < E[Tⁿ | T > τ].
 
-    1 − Π_{i>k} (1−F̃(τ_i)) (1−F̃(x − s_k)) within attempt k, which starts at s_k, and
-    1 − Π_{i≥k} (1−F̃(τ_i)) while it is being replaced. van Moorsel & Wolter 2004, eq. 10, whose second
-    branch prints i > k.
+    For the mean this is E[T] + c < E[T − τ | T > τ], and then any number of restarts at τ helps, the
+    more the better. Where E[Tⁿ] is infinite (ρ > 0, or a tail too heavy) restarts for ever make it finite
+    (Corollary 1), so the answer is yes wherever something completes by τ.
+
+    van Moorsel & Wolter 2004, eq. 1 and 13, and §5 for n ≥ 2, where they print E[(T+c)ⁿ] < E[(T−τ)ⁿ | T > τ];
+    Chalasani et al. 1998, eq. 6.
+
+    Parameters
+    ----------
+    law, cost
+        As in `expected_duration`.
+    tau
+        When the restart would be made, in seconds; a number or an array.
+    order
+        n, the moment in question.
+
+    Returns
+    -------
+    NDArray
+        Booleans in the shape of `tau`.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> latfit.restart_helps(latfit.parse_law("weibull(shape=0.5,scale=10)"), [0.1, 5.0], cost=1.0).tolist()
+    [True, True]
+    >>> latfit.restart_helps(latfit.parse_law("weibull(shape=2,scale=10)"), 5.0).tolist()
+    False
     """
-    refuse_failures(law, "the distribution of the completion time")
-    timeouts, c = np.append(check_timeouts(schedule), np.inf), check_time("cost", cost)
-    starts = np.concatenate([[0.0], np.cumsum(timeouts[:-1] + c)])
-    at = np.asarray(x, dtype=np.float64) * (1.0 if law.jumps is None else 1 + 1e-12)  # see log_survival
-    log_out = np.zeros(at.shape)
-    for start, tau in zip(starts, timeouts, strict=True):
-        begun = (at >= start) & np.isfinite(start)
-        log_out += np.where(begun, log_not_completed(law, np.clip(np.where(begun, at - start, 0.0), 0.0, tau)), 0.0)
-    return np.where(at < 0, 0.0, -np.expm1(log_out))
+    law = as_law(law)
+    t, c = check_timeouts(tau), check_time("cost", cost)
+    if order < 1:
+        raise RestartError(f"the order of the moment is {order}; it must be 1 or more")
+    S = still_out(law, t)
+    E = [1.0] + [float(law.partial_moment(n, np.inf)) for n in range(1, order + 1)]
+    if completion_probability(law) < 1 - 1e-12 or np.isinf(E[order]):
+        return np.asarray((S > 0) & (law.cdf(t) > 0))
+    restarted = sum(comb(order, k) * (t + c) ** (order - k) * E[k] for k in range(order + 1))
+    with np.errstate(all="ignore"):
+        late = _late_moment(law, order, t, E[order])
+        return np.asarray((S > 0) & (S * restarted * (1 + 1e-12) < late))  # for the exponential law they are equal
 
 
-def _quantile(law: Law, q: float, schedule: Sequence[float], cost: float) -> float | None:
-    """The smallest x with P(J ≤ x) ≥ q: attempt by attempt until one of them reaches q."""
-    start, log_out, target = 0.0, 0.0, np.log1p(-q)
-    for tau in [*schedule, np.inf]:
-        after = log_out + float(log_not_completed(law, np.array(tau)))
-        if after <= target + 1e-12:
-            return finite(start + min(float(inverse_cdf(law, -np.expm1(target - log_out))), tau))
-        start, log_out = start + tau + cost, after
-    return None
+def _late_moment(law: Law, n: int, tau: Floats, total: float) -> Floats:
+    """E[Tⁿ; T > τ]: E[Tⁿ] − Mₙ(τ), and where that cancels τⁿ S(τ) + n ∫ uⁿ⁻¹ S(u) du over u > τ."""
+    difference = total - law.partial_moment(n, tau)
+    if law.jumps is not None or (difference > CANCELS * total).all():
+        return difference
+    S = law.still_out(tau)
+    residual = np.where(S > 0, S / law.pdf(tau), 1.0)[..., None]  # about the mean residual life
+    nodes, weights = quadrature(np.append(0.0, np.geomspace(0.25, 1e9, 80)), steps=False)
+    u = tau[..., None] + residual * nodes
+    tail = n * np.sum(u ** (n - 1) * law.still_out(u) * residual * weights, axis=-1)
+    return np.where(difference > CANCELS * total, difference, tau**n * S + tail)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -13,22 +13,29 @@ from latfit.errors import RestartError
 from latfit.laws.base import Law
 from latfit.laws.empirical import as_law
 from latfit.numbers import Floats
-from latfit.restart.coarse import coarse
+from latfit.restart.derived import coarse, with_wall_clock
 from latfit.restart.evaluate import PolicyOutcome, evaluate_policy
 from latfit.restart.objectives import Objective
 from latfit.restart.optimum import optimal_timeout
 from latfit.restart.plan import Plan
 from latfit.restart.policies import Policy, get_policy
-from latfit.restart.shifted import with_wall_clock
-from latfit.restart.single_r import single_r
-from latfit.restart.times import check_time, completes, inverse_cdf
+from latfit.restart.policies.hedge import Hedge
+from latfit.restart.rounds import knots
+from latfit.restart.times import (
+    check_time,
+    completion_probability,
+    has_failures,
+    inverse_cdf,
+    not_completed,
+    scan_times,
+)
 
-CELLS = 300  # steps of the law on which the search begins
-FINE = 4000  # steps of a law that has more of them, at the end
+ROUGH_CELLS = 300  # steps of the law on which the search begins
+EXACT_CELLS = 4000  # steps of a law that has many more of them, at the end
 TIMES, RATIOS = 24, 9  # the grid over the two free times
 BORDER = 1e-3  # a load this close to the budget is limited by it
-SIMPLEX = np.array([[0.0, 0.0], [0.02, 0.0], [0.0, -0.05]])
 SLACK = 1e-7  # a load this little above the budget is within it
+SIMPLEX = np.array([[0.0, 0.0], [0.02, 0.0], [0.0, -0.05]])
 
 
 @dataclass(frozen=True)
@@ -38,18 +45,21 @@ class Budget:
     name: Literal["submissions", "job_seconds"]
     value: float
 
-    def excess(self, plan: Plan) -> float:
-        """By which share a plan goes beyond it; negative within it."""
-        load: float = getattr(plan, self.name)
+    def excess(self, load: float) -> float:
+        """By which share a load goes beyond it; negative within it."""
         return load / self.value - 1.0 if np.isfinite(load) else np.inf
 
 
-class Found(NamedTuple):
-    """A point of the search and its figure, ∞ where the budget does not allow it."""
+class _Point(NamedTuple):
+    """A point of the search; its figure is ∞ where the budget does not allow it."""
 
     figure: float
     time: float
     ratio: float
+
+
+def _best(*points: _Point) -> _Point:
+    return min(points, key=lambda point: point.figure)
 
 
 @dataclass(frozen=True)
@@ -70,7 +80,7 @@ class _Search:
         if time < self.min_time or time * ratio < self.earliest_end:
             return None
         try:
-            return self.kind.spanned(time, ratio).plan(self.law, self.cost)
+            return self.kind.from_times(time, ratio).plan(self.law, self.cost)
         except RestartError:
             return None
 
@@ -80,39 +90,40 @@ class _Search:
             return -1.0
         if self.budget.name == "submissions":
             try:
-                N = self.kind.spanned(time, ratio).mean_submissions(self.law, self.cost)
+                load = self.kind.from_times(time, ratio).mean_submissions(self.law, self.cost)
             except RestartError:
                 return np.inf
-            return N / self.budget.value - 1.0
+            return self.budget.excess(load)
         plan = self.plan(time, ratio)
-        return np.inf if plan is None else self.budget.excess(plan)
+        return np.inf if plan is None else self.budget.excess(plan.job_seconds)
 
-    def at(self, time: float, ratio: float) -> Found:
+    def at(self, time: float, ratio: float) -> _Point:
         """The figure there; ∞ where it is not allowed or not computable."""
-        by_submissions = self.budget is not None and self.budget.name == "submissions"
-        plan = None if by_submissions and self.excess(time, ratio) > SLACK else self.plan(time, ratio)
-        if plan is None or (self.budget is not None and self.budget.excess(plan) > 2 * SLACK):
-            return Found(np.inf, time, ratio)
+        outside = _Point(np.inf, time, ratio)
+        if self.budget is not None and self.budget.name == "submissions" and self.excess(time, ratio) > SLACK:
+            return outside
+        plan = self.plan(time, ratio)
+        if plan is None or (self.budget and self.budget.excess(getattr(plan, self.budget.name)) > 2 * SLACK):
+            return outside
         figure = self.objective.of_plan(plan)
-        return Found(figure if np.isfinite(figure) else np.inf, time, ratio)
+        return _Point(figure, time, ratio) if np.isfinite(figure) else outside
 
-    def row(self, times: Floats, ratio: float) -> tuple[Found, float, float]:
+    def row(self, times: Floats, ratio: float) -> tuple[_Point, float, float]:
         """The best of some times for one ratio, and the times beside it."""
-        found = [self.at(float(time), ratio) for time in times]
-        i = min(range(len(found)), key=lambda k: found[k].figure)
-        return found[i], float(times[max(i - 1, 0)]), float(times[min(i + 1, len(found) - 1)])
+        points = [self.at(float(time), ratio) for time in times]
+        i = points.index(_best(*points))
+        return points[i], float(times[max(i - 1, 0)]), float(times[min(i + 1, len(points) - 1)])
 
-    def along(self, times: Floats, ratio: float) -> Found:
+    def along(self, times: Floats, ratio: float) -> _Point:
         """The best time for one ratio: the best of a row, polished between its neighbours."""
         best, before, after = self.row(times, ratio)
         if not np.isfinite(best.figure):
             return best
-        low, high = (self._edge(best.time, end, ratio) for end in (before, after))
+        low, high = (self.edge(best.time, end, ratio) for end in (before, after))
         inner = _polished(lambda y: self.at(float(np.exp(y)), ratio).figure, np.log(low), np.log(high), self.precision)
-        points = [best, self.at(low, ratio), self.at(high, ratio), self.at(float(np.exp(inner)), ratio)]
-        return min(points, key=lambda point: point.figure)
+        return _best(best, *(self.at(float(time), ratio) for time in (low, high, np.exp(inner))))
 
-    def _edge(self, inside: float, time: float, ratio: float) -> float:
+    def edge(self, inside: float, time: float, ratio: float) -> float:
         """`time` if the budget allows it, otherwise the last allowed time on the way to it from `inside`."""
         if self.budget is None or not self.excess(time, ratio) > SLACK:
             return time
@@ -121,28 +132,78 @@ class _Search:
         def excess(y: float) -> float:
             return float(np.clip(self.excess(float(np.exp(y)), ratio), -1.0, 1e6))
 
-        if excess(good) < 0 < excess(bad):
-            root = float(scipy.optimize.brentq(excess, good, bad, xtol=self.precision))
-            step = self.precision * np.sign(good - bad)
-            allowed = [y for y in (root, root + step, root + 2 * step) if excess(y) <= SLACK]
-            return float(np.exp(allowed[0] if allowed else good))
-        return inside
+        if not excess(good) < 0 < excess(bad):
+            return inside
+        root = float(scipy.optimize.brentq(excess, good, bad, xtol=self.precision))
+        steps_back = root + self.precision * np.sign(good - bad) * np.arange(3)
+        return float(np.exp(next((y for y in steps_back if excess(y) <= SLACK), good)))
 
-    def everywhere(self, times: Floats) -> Found:
+    def everywhere(self, times: Floats) -> _Point:
         """The best time and ratio: rows of times for a grid of ratios, then between the best ratio's neighbours."""
         if self.kind.ratios is None:
             return self.along(times, 1.0)
         ratios = np.geomspace(*self.kind.ratios, RATIOS)
-        found = [self.along(times, float(r)) if self.budget else self.row(times, float(r))[0] for r in ratios]
-        best = min(found, key=lambda point: point.figure)
+        points = [self.along(times, float(r)) if self.budget else self.row(times, float(r))[0] for r in ratios]
+        best = _best(*points)
         if not np.isfinite(best.figure):
             return best
-        i = found.index(best)
-        a, b = np.log(ratios[max(i - 1, 0)]), np.log(ratios[min(i + 1, RATIOS - 1)])
+        i = points.index(best)
+        low, high = np.log(ratios[max(i - 1, 0)]), np.log(ratios[min(i + 1, RATIOS - 1)])
         near = _near(best.time, 1.4)
-        inner = _polished(lambda y: self.along(near, float(np.exp(y))).figure, a, b, 10 * self.precision)
-        points = [best, self.along(near, best.ratio), self.along(near, float(np.exp(inner)))]
-        return min(points, key=lambda point: point.figure)
+        inner = _polished(lambda y: self.along(near, float(np.exp(y))).figure, low, high, 10 * self.precision)
+        return _best(best, self.along(near, best.ratio), self.along(near, float(np.exp(inner))))
+
+    def finished(self, start: _Point) -> tuple[Policy | None, float]:
+        """From the best point of a coarse law to the best policy on the law itself, and its figure."""
+        if not np.isfinite(start.figure):
+            return None, np.inf
+        points = [self.along(_near(start.time, 1.15, 5 if self.law.jumps is None else 25), start.ratio)]
+        if self.kind.ratios is not None and np.isfinite(points[0].figure):
+            points.append(self.both_times(points[0]) if self.budget is None else self.on_border(points[0]))
+        best = _best(*points, *(each for point in points for each in self.snapped(point)))
+        return (self.kind.from_times(best.time, best.ratio) if np.isfinite(best.figure) else None), best.figure
+
+    def both_times(self, start: _Point) -> _Point:
+        """Both free times at once, by the simplex of Nelder and Mead."""
+        low, high = self.kind.ratios or (1.0, 1.0)
+
+        def at(x: Floats) -> _Point:
+            return self.at(float(np.exp(x[0])), float(np.clip(np.exp(x[1]), low, high)))
+
+        origin: Floats = np.log(np.array([start.time, start.ratio]))
+        options = {"maxfev": 60, "xatol": 1e-6, "fatol": 0.0, "initial_simplex": origin + SIMPLEX}
+        found = scipy.optimize.minimize(  # type: ignore[call-overload]
+            lambda x: min(at(x).figure, 1e300), origin, method="Nelder-Mead", options=options
+        )
+        return at(found.x)
+
+    def on_border(self, start: _Point) -> _Point:
+        """Along the border of the budget, if that is what limits: the best ratio near the one of `start`."""
+        low, high = np.log(self.kind.ratios or (1.0, 1.0))
+        if self.excess(start.time, start.ratio) < -BORDER:
+            return start
+
+        def at(y: float) -> _Point:
+            ratio, times = float(np.exp(y)), start.time * np.array([1.0, 1.05, 0.95, 1.3, 0.7])
+            inside = next((float(time) for time in times if self.excess(time, ratio) <= 0), None)
+            if inside is None:
+                return _Point(np.inf, start.time, ratio)
+            return _best(*(self.at(self.edge(inside, end, ratio), ratio) for end in (0.5 * inside, 2 * inside)))
+
+        y = np.log(start.ratio)
+        inner = _polished(lambda z: at(z).figure, max(low, y - 0.4), min(high, y + 0.4), 1e-3)
+        return _best(start, at(inner))
+
+    def snapped(self, point: _Point) -> list[_Point]:
+        """On a step law: the same with the end moved back to the last time at which something can complete."""
+        if self.law.jumps is None or not np.isfinite(point.figure):
+            return []
+        earlier = self.law.jumps[self.law.jumps <= point.time * point.ratio][-1:]
+        if self.kind.ratios is None:
+            return [self.at(float(time), 1.0) for time in earlier]
+        this = self.kind.from_times(point.time, point.ratio).plan(self.law, self.cost).rounds[-1]
+        ages = np.append(earlier, this.ages[this.ages < this.length][-1:])
+        return [self.at(point.time, float(age / point.time)) for age in ages if age >= point.time]
 
 
 def _near(time: float, factor: float, count: int = 5) -> Floats:
@@ -153,10 +214,10 @@ def _polished(figure: Callable[[float], float], low: float, high: float, toleran
     """The minimum of a figure between two places; ∞ counts as very large."""
     if not low < high:
         return low
-    found = scipy.optimize.minimize_scalar(
+    best = scipy.optimize.minimize_scalar(
         lambda y: min(figure(y), 1e300), bounds=(low, high), method="bounded", options={"xatol": tolerance}
     )
-    return float(found.x)
+    return float(best.x)
 
 
 @np.errstate(all="ignore")  # figures beyond all floats are ∞, which is reported as such
@@ -202,124 +263,99 @@ def optimal_policy(
 
     """
     law = as_law(law)
-    c, chosen = check_time("cost", cost), get_policy(kind)
+    c, r, chosen, goal = check_time("cost", cost), wall_clock, get_policy(kind), Objective.parse(objective)
     if not chosen.searched:
         raise RestartError(f"{kind} has no parameter to optimise: write it out, as in {chosen.example}")
-    whole = with_wall_clock(law, check_time("wall-clock time", wall_clock))
-    goal = Objective.parse(objective)
+    whole = with_wall_clock(law, check_time("wall-clock time", r))
     if chosen.needs_budget and budget is None:
         raise RestartError(f"{kind}: the more submissions the better; give a budget of submissions or job-seconds")
-    known = _known(law, chosen, c, wall_clock, objective, budget, min_time)
-    if known is not None:
-        return evaluate_policy(law, known, cost=c, wall_clock=wall_clock, objective=objective)
-    times = _times(whole, min_time)
-    earliest = 0.0 if chosen.needs_budget else float(times[0])  # cancelled earlier, so few complete that it is rounding
-    rough = _Search(chosen, coarse(whole, CELLS), c, goal, budget, 3e-3, min_time, earliest)
-    start = rough.everywhere(times)
-    exact = _Search(chosen, _exact(whole), c, goal, budget, 1e-7, min_time, earliest)
-    policy, figure = _finished(exact, start)
-    if budget is not None and budget.name == "submissions" and goal.name == "quantile" and kind == "hedge" and c == 0:
-        hedge, quantile = single_r(whole, goal.parameter, budget.value - 1.0)
-        policy, figure = (hedge, quantile) if quantile < figure else (policy, figure)
+    policy = _exact_optimum(law, chosen, budget, cost=c, wall_clock=r, objective=objective, min_timeout=min_time)
+    if policy is None:
+        times = _times(whole, min_time)
+        earliest_end = 0.0 if chosen.needs_budget else float(times[0])  # earlier, figures are rounding: few complete
+        rough = _Search(chosen, coarse(whole, ROUGH_CELLS), c, goal, budget, 3e-3, min_time, earliest_end)
+        many_steps = whole.jumps is not None and whole.jumps.size > 5 * EXACT_CELLS
+        exact = replace(rough, law=coarse(whole, EXACT_CELLS) if many_steps else whole, precision=1e-7)
+        policy, figure = exact.finished(rough.everywhere(times))
+        may_draw = kind == "hedge" and goal.name == "quantile" and c == 0
+        if may_draw and budget is not None and budget.name == "submissions":
+            hedge, quantile = single_r(whole, goal.parameter, budget.value - 1.0)
+            policy = hedge if quantile < figure else policy
     if policy is None:
         allowed = "" if budget is None else f" with at most {budget.value:.4g} {budget.name.replace('_', '-')}"
         raise RestartError(f"no {kind} policy{allowed} has a finite {goal}")
-    return evaluate_policy(law, policy, cost=c, wall_clock=wall_clock, objective=objective)
+    return evaluate_policy(law, policy, cost=c, wall_clock=r, objective=objective)
 
 
-def _known(
-    law: Law,
-    kind: type[Policy],
-    cost: float,
-    wall_clock: float,
-    objective: str,
-    budget: Budget | None,
-    min_time: float,
-) -> Policy | None:
-    """The exact optimum of a policy with one timeout, where it is a time or none; None where it is to be sought."""
-    b = kind.copies_at_once
-    if b is None or (budget is not None and budget.name != "submissions"):
+def _exact_optimum(law: Law, kind: type[Policy], budget: Budget | None, **options: Any) -> Policy | None:
+    """The optimum of a policy with one timeout, where it is a time or none; None where it is to be sought."""
+    if kind.copies_at_once is None or (budget is not None and budget.name != "submissions"):
         return None
     limit = None if budget is None else budget.value * (1 + SLACK)
-    options: dict[str, Any] = {"max_submissions": limit, "min_timeout": min_time, "objective": objective}
-    best = optimal_timeout(law, cost=cost, wall_clock=wall_clock, copies=b, **options)
+    best = optimal_timeout(law, copies=kind.copies_at_once, max_submissions=limit, **options)
     if best.verdict == "finite" and best.timeout:
-        return kind.spanned(best.timeout, 1.0)
+        return kind.from_times(best.timeout, 1.0)
     return kind() if best.verdict in ("never", "any") and best.expected_duration is not None else None
 
 
 def _times(law: Law, least: float) -> Floats:
     """Times over the range of a law that matters, even in the logarithm."""
-    low, high = inverse_cdf(law, completes(law) * np.array([0.01, 0.999]))
+    low, high = inverse_cdf(law, completion_probability(law) * np.array([0.01, 0.999]))
     if not max(high, least) > 0:
         raise RestartError("every attempt takes 0 s: the clock is too coarse to compare strategies; record finer times")
     return np.geomspace(max(low, high * 1e-12, least), 2 * max(high, least), TIMES)
 
 
-def _exact(law: Law) -> Law:
-    """The law on which a search ends: the law itself, unless it has very many steps."""
-    return coarse(law, FINE) if law.jumps is not None and law.jumps.size > 5 * FINE else law
+def single_r(law: Law, level: float, extra: float) -> tuple[Hedge, float]:
+    """The hedge with the least quantile `level` and at most a share `extra` of extra requests; and that quantile.
 
+    P(J ≤ t) = F̃(t) + q S(t) F̃(t−d) with q S(d) ≤ B: for fixed t maximise min(1, B/S(d)) F̃(t−d) over d, and bisect
+    on t. Kaler, He and Elnikety, SPAA 2017.
 
-def _finished(search: _Search, start: Found) -> tuple[Policy | None, float]:
-    """From the best point of a coarse law to the best point of the law itself."""
-    if not np.isfinite(start.figure):
-        return None, np.inf
-    near = _near(start.time, 1.15, 5 if search.law.jumps is None else 25)
-    points = [search.along(near, start.ratio)]
-    if search.kind.ratios is not None and np.isfinite(points[0].figure):
-        points.append(_both(search, points[0]) if search.budget is None else _on_border(search, points[0]))
-    points += [point for near in tuple(points) for point in _snapped(search, near)]
-    best = min(points, key=lambda point: point.figure)
-    return (search.kind.spanned(best.time, best.ratio), best.figure) if np.isfinite(best.figure) else (None, np.inf)
+    Examples
+    --------
+    >>> import latfit
+    >>> from latfit.restart import single_r
+    >>> law = latfit.Defective(latfit.parse_law("lognormal(mu=5.5,sigma=1)"), 0.025)
+    >>> hedge, t = single_r(law, 0.95, 0.05)
+    >>> round(t), round(hedge.d), round(hedge.q, 3)
+    (1313, 942, 0.448)
 
+    """
+    if has_failures(law):
+        raise RestartError("a hedge is not computed for a law with visible failures: read them as lost (--failed lost)")
+    if not 0 < level < 1 or not extra >= 0:
+        raise RestartError(f"the level {level} must lie between 0 and 1 and the extra requests {extra} not below 0")
+    rough = coarse(law, EXACT_CELLS) if law.jumps is not None else law
+    starts = np.append(0.0, knots(rough) if rough.jumps is not None else scan_times(rough))
 
-def _both(search: _Search, start: Found) -> Found:
-    """Both free times at once, by the simplex of Nelder and Mead."""
-    low, high = search.kind.ratios or (1.0, 1.0)
+    def probability(d: Floats) -> Floats:
+        """The largest probability of a hedge at d that makes at most `extra` more requests."""
+        S = not_completed(rough, d)
+        return np.where(extra >= S, 1.0, extra / np.where(S > 0, S, 1.0))
 
-    def clipped(y: float) -> float:
-        return float(np.clip(np.exp(y), low, high))
+    def best(t: float, d: Floats) -> tuple[float, float]:
+        """P(J ≤ t) for the best of the starts d, and that start."""
+        out, later = not_completed(rough, np.array(t)), d[d <= t]
+        gain = probability(later) * rough.cdf(t - later)
+        i = int(np.argmax(gain))
+        return float(rough.cdf(t) + out * gain[i]), float(later[i])
 
-    def figure(x: Floats) -> float:
-        return min(search.at(float(np.exp(x[0])), clipped(float(x[1]))).figure, 1e300)
+    def bisected(d: Floats, low: float, high: float, halvings: int) -> tuple[float, float]:
+        """The best start of d, and the quantile with it."""
+        for _ in range(halvings):
+            t = 0.5 * (low + high)
+            low, high = (low, t) if best(t, d)[0] >= level else (t, high)
+        return best(high, d)[1], high
 
-    at: Floats = np.log(np.array([start.time, start.ratio]))
-    options = {"maxfev": 60, "xatol": 1e-6, "fatol": 0.0, "initial_simplex": at + SIMPLEX}
-    found = scipy.optimize.minimize(figure, at, method="Nelder-Mead", options=options)  # type: ignore[call-overload]
-    return search.at(float(np.exp(found.x[0])), clipped(found.x[1]))
-
-
-def _on_border(search: _Search, start: Found) -> Found:
-    """Along the border of the budget, where it is what limits: the best ratio near the one that was found."""
-    low, high = np.log(search.kind.ratios or (1.0, 1.0))
-    if search.excess(start.time, start.ratio) < -BORDER:
-        return start
-
-    def at(y: float) -> Found:
-        ratio, time = float(np.exp(y)), start.time
-        inside = next((t for t in time * np.array([1.0, 1.05, 0.95, 1.3, 0.7]) if search.excess(t, ratio) <= 0), None)
-        if inside is None:
-            return Found(np.inf, time, ratio)
-        ends = [search._edge(inside, end, ratio) for end in (0.5 * inside, 2 * inside)]
-        return min((search.at(end, ratio) for end in ends), key=lambda point: point.figure)
-
-    y = np.log(start.ratio)
-    inner = _polished(lambda z: at(z).figure, max(low, y - 0.4), min(high, y + 0.4), 1e-3)
-    return min([start, at(inner)], key=lambda point: point.figure)
-
-
-def _snapped(search: _Search, point: Found) -> list[Found]:
-    """On a step law: the same with the end moved back to the last time at which something can complete."""
-    if search.law.jumps is None or not np.isfinite(point.figure):
-        return []
-    plan = search.kind.spanned(point.time, point.ratio).plan(search.law, search.cost)
-    this = plan.rounds[-1]
-    earlier = search.law.jumps[search.law.jumps <= point.time * point.ratio]
-    found = []
-    if search.kind.ratios is not None:
-        ages = np.concatenate([earlier[-1:], this.ages[this.ages < this.length][-1:]])
-        found = [search.at(point.time, float(age / point.time)) for age in ages if age >= point.time]
-    elif earlier.size:
-        found = [search.at(float(earlier[-1]), 1.0)]
-    return found
+    high = float(inverse_cdf(rough, level))
+    if not np.isfinite(high):
+        high = 1e3 * float(knots(rough)[-1])
+        if best(high, starts)[0] < level:
+            return Hedge(0.0, None, 0.0), np.inf
+    d, quantile = bisected(starts, 0.0, high, 60)
+    if rough.jumps is None:  # a finer grid between the neighbours of the best start
+        i = int(np.searchsorted(starts, d))
+        between = np.linspace(starts[max(i - 1, 0)], starts[min(i + 1, starts.size - 1)], 400)
+        d, quantile = bisected(between, 0.98 * quantile, quantile, 45)
+    return Hedge(d, None, float(probability(np.array(d)))), quantile

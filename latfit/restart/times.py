@@ -20,66 +20,32 @@ LATE_TIMES = 60  # times beyond the last level, up to 10⁴ times as late
 
 
 @runtime_checkable
-class Smooth(Protocol):
-    """A law that knows its density."""
-
-    def pdf(self, t: ArrayLike) -> Floats:
-        """f̃(t)."""
-
-
-@runtime_checkable
 class Failing(Protocol):
-    """A law of a sample, with its visible failures and the step of its clock."""
+    """A law that knows its visible failures and the step of the clock that measured it (0: too fine to see)."""
 
     @property
-    def failures(self) -> Steps:
-        """The times of failure and their probabilities."""
+    def failures(self) -> Steps: ...  # noqa: D102
 
     @property
-    def resolution(self) -> float:
-        """The step of the clock that measured, 0 when it is too fine to see."""
-
-
-def has_density(law: Law) -> bool:
-    """Whether a law knows its density; one that wraps another knows it if the inner one does."""
-    inner = getattr(law, "law", None)
-    return has_density(inner) if isinstance(inner, Law) else isinstance(law, Smooth)
-
-
-def density(law: Law, t: ArrayLike) -> Floats:
-    """f̃(t) of a law that is not a step law."""
-    if not has_density(law) or not isinstance(law, Smooth):
-        raise RestartError(f"the {law.name} law has neither jumps nor a density: this figure needs its derivative")
-    return law.pdf(t)
-
-
-def beyond_power_tail(last: float, before: float, total: float) -> float:
-    """What follows the last two of panels that are even in log t, the tail being a power of t: a geometric series.
-
-    0 where the last panel is too small beside the `total` to matter, ∞ where the panels do not fall.
-    """
-    if not last > 1e-30 * total:
-        return 0.0
-    r = last / before
-    return np.inf if r > 1 - 1e-9 else last * r / (1 - r)
+    def resolution(self) -> float: ...  # noqa: D102
 
 
 def check_time(name: str, value: float) -> float:
-    """A time a user gave: finite and not negative."""
+    """`value` in seconds, if it is finite and not negative."""
     if not (np.isfinite(value) and value >= 0):
         raise RestartError(f"the {name} is {value}; it must be a finite number of seconds, not negative")
     return float(value)
 
 
 def check_timeouts(t_inf: ArrayLike) -> Floats:
-    """Timeouts a user gave: not negative, ∞ (no timeout) allowed."""
+    """Timeouts in seconds, if none is negative; ∞ means no timeout."""
     t = np.asarray(t_inf, dtype=np.float64)
     if np.isnan(t).any() or (t < 0).any():
         raise RestartError("a timeout must be a number and not negative (∞ means no timeout)")
     return t
 
 
-def completes(law: Law) -> float:
+def completion_probability(law: Law) -> float:
     """F̃(∞): the probability that an attempt without timeout ever completes."""
     return float(law.cdf(np.inf))
 
@@ -89,15 +55,24 @@ def has_failures(law: Law) -> bool:
     return type(law).failed is not Law.failed and float(law.failed(np.inf)) > 0
 
 
+def failure_times(law: Law) -> Floats:
+    """The times at which an attempt can fail visibly."""
+    return law.failures.times if isinstance(law, Failing) else np.empty(0)
+
+
 def still_out(law: Law, t: ArrayLike) -> Floats:
     """S(t); on a step law what is below any share of a sample is rounding and counts as 0."""
     S = law.still_out(t)
     return S if law.jumps is None else np.where(S < 1e-14, 0.0, S)
 
 
-def failure_times(law: Law) -> Floats:
-    """The times at which an attempt can fail visibly."""
-    return law.failures.times if isinstance(law, Failing) else np.empty(0)
+def not_completed(law: Law, t: Floats) -> Floats:
+    """1 − F̃(t) = S(t) + G̃(t), accurate in the upper tail; 1 before age 0."""
+    age = np.maximum(t, 0.0) if law.jumps is None else t  # a step law is 1 there anyway
+    out = still_out(law, age)
+    if has_failures(law):
+        out = out + law.failed(age)
+    return np.where(t < 0, 1.0, out) if law.jumps is None else out
 
 
 def kinks(law: Law) -> Floats:
@@ -113,9 +88,9 @@ def inverse_cdf(law: Law, p: ArrayLike) -> Floats:
         # a level computed from F̃ itself must find its own jump again in spite of rounding
         where = np.searchsorted(law.cdf(law.jumps), levels * (1 - 1e-12) - 1e-15, side="left")
         return np.concatenate([law.jumps, [np.inf]])[where]
+    top = completion_probability(law)
     inner = law.law if isinstance(law, Defective) else law
     if isinstance(inner, ParametricLaw):
-        top = completes(law)
         return np.where(levels > top, np.inf, inner.ppf(np.clip(levels / top, 0.0, 1.0)))
     start = law.support[0]
     # bisect on y = log(t − start), so that every unit of time is resolved alike
@@ -124,8 +99,7 @@ def inverse_cdf(law: Law, p: ArrayLike) -> Floats:
         middle = 0.5 * (low + high)
         below = law.cdf(start + np.exp(middle)) < levels
         low, high = np.where(below, middle, low), np.where(below, high, middle)
-    t = np.where(levels > 0, start + np.exp(high), start)
-    return np.where(levels > completes(law), np.inf, t)
+    return np.where(levels > top, np.inf, np.where(levels > 0, start + np.exp(high), start))
 
 
 def scan_times(law: Law) -> Floats:
@@ -134,7 +108,7 @@ def scan_times(law: Law) -> Floats:
     Levels of F̃ even on the log scale below and on the logit scale above, times even in log t
     between them, times far beyond, and the kinks: a grid that follows the law, not the unit.
     """
-    top, (start, end) = completes(law), law.support
+    top, (start, end) = completion_probability(law), law.support
     low = np.linspace(-650, -16, LOW_LEVELS, endpoint=False)
     centre = np.linspace(-16, 16, CENTRE_LEVELS)
     levels = top * np.concatenate([np.exp(low), 1 / (1 + np.exp(-centre))])
@@ -146,3 +120,14 @@ def scan_times(law: Law) -> Floats:
     late = at_levels[-1] * np.geomspace(1, 1e4, LATE_TIMES)
     t = np.concatenate([at_levels, even, late, kinks(law)])
     return np.unique(t[(t > start) & (t <= end) & np.isfinite(t)])
+
+
+def beyond_power_tail(last: float, before: float, total: float) -> float:
+    """The rest of an integral after its last two panels, even in log t, if the tail is a power of t (geometric series).
+
+    0 where the last panel is negligible beside the `total`, ∞ where the panels do not fall.
+    """
+    if not last > 1e-30 * total:
+        return 0.0
+    r = last / before
+    return np.inf if r > 1 - 1e-9 else last * r / (1 - r)

@@ -2,16 +2,10 @@
 
 `settings_for(tool, log)` turns the decision of a log, or a given timeout, into what to paste: rounded up as the tool
 rounds, with the number of attempts, the share of jobs that stays undone, and the tool's own waits counted as the cost
-of a restart. Each tool is one module here, which registers itself.
+of a restart. Each tool is one file of data and a template in `tools/`.
 """
-
-import importlib
-import pkgutil
 
 from latfit.settings.base import TOOLS, Plan, Tool, get_tool, register
 from latfit.settings.write import Settings, settings_for
 
 __all__ = ["TOOLS", "Plan", "Settings", "Tool", "get_tool", "register", "settings_for"]
-
-for _module in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_module.name}")

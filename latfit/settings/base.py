@@ -1,16 +1,18 @@
-"""What a tool is to latfit, how it writes a time, and the registry that makes a new tool one new file."""
+"""What a tool is to latfit, how it writes a time, and the registry: a new tool is one new TOML file in `tools/`."""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+import string
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
 
-from latfit.errors import RestartError, listed
+from latfit.errors import RestartError, counted, listed
 
 Counter = Literal["attempts", "retries"]
-TINY = 1e-9  # what a division of decimals may be off by, relative to one step
 
 
 @dataclass(frozen=True)
@@ -19,70 +21,177 @@ class Plan:
 
     `timeout` is already a whole number of the tool's steps. `pause` is the wait between giving up an attempt and
     the next one, `failures` whether attempts fail visibly in the log, so that these have to be retried too.
+    `schedule` are the timeouts of the attempts where they differ.
     """
 
     timeout: float
     attempts: int
     pause: float = 0.0
     failures: bool = False
+    schedule: tuple[float, ...] = ()
 
     @property
     def retries(self) -> int:
         """K − 1: the attempts after the first one."""
         return self.attempts - 1
 
+    @property
+    def timeouts(self) -> tuple[float, ...]:
+        """The timeout of each attempt."""
+        return self.schedule or (self.timeout,) * self.attempts
 
-class Tool(ABC):
-    """A tool that can cut an attempt and start the next one: how it counts, rounds and waits, and what to paste."""
 
-    name: ClassVar[str]
+@dataclass(frozen=True)
+class Waits:
+    """The seconds that a tool waits before the i-th restart beside the user's cost: first · 2ⁱ⁻¹, at most `longest`.
+
+    The user's cost is rounded up to a multiple of `step` and at least `least`; before the first `free` restarts there
+    is no wait at all.
+    """
+
+    first: float = 0.0
+    longest: float = math.inf
+    least: float = 0.0
+    step: float = 0.0
+    free: int = 0
+
+    def before(self, restart: int, cost: float) -> float:
+        """The mean wait before a restart (1, 2, …)."""
+        if restart <= self.free:
+            return 0.0
+        cost = math.ceil(cost / self.step) * self.step if self.step else cost
+        return max(self.least, cost) + min(self.longest, self.first * 2.0 ** (restart - 1))
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool that can cut an attempt and start the next one: how it counts, rounds and waits, and what to paste.
+
+    A file `tools/NAME.toml` has these fields. `template` is what to paste, with `%timeout`, `%timeouts`, `%attempts`,
+    `%retries`, `%pause` … for what was decided, and `%name` for one of the tool's `parts`. The parts of `if_failures`
+    (attempts fail visibly in the log), `if_pause` (there is a wait between attempts) and `if_rounded_pause` (the tool
+    cannot wait that long exactly) hold only then: a line `%name` without its part is left out. Those of
+    `each_attempt` are repeated. The parts called `note` are notes.
+    """
+
+    name: str
     """How the tool is called on the command line of latfit."""
-    title: ClassVar[str]
-    aliases: ClassVar[tuple[str, ...]] = ()
-    counts: ClassVar[Counter]
+    title: str
+    counts: Counter
     """Whether the number in the snippet is that of attempts K or of retries K − 1."""
-    limits: ClassVar[str]
+    limits: str
     """Which wait the timeout limits."""
-    validated: ClassVar[str]
+    validated: str
     """How far the snippet was run."""
-    unit: ClassVar[str] = "s"
-    step: ClassVar[float] = 0.001
+    template: str
+    aliases: tuple[str, ...] = ()
+    writes: str = "0.35"
+    """How the tool writes 0.35 s: a key of `WRITTEN`."""
+    unit: str = "s"
+    step: float = 0.001
     """The smallest difference between two timeouts that the tool takes, in seconds."""
-    smallest: ClassVar[float] = 0.0
-    longest: ClassVar[float] = math.inf
-    cap: ClassVar[int | None] = None
+    smallest: float = 0.0
+    longest: float = math.inf
+    cap: int | None = None
     """The largest number of attempts that the tool makes."""
-    fewest: ClassVar[int] = 1
+    fewest: int = 1
     """The smallest number of attempts that can be written."""
-    resubmits: ClassVar[bool] = True
+    resubmits: bool = True
     """Whether the snippet starts the next attempt, so that it has a counter."""
-    hedges: ClassVar[bool] = False
+    hedges: bool = False
     """Whether the earlier attempts go on when the next one starts."""
-    waits: ClassVar[bool] = True
+    waits: bool = True
     """Whether the snippet writes a pause between attempts."""
-    traps: ClassVar[tuple[str, ...]] = ()
+    own_waits: Waits = Waits()
+    traps: tuple[str, ...] = ()
     """What surprises people about this tool."""
+    parts: Mapping[str, str] = field(default_factory=dict)
+    if_failures: Mapping[str, str] = field(default_factory=dict)
+    if_pause: Mapping[str, str] = field(default_factory=dict)
+    if_rounded_pause: Mapping[str, str] = field(default_factory=dict)
+    each_attempt: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: str | Path) -> Tool:
+        """The tool of a TOML file, whose name is that of the tool."""
+        path = Path(path)
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        for key in ("aliases", "traps"):
+            data[key] = tuple(data.get(key, ()))
+        data["own_waits"] = Waits(**data.get("own_waits", {}))
+        return cls(name=path.stem, **data)
 
     def rounded(self, timeout: float) -> float:
         """The timeout rounded up to what the tool can express."""
-        steps = math.ceil(max(timeout, self.smallest) / self.step - TINY)
+        steps = math.ceil(max(timeout, self.smallest) / self.step - 1e-9)  # what a division of decimals may be off by
         return float(f"{max(1, steps) * self.step:.9g}")
 
     def pause(self, restart: int, cost: float) -> float:
-        """The seconds that pass before the `restart`-th restart (1, 2, …) where the user asks for `cost`."""
-        return cost
+        """The mean seconds that pass before the `restart`-th restart (1, 2, …) where the user asks for `cost`."""
+        return self.own_waits.before(restart, cost)
+
+    def mean_pause(self, q: float, cost: float) -> float:
+        """The constant cost of a restart that is worth as much as the tool's own waits.
+
+        An attempt is not done with probability q, so the i-th restart happens with probability qⁱ: the waits w_i add
+        Σ qⁱ w_i to E_J, and a constant c adds c Σ qⁱ.
+        """
+        weights = [q**i for i in range(1, 201)]
+        if not sum(weights) > 0:
+            return self.pause(1, cost)
+        return sum(weight * self.pause(i, cost) for i, weight in enumerate(weights, start=1)) / sum(weights)
 
     def written(self, timeout: float) -> str:
         """The timeout as the tool reads it."""
-        return number(timeout)
+        return WRITTEN[self.writes](timeout)
 
-    def notes(self, plan: Plan) -> tuple[str, ...]:
-        """What to know about this plan in this tool beside its `traps`."""
-        return ()
-
-    @abstractmethod
     def snippet(self, plan: Plan) -> str:
         """What to paste."""
+        values = self._values(plan)
+        for name, part in self.each_attempt.items():
+            attempts = [
+                values | {"attempt": str(i), "timeout": self.written(t)} for i, t in enumerate(plan.timeouts, 1)
+            ]
+            values[name] = "\n".join(_filled(part, of_attempt) for of_attempt in attempts)
+        absent = dict.fromkeys(name for table in (self.if_failures, self.if_pause) for name in table)
+        parts = {name: _filled(part, values) for table in self._tables(plan) for name, part in table.items()}
+        kept = [line for line in self.template.split("\n") if line[1:] in parts or line[1:] not in absent]
+        return _filled("\n".join(kept), dict.fromkeys(absent, "") | values | parts)
+
+    def notes(self, plan: Plan) -> tuple[str, ...]:
+        """What to know about this plan in this tool beside its `traps`: the parts called `note`."""
+        return tuple(_filled(table["note"], self._values(plan)) for table in self._tables(plan) if "note" in table)
+
+    def _tables(self, plan: Plan) -> list[Mapping[str, str]]:
+        """The tables of parts that hold for a plan."""
+        rounded = plan.pause and self.pause(1, plan.pause) != plan.pause
+        conditions = ((self.if_pause, plan.pause), (self.if_rounded_pause, rounded), (self.if_failures, plan.failures))
+        return [self.parts, *(table for table, holds in conditions if holds)]
+
+    def _values(self, plan: Plan) -> dict[str, str]:
+        """What `%name` stands for in a template, beside the tool's own parts."""
+        wait = self.pause(1, plan.pause)
+        return {
+            "timeout": self.written(plan.timeout),
+            "timeouts": ", ".join(map(self.written, plan.timeouts)),
+            "minutes": str(max(1, math.ceil(plan.timeout / 60))),
+            "milliseconds": str(round(plan.timeout * 1000)),
+            "attempts": str(plan.attempts),
+            "retries": str(plan.retries),
+            "retries_counted": counted(plan.retries, "time"),
+            "pause": number(plan.pause),
+            "pause_written": self.written(plan.pause),
+            "wait": number(wait),
+            "interval": number(2 * wait),  # that of a wait drawn evenly from 0 to it
+        }
+
+
+class _Template(string.Template):
+    delimiter = "%"  # $ belongs to shells and JavaScript
+
+
+def _filled(template: str, values: Mapping[str, str]) -> str:
+    return _Template(template.removeprefix("\n").removesuffix("\n")).substitute(values)
 
 
 def number(value: float) -> str:
@@ -95,31 +204,28 @@ def milliseconds(value: float) -> str:
     return f"{number(value)}s" if value == int(value) else f"{round(value * 1000)}ms"
 
 
-def sleep_between(plan: Plan) -> str:
-    """The line of a shell loop over `attempt` that waits, but not after the last attempt."""
-    return f"    [ $attempt -lt {plan.attempts} ] && sleep {number(plan.pause)}\n" if plan.pause else ""
+def _whole_minutes(value: float) -> str:
+    minutes = math.ceil(value / 60)
+    return f"{minutes // 60:02d}:{minutes % 60:02d}:00"
 
 
-def mean_pause(tool: Tool, q: float, cost: float, *, restarts: int = 200) -> float:
-    """The constant cost of a restart that is worth as much as the tool's own waits.
-
-    An attempt is not done with probability q, so the i-th restart happens with probability qⁱ: the waits w_i add
-    Σ qⁱ w_i to E_J, and a constant c adds c Σ qⁱ.
-    """
-    weights = [q**i for i in range(1, restarts + 1)]
-    if not sum(weights) > 0:
-        return tool.pause(1, cost)
-    waited = sum(weight * tool.pause(i, cost) for i, weight in enumerate(weights, start=1))
-    return waited / sum(weights)
-
+WRITTEN: dict[str, Callable[[float], str]] = {
+    "0.35": number,
+    "0.35s": lambda t: f"{number(t)}s",
+    "0.350000000s": lambda t: f"{t:.9f}s",
+    "350": lambda t: str(round(t * 1000)),
+    "350ms": milliseconds,
+    "00:01:00": _whole_minutes,
+}
+"""The ways to write a time, by what 0.35 s looks like."""
 
 TOOLS: dict[str, Tool] = {}
 
 
-def register(kind: type[Tool]) -> type[Tool]:
-    """Class decorator: make a tool known to the command line, the docs and the tests."""
-    TOOLS[kind.name] = kind()
-    return kind
+def register(tool: Tool) -> Tool:
+    """Make a tool known to the command line, the docs and the tests."""
+    TOOLS[tool.name] = tool
+    return tool
 
 
 def get_tool(name: str) -> Tool:
@@ -129,3 +235,7 @@ def get_tool(name: str) -> Tool:
         if wanted in (tool.name, *tool.aliases):
             return tool
     raise RestartError(f"{name!r} is not a tool that latfit can write for; choose from {listed(sorted(TOOLS), 600)}")
+
+
+for _file in sorted((Path(__file__).parent / "tools").glob("*.toml")):
+    register(Tool.read(_file))

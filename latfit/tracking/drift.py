@@ -10,16 +10,15 @@ import numpy as np
 
 from latfit.decision import Options, Warned, prepare
 from latfit.errors import LogError, counted
-from latfit.evidence import Dependence, Observations, dependence, mixing
+from latfit.evidence import Dependence, dependence, mixing, probes_of
 from latfit.evidence.changes import Changes, find_changes
 from latfit.logs import ProbeLog
-from latfit.tracking.backtest import Backtest, backtest
-from latfit.tracking.windows import Window, edges_of, iso, windows
+from latfit.table import ProbeTable
+from latfit.tracking.windows import Backtest, Window, backtest, edges_of, iso, windows
 from latfit.units import seconds
 
-FEWEST = 40  # probes with a time
-CONTRADICTS = 1.5  # the backtest over the E_J of the windows, from which these are not to be believed
-RESAMPLES = 199
+MIN_PROBES_FOR_DRIFT = 40  # with a time
+BACKTEST_CONTRADICTS = 1.5  # over the E_J of the windows, from which their timeouts are withheld
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,30 +38,31 @@ class Drift:
 
     def to_dict(self) -> dict[str, Any]:
         """The contract's document."""
-        found = self.changes
         changes = [
-            {"at": None if c.at is None else iso(c.at), "kind": c.kind, "p_value": c.p_value, "index": c.index,
-             "median": list(c.median), "ratio": list(c.ratio)} for c in found.changes
-        ]  # fmt: skip
+            {
+                "at": None if change.at is None else iso(change.at),
+                "kind": change.kind,
+                "p_value": change.p_value,
+                "index": change.index,
+                "median": list(change.median),
+                "ratio": list(change.ratio),
+            }
+            for change in self.changes.changes
+        ]
         return {
             "group": self.key or None,
             "probes": self.probes,
             "cutoff": self.cutoff,
             "changes": changes,
             "windows": [window.to_dict() for window in self.windows],
-            "daily_cycle": found.daily_cycle,
-            "weekly_cycle": found.weekly_cycle,
+            "daily_cycle": self.changes.daily_cycle,
+            "weekly_cycle": self.changes.weekly_cycle,
             "backtest": [] if self.backtest is None else [score.to_dict() for score in self.backtest.scores],
             "dependence": self.dependence and self.dependence.to_dict(),
             "warnings": [{"code": w.code, "message": w.message} for w in self.warnings],
-            "groups": [{**self.keyed(group), **group.to_dict()} for group in self.groups],
+            "groups": [{**group.key, **group.to_dict()} for group in self.groups],
             "refused_groups": self.refused,
         }
-
-    @staticmethod
-    def keyed(group: Drift) -> dict[str, str]:
-        """The values of the columns that make a group."""
-        return {name: value for name, value in group.key.items() if name not in ("probes", "cutoff")}
 
 
 def drift(
@@ -90,13 +90,12 @@ def drift(
     Examples
     --------
     >>> import latfit
-    >>> found = drift(latfit.example_log())
-    >>> found.changes.changes, len(found.windows)
+    >>> result = drift(latfit.example_log())
+    >>> result.changes.changes, len(result.windows)
     ((), 3)
     """
-    options = Options(cutoff=cutoff, failed=failed, cost=cost, current=current, laws=(), resamples=RESAMPLES,
-                      test=False, seed=seed)  # fmt: skip
-    whole = _one({}, Observations.of(log), window, options)
+    options = Options(cutoff=cutoff, failed=failed, cost=cost, current=current, laws=(), test=False, seed=seed)
+    whole = _of_group({}, probes_of(log), window, options)
     columns = [by] if isinstance(by, str) else list(by)
     if not columns:
         return whole
@@ -104,63 +103,58 @@ def drift(
     for values, part in log.groups(columns).items():
         key = dict(zip(columns, values, strict=True))
         try:
-            groups.append(_one(key, Observations.of(part), window, replace(options, cutoff=whole.cutoff)))
+            groups.append(_of_group(key, probes_of(part), window, replace(options, cutoff=whole.cutoff)))
         except LogError as problem:
             refused[", ".join(values)] = str(problem)
     return replace(whole, groups=tuple(groups), refused=refused)
 
 
-def _one(key: dict[str, str], seen: Observations, window: str | None, options: Options) -> Drift:
-    """One group of probes."""
-    known = np.flatnonzero(np.isfinite(seen.submitted)) if seen.submitted is not None else np.empty(0, np.int64)
-    if known.size < FEWEST:
+def _of_group(key: dict[str, str], probes: ProbeTable, window: str | None, options: Options) -> Drift:
+    timed = np.flatnonzero(np.isfinite(probes.submitted)) if probes.submitted is not None else np.empty(0, np.int64)
+    if timed.size < MIN_PROBES_FOR_DRIFT:
         raise LogError(
-            f"the time of submission is known of {known.size} of {counted(seen.n, 'probe')}; drift needs at least "
-            f"{FEWEST}: name the column with --column submitted=NAME"
+            f"the time of submission is known of {timed.size} of {counted(probes.n, 'probe')}; drift needs at least "
+            f"{MIN_PROBES_FOR_DRIFT}: name the column with --column submitted=NAME"
         )
-    case = prepare(seen.take(known), options)
-    part, T = case.seen, case.cutoff.cutoff
-    assert part is not None
-    assert part.submitted is not None
-    when = (part.submitted * 1e6).astype("datetime64[us]")
-    found = find_changes(when, part.latency, part.status.astype(np.int8), T)
-    edges = edges_of(part.submitted, window, [_seconds(c.at) for c in found.changes])
-    fixed = replace(options, cutoff=T, failed="retry", censoring="independent")
-    tested = backtest(part, T, cost=options.cost, current=options.current)
-    depends = dependence(part)
-    rows = windows(part, edges, fixed)
-    warned = _warnings(part, rows, tested, depends)
-    if any(one.code == "dependent" for one in warned):
+    prepared = prepare(probes.take(timed), options)
+    probes, T = prepared.seen or probes, prepared.cutoff.cutoff
+    assert probes.submitted is not None
+    when = (probes.submitted * 1e6).astype("datetime64[us]")
+    changes = find_changes(when, probes.latency, probes.status.astype(np.int8), T)
+    change_times = np.array([change.at for change in changes.changes], dtype="datetime64[us]").astype(np.int64) / 1e6
+    edges = edges_of(probes.submitted, window, change_times.tolist())
+    rows = windows(probes, edges, replace(options, cutoff=T, failed="retry", censoring="independent"))
+    tested = backtest(probes, T, cost=options.cost, current=options.current)
+    dependent = dependence(probes)
+    warnings = _warnings(probes, rows, tested, dependent)
+    if any(warning.code == "dependent" for warning in warnings):
         rows = [replace(row, timeout=None, low=None, high=None, kept_regret=None, current_regret=None) for row in rows]
-    return Drift(key, part.n, T, found, tuple(rows), tested, depends, warned)
-
-
-def _seconds(at: np.datetime64 | None) -> float:
-    assert at is not None
-    return float(at.astype("datetime64[us]").astype(np.int64)) / 1e6
+    return Drift(key, probes.n, T, changes, tuple(rows), tested, dependent, warnings)
 
 
 def _warnings(
-    seen: Observations, rows: list[Window], tested: Backtest | None, depends: Dependence | None
+    probes: ProbeTable, rows: list[Window], tested: Backtest | None, dependent: Dependence | None
 ) -> tuple[Warned, ...]:
     """Why the timeouts may not be believed."""
-    told = []
-    if seen.queue:
-        told.append(Warned("queue", "these are waits in a queue: a resubmitted job loses its place in it"))
-    if (mixed := mixing(seen)) is not None:
+    warnings = []
+    if probes.facts.queue:
+        warnings.append(Warned("queue", "these are waits in a queue: a resubmitted job loses its place in it"))
+    if (mixed := mixing(probes)) is not None:
         name = mixed.column.name
-        told.append(Warned("groups-differ", f"the log mixes different populations: see --by {name} for each {name}"))
+        warnings.append(
+            Warned("groups-differ", f"the log mixes different populations: see --by {name} for each {name}")
+        )
     if tested is None:
-        return (*told, Warned("no-backtest", "there are too few outcomes for a backtest"))
+        return (*warnings, Warned("no-backtest", "there are too few outcomes for a backtest"))
     scores = {score.policy: score.expected_duration for score in tested.scores}
     promised = [(row.expected_duration, row.probes) for row in rows if row.expected_duration is not None]
     if not np.isfinite(scores["tracked"]):
-        return (*told, Warned("never-done", "no job was done in the backtest, whatever the timeout"))
+        return (*warnings, Warned("never-done", "no job was done in the backtest, whatever the timeout"))
     E_J = sum(E * n for E, n in promised) / max(1, sum(n for _, n in promised))
-    if depends is not None and depends.found and scores["tracked"] > CONTRADICTS * E_J > 0:
-        follow = f"slow probes follow slow ones (rank correlation {depends.strongest:.2f})"
-        told.append(Warned("dependence", f"{follow}: a resubmitted job is not independent of the first attempt"))
-        told.append(
+    if dependent is not None and dependent.found and scores["tracked"] > BACKTEST_CONTRADICTS * E_J > 0:
+        follow = f"slow probes follow slow ones (rank correlation {dependent.strongest:.2f})"
+        warnings.append(Warned("dependence", f"{follow}: a resubmitted job is not independent of the first attempt"))
+        warnings.append(
             Warned(
                 "dependent",
                 f"E_J of the windows promises {seconds(E_J)} a job, the backtest by replay "
@@ -169,5 +163,5 @@ def _warnings(
         )
     if scores["waiting"] <= scores["tracked"]:
         waits = "in the backtest no tracked timeout does better than waiting until the cutoff"
-        told.append(Warned("waiting-wins", waits))
-    return tuple(told)
+        warnings.append(Warned("waiting-wins", waits))
+    return tuple(warnings)

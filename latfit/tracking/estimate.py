@@ -9,19 +9,20 @@ E_J(t) = (∫₀ᵗ S + c (1 − F̃)) / F̃ is minimised over the bucket edges.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from latfit.curve import Counts, StepCurves, hazards, masses, survival
 from latfit.numbers import Floats
-from latfit.tracking import checked
-from latfit.tracking.memories import LEVELS, WIDTH, Memories
+from latfit.resample import RESAMPLES, interval, weights
+from latfit.tracking.memories import LEVELS, WIDTH, Memories, checked
 
-AGREE = 1.7  # standard errors within which two memories agree
-ALARM = 2.3  # and from which the longest is contradicted
-AT_RISK = 3.0  # the effective number at risk that a hazard needs
-COMPLETIONS = 5.0  # the effective number of completions that a timeout needs at or below it
+AGREE, CONTRADICT = 1.7, 2.3  # standard errors up to which two memories agree, and from which they contradict
+MIN_AT_RISK = 3.0  # the effective number that a hazard needs
+MIN_EFFECTIVE = 5.0  # completions that a timeout needs at or below it
+MIDDLE = math.exp(-WIDTH / 2)  # of a bucket in the logarithm, as a share of its end
 
 
 @dataclass(frozen=True)
@@ -38,18 +39,15 @@ class Estimate:
     @classmethod
     def restored(cls, state: dict[str, Any]) -> Estimate:
         """The estimate whose values were written, each checked."""
-        return cls(
-            checked.positive("timeout", state["timeout"]),
-            checked.number("expected_duration", state["expected_duration"], 0.0),
-            checked.number("still_out", state["still_out"], -1e-9, 1 + 1e-9),
-            checked.number("effective", state["effective"], 0.0),
-            checked.whole("level", state["level"], LEVELS - 1),
-            bool(state["changed"]),
-        )
+        limits = {"timeout": (5e-324, 1e300), "still_out": (-1e-9, 1 + 1e-9)}
+        names = ("timeout", "expected_duration", "still_out", "effective")
+        numbers = {name: checked(name, state[name], *limits.get(name, (0.0, 1e300))).item() for name in names}
+        level = checked("level", state["level"], 0, LEVELS - 1, whole=True).item()
+        return cls(**numbers, level=level, changed=bool(state["changed"]))
 
 
 @dataclass(frozen=True)
-class Curves:
+class Laws:
     """Kaplan–Meier by memory: hazards, F̃, S, and how many buckets of each have enough at risk."""
 
     done: Floats  # (LEVELS, buckets) hazards of completing
@@ -60,120 +58,100 @@ class Curves:
     edges: Floats
     effective: Floats  # (LEVELS,)
 
+    @classmethod
+    def of(cls, memories: Memories) -> Laws:
+        """The laws of all memories over the buckets in use; W/W₂ makes numbers of weights."""
+        scale = memories.whole / np.maximum(memories.cross.diagonal(), 1e-300)
+        counts = memories.counts[:, :, memories.low : memories.high]
+        edges = memories.edges(memories.low, memories.high)
+        return cls.of_counts(counts, memories.lost, scale, memories.whole * scale, edges)
 
-def curves(memories: Memories) -> Curves:
-    """The laws of all memories over the buckets in use."""
-    low, high = memories.low, memories.high
-    scale = memories.whole / np.maximum(memories.cross.diagonal(), 1e-300)
-    counts = memories.counts[:, :, low:high]
-    return curves_of(counts, memories.lost, scale, memories.whole * scale, memories.edges(low, high))
+    @classmethod
+    def of_counts(cls, counts: Floats, lost: Floats, scale: Floats, effective: Floats, edges: Floats) -> Laws:
+        """Kaplan–Meier of weighted counts by status, memory and bucket.
 
+        An attempt that was given up when a bucket began was last at risk in the one before.
+        """
+        given_up = np.append(counts[2, :, 1:], np.zeros((LEVELS, 1)), axis=1)
+        at_risk = Counts(edges[None, 1:], counts[0], counts[1], given_up, lost).at_risk
+        limit = np.count_nonzero(at_risk * scale[:, None] >= MIN_AT_RISK, axis=1)
+        done, gone = hazards(counts[0], at_risk), hazards(counts[1], at_risk)
+        S = survival(done + gone)
+        return cls(done, gone, np.cumsum(masses(S, done), axis=1), S, limit.tolist(), edges, effective)
 
-def curves_of(counts: Floats, lost: Floats, scale: Floats, effective: Floats, edges: Floats) -> Curves:
-    """Kaplan–Meier of weighted counts by status, memory and bucket; `scale` makes numbers of weights."""
-    done, gone, cut = counts
-    returned = done + gone
-    later = np.zeros_like(cut)  # given up after the bucket began
-    later[:, :-1] = np.cumsum(cut[:, :0:-1], axis=1)[:, ::-1]
-    at_risk = np.cumsum(returned[:, ::-1], axis=1)[:, ::-1] + later + lost[:, None]
-    limit = np.count_nonzero(at_risk * scale[:, None] >= AT_RISK, axis=1)
-    at_risk[at_risk == 0] = 1.0
-    done, gone = done / at_risk, gone / at_risk
-    S = np.cumprod(np.maximum(1 - done - gone, 0.0), axis=1)
-    F = np.cumsum(_before(S) * done, axis=1)
-    return Curves(done, gone, F, S, limit.tolist(), edges, effective)
+    def masses(self, level: int, *, splice: bool = True) -> tuple[Floats, Floats, int]:
+        """The probabilities of completing and of failing in each bucket, and the first bucket for a timeout.
 
-
-def _before(S: Floats) -> Floats:
-    """S just before each bucket."""
-    shifted = np.ones_like(S)
-    shifted[..., 1:] = S[..., :-1]
-    return shifted
-
-
-def distances(memories: Memories, laws: Curves, level: int) -> list[float]:
-    """How far each memory shorter than `level` is from it, in standard errors of the difference."""
-    spread = 1 / np.maximum(laws.effective, 1e-300)
-    found = []
-    for short in range(level):
-        upto = min(laws.limit[short], laws.limit[level])
-        if not upto:
-            found.append(0.0)
-            continue
-        gap = float(np.abs(laws.F[short, :upto] - laws.F[level, :upto]).max())
-        if laws.gone[level].any():
-            gap = max(gap, float(np.abs(laws.S[short, :upto] - laws.S[level, :upto]).max()))
-        shared = memories.cross[short, level] / (memories.whole[short] * memories.whole[level])
-        found.append(gap / math.sqrt(max(float(spread[short] + spread[level] - 2 * shared), 1e-12)))
-    return found
+        By the hazards of `level` as far as it has enough at risk, then by those of longer memories.
+        """
+        source = np.zeros(0, dtype=np.int64)
+        for k in range(level, LEVELS if splice else level + 1):
+            source = np.append(source, np.full(max(0, self.limit[k] - source.size), k))
+        at = np.arange(source.size)
+        done, gone = self.done[source, at], self.gone[source, at]
+        S = survival(done + gone)
+        completed = masses(S, done)
+        enough = np.searchsorted(np.cumsum(completed) * float(self.effective[level]), MIN_EFFECTIVE - 1e-9)
+        return completed, masses(S, gone), int(enough)
 
 
-def choose(memories: Memories, laws: Curves) -> tuple[int, bool]:
+def choose(memories: Memories, laws: Laws) -> tuple[int, bool]:
     """The longest memory that agrees with all shorter ones, and whether the longest of all is contradicted."""
-    changed = False
+    changed, spread = False, 1 / np.maximum(laws.effective, 1e-300)
+
+    def distance(short: int, level: int) -> float:
+        """In standard errors of the difference."""
+        upto = min(laws.limit[short], laws.limit[level])
+        gap = float(np.abs(laws.F[short, :upto] - laws.F[level, :upto]).max(initial=0.0))
+        if laws.gone[level].any():
+            gap = max(gap, float(np.abs(laws.S[short, :upto] - laws.S[level, :upto]).max(initial=0.0)))
+        if not gap:
+            return 0.0
+        shared = memories.cross[short, level] / (memories.whole[short] * memories.whole[level])
+        return gap / math.sqrt(max(float(spread[short] + spread[level] - 2 * shared), 1e-12))
+
     for level in range(LEVELS - 1, 0, -1):
-        apart = max(distances(memories, laws, level))
+        farthest = max(distance(short, level) for short in range(level))
         if level == LEVELS - 1:
-            changed = apart > ALARM
-        if apart <= AGREE:
+            changed = farthest > CONTRADICT
+        if farthest <= AGREE:
             return level, changed
     return 0, changed
 
 
-def spliced(laws: Curves, level: int, *, splice: bool = True) -> tuple[Floats, Floats]:
-    """The hazards of `level` as far as it has enough at risk, then those of longer memories."""
-    done, gone, start = [], [], 0
-    for k in range(level, LEVELS if splice else level + 1):
-        if laws.limit[k] > start:
-            part = slice(start, laws.limit[k])
-            done.append(laws.done[k, part])
-            gone.append(laws.gone[k, part])
-            start = laws.limit[k]
-    if not start:
-        return np.empty(0), np.empty(0)
-    return np.concatenate(done), np.concatenate(gone)
-
-
 def best(
-    laws: Curves, level: int, *, cost: float, slack: float, blur: bool = True, splice: bool = True
+    laws: Laws, level: int, *, cost: float, slack: float, blur: bool = True, splice: bool = True
 ) -> Estimate | None:
     """The timeout by the law of one memory; None where too few attempts completed.
 
     The blur chooses the timeout; E_J at it, and the share still out, are those of the law as it was seen.
     """
-    done, gone = spliced(laws, level, splice=splice)
-    if done.size == 0:
-        return None
-    before = _before(np.cumprod(np.maximum(1 - done - gone, 0.0), dtype=np.float64))
-    completed, failed = before * done, before * gone
+    completed, failed, enough = laws.masses(level, splice=splice)
     effective = float(laws.effective[level])
-    enough = int(np.searchsorted(np.cumsum(completed) * effective, COMPLETIONS - 1e-9))
-    if enough >= done.size:
+    if enough >= completed.size:
         return None
     kernel = _kernel(completed, effective) if blur else np.ones(1)
     half = kernel.size // 2  # the blur spreads over so many buckets before the first, and beyond the last
-    edges = laws.edges[0] * np.exp(WIDTH * np.arange(-half, done.size + half + 1))
-    blurred = np.convolve(completed, kernel), np.convolve(failed, kernel)
-    E = _durations(*blurred, edges, cost, first=half + enough)
-    at = int(np.argmin(E))
-    above = np.flatnonzero(E[at:] > (1 + slack) * E[at])
-    end = at + int(above[0]) - 1 if above.size else E.size - 1
-    t = float(edges[half + enough + end + 1])
-    seen = min(enough + end, done.size - 1)
-    seen_E = _durations(completed[: seen + 1], failed[: seen + 1], edges[half:], cost, first=seen, t=t)
-    out = 1 - float(completed[: seen + 1].sum() + failed[: seen + 1].sum())
-    return Estimate(t, float(seen_E[0]), max(out, 0.0), effective, level, False)
+    ends = laws.edges[0] * np.exp(WIDTH * np.arange(1 - half, completed.size + half + 1))
+    E = _durations(np.convolve(completed, kernel), np.convolve(failed, kernel), ends, cost)[half + enough :]
+    least = int(np.argmin(E))
+    above = np.flatnonzero(E[least:] > (1 + slack) * E[least])
+    last = least + int(above[0]) - 1 if above.size else E.size - 1
+    t = ends[half + enough + last]
+    k = min(enough + last, completed.size - 1)
+    as_seen = _curve(completed[: k + 1], failed[: k + 1], ends[half:])
+    duration = as_seen.E_J_after(t - as_seen.times, cost)[0, k]
+    return Estimate(float(t), float(duration), float(as_seen.S[0, k]), effective, level, changed=False)
 
 
-def _durations(
-    completed: Floats, failed: Floats, edges: Floats, cost: float, *, first: int, t: float | None = None
-) -> Floats:
-    """E_J = (∫₀ᵗ S + c (1 − F̃)) / F̃ at the end of each bucket from `first` on, or at `t`, of masses in buckets."""
-    mass = completed + failed
-    ends = edges[1 : mass.size + 1]
-    F, spent = np.cumsum(completed)[first:], np.cumsum(mass * ends)[first:] * math.exp(-WIDTH / 2)
-    out = np.maximum(1 - np.cumsum(mass)[first:], 0.0)
-    return np.asarray((spent + out * (ends[first:] if t is None else t) + cost * (1 - F)) / F)
+def _curve(completed: Floats, failed: Floats, ends: Floats) -> StepCurves:
+    """The curve of masses in buckets, each taken at the middle of its bucket in the logarithm."""
+    return StepCurves.of_masses(ends[: completed.size] * MIDDLE, completed, failed)
+
+
+def _durations(completed: Floats, failed: Floats, ends: Floats, cost: float) -> Floats:
+    """E_J at the end of each bucket."""
+    return np.asarray(_curve(completed, failed, ends).E_J_after(ends * (1 - MIDDLE), cost)[0])
 
 
 def _kernel(mass: Floats, effective: float) -> Floats:
@@ -195,12 +173,10 @@ def estimate(memories: Memories, *, cost: float, slack: float, splice: bool = Tr
     """The current timeout, or None where too few attempts completed."""
     if memories.high <= memories.low:
         return None
-    laws = curves(memories)
+    laws = Laws.of(memories)
     level, changed = choose(memories, laws)
-    found = best(laws, level, cost=cost, slack=slack, splice=splice)
-    if found is None:
-        return None
-    return Estimate(found.timeout, found.expected_duration, found.still_out, found.effective, level, changed)
+    chosen = best(laws, level, cost=cost, slack=slack, splice=splice)
+    return chosen and replace(chosen, changed=changed)
 
 
 def regret(memories: Memories, level: int, timeout: float, *, cost: float) -> float:
@@ -208,14 +184,37 @@ def regret(memories: Memories, level: int, timeout: float, *, cost: float) -> fl
 
     Beyond what was seen, nothing is taken to complete.
     """
-    laws = curves(memories)
-    done, gone = spliced(laws, level)
-    before = _before(np.cumprod(np.maximum(1 - done - gone, 0.0), dtype=np.float64))
-    completed, failed = before * done, before * gone
-    enough = int(np.searchsorted(np.cumsum(completed) * float(laws.effective[level]), COMPLETIONS - 1e-9))
-    at = int(np.searchsorted(laws.edges[1 : done.size + 1], timeout * (1 + 1e-9), side="right")) - 1
-    if at < 0 or not completed[: at + 1].sum() > 0:
+    laws = Laws.of(memories)
+    completed, failed, enough = laws.masses(level)
+    ends = laws.edges[1 : completed.size + 1]
+    over = int(np.searchsorted(ends, timeout * (1 + 1e-9), side="right"))  # buckets that end by the timeout
+    if not completed[:over].any():
         return math.inf
-    least = float(_durations(completed, failed, laws.edges, cost, first=min(enough, done.size - 1)).min())
-    here = _durations(completed[: at + 1], failed[: at + 1], laws.edges, cost, first=at, t=timeout)
-    return max(float(here[0]) / least - 1, 0.0)
+    least = float(_durations(completed, failed, ends, cost)[min(enough, ends.size - 1) :].min())
+    E = float(_curve(completed[:over], failed[:over], ends).E_J_at(np.array(timeout), cost))
+    return max(E / least - 1, 0.0)
+
+
+def intervals(memories: Memories, levels: list[int], *, cost: float, slack: float) -> tuple[Floats, Floats]:
+    """95 % intervals of the best timeout and of E_J at it, the union over some memories.
+
+    A Poisson bootstrap of the effective counts, W/W₂ times the weights. The lower end of the timeout is that of the
+    plain minimum of E_J, the upper end that of what `slack` allows.
+    """
+    rng, (low, high) = np.random.default_rng(0), (memories.low, memories.high)
+    scale = memories.whole / np.maximum(memories.cross.diagonal(), 1e-300)
+    means, edges = memories.counts[:, :, low:high] * scale[:, None], memories.edges(low, high)
+    drawn, drawn_lost = (weights(part, RESAMPLES, rng) for part in (means, memories.lost * scale))
+    figures = np.full((len(levels), 3, RESAMPLES), np.nan)
+    for at, (counts, lost) in enumerate(zip(drawn, drawn_lost, strict=True)):
+        laws = Laws.of_counts(counts, lost, np.ones(LEVELS), counts.sum(axis=(0, 2)) + lost, edges)
+        for row, level in enumerate(levels):
+            plain = best(laws, level, cost=cost, slack=0.0, blur=False)
+            late = best(laws, level, cost=cost, slack=slack)
+            if plain is not None and late is not None:
+                figures[row, :, at] = plain.timeout, late.timeout, plain.expected_duration
+    figures = figures[np.isfinite(figures).any(axis=(1, 2))]
+    if not figures.size:
+        return np.array([0.0, np.inf]), np.array([0.0, np.inf])
+    lower, upper = interval(figures)
+    return np.array([lower[:, 0].min(), upper[:, 1].max()]), np.array([lower[:, 2].min(), upper[:, 2].max()])

@@ -1,4 +1,4 @@
-"""What a tracker remembers: the same attempts with five half-lives, as counts in narrow buckets of log time."""
+"""What a tracker remembers: counts in narrow buckets of log time with five half-lives, and the hours of the day."""
 
 from __future__ import annotations
 
@@ -10,20 +10,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latfit.numbers import Floats
+from latfit.sample import CENSORED, COMPLETED, FAILED, LOST
 
 WIDTH = 0.02  # of a bucket, in the logarithm of time
-SPAN = 1e8  # the cutoff over the smallest latency that is told from 0
 HALF_LIVES = tuple(32.0 * 4**k for k in range(5))  # in observations
 LEVELS = len(HALF_LIVES)
-COMPLETED, FAILED, CENSORED, LOST = range(4)
 STATUS = {"completed": COMPLETED, "failed": FAILED, "censored": CENSORED, "lost": LOST}
-BUCKETS = math.ceil(math.log(SPAN) / WIDTH) + 2
-NEAR = 1e-9  # a time this near to an edge, in buckets, lies on it
-LARGE = 1e100  # the weight at which all weights are scaled down
-CHUNK = 2048  # observations whose weights fit between 1 and LARGE, whatever the half-life
-FORGOTTEN = 1e-14  # a share of the whole weight that is not kept
+BUCKETS = math.ceil(math.log(1e8) / WIDTH) + 2  # the cutoff is at most 1e8 times the smallest latency told from 0
+LARGEST_WEIGHT = 1e100  # the weight at which all weights are scaled down
+DAY = 86_400.0
+LARGEST_OFFSET = 300.0  # of an hour's log latency from the average
 
 _GROWTH = np.exp2(1 / np.array(HALF_LIVES))  # 1/γ
+_TOTALS = {"lost": (LEVELS,), "weight": (LEVELS,), "whole": (LEVELS,), "cross": (LEVELS, LEVELS)}
+
+
+def checked(
+    name: str,
+    value: Any,
+    low: float = -1e300,
+    high: float | list[int] = 1e300,
+    *,
+    shape: tuple[int, ...] = (),
+    whole: bool = False,
+) -> NDArray[Any]:
+    """A finite number of a state that was read from a file, or an array of this shape; a ValueError names the wrong."""
+    values = np.array(value)
+    kinds = "i" if whole and values.size else "if"
+    if values.dtype.kind not in kinds or values.shape != shape or not ((values >= low) & (values <= high)).all():
+        raise ValueError(f"{name} is not {'a whole number' if whole else 'a number'} from {low} to {high}")
+    return values if whole else values.astype(np.float64)
 
 
 class Memories:
@@ -45,16 +61,16 @@ class Memories:
         self.low, self.high = BUCKETS, 0  # the buckets in use
 
     def bucket(self, latency: float, status: int) -> int:
-        """Which bucket a latency belongs to."""
+        """Which bucket a latency belongs to; a time within 1e-9 of an edge lies on it."""
         if latency <= 0:
             return 0
-        at = math.ceil(math.log(latency) / WIDTH - NEAR) - self.first - (status < CENSORED)
+        at = math.ceil(math.log(latency) / WIDTH - 1e-9) - self.first - (status < CENSORED)
         return min(max(at, 0), BUCKETS - 1)
 
     def buckets(self, latency: Floats, statuses: NDArray[np.int8]) -> NDArray[np.int64]:
         """`bucket` for many at once."""
         with np.errstate(divide="ignore"):
-            at = np.ceil(np.log(latency) / WIDTH - NEAR) - self.first - (statuses < CENSORED)
+            at = np.ceil(np.log(latency) / WIDTH - 1e-9) - self.first - (statuses < CENSORED)
         return np.asarray(np.clip(at, 0, BUCKETS - 1), dtype=np.int64)
 
     def edges(self, low: int, high: int) -> Floats:
@@ -62,9 +78,9 @@ class Memories:
         return np.asarray(np.exp(WIDTH * np.arange(self.first + low, self.first + high + 1)))
 
     def add(self, buckets: Sequence[int] | NDArray[np.int64], statuses: Sequence[int] | NDArray[np.int8]) -> None:
-        """Take in observations, the oldest first."""
-        for start in range(0, len(buckets), CHUNK):
-            part = slice(start, start + CHUNK)
+        """Take in observations, the oldest first, in parts whose weights stay below the largest."""
+        for start in range(0, len(buckets), 2048):
+            part = slice(start, start + 2048)
             self._add(np.asarray(buckets[part], dtype=np.int64), np.asarray(statuses[part], dtype=np.int64))
 
     def _add(self, buckets: NDArray[np.int64], statuses: NDArray[np.int64]) -> None:
@@ -86,18 +102,17 @@ class Memories:
                 cells = statuses * BUCKETS + buckets
                 for level in range(LEVELS):
                     self.counts[:, level] += np.bincount(cells, weights[level], 3 * BUCKETS).reshape(3, BUCKETS)
-        if self.weight[0] > LARGE:
-            self._rescale()
+        if self.weight[0] > LARGEST_WEIGHT:
+            self._scale(1 / self.weight)
 
-    def _rescale(self) -> None:
-        """Give a new observation the weight 1 again, and drop what has faded."""
-        by = 1 / self.weight
+    def _scale(self, by: Floats) -> None:
+        """Multiply the weights of each level, and drop what has faded."""
         self.counts *= by[:, None]
         self.lost *= by
         self.whole *= by
         self.cross *= by[:, None] * by
-        self.weight = np.ones(LEVELS)
-        self.counts[self.counts < FORGOTTEN * self.whole[:, None]] = 0.0
+        self.weight = self.weight * by
+        self.counts[self.counts < 1e-14 * self.whole[:, None]] = 0.0
         used = np.flatnonzero(self.counts.any(axis=(0, 1)))
         self.low, self.high = (int(used[0]), int(used[-1]) + 1) if used.size else (BUCKETS, 0)
 
@@ -105,47 +120,130 @@ class Memories:
         """The mean log latency of completions in the memory of middle length; None where there are none."""
         done = self.counts[COMPLETED, LEVELS // 2]
         total = float(done.sum())
-        if not total:
-            return None
-        return (float(done @ np.arange(BUCKETS)) / total + self.first + 0.5) * WIDTH
+        return (float(done @ np.arange(BUCKETS)) / total + self.first + 0.5) * WIDTH if total else None
 
     def restart_shortest(self, run: Sequence[tuple[int, int]]) -> None:
         """Let the shortest memory hold these observations only, bucket and status, all with the same weight."""
-        g = self.weight[0]
-        self.counts[:, 0], self.lost[0] = 0.0, 0.0
+        g, n = self.weight[0], len(run)
+        self.counts[:, 0], self.lost[0] = 0.0, g * sum(status == LOST for _, status in run)
         for bucket, status in run:
-            if status == LOST:
-                self.lost[0] += g
-            else:
+            if status != LOST:
                 self.counts[status, 0, bucket] += g
-        n = len(run)
-        self.whole[0] = n * g
-        self.cross[0], self.cross[:, 0] = 0.0, 0.0
-        self.cross[0, 0] = n * g * g
+        self.whole[0], self.cross[0, 0] = n * g, n * g * g
         # the newest n of the other memories are these same observations
         self.cross[0, 1:] = self.cross[1:, 0] = g * self.weight[1:] * (1 - _GROWTH[1:] ** -n) / (1 - 1 / _GROWTH[1:])
 
-    def plus(self, other: Memories) -> Memories:
-        """The memories of two trackers with the same cutoff, each as of now."""
-        both = Memories.__new__(Memories)
-        both.first = self.first
-        mine, theirs = 1 / self.weight, 1 / other.weight
-        both.counts = self.counts * mine[:, None] + other.counts * theirs[:, None]
-        both.lost = self.lost * mine + other.lost * theirs
-        both.whole = self.whole * mine + other.whole * theirs
-        both.cross = self.cross * mine[:, None] * mine + other.cross * theirs[:, None] * theirs
-        both.weight = np.ones(LEVELS)
-        both.low, both.high = min(self.low, other.low), max(self.high, other.high)
-        return both
+    def absorb(self, other: Memories) -> None:
+        """Add the memories of another tracker with the same cutoff, each as of now; the other one is scaled too."""
+        for memories in (self, other):
+            memories._scale(1 / memories.weight)
+        for name in ("counts", "lost", "whole", "cross"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.low, self.high = min(self.low, other.low), max(self.high, other.high)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values that restore every number exactly; only the buckets in use are written."""
-        low, high = (self.low, self.high) if self.high > self.low else (0, 0)
         kept = {}
         for name, code in list(STATUS.items())[:3]:
-            part = self.counts[code, :, low:high]
-            at = np.flatnonzero(part.any(axis=0))
-            kept[name] = {"buckets": (at + low).tolist(), "weights": part[:, at].tolist()}
-        arrays = {"lost": self.lost, "weight": self.weight, "whole": self.whole, "cross": self.cross}
-        return {"first": self.first, "low": self.low, "high": self.high, **kept,
-                **{name: array.tolist() for name, array in arrays.items()}}  # fmt: skip
+            at = np.flatnonzero(self.counts[code].any(axis=0))
+            kept[name] = {"buckets": at.tolist(), "weights": self.counts[code][:, at].tolist()}
+        totals = {name: getattr(self, name).tolist() for name in _TOTALS}
+        return {"first": self.first, "low": self.low, "high": self.high, **kept, **totals}
+
+    @classmethod
+    def from_dict(cls, state: dict[str, Any], cutoff: float) -> Memories:
+        """The memories that `to_dict` wrote, for a tracker with this cutoff."""
+        memories, largest = cls(cutoff), LARGEST_WEIGHT**2
+        if state["first"] != memories.first:
+            raise ValueError("the buckets belong to another cutoff")
+        for name in ("low", "high"):
+            setattr(memories, name, checked(name, state[name], 0, BUCKETS, whole=True).item())
+        for name, code in list(STATUS.items())[:3]:
+            at, weights = state[name]["buckets"], state[name]["weights"]
+            if at:
+                at = checked(name, at, memories.low, memories.high - 1, shape=(len(at),), whole=True)
+                if (np.diff(at) <= 0).any():
+                    raise ValueError(f"{name}: the buckets are not in order")
+                memories.counts[code][:, at] = checked(name, weights, 0.0, largest, shape=(LEVELS, at.size))
+        for name, shape in _TOTALS.items():
+            low, high = 1e-3 if name == "weight" else 0.0, 1e300 if name == "cross" else largest
+            setattr(memories, name, checked(name, state[name], low, high, shape=shape))
+        held = memories.counts.sum(axis=(0, 2)) + memories.lost
+        if (held > memories.whole * (1 + 1e-6) + 1e-6).any():
+            raise ValueError("the counts exceed the whole weight")
+        return memories
+
+
+class Hours:
+    """Decayed sums of log latencies less their level, by hour of the day (UTC), as of the last completion.
+
+    The offset of an hour is its mean, less the mean of the hours, times b/(b + s²/n): b the variance between hours
+    beyond what chance explains, s²/n that of the hour's own mean (empirical Bayes). 0 unless three days were seen and
+    the variance between hours is three times that within. The half-life is 14 days.
+    """
+
+    def __init__(self) -> None:
+        self.sums = np.zeros((3, 24))  # Σw, Σwr, Σwr²
+        self.offsets = [0.0] * 24
+        self.start: float | None = None
+        self.last = 0.0
+
+    def offset(self, at: float | None) -> float:
+        """The offset at a time; at the last one observed where none is given."""
+        hour = int((self.last if at is None else at) % DAY // 3600)
+        return self.offsets[hour] if self.start is not None else 0.0
+
+    def add(self, at: float, rest: float) -> None:
+        """Take in one completion: its log latency less the current level."""
+        if self.start is None:
+            self.start = self.last = at
+        self._move(max(at, self.last))
+        self.sums[:, int(at % DAY // 3600)] += 1.0, rest, rest * rest
+
+    def _move(self, last: float) -> None:
+        if last > self.last:
+            self.sums *= 2 ** ((self.last - last) / (14 * DAY))
+            self.last = last
+
+    def refresh(self) -> None:
+        """Work out the offsets anew."""
+        n, total, squares = self.sums
+        enough = n > 1
+        hours = np.count_nonzero(enough)
+        if self.start is None or self.last - self.start < 3 * DAY or hours < 2:
+            return
+        means = np.where(enough, total / np.maximum(n, 1e-300), 0.0)
+        within = max(float((squares - n * means**2)[enough].sum()), 0.0) / max(float(n[enough].sum()) - hours, 1.0)
+        means = np.where(enough, means - means[enough].mean(), 0.0)
+        noise = within / np.maximum(n, 1e-300)
+        between = float(np.var(means[enough], ddof=1)) - float(noise[enough].mean())
+        clear = float((n * means**2)[enough].sum()) > 3 * within * (hours - 1)
+        shrunk: Floats = means * between / (between + noise) if clear and between > 0 else np.zeros(24)
+        self.offsets = np.clip(np.nan_to_num(shrunk), -LARGEST_OFFSET, LARGEST_OFFSET).tolist()
+
+    def absorb(self, other: Hours) -> None:
+        """Add the sums of another tracker, as of the later one; the other one is moved there too."""
+        if other.start is None:
+            return
+        if self.start is None:
+            vars(self).update(vars(other))
+            return
+        self.start, last = min(self.start, other.start), max(self.last, other.last)
+        self._move(last)
+        other._move(last)
+        self.sums = self.sums + other.sums
+        self.refresh()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values that restore every number exactly."""
+        return {"sums": self.sums.tolist(), "offsets": self.offsets, "start": self.start, "last": self.last}
+
+    @classmethod
+    def from_dict(cls, state: dict[str, Any]) -> Hours:
+        """The hours that `to_dict` wrote; 0.2 wrote sums with a weight."""
+        hours = cls()
+        hours.sums = checked("sums", state["sums"], shape=(3, 24)) / checked("weight", state.get("weight", 1.0), 1.0)
+        hours.offsets = checked("offsets", state["offsets"], -LARGEST_OFFSET, LARGEST_OFFSET, shape=(24,)).tolist()
+        hours.start = None if state["start"] is None else checked("start", state["start"]).item()
+        hours.last = checked("last", state["last"]).item()
+        return hours

@@ -1,27 +1,24 @@
-"""The lines that are appended to a file, through rotation, truncation and half-written lines."""
+"""The lines that are appended to a file, through rotation and truncation, and a reader that stays open for them."""
 
 from __future__ import annotations
 
+import io
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 from typing import IO, Any
 
 from latfit.errors import LogError
-from latfit.tracking import checked
+from latfit.logs.formats import Format, ReadOptions, find_format
+from latfit.logs.records import Records
+from latfit.logs.source import BLOCK_BYTES, Block, Source
+from latfit.tracking.memories import checked
 
-BLOCK = 1 << 20  # bytes read at a time
-HEAD_LINES, HEAD_BYTES = 20, 1 << 16  # what is kept of a file's beginning
-
-
-@dataclass(frozen=True)
-class Lines:
-    """Whole lines of a file, and the first lines of that file, which say what they mean."""
-
-    head: bytes
-    data: bytes
-    is_head: bool  # whether the data begin where the file does
+TAIL_BLOCK = 1 << 20  # bytes read at a time
+TAIL_HEAD_LINES = 20  # kept of a file's beginning, at most 64 kB of them
 
 
 class Tail:
@@ -33,29 +30,24 @@ class Tail:
     """
 
     def __init__(self, path: str | Path, state: dict[str, Any] | None = None) -> None:
+        """Open the file that the state speaks of, under its name or, rotated, beside it."""
         self.path = Path(path)
         self.file: IO[bytes] | None = None
         self.offset, self.head = 0, b""
-        if state is not None:
-            self._resume(state)
+        if state is None:
+            return
+        head = bytes.fromhex(state["head"])
+        offset = checked("offset", state["offset"], 0, 2**62, whole=True).item()
+        for path in (self.path, *sorted(self.path.parent.glob(f"{self.path.name}*"))):
+            if self.file is None and path.is_file() and path.stat().st_ino == state["inode"]:
+                self.file, self.offset, self.head = path.open("rb"), offset, head
+                if not self._is_what_was_read(self.file):
+                    self.close()
 
-    def _resume(self, state: dict[str, Any]) -> None:
-        """Open the file that the state speaks of, under its name or, rotated, beside it."""
-        head, inode, offset = bytes.fromhex(state["head"]), state["inode"], checked.whole("offset", state["offset"])
-        beside = sorted(self.path.parent.glob(f"{self.path.name}*")) if self.path.parent.is_dir() else []
-        for path in (self.path, *beside):
-            if path.is_file() and path.stat().st_ino == inode:
-                file = path.open("rb")
-                if self._is_what_was_read(file, head, offset):
-                    self.file, self.offset, self.head = file, offset, head
-                    return
-                file.close()
-
-    @staticmethod
-    def _is_what_was_read(file: IO[bytes], head: bytes, offset: int) -> bool:
-        """Whether a file still begins with `head` and is as long as what was read of it: it was not truncated since."""
+    def _is_what_was_read(self, file: IO[bytes]) -> bool:
+        """Whether a file still begins with the head and is as long as what was read of it: it was not truncated."""
         file.seek(0)
-        return os.fstat(file.fileno()).st_size >= offset and file.read(len(head)) == head
+        return os.fstat(file.fileno()).st_size >= self.offset and file.read(len(self.head)) == self.head
 
     def state(self) -> dict[str, Any]:
         """Where reading stands, as plain values."""
@@ -63,69 +55,117 @@ class Tail:
         return {"inode": inode, "offset": self.offset, "head": self.head.hex()}
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Let go of the file; the next one is read from its beginning."""
         if self.file is not None:
             self.file.close()
-            self.file = None
+        self.file, self.offset, self.head = None, 0, b""
 
-    def lines(self) -> Iterator[Lines]:
-        """Everything that was appended until now, in blocks of whole lines; the offset follows what was taken."""
-        while True:
-            if self.file is None and not self._open():
-                return
-            assert self.file is not None
-            if not self._is_what_was_read(self.file, self.head, self.offset):
+    def lines(self) -> Iterator[tuple[bytes, bool]]:
+        """What was appended until now, in blocks of whole lines, and whether each begins a file."""
+        while (file := self.file or self._opened()) is not None:
+            if not self._is_what_was_read(file):
                 self.close()
                 continue
-            replaced = self._replaced()
-            found = self._block(last=replaced)
-            if found is not None:
-                yield found
+            mine = os.fstat(file.fileno())
+            try:
+                replaced = not os.path.samestat(self.path.stat(), mine)
+            except FileNotFoundError:
+                replaced = False  # renamed, and the new one is not there yet
+            begins = self.offset == 0
+            data = self._block(file, last=replaced)
+            if data:
+                yield data, begins
             elif replaced:
                 self.close()
             else:
                 return
 
-    def _open(self) -> bool:
+    def _opened(self) -> IO[bytes] | None:
         try:
             self.file = self.path.open("rb")
         except FileNotFoundError:
-            return False
+            return None
         except OSError as error:
             raise LogError(f"{self.path}: cannot be read ({error.strerror})") from error
-        self.offset, self.head = 0, b""
         if self.file.read(2) == b"\x1f\x8b":
             self.close()
             raise LogError(f"{self.path}: this file is compressed; what grows is plain text")
-        return True
+        return self.file
 
-    def _replaced(self) -> bool:
-        """Whether another file has the name."""
-        assert self.file is not None
-        mine = os.fstat(self.file.fileno())
-        try:
-            now = self.path.stat()
-        except FileNotFoundError:
-            return False  # renamed, and the new one is not there yet
-        return (now.st_ino, now.st_dev) != (mine.st_ino, mine.st_dev)
-
-    def _block(self, *, last: bool) -> Lines | None:
+    def _block(self, file: IO[bytes], *, last: bool) -> bytes:
         """The next whole lines; in a file that was replaced, its last one without an end too."""
-        assert self.file is not None
-        self.file.seek(self.offset)
-        data = self.file.read(BLOCK)
-        end = data.rfind(b"\n") + 1
-        while not end and len(data) and len(data) % BLOCK == 0:  # a line longer than a block
-            more = self.file.read(BLOCK)
-            data, end = data + more, (data + more).rfind(b"\n") + 1
-            if not more:
-                break
-        if last and not end:
-            end = len(data)
-        if not end:
-            return None
-        data, first = data[:end], self.offset == 0
-        if first:
-            self.head = b"".join(data.splitlines(keepends=True)[:HEAD_LINES])[:HEAD_BYTES]
+        file.seek(self.offset)
+        data, more = b"", file.read(TAIL_BLOCK)
+        while more and b"\n" not in more:  # a line longer than a block
+            data, more = data + more, file.read(TAIL_BLOCK)
+        data += more
+        end = data.rfind(b"\n") + 1 or (len(data) if last else 0)
+        if not self.offset:
+            self.head = b"".join(data[:end].splitlines(keepends=True)[:TAIL_HEAD_LINES])[: 1 << 16]
         self.offset += end
-        return Lines(self.head, data if data.endswith(b"\n") else data + b"\n", first)
+        return data[:end] if not end or data[end - 1 : end] == b"\n" else data + b"\n"
+
+
+class OpenReader:
+    """The reader of a log's format, kept open: what it has learnt about columns, units and words holds from then on.
+
+    Formats pull blocks out of a source. Here blocks come when lines are appended, so the format reads in a thread of
+    its own, which waits for the next lines whenever it asks for a block.
+    """
+
+    def __init__(self, name: str, lines: bytes, format: str | None, options: ReadOptions) -> None:  # noqa: A002
+        self._appended: SimpleQueue[bytes | None] = SimpleQueue()
+        self._results: SimpleQueue[Records | Exception | None] = SimpleQueue()  # None: it asks for more lines
+        source = _GrowingSource(name, io.BytesIO(lines), more=self._more)
+        kind = find_format(source, format, pattern=options.pattern)
+        if not kind.by_line:
+            raise LogError(f"{name}: a record of a {kind.name} log is not one line, so its end cannot be followed")
+        kind.check(options)
+        Thread(target=self._run, args=(kind, source, options), daemon=True).start()
+
+    def records(self, lines: bytes = b"") -> Iterator[Records]:
+        """The records of the lines given so far, and of these, that were not returned yet."""
+        if lines:
+            self._appended.put(lines)
+        while (result := self._results.get()) is not None:
+            if isinstance(result, Exception):
+                raise result
+            yield result
+
+    def close(self) -> None:
+        """Let the thread end, without waiting for it."""
+        self._appended.put(None)
+
+    def _more(self) -> bytes | None:
+        self._results.put(None)
+        return self._appended.get()
+
+    def _run(self, kind: Format, source: Source, options: ReadOptions) -> None:
+        try:
+            for records in kind.read_appended(source, options):
+                self._results.put(records)
+            while self._more() is not None:  # a format may have read all that it wants to
+                pass
+        except Exception as error:  # raised again where the records are taken
+            self._results.put(error)
+
+
+@dataclass
+class _GrowingSource(Source):
+    """A log that goes on with the lines that `more` returns; None is its end."""
+
+    more: Callable[[], bytes | None] = lambda: None
+
+    def blocks(self, *, quoted: bool = False, size: int = BLOCK_BYTES) -> Iterator[Block]:
+        blocks, line = super().blocks(quoted=quoted, size=size), 1
+        while True:
+            for block in blocks:
+                yield replace(block, first_line=line)
+                line += block.n_lines
+            lines = self.more()
+            if lines is None:
+                return
+            if lines.isascii() and b"\r" not in lines and b"\0" not in lines:
+                blocks = iter([Block(lines, line, lines.count(b"\n"))])
+            else:
+                blocks = Source(self.name, io.BytesIO(lines)).blocks(quoted=quoted, size=size)

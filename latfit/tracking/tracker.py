@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
-from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime
 from threading import RLock
 from typing import Any
@@ -14,18 +15,49 @@ from numpy.typing import ArrayLike, NDArray
 
 from latfit.errors import RestartError
 from latfit.numbers import Floats
-from latfit.tracking import checked
-from latfit.tracking.bootstrap import intervals
-from latfit.tracking.estimate import Estimate, estimate, regret
-from latfit.tracking.given import is_number, numbers, one_each
-from latfit.tracking.guard import AT_START, Guard
-from latfit.tracking.hours import Hours, seconds_of
-from latfit.tracking.memories import BUCKETS, CENSORED, COMPLETED, LEVELS, LOST, STATUS, Memories
+from latfit.sample import CENSORED, COMPLETED, FAILED, LOST
+from latfit.tracking.estimate import Estimate, estimate, intervals, regret
+from latfit.tracking.memories import BUCKETS, LEVELS, STATUS, Hours, Memories, checked
 
-EVERY = 5  # observations between two estimates
-WAITING = 64  # observations that wait for an estimate
-VERSION = 1
+ESTIMATE_EVERY = 5  # observations
+MAX_WAITING = 64  # observations that wait for an estimate
+CAREFUL_START = 20  # completions to wait for at the start
+LONGEST_RUN = 40  # of misses, after which there is an alarm in any case
+TRACKER_VERSION = 1
 SETTINGS = ("initial", "cutoff", "cost", "explore", "slack")
+
+
+@dataclass
+class Guard:
+    """Back-off state: completions still required (`left`) and the timeout until then (`back`).
+
+    While guarding, every miss of `back` doubles it, and completions bring it down to twice the slowest of them.
+    `run` holds the bucket and the status of the misses since the last completion in time.
+    """
+
+    back: float
+    left: int = CAREFUL_START
+    slowest: float = 0.0
+    run: list[tuple[int, int]] = field(default_factory=list)
+
+    def judge(self, latency: float, code: int, bucket: int, *, t: float, out: float, cutoff: float) -> bool:
+        """Take in one attempt under the timeout `t`, which the share `out` is expected to miss; True is an alarm."""
+        if code == FAILED:
+            return False
+        if code == COMPLETED and (self.left > 0 or latency <= t):
+            self.run.clear()
+            if self.left > 0:
+                self.left -= 1
+                self.slowest = max(self.slowest, latency)
+                self.back = min(self.back, max(t, 2 * self.slowest))
+            return False
+        if latency < (self.back if self.left > 0 else t) * (1 - 1e-9):  # a clock may measure a wait as a hair shorter
+            return False
+        if self.left > 0:
+            self.back = min(2 * self.back, cutoff)
+            return False
+        self.run.append((bucket, code))
+        return len(self.run) >= LONGEST_RUN or out ** len(self.run) < 0.001  # chance does not explain this run
 
 
 class Tracker:
@@ -64,30 +96,27 @@ class Tracker:
         slack: float = 0.01,
         seed: int | None = 0,
     ) -> None:
-        for name, value, low, high in (
-            ("cutoff", cutoff, 0.0, math.inf), ("initial", initial, 0.0, cutoff), ("cost", cost, -1.0, math.inf),
-            ("explore", explore, -1.0, 1.0), ("slack", slack, -1.0, 1.0),
-        ):  # fmt: skip
-            if not (is_number(value) and low < value <= high) or (low == -1.0 and value < 0):
-                raise RestartError(
-                    f"{name} is {value!r}: it must be a finite number "
-                    + ("greater than 0" if low == 0 else "of at least 0")
-                    + (f", and at most {high:g}" if math.isfinite(high) else "")
-                )
+        positive = {"cutoff": (cutoff, math.inf), "initial": (initial, cutoff)}
+        others = {"cost": (cost, math.inf), "explore": (explore, 1.0), "slack": (slack, 1.0)}
+        for name, (value, high) in (positive | others).items():
+            if not _is_number(value) or not 0 <= value <= high or (name in positive and not value):
+                least = "greater than 0" if name in positive else "of at least 0"
+                most = f", and at most {high:g}" if math.isfinite(high) else ""
+                raise RestartError(f"{name} is {value!r}: it must be a finite number {least}{most}")
         self.initial, self.cutoff, self.cost = float(initial), float(cutoff), float(cost)
         self.explore, self.slack = float(explore), float(slack)
-        self._lock = RLock()
-        self._memories = Memories(self.cutoff)
         try:
             self._rng = np.random.default_rng(seed)
         except (TypeError, ValueError):
             raise RestartError(f"seed is {seed!r}: it must be a whole number of at least 0, or None") from None
+        self._lock = RLock()
+        self._memories = Memories(self.cutoff)
         self._t = self.initial
         self._guard = Guard(self.initial)
         self._buckets: list[int] = []  # observed since the last estimate
         self._statuses: list[int] = []
-        self._found: Estimate | None = None
-        self._seen = self._stale = 0  # observed in all, and since the last estimate
+        self._estimate: Estimate | None = None
+        self._observed = self._stale = 0  # in all, and since the last estimate
         self._hours = Hours()
         self._level: float | None = None  # the mean log latency that hours are compared with
 
@@ -111,22 +140,64 @@ class Tracker:
         code = STATUS.get(status) if isinstance(status, str) else None
         if code is None:
             raise RestartError(f"{status!r} is not how an attempt can end; choose from {', '.join(STATUS)}")
-        if not is_number(latency) or latency < 0:
+        if not _is_number(latency) or latency < 0:
             raise RestartError(f"the latency is {latency!r}: it must be a finite number of seconds, at least 0")
         if latency > self.cutoff:
             latency, code = self.cutoff, LOST if code == LOST else CENSORED
         with self._lock:
             if at is not None:
-                latency = self._without_hour(latency, code, seconds_of(at))
+                latency = self._without_hour(latency, code, _seconds(at))
             bucket = self._memories.bucket(latency, code)
             self._buckets.append(bucket)
             self._statuses.append(code)
-            self._seen += 1
+            self._observed += 1
             self._stale += 1
-            if self._guard.judge(latency, code, bucket, t=self._t, out=self._still_out, cutoff=self.cutoff):
-                self._alarm()
-            if len(self._buckets) >= WAITING:
+            latest = self._estimate  # one more miss than was seen is never a surprise
+            out = 1.0 if latest is None else max(latest.still_out, 1 / (1 + latest.effective))
+            if self._guard.judge(latency, code, bucket, t=self._t, out=out, cutoff=self.cutoff):
+                self._flush()  # wait twice as long, and let the shortest memory begin with this run
+                self._memories.restart_shortest(self._guard.run)
+                self._guard = Guard(min(2 * self._t, self.cutoff), left=5)
+            if len(self._buckets) >= MAX_WAITING:
                 self._flush()
+
+    def learn(
+        self, latency: ArrayLike, status: str | ArrayLike = "completed", at: ArrayLike | datetime | None = None
+    ) -> None:
+        """Take in probes that no timeout of this tracker cut short: one latency or many, the oldest first.
+
+        `status` is one word for all or one each (or the codes of `latfit.sample`), `at` the times of the probes. Probes
+        tell what lies beyond the timeout, so none of them is taken as a sign of trouble, and once twenty are known the
+        tracker no longer starts carefully.
+        """
+        x = np.atleast_1d(_floats("latencies", latency))
+        codes = np.asarray(status)
+        if codes.dtype.kind != "i":
+            words = _one_each("statuses", np.asarray(status, dtype=object), x)
+            try:
+                codes = np.array([STATUS[word] for word in words.tolist()], dtype=np.int8)
+            except KeyError as unknown:
+                raise RestartError(f"{unknown} is not how a probe can end; choose from {', '.join(STATUS)}") from None
+        x = np.where((codes == LOST) & ~np.isfinite(x), self.cutoff, x)
+        if not (np.isfinite(x) & (x >= 0)).all():
+            raise RestartError("a latency is negative or not a number: latencies are seconds, at least 0")
+        with self._lock:
+            if at is not None:
+                when = np.asarray(_seconds(at)) if isinstance(at, datetime) else _floats("times", at)
+                times = _one_each("times", when, x)
+                if not np.isfinite(times).all():
+                    raise RestartError("a time is not a number: times are seconds since 1970")
+                probes = zip(x.tolist(), codes.tolist(), times.tolist(), strict=True)
+                x = np.array([self._without_hour(*probe) for probe in probes])
+            codes = np.where((x > self.cutoff) & (codes != LOST), CENSORED, codes)
+            x = np.minimum(x, self.cutoff)
+            self._flush()
+            self._memories.add(self._memories.buckets(x, codes), codes)
+            self._observed += x.size
+            self._stale += x.size
+            self.refresh()
+            if self._observed >= CAREFUL_START and self._estimate is not None:
+                self._guard = Guard(self._t, 0)
 
     def _without_hour(self, latency: float, code: int, at: float) -> float:
         """The latency as it would be at an hour of average speed."""
@@ -135,59 +206,6 @@ class Tracker:
                 self._level = math.log(latency)
             self._hours.add(at, math.log(latency) - self._level)
         return latency * math.exp(-self._hours.offset(at))
-
-    def learn(
-        self, latency: ArrayLike, status: str | ArrayLike = "completed", at: ArrayLike | datetime | None = None
-    ) -> None:
-        """Take in probes that no timeout of this tracker cut short: one latency or many, the oldest first.
-
-        `status` is one word for all or one each, `at` the times of the probes. Probes tell what lies beyond the
-        timeout, so none of them is taken as a sign of trouble, and once twenty are known the tracker no longer starts
-        carefully.
-        """
-        x = np.atleast_1d(numbers("latencies", latency))
-        words = one_each("statuses", np.asarray(status, dtype=object), x)
-        try:
-            codes = np.array([STATUS[word] for word in words.tolist()], dtype=np.int8)
-        except KeyError as unknown:
-            raise RestartError(f"{unknown} is not how a probe can end; choose from {', '.join(STATUS)}") from None
-        x = np.where((codes == LOST) & ~np.isfinite(x), self.cutoff, x)
-        if not (np.isfinite(x) & (x >= 0)).all():
-            raise RestartError("a latency is negative or not a number: latencies are seconds, at least 0")
-        if at is not None:
-            told = np.asarray(seconds_of(at)) if isinstance(at, datetime) else numbers("times", at)
-            times = one_each("times", told, x)
-            if not np.isfinite(times).all():
-                raise RestartError("a time is not a number: times are seconds since 1970")
-            with self._lock:
-                for i, (y, code, when) in enumerate(zip(x.tolist(), codes.tolist(), times.tolist(), strict=True)):
-                    x[i] = self._without_hour(y, code, when)
-        self.learn_codes(x, codes)
-
-    def learn_codes(self, latency: Floats, codes: NDArray[np.int8]) -> None:
-        """`learn` for checked latencies and the codes of `latfit.logs.table.STATUSES`, without a loop."""
-        codes = np.where((latency > self.cutoff) & (codes != LOST), CENSORED, codes)
-        x = np.minimum(latency, self.cutoff)
-        with self._lock:
-            self._flush()
-            self._memories.add(self._memories.buckets(x, codes), codes)
-            self._seen += x.size
-            self._stale += x.size
-            self.refresh()
-            if self._seen >= AT_START and self._found is not None:
-                self._guard = Guard(self._t, 0)
-
-    @property
-    def _still_out(self) -> float:
-        """The share expected to miss the timeout; one more miss than was seen is never a surprise."""
-        if self._found is None:
-            return 1.0
-        return max(self._found.still_out, 1 / (1 + self._found.effective))
-
-    def _alarm(self) -> None:
-        """Wait twice as long until attempts complete again, and let the shortest memory begin with this run."""
-        self._flush()
-        self._memories.restart_shortest(self._guard.raise_alarm(min(2 * self._t, self.cutoff)))
 
     def _flush(self) -> None:
         """Move what waits into the memories."""
@@ -198,14 +216,14 @@ class Tracker:
 
     def refresh(self) -> None:
         """Estimate anew where enough was observed since the last time; asking for a timeout does it too."""
-        if self._stale < EVERY:
+        if self._stale < ESTIMATE_EVERY:
             return
         with self._lock:
             self._flush()
             self._stale = 0
-            found = estimate(self._memories, cost=self.cost, slack=self.slack)
-            if found is not None:
-                self._found, self._t = found, min(found.timeout, self.cutoff)
+            latest = estimate(self._memories, cost=self.cost, slack=self.slack)
+            if latest is not None:
+                self._estimate, self._t = latest, min(latest.timeout, self.cutoff)
             if self._hours.start is not None:
                 self._hours.refresh()
                 self._level = self._memories.level()
@@ -214,7 +232,7 @@ class Tracker:
         """The timeout in force at a time, without exploration."""
         self.refresh()
         now = self._guard.back if self._guard.left else self._t
-        offset = self._hours.offset(None if at is None else seconds_of(at))
+        offset = self._hours.offset(None if at is None else _seconds(at))
         return min(now * math.exp(offset), self.cutoff) if offset else now
 
     @property
@@ -226,28 +244,33 @@ class Tracker:
     def expected_duration(self) -> float | None:
         """E_J at the estimated timeout, in seconds; None before enough attempts completed."""
         self.refresh()
-        return self._found.expected_duration if self._found else None
+        return self._estimate.expected_duration if self._estimate else None
 
     @property
     def changed(self) -> bool:
         """Whether the latest attempts contradict the longest memory: the system is another than it was."""
         self.refresh()
-        return self._found is not None and self._found.changed
+        return self._estimate is not None and self._estimate.changed
 
     @property
     def guarding(self) -> bool:
         """Whether the tracker waits for attempts to complete, at the start or after a run of misses."""
         return self._guard.left > 0
 
+    @property
+    def observations(self) -> int:
+        """How many attempts and probes were taken in."""
+        return self._observed
+
     def regret(self, timeout: float) -> float | None:
         """What another timeout would cost now over the best one (0.1 = 10 %); None before that is known."""
-        if not (is_number(timeout) or timeout == math.inf) or not timeout > 0:
+        if not (_is_number(timeout) or timeout == math.inf) or not timeout > 0:
             raise RestartError(f"the timeout is {timeout!r}: it must be a number of seconds greater than 0")
         with self._lock:
             self.refresh()
-            if self._found is None:
+            if self._estimate is None:
                 return None
-            return regret(self._memories, self._found.level, timeout, cost=self.cost)
+            return regret(self._memories, self._estimate.level, timeout, cost=self.cost)
 
     def interval(self, of: str = "timeout") -> tuple[float, float]:
         """A 95 % interval of the best `timeout`, or of the `expected_duration` at it, in seconds.
@@ -261,10 +284,10 @@ class Tracker:
             raise RestartError(f"there is an interval of the timeout and of the expected_duration, not of {of!r}")
         with self._lock:
             self.refresh()
-            if self._found is None:
+            if self._estimate is None:
                 return 0.0, self.cutoff if of == "timeout" else math.inf
-            level = self._found.level
-            levels = [level] if level == LEVELS - 1 or level == 0 else [level - 1, level]
+            level = self._estimate.level
+            levels = [level] if level in (0, LEVELS - 1) else [level - 1, level]
             t, E = intervals(self._memories, levels, cost=self.cost, slack=self.slack)
             if of == "timeout":
                 return min(float(t[0]), self._t), min(max(float(t[1]), self._t), self.cutoff)
@@ -283,72 +306,119 @@ class Tracker:
                 "trackers with different cutoffs or costs do not add up: "
                 f"cutoff {self.cutoff:g} and {other.cutoff:g} s, cost {self.cost:g} and {other.cost:g} s"
             )
-        both = Tracker.from_json(self.to_json())
+        both, theirs = copy.copy(self), copy.copy(other)
         both._flush()
-        theirs = Tracker.from_json(other.to_json())
         theirs._flush()
-        both._memories, both._hours = both._memories.plus(theirs._memories), both._hours.plus(theirs._hours)
-        both._seen, both._stale = self._seen + other._seen, EVERY
+        both._memories.absorb(theirs._memories)
+        both._hours.absorb(theirs._hours)
+        both._observed, both._stale = self._observed + other._observed, ESTIMATE_EVERY
         both.refresh()
-        known = self._found is not None or other._found is not None
-        guards = [one._guard for one in (self, other) if one._guard.left and (one._found or not known)]
+        estimated = self._estimate is not None or other._estimate is not None
+        guards = [each._guard for each in (self, other) if each._guard.left and (each._estimate or not estimated)]
         left, back = max((g.left for g in guards), default=0), max((g.back for g in guards), default=both._t)
         both._guard = Guard(back, left)
         return both
 
-    @property
-    def observations(self) -> int:
-        """How many attempts and probes were taken in."""
-        return self._seen
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies and pickles have a lock of their own."""
+        with self._lock:
+            return copy.deepcopy({name: value for name, value in vars(self).items() if name != "_lock"})
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=RLock())
 
     def to_json(self) -> str:
         """The whole state, exactly: the restored tracker gives the same timeouts, exploration included."""
+        return json.dumps(self.to_dict())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The whole state as plain values."""
         with self._lock:
-            return self._written()
-
-    def __reduce__(self) -> tuple[Callable[[str], Tracker], tuple[str]]:
-        """Pickled and copied as its state: a lock cannot be."""
-        return Tracker.from_json, (self.to_json(),)
-
-    def _written(self) -> str:
-        found = self._found and vars(self._found)
-        return json.dumps(
-            {
-                "latfit-tracker": VERSION,
-                "initial": self.initial, "cutoff": self.cutoff, "cost": self.cost,
-                "explore": self.explore, "slack": self.slack,
-                "t": self._t, "guard": vars(self._guard), "level": self._level,
-                "seen": self._seen, "stale": self._stale, "found": found,
-                "buckets": self._buckets, "statuses": self._statuses, "hours": self._hours.to_dict(),
-                "random": self._rng.bit_generator.state, "memories": self._memories.to_dict(),
+            return {
+                "latfit-tracker": TRACKER_VERSION,
+                **{name: getattr(self, name) for name in SETTINGS},
+                "t": self._t,
+                "guard": vars(self._guard) | {"run": list(self._guard.run)},
+                "level": self._level,
+                "seen": self._observed,
+                "stale": self._stale,
+                "found": self._estimate and vars(self._estimate),
+                "buckets": list(self._buckets),
+                "statuses": list(self._statuses),
+                "hours": self._hours.to_dict(),
+                "random": self._rng.bit_generator.state,
+                "memories": self._memories.to_dict(),
             }
-        )  # fmt: skip
 
     @classmethod
     def from_json(cls, text: str) -> Tracker:
         """The tracker that `to_json` wrote."""
         try:
-            state = json.loads(text)
-            if state["latfit-tracker"] != VERSION:
-                raise RestartError(f"this state has the version {state['latfit-tracker']}; this latfit reads {VERSION}")
-            return cls._restored(state)
+            return cls.from_dict(json.loads(text))
         except (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError) as error:
             raise RestartError(f"this is not the state of a tracker ({error}); it is written by to_json()") from error
 
     @classmethod
-    def _restored(cls, state: dict[str, Any]) -> Tracker:
-        settings: dict[str, Any] = {name: checked.number(name, state[name]) for name in SETTINGS}
-        made = cls(**settings)
-        made._memories = checked.memories(state["memories"], made.cutoff)
-        made._rng.bit_generator.state = state["random"]
-        made._t = checked.positive("t", state["t"], made.cutoff)
-        made._level = None if state["level"] is None else checked.number("level", state["level"], -1e3, 1e3)
-        made._seen, made._stale = (checked.whole(name, state[name]) for name in ("seen", "stale"))
-        made._guard = Guard.restored(state["guard"], made.cutoff)
-        made._buckets = checked.wholes("buckets", state["buckets"], BUCKETS - 1, WAITING)
-        made._statuses = checked.wholes("statuses", state["statuses"], LOST, WAITING)
-        if len(made._buckets) != len(made._statuses):
-            raise ValueError("buckets and statuses are not as many")
-        made._hours = Hours.from_dict(state["hours"])
-        made._found = None if state["found"] is None else Estimate.restored(state["found"])
-        return made
+    def from_dict(cls, state: dict[str, Any]) -> Tracker:
+        """The tracker that `to_dict` wrote; an error of any kind where a value is not one that it writes."""
+        if state["latfit-tracker"] != TRACKER_VERSION:
+            version = state["latfit-tracker"]
+            raise RestartError(f"this state has the version {version}; this latfit reads {TRACKER_VERSION}")
+        tracker = cls(**{name: checked(name, state[name]).item() for name in SETTINGS})
+        guard, statuses, buckets = state["guard"], state["statuses"], state["buckets"]
+        tracker._memories = Memories.from_dict(state["memories"], tracker.cutoff)
+        tracker._rng.bit_generator.state = state["random"]
+        tracker._t, back = (
+            checked(name, value, 5e-324, tracker.cutoff).item()
+            for name, value in (("t", state["t"]), ("back", guard["back"]))
+        )
+        tracker._level = None if state["level"] is None else checked("level", state["level"], -1e3, 1e3).item()
+        tracker._observed, tracker._stale = (
+            checked(name, state[name], 0, 2**62, whole=True).item() for name in ("seen", "stale")
+        )
+        shape = (min(len(guard["run"]), LONGEST_RUN), 2)
+        run = checked("run", guard["run"] or np.empty(shape), 0, [BUCKETS - 1, LOST], shape=shape, whole=True)
+        left = checked("left", guard["left"], 0, CAREFUL_START, whole=True).item()
+        slowest = checked("slowest", guard["slowest"], 0.0).item()
+        tracker._guard = Guard(back, left, slowest, [(bucket, code) for bucket, code in run.tolist()])
+        waiting = (min(len(statuses), MAX_WAITING),)
+        tracker._buckets = checked("buckets", buckets, 0, BUCKETS - 1, shape=waiting, whole=True).tolist()
+        tracker._statuses = checked("statuses", statuses, 0, LOST, shape=waiting, whole=True).tolist()
+        tracker._hours = Hours.from_dict(state["hours"])
+        tracker._estimate = None if state["found"] is None else Estimate.restored(state["found"])
+        return tracker
+
+
+def _is_number(value: object) -> bool:
+    try:
+        return math.isfinite(value)  # type: ignore[arg-type]
+    except (TypeError, OverflowError):
+        return False
+
+
+def _seconds(at: float | datetime) -> float:
+    """A time as seconds since 1970, UTC."""
+    try:
+        seconds = at.timestamp() if isinstance(at, datetime) else float(0.0 + at)  # a text is not a time
+    except (TypeError, ValueError, OverflowError, OSError):
+        seconds = math.nan
+    if not math.isfinite(seconds):
+        raise RestartError(f"the time is {at!r}: it must be seconds since 1970, or a datetime")
+    return seconds
+
+
+def _floats(what: str, values: ArrayLike) -> Floats:
+    """A caller's array of numbers, which may be infinite or NaN."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise RestartError(f"the {what} are not all numbers of seconds") from None
+
+
+def _one_each(what: str, values: NDArray[Any], latency: Floats) -> NDArray[Any]:
+    """One value for each latency, where a single one may stand for all of them."""
+    if values.ndim and values.shape != latency.shape:
+        raise RestartError(
+            f"there are {latency.size} latencies and {values.size} {what}: give one for all, or one each"
+        )
+    return np.broadcast_to(values, latency.shape)

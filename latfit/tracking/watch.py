@@ -1,8 +1,8 @@
-"""The current timeout of a growing log: its lines through the readers into a tracker, and the state in a file."""
+"""The current timeout of a growing log: its lines through an open reader into a tracker, and the state in a file."""
 
 from __future__ import annotations
 
-import io
+import copy
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,26 +11,56 @@ from typing import Any
 
 import numpy as np
 
+from latfit._system import whole_file
+from latfit.decision import Decision, Options, decide
 from latfit.errors import LatfitError, LogError, RestartError
-from latfit.files import whole_file
+from latfit.evidence import probes_of
+from latfit.logs import LogFacts, read_log
 from latfit.logs.choosing import choice_of
-from latfit.logs.formats import Format, ReadOptions, find_format
-from latfit.logs.source import Source
-from latfit.logs.table import LOST, STATUSES
+from latfit.logs.formats import ReadOptions
 from latfit.numbers import finite
-from latfit.tracking import checked
-from latfit.tracking.look import Look, look_at
-from latfit.tracking.tail import HEAD_LINES, Lines, Tail
-from latfit.tracking.tracker import Tracker
+from latfit.table import LOST, STATUSES
+from latfit.tracking.memories import checked
+from latfit.tracking.tail import TAIL_HEAD_LINES, OpenReader, Tail
+from latfit.tracking.tracker import ESTIMATE_EVERY, Tracker
 
-EVERY = 20  # observations between two estimates: fixed, so that the state does not depend on when it was looked at
-MATTERS = 0.02
-VERSION = 1
+REFRESH_EVERY = 20  # observations: fixed, so that the state does not depend on when it was looked at
+WATCH_VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Review:
+    """The decision on what a growing log holds now, and what the reader of the log noted.
+
+    It says whether the theory that a tracker rests on applies to the log at all.
+    """
+
+    decision: Decision
+    facts: LogFacts
+
+    @property
+    def withheld(self) -> tuple[str, ...]:
+        """The reasons for which the formula's timeout is not the decision."""
+        return () if self.decision.timeout is None else self.decision.timeout.withheld
+
+
+def review(
+    path: str | Path,
+    *,
+    cutoff: float | None = None,
+    cost: float = 0.0,
+    format: str | None = None,  # noqa: A002
+    options: Mapping[str, Any] | None = None,
+) -> Review:
+    """Decide on a log as `latfit.analyze` does, without fits, tests and intervals."""
+    log = read_log(path, format=format, max_refused=1.0, **(options or {}))
+    how = Options(cutoff=cutoff, cost=cost, laws=(), test=False, resamples=0)
+    return Review(decide([probes_of(log)], how)[0], log.facts)
 
 
 @dataclass(frozen=True)
 class Notice:
-    """What is to be said: the timeout now, the one said last, and what keeping that would cost (0.1 = 10 %).
+    """What to report: the timeout now, the one reported last, and what keeping that would cost (0.1 = 10 %).
 
     `withheld` are the reasons for which the decision on the log is withheld: then the timeout is not one to set.
     """
@@ -81,16 +111,20 @@ class Watch:
         state: str | Path | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        self.path, self.format, self.options = Path(path), format, ReadOptions(**(options or {}))
-        self.given = dict(options or {})
-        self.withheld: tuple[str, ...] = ()
-        self.look_from = 1  # attempts, before the log is looked at as a whole
-        self.choice = choice_of(self.options, lambda: None)
+        self.path, self.format, self.read_options = Path(path), format, dict(options or {})
+        self.row_filter = choice_of(ReadOptions(**self.read_options), lambda: None)
         self.file = None if state is None else Path(state)
         self.tracker = Tracker(initial=cutoff, cutoff=cutoff, cost=cost)
-        self.refused = 0
-        self.announced: float | None = None
         self.tail = Tail(path)
+        self.reader: OpenReader | None = None
+        self.skipped_lines = 0  # of the reader's lines, those of the head that were read before
+        self.refused = 0
+        self.withheld: tuple[str, ...] = ()
+        self.next_review_at = 1  # attempts
+        self.announced: float | None = None
+        self.checked_at = 0  # observations at the last notice, or at the last time that there was none to give
+        self.interval: tuple[float, float] = (0.0, cutoff)
+        self.interval_at: int | None = None
         self.trouble: LogError | None = None  # with a beginning that is too short to be understood
         if self.file is not None and self.file.exists():
             self._restore(self.file)
@@ -100,32 +134,37 @@ class Watch:
 
     def __exit__(self, *_: object) -> None:
         self.tail.close()
+        self._close_reader()
 
     def _restore(self, file: Path) -> None:
         try:
             state = json.loads(file.read_text(encoding="utf-8"))
-            if state["latfit-watch"] != VERSION or state["path"] != str(self.path.resolve()):
+            if state["latfit-watch"] != WATCH_VERSION or state["path"] != str(self.path.resolve()):
                 raise LogError(f"{file}: this is the state of a watch of {state['path']}, not of {self.path}")
-            tracker = Tracker.from_json(json.dumps(state["tracker"]))
-            asked = self.tracker
-            if (tracker.cutoff, tracker.cost) != (asked.cutoff, asked.cost):
-                raise LogError(f"{file}: this state has the cutoff {tracker.cutoff:g} s and the cost {tracker.cost:g} "
-                               f"s, not {asked.cutoff:g} and {asked.cost:g}: remove it to begin anew")  # fmt: skip
-            said = state["announced"]
-            self.refused, self.tracker = checked.whole("refused", state["refused"]), tracker
-            self.announced = None if said is None else checked.positive("announced", said)
-            self.tail = Tail(self.path, state["tail"])
-        except (ValueError, KeyError, TypeError, RestartError, RecursionError) as error:
+            tracker = Tracker.from_dict(state["tracker"])
+            cutoff, cost = self.tracker.cutoff, self.tracker.cost
+            if (tracker.cutoff, tracker.cost) != (cutoff, cost):
+                raise LogError(
+                    f"{file}: this state has the cutoff {tracker.cutoff:g} s and the cost {tracker.cost:g} s, "
+                    f"not {cutoff:g} and {cost:g}: remove it to begin anew"
+                )
+            announced = state["announced"]
+            self.refused = checked("refused", state["refused"], 0, 2**62, whole=True).item()
+            self.announced = None if announced is None else checked("announced", announced, 5e-324).item()
+            self.tracker, self.tail = tracker, Tail(self.path, state["tail"])
+        except (ValueError, LookupError, TypeError, OverflowError, RestartError, RecursionError) as error:
             raise LogError(f"{file}: this is not the state of a watch ({error}); remove it to begin anew") from error
 
     def read(self) -> int:
-        """Take in what was appended, block by block, the state saved after each; how many attempts."""
+        """Take in what was appended, block by block, the state saved after each; returns how many attempts."""
         before = self.tracker.observations
-        for lines in self.tail.lines():
+        for data, begins in self.tail.lines():
             try:
-                self._feed(lines)
+                self._feed(data, begins=begins)
             except LogError as problem:
-                if not lines.is_head or lines.data.count(b"\n") >= HEAD_LINES or self.tracker.observations > before:
+                self._close_reader()
+                few = begins and data.count(b"\n") < TAIL_HEAD_LINES
+                if not few or self.tracker.observations > before:
                     raise
                 self.tail.offset, self.trouble = 0, problem  # a header alone, perhaps: wait for more
                 return 0
@@ -133,93 +172,112 @@ class Watch:
             self.save()
         return self.tracker.observations - before
 
-    def _feed(self, lines: Lines) -> None:
-        """The records of some lines, in the order of the log."""
-        head = b"" if lines.is_head else lines.head
-        skipped = head.count(b"\n")
-        with Source(str(self.path), io.BytesIO(head + lines.data)) as source:
-            kind = self._kind(source)
-            for chunk in kind.read_appended(source, self.options):
-                chunk.check()
-                records = chunk if self.choice is None else self.choice(chunk)[0]
-                new = records.line > skipped
-                kept = records.kept & new & (np.isfinite(records.latency) | (records.status == LOST))
-                self.refused += int(np.count_nonzero(new & ~records.kept))
-                self._observe(records.latency[kept], records.status[kept])
+    def _feed(self, data: bytes, *, begins: bool) -> None:
+        """Take in the records of some lines, in the order of the log."""
+        if self.reader is None or begins:
+            self._close_reader()
+            head = b"" if begins else self.tail.head
+            self.skipped_lines = head.count(b"\n")
+            self.reader = OpenReader(str(self.path), head + data, self.format, ReadOptions(**self.read_options))
+            data = b""
+        tracker, rows = self.tracker, 0
+        for chunk in self.reader.records(data):
+            chunk.check()
+            rows += chunk.line.size
+            records = chunk if self.row_filter is None else self.row_filter(chunk)[0]
+            new = records.line > self.skipped_lines
+            kept = records.kept & new & (np.isfinite(records.latency) | (records.status == LOST))
+            self.refused += int(np.count_nonzero(new & ~records.kept))
+            for latency, status in zip(records.latency[kept].tolist(), records.status[kept].tolist(), strict=True):
+                tracker.observe(tracker.cutoff if np.isnan(latency) else latency, STATUSES[status])
+                if tracker.observations % REFRESH_EVERY == 0:
+                    tracker.refresh()
+        if begins and not rows:  # a header says too little about the rows to come
+            reader, self.reader = self.reader, None
+            reader.close()
+            for _ in reader.records():  # the format may complain that the log holds no record
+                pass
 
-    def _kind(self, source: Source) -> Format:
-        kind = find_format(source, self.format, pattern=self.options.pattern)
-        if not kind.by_line:
-            raise LogError(f"{self.path}: a record of a {kind.name} log is not one line, so its end cannot be followed")
-        kind.check(self.options)
-        return kind
+    def _close_reader(self) -> None:
+        if self.reader is not None:
+            self.reader.close()
+            self.reader = None
 
-    def _observe(self, latency: np.ndarray[Any, Any], status: np.ndarray[Any, Any]) -> None:
-        tracker = self.tracker
-        for y, code in zip(latency.tolist(), status.tolist(), strict=True):
-            tracker.observe(y if y == y else tracker.cutoff, STATUSES[code])
-            if tracker.observations % EVERY == 0:
-                tracker.refresh()
-
-    def look(self) -> Look | None:
+    def review(self) -> Review | None:
         """Decide on what the log holds, once it holds something and whenever the attempts have doubled since.
 
         None where it is not time, or the log cannot be read as a whole. `withheld` is kept for the notices.
         """
-        if self.tracker.observations < self.look_from:
+        tracker = self.tracker
+        if tracker.observations < self.next_review_at:
             return None
-        self.look_from = self.tracker.observations + EVERY
-        cutoff, cost = self.tracker.cutoff, self.tracker.cost
+        self.next_review_at = tracker.observations + REFRESH_EVERY
+        how = {"cutoff": tracker.cutoff, "cost": tracker.cost}
         try:
-            found = look_at(self.path, cutoff=cutoff, cost=cost, format=self.format, options=self.given)
+            latest = review(self.path, format=self.format, options=self.read_options, **how)
         except (LatfitError, OSError):  # rotated away just now, perhaps
             return None
-        self.withheld, self.look_from = found.withheld, max(2 * self.tracker.observations, EVERY)
-        return found
+        self.withheld, self.next_review_at = latest.withheld, max(2 * tracker.observations, REFRESH_EVERY)
+        return latest
 
     def save(self) -> None:
         """Write the state whole, in the place of the old one."""
         if self.file is None:
             return
-        state = {"latfit-watch": VERSION, "path": str(self.path.resolve()), "tail": self.tail.state(),
-                 "refused": self.refused, "announced": self.announced,
-                 "tracker": json.loads(self.tracker.to_json())}  # fmt: skip
+        state = {
+            "latfit-watch": WATCH_VERSION,
+            "path": str(self.path.resolve()),
+            "tail": self.tail.state(),
+            "refused": self.refused,
+            "announced": self.announced,
+            "tracker": self.tracker.to_dict(),
+        }
         with whole_file(self.file) as part:
             part.write_text(json.dumps(state), encoding="utf-8")
 
-    def notice(self, *, matters: float = MATTERS) -> Notice | None:
-        """What to say now, None where keeping the timeout said last costs at most the share `matters` more."""
-        now = Tracker.from_json(self.tracker.to_json())  # a copy: looking must not change what comes next
+    def notice(self, *, matters: float = 0.02) -> Notice | None:
+        """What to report now, None where keeping the timeout reported last costs at most the share `matters` more."""
+        fresh = self.tracker.observations - self.checked_at
+        if self.announced is not None and fresh < ESTIMATE_EVERY and not self.tracker.guarding:
+            return None
+        self.checked_at = self.tracker.observations
+        now = copy.copy(self.tracker)  # looking must not change what comes next
         if now.expected_duration is None:
             return None
         timeout, previous = now.timeout, self.announced
         regret = None if previous is None else now.regret(previous)
         if regret is not None and regret <= matters and not (now.guarding and timeout > 1.5 * (previous or 0.0)):
             return None
-        low, high = now.interval()
         self.announced = timeout
-        return Notice(timeout, low, high, now.expected_duration, previous, regret, now.changed, now.guarding,
-                      now.observations, self.withheld)  # fmt: skip
+        return Notice(
+            timeout,
+            *now.interval(),
+            expected_duration=now.expected_duration,
+            previous=previous,
+            kept_regret=regret,
+            changed=now.changed,
+            guarding=now.guarding,
+            observations=now.observations,
+            withheld=self.withheld,
+        )
 
 
 def cutoff_of_state(file: str | Path) -> float | None:
     """The cutoff of the watch that wrote a state; None where there is none that can be read."""
     try:
-        return checked.positive("cutoff", json.loads(Path(file).read_text(encoding="utf-8"))["tracker"]["cutoff"])
+        tracker = json.loads(Path(file).read_text(encoding="utf-8"))["tracker"]
+        return float(checked("cutoff", tracker["cutoff"], 5e-324))
     except (OSError, ValueError, KeyError, TypeError, RestartError, RecursionError):
         return None
 
 
-def _label(text: str) -> str:
-    """The value of a label; Prometheus knows three escapes, and no other."""
-    plain = text.encode(errors="replace").decode()
-    return '"' + plain.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n") + '"'
-
-
 def prometheus(watch: Watch) -> str:
     """The current figures in Prometheus' text format, for node_exporter's textfile collector."""
-    now = Tracker.from_json(watch.tracker.to_json())
-    low, high = now.interval()
+    now = copy.copy(watch.tracker)
+    if watch.interval_at is None or now.observations >= watch.interval_at + REFRESH_EVERY:  # it takes 199 resamples
+        watch.interval, watch.interval_at = now.interval(), now.observations
+    low, high = min(watch.interval[0], now.timeout), max(watch.interval[1], now.timeout)
+    withheld = "1 where the log does not bear the timeout out: not to be set."
     figures = (
         ("timeout_seconds", "gauge", "The timeout to set.", now.timeout),
         ("timeout_low_seconds", "gauge", "Lower end of its 95 % interval.", low),
@@ -227,18 +285,14 @@ def prometheus(watch: Watch) -> str:
         ("expected_duration_seconds", "gauge", "E_J at that timeout.", now.expected_duration),
         ("changed", "gauge", "1 where the latest attempts contradict the older ones.", int(now.changed)),
         ("guarding", "gauge", "1 where a run of misses is being waited out.", int(now.guarding)),
-        (
-            "withheld",
-            "gauge",
-            "1 where the log does not bear the timeout out: not to be set.",
-            int(bool(watch.withheld)),
-        ),
+        ("withheld", "gauge", withheld, int(bool(watch.withheld))),
         ("observations_total", "counter", "Attempts taken in.", now.observations),
         ("refused_total", "counter", "Lines that could not be used.", watch.refused),
     )
-    label = _label(str(watch.path))
+    path = str(watch.path).encode(errors="replace").decode()  # Prometheus knows three escapes, and no other
+    label = path.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
     lines = []
-    for name, kind, told, value in figures:
-        lines += [f"# HELP latfit_{name} {told}", f"# TYPE latfit_{name} {kind}"]
-        lines.append(f"latfit_{name}{{log={label}}} {'NaN' if value is None else repr(value)}")
+    for name, kind, about, value in figures:
+        lines += [f"# HELP latfit_{name} {about}", f"# TYPE latfit_{name} {kind}"]
+        lines.append(f'latfit_{name}{{log="{label}"}} {"NaN" if value is None else repr(value)}')
     return "\n".join(lines) + "\n"

@@ -1,46 +1,105 @@
-"""Predicted against measured: do they agree, and if not, what explains the difference."""
+"""Predicted against measured: do they agree, and if not, what was found."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy.special import bdtr, bdtrik, ndtr, ndtri, stdtrit
 
 from latfit.analysis import analyze
+from latfit.curve import Counts
 from latfit.errors import SampleError, counted
 from latfit.evidence.log_rank import log_rank
 from latfit.laws import Empirical
 from latfit.logs import ProbeLog
-from latfit.numbers import Floats, finite
+from latfit.numbers import finite
+from latfit.resample import resampled_durations
 from latfit.restart import evaluate_timeout
 from latfit.restart.result import QUANTILES
 from latfit.sample import LatencySample, Tally
-from latfit.verify.attempts import Jobs, jobs_of
-from latfit.verify.predict import Prediction, predict, undone_share
-from latfit.verify.result import Estimate, Measured, Reason, Verification
-from latfit.verify.words import explained, sentence
+from latfit.units import seconds
+from latfit.verify.jobs import Jobs, jobs_of
 
 LEVEL = 0.95
-DISAGREE = 0.025  # nominal: by simulation at most 5 % of unchanged systems are called different (docs/closed-loop.md)
-CAUSE = 0.01  # a test of a cause must be this sure
-MOVED = 0.02  # a cut that differs by more than this share from the timeout was rounded, or is another one
-SHARE = 0.2  # of the difference that a reason must explain
-NEAR = 0.95  # attempts censored within this share of the cut were cut by it
-Z = float(stats.norm.ppf(0.5 + LEVEL / 2))
+Z = float(ndtri(0.5 + LEVEL / 2))
+DISAGREE_LEVEL = 0.025  # nominal: at most 5 % of unchanged systems are called different (docs/closed-loop.md)
+CAUSE_LEVEL = 0.01  # a log-rank test must be this sure to name a cause
+SAME_TIME = 0.02  # cuts and waits that differ by less than this share of the timeout are as set
 
 
 @dataclass(frozen=True)
-class _Before:
-    """What the earlier log says: its sample, the decision, and waiting until its cutoff."""
+class Estimate:
+    """An expected duration in seconds with its 95 % interval, and the submissions of a job; None where unknown.
 
-    sample: LatencySample
-    cutoff: float
-    decision: dict[str, Any]
-    replay: dict[str, Any] | None
-    waiting: Prediction
+    `submissions` is the mean over all jobs, `undone` the share of them that was never done. A quantile q is the time
+    within which the share q of all jobs is done: None where that share is never reached, or where it is unknown.
+    """
+
+    expected_duration: float | None
+    low: float | None
+    high: float | None
+    submissions: float | None
+    quantiles: dict[str, float | None] = field(default_factory=dict)
+    undone: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        numbers = ("expected_duration", "low", "high", "submissions", "undone")
+        return asdict(self) | {name: finite(getattr(self, name)) for name in numbers}
+
+
+@dataclass(frozen=True)
+class Measured(Estimate):
+    """What the jobs of the later log took; `quantile_intervals` are those of the quantiles (95 %).
+
+    `jobs` were done, `given_up` were not, and `in_flight` were still under way when the log ended. Neither of the last
+    two was done: they count in `undone` and in the submissions, and as later than every time in the quantiles.
+    """
+
+    jobs: int = 0
+    given_up: int = 0
+    in_flight: int = 0
+    cuts: tuple[float, ...] = ()
+    pause: float = 0.0
+    quantile_intervals: dict[str, tuple[float | None, float | None]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A cause of a difference: `rounding`, `waits`, `drift`, `later-attempts`, or `unexplained` where none was found.
+
+    `p_value` is that of the log-rank test of `drift` and `later-attempts`.
+    """
+
+    code: str
+    message: str
+    p_value: float | None = None
+
+
+@dataclass(frozen=True)
+class Verification:
+    """Predicted against measured; `agrees` is None where there is no prediction. `to_dict()` is the JSON."""
+
+    timeout: float | None
+    basis: str
+    predicted: Estimate | None
+    measured: Measured
+    before: Estimate
+    speed_up: dict[str, float | None]
+    agrees: bool | None
+    p_value: float | None
+    verdict: str
+    sentence: str
+    reasons: tuple[Reason, ...]
+    tests: dict[str, float | None]
+    warnings: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The contract's document."""
+        estimates = {name: getattr(self, name) for name in ("predicted", "measured", "before")}
+        return asdict(self) | {name: estimate and estimate.to_dict() for name, estimate in estimates.items()}
 
 
 def verify(
@@ -57,87 +116,76 @@ def verify(
 ) -> Verification:
     """Compare what `before` predicts for a timeout with what the jobs of `after` took.
 
-    `before` is the log that decided, one row a probe. `after` has several attempts a job; its columns `job` and
-    `attempt` say which (see `jobs_of`). `timeout` is what was set, in seconds; by default the decision of `before`.
-    `cost` is what a restart was taken to cost, `cutoff` and `failed` are those of `analyze`.
+    Parameters
+    ----------
+    before
+        The log that decided, one row a probe.
+    after
+        A log of jobs under that decision, one row an attempt.
+    timeout
+        What was set, in seconds; by default the decision of `before`.
+    cost
+        What a restart was taken to cost, in seconds.
+    job, attempt
+        The columns of `after` that name the job and number the attempt (see `jobs_of`).
+    cutoff, failed
+        As in `analyze`, for `before`.
+    seed
+        Of the bootstrap that the interval needs where probes were censored early.
 
-    Returns a Verification. `agrees` is whether the expected durations differ no more than chance explains (at 5 %);
-    if they do, `reasons` names what explains it: attempts that were cut at other times, waits between attempts, a law
-    of first attempts that has changed, or later attempts that are not like first ones.
+    Returns
+    -------
+    Verification
+        `agrees` is whether the expected durations differ no more than chance explains (at 5 %). If they differ,
+        `reasons` names what was found: attempts that were cut at other times, waits between attempts, a law of first
+        attempts that has changed, or later attempts that are not like first ones.
+
     """
     rng = np.random.default_rng(seed)
-    known = _before(before, cutoff, failed, cost, rng)
+    analysis = analyze(before, laws=(), test=False, cost=cost, cutoff=cutoff, failed=failed)
+    document, sample = analysis.to_dict(), analysis.decision.sample
+    assert sample is not None
+    decision, longest = document["timeout"], document["outliers"]["cutoff"]
+    waiting = predict(sample, longest, cost=cost, rng=rng)
     jobs = jobs_of(after, job=job, attempt=attempt)
     measured, error = _measured(jobs)
-    wanted = known.decision["timeout"] if timeout is None else timeout
-    warnings = _warnings(jobs)
-    tests = {"drift": None, "later_attempts": _logrank(jobs.first, jobs.later, _cut(jobs, wanted))}
-    waited = known.waiting
-    limits = _interval(waited.expected_duration, waited.log_error)
-    waiting = Estimate(waited.expected_duration, *limits, waited.submissions)
-    gain = _speed_up(None, measured.expected_duration, known.waiting, error)
-    if wanted is None:
-        told = sentence("no-prediction", None, measured, gain, (), verdict_before=known.decision)
-        return Verification(None, "none", None, measured, waiting, gain, None, None, "no-prediction", told, (), tests,
-                            warnings)  # fmt: skip
-    tests["drift"] = _logrank(known.sample, jobs.first, _cut(jobs, wanted))
-    base, estimate, basis = _predicted(known, wanted, timeout is None, jobs, cost, rng)
-    p = _p_value(measured.expected_duration, error, base)
-    agrees = p >= DISAGREE
-    worse = (measured.expected_duration or 0.0) > base.expected_duration
-    verdict = "as predicted" if agrees else "worse" if worse else "better"
-    reasons = () if agrees else _reasons(known, jobs, wanted, cost, base, measured, error, tests, rng)
-    gain = _speed_up(base, measured.expected_duration, known.waiting, error)
+    wanted = decision["timeout"] if timeout is None else timeout
+    prediction, predicted, basis, p_value = None, None, "none", None
+    if wanted is not None:
+        prediction = predict(sample, min(wanted, longest), cost=cost, rng=rng)
+        basis = "given"
+        if timeout is None:
+            basis = decision.get("basis") or "independent"
+            prediction = _decided(prediction, decision, (document.get("evidence") or {}).get("replay"), basis)
+        predicted = _estimate(prediction, sample, wanted, cost, jobs.attempts)
+        p_value = _p_value(measured.expected_duration, error, prediction)
+    speed_up = _speed_up(prediction, measured.expected_duration, waiting, error)
+    cut = jobs.cuts[0] if jobs.cuts else wanted or float(jobs.first.completed.values[-1])
+    tests = {
+        "drift": None if wanted is None else _log_rank(sample, jobs.first, cut),
+        "later_attempts": _log_rank(jobs.first, jobs.later, cut),
+    }
+    agrees = None if p_value is None else p_value >= DISAGREE_LEVEL
+    verdict = "no-prediction" if agrees is None else "as predicted"
+    reasons: tuple[Reason, ...] = ()
+    if prediction is not None and wanted is not None and agrees is False:
+        verdict = "worse" if (measured.expected_duration or 0.0) > prediction.expected_duration else "better"
+        reasons = _reasons(jobs, wanted, cost, tests)
     return Verification(
         timeout=wanted,
         basis=basis,
-        predicted=estimate,
+        predicted=predicted,
         measured=measured,
-        before=waiting,
-        speed_up=gain,
+        before=Estimate(waiting.expected_duration, *waiting.interval, waiting.submissions),
+        speed_up=speed_up,
         agrees=agrees,
-        p_value=p,
+        p_value=p_value,
         verdict=verdict,
-        sentence=sentence(verdict, estimate, measured, gain, reasons, timeout=wanted),
+        sentence=sentence(verdict, predicted, measured, speed_up, reasons, timeout=wanted, decision=decision),
         reasons=reasons,
         tests=tests,
-        warnings=warnings,
+        warnings=_warnings(jobs),
     )
-
-
-def _before(log: ProbeLog, cutoff: float | None, failed: str, cost: float, rng: np.random.Generator) -> _Before:
-    """The decision of the earlier log, and what waiting until its cutoff takes."""
-    found = analyze(log, laws=(), test=False, cost=cost, cutoff=cutoff, failed=failed)
-    document, sample = found.to_dict(), found.decision.sample
-    assert sample is not None
-    end = document["outliers"]["cutoff"]
-    replay = (document.get("evidence") or {}).get("replay")
-    return _Before(sample, end, document["timeout"], replay, predict(sample, [end], cost=cost, rng=rng))
-
-
-def _predicted(
-    known: _Before, t: float, decided: bool, jobs: Jobs, cost: float, rng: np.random.Generator
-) -> tuple[Prediction, Estimate, str]:
-    """The prediction of the earlier log at t, by the basis of its decision where t is that decision."""
-    plain = predict(known.sample, [min(t, known.cutoff)], cost=cost, rng=rng)
-    law = Empirical.of(known.sample)
-    quantiles = dict(evaluate_timeout(law, t, cost=cost).quantiles)
-    low, high = _interval(plain.expected_duration, plain.log_error)
-    basis = "given"
-    if decided:
-        basis = known.decision.get("basis") or "independent"
-        told = known.replay if basis == "replay" and known.replay else known.decision
-        names = ("low", "high") if told is known.replay else ("expected_duration_low", "expected_duration_high")
-        bounds = [float(told[name]) for name in names if told.get(name)]
-        if len(bounds) == 2:  # they leave out the optimism of having chosen the minimum
-            low, high = bounds
-            middle = float(np.sqrt(low * high))
-            plain = replace(plain, expected_duration=middle, log_error=float(np.log(high / low)) / (2 * Z))
-    undone = undone_share(known.sample, [t], jobs.attempts) if jobs.attempts else 0.0
-    reached = {q: within if float(q) <= 1 - undone else None for q, within in quantiles.items()}
-    tried = max(1.0, plain.submissions * (1 - undone))  # E[min(N, K)] = (1 − (1 − F̃)^K) / F̃
-    estimate = Estimate(plain.expected_duration, low, high, tried, reached, undone)
-    return plain, estimate, basis
 
 
 def _measured(jobs: Jobs) -> tuple[Measured, float]:
@@ -148,31 +196,114 @@ def _measured(jobs: Jobs) -> tuple[Measured, float]:
     those of one attempt).
     """
     x = np.sort(jobs.durations)
-    n = x.size
+    n, undone = x.size, jobs.given_up.size + jobs.in_flight
     time = np.concatenate([x, jobs.spent])
     mean = float(time.sum() / n)
     error = float(np.sqrt(((time - mean * (np.arange(time.size) < n)) ** 2).sum()) / n / mean) if mean > 0 else 0.0
-    low, high = _interval(mean, error, n)
-    undone = jobs.given_up.size + jobs.in_flight
+    low, high = _interval(mean, error, float(stdtrit(n - 1, 0.5 + LEVEL / 2)))
     every = np.concatenate([x, np.full(undone, np.inf)])  # a job that was not done is later than every time
-    quantiles = {str(q): finite(every[int(np.ceil(q * every.size)) - 1]) for q in QUANTILES}
-    between = {str(q): _quantile_interval(every, q) for q in QUANTILES}
-    found = Measured(
-        mean, low, high, jobs.tried / every.size, quantiles, undone / every.size, n, jobs.given_up.size,
-        jobs.in_flight, jobs.cuts, jobs.pause, between,
-    )  # fmt: skip
-    return found, error
+    tails = (1 - LEVEL) / 2, (1 + LEVEL) / 2
+    ranks = {q: [_binomial_quantile(p, every.size, q) for p in tails] for q in QUANTILES}
+    measured = Measured(
+        expected_duration=mean,
+        low=low,
+        high=high,
+        submissions=jobs.tried / every.size,
+        quantiles={str(q): finite(every[int(np.ceil(q * every.size)) - 1]) for q in QUANTILES},
+        undone=undone / every.size,
+        jobs=n,
+        given_up=jobs.given_up.size,
+        in_flight=jobs.in_flight,
+        cuts=jobs.cuts,
+        pause=jobs.pause,
+        quantile_intervals={
+            str(q): (finite(every[max(0, lower - 1)]), finite(every[min(every.size - 1, upper)]))
+            for q, (lower, upper) in ranks.items()
+        },
+    )
+    return measured, error
 
 
-def _quantile_interval(x: Floats, q: float) -> tuple[float | None, float | None]:
-    """The 95 % interval of a quantile by the binomial law of ranks; None for an end that no job reached."""
-    low, high = (int(stats.binom.ppf(p, x.size, q)) for p in ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
-    return finite(x[max(0, low - 1)]), finite(x[min(x.size - 1, high)])
+# What a sample predicts
 
 
-def _interval(mean: float, log_error: float, n: int | None = None) -> tuple[float, float]:
+@dataclass(frozen=True)
+class Prediction:
+    """E_J, the standard error of its logarithm, and the submissions of a job."""
+
+    expected_duration: float
+    log_error: float
+    submissions: float
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of E_J."""
+        return _interval(self.expected_duration, self.log_error)
+
+
+def predict(sample: LatencySample, t: float, *, cost: float = 0.0, rng: np.random.Generator) -> Prediction:
+    """What jobs take whose attempts are cut at t: E_J = (A + c (1 − F̃))/F̃ with A = ∫₀ᵗ S, and 1/F̃ submissions.
+
+    Where jobs are given up after K attempts, E_J is all their time over the number of those done. The standard error
+    is by the delta method; by a bootstrap where probes were censored before t.
+    """
+    probes = sample.cut(t) if sample.cutoff is None or t < sample.cutoff else sample
+    if not probes.completed.total:
+        raise SampleError(f"no probe completed within {t:g} s: no job would ever be done with that timeout")
+    counts = Counts.of_sample(probes)
+    curve, at = counts.curves(), np.array(t)
+    E, (F, _, A) = float(curve.E_J_at(at, cost)), (float(value) for value in curve.at(at))
+    if not E > 0:
+        raise SampleError("every probe took 0 s by the clock of the log: there is nothing to compare")
+    if probes.censored_early:
+        drawn = resampled_durations(counts, t, rng, cost=cost)
+        drawn = drawn[np.isfinite(drawn) & (drawn > 0)]  # a resample may hold zeros of the clock only
+        return Prediction(E, float(np.std(np.log(drawn))) if drawn.size else np.inf, 1 / F)
+    # the influence of a probe on E_J = (A + c)/F̃ − c, where it failed after x or is still out, and where it completed
+    in_vain = (np.append(counts.times, t) - A) / F + (A + cost) / F
+    completing = in_vain[:-1] - (A + cost) / F**2
+    out = probes.n - (counts.completed + counts.failed).sum()
+    variance = counts.completed @ completing**2 + (counts.failed * in_vain[:-1] ** 2).sum() + out * in_vain[-1] ** 2
+    return Prediction(E, float(np.sqrt(variance[0])) / probes.n / E, 1 / F)
+
+
+def _decided(plain: Prediction, decision: dict[str, Any], replay: dict[str, Any] | None, basis: str) -> Prediction:
+    """The prediction with the interval of the decision, which leaves out the optimism of having chosen the minimum."""
+    if basis == "replay" and replay:
+        low, high = replay.get("low"), replay.get("high")
+    else:
+        low, high = decision.get("expected_duration_low"), decision.get("expected_duration_high")
+    if not low or not high:
+        return plain
+    return replace(plain, expected_duration=float(np.sqrt(low * high)), log_error=float(np.log(high / low)) / (2 * Z))
+
+
+def _estimate(prediction: Prediction, sample: LatencySample, t: float, cost: float, attempts: int | None) -> Estimate:
+    """What is predicted at t where jobs are given up after so many attempts."""
+    law = Empirical.of(sample)
+    undone = (1 - float(law.cdf(t))) ** attempts if attempts else 0.0
+    undone = undone if undone >= 1e-9 else 0.0  # less than one job of any run
+    quantiles = dict(evaluate_timeout(law, t, cost=cost).quantiles)
+    return Estimate(
+        prediction.expected_duration,
+        *prediction.interval,
+        submissions=max(1.0, prediction.submissions * (1 - undone)),  # E[min(N, K)] = (1 − (1 − F̃)^K) / F̃
+        quantiles={q: within if float(q) <= 1 - undone else None for q, within in quantiles.items()},
+        undone=undone,
+    )
+
+
+# Are they the same, and if not, why?
+
+
+def _binomial_quantile(p: float, n: int, q: float) -> int:
+    """The smallest k with P(K ≤ k) ≥ p; `scipy.stats` has it too, and takes half a second to import."""
+    k = int(np.ceil(bdtrik(p, n, q)))
+    return k - 1 if k > 0 and bdtr(k - 1, n, q) >= p else k
+
+
+def _interval(mean: float, log_error: float, z: float = Z) -> tuple[float, float]:
     """The 95 % interval on the log scale."""
-    z = Z if n is None else float(stats.t.ppf(0.5 + LEVEL / 2, n - 1))
     return mean * float(np.exp(-z * log_error)), mean * float(np.exp(z * log_error))
 
 
@@ -180,7 +311,7 @@ def _p_value(measured: float | None, error: float, predicted: Prediction) -> flo
     """The chance of a difference this large if measured and predicted were the same."""
     both = float(np.hypot(error, predicted.log_error))
     distance = abs(np.log((measured or np.nan) / predicted.expected_duration))
-    return float(2 * stats.norm.sf(distance / both)) if both > 0 else float(distance == 0)
+    return float(2 * ndtr(-distance / both)) if both > 0 else float(distance == 0)
 
 
 def _speed_up(
@@ -190,104 +321,110 @@ def _speed_up(
     assert measured is not None
     gain = waiting.expected_duration / measured
     low, high = _interval(gain, float(np.hypot(error, waiting.log_error)))
-    told = None if predicted is None else waiting.expected_duration / predicted.expected_duration
-    return {"predicted": told, "measured": gain, "low": low, "high": high}
+    expected = None if predicted is None else waiting.expected_duration / predicted.expected_duration
+    return {"predicted": expected, "measured": gain, "low": low, "high": high}
 
 
-def _cut(jobs: Jobs, wanted: float | None) -> float:
-    """Where first attempts were cut; their longest latency where none was."""
-    if jobs.cuts:
-        return jobs.cuts[0]
-    return wanted if wanted is not None else float(jobs.first.completed.values[-1])
-
-
-def _settled(sample: LatencySample, t: float) -> LatencySample:
-    """A sample of attempts that were cut at about t, as cut at t exactly."""
-    cut = np.where(sample.censored.values >= NEAR * t, np.maximum(sample.censored.values, t), sample.censored.values)
-    moved = replace(sample, censored=Tally.of(np.repeat(cut, sample.censored.counts)))
-    return moved if moved.cutoff is not None and moved.cutoff <= t else moved.cut(t)
-
-
-def _logrank(first: LatencySample, second: LatencySample, t: float) -> float | None:
+def _log_rank(first: LatencySample, second: LatencySample, t: float) -> float | None:
     """The p-value of the log-rank test of two samples up to t; failures, where there are any, are tested too."""
     if not first.n or not second.n:
         return None
-    parts = [_settled(sample, t) for sample in (first, second)]
-    x, kind, group = [], [], []
-    for label, sample in enumerate(parts):
-        for code, tally in enumerate((sample.completed, sample.failed, sample.censored)):
-            x.append(np.repeat(tally.values, tally.counts))
-            kind.append(np.full(tally.total, code))
-            group.append(np.full(tally.total, label))
-        x.append(np.full(sample.lost, t))
-        kind.append(np.full(sample.lost, 2))
-        group.append(np.full(sample.lost, label))
-    times, kinds, groups = (np.concatenate(part) for part in (x, kind, group))
-    found = [log_rank(times, kinds == code, groups == 1) for code in (0, 1) if (kinds == code).any()]
-    return min(1.0, len(found) * min(found)) if found else None
+    latencies, statuses = [], []
+    for sample in (_cut_at(first, t), _cut_at(second, t)):
+        parts = [tally.expand() for tally in (sample.completed, sample.failed, sample.censored)]
+        parts.append(np.full(sample.lost, t))
+        latencies.append(np.concatenate(parts))
+        statuses.append(np.repeat([0, 1, 2, 2], [part.size for part in parts]))
+    latency, status = np.concatenate(latencies), np.concatenate(statuses)
+    of_second = np.arange(latency.size) >= latencies[0].size
+    p_values = [log_rank(latency, status == code, of_second) for code in (0, 1) if (status == code).any()]
+    return min(1.0, len(p_values) * min(p_values)) if p_values else None
 
 
-def _reasons(
-    known: _Before,
-    jobs: Jobs,
-    wanted: float,
-    cost: float,
-    base: Prediction,
-    measured: Measured,
-    error: float,
-    tests: dict[str, float | None],
-    rng: np.random.Generator,
-) -> tuple[Reason, ...]:
-    """What explains the difference, in the order in which it can be taken out of it."""
-    actual = measured.expected_duration or np.nan
-    gap = abs(np.log(actual / base.expected_duration))
-    found: list[Reason] = []
-    current = base
-    for code, sample, timeouts, pause, p in _stages(known, jobs, wanted, cost, tests):
-        try:
-            better = predict(sample, timeouts, cost=pause, rng=rng)
-        except SampleError:
-            continue
-        gained = abs(np.log(actual / current.expected_duration)) - abs(np.log(actual / better.expected_duration))
-        if gained < SHARE * gap:
-            continue
-        current = better
-        found.append(Reason(code, explained(code, jobs, wanted, p), p, current.expected_duration))
-        if _p_value(actual, error, current) >= DISAGREE:
-            return tuple(found)
-    p = tests["later_attempts"]
-    if p is not None and p < CAUSE:
-        found.append(Reason("later-attempts", explained("later-attempts", jobs, wanted, p), p))
-    elif not found:
-        found.append(Reason("unexplained", explained("unexplained", jobs, wanted, None)))
-    return tuple(found)
+def _cut_at(sample: LatencySample, t: float) -> LatencySample:
+    """A sample of attempts that were cut at about t (within 5 %), as cut at t exactly."""
+    censored = sample.censored.expand()
+    moved = replace(sample, censored=Tally.of(np.where(censored >= 0.95 * t, np.maximum(censored, t), censored)))
+    return moved if moved.cutoff is not None and moved.cutoff <= t else moved.cut(t)
 
 
-def _stages(
-    known: _Before, jobs: Jobs, wanted: float, cost: float, tests: dict[str, float | None]
-) -> list[tuple[str, LatencySample, Sequence[float], float, float | None]]:
-    """What may explain a difference, each with all before it: the cuts, the waits, the law of first attempts."""
-    cuts = [min(t, known.cutoff) for t in jobs.cuts or (wanted,)]
-    found: list[tuple[str, LatencySample, Sequence[float], float, float | None]] = []
-    if any(abs(t / wanted - 1) > MOVED for t in cuts):
-        found.append(("rounding", known.sample, cuts, cost, None))
-    if jobs.pause > cost + MOVED * wanted:
-        found.append(("waits", known.sample, cuts, jobs.pause, None))
-    drift = tests["drift"]
-    if drift is not None and drift < CAUSE:
-        now = _settled(jobs.first, cuts[0])
-        found.append(("drift", now, [cuts[0]], max(cost, jobs.pause), drift))
-    return found
+def _reasons(jobs: Jobs, wanted: float, cost: float, tests: dict[str, float | None]) -> tuple[Reason, ...]:
+    """The causes of a difference that were found: other cuts, waits, other first attempts, other later ones."""
+    reasons = []
+    if any(abs(t / wanted - 1) > SAME_TIME for t in jobs.cuts):
+        cuts = ", ".join(dict.fromkeys(seconds(t) for t in jobs.cuts))
+        message = f"attempts were cut after {cuts}, not after {seconds(wanted)}: the tool rounds or has a schedule"
+        reasons.append(Reason("rounding", message))
+    if jobs.pause > cost + SAME_TIME * wanted:
+        message = f"{seconds(jobs.pause)} passed between two attempts of a job, which the prediction did not count"
+        reasons.append(Reason("waits", message))
+    for code, p, message in (
+        ("drift", tests["drift"], "first attempts are no longer like the probes of BEFORE{}: the system has drifted"),
+        (
+            "later-attempts",
+            tests["later_attempts"],
+            "later attempts are not like first ones{}: a slow job is slow again",
+        ),
+    ):
+        if p is not None and p < CAUSE_LEVEL:
+            test = f" (log-rank test, p {'< 0.001' if p < 0.001 else f'= {p:.3f}'})"
+            reasons.append(Reason(code, message.format(test), p))
+    if not reasons:
+        message = "none of the tested causes (rounding, waits, drift, later attempts) explains it"
+        reasons.append(Reason("unexplained", message))
+    return tuple(reasons)
 
 
 def _warnings(jobs: Jobs) -> tuple[str, ...]:
     """What limits the comparison."""
-    found = []
+    warnings = []
     if not jobs.later.n:
-        found.append("no job of AFTER has a second attempt: nothing can be said of later attempts")
+        warnings.append("no job of AFTER has a second attempt: nothing can be said of later attempts")
     if jobs.in_flight:
-        told = f"{counted(jobs.in_flight, 'job', 'was', 'were')} still under way when AFTER ended"
-        found.append(f"{told}: the time so far is counted, and they count as not done")
+        still_out = f"{counted(jobs.in_flight, 'job', 'was', 'were')} still under way when AFTER ended"
+        warnings.append(f"{still_out}: the time so far is counted, and they count as not done")
     if jobs.overlap:
-        found.append("attempts of a job overlap: they were hedged, and the prediction is for cancelling")
-    return tuple(found)
+        warnings.append("attempts of a job overlap: they were hedged, and the prediction is for cancelling")
+    return tuple(warnings)
+
+
+# In words
+
+
+def sentence(
+    verdict: str,
+    predicted: Estimate | None,
+    measured: Measured,
+    speed_up: dict[str, float | None],
+    reasons: tuple[Reason, ...],
+    *,
+    timeout: float | None = None,
+    decision: dict[str, Any] | None = None,
+) -> str:
+    """The verdict in one sentence, or two where jobs are slower than before."""
+    took = f"jobs take {_with_interval(measured)}"
+    gain = (
+        f"{speed_up['measured']:.3g} × ({speed_up['low']:.3g} to {speed_up['high']:.3g}) the speed of waiting until "
+        "the cutoff"
+    )
+    if predicted is None:
+        decision = decision or {}
+        codes = ", ".join(decision.get("withheld") or ())
+        withheld = decision.get("verdict") == "withheld"
+        why = f"the decision of BEFORE is withheld ({codes})" if withheld else "BEFORE decides for no timeout"
+        return f"No prediction, as {why}: {took}, {gain}."
+    expected = f"{_with_interval(predicted)} were predicted for a timeout of {seconds(timeout)}"
+    if verdict == "as predicted":
+        return f"As predicted: {took}, and {expected}; {gain}."
+    because = "; ".join(reason.message for reason in reasons)
+    text = f"{verdict.capitalize()} than predicted: {took}, where {expected}; {because}; {gain}."
+    high = speed_up["high"]
+    if high is not None and high < 1:
+        text += " Jobs are slower than by waiting until the cutoff: take the timeout back."
+    return text
+
+
+def _with_interval(estimate: Estimate) -> str:
+    """An expected duration with its interval."""
+    interval = "no interval" if estimate.low is None else f"{seconds(estimate.low)} to {seconds(estimate.high)}"
+    return f"{seconds(estimate.expected_duration)} ({interval})"

@@ -13,11 +13,11 @@ from latfit.batch.engines import open_pool
 from latfit.batch.rows import Row as Result
 from latfit.batch.run import analyse_groups
 from latfit.decision import Options
-from latfit.evidence import Observations
+from latfit.table import ProbeTable
 
 SIZE = 500
 RANK = Options(cutoff=CUTOFF, resamples=0, test=False)  # as the command: rank its laws, decide, no bootstrap
-Groups = Mapping[tuple[str, ...], Observations]
+Groups = Mapping[tuple[str, ...], ProbeTable]
 
 
 def latencies(groups: int) -> Floats:

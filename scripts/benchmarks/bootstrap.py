@@ -6,8 +6,8 @@ import numpy as np
 
 from benchmarks.data import Floats
 from benchmarks.timing import Row, duel
+from latfit.resample import Intervals, bootstrap
 from latfit.sample import LatencySample
-from latfit.uncertainty import Intervals, bootstrap
 
 N, OUT, RESAMPLES, LOOPED = 100_000, 2_500, 1000, 20
 

@@ -12,9 +12,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 
-from latfit.evidence import Observations
-from latfit.logs.table import CENSORED, COMPLETED
 from latfit.sample import LatencySample
+from latfit.table import CENSORED, COMPLETED, ProbeTable
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -36,9 +35,9 @@ def sample_of(x: Floats, cutoff: float | None = CUTOFF) -> LatencySample:
     return LatencySample.of(seen, censored=[cutoff] * (x.size - seen.size), cutoff=cutoff, resolution=0)
 
 
-def observed(x: Floats) -> Observations:
+def observed(x: Floats) -> ProbeTable:
     """The same probes in the order of submission, cut off."""
-    return Observations(np.minimum(x, CUTOFF), np.where(x <= CUTOFF, COMPLETED, CENSORED))
+    return ProbeTable(np.minimum(x, CUTOFF), np.where(x <= CUTOFF, COMPLETED, CENSORED), clock=0.0)
 
 
 @cache

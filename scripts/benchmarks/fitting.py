@@ -87,9 +87,7 @@ def defective(key: str, name: str, quick: bool) -> list[Row]:
     x = probes(groups * size).reshape(groups, size)
 
     def ours() -> Floats:
-        inside = x <= CUTOFF
-        batch = SampleBatch.of_groups(x[inside], inside.sum(axis=1), (~inside).sum(axis=1), CUTOFF)
-        return fit_batch(law, batch).log_likelihood
+        return fit_batch(law, SampleBatch.of_rows(x, CUTOFF)).log_likelihood
 
     return [
         duel(

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.data import Floats
 from benchmarks.timing import Row, Timed, duel, in_process, in_turns, seconds
-from latfit.decision.curves import curves_of
+from latfit.curve import Counts
 from latfit.laws import Empirical
 from latfit.restart import PolicyOutcome, optimal_policy
 from latfit.restart.search import Budget
@@ -24,7 +24,7 @@ KINDS = {
 
 def exact(latencies: Floats, lost: int) -> tuple[float, float]:
     """The optimal timeout of raw latencies and E_J there, as every command finds it: sample, curve, argmin."""
-    curves = curves_of([LatencySample.of(latencies, lost=lost)])
+    curves = Counts.of_sample(LatencySample.of(latencies, lost=lost)).curves()
     at, E = curves.exact(0.0, curves.allowed(0.0, completions=1))
     return float(curves.times[0, at[0]]), float(E[0])
 

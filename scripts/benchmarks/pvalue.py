@@ -13,8 +13,7 @@ import latfit
 from benchmarks import rivals
 from benchmarks.data import probes, sample_of
 from benchmarks.timing import Row, Timed, duel, in_turns, seconds
-from latfit.fitting import fit
-from latfit.goodness import GoodnessOfFit, ks_test
+from latfit.fitting import GoodnessOfFit, fit, ks_test
 from latfit.laws import parse_law
 
 N = 1000

@@ -8,7 +8,7 @@ from benchmarks.data import probe_csv
 from benchmarks.timing import Row, in_process, in_turns, seconds
 
 SETUP = "import latfit, latfit.logs"
-READ = "sample = latfit.read_samples({path!r}).sample"
+READ = "sample = latfit.read_log({path!r}).sample()"
 COUNTED = "[sample.completed.total, sample.censored.total, float(sample.completed.values @ sample.completed.counts)]"
 PANDAS_COUNTED = (
     "[int((frame.status == 'completed').sum()), int((frame.status == 'censored').sum()),"

@@ -28,7 +28,7 @@ def warm(n: int = 5000) -> Tracker:
 
 
 def observing(key: str, quick: bool) -> list[Row]:
-    """Observations alone, nobody asking for the timeout."""
+    """ProbeTable alone, nobody asking for the timeout."""
     x, tracker = attempts(10**4 if quick else 10**5), warm()
 
     def theirs() -> None:

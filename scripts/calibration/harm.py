@@ -1,95 +1,127 @@
-"""Does following the advice do harm? Jobs of simulated systems under it, beside waiting and beside 0.1.0's rule."""
+"""Does following the advice do harm? Jobs of simulated systems under it, beside waiting, hindsight and 0.2.0.
+
+0.2.0's figures are in `harm-0.2.0.csv`, measured once on the same worlds with the package at commit 0d0966f:
+`PYTHONPATH=TREE:scripts python -m calibration.harm timeout > scripts/calibration/harm-0.2.0.csv`.
+"""
 
 from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
 
 import numpy as np
 
 import latfit
 from calibration.cases import Row, Task
-from calibration.worlds import GAP, System, population
-from latfit.decision.curves import curves_of
+from calibration.worlds import System, World, systems
 
-SYSTEMS = 1000
-BLOCK = 50
-CUTOFF = 10_000.0
-SHORTEST = 2000.0  # seconds that a log spans at least
-POSSIBLE = 0.05  # a gain that is worth collecting
-KINDS = ("plain", "mixed", "sticky", "ar", "spells", "drift", "cycle", "client")
+SIZES, SEEDS = (100, 400, 1500), (0, 1, 2)
+MEASURED = Path(__file__).with_name("harm-0.2.0.csv")
+HARMED = 1.1  # times waiting
+WORTH = 0.95  # of waiting: a gain below it is not counted as one to collect
+Schedules = dict[str, tuple[float, ...]] | tuple[float, ...]
 
 
-def kind_of(system: System) -> str:
-    marks = {"mixed": len(system.groups) > 1, "sticky": system.sticky > 0, "ar": system.phi > 0,
-             "spells": system.spells > 0, "drift": system.drift > 1, "cycle": system.cycle > 1,
-             "client": system.client is not None}  # fmt: skip
-    return next((name for name, found in marks.items() if found), "plain")
+def retry_advice(result: latfit.Analysis) -> Schedules:
+    """What somebody sets who follows the analysis."""
+    if result.timeout.retry is None and result.by == ("path",):
+        return {
+            group.key["path"]: retry.timeouts if (retry := group.decision.timeout.retry) else ()
+            for group in result.groups
+        }
+    return result.timeout.retry.timeouts if result.timeout.retry else ()
 
 
-def followed(result: latfit.Analysis, groups: int) -> np.ndarray:
-    """The timeout of each group that somebody sets who follows the advice; ∞ is waiting."""
-    own = result.timeout
-    if own.timeout is not None:
-        return np.full(groups, own.timeout)
-    timeouts = np.full(groups, np.inf)
-    if result.by == ("site",):
-        for group in result.groups:
-            t = group.decision.timeout.timeout if group.decision.timeout else None
-            timeouts[int(group.key["site"])] = np.inf if t is None else t
-    return timeouts
+def timeout_advice(result: latfit.Analysis) -> Schedules:
+    """What 0.2.0 said: one timeout, repeated for ever, or those of groups."""
+    if result.timeout.timeout is None and result.by == ("path",):
+        timeouts = {group.key["path"]: group.decision.timeout for group in result.groups}
+        return {path: (own.timeout,) if own and own.timeout else () for path, own in timeouts.items()}
+    return () if result.timeout.timeout is None else (result.timeout.timeout,)
 
 
-def one(system: System, n: int, seed: int) -> dict[str, float]:
-    """Durations by waiting, by the advice, by 0.1.0's rule, and by the best timeout of a grid."""
-    rng = np.random.default_rng(seed)
-    world = system.world(max(n * GAP, SHORTEST), rng)
-    log = world.log(n, CUTOFF, rng)
-    result = latfit.analyze(log, resamples=0, test=False, laws=("lognormal",), cutoff=CUTOFF)
-    sample = log.sample(cutoff=CUTOFF)
-    curve = curves_of([sample])
-    k, least = curve.exact(0.0, curve.allowed(sample.resolution))
-    old = np.inf if not np.isfinite(least[0]) or curve.S[0, k[0]] <= 0 else curve.times[0, k[0]]
-    g = len(system.groups)
-    waiting = world.duration(np.full(g, np.inf), CUTOFF, seed)
-    durations = {"waiting": waiting, "advice": world.duration(followed(result, g), CUTOFF, seed),
-                 "0.1.0": world.duration(np.full(g, old), CUTOFF, seed)}  # fmt: skip
-    if system.independent:
-        grid = np.quantile(sample.completed.expand(), np.linspace(0.05, 1, 40))
-        durations["best"] = min(waiting, *(world.duration(np.array([t]), CUTOFF, seed) for t in grid))
-    return durations | {"withheld": float(result.timeout.verdict == "withheld")}
+def analysed(system: System, n: int, seed: int) -> tuple[World, latfit.Analysis]:
+    world = system.world(n, seed)
+    return world, latfit.analyze(world.log(), resamples=0, test=False, laws=("lognormal",), cutoff=system.cutoff)
 
 
-def rows(rng: np.random.Generator, rounds: int, block: int) -> list[Row]:
-    """The systems of one block; the page adds them up."""
-    systems = population(SYSTEMS, np.random.default_rng(2026))[block * BLOCK : (block + 1) * BLOCK][: max(1, rounds)]
-    found = []
-    for at, (system, n) in enumerate(systems):
-        figures = one(system, n, 1000 * block + at)
-        told = {"system": kind_of(system), "law": system.law, "n": str(n)}
-        found.append(Row("harm", told, {key: f"{value:.6g}" for key, value in figures.items()}))
-    return found
+def hindsight(world: World, waiting: float) -> tuple[float, float]:
+    """The best single timeout, repeated for ever, and seven times before waiting."""
+    cuts = np.quantile(world.latencies, [*np.linspace(0.05, 0.9, 10), 0.95, 0.98, 0.995])
+    return (
+        min(waiting, *(world.duration((t,), repeated=True) for t in cuts)),
+        min(waiting, *(world.duration((t,) * 7) for t in cuts)),
+    )
+
+
+def rows(rng: np.random.Generator, rounds: int, number: int) -> list[Row]:
+    """One system: every size and seed."""
+    system = systems()[number]
+    table = []
+    for n in SIZES[: max(1, rounds // 2)]:
+        for seed in SEEDS[: max(1, rounds // 2)]:
+            world, result = analysed(system, n, seed)
+            waiting = world.duration(())
+            best, best_of_8 = hindsight(world, waiting)
+            figures = {"advice": world.duration(retry_advice(result)), "best": best, "best of 8 attempts": best_of_8}
+            names = {"system": system.name, "n": str(n), "seed": str(seed)}
+            table.append(Row("harm", names, {key: f"{value / waiting:.5g}" for key, value in figures.items()}))
+    return table
 
 
 def summary(table: list[Row]) -> list[Row]:
-    """Shares of harm and of the gain that is collected, by kind of system."""
-    out = []
-    for kind in (*KINDS, "all"):
-        cells = [row.cells for row in table if kind in ("all", row.case["system"])]
-        if not cells:
+    """Figures of each rule over the systems that were looked at and over those held out."""
+    kinds = {system.name: system for system in systems()}
+    with MEASURED.open() as file:
+        old = {(r["system"], r["n"], r["seed"]): float(r["ratio"]) for r in csv.DictReader(file)}
+    result = []
+    for name, held_out in (("looked at", False), ("held out", True)):
+        part = [row for row in table if kinds[row.case["system"]].held_out == held_out]
+        if not part:
             continue
-        wait, advice, old = (np.array([float(c[name]) for c in cells]) for name in ("waiting", "advice", "0.1.0"))
-        gains = [(float(c["waiting"]) - float(c["advice"])) / (float(c["waiting"]) - float(c["best"])) for c in cells
-                 if "best" in c and float(c["waiting"]) > (1 + POSSIBLE) * float(c["best"])]  # fmt: skip
-        figures = {
-            "systems": str(len(cells)),
-            "withheld %": f"{100 * np.mean([float(c['withheld']) for c in cells]):.1f}",
-            "worse by > 1 %": f"{100 * np.mean(advice > 1.01 * wait):.1f}",
-            "worst": f"{advice.max() and 100 * (advice / wait - 1).max():.1f}",
-            "0.1.0: worse by > 1 %": f"{100 * np.mean(old > 1.01 * wait):.1f}",
-            "0.1.0: worst": f"{100 * (old / wait - 1).max():.0f}",
-            "gain collected, median %": f"{100 * np.median(gains):.1f}" if gains else "",
+        independent = np.array([kinds[r.case["system"]].family == "independent" and r.case["n"] != "100" for r in part])
+        best = np.array([float(row.cells["best"]) for row in part])
+        rules = {
+            "best single timeout, in hindsight": best,
+            "the same, at most 8 attempts": np.array([float(row.cells["best of 8 attempts"]) for row in part]),
+            "0.2.0": np.array([old[tuple(row.case.values())] for row in part]),
+            "latfit": np.array([float(row.cells["advice"]) for row in part]),
         }
-        out.append(Row("harm summary", {"system": kind}, figures))
-    return out
+        worth = independent & (best < WORTH)
+        for rule, ratio in rules.items():
+            figures = {
+                "logs": str(len(part)),
+                "slower by > 10 %": f"{100 * np.mean(ratio > HARMED):.1f} %",
+                "worst": f"{ratio.max():.3g}",
+                "mean": f"{ratio.mean():.3f}",
+                "gain collected, independent, n ≥ 400": _share(ratio[independent], best[independent]),
+                "median": f"{100 * np.median((1 - ratio[worth]) / (1 - best[worth])):.0f} %" if worth.any() else "",
+            }
+            result.append(Row("harm summary", {"systems": name, "rule": rule}, figures))
+    return result
+
+
+def _share(ratio: np.ndarray, best: np.ndarray) -> str:
+    possible = float((1 - best).sum())
+    return f"{100 * float((1 - ratio).sum()) / possible:.0f} %" if possible > 0 else ""
 
 
 def tasks() -> list[Task]:
-    return [Task(rows, (block,), 0.25) for block in range(SYSTEMS // BLOCK)]
+    return [Task(rows, (number,), 0.25) for number in range(len(systems()))]
+
+
+def main() -> None:
+    """Print the durations under 0.2.0's single timeouts, in units of waiting."""
+    print("system,n,seed,ratio")
+    for system in systems():
+        for n in SIZES:
+            for seed in SEEDS:
+                world, result = analysed(system, n, seed)
+                advice = timeout_advice(result)
+                ratio = world.duration(advice, repeated=True) / world.duration(()) if advice else 1.0
+                print(f'"{system.name}",{n},{seed},{ratio:.5g}', flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -7,7 +7,7 @@ import numpy as np
 from calibration.cases import Row, Task, coverage, latencies, law_of, recorded, short
 from calibration.ratios import CHI2_95, CUTS, LAWS, SIZES
 from latfit.fitting import BatchFit, SampleBatch, fit, fit_batch, with_std_errors
-from latfit.fitting.profile import _Profile
+from latfit.fitting.profile import profile_likelihood
 
 COMPLETE = (0.0, 1.0)
 LATE, REFITS = 0.9999, 50  # a cutoff that all who return meet, as least squares presumes; refits for a standard error
@@ -61,7 +61,7 @@ def profile(rng: np.random.Generator, rounds: int, spec: str, n: int, rho: float
         found = fit(sample, [law.name])[0]
         if found.log_likelihood is not None:
             enough = found.log_likelihood - CHI2_95 / 2
-            hits.append([_Profile(sample, found, name, None)(true) >= enough for name, true in law.params.items()])
+            hits.append([profile_likelihood(sample, found, name)(true) >= enough for name, true in law.params.items()])
     columns = zip(law.params, np.array(hits).T, strict=True)
     case = {"law": short(spec), "n": str(n), "ρ": f"{rho:g}", "cut at": f"{centile:.1%}"}
     covered = [f"{name} {coverage(column)}" for name, column in columns]

@@ -9,8 +9,8 @@ from scipy.signal import lfilter
 from scipy.special import ndtr
 
 from calibration.cases import Floats, bundled, law_of, short
-from latfit.evidence import Observations
 from latfit.laws import ContinuousLaw
+from latfit.table import ProbeTable
 
 SAME = 1e-6  # a timeout at which E_J is this near to the least, as a share, is a best one too
 GAP = 60.0  # seconds between two probes of a log that has an order
@@ -59,7 +59,7 @@ class Case(NamedTuple):
         cutoff = "chosen" if self.free else f"{self.cutoff:g} s"
         return {"law": law, "n": str(self.n), "ρ": f"{self.rho:g}", "cutoff": cutoff, "": "; ".join(more)}
 
-    def probes(self, rng: np.random.Generator) -> Observations:
+    def probes(self, rng: np.random.Generator) -> ProbeTable:
         """What a log shows: latencies on the clock, cut off, some censored early, some failed."""
         n, law = self.n, self.law
         if self.phi:
@@ -76,7 +76,7 @@ class Case(NamedTuple):
         ended = np.minimum(x, failure)
         status = np.where(ended > limit, 2, np.where(x <= failure, 0, 1))
         when = np.arange(n) * GAP if self.phi else None
-        return Observations(np.minimum(ended, limit), status, when, resolution=self.step)
+        return ProbeTable(np.minimum(ended, limit), status, when, clock=self.step)
 
 
 class Truth:

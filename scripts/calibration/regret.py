@@ -1,4 +1,4 @@
-"""Which rule picks the timeout of a log: the exact optimum, the smoothed one, or the careful one?
+"""Which rule picks the timeout of a log: the exact optimum, the smoothed one, or the robust one?
 
 The population was fixed before anything was measured on it: light, heavy, flat, bimodal and kinked laws, small and
 large logs, no, few and many outliers. The regret of a rule is E_J of the truth at its timeout over the least, − 1.
@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from calibration.cases import Row, Task, law_of, recorded, short
-from latfit.decision.curves import curves_of
+from latfit.curve import Counts, StepCurves
 from latfit.laws import Defective
+from latfit.resample import Bins
 from latfit.restart import expected_duration, optimal_timeout
-from latfit.uncertainty import smoothed_timeout
 
 LAWS = (
     "lognormal(mu=5.5,sigma=0.4)",
@@ -32,7 +32,13 @@ LAWS = (
 SIZES = (50, 100, 300, 1000)
 RATIOS = (0.0, 0.01, 0.05)
 CUTOFF = 10_000.0
-RULES = ("exact", "smoothed", "careful")
+RULES = ("exact", "smoothed", "robust")
+
+
+def minimum(curve: StepCurves, resolution: float) -> float:
+    """The timeout with the least E_J, ∞ where waiting is as good."""
+    k, _ = curve.exact(0.0, curve.allowed(resolution))
+    return np.inf if curve.S[0, k[0]] < 1e-9 else float(curve.times[0, k[0]])
 
 
 def regrets(rng: np.random.Generator, rounds: int, spec: str, n: int, rho: float) -> np.ndarray:
@@ -45,12 +51,10 @@ def regrets(rng: np.random.Generator, rounds: int, spec: str, n: int, rho: float
         sample = recorded(law.sample(n, rng), CUTOFF, 1.0)
         if sample.completed.total < 5:
             continue
-        curve = curves_of([sample])
-        allowed = curve.allowed(sample.resolution)
-        k, _ = curve.exact(0.0, allowed)
-        exact = np.inf if curve.S[0, k[0]] <= 0 else curve.times[0, k[0]]
-        careful = curve.careful(0.0, allowed)[1][0]
-        tried = np.minimum([exact, smoothed_timeout(sample) or np.inf, careful], CUTOFF)
+        curve = Counts.of_sample(sample).curves()
+        exact, smoothed = (minimum(each, sample.resolution) for each in (curve, Bins.of(sample, 1.0).counts.curves()))
+        robust = curve.robust_argmin(0.0, curve.allowed(sample.resolution))[1][0]
+        tried = np.minimum([exact, smoothed, robust], CUTOFF)
         found.append(np.asarray(expected_duration(law, tried)) / best.expected_duration - 1)
     return np.array(found)
 

@@ -12,7 +12,6 @@ from calibration.probed import Case, Truth
 from latfit.decision import Options, decide
 from latfit.decision.result import Recommendation
 
-RESAMPLES = 199
 PRINTED = 0.005  # of a speed-up: half of its last digit in a report, as of 1.02 ×
 IDENTIFIED = 10  # completions that a log has at or below the best timeout on average, for it to be found at all
 
@@ -96,9 +95,7 @@ def decided(case: Case, rng: np.random.Generator) -> tuple[Recommendation, float
     """The formula's answer with its intervals on a log of the case, and the cutoff; None where there is none."""
     seen = case.probes(rng)
     cutoff = None if case.free else case.cutoff
-    asked = Options(
-        cost=case.cost, cutoff=cutoff, resamples=RESAMPLES, test=False, laws=(), seed=int(rng.integers(2**31))
-    )
+    asked = Options(cost=case.cost, cutoff=cutoff, test=False, laws=(), seed=int(rng.integers(2**31)))
     made = decide([seen if case.phi else seen.sample], asked)[0]
     own = made.timeout
     if own is not None and own.if_independent is not None:  # withheld, and told what the formula would say

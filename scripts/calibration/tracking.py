@@ -15,7 +15,7 @@ from calibration.systems import ATTEMPTS, CHANGE, CUTOFF, GOLDENS, PER_DAY, Scen
 from latfit import Tracker
 from latfit.evidence.changes import find_changes
 from latfit.tracking.estimate import estimate
-from latfit.tracking.guard import Guard
+from latfit.tracking.tracker import Guard
 
 SEEDS = 0.1  # of the rounds: 20 of 200
 SECONDS_A_PROBE = 86_400 / PER_DAY

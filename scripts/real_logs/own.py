@@ -56,11 +56,13 @@ def groups_of(rows: pd.DataFrame, column: str | None) -> pd.Series:
 
 
 def ordered(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with a time of submission, in its order, with whole nanoseconds."""
+    """The rows with a time of submission in its order, in whole nanoseconds; gaps beyond the 99 % quantile are cut."""
     at = pd.to_datetime(rows["submitted"], format="ISO8601", utc=True)
     known = rows[at.notna()].assign(at=at[at.notna()].dt.as_unit("ns").astype("int64"))
     known = known.assign(took=(known["latency"].fillna(0) * NANO).round().astype("int64"))
-    return known.sort_values("at", kind="stable")
+    known = known.sort_values("at", kind="stable")
+    between = np.diff(known["at"], prepend=known["at"].iloc[0])
+    return known.assign(at=np.cumsum(np.minimum(between, np.quantile(between, 0.99)).astype("int64")))
 
 
 def follow(rows: pd.DataFrame, timeouts: dict[str, float], waiting: float, sparse: bool | None = None) -> Outcome:

@@ -47,6 +47,7 @@ def cluster(tmp_path):
             process.wait()
 
 
+@pytest.mark.slow
 def test_two_workers_give_the_rows_of_processes_and_one_may_die(cluster, tmp_path):
     address, workers = cluster
     logs = write_logs(tmp_path / "logs", 6, count=150, sites=12)
@@ -76,6 +77,7 @@ def test_two_workers_give_the_rows_of_processes_and_one_may_die(cluster, tmp_pat
     assert outputs["killed"].read_bytes() == outputs["processes"].read_bytes()
 
 
+@pytest.mark.slow
 def test_a_local_cluster_is_started_and_stopped(run, tmp_path):
     logs = write_logs(tmp_path / "logs", 3, count=60, sites=3)
     arguments = ["batch", logs, "--by", "site", "--resamples", 0, "--no-test"]
@@ -86,6 +88,7 @@ def test_a_local_cluster_is_started_and_stopped(run, tmp_path):
     assert done.stderr.count("\n") == 1, done.stderr
 
 
+@pytest.mark.slow
 def test_no_scheduler_there(run, tmp_path):
     logs = write_logs(tmp_path / "logs", 1)
     done = run("batch", logs, "-o", tmp_path / "x.csv", "--scheduler", "tcp://127.0.0.1:1")

@@ -26,7 +26,7 @@ from latfit.batch.journal import open_journal
 from latfit.batch.rows import Chunk, chunk_rows
 from latfit.decision import Options, decide
 from latfit.errors import LatfitError, LogError
-from latfit.evidence import Observations
+from latfit.evidence import probes_of
 from latfit.fitting import fit
 from latfit.laws import Empirical
 from latfit.logs import read_log
@@ -109,6 +109,7 @@ def test_groups_of_many_clocks_and_sizes_share_a_chunk():
     assert [rows[key]["error"] for key in list(kinds)[:4]] == [None] * 4
 
 
+@pytest.mark.slow
 def test_three_formats_hold_the_same_table(run, logs, tmp_path):
     for ending in ("csv", "jsonl", "parquet"):
         done = run("batch", logs, "--by", "site", "--resamples", 20, "-o", tmp_path / f"x.{ending}")
@@ -280,6 +281,7 @@ def test_without_dask_the_error_says_how_to_get_it(tmp_path):
     assert "pip install 'latfit[dask]'" in done.stderr
 
 
+@pytest.mark.slow
 def test_what_is_finished_is_not_done_again(logs, tmp_path):
     options = {"by": "site", "resamples": 20, "workers": 1, "journal": tmp_path / "j"}
     want = run_batch(logs, **options).rows
@@ -311,6 +313,7 @@ def test_a_journal_of_another_run_is_refused(logs, tmp_path):
         run_batch(sorted(logs.iterdir())[1:], resamples=0, **options)
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_with_one_line_and_resume_goes_on(run, tmp_path):
     logs = write_logs(tmp_path / "logs", 6, count=150, sites=12)
     output, journal = tmp_path / "x.csv", tmp_path / "x.csv.journal"
@@ -377,5 +380,5 @@ def test_a_chunk_survives_the_way_to_a_worker():
     for some in (samples, {}):
         back = pickle.loads(pickle.dumps(Chunk(some, Options(cost=2.0))))
         assert back == Chunk(some, Options(cost=2.0))
-    log = Chunk({("egee",): Observations.of(read_log(EGEE))}, Options(resamples=0, test=False))
+    log = Chunk({("egee",): probes_of(read_log(EGEE))}, Options(resamples=0, test=False))
     assert chunk_rows(pickle.loads(pickle.dumps(log))) == chunk_rows(log)

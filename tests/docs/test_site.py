@@ -91,7 +91,7 @@ def test_the_reference_has_every_public_name_and_command(site):
 
 def test_the_first_page_shows_the_decision_of_the_readme(site):
     text = re.sub("<[^>]*>", "", (site / "index.html").read_text(encoding="utf-8"))
-    assert "Set the timeout to 358 s" in text
+    assert "Resubmit after 358 s" in text
     assert "waiting until the cutoff: 2.1" in text
 
 

@@ -7,9 +7,9 @@ import pytest
 from scipy.stats import rankdata
 from statsmodels.stats.diagnostic import acorr_ljungbox
 
-from latfit.evidence import Observations, dependence
+from latfit.evidence import dependence
 from latfit.evidence.dependence import Dependence
-from latfit.logs.table import CENSORED, COMPLETED, FAILED, LOST
+from latfit.table import CENSORED, COMPLETED, FAILED, LOST, ProbeTable
 
 
 def rising_and_falling(n, seed, phi=0.6):
@@ -32,7 +32,7 @@ def correlations(x):
 def test_against_loops_and_statsmodels(n, phi):
     """A fifth of the probes are looked back at, ten at most; the sum of correlations ends in the noise."""
     x, lags = rising_and_falling(n, n, phi), min(10, n // 5)
-    found = dependence(Observations(x, np.full(n, COMPLETED), np.arange(float(n))))
+    found = dependence(ProbeTable(x, np.full(n, COMPLETED), np.arange(float(n))))
     r = correlations(rankdata(x).tolist())
     assert found.lag1 == pytest.approx(r[1], rel=1e-9)
     assert found.strongest == pytest.approx(max(r[1 : lags + 1]), rel=1e-9)
@@ -51,7 +51,7 @@ def test_what_did_not_complete_ranks_last():
     x = rising_and_falling(60, 1)
     status = np.where(np.arange(60) % 7 == 0, np.array([CENSORED, LOST, FAILED])[np.arange(60) % 3], COMPLETED)
     ranks = rankdata(np.where(status == COMPLETED, x, 1e9))
-    found = dependence(Observations(x, status, np.arange(60.0)))
+    found = dependence(ProbeTable(x, status, np.arange(60.0)))
     assert found.lag1 == pytest.approx(correlations(ranks.tolist())[1], rel=1e-9)
 
 
@@ -60,16 +60,16 @@ def test_losses_after_losses_are_counted():
     status = np.full(60, COMPLETED)
     status[[5, 6, 7, 20, 40, 41]] = [LOST, CENSORED, LOST, CENSORED, LOST, LOST]
     status[[8, 30, 31]] = FAILED
-    found = dependence(Observations(rising_and_falling(60, 2), status, np.arange(60.0)))
+    found = dependence(ProbeTable(rising_and_falling(60, 2), status, np.arange(60.0)))
     assert found.lost_after_lost == pytest.approx(3 / 6)
 
 
 def test_of_nothing_nothing_is_said():
     x, done = rising_and_falling(41, 3), np.full(41, COMPLETED)
-    assert dependence(Observations(x, done)) is None
-    assert dependence(Observations(x[:39], done[:39], np.arange(39.0))) is None
-    assert dependence(Observations(x[:40], done[:40], np.arange(40.0))) is not None
-    assert dependence(Observations(np.ones(41), done, np.arange(41.0))) is None
+    assert dependence(ProbeTable(x, done)) is None
+    assert dependence(ProbeTable(x[:39], done[:39], np.arange(39.0))) is None
+    assert dependence(ProbeTable(x[:40], done[:40], np.arange(40.0))) is not None
+    assert dependence(ProbeTable(np.ones(41), done, np.arange(41.0))) is None
 
 
 def test_what_counts_as_found():

@@ -1,12 +1,13 @@
 """Of long logs some of the probes are looked at: what is found must be what all of them tell."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from latfit.evidence import Observations, dependence, mixing
+from latfit.evidence import dependence
 from latfit.evidence.changes import find_changes
-from latfit.evidence.observations import MOST, Column, evenly
-from latfit.logs.table import COMPLETED, LOST
+from latfit.evidence.probes import MOST, evenly
+from latfit.table import COMPLETED, LOST, Column, ProbeTable
 
 N = 450_000
 
@@ -18,7 +19,7 @@ def log():
     site = np.arange(N) % 3
     latency = rng.lognormal(5.5, 1, N) * np.where(site == 2, 3.0, 1.0) * np.where(np.arange(N) < 300_000, 1.0, 2.0)
     status = np.where(rng.random(N) < 0.02, LOST, COMPLETED)
-    return Observations(latency, status, np.arange(N) * 10.0, {"site": Column("site", site, ("a", "b", "c"))})
+    return ProbeTable(latency, status, np.arange(N) * 10.0, {"site": Column("site", site, pd.Index(["a", "b", "c"]))})
 
 
 def test_rows_are_spread_evenly_and_at_random():
@@ -28,16 +29,6 @@ def test_rows_are_spread_evenly_and_at_random():
     assert np.abs(rows - np.arange(MOST) * N / MOST).max() <= N / MOST + 1
     assert np.bincount(rows % 3) / MOST == pytest.approx([1 / 3] * 3, abs=0.01)
     assert evenly(7).tolist() == list(range(7))
-
-
-def test_mixing_is_that_of_all_probes(log):
-    found, site = mixing(log), log.columns["site"]
-    assert found.column is site
-    assert found.groups == 3
-    early = np.arange(N) < 300_000
-    level = log.ranks - np.where(early, log.ranks[early].mean(), log.ranks[~early].mean())
-    between = sum(level[site.codes == k].mean() ** 2 / 3 for k in range(3))
-    assert found.share == pytest.approx(between / level.var(), rel=0.02)
 
 
 def test_a_change_is_found_where_it_is(log):
@@ -56,5 +47,5 @@ def test_dependence_of_the_latest_million():
     calm = rng.lognormal(5, 1, n)
     slow = np.repeat(rng.lognormal(5, 1, n // 10), 10)
     latency = np.where(np.arange(n) < n - 1_000_000, calm, slow)
-    found = dependence(Observations(latency, np.full(n, COMPLETED), np.arange(n) * 1.0))
+    found = dependence(ProbeTable(latency, np.full(n, COMPLETED), np.arange(n) * 1.0))
     assert found.lag1 == pytest.approx(0.9, abs=0.01)

@@ -1,22 +1,31 @@
 """Replay against a dozen plain lines, on independent and dependent systems."""
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from latfit.errors import LogError
-from latfit.evidence import Observations, replay, replay_policies
+from latfit.evidence import replay, replay_policies
 from latfit.evidence.replay import TICK, require_times
 from latfit.laws import Defective, parse_law
 from latfit.restart import expected_duration
 from latfit.restart.policies.timeout import Timeout
+from latfit.table import ProbeTable
+
+
+def without_gaps(submitted):
+    """Submissions with every time between two of them cut at the 99 % quantile: nobody waits through a gap."""
+    between = np.diff(submitted, prepend=submitted[0])
+    return np.cumsum(np.minimum(between, np.quantile(between, 0.99)))
 
 
 def jobs(seen, cutoff, T, cost=0.0, groups=None, tick=0.0):
     """Job after job, attempt after attempt: what each spent, whether it was done, its submissions."""
     groups = np.zeros(seen.n, int) if groups is None else groups
+    seen = replace(seen, submitted=without_gaps(seen.submitted))
     sparse = np.median(np.diff(seen.submitted)) > np.median(seen.latency[(seen.status == 0) & (seen.latency <= cutoff)])
     for start in range(seen.n):
         mine = np.flatnonzero(groups == groups[start])
@@ -42,7 +51,7 @@ def plain(seen, cutoff, T, cost=0.0, groups=None, tick=0.0):
 
 
 def observations(x, status, gap, rng):
-    return Observations(np.asarray(x), np.asarray(status), np.cumsum(rng.exponential(gap, len(x))))
+    return ProbeTable(np.asarray(x), np.asarray(status), np.cumsum(rng.exponential(gap, len(x))))
 
 
 @pytest.mark.parametrize("gap", [0.5, 20.0, 2000.0])
@@ -65,7 +74,7 @@ def test_jobs_are_followed_to_their_end():
     n = 300
     gaps = np.where(np.arange(n) % 30, 5.0, 200_000.0)
     slow = rng.random(n) < np.where(np.arange(n) % 30 > 26, 0.9, 0.1)
-    seen = Observations(np.where(slow, 3000.0, 8.0) * rng.uniform(0.8, 1.2, n), np.zeros(n, int), np.cumsum(gaps))
+    seen = ProbeTable(np.where(slow, 3000.0, 8.0) * rng.uniform(0.8, 1.2, n), np.zeros(n, int), np.cumsum(gaps))
     found = replay(seen, 4000.0, at=[10.0, 40.0])
     for one in (*found.at, found.waiting, found.best):
         assert (one.expected_duration, one.submissions) == pytest.approx(plain(seen, 4000.0, one.timeout), rel=1e-9)
@@ -77,7 +86,7 @@ def test_jobs_are_followed_to_their_end():
 def test_a_probe_at_the_very_moment_is_the_next_one():
     """Milliseconds as decimals do not add up: .736 + .001 < .737; the probe submitted then is still the next."""
     n = 400
-    seen = Observations(np.tile([0.009, 0.001], n // 2), np.zeros(n, int), 1.5e9 + np.arange(n) / 1000)
+    seen = ProbeTable(np.tile([0.009, 0.001], n // 2), np.zeros(n, int), 1.5e9 + np.arange(n) / 1000)
     (one,) = replay(seen, 0.009, at=[0.001], groups=np.arange(n) // 40).at
     assert one.expected_duration == pytest.approx(0.0015)
     assert one.submissions == 1.5
@@ -89,7 +98,7 @@ def test_a_probe_at_the_very_moment_of_thousands_of_groups(apart):
     groups, first = np.repeat(np.arange(5000), 2), 1.5e9 + np.arange(5000) * apart
     first += np.random.default_rng(6).integers(0, apart * 900, 5000) / 1000
     when = np.column_stack([first, first + 0.001]).ravel()
-    (one,) = replay(Observations(np.tile([0.003, 0.001], 5000), np.zeros(10_000, int), when), 0.003, at=[0.001],
+    (one,) = replay(ProbeTable(np.tile([0.003, 0.001], 5000), np.zeros(10_000, int), when), 0.003, at=[0.001],
                     groups=groups).at  # fmt: skip
     assert (one.expected_duration, one.submissions, one.ran_off) == (pytest.approx(0.0015), 1.5, 0.0)
 
@@ -103,7 +112,7 @@ def test_independent_attempts_agree_with_the_formula():
     E = float(expected_duration(law, 384.0))
     assert found.at[0].expected_duration == pytest.approx(E, rel=0.02)
     assert found.at[0].low < E < found.at[0].high
-    assert found.best.expected_duration <= found.at[0].expected_duration
+    assert found.best.expected_duration <= 1.01 * found.at[0].expected_duration  # 60 timeouts were tried
 
 
 @pytest.mark.parametrize(("phi", "harm"), [(0.0, False), (0.9, False), (0.99, True)])
@@ -120,8 +129,8 @@ def test_what_dependence_does(phi, harm):
 
 
 def test_without_times_there_is_no_replay():
-    assert replay(Observations(np.ones(100), np.zeros(100, int)), 10.0) is None
-    assert replay(Observations(np.ones(10), np.zeros(10, int), np.arange(10.0)), 10.0) is None
+    assert replay(ProbeTable(np.ones(100), np.zeros(100, int)), 10.0) is None
+    assert replay(ProbeTable(np.ones(10), np.zeros(10, int), np.arange(10.0)), 10.0) is None
 
 
 def test_the_command(run, tmp_path):
@@ -132,7 +141,7 @@ def test_the_command(run, tmp_path):
     done = run("replay", EGEE, "--at", "358", "--at", "6m", "--json")
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
-    assert document["at"][0]["expected_duration"] == pytest.approx(297, abs=2)
+    assert document["at"][0]["expected_duration"] == pytest.approx(300, rel=0.05)
     assert document["at"][1]["timeout"] == 360
     assert document["waiting"] > 2 * document["best"]["expected_duration"]
     (tmp_path / "x.csv").write_text("latency\n" + "\n".join(map(str, range(1, 100))))
@@ -142,14 +151,9 @@ def test_the_command(run, tmp_path):
 
 
 def central(values):
-    """2.5 % and 97.5 % of what is a number, between neighbours in proportion; beside an infinite one, that one."""
-    known, ends = sorted(v for v in values if not math.isnan(v)), []
-    for level, outer in ((0.025, math.floor), (0.975, math.ceil)):
-        at = level * (len(known) - 1)
-        below, above = known[math.floor(at)], known[math.ceil(at)]
-        part = at - math.floor(at)
-        ends.append(below + part * (above - below) if math.isfinite(above - below) else known[outer(at)])
-    return ends
+    """Of what is a number, the least values with 2.5 % and 97.5 % at or below."""
+    known = sorted(v for v in values if not math.isnan(v))
+    return [known[math.ceil(level * len(known)) - 1] for level in (0.025, 0.975)]
 
 
 def resampled(spent, done, drawn):
@@ -168,9 +172,9 @@ def test_every_figure_by_loops(n, gap, lost, seed):
     """Quantiles, jobs that ran off, and the intervals by resampling at least fifty stretches of consecutive jobs."""
     rng = np.random.default_rng(n)
     status = rng.choice([0, 1, 3], n, p=[0.95 - lost, 0.05, lost] if lost < 0.95 else [0.05, 0.0, 0.95])
-    seen = Observations(rng.lognormal(3, 1, n).round() + 1, status, np.cumsum(rng.exponential(gap, n)).round())
+    seen = ProbeTable(rng.lognormal(3, 1, n).round() + 1, status, np.cumsum(rng.exponential(gap, n)).round())
     found, blocks = replay(seen, 60.0, at=[15.0, 31.0], cost=1.0, seed=seed), min(n, max(50, math.isqrt(n)))
-    drawn = np.random.default_rng(seed).multinomial(blocks, [1 / blocks] * blocks, size=400).tolist()
+    drawn = np.random.default_rng(seed).poisson(1.0, (199, blocks)).tolist()
     base = [*resampled(*list(zip(*jobs(seen, 60.0, 60.0, 1.0), strict=True))[:2], drawn)]
     for one in (found.waiting, *found.at):
         spent, done, sent = zip(*jobs(seen, 60.0, one.timeout, 1.0), strict=True)
@@ -196,7 +200,7 @@ def test_the_curve_and_its_best_by_loops(n, gap):
     x[:3] = 0.0
     x[-15:] = np.maximum(x[-15:], 100.0)
     x[5:9] = 240.0
-    seen = Observations(x, rng.choice([0, 1, 2], n, p=[0.8, 0.1, 0.1]), np.cumsum(rng.exponential(gap, n)))
+    seen = ProbeTable(x, rng.choice([0, 1, 2], n, p=[0.8, 0.1, 0.1]), np.cumsum(rng.exponential(gap, n)))
     cutoff = 240.0
     found = replay(seen, cutoff, at=[37.0])
     back = sorted(v for v, status in zip(x, seen.status, strict=True) if status == 0 and 0 < v <= cutoff)
@@ -220,8 +224,8 @@ def test_failures_that_took_no_time_take_a_step_of_the_clock(gap, resolution):
     rng, n = np.random.default_rng(5), 300
     status = rng.choice([0, 1], n, p=[0.7, 0.3])
     x = np.where(status == 1, 0.0, rng.lognormal(1, 1, n))
-    seen = Observations(x, status, np.arange(n) * gap, resolution=resolution)
-    read = Observations(np.where(status == 1, resolution or x[x > 0].min(), x), status, seen.submitted)
+    seen = ProbeTable(x, status, np.arange(n) * gap, clock=resolution)
+    read = ProbeTable(np.where(status == 1, resolution or x[x > 0].min(), x), status, seen.submitted)
     log = replay(seen, 50.0, at=[5.0])
     for one, policy in zip((log.waiting, *log.at), replay_policies(log, [Timeout(50.0), Timeout(5.0)]), strict=True):
         want = plain(read, 50.0, one.timeout)
@@ -231,13 +235,13 @@ def test_failures_that_took_no_time_take_a_step_of_the_clock(gap, resolution):
 
 def test_a_timeout_of_nothing_takes_nothing():
     """Every other probe took no time at all: under a timeout of 0 a job takes the next that did."""
-    seen = Observations(np.tile([3.0, 0.0], 30), np.zeros(60, int), np.arange(60.0) / 10)
+    seen = ProbeTable(np.tile([3.0, 0.0], 30), np.zeros(60, int), np.arange(60.0) / 10)
     (one,) = replay(seen, 10.0, at=[0.0]).at
     assert (one.expected_duration, one.submissions, one.ran_off) == (0.0, 1.5, 0.0)
 
 
 def test_where_nothing_completes_nothing_is_told():
-    found = replay(Observations(np.ones(50), np.full(50, 3), np.arange(50.0)), 10.0, at=[5.0])
+    found = replay(ProbeTable(np.ones(50), np.full(50, 3), np.arange(50.0)), 10.0, at=[5.0])
     for one in (found.waiting, *found.at, found.best):
         assert (one.expected_duration, one.ran_off, one.gain_high) == (math.inf, 1.0, -math.inf)
     assert found.curve == ()
@@ -249,7 +253,7 @@ def test_where_nothing_completes_nothing_is_told():
 def test_forty_probes_with_a_time_are_the_fewest():
     when = np.arange(41.0)
     when[3] = np.nan
-    whole = Observations(np.append(np.ones(40), 9.0), np.zeros(41, int), when)
+    whole = ProbeTable(np.append(np.ones(40), 9.0), np.zeros(41, int), when)
     assert replay(whole, 10.0).waiting.expected_duration == pytest.approx(48 / 40)
     require_times(whole)
     few = whole.take(np.arange(40))
@@ -257,13 +261,13 @@ def test_forty_probes_with_a_time_are_the_fewest():
     with pytest.raises(LogError, match="at least 40 probes"):
         require_times(few)
     with pytest.raises(LogError, match="submission times"):
-        require_times(Observations(np.ones(50), np.zeros(50, int)))
+        require_times(ProbeTable(np.ones(50), np.zeros(50, int)))
 
 
 def test_of_a_long_log_some_jobs_are_followed():
     """Sixty thousand jobs: fifty thousand tell what waiting and the best bring, and agree with all of them."""
     rng, n = np.random.default_rng(9), 60_000
-    seen = Observations(
+    seen = ProbeTable(
         rng.exponential(1.0, n) + np.where(rng.random(n) < 0.1, 30.0, 0.0), np.zeros(n, int), np.arange(n) * 0.1
     )
     found = replay(seen, 100.0)

@@ -7,15 +7,16 @@ import importlib
 import numpy as np
 import pytest
 
-from latfit.evidence import Observations, replay
+from latfit.evidence import replay
 from latfit.evidence.cycles import MONDAY, SHUFFLES, find_cycle
+from latfit.table import ProbeTable
 
 
 @pytest.mark.parametrize("size", [1, 700, 10**9])
 def test_timeouts_followed_together_or_one_by_one(size, monkeypatch):
     rng = np.random.default_rng(8)
     n = 300
-    seen = Observations(rng.lognormal(4, 1, n), rng.choice(4, n, p=[0.8, 0.1, 0.05, 0.05]), np.cumsum(rng.random(n)))
+    seen = ProbeTable(rng.lognormal(4, 1, n), rng.choice(4, n, p=[0.8, 0.1, 0.05, 0.05]), np.cumsum(rng.random(n)))
     whole = replay(seen, 800.0, at=[60.0], cost=2.0)
     monkeypatch.setattr(importlib.import_module("latfit.evidence.replay"), "TOGETHER", size)
     again = replay(seen, 800.0, at=[60.0], cost=2.0)

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from conftest import EGEE
 from latfit.cli import main
-from latfit.fitting import fit, resamples, with_std_errors
+from latfit.fitting import fit, with_std_errors
 from latfit.laws import parse_law
 from latfit.sample import LatencySample
 
@@ -57,15 +57,6 @@ def test_at_the_exponential_limit_and_after_a_failure_there_is_none():
     failed = fit(LatencySample.of([5.0, 5.0]), "lognormal", method="ls")[0]
     assert failed.error
     assert with_std_errors(LatencySample.of([5.0, 5.0]), failed) == failed
-
-
-def test_resamples_keep_the_number_of_probes_and_vary_as_binomial_counts():
-    sample = LatencySample.of([1.0, 2, 2, 3], failed=[1.5], censored=[4.0] * 3, lost=2, cutoff=4.0)
-    drawn = list(resamples(sample, 2000, np.random.default_rng(3)))
-    assert {each.n for each in drawn} == {10}
-    twos = np.array([int(each.completed.counts[each.completed.values == 2].sum()) for each in drawn])
-    assert twos.mean() == pytest.approx(2, abs=0.12)
-    assert twos.var() == pytest.approx(10 * 0.2 * 0.8, rel=0.12)
 
 
 def test_the_command_prints_them_and_its_p_values_do_not_depend_on_them():

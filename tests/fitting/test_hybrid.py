@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from latfit import example_log
-from latfit.fitting import SampleBatch, fit, fit_batch
+from latfit.fitting import SampleBatch, assess, fit, fit_batch
 from latfit.fitting.search import law_log_likelihood
-from latfit.goodness import assess
 from latfit.laws import Defective, get_law
 from latfit.restart import optimal_timeout
 from latfit.sample import LatencySample
@@ -73,7 +72,7 @@ def test_the_kernel_means_what_the_law_means():
     u = kernel.starts(sample)[10]
     with np.errstate(all="ignore"):  # values of weight 0
         density = kernel.density(sample, u).value
-    for row, params in enumerate(kernel.natural(u, 1.0)[0].T):
+    for row, params in enumerate(kernel.to_params(u, 1.0)[0].T):
         law = get_law("lognormal-pareto")(*params)
         used = sample.weights[row] > 0
         want = (sample.weights[row, used] * law.logpdf(sample.x[row, used])).sum()

@@ -90,10 +90,10 @@ def test_hybrid_gradient():
         step[i] = 1e-6
         slope = (model.cdf(t, u + step)[0] - model.cdf(t, u - step)[0]) / 2e-6
         np.testing.assert_allclose(J[i], slope, rtol=1e-5, atol=1e-9)
-    law = get_law(HYBRID)(*model.natural(u, 1.0)[0][:, 0])
+    law = get_law(HYBRID)(*model.to_params(u, 1.0)[0][:, 0])
     np.testing.assert_allclose(F[0], law.cdf(t[0]), rtol=1e-12)
     params = np.array(list(law.params.values()))[:, None]
-    np.testing.assert_allclose(kernel.unnatural(params, 1.0)[:, 0], u[:, 0], rtol=1e-12)
+    np.testing.assert_allclose(kernel.from_params(params, 1.0)[:, 0], u[:, 0], rtol=1e-12)
 
 
 def test_hybrid_on_the_bundled_log(egee):

@@ -59,7 +59,7 @@ def exact(law, sample, rho, row):
 def test_value_is_the_formula(name, cell):
     sample, u = batch(cell, lost=2), np.array(POINTS[name])
     at = log_likelihood(kernel_of(name), sample, u, 0.07)
-    for row, params in enumerate(kernel_of(name).natural(u, 1.0)[0].T):
+    for row, params in enumerate(kernel_of(name).to_params(u, 1.0)[0].T):
         assert at.value[row] == pytest.approx(
             exact(SCIPY[name](*params), sample, 0.07, row), rel=1e-7 if cell else 1e-10
         )
@@ -85,12 +85,12 @@ def test_derivatives(name, rho, cell):
 def test_parameters_there_and_back(name):
     kernel = kernel_of(name)
     u = np.array(POINTS.get(name, [[0.2, 0.1, 0.3], [0.1, 0.5, -0.2]]))
-    params, jacobian = kernel.natural(u, 60.0)
-    np.testing.assert_allclose(kernel.unnatural(params, 60.0), u, rtol=1e-12, atol=1e-14)
+    params, jacobian = kernel.to_params(u, 60.0)
+    np.testing.assert_allclose(kernel.from_params(params, 60.0), u, rtol=1e-12, atol=1e-14)
     for j in range(u.shape[0]):
         step = np.zeros_like(u)
         step[j] = 1e-6 * np.abs(u[j]).max()
-        slope = (kernel.natural(u + step, 60.0)[0] - kernel.natural(u - step, 60.0)[0]) / (2 * step[j])
+        slope = (kernel.to_params(u + step, 60.0)[0] - kernel.to_params(u - step, 60.0)[0]) / (2 * step[j])
         np.testing.assert_allclose(jacobian[:, j], slope, rtol=1e-6, atol=1e-6 * np.abs(slope).max())
 
 
@@ -99,7 +99,7 @@ def test_kernel_agrees_with_the_law(name):
     """The fitter and the law must mean the same by a parameter."""
     kernel = kernel_of(name)
     u = np.array(POINTS.get(name, [[0.2], [0.5]]))[:, :1]
-    law = law_class(name)(*kernel.natural(u, 60.0)[0][:, 0])
+    law = law_class(name)(*kernel.to_params(u, 60.0)[0][:, 0])
     t = np.geomspace(0.3, 4.0, 7)
     np.testing.assert_allclose(kernel.probability(t[None], u)[0], law.cdf(60 * t), rtol=1e-10, atol=1e-15)
     np.testing.assert_allclose(kernel.cdf(t[None], u)[0][0], law.cdf(60 * t), rtol=1e-10, atol=1e-15)

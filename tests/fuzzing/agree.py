@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from latfit.cli import main
 from latfit.decision import Decision, Options, decide
 from latfit.errors import LatfitError
-from latfit.evidence import Observations
+from latfit.evidence import probes_of
 from latfit.laws import get_law, law_names
 from latfit.logs import read_log
 
@@ -60,7 +60,7 @@ def disagreements(log: Path, folder: Path, **known: str) -> list[str]:
 
 
 def _decided(log: Path, known: dict[str, str]) -> Decision:
-    seen = Observations.of(read_log(log, max_refused=1, **known))
+    seen = probes_of(read_log(log, max_refused=1, **known))
     return decide([seen], Options(resamples=0, test=False))[0].require()
 
 

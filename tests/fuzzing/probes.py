@@ -2,7 +2,9 @@
 
 import json
 import random
+from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 
 from fuzzing.logs import TextLog, moments, seconds
 
@@ -50,5 +52,26 @@ Requests/sec: 748868.53"""
     return TextLog("wrk", [], rows[: rng.choice((3, 7))], " ")
 
 
-MAKERS = {"probe": probe, "locust": locust, "wrk": wrk}
-UNCOUNTED = {"probe", "locust", "wrk"}  # a line is no row
+def _of_fixture(path: Path) -> Callable[[random.Random, int], TextLog]:
+    """Logs made of a fixture's lines: repeated where each is a record, as they are where all are one document."""
+
+    def make(rng: random.Random, n: int) -> TextLog:
+        lines = path.read_text().splitlines()
+        if path.suffix in LINES:
+            lines = [rng.choice(lines) for _ in range(max(n, len(lines)))] + lines
+        return TextLog(path.suffix[1:], [], [line.split(" ") for line in lines], " ")
+
+    return make
+
+
+LINES = (".squid", ".caddy", ".traefik", ".lambda", ".heroku", ".pgbench")
+FIXTURES = (
+    "requests.squid", "requests.caddy", "requests.traefik", "server.mongod", "queries.mysql-slow", "report.lambda",
+    "worker.celery", "router.heroku", "transactions.pgbench", "samples.jmeter-xml", "jobs.slurm-json",
+    "history.condor-history", "workflow.wfinstances", "spans.zipkin", "runs.github-runs",
+)  # fmt: skip
+DATA = Path(__file__).parent.parent / "data"
+MAKERS = {"probe": probe, "locust": locust, "wrk": wrk} | {
+    name.split(".")[1]: _of_fixture(DATA / name) for name in FIXTURES
+}
+UNCOUNTED = {*MAKERS}  # a line is no row

@@ -11,7 +11,7 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,7 +26,7 @@ from fuzzing.sane import insane
 from latfit.cli import main
 from latfit.errors import LatfitError
 from latfit.laws import parse_law
-from latfit.logs import ProbeLog, SampledLog, iter_log, read_log, read_samples
+from latfit.logs import read_log
 from latfit.sample import LatencySample
 
 SECONDS = 10
@@ -172,12 +172,12 @@ class Outcome:
         return f"{counts}, {self.sample.lost} lost, refused {self.refused}, skipped {self.skipped}"
 
 
-def _read(reader: Callable[..., ProbeLog | SampledLog], path: Path, known: Mapping[str, str]) -> Outcome:
+def _read(path: Path, known: Mapping[str, str]) -> Outcome:
     try:
-        log = reader(path, max_refused=1, **known)
+        log = read_log(path, max_refused=1, **known)
     except LatfitError as error:
         return Outcome(error=f"{type(error).__name__}: {error}".replace(str(path), "log"))
-    refused, sample = log.facts.refused, log.sample() if isinstance(log, ProbeLog) else log.sample
+    refused, sample = log.facts.refused, log.sample()
     if sum(refused.reasons.values()) != refused.count or any(each.line < 1 for each in refused.first):
         raise AssertionError(f"refusals do not add up: {refused}")
     return Outcome(sample, refused.reasons, log.facts.skipped, format=log.facts.format)
@@ -192,28 +192,16 @@ def _known(case: Case) -> dict[str, str]:
 def _counts(case: Case, path: Path) -> list[str]:
     """Rows in = completed + failed + censored + lost + refused + skipped, however the log is read."""
     known = _known(case)
-    whole, sampled = (_read(reader, path, known) for reader in (read_log, read_samples))
-    told = [] if whole == sampled else [f"read_log: {whole}; read_samples: {sampled}"]
+    whole, told = _read(path, known), []
     if case.plain is not None:
         plain = path.parent / "plain"
         plain.write_bytes(case.plain)
-        unpacked = _read(read_log, plain, known)
+        unpacked = _read(plain, known)
         told += [] if unpacked == whole else [f"packed: {whole}; plain: {unpacked}"]
-    total, format_read = whole.total or _total(path, known)
+    total, format_read = whole.total or (None, "")
     if case.rows is not None and total is not None and format_read == case.format and total != case.rows:
         told.append(f"{case.rows} rows in the log, {total} accounted for: {whole}")
     return told
-
-
-def _total(path: Path, known: Mapping[str, str]) -> tuple[int | None, str]:
-    """How many rows were taken, refused or skipped, though none may be usable."""
-    try:
-        chunks = list(iter_log(path, **known))
-    except LatfitError:
-        return None, ""
-    taken = sum(len(chunk.frame) for chunk in chunks)
-    rest = sum(chunk.facts.refused.count + sum(chunk.facts.skipped.values()) for chunk in chunks)
-    return taken + rest, chunks[0].facts.format if chunks else ""
 
 
 def _converted(folder: Path, known: Mapping[str, str]) -> list[str]:

@@ -22,10 +22,10 @@ def insane(command: str, document: dict[str, Any]) -> list[str]:
 
 
 def _parts(value: Any) -> Iterator[dict[str, Any]]:
-    """Every object within a document."""
+    """Every object within a document; the ratio of a world is one of durations, not a share."""
     if isinstance(value, dict):
         yield value
-        value = [item for key, item in value.items() if key != "std_errors"]
+        value = [item for key, item in value.items() if key not in ("std_errors", "worlds")]
     if isinstance(value, list):
         for item in value:
             yield from _parts(item)

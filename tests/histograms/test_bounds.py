@@ -9,7 +9,7 @@ from latfit.buckets import Histogram
 from latfit.errors import SampleError
 from latfit.histograms import bounds, worst_regret
 from latfit.laws import Empirical
-from latfit.logs import read_samples
+from latfit.logs import read_log
 from latfit.restart import expected_duration, optimal_timeout
 
 GOLDEN = Histogram.of([0.05, 0.1, 0.25, 0.5, 1], [0, 10, 40, 30, 10], n_inf=6, lost=4)
@@ -169,7 +169,7 @@ LAYOUTS = {
 @pytest.mark.parametrize("cost", [0.0, 20.0])
 @pytest.mark.parametrize("with_sum", [False, True])
 def test_one_log_whole_and_in_buckets(layout, cost, with_sum):
-    sample = read_samples(EGEE).sample.cut(10_000)
+    sample = read_log(EGEE).sample(cutoff=10_000)
     x = sample.completed.expand()
     upper = LAYOUTS[layout]
     cumulative = np.searchsorted(np.sort(x), upper, side="right")

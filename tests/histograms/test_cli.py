@@ -68,10 +68,10 @@ def test_contract(run, call, golden):
 
 def test_text_decides_first(call, golden):
     finished = call("timeout", golden, "--lost", "4")
-    assert finished.stdout.splitlines()[0] == (
-        "Set the timeout to 500 ms: whatever happened inside the buckets, the mean is at most 450 ms; "
-        "no timeout can do better than 190 ms."
-    )
+    first = " ".join(finished.stdout.split("\n\n")[0].split())
+    assert first.startswith("Set the timeout to 500 ms")
+    assert "at most 450 ms" in first
+    assert "190 ms" in first
     assert "worst regret           94.1 %" in finished.stdout
     assert "likely regret          0.5 %" in finished.stdout
 

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from latfit.logs.histogram_format import read_histograms
+from latfit.logs import read_histograms
 from latfit.logs.prometheus import parse_sample
 
 X = np.round(np.random.default_rng(11).lognormal(-1.5, 1.2, 4000), 9)

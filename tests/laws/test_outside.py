@@ -49,7 +49,7 @@ import rayleigh
 from click.testing import CliRunner
 from latfit.cli import main
 from latfit.fitting import SampleBatch, fit, fit_batch
-from latfit.goodness import ks_test
+from latfit.fitting import ks_test
 from latfit.sample import LatencySample
 
 rng = np.random.default_rng(0)

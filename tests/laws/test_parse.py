@@ -13,7 +13,7 @@ from scipy import stats
 import latfit.laws
 from latfit.errors import LawError
 from latfit.laws import get_law, law_names, parse_law
-from latfit.laws.base import Law, register
+from latfit.laws.base import Law, Parameter, register
 from latfit.laws.discrete import Discrete
 from latfit.laws.erlang_mixture import ErlangMixture
 from latfit.laws.exponential import Exponential
@@ -138,22 +138,18 @@ def test_two_laws_of_one_name_are_refused():
 
 NEW_LAW = """
 from dataclasses import dataclass
-from typing import ClassVar
 import numpy as np
-from latfit.laws.base import Parameter, register
-from latfit.laws.continuous import ContinuousLaw
+from latfit.laws.base import ContinuousLaw, Parameter, register
 
 @register
 @dataclass(frozen=True)
 class Gompertz(ContinuousLaw):
-    name: ClassVar[str] = "gompertz"
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("b", "positive"), Parameter("eta", "positive"))
-    formula: ClassVar[str] = "F(t) = 1 - exp(-eta (exp(b t) - 1))"
-    examples: ClassVar[tuple[str, ...]] = ("gompertz(b=1,eta=0.1)",)
+    name = "gompertz"
+    parameters = (Parameter("b", "positive", unit="rate"), Parameter("eta", "positive"))
+    formula = "F(t) = 1 - exp(-eta (exp(b t) - 1))"
+    examples = ("gompertz(b=1,eta=0.1)",)
     b: float
     eta: float
-    def scaled(self, factor):
-        return Gompertz(self.b / factor, self.eta)
     def _cdf(self, t):
         return -np.expm1(-self.eta * np.expm1(self.b * t))
     def _logpdf(self, t):
@@ -164,6 +160,7 @@ USE_IT = """
 from latfit.laws import law_names, parse_law
 assert "gompertz" in law_names()
 law = parse_law("gompertz(b=2,eta=0.5)")
+assert law.scaled(4.0) == parse_law("gompertz(b=0.5,eta=0.5)")
 print(law.mean(), law.std(), float(law.partial_moment(1, 0.5)), float(law.ppf(0.9)))
 """
 
@@ -171,7 +168,7 @@ print(law.mean(), law.std(), float(law.partial_moment(1, 0.5)), float(law.ppf(0.
 def test_a_new_law_is_one_new_file(tmp_path):
     package = Path(latfit.laws.__file__).parents[1]
     shutil.copytree(package / "laws", tmp_path / "latfit" / "laws")
-    for name in ("errors.py", "numbers.py", "sample.py"):
+    for name in ("curve.py", "errors.py", "numbers.py", "sample.py"):
         shutil.copy(package / name, tmp_path / "latfit")
     (tmp_path / "latfit" / "__init__.py").touch()
     (tmp_path / "latfit" / "laws" / "gompertz.py").write_text(NEW_LAW)
@@ -188,3 +185,12 @@ def test_a_new_law_is_one_new_file(tmp_path):
 def test_long_runs_of_spaces_take_linear_time(text):
     with pytest.raises(LawError):
         parse_law(text.format(" " * 1_000_000))
+
+
+def test_a_law_must_say_how_it_scales():
+    class Unitless(Exponential):
+        name = "unitless"
+        parameters = (Parameter("rate", "positive"),)
+
+    with pytest.raises(LawError, match="no parameter has a unit"):
+        register(Unitless)

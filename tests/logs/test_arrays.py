@@ -7,10 +7,9 @@ import pandas as pd
 import pytest
 
 from latfit import from_frame
-from latfit.evidence.observations import _numbers, group_rows
 from latfit.logs.ids import SeenIds, hashed
-from latfit.logs.table import concat
-from latfit.logs.words import ABSENT, is_blank
+from latfit.logs.vocabulary import ABSENT, is_blank
+from latfit.table import ProbeLog, ProbeTable
 
 WORDS = ["a", "aa", "a\0", "site-1", "é" * 9, "x" * 7, "x" * 8, "x" * 9, "y" * 64, "0", "00", "-1", "Ω", " ", "a b"]
 
@@ -95,7 +94,7 @@ def test_blocks_with_different_words_stay_categories():
     frame = pd.DataFrame({"latency": np.arange(1.0, 9.0), "status": "ok", "site": list("bbacddab")})
     parts = [frame[:3], frame[3:5], frame[5:]]
     blocks = [log(part.reset_index(drop=True).astype({"site": "category"})) for part in parts]
-    whole = concat(blocks).frame["site"]
+    whole = ProbeLog(ProbeTable.concat([block.table for block in blocks])).frame["site"]
     assert isinstance(whole.dtype, pd.CategoricalDtype)
     assert whole.astype(str).tolist() == frame["site"].tolist()
 
@@ -109,14 +108,8 @@ def test_groups_are_those_of_pandas(dtype):
     for name, some in (("site", 6), ("kind", 3)):
         column = pd.Series(words[rng.integers(0, some, n)]).mask(rng.random(n) < 0.1)
         frame[name] = column.astype(dtype)
-    keys, rows = group_rows(log(frame), ["site", "kind"])
+    groups = log(frame).table.group_by(["site", "kind"])
     text = frame[["site", "kind"]].astype(object).fillna("unknown")
     plain = {key: list(index) for key, index in text.groupby(["site", "kind"]).groups.items()}
-    assert keys == sorted(plain)
-    assert {key: mine.tolist() for key, mine in zip(keys, rows, strict=True)} == plain
-
-
-@pytest.mark.parametrize("cells", [["1", "2.5", None, "-3e2", "7"], ["1", "x", None, " 4", ""]])
-def test_numbers_of_a_text_are_those_of_pandas(cells):
-    column = pd.Series(cells, dtype="str")
-    np.testing.assert_array_equal(_numbers(column), pd.to_numeric(column, errors="coerce"))
+    assert groups.keys == sorted(plain)
+    assert {key: mine.tolist() for key, mine in zip(groups.keys, groups, strict=True)} == plain

@@ -10,7 +10,7 @@ import pytest
 
 import latfit
 from conftest import DATA, EGEE
-from latfit.logs import FORMATS, iter_log
+from latfit.logs import FORMATS
 from latfit.logs.histogram_format import HistogramFormat
 
 # file: (format, completed, failed, censored, lost, lines refused)
@@ -51,6 +51,21 @@ EXPECTED = {
     "output.ping": ("ping", 3, 0, 0, 3, []),
     "requests.logfmt": ("logfmt", 2, 1, 1, 0, [6]),
     "checks.table": ("table", 2, 1, 1, 0, [6, 7]),
+    "requests.squid": ("squid", 2, 1, 1, 0, []),
+    "requests.caddy": ("caddy", 2, 1, 0, 0, []),
+    "requests.traefik": ("traefik", 1, 1, 1, 0, []),
+    "server.mongod": ("mongod", 1, 1, 0, 0, []),
+    "queries.mysql-slow": ("mysql-slow", 1, 1, 0, 0, []),
+    "report.lambda": ("lambda", 1, 1, 1, 0, []),
+    "worker.celery": ("celery", 1, 1, 0, 0, []),
+    "router.heroku": ("heroku", 1, 1, 1, 0, []),
+    "transactions.pgbench": ("pgbench", 2, 0, 0, 1, []),
+    "samples.jmeter-xml": ("jmeter-xml", 1, 1, 1, 0, []),
+    "jobs.slurm-json": ("slurm-json", 1, 0, 2, 0, []),
+    "history.condor-history": ("condor-history", 1, 0, 2, 0, []),
+    "workflow.wfinstances": ("wfinstances", 2, 0, 0, 0, []),
+    "spans.zipkin": ("zipkin", 1, 1, 0, 0, []),
+    "runs.github-runs": ("github-runs", 1, 1, 1, 0, []),
 }
 SUMMARIES = {"locust", "wrk"}  # recognised, and always refused
 
@@ -219,7 +234,7 @@ def test_units(unit, factor, tmp_path):
     ("header", "row"),
     [
         ("response_ms,checked_at", "250,2026-03-01"),
-        ("Elapsed Time,x", "0.25,y"),
+        ("Elapsed Time [s],x", "0.25,y"),
         ("rtt_us", "250000"),
         ("duration", "0.25"),
     ],
@@ -275,12 +290,10 @@ def test_chunks_merge_to_the_same_sample(monkeypatch):
     whole = read(EGEE)
     monkeypatch.setattr("latfit.logs.source.HEAD_BYTES", 1000)
     monkeypatch.setitem(latfit.logs.source.Source.blocks.__kwdefaults__, "size", 5000)
-    assert len(list(iter_log(EGEE))) > 10
-    sampled = latfit.read_samples(EGEE, "broker", window="1d")
-    assert sampled.by == ("broker", "window")
-    assert sampled.samples == whole.samples("broker", window="1d")
-    assert len(sampled.samples) == 9
-    assert sampled.sample == whole.sample()
+    chunked = latfit.read_log(EGEE)
+    assert chunked.samples("broker", window="1d") == whole.samples("broker", window="1d")
+    assert len(chunked.samples("broker", window="1d")) == 9
+    assert chunked.sample() == whole.sample()
 
 
 @pytest.mark.parametrize("name", ["probes.csv", "EGEE", "odd"])

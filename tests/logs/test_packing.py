@@ -4,7 +4,6 @@ import bz2
 import gzip
 import io
 import lzma
-import sys
 import zipfile
 
 import pytest
@@ -39,7 +38,7 @@ def test_packing_does_not_matter(kind, name, tmp_path, run):
     assert latfit.read_log(tmp_path / "log", max_refused=1).frame.equals(plain.frame)
     piped = run("convert", "-", "-o", tmp_path / "x.csv", "--max-refused", 1, stdin=(tmp_path / "log").read_bytes())
     assert piped.returncode == 0
-    assert f" {len(plain.frame)} probes".encode() in piped.stdout
+    assert f"{len(plain.frame)} probes (".encode() in piped.stdout
 
 
 @pytest.mark.parametrize("kind", [*PACKED, "zst"])
@@ -65,15 +64,6 @@ def test_damaged_data_are_said_to_be(kind, tmp_path):
 def test_what_is_no_log_inside(data, says, tmp_path):
     (tmp_path / "log").write_bytes(data)
     with pytest.raises(LogError, match=says):
-        latfit.read_log(tmp_path / "log")
-
-
-def test_zstandard_that_is_not_installed(tmp_path, monkeypatch):
-    if sys.version_info >= (3, 14):
-        pytest.skip("Python reads it itself")
-    monkeypatch.setitem(sys.modules, "zstandard", None)
-    (tmp_path / "log").write_bytes(b"\x28\xb5\x2f\xfd" + bytes(100))
-    with pytest.raises(LogError, match=r"pip install zstandard, or unpack it first"):
         latfit.read_log(tmp_path / "log")
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import latfit
 from conftest import DATA
+from latfit.curve import kaplan_meier
 from latfit.errors import LogError
 from latfit.outliers import cutoff_verdict, default_cutoff, outlier_ratio
 from latfit.sample import LatencySample
@@ -28,8 +29,6 @@ def latencies(log, status="completed"):
 def test_rows_without_a_group_are_a_group(tmp_path):
     log = read(tmp_path, "latency,site\n1,NA\n2,EU\n3,\n4,NA\n")
     assert {key: sample.n for key, sample in log.samples("site").items()} == {("EU",): 1, ("NA",): 2, ("unknown",): 1}
-    sampled = latfit.read_samples(tmp_path / "log", "site")
-    assert sampled.sample.n == 4
 
 
 def test_words_for_nothing_are_nothing_where_a_value_is_needed(tmp_path):
@@ -58,7 +57,7 @@ def test_a_key_that_comes_late_is_not_ignored(tmp_path):
         ("start,end\n\n2026-03-01T00:00:00Z,2026-03-01T00:00:10Z\n", [10]),
         ("\n\nlatency\n\n7\n\n8\n", [7, 8]),
         ('"latency"\n7\n', [7]),
-        ("response time\n7\n", [7]),
+        ("response time (s)\n7\n", [7]),
     ],
 )
 def test_times_and_headers_as_people_write_them(tmp_path, text, expected):
@@ -169,8 +168,8 @@ def test_converting_text_with_nul_in_it(tmp_path):
 def test_columns_that_come_only_in_a_later_file_are_not_dropped(tmp_path):
     (tmp_path / "a.csv").write_text("latency,site\n1,x\n")
     (tmp_path / "b.csv").write_text("latency,host\n1,x\n")
-    with pytest.raises(LogError, match="the columns host come only later"):
-        latfit.convert_log([tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path / "out.csv")
+    latfit.convert_log([tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path / "out.csv")
+    assert {"site", "host"} <= set(latfit.read_log(tmp_path / "out.csv").frame.columns)
 
 
 def test_merging_with_nothing_keeps_the_clock():
@@ -211,7 +210,6 @@ def test_daylight_saving(tmp_path):
         (f"; UnixStartTime: {'1' * 5000}\n1 0 10 100 1 -1 -1 1 100 -1 1 1 1 -1 2 -1 -1 -1\n", 1, 0),
         ("start,end\nnow,2026-03-01T00:00:00\n2026-03-01T00:00:00,2026-03-01T00:00:09\n", 1, 1),
         ("start,end\n2026-03-01T00:00:00,today\n2026-03-01T00:00:00,2026-03-01T00:00:09\n", 1, 1),
-        ('{"ts": 1%s, "latency": 1}\n{"ts": 5, "latency": 2}\n' % ("0" * 400), 1, 1),
         ("time,latency\n1e308,1\n1e308,2\n1700000000,3\n", 1, 2),
     ],
 )
@@ -236,7 +234,7 @@ def test_parquet_with_columns_of_bytes(tmp_path):
 def test_parquet_groups_by_half_floats(tmp_path):
     table = pa.table({"latency": [1.0, 2.0], "site": pa.array(np.array([1, 2], np.float16))})
     pa.parquet.write_table(table, tmp_path / "x.parquet")
-    assert len(latfit.read_samples(tmp_path / "x.parquet", "site").samples) == 2
+    assert len(latfit.read_log(tmp_path / "x.parquet").samples("site")) == 2
 
 
 def test_parquet_in_a_pipe_or_in_gzip(tmp_path, monkeypatch):
@@ -248,7 +246,7 @@ def test_parquet_in_a_pipe_or_in_gzip(tmp_path, monkeypatch):
 
 def test_options_that_cannot_be_meant(tmp_path):
     with pytest.raises(LogError, match="'%d%d' is not a time format"):
-        read(tmp_path, "start,end\n1 2,3 4\n", time_format="%d%d")
+        read(tmp_path, "start,latency\n1 2,3\n", time_format="%d%d")
     over_new_year = condor(("000", 1, "12/31 00:00:00"), ("001", 1, "01/01 00:00:05"))
     with pytest.raises(LogError, match="run on from 9999 to 10000"):
         read(tmp_path, over_new_year, year=9999)
@@ -264,7 +262,7 @@ def test_the_share_that_completed_never_rounds_to_more_than_1():
     rng = np.random.default_rng(1)
     for _ in range(50):
         sample = LatencySample.of(rng.random(30), censored=0.9 * rng.random(5))
-        assert sample.kaplan_meier().completed.max() <= 1
+        assert kaplan_meier(sample).completed.max() <= 1
 
 
 def test_json_that_crashes_pyarrow(tmp_path):
@@ -297,8 +295,8 @@ def test_the_unit_of_epochs_is_settled_by_the_first_rows_that_have_one(tmp_path)
         + ["0,1", "0,1", "1767225600000,1"] * 90_000
     )
     (tmp_path / "x.csv").write_text("submitted,latency\n" + "\n".join(rows) + "\n")
-    log = latfit.read_samples(tmp_path / "x.csv")
-    assert (log.sample.n, log.facts.refused.count) == (410_000, 0)
+    log = latfit.read_log(tmp_path / "x.csv")
+    assert (log.table.n, log.facts.refused.count) == (410_000, 0)
 
 
 def test_times_beyond_the_calendar_are_refused(tmp_path):
@@ -316,6 +314,7 @@ def test_a_bare_quote_beside_a_record_of_two_lines(tmp_path):
     assert [refusal.line for refusal in log.facts.refused.first] == [5]
 
 
+@pytest.mark.slow
 def test_brackets_nested_in_their_thousands_end_in_a_line(tmp_path, run):
     deep = '{"latency": 1, "x": ' + "[" * 20_000 + "]" * 20_000 + "}\n"
     objects = '{"latency": 1, "x": ' + '{"a":' * 20_000 + "1" + "}" * 20_001 + "\n"
@@ -328,7 +327,7 @@ def test_brackets_nested_in_their_thousands_end_in_a_line(tmp_path, run):
 
 
 def test_a_column_renamed_does_not_take_the_place_of_another(tmp_path):
-    log = read(tmp_path, "rtt,log_latency,latency\n1,2,3\n", columns={"latency": "rtt"})
+    log = read(tmp_path, "rtt,log_latency,latency\n1,2,3\n", columns={"latency": "rtt"}, unit="s")
     assert log.frame.drop(columns=["submitted", "status"]).iloc[0].astype(float).to_dict() == {
         "latency": 1, "log_latency": 2, "log_log_latency": 3,
     }  # fmt: skip
@@ -357,15 +356,15 @@ def test_duplicate_ids_name_their_cure(tmp_path):
     assert "--max-refused" not in str(e.value)
 
 
-def test_the_hint_names_the_column_most_like_a_measurement(tmp_path, run):
+def test_no_hint_names_a_column_without_evidence(tmp_path, run):
     rows = "".join(f"{i},{1700000000 + i},{3.7 * (i * 7 % 5) + 1},x{i},{i % 2},text\n" for i in range(9))
-    (tmp_path / "x.csv").write_text("n,when,measured,host,flag,comment\n" + rows)
-    with pytest.raises(LogError, match=r"--column latency=measured$"):
+    (tmp_path / "x.csv").write_text("n,when,build,host,flag,comment\n" + rows)
+    with pytest.raises(LogError, match=r"--column latency=NAME"):
         latfit.read_log(tmp_path / "x.csv")
     pd.read_csv(tmp_path / "x.csv").to_parquet(tmp_path / "x.parquet")
     pd.read_csv(tmp_path / "x.csv").to_json(tmp_path / "x.jsonl", orient="records", lines=True)
     for name in ("x.parquet", "x.jsonl"):
-        with pytest.raises(LogError, match=r"--column latency=measured$"):
+        with pytest.raises(LogError, match=r"--column latency=NAME"):
             latfit.read_log(tmp_path / name)
 
 

@@ -81,14 +81,14 @@ def test_nested_json_by_path(tmp_path):
     rows = [{"data": {"value": i + 0.5, "host": {"name": f"h{i % 2}"}, "tags": [1]}, "data.value": 9} for i in range(3)]
     del rows[0]["data.value"], rows[1]["data.value"]
     for text in ("\n".join(map(json.dumps, rows[:2])), "\n".join(map(json.dumps, rows[:2])) + "\n\n"):
-        log = read(tmp_path, text, columns={"latency": "data.value"})
+        log = read(tmp_path, text, columns={"latency": "data.value"}, unit="s")
         assert latencies(log) == [0.5, 1.5]
         assert set(log.samples("data.host.name")) == {("h0",), ("h1",)}
-    with pytest.raises(MissingColumn, match=r"--column latency=data\.value"):
+    with pytest.raises(MissingColumn, match=r"there are: data\.value, data\.host\.name"):
         read(tmp_path, json.dumps(rows[0]))
     both = "\n".join([json.dumps(rows[2])] * 2)
     for text in (both, both + "\n\n"):
-        assert latencies(read(tmp_path, text, columns={"latency": "data.value"})) == [9, 9]
+        assert latencies(read(tmp_path, text, columns={"latency": "data.value"}, unit="s")) == [9, 9]
 
 
 def test_json_arrays(tmp_path):
@@ -208,7 +208,7 @@ def test_dates_without_a_known_zone_or_year_are_not_used(written, tmp_path):
     path.write_text("when;latency\n" + f"{written};3\n" * 2)
     log = latfit.read_log(path)
     assert log.frame["submitted"].isna().all()
-    assert any("is no time that can be read" in note for note in log.facts.notes)
+    assert any("is not a time that can be read" in note for note in log.facts.notes)
 
 
 def test_a_date_that_no_calendar_has_is_refused(tmp_path):

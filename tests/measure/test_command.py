@@ -122,7 +122,7 @@ def test_resume_ends_what_a_killed_run_left(tmp_path):
     assert len(_processes_of(runs(log))) == 3
     after = start("-o", log, "--resume", "--probes", 4, "--pause", 0, *cancel, "--", "sleep", "0")
     _, said = after.communicate(timeout=20)
-    assert "cleared: 6" in said  # three processes, and three cancellations
+    assert "left behind: 6" in said  # three processes, and three cancellations
     assert _processes_of(runs(log)) == []
     assert len(list(tmp_path.glob("gone-*"))) == 3
     assert latfit.read_log(log).counts == {"completed": 1, "failed": 0, "censored": 3, "lost": 0}
@@ -243,6 +243,7 @@ def test_in_flight_is_kept_and_not_exceeded(tmp_path, run):
     assert os.path.getsize(log) < 10_000  # noqa: PTH202
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_the_run_and_leaves_no_process(tmp_path):
     log = tmp_path / "log"
     words = f"ulimit -f 4; exec {LATFIT} probe command -o {log} --in-flight 5 --pause 0 -- sh -c 'sleep 0.2; sleep 0.2'"
@@ -254,6 +255,7 @@ def test_a_full_disk_ends_the_run_and_leaves_no_process(tmp_path):
     assert latfit.read_log(log).counts["completed"] > 10
 
 
+@pytest.mark.slow
 def test_progress_on_a_terminal(tmp_path):
     """Counts, and after enough probes the timeout as it looks so far."""
     import pty

@@ -120,6 +120,7 @@ def test_a_server_that_is_not_there(tmp_path, run):
 
 
 @pytest.mark.skipif(shutil.which("haproxy") is None, reason="HAProxy is not installed (Debian: haproxy)")
+@pytest.mark.slow
 def test_behind_haproxy_the_gain_is_measured(tmp_path, run):
     """One of four servers is slow and one refuses; requests go to any, so a resubmission is a new draw."""
     with Service(lambda p, r: 0.01).running() as fast, Service(lambda p, r: 0.02).running() as other, Service(

@@ -27,7 +27,7 @@ from latfit.measure import (
     tracked,
 )
 from latfit.measure.plans import Step
-from latfit.restart.policies.base import REGISTRY
+from latfit.restart.policies import REGISTRY
 
 
 @dataclass(frozen=True)

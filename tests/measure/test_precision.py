@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import latfit
-from latfit.measure.before import decided
-from latfit.measure.precision import precision, regret_within
+from latfit.measure.precision import precision, regret_within, timeout_for_jobs
 
 
 def journal(path, latencies, cutoff=10.0):
@@ -56,10 +55,10 @@ def test_too_little_is_not_precise(tmp_path):
 def test_the_careful_timeout_of_a_log(tmp_path):
     path = journal(tmp_path / "log", drawn(2000, 2))
     answer = latfit.analyze(latfit.read_log(path), laws=["exponential"], test=False, resamples=0).to_dict()["timeout"]
-    timeout, share = decided(str(path))
+    timeout, share = timeout_for_jobs(str(path))
     assert timeout == answer["within_5pct"][1]
     assert share == pytest.approx(np.mean(drawn(2000, 2) <= timeout))
-    assert decided(str(path), 0.5) == (0.5, pytest.approx(np.mean(drawn(2000, 2) <= 0.5)))
+    assert timeout_for_jobs(str(path), 0.5) == (0.5, pytest.approx(np.mean(drawn(2000, 2) <= 0.5)))
 
 
 def test_a_run_that_ends_when_it_is_precise(tmp_path, run):

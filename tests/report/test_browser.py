@@ -129,6 +129,7 @@ def test_hostile_names_run_nothing(shown):
     assert state(tab)["E"] > 0
 
 
+@pytest.mark.slow
 def test_a_phone_need_not_scroll_sideways(shown):
     for name in ("bundled", "mixed", "failures", "hostile"):
         tab = shown(name, viewport={"width": 375, "height": 700})

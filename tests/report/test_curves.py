@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from latfit.laws import Empirical
-from latfit.report.curves import jobs_done, laws_of, strategies_of
+from latfit.report.charts import View, jobs_done, strategies_of
 from latfit.restart.evaluate import simulate_policy
 from pages import analysed
 
@@ -39,7 +39,7 @@ def test_jobs_done(name, timeout, cost):
 def test_fitted_laws_have_the_failures_of_the_log():
     """A law that is drawn beside the log does not promise what only a system without failures has."""
     sample = analysed("failures").decision.sample
-    ((name, law),) = laws_of(analysed("failures"), 3)
+    ((name, law),) = View(analysed("failures"), 10).fitted
     assert name == "lognormal"
     end = np.array([sample.cutoff])
     assert law.cdf(end)[0] == pytest.approx(Empirical.of(sample).cdf(end)[0], abs=0.03)
@@ -52,7 +52,7 @@ def test_tails_of_strategies():
     drawn = found.tails(t)
     assert drawn[0][0] == "Cancel and resubmit after 358 s"
     assert 2 <= len(drawn) <= 4
-    for (_, left), row in zip(drawn, found.found.rows, strict=False):
+    for (_, left), row in zip(drawn, found.comparison.rows, strict=False):
         took = simulate_policy(law, row.outcome.policy, 20_000, np.random.default_rng(3)).durations
         np.testing.assert_allclose(left, [(took > x).mean() for x in t], atol=0.015)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from latfit.laws import Empirical
-from latfit.report.page_model import kept
+from latfit.report.page import kept_sums
 from latfit.restart import completion_cdf, completion_quantile, expected_duration
 from latfit.restart.completion import simulate
 from latfit.sample import LatencySample
@@ -32,10 +32,11 @@ console.log(JSON.stringify({ made, words: asked.times.map(seconds) }));
 
 
 def ask(law, rows, times=()):
-    sums = kept(law)
-    arrays = {name: getattr(sums, name).tolist() for name in "tFMGH"}
-    document = {"law": {**arrays, "steps": sums.steps}, "rows": rows, "times": list(times)}
-    script = (files("latfit.report") / "model.js").read_text() + ASK
+    sums, steps = kept_sums(law)
+    arrays = {"G": np.zeros(sums["t"].size), "H": np.zeros(sums["t"].size)} | sums
+    arrays = {name: values.tolist() for name, values in arrays.items()}
+    document = {"law": {**arrays, "steps": steps}, "rows": rows, "times": list(times)}
+    script = (files("latfit.report") / "templates" / "model.js").read_text() + ASK
     done = subprocess.run([NODE, "-e", script], input=json.dumps(document), capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
 

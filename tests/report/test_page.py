@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from latfit.laws import Empirical
-from latfit.report.headline import headline
-from latfit.report.page_model import kept
-from latfit.report.svg import LEFT, RIGHT, WIDTH, date_ticks, duration_ticks, round_ticks
+from latfit.report.charts import Axis
+from latfit.report.page import kept_sums
+from latfit.report.sections import advice
+from latfit.report.svg import LEFT, RIGHT, WIDTH, ticks
 from latfit.restart import expected_duration
 from latfit.sample import LatencySample
 from pages import HOSTILE, LOGS, analysed, page
@@ -82,25 +83,27 @@ def test_hostile_names_stay_text():
 
 def test_the_decision_comes_first():
     found = read("bundled")
-    assert found.texts["h1"][0].strip() == "Set the timeout to"
-    assert "358 s" in found.texts["b"][0].replace("\u00a0", " ")
+    headline = f"{found.texts['h1'][0].strip()} {found.texts['b'][0]}".replace("\u00a0", " ")
+    assert headline == advice(analysed("bundled")).headline
+    assert "358 s" in headline
 
 
 def test_a_withheld_decision_says_what_to_do_instead():
     text = page("mixed")
-    assert headline(analysed("mixed")) == ("Decide by", "endpoint")
+    assert analysed("mixed").timeout.withheld == ("mixed",)
+    assert "endpoint" in " ".join(advice(analysed("mixed")).reasons)
     assert "How to apply it" not in text
-    assert "Set the timeout" not in re.sub("<script.*", "", text, flags=re.DOTALL)
+    assert "Resubmit after" not in re.sub("<script.*", "", text, flags=re.DOTALL)
     assert text.index("By group") < text.index("What the formula says if attempts were independent")
 
 
 def test_too_few_probes_have_a_page_without_a_curve():
-    assert headline(analysed("few"))[0] == "Collect more probes first"
+    assert advice(analysed("few")).headline == "Collect more probes first"
     assert 'id="curve"' not in page("few")
 
 
 def test_groups_that_do_not_fit_are_counted():
-    rows = page("many").split("<h2>By group</h2>")[1].split("</table>")[0].count("<tr>") - 1
+    rows = page("many").split("<h2>By group</h2>")[1].split("</table>")[0].count("<tr>") - 2  # but for head and all
     told = int(re.search(r"(\d+) smaller groups are in results.json", page("many"))[1])
     assert rows + told == len(analysed("many").groups)
 
@@ -109,32 +112,33 @@ def test_kept_times_are_exact_and_few():
     rng = np.random.default_rng(3)
     values = rng.lognormal(3, 1, 20_000)
     law = Empirical.of(LatencySample.of(values, failed=rng.lognormal(2, 1, 2000), lost=500))
-    few = kept(law, (law.jumps[777],))
-    assert few.t.size <= 900
-    assert not few.steps
-    assert law.jumps[777] in few.t
-    S = 1 - few.F - few.G
-    used = few.F > 0
-    E = (few.M + few.H + 7 * few.G + S * (few.t + 7))[used] / few.F[used]
-    np.testing.assert_allclose(E, expected_duration(law, few.t[used], cost=7.0), rtol=1e-12)
-    assert np.diff(few.F).max() < 0.006
+    sums, steps = kept_sums(law, (law.jumps[777],))
+    t, F, M, G, H = (sums[name] for name in "tFMGH")
+    assert t.size <= 900
+    assert not steps
+    assert law.jumps[777] in t
+    used = F > 0
+    E = (M + H + 7 * G + (1 - F - G) * (t + 7))[used] / F[used]
+    np.testing.assert_allclose(E, expected_duration(law, t[used], cost=7.0), rtol=1e-12)
+    assert np.diff(F).max() < 0.006
 
 
 @pytest.mark.parametrize(("low", "high"), [(1e-6, 3e-6), (0.002, 0.403), (104, 10_000), (1, 4e6), (99, 101)])
 def test_ticks_are_inside_and_not_crowded(low, high):
-    for ticks in (duration_ticks(low, high), round_ticks(low, high, str)):
-        assert all(low <= value <= high for value, _ in ticks)
-        assert len(ticks) <= 7
-        assert len({text for _, text in ticks}) == len(ticks)
+    for log in (True, False):
+        shown = ticks(Axis("", low, high, "time", log=log))
+        assert all(low <= value <= high * 1.001 for value, _ in shown)
+        assert len(shown) <= 7
+        assert len({text for _, text in shown}) == len(shown)
 
 
 @pytest.mark.parametrize("span", [30, 3600, 6000, 20_000, 86_400, 200_000, 40 * 86_400, 1000 * 86_400])
 def test_dates_are_distinct_and_do_not_touch(span):
-    ticks = date_ticks(1.7e9, 1.7e9 + span)
-    assert 2 <= len(ticks) <= 7
-    assert len({text for _, text in ticks}) == len(ticks)
-    room = (WIDTH - LEFT - RIGHT) * (ticks[1][0] - ticks[0][0]) / span
-    assert max(len(text) for _, text in ticks) * 6.2 < room
+    shown = ticks(Axis("", 1.7e9, 1.7e9 + span, "date"))
+    assert 2 <= len(shown) <= 7
+    assert len({text for _, text in shown}) == len(shown)
+    room = (WIDTH - LEFT - RIGHT) * (shown[1][0] - shown[0][0]) / span
+    assert max(len(text) for _, text in shown) * 6.2 < room
 
 
 def test_jobs_that_fail_visibly_have_their_curve():
@@ -143,9 +147,8 @@ def test_jobs_that_fail_visibly_have_their_curve():
 
 
 def test_figures_of_a_decision_that_needs_a_cost_are_not_large():
-    assert headline(analysed("failures"))[0] == "Say first what a restart costs"
+    assert "not-identified" in analysed("failures").decision.codes
     assert 'class="tiles"' not in page("failures")
-    assert "If restarts were free: expected duration" in page("failures")
     assert 'class="tiles"' in page("bundled")
 
 

@@ -10,7 +10,6 @@ from latfit.laws import Defective, Empirical, parse_law
 from latfit.restart import (
     earliest_timeout,
     expected_duration,
-    optimal_hedge,
     optimal_schedule,
     optimal_strategy,
     optimal_timeout,
@@ -130,7 +129,6 @@ def test_data_have_an_earliest_timeout():
     assert careful.steps == (("x", 1.0),)
     assert careful.expected_duration == expected_duration(law, 1.0) > 0
     assert min(optimal_schedule(law, 30, min_timeout=1.0).timeouts) == 1.0
-    assert optimal_hedge({"x": law}, min_timeouts={"x": 3.0}).t_inf >= 3.0
     assert earliest_timeout(Empirical.of(LatencySample.of([1.0, 2, 3]))) == 3.0
     assert earliest_timeout(Empirical.of(LatencySample.of([0.0] * 6 + [60.0, 120.0], resolution=1.0))) == 60.0
     assert earliest_timeout(STEADY) == 0.0

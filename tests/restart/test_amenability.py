@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from latfit.laws import Defective, parse_law
-from latfit.restart import expected_duration, moments, optimal_timeout, restart_helps, schedule_moments, stationarity
+from latfit.restart import expected_duration, moments, optimal_timeout, restart_helps, schedule_moments
 
 V = parse_law("erlang-mixture(p=[0.9,0.1],phases=[2,2],rates=[20,2])")
 
@@ -60,15 +60,20 @@ def test_infinite_moments():
     assert not restart_helps(parse_law("uniform(a=1,b=2)"), [0.5, 1.5, 2.5]).any()
 
 
-def test_stationarity_changes_sign_at_the_optimum():
+def slope(law, t, cost=0.0):
+    """The sign of dE_J/dt: S(t) − f̃(t) (E_J(t) + c). van Moorsel & Wolter 2004, Theorem 2."""
+    return law.still_out(t) - law.pdf(t) * (expected_duration(law, t, cost=cost) + cost)
+
+
+def test_the_slope_changes_sign_at_the_optimum():
     for law, cost in ((V, 0.0), (V, 0.1), (Defective(parse_law("lognormal(mu=5.5,sigma=1)"), 0.025), 30.0)):
         t = optimal_timeout(law, cost=cost).timeout
-        residual = stationarity(law, np.array([t * 0.99, t, t * 1.01]), cost=cost)
+        residual = slope(law, np.array([t * 0.99, t, t * 1.01]), cost=cost)
         assert residual[0] < 0 < residual[2]
         assert abs(residual[1]) < 1e-9 * residual[2]
 
 
-def test_stationarity_does_not_hold_at_a_kink():
+def test_the_slope_does_not_vanish_at_a_kink():
     law = Defective(parse_law("uniform(a=100,b=500)"), 0.03)
     assert optimal_timeout(law).timeout == 500
-    assert stationarity(law, 499.999) < -0.1
+    assert slope(law, 499.999) < -0.1

@@ -50,14 +50,13 @@ def test_the_bundled_log():
 
 def test_text_decides_in_its_first_sentence():
     done = call(*LAW, "--utilisation", 0.7)
-    first, *rest = done.output.splitlines()
-    assert first.startswith("Hedge after 243")
-    assert "22 % faster" in first
-    text = "\n".join(rest)
+    text = " ".join(done.output.split())
+    assert text.startswith("Hedge after 243")
+    assert "22 % faster" in text[:200]
     for words in (
         "same load",
         "no limit",
-        "job-seconds",
+        "job-time",
         "Does your cancel reach the server?",
         "less than 375 s a job",
     ):
@@ -73,6 +72,7 @@ def written(path, x, gap, rng):
     return path
 
 
+@pytest.mark.slow
 def test_replay_is_said_beside_the_choice(tmp_path):
     rng = np.random.default_rng(8)
     log = written(tmp_path / "x.csv", rng.lognormal(5.5, 1, 3000), 30, rng)
@@ -83,14 +83,13 @@ def test_replay_is_said_beside_the_choice(tmp_path):
     assert found["low"] < best["expected_duration"] == found["formula"] < found["high"]
     gain = 1 - best["expected_duration"] / document["strategies"][0]["expected_duration"]
     assert 0 < found["gain_low"] < gain < found["gain_high"]
-    first, second, third, *_ = call(log).stdout.splitlines()
+    text = call(log).stdout.split("\n\n")[0]
     assert document["withheld"] == []
-    assert "faster" in first
-    assert second.startswith("Replayed on the log, ")
-    assert third.startswith("Without that limit: ")
+    assert text.index("faster") < text.index("Replayed on the log, ") < text.index("Without that limit: ")
     assert json.loads(call(log, "--rho", 0.05, "--json").stdout)["replay"] is None
 
 
+@pytest.mark.slow
 def test_a_choice_that_the_log_contradicts_is_withheld(tmp_path):
     """Hours in which everything is slow: another copy is as slow, and the formula does not know it."""
     rng = np.random.default_rng(8)
@@ -100,13 +99,14 @@ def test_a_choice_that_the_log_contradicts_is_withheld(tmp_path):
     assert document["withheld"] == ["replay"]
     assert not document["replay"]["stands"]
     assert document["replay"]["expected_duration"] > 2 * document["replay"]["formula"]
-    first, second, third, *_ = call(log).stdout.splitlines()
-    assert document["decision"] == first
-    assert first.startswith("No strategy can be recommended: the log, replayed")
-    assert "where the formula says" in second
-    assert not third
+    text = " ".join(call(log).stdout.split("\n\n")[0].split())
+    assert text.startswith(document["decision"])
+    assert text.startswith("No strategy can be recommended: the log, replayed")
+    assert "where the formula says" in text
+    assert "Without that limit" not in text
 
 
+@pytest.mark.slow
 def test_a_log_without_times_is_compared_without_replay(tmp_path):
     rng = np.random.default_rng(9)
     path = tmp_path / "x.csv"
@@ -125,6 +125,7 @@ def test_wrong_usage_and_bad_input():
         assert done.stderr.startswith("latfit: ")
 
 
+@pytest.mark.slow
 def test_the_page_on_strategies_runs():
     blocks = re.findall(r"^```python\n(.*?)^```", (REPO / "docs" / "strategies.md").read_text(), flags=re.M | re.S)
     assert blocks

@@ -59,6 +59,7 @@ class OnlyItsCdf(Law):
 
 
 @pytest.mark.parametrize("objective", ["mean", "std", "moment:2", "quantile:0.9", "deadline:900"])
+@pytest.mark.slow
 def test_a_law_without_a_density_has_the_same_optimum(objective):
     bare, whole = OnlyItsCdf(), OnlyItsCdf.inner
     found, known = (optimal_timeout(law, cost=20, objective=objective) for law in (bare, whole))

@@ -176,6 +176,7 @@ def test_copies_and_wall_clock(seed):
         assert abs(np.mean(x * (1 + 1e-12) >= J) - float(q)) < 0.015 or law.name == "discrete"
 
 
+@pytest.mark.slow
 def test_users_simulation_agrees_too():
     rng = np.random.default_rng(5)
     sample = random_sample(rng)

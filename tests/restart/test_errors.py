@@ -19,7 +19,6 @@ from latfit.restart import (
     schedule_cdf,
     schedule_moments,
     simulate,
-    stationarity,
 )
 from latfit.sample import LatencySample
 
@@ -51,7 +50,7 @@ def test_wrong_cost(cost):
 
 @pytest.mark.parametrize("t", [-1.0, np.nan, [3.0, np.nan]])
 def test_wrong_timeout(t):
-    for call in (expected_duration, moments, restart_helps, stationarity):
+    for call in (expected_duration, moments, restart_helps):
         with pytest.raises(RestartError, match="timeout"):
             call(LAW, t)
     with pytest.raises(RestartError, match="timeout"):
@@ -126,8 +125,6 @@ def test_other_wrong_numbers():
         optimal_timeout(LAW, min_timeout=-1)
     with pytest.raises(RestartError, match="no job would ever end"):
         simulate(parse_law("uniform(a=2,b=3)"), 1.0, 5, np.random.default_rng(0))
-    with pytest.raises(RestartError, match="density"):
-        stationarity(FAILING, 2.0)
 
 
 def test_empty_sample():

@@ -7,7 +7,7 @@ from scipy.integrate import quad
 from latfit.errors import RestartError
 from latfit.laws import Competing, Empirical, parse_law
 from latfit.restart import compare_policies, evaluate_policy, optimal_policy, simulate_policy, std_duration
-from latfit.restart.coarse import coarse
+from latfit.restart.derived import coarse
 from latfit.sample import LatencySample
 
 STEPS = Empirical.of(LatencySample.of([1, 2, 3, 3, 4, 6, 9, 14.0], failed=[0.5, 0.5, 2.5, 4.0], lost=1))
@@ -20,6 +20,7 @@ POLICIES = ["hedge(d=1.5,t_inf=5)", "hedge(d=2.5,t_inf=8,q=0.4)", "hedge(d=0,t_i
 @pytest.mark.parametrize("cost", [0.0, 0.7])
 @pytest.mark.parametrize("law", [STEPS, SMOOTH], ids=["steps", "smooth"])
 @pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.slow
 def test_against_copies_drawn_one_by_one(policy, law, cost):
     n = 60_000
     jobs = simulate_policy(law, policy, n, np.random.default_rng(3), cost=cost)
@@ -139,6 +140,7 @@ def test_what_is_refused_says_why_and_what_to_do():
 
 
 @pytest.mark.parametrize("kind", ["hedge", "delayed"])
+@pytest.mark.slow
 def test_the_best_one_against_a_grid(kind):
     rng = np.random.default_rng(4)
     law = Empirical.of(LatencySample.of(rng.lognormal(1, 1, 300), failed=rng.uniform(0, 4, 60), lost=15))
@@ -162,6 +164,7 @@ def test_a_coarse_law_keeps_its_failures():
         assert a == pytest.approx(b, rel=0.01), policy
 
 
+@pytest.mark.slow
 def test_a_comparison_has_hedges_under_failures():
     rng = np.random.default_rng(6)
     law = Empirical.of(LatencySample.of(rng.lognormal(5.5, 1, 2000), failed=rng.uniform(0, 300, 100), lost=50))

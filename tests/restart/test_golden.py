@@ -7,16 +7,14 @@ from latfit.laws import Defective, parse_law
 from latfit.restart import (
     completion_cdf,
     expected_duration,
-    lower_bound_timeout,
+    geometric_bounds,
     moments,
     optimal_schedule,
     optimal_strategy,
     optimal_timeout,
     restart_helps,
     schedule_moments,
-    stationarity,
     std_duration,
-    upper_bound_timeout,
 )
 
 V = parse_law("erlang-mixture(p=[0.9,0.1],phases=[2,2],rates=[20,2])")
@@ -42,9 +40,10 @@ def test_running_example_unbounded():
     assert best.within_1pct == pytest.approx((0.160, 0.247), abs=5e-4)
     assert best.within_5pct == pytest.approx((0.124, 0.329), abs=5e-4)
     assert best.conservative_timeout == best.within_5pct[1]
-    assert abs(stationarity(V, best.timeout)) < 1e-13
+    assert V.hazard(best.timeout) * best.expected_duration == pytest.approx(1, abs=1e-12)  # Theorem 2
 
 
+@pytest.mark.slow
 def test_running_example_finite_schedules():
     table_1 = [0.249463, 0.208712, 0.200177, 0.198599, 0.198315, 0.1982646, 0.1982556, 0.1982539]
     best = optimal_schedule(V, 8)
@@ -54,6 +53,7 @@ def test_running_example_finite_schedules():
         assert optimal_schedule(V, K).expected_duration == pytest.approx(E, abs=5e-7)
 
 
+@pytest.mark.slow
 def test_many_restarts_are_as_good_as_unbounded():
     many, unbounded = optimal_schedule(V, 300), optimal_timeout(V)
     assert len(many.timeouts) == 300
@@ -62,6 +62,7 @@ def test_many_restarts_are_as_good_as_unbounded():
     assert many.submissions == pytest.approx(unbounded.submissions, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_running_example_other_moments():
     optima = {"moment:2": 0.192159, "std": 0.188474, "moment:3": 0.188038}
     for objective, timeout in optima.items():
@@ -73,8 +74,10 @@ def test_running_example_other_moments():
 
 
 def test_running_example_bounds():
-    assert upper_bound_timeout(V) == pytest.approx(0.08996, abs=5e-6)
-    assert lower_bound_timeout(V) == pytest.approx(0.31105, abs=5e-6)
+    t = np.arange(0.05, 0.5, 1e-6)
+    lower, upper = geometric_bounds(V, t)
+    assert t[upper.argmin()] == pytest.approx(0.08996, abs=5e-6)
+    assert t[lower.argmin()] == pytest.approx(0.31105, abs=5e-6)
 
 
 def test_running_example_all_curves_cross():

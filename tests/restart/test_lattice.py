@@ -24,6 +24,7 @@ def exact_cdf(completed, failed, lost, t, cost, upto):
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("cost", [0, 3])
+@pytest.mark.slow
 def test_quantiles_exactly(seed, cost):
     rng = np.random.default_rng(seed)
     completed, failed = rng.integers(1, 20, 12).tolist(), rng.integers(1, 25, 5).tolist()
@@ -61,6 +62,7 @@ def test_no_lattice_no_quantile():
     assert set(evaluate_timeout(stuck, np.inf).quantiles.values()) == {None}
 
 
+@pytest.mark.slow
 def test_a_tail_where_bad_timeouts_are_too_many_steps_away():
     """Where the report has the p99 at a timeout, p99 can be minimised, though early timeouts take 65 536 steps."""
     rng = np.random.default_rng(2)

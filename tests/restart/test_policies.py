@@ -131,6 +131,7 @@ def test_every_policy_against_monte_carlo(seed):
 
 
 @pytest.mark.parametrize("block", range(4))
+@pytest.mark.slow
 def test_no_policy_uses_fewer_job_seconds_than_the_best_timeout(block):
     """W ≥ E_J(t*) for independent copies; a schedule that gives up pays so much for each success."""
     for seed in range(50 * block, 50 * block + 50):

@@ -9,10 +9,9 @@ import latfit
 from latfit.errors import RestartError
 from latfit.laws import Defective, Empirical, parse_law
 from latfit.restart import Budget, compare_policies, evaluate_policy, optimal_policy, optimal_timeout, single_r
-from latfit.restart.coarse import coarse
-from latfit.restart.load import load_of
-from latfit.restart.policies import get_policy, parse_policy, register
-from latfit.restart.policies.base import REGISTRY
+from latfit.restart.compare import load_of
+from latfit.restart.derived import coarse
+from latfit.restart.policies import REGISTRY, get_policy, parse_policy, register
 from latfit.restart.policies.timeout import Timeout
 from latfit.sample import LatencySample
 
@@ -68,7 +67,7 @@ def brute(law, kind, objective, budget, cost):
     for time in times:
         for ratio in ratios:
             try:
-                plan = chosen.spanned(float(time), float(ratio)).plan(rough, cost)
+                plan = chosen.from_times(float(time), float(ratio)).plan(rough, cost)
             except RestartError:
                 continue
             if budget is None or getattr(plan, budget.name) <= budget.value:
@@ -79,17 +78,19 @@ def brute(law, kind, objective, budget, cost):
 @pytest.mark.parametrize("kind", ["delayed", "hedge", "copies", "luby"])
 @pytest.mark.parametrize("objective", ["mean", "quantile:0.9"])
 @pytest.mark.parametrize("law", [TWO_MODES, SAMPLE], ids=["two modes", "sample"])
+@pytest.mark.slow
 def test_optimum_against_brute_force(kind, objective, law):
     cost = 0.02 * float(law.partial_moment(1, 1e9))
     found = optimal_policy(law, kind, objective=objective, cost=cost)
     _, time, ratio = brute(law, kind, objective, None, cost)
-    there = evaluate_policy(law, get_policy(kind).spanned(time, ratio), objective=objective, cost=cost)
+    there = evaluate_policy(law, get_policy(kind).from_times(time, ratio), objective=objective, cost=cost)
     assert found.objective["value"] <= there.objective["value"] * 1.003
 
 
 @pytest.mark.parametrize("name", ["submissions", "job_seconds"])
 @pytest.mark.parametrize("kind", ["delayed", "hedge", "resubmit"])
 @pytest.mark.parametrize("law", [L, SAMPLE], ids=["law", "sample"])
+@pytest.mark.slow
 def test_optimum_under_a_budget_against_brute_force(kind, name, law):
     budget = Budget(name, 1.06 * getattr(optimal_timeout(law), name))
     try:
@@ -100,7 +101,7 @@ def test_optimum_under_a_budget_against_brute_force(kind, name, law):
     assert getattr(found, name) <= budget.value * (1 + 1e-5)
     _, time, ratio = brute(law, kind, "mean", Budget(name, 0.995 * budget.value), 0.0)
     if time:
-        there = evaluate_policy(law, get_policy(kind).spanned(time, ratio))
+        there = evaluate_policy(law, get_policy(kind).from_times(time, ratio))
         if getattr(there, name) <= budget.value:
             assert found.expected_duration <= there.expected_duration * 1.003
 
@@ -114,6 +115,7 @@ def test_optimum_under_a_budget_against_brute_force(kind, name, law):
         (V, 0.99, 0.972962, 0.752369, 0.8988),
     ],
 )
+@pytest.mark.slow
 def test_single_r(law, level, t, d, q):
     hedge, quantile = single_r(law, level, 0.05)
     assert quantile == pytest.approx(t, rel=5e-6)
@@ -154,6 +156,7 @@ def test_what_cannot_be_optimised():
         optimal_policy(L, "delayed", budget=Budget("submissions", 1.01))
 
 
+@pytest.mark.slow
 def test_compare_decides():
     table = compare_policies(L)
     assert table.decision().startswith("Hedge after 243")
@@ -164,6 +167,7 @@ def test_compare_decides():
     assert all(row.outcome.job_seconds >= table.least_job_seconds * (1 - 1e-6) for row in table.rows)
 
 
+@pytest.mark.slow
 def test_compare_what_one_has():
     table = compare_policies(
         L, ["timeout(t=1000)", "resubmit(d=500)"], objective="quantile:0.95", same="5%", utilisation=0.7
@@ -179,6 +183,7 @@ def test_compare_what_one_has():
         compare_policies(L, same="some")
 
 
+@pytest.mark.slow
 def test_compare_says_where_nothing_is_better():
     table = compare_policies(parse_law("exponential(rate=0.01)"), ["timeout(t=100)"], same="job-seconds")
     assert "nothing is clearly better" in table.decision() or "faster" in table.decision()
@@ -197,6 +202,7 @@ def test_safe_shares():
         load_of(three, now, 1.2)
 
 
+@pytest.mark.slow
 def test_a_policy_from_outside_is_one_class():
     @register
     @dataclass(frozen=True)
@@ -224,6 +230,7 @@ def test_a_policy_from_outside_is_one_class():
 @pytest.mark.parametrize(
     "spec", ["exponential(rate=0.01)", "pareto(a=100,nu=0.51)", "pareto(a=100,nu=0.7)", "weibull(shape=0.4,scale=100)"]
 )
+@pytest.mark.slow
 def test_where_the_smaller_the_better_no_rounding_is_taken_for_a_gain(spec):
     """Two copies out at most: no mean is below half of what one copy at a time takes, and job-seconds are no less."""
     law = parse_law(spec)

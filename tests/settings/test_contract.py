@@ -5,6 +5,7 @@ import json
 import math
 import re
 import subprocess
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from conftest import EGEE
 from latfit.errors import RestartError
 from latfit.settings import TOOLS, Plan, Tool, get_tool, register, settings_for
 from latfit.settings import write as writing
-from latfit.settings.base import mean_pause, milliseconds, number
+from latfit.settings.base import milliseconds, number
 
 NAMES = sorted(TOOLS)
 ROWS = [
@@ -168,8 +169,8 @@ def test_the_waits_of_the_tool_are_cost(log):
     restarts = rng.geometric(1 - q, 200_000) - 1
     waits = np.minimum(360, 10 * 2.0 ** np.arange(60))
     total = np.concatenate([[0], np.cumsum(waits)])[restarts]
-    assert mean_pause(TOOLS["kubernetes"], q, 0.0) == pytest.approx(total.sum() / restarts.sum(), rel=0.02)
-    assert mean_pause(TOOLS["kubernetes"], 0.0, 0.0) == 10
+    assert TOOLS["kubernetes"].mean_pause(q, 0.0) == pytest.approx(total.sum() / restarts.sum(), rel=0.02)
+    assert TOOLS["kubernetes"].mean_pause(0.0, 0.0) == 10
     costs = {name: settings_for(name, log).cost for name in ("haproxy", "curl", "htcondor", "kubernetes")}
     assert costs["haproxy"] == 0
     assert costs["curl"] == 1
@@ -340,7 +341,17 @@ def test_a_tool_that_waits_is_not_said_to_have_no_wait(name, log):
 
 
 def test_warnings_come_first(log, monkeypatch):
-    monkeypatch.setattr(writing, "_without_waits", lambda *_: {"withheld": ["queue"]})
+    real = latfit.analyze
+
+    def without_waits_withheld(log, *, cost, **options):
+        analysis = real(log, cost=cost, **options)
+        if cost:
+            return analysis
+        document = analysis.to_dict()
+        document["timeout"]["withheld"] = ["queue"]
+        return SimpleNamespace(to_dict=lambda: document)
+
+    monkeypatch.setattr(writing, "analyze", without_waits_withheld)
     found = settings_for("kubernetes", log)
     assert found.snippet
     assert "without the waits of Kubernetes Job the decision on the log is withheld (queue)" in found.notes[0]
@@ -368,17 +379,28 @@ def test_wrong_input(log):
             settings_for("curl", **wrong)
 
 
-def test_a_new_tool_is_one_class(run):
-    class Mine(Tool):
-        name = "mine-of-the-test"
-        title, counts, limits, validated = "mine", "attempts", "all", "here"
+MINE = """
+title = "mine"
+counts = "attempts"
+limits = "all"
+validated = "here"
+template = '''
+mine %attempts
+%each
+%slowly
+'''
+each_attempt = {each = "%attempt: %timeout"}
+if_pause = {slowly = "then %pause"}
+"""
 
-        def snippet(self, plan):
-            return f"mine {plan.attempts} {self.written(plan.timeout)}"
 
-    register(Mine)
+def test_a_new_tool_is_one_file(tmp_path):
+    (tmp_path / "mine-of-the-test.toml").write_text(MINE)
+    tool = register(Tool.read(tmp_path / "mine-of-the-test.toml"))
     try:
-        assert settings_for("mine-of-the-test", timeout=0.35).snippet == "mine 3 0.35"
+        assert settings_for("mine-of-the-test", timeout=0.35).snippet == "mine 3\n1: 0.35\n2: 0.35\n3: 0.35"
+        plan = Plan(1.0, 2, 0.5, schedule=(1.0, 2.5))
+        assert tool.snippet(plan) == "mine 2\n1: 1\n2: 2.5\nthen 0.5"
     finally:
         del TOOLS["mine-of-the-test"]
 

@@ -77,6 +77,7 @@ GOLDENS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GOLDENS)
 def test_goldens(name):
     """Four seeds here, 20 in scripts/calibrate; half as much again for the fewer seeds."""
@@ -84,6 +85,12 @@ def test_goldens(name):
     assert 0 < np.mean([regret(before, after, seed) for seed in range(4)]) < 1.5 * limit
 
 
+def test_one_seed_of_a_golden():
+    before, after, limit = GOLDENS["log-normal × 10"]
+    assert 0 < regret(before, after, seed=0) < 3 * limit
+
+
+@pytest.mark.slow
 def test_exploration_finds_a_tail_that_healed():
     before, after, limit = GOLDENS["a tail that heals"]
     assert np.mean([regret(before, after, seed, explore=0.0) for seed in range(3)]) > 3 * limit
@@ -151,8 +158,8 @@ def test_failures_are_a_competing_risk():
 
 def test_the_state_restores_exactly_in_the_middle_of_everything():
     system, rng = System(LOGNORMAL, 0.1), np.random.default_rng(7)
-    x = system.draw(rng, 700)
-    x[400:] *= 8
+    x = system.draw(rng, 350)
+    x[200:] *= 8
     whole, broken = (latfit.Tracker(initial=300, cutoff=5000, explore=0.2, seed=3) for _ in range(2))
     for i, y in enumerate(x.tolist()):
         t = whole.next(at=i * 600.0)
@@ -187,6 +194,7 @@ def test_states_add_up():
         a + 1
 
 
+@pytest.mark.slow
 def test_a_daily_cycle_is_followed_where_the_time_is_told():
     """Three times slower in the afternoon, 96 probes a day for 40 days."""
     rng = np.random.default_rng(9)

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,8 +16,9 @@ import pytest
 
 import latfit
 import latfit.tracking.watch as module
+from conftest import DATA
 from latfit.errors import LogError
-from latfit.tracking.tail import BLOCK, Tail
+from latfit.tracking.tail import TAIL_BLOCK, Tail
 from latfit.tracking.watch import prometheus
 
 LATFIT = Path(sys.executable).parent / "latfit"
@@ -145,12 +147,12 @@ def test_a_truncated_log_that_has_outgrown_its_old_size(tmp_path, lines, Watch, 
 
 def test_lines_longer_than_a_block(tmp_path):
     log = tmp_path / "log"
-    log.write_bytes(b"a\n" + b"x" * (2 * BLOCK + 5))
+    log.write_bytes(b"a\n" + b"x" * (2 * TAIL_BLOCK + 5))
     tail = Tail(log)
-    assert [found.data for found in tail.lines()] == [b"a\n"]
+    assert [data for data, _ in tail.lines()] == [b"a\n"]
     with log.open("ab") as file:
         file.write(b"\nb\n")
-    assert b"".join(found.data for found in tail.lines()) == b"x" * (2 * BLOCK + 5) + b"\nb\n"
+    assert b"".join(data for data, _ in tail.lines()) == b"x" * (2 * TAIL_BLOCK + 5) + b"\nb\n"
     tail.close()
 
 
@@ -190,7 +192,7 @@ def test_the_log_of_a_probe_is_followed_while_it_grows(tmp_path, run, Watch):
     known = latfit.Tracker(initial=60.0, cutoff=60.0)
     for at, end in enumerate(ends, start=1):
         known.observe(end["latency"], end["status"])
-        if at % module.EVERY == 0:
+        if at % module.REFRESH_EVERY == 0:
             known.refresh()
     assert watch.tracker.to_json() == known.to_json()
 
@@ -293,7 +295,7 @@ def test_the_log_is_looked_at_again_when_it_has_doubled(tmp_path, Watch):
     watch, found = Watch(log, cutoff=30.0), []
     for k in range(8):
         watch.read()
-        found.append(watch.look())
+        found.append(watch.review())
         with log.open("a") as file:
             file.writelines(two_endpoints(rng, 100, start=1000 * (k + 1)))
     assert [one is not None for one in found].index(True) == 0
@@ -374,3 +376,54 @@ def test_a_directory_is_called_so(run, tmp_path):
         done = run("watch", tmp_path, *follow)
         assert (done.returncode, done.stdout) == (1, "")
         assert "this is a directory" in done.stderr
+
+
+@pytest.mark.parametrize("path", sorted(DATA.iterdir()), ids=lambda path: path.name)
+def test_a_log_of_any_format_may_grow_in_pieces(path, tmp_path, Watch):
+    """What is read in one piece, and what an open reader is given bit by bit, are the same attempts."""
+    text = path.read_bytes()
+    whole = Watch(path, cutoff=1e6)
+    try:
+        count = whole.read()
+    except LogError as problem:
+        pytest.skip(str(problem))
+    ends = [at + 1 for at, byte in enumerate(text) if byte == ord("\n")]
+    grown = Watch(tmp_path / path.name, cutoff=1e6)
+    at = 0
+    for end in [*ends[len(ends) // 2 :: max(1, len(ends) // 8)], len(text)]:
+        with (tmp_path / path.name).open("ab") as file:
+            file.write(text[at:end])
+        at = end
+        grown.read()
+    assert grown.tracker.observations == count
+    assert state_of(grown) == state_of(whole)
+
+
+def test_a_new_line_costs_few_calls(tmp_path, lines, Watch):
+    log = tmp_path / "log.csv"
+    log.write_text(HEADER + "".join(lines[:1000]))
+    calls, counting = [], threading.Event()
+
+    def count(frame, event, _):
+        if event == "call" and counting.is_set() and f"{os.sep}latfit{os.sep}" in frame.f_code.co_filename:
+            calls.append(frame.f_code.co_qualname)
+
+    threading.setprofile(count)
+    try:
+        watch = Watch(log, cutoff=60.0)
+        watch.read()
+        watch.notice()
+    finally:
+        threading.setprofile(None)
+    sys.setprofile(count)
+    try:
+        for line in lines[1000:1010]:
+            with log.open("a") as file:
+                file.write(line)
+            counting.set()
+            assert watch.read() == 1
+            watch.notice()
+            counting.clear()
+    finally:
+        sys.setprofile(None)
+    assert 10 * 30 < len(calls) < 10 * 150

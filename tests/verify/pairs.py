@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 
 import latfit
-from latfit.logs.table import LogFacts, ProbeLog
 
 START = pd.Timestamp("2026-01-05T08:00:00Z")
 
@@ -19,8 +18,7 @@ def frame_of(rows):
     """The canonical table of (seconds, latency, status) and more columns."""
     frame = pd.DataFrame(rows)
     frame["submitted"] = START + pd.to_timedelta(frame["submitted"], unit="s")
-    frame["status"] = pd.Categorical(frame["status"], categories=["completed", "failed", "censored", "lost"])
-    return ProbeLog(frame, LogFacts("made", "csv"))
+    return latfit.from_frame(frame, id="")
 
 
 def probes(rng, n, *, cutoff=60.0, failures=0.0, **options):

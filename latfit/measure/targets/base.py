@@ -15,7 +15,7 @@ from latfit.errors import ProbeError
 
 @dataclass(frozen=True)
 class Attempt:
-    """One submission: the run it belongs to, its number in the log, its job, and the how-manieth of that job it is.
+    """One submission: the run it belongs to, its number in the log, its job and its attempt number.
 
     >>> Attempt("0a1b", probe=7, job=3, attempt=2).fill("/item/{job}?try={attempt}")
     '/item/3?try=2'
@@ -33,8 +33,8 @@ class Attempt:
 
     def fill(self, text: str) -> str:
         """The text with {run}, {probe} (the unique name), {job} and {attempt} filled in; other braces stay."""
-        known = {"{run}": self.run, "{probe}": self.name, "{job}": str(self.job), "{attempt}": str(self.attempt)}
-        for word, value in known.items():
+        values = {"{run}": self.run, "{probe}": self.name, "{job}": str(self.job), "{attempt}": str(self.attempt)}
+        for word, value in values.items():
             text = text.replace(word, value)
         return text
 
@@ -95,7 +95,7 @@ class Target(ABC):
         """What may stand in the log: nothing that could be a credential."""
 
     async def clear(self, left: Sequence[Attempt], runs: Sequence[str]) -> int:
-        """Remove what killed runs left behind, `left` being the probes without an end; how many things it were."""
+        """Remove what killed runs left behind, `left` being the probes without an end; returns how many things."""
         return 0
 
     def remarks(self, completed: Counter[str]) -> list[str]:

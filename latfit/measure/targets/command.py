@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,8 @@ from typing import Any
 from latfit.errors import ProbeError
 from latfit.measure.targets.base import Attempt, Outcome, Session, Target, argument, called, option, register
 
-GRACE = 2.0  # seconds between SIGTERM and SIGKILL
-MANY_THREADS = 8192  # one waits for each program; more than anybody has in flight
+KILL_AFTER = 2.0  # seconds between SIGTERM and SIGKILL
+MAX_PROGRAMS = 8192  # one waits for each program; more than anybody has in flight
 
 
 @register
@@ -47,16 +47,13 @@ class Command(Target):
         if not self.words:
             raise ProbeError("there is no program to run; write it after --, for example: -- /bin/hostname")
 
-    def open(self, run: str) -> AbstractAsyncContextManager[Session]:
-        """Check that the programs are there."""
-        return self._opened()
-
     @asynccontextmanager
-    async def _opened(self) -> AsyncIterator[Session]:
+    async def open(self, run: str) -> AsyncIterator[Session]:
+        """Check that the programs are there."""
         for program in (self.words[0], *(shlex.split(self.cancel)[:1] if self.cancel else ())):
             if shutil.which(program) is None:
                 raise ProbeError(f"{program}: there is no such program to run, or it is not executable")
-        with ThreadPoolExecutor(MANY_THREADS, thread_name_prefix="latfit-probe") as pool:
+        with ThreadPoolExecutor(MAX_PROGRAMS, thread_name_prefix="latfit-probe") as pool:
             yield _Programs(self, pool)
 
     def shown(self, attempt: Attempt) -> str:
@@ -69,13 +66,13 @@ class Command(Target):
 
     async def clear(self, left: Sequence[Attempt], runs: Sequence[str]) -> int:
         """End the processes of the runs, which are found by their environment, and cancel what has no end."""
-        found = await asyncio.to_thread(end_processes_of, runs)
+        ended = await asyncio.to_thread(end_processes_of, runs)
         for attempt in left if self.cancel else ():
             await self.cancelled(attempt)
-        return found + (len(left) if self.cancel else 0)
+        return ended + (len(left) if self.cancel else 0)
 
     async def cancelled(self, attempt: Attempt) -> None:
-        """Run `cancel` for a probe; that it fails is no reason to stop: the probe may be gone."""
+        """Run `cancel` for a probe; it may fail, as the probe may be gone."""
         if self.cancel:
             words = [attempt.fill(word) for word in shlex.split(self.cancel)]
             await called(*words, environment={**os.environ, **attempt.environment})
@@ -145,7 +142,7 @@ class _Program:
 
 
 def _signal(group: int, number: int) -> bool:
-    """Send a signal to a process group; whether there is such a group."""
+    """Send a signal to a process group; returns whether there is such a group."""
     try:
         os.killpg(group, number)
     except ProcessLookupError:
@@ -155,8 +152,8 @@ def _signal(group: int, number: int) -> bool:
     return True
 
 
-def _until(over: Callable[[], bool], limit: float = GRACE) -> bool:
-    """Wait until something is over, for at most `limit` seconds; whether it is."""
+def _until(over: Callable[[], bool], limit: float = KILL_AFTER) -> bool:
+    """Wait until something is over, for at most `limit` seconds; returns whether it is."""
     end, nap = time.monotonic() + limit, 0.005
     while not over():
         if time.monotonic() > end:
@@ -169,21 +166,21 @@ def _until(over: Callable[[], bool], limit: float = GRACE) -> bool:
 def _processes_of(runs: Sequence[str]) -> list[int]:
     """The processes whose environment names one of the runs; empty where there is no /proc."""
     wanted = {f"LATFIT_RUN={run}".encode() for run in runs}
-    found = []
+    pids = []
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has ended, or is not ours
             if wanted.intersection((entry / "environ").read_bytes().split(b"\0")):
-                found.append(int(entry.name))
-    return [pid for pid in found if pid != os.getpid()]
+                pids.append(int(entry.name))
+    return [pid for pid in pids if pid != os.getpid()]
 
 
 def end_processes_of(runs: Sequence[str]) -> int:
-    """End the processes whose environment names one of the runs; how many there were."""
-    first = _processes_of(runs)
+    """End the processes whose environment names one of the runs; returns how many there were."""
+    pids = _processes_of(runs)
     for number in (signal.SIGTERM, signal.SIGKILL):
         for pid in _processes_of(runs):
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
         if _until(lambda: not _processes_of(runs)):
             break
-    return len(first)
+    return len(pids)

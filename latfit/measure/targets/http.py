@@ -7,7 +7,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from latfit.measure.targets.base import Attempt, Outcome, Session, Target, argum
 if TYPE_CHECKING:
     import aiohttp
 
-REACH = 10.0  # seconds in which the server must take a first connection
+MAX_CONNECT_TIME = 10.0  # seconds in which the server must take a first connection
 PORTS = {"http": 80, "https": 443}
 NOT_SHOWN = "check its spelling; it is not shown, as it may hold a password"
 
@@ -57,12 +57,9 @@ class Http(Target):
         if re.search(r"(:|//)[^/]*@", parts.path):  # the path is logged
             raise ProbeError(f"this URL seems to have a / in its user or password; write it as %2F: {NOT_SHOWN}")
 
-    def open(self, run: str) -> AbstractAsyncContextManager[Session]:
-        """Check that the server takes connections."""
-        return self._opened()
-
     @asynccontextmanager
-    async def _opened(self) -> AsyncIterator[Session]:
+    async def open(self, run: str) -> AsyncIterator[Session]:
+        """Check that the server takes connections."""
         try:
             import aiohttp
         except ImportError as error:
@@ -81,29 +78,29 @@ class Http(Target):
         parts = urlsplit(self.url)
         port = parts.port or PORTS[parts.scheme]
         try:
-            _, writer = await asyncio.wait_for(asyncio.open_connection(parts.hostname, port), REACH)
+            _, writer = await asyncio.wait_for(asyncio.open_connection(parts.hostname, port), MAX_CONNECT_TIME)
         except (OSError, TimeoutError) as error:
-            why = getattr(error, "strerror", None) or str(error) or f"no connection within {REACH:g} s"
+            why = getattr(error, "strerror", None) or str(error) or f"no connection within {MAX_CONNECT_TIME:g} s"
             raise ProbeError(f"{parts.hostname}:{port}: the server is not there ({why})") from error
         writer.close()
 
     def _headers(self) -> list[tuple[str, str]]:
-        found = []
+        headers = []
         lines = self.headers.read_text(encoding="latin-1").splitlines() if self.headers else []
         for number, line in enumerate(lines, start=1):
             name, colon, value = line.partition(":")
             if line.strip():
                 if not colon or not name.strip():
                     raise ProbeError(f"{self.headers}: line {number} is not of the form `Name: value`")
-                found.append((name.strip(), value.strip()))
-        if urlsplit(self.url).username and any(name.lower() == "authorization" for name, _ in found):
+                headers.append((name.strip(), value.strip()))
+        if urlsplit(self.url).username and any(name.lower() == "authorization" for name, _ in headers):
             raise ProbeError(f"{self.headers}: there is an Authorization, and a user in the URL: leave out one of them")
-        return found
+        return headers
 
     def completes(self, code: int) -> bool:
         """Whether an answer with this code is one that was expected."""
         if self.expect is None:
-            from latfit.logs.http import http_outcome
+            from latfit.logs.vocabulary import http_outcome
 
             return http_outcome(str(code)) == "completed"
         wanted = [word.strip().lower() for word in self.expect.split(",")]
@@ -114,8 +111,8 @@ class Http(Target):
         odd = [(code, n) for code, n in completed.most_common() if code.startswith("HTTP ") and code[5] not in "23"]
         if self.expect is not None or not odd:
             return []
-        told = ", ".join(f"{n} of {completed.total()} answers {'was' if n == 1 else 'were'} {code}" for code, n in odd)
-        return [f"{told}: they count as completed; with --expect 2xx,3xx they would count as failed"]
+        codes = ", ".join(f"{n} of {completed.total()} answers {'was' if n == 1 else 'were'} {code}" for code, n in odd)
+        return [f"{codes}: they count as completed; with --expect 2xx,3xx they would count as failed"]
 
     def shown(self, attempt: Attempt) -> str:
         """The request line and the names of the headers."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import shutil
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +19,8 @@ PROGRAMS = ("sbatch", "squeue", "scancel")
 WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT"}
 GOING = {"RUNNING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING"}
 DONE = {"COMPLETED", "COMPLETING"}
-SETTLE = 2.0  # seconds in which a job that is COMPLETING should show how it ended
-UNHEARD = ("contact", "connect", "socket", "timed out", "longer than")  # in what scancel says
+MAX_COMPLETING = 2.0  # seconds in which a job that is COMPLETING should show how it ended
+NOT_REACHED = ("contact", "connect", "socket", "timed out", "longer than")  # in what scancel says
 
 
 @register
@@ -43,12 +44,9 @@ class Slurm(Target):
     )
     poll: float = option(0.5, "How often squeue is asked, once for all jobs; sites dislike it often.", kind="seconds")
 
-    def open(self, run: str) -> AbstractAsyncContextManager[Session]:
-        """Check that SLURM's programs are there and its controller answers."""
-        return self._opened(run)
-
     @asynccontextmanager
-    async def _opened(self, run: str) -> AsyncIterator[Session]:
+    async def open(self, run: str) -> AsyncIterator[Session]:
+        """Check that SLURM's programs are there and its controller answers."""
         for program in PROGRAMS:
             if shutil.which(program) is None:
                 raise ProbeError(f"{program}: SLURM's programs are not here; run this on a machine that submits jobs")
@@ -65,16 +63,13 @@ class Slurm(Target):
 
     def words(self, attempt: Attempt) -> list[str]:
         """The call of sbatch."""
-        return [
-            "sbatch", "--parsable", f"--job-name={_name(attempt.run)}", f"--comment={attempt.probe}", "--no-requeue",
-            "--output=/dev/null", "--error=/dev/null", "--input=/dev/null",
-            *(attempt.fill(word) for word in self.arguments), f"--wrap={attempt.fill(self.job)}",
-        ]  # fmt: skip
+        fixed = ["sbatch", "--parsable", "--no-requeue", "--output=/dev/null", "--error=/dev/null", "--input=/dev/null"]
+        named = [f"--job-name={_name(attempt.run)}", f"--comment={attempt.probe}"]
+        arguments = (attempt.fill(word) for word in self.arguments)
+        return [*fixed, *named, *arguments, f"--wrap={attempt.fill(self.job)}"]
 
     def shown(self, attempt: Attempt) -> str:
         """The call of sbatch as a shell would take it."""
-        import shlex
-
         return shlex.join(self.words(attempt))
 
     def public(self) -> dict[str, Any]:
@@ -86,12 +81,12 @@ class Slurm(Target):
         from latfit.measure.targets.command import end_processes_of
 
         await asyncio.to_thread(end_processes_of, runs)  # a submission that is still going on
-        found = 0
+        cancelled = 0
         for run in runs:
             _, jobs, _ = await called("squeue", "--noheader", "--name", _name(run), "--format=%i")
-            found += len(jobs.split())
+            cancelled += len(jobs.split())
             await _cancel("--name", _name(run))
-        return found
+        return cancelled
 
 
 def _name(run: str) -> str:
@@ -103,10 +98,10 @@ def _last_line(text: str) -> str:
 
 
 async def _cancel(*words: str) -> None:
-    """Cancel jobs; again if the controller did not hear it. That a job is over already is no trouble."""
+    """Cancel jobs; again if the controller could not be reached. A job may be over already."""
     for wait in (0.2, 1.0, 3.0):
         code, _, said = await called("scancel", *words)
-        if not code or not any(word in said.lower() for word in UNHEARD):
+        if not code or not any(word in said.lower() for word in NOT_REACHED):
             return
         await asyncio.sleep(wait)
 
@@ -134,10 +129,10 @@ class _Jobs(Session):
         if code:
             return Outcome("failed", time.monotonic() - start, f"sbatch: {_last_line(complaint)}")
         job = said.partition(";")[0]
-        told: asyncio.Future[tuple[float, str]] = asyncio.get_running_loop().create_future()
-        self.waiting[job] = told
+        end: asyncio.Future[tuple[float, str]] = asyncio.get_running_loop().create_future()
+        self.waiting[job] = end
         try:
-            at, state = await told
+            at, state = await end
         except asyncio.CancelledError:
             await asyncio.shield(_cancel(job))
             raise
@@ -161,18 +156,18 @@ class _Jobs(Session):
             states = {words[0]: words[1:] for words in map(str.split, said.splitlines()) if len(words) == 3}
             for job in asked:
                 state, status = states.get(job, ("GONE", "0"))  # forgotten by the controller, so over: how is not known
-                told = self.waiting.get(job)
-                if told is not None and not told.done():
-                    self._tell(job, told, state, failed=status != "0")
+                end = self.waiting.get(job)
+                if end is not None and not end.done():
+                    self._note(job, end, state, failed=status != "0")
 
-    def _tell(self, job: str, told: asyncio.Future[tuple[float, str]], state: str, *, failed: bool) -> None:
+    def _note(self, job: str, end: asyncio.Future[tuple[float, str]], state: str, *, failed: bool) -> None:
         """End a job's wait if its state says so. The end is when COMPLETING begins; what follows says how it ended."""
         now = time.monotonic()
         if state in WAITING or (state in GOING and self.target.until == "end"):
             return
         if state == "COMPLETING" and self.target.until == "end":
             since = self.completing.setdefault(job, now)
-            if now - since < SETTLE:
+            if now - since < MAX_COMPLETING:
                 return
             state = "FAILED" if failed else state
-        told.set_result((self.completing.get(job, now), state))
+        end.set_result((self.completing.get(job, now), state))

@@ -1,12 +1,169 @@
-"""What can be done about a slow job, one file each; a new file in this folder is a new policy."""
+"""What can be done about a slow job: the base class of policies and their registry. A new file here is a new policy."""
 
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, dataclass, fields
+from difflib import get_close_matches
 from importlib import import_module
 from pkgutil import iter_modules
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
-from latfit.restart.policies.base import REGISTRY, Policy, Submission, parse_policy, register
+import numpy as np
 
-for _module in iter_modules(__path__):
-    import_module(f"{__name__}.{_module.name}")
+from latfit.errors import LawError, RestartError
+from latfit.laws.base import Law, Parameter, _written
+from latfit.laws.parse import parse_call
+from latfit.numbers import Floats
+from latfit.restart.plan import Plan
+
+Written = Callable[[float], str]
+"""How a time is written in a sentence."""
+
+
+def in_seconds(time: float) -> str:
+    """A time in seconds, with four digits."""
+    return f"{time:.4g} s"
+
+
+class Submission(NamedTuple):
+    """One copy of the job: when it starts, at which age it is cancelled, with which probability it is made.
+
+    One that begins so long `after` the copy before it does so whenever that began: in a round that began early, too,
+    because all copies of the round before failed. One that is made `beside` another is left out where none is out.
+    """
+
+    start: float | Floats
+    age: float
+    probability: float = 1.0
+    after: float | None = None
+    beside: bool = False
+
+
+@dataclass(frozen=True)
+class Policy(ABC):
+    """A strategy with all its numbers: what is submitted when, and what is cancelled when.
+
+    With a cost c, every submission after the first begins to run c seconds after it was decided on. A policy states
+    its parameters, its `plan` on a law (from which all figures follow) and its `submissions` (from which it is
+    simulated, and which share no formula with the plan).
+
+    Examples
+    --------
+    >>> from latfit.restart.policies import parse_policy
+    >>> parse_policy("hedge(d=300,t_inf=900)").spec()
+    'hedge(d=300,t_inf=900,q=1)'
+
+    """
+
+    name: ClassVar[str]
+    parameters: ClassVar[tuple[Parameter, ...]]
+    example: ClassVar[str]
+    says: ClassVar[str]
+    """What it does, in a few words."""
+    ratios: ClassVar[tuple[float, float] | None] = None
+    """Within which limits the second of two free times may be a multiple of the first; None: one free time."""
+    searched: ClassVar[bool] = False
+    """Whether there are parameters to optimise: `from_times` makes the policy of one or two numbers."""
+    needs_budget: ClassVar[bool] = False
+    """Whether its optimum is only one under a budget: without it, the more submissions the better."""
+    compared: ClassVar[bool] = True
+    """Whether a comparison of all kinds shows its optimum."""
+    copies_at_once: ClassVar[int | None] = None
+    """Of a policy with one timeout, how many copies run side by side: its exact optimum is known."""
+
+    def __post_init__(self) -> None:
+        for parameter in self.parameters:
+            value = getattr(self, parameter.name)
+            if value is None or (isinstance(value, tuple) and not value):
+                continue
+            try:
+                object.__setattr__(self, parameter.name, parameter.read(self.name, value))
+            except LawError as problem:
+                raise RestartError(str(problem)) from problem
+
+    @abstractmethod
+    def plan(self, law: Law, cost: float) -> Plan:
+        """The rounds of this policy on a law."""
+
+    @abstractmethod
+    def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
+        """The copies of `size` jobs in the order of their starts, until each job is done."""
+
+    def mean_submissions(self, law: Law, cost: float) -> float:
+        """N, the mean number of submissions; policies that know a short way to it state it."""
+        return self.plan(law, cost).submissions
+
+    @classmethod
+    def from_times(cls, time: float, ratio: float) -> Policy:
+        """The policy whose first free time is `time` and whose second one is `ratio` times it."""
+        raise RestartError(f"{cls.name} has no parameter to optimise")
+
+    @property
+    def most_submissions(self) -> int | None:
+        """How many submissions a job makes at most, None where there is no limit."""
+        return None
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The parameters that are given, by name."""
+        values = {parameter.name: getattr(self, parameter.name) for parameter in self.parameters}
+        return {name: value for name, value in values.items() if value is not None and value != ()}
+
+    def spec(self, digits: int = 17) -> str:
+        """The text that `parse_policy` turns back into an equal policy; with fewer digits into a similar one."""
+        values = {name: _rounded(value, digits) for name, value in self.params.items()}
+        return f"{self.name}({','.join(f'{name}={_written(value)}' for name, value in values.items())})"
+
+    def sentence(self, time: Written = in_seconds) -> str:
+        """The policy as an order to whoever runs it."""
+        return self.spec()
+
+
+def _rounded(value: Any, digits: int) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_rounded(item, digits) for item in value)
+    return float(f"{value:.{digits}g}") if isinstance(value, float) else value
+
+
+P = TypeVar("P", bound="type[Policy]")
+
+REGISTRY: dict[str, type[Policy]] = {}
+
+
+def register(policy: P) -> P:
+    """Class decorator: make a policy known by its name to the parser and the command line."""
+    if policy.name in REGISTRY:
+        raise RestartError(f"two policies are called {policy.name!r}")
+    REGISTRY[policy.name] = policy
+    return policy
+
+
+def parse_policy(text: str) -> Policy:
+    """The policy that `text` writes, such as `timeout(t=384)` or `schedule(timeouts=[300,600],sleeps=[10])`."""
+    try:
+        name, values = parse_call(text, "hedge(d=300,t_inf=900)")
+    except LawError as problem:
+        raise RestartError(str(problem)) from problem
+    if name not in REGISTRY:
+        close = get_close_matches(name, REGISTRY, n=1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        raise RestartError(f"there is no policy {name!r}{hint} (known: {', '.join(sorted(REGISTRY))})")
+    kind = REGISTRY[name]
+    required = {item.name: item.default is MISSING for item in fields(kind)}
+    unknown = next((key for key in values if key not in required), None)
+    if unknown is not None:
+        raise RestartError(f"{name} has no parameter {unknown!r}: write it like {kind.example}")
+    missing = [key for key, needed in required.items() if needed and key not in values]
+    if missing:
+        raise RestartError(f"{name} lacks {' and '.join(missing)}: write it like {kind.example}")
+    return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
+
+
+def as_policy(policy: str | Policy) -> Policy:
+    """A policy as it is, or the one that a text writes."""
+    return parse_policy(policy) if isinstance(policy, str) else policy
 
 
 def policy_names() -> list[str]:
@@ -19,4 +176,5 @@ def get_policy(name: str) -> type[Policy]:
     return REGISTRY[name]
 
 
-__all__ = ["Policy", "Submission", "get_policy", "parse_policy", "policy_names", "register"]
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")

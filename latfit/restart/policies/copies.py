@@ -10,12 +10,12 @@ from typing import ClassVar
 import numpy as np
 
 from latfit.laws.base import Law, Parameter
-from latfit.restart.copies import with_copies
-from latfit.restart.failing import failing_copies
+from latfit.numbers import Floats
+from latfit.restart.derived import with_copies
 from latfit.restart.plan import Plan
-from latfit.restart.policies.base import Policy, Submission, Written, in_seconds, register
-from latfit.restart.rounds import attempt
-from latfit.restart.times import has_failures
+from latfit.restart.policies import Policy, Submission, Written, in_seconds, register
+from latfit.restart.rounds import Ages, attempt, stretch
+from latfit.restart.times import has_failures, not_completed, still_out
 
 
 @register
@@ -36,17 +36,20 @@ class CopiesPolicy(Policy):
     t_inf: float | None = None
 
     def plan(self, law: Law, cost: float) -> Plan:
-        """One round that is repeated."""
         t = np.inf if self.t_inf is None else self.t_inf
         first = with_copies(law, self.b)
         this = attempt(first, t, pause=cost, copies=self.b)
         if not has_failures(law):
             return Plan((this,), repeats=True)
-        this = replace(this, job_seconds=failing_copies(law, self.b, t))  # a copy that failed is out no more
+
+        def running(u: Floats) -> Ages:  # b S (1−F̃)ᵇ⁻¹: a copy that failed is out no more
+            out = self.b * still_out(law, u) * not_completed(law, u) ** (self.b - 1)
+            return Ages(out, np.zeros_like(u), out)
+
+        this = replace(this, job_seconds=stretch(law, (0.0,), t, running).job_seconds)
         return Plan((this,), repeats=True, lattice=(first, t, cost))
 
     def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
-        """Copies of one attempt start together."""
         t = np.inf if self.t_inf is None else self.t_inf
         for k in count():
             start = k * (t + cost) if k else 0.0
@@ -55,15 +58,12 @@ class CopiesPolicy(Policy):
 
     @property
     def most_submissions(self) -> int | None:
-        """The copies of one attempt, if it is never cancelled."""
         return self.b if self.t_inf is None else None
 
     @classmethod
-    def spanned(cls, time: float, ratio: float) -> CopiesPolicy:
-        """Two copies with that timeout."""
+    def from_times(cls, time: float, ratio: float) -> CopiesPolicy:
         return cls(2, time)
 
     def sentence(self, time: Written = in_seconds) -> str:
-        """As an order."""
         cancel = "" if self.t_inf is None else f", cancel all after {time(self.t_inf)} and submit again"
         return f"Submit {self.b} copies at once{cancel}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
 from typing import ClassVar
@@ -12,12 +12,11 @@ import numpy as np
 from latfit.errors import RestartError
 from latfit.laws.base import Law, Parameter
 from latfit.numbers import Floats
-from latfit.restart.failing import failing_delay
 from latfit.restart.plan import Plan, Round
-from latfit.restart.policies.base import Policy, Submission, Written, in_seconds, register
+from latfit.restart.policies import Policy, Submission, Written, in_seconds, register
 from latfit.restart.policies.timeout import Timeout
-from latfit.restart.rounds import attempt, not_completed, overlapping
-from latfit.restart.times import has_failures
+from latfit.restart.rounds import Ages, attempt, overlapping, stretch
+from latfit.restart.times import has_failures, not_completed, still_out
 
 
 @register
@@ -52,12 +51,13 @@ class Delayed(Policy):
         gap = self.t0 + cost
         if self.t_inf <= gap:  # with such a cost the copies do not overlap
             return Plan((attempt(law, self.t_inf, pause=gap - self.t_inf),), repeats=True)
-        at_gap = float(not_completed(law, np.array(gap)))
-        if at_gap <= 0:
+        if not float(still_out(law, gap)) > 0:
             return Plan((attempt(law, gap, pause=cost),), repeats=has_failures(law))
         if has_failures(law):
-            return Plan((failing_delay(law, gap, self.t_inf, cost),), repeats=True)
-        return Plan((attempt(law, gap), self._stretch(law, gap, at_gap)), repeats=True)
+            return Plan((self._failing(law, gap, cost),), repeats=True)
+        ages = (0.0, gap, gap - self.t_inf)  # the last one: where the older copy is cancelled
+        two = overlapping(law, ages, gap, self._two_copies(law, gap), submissions=1.0)
+        return Plan((attempt(law, gap), two), repeats=True)
 
     def mean_submissions(self, law: Law, cost: float) -> float:
         """1 + S(t0)/F̃(t_inf)."""
@@ -68,26 +68,60 @@ class Delayed(Policy):
             at_gap = at_end
         return float(1.0 + at_gap / (1.0 - at_end)) if at_end < 1 else np.inf
 
-    def _stretch(self, law: Law, gap: float, at_gap: float) -> Round:
-        """From one submission to the next, given that the copy before is still out at age t0."""
+    def _two_copies(self, law: Law, gap: float) -> Callable[[Floats], Ages]:
+        """From one submission to the next, given that the copy before is still out at age `gap`."""
+        left = self.t_inf - gap
+        G_gap, S_gap = float(law.failed(np.array(gap))), float(still_out(law, gap))
+        N_left = not_completed(law, np.array(left))
 
-        def figures(u: Floats) -> tuple[Floats, Floats]:
-            older = not_completed(law, np.minimum(u + gap, self.t_inf))
-            survival = older * not_completed(law, u) / at_gap
-            return survival, survival * np.where(u + gap < self.t_inf, 2.0, 1.0)
+        def at(u: Floats) -> Ages:
+            age, both = gap + np.minimum(u, left), u < left
+            N, S = not_completed(law, u), still_out(law, u)
+            older_N, older_S, older_G = not_completed(law, age) - G_gap, still_out(law, age), law.failed(age) - G_gap
+            alive = np.where(both, older_S * N + older_G * S, older_N * S) / S_gap
+            running = np.where(both, older_S * N + older_N * S, older_N * S) / S_gap
+            done = 1 - older_N / S_gap * np.where(both, N, N_left + (law.cdf(np.array(left)) - law.cdf(u)))
+            return Ages(alive, done, running)
 
-        copies = ((law, 0.0), (law, gap), (law, gap - self.t_inf))  # the last one: where the older copy is cancelled
-        return overlapping(copies, gap, figures, submissions=1.0)
+        return at
+
+    def _failing(self, law: Law, gap: float, cost: float) -> Round:
+        """Until one completes or none is out: the first copy alone, then again and again an older and a younger one.
+
+        A stretch that is under way at its end (the younger one is out) is followed by another.
+        """
+
+        def alone(u: Floats) -> Ages:
+            S = still_out(law, u)
+            return Ages(S, law.cdf(u), S)
+
+        one = stretch(law, (0.0,), gap, alone)
+        two = stretch(law, (0.0, gap, gap - self.t_inf), gap, self._two_copies(law, gap))
+        S_gap, ends = float(law.still_out(np.array(gap))), 1.0 - two.alive
+        if ends <= 0:
+            return Round(np.inf, 1.0 - one.done, np.inf, np.inf, np.inf, np.inf, np.inf, pause=cost)
+        mean = two.mean / ends
+        second = (two.second_moment + 2 * gap * two.alive * mean) / ends
+        fails = (ends - two.done) / ends
+        lost = (two.lost_time + two.alive * gap * fails) / ends
+        return Round(
+            np.inf,
+            p_incomplete=1.0 - one.done - S_gap * two.done / ends,
+            mean=one.mean + S_gap * mean,
+            second_moment=one.second_moment + S_gap * (2 * gap * mean + second),
+            lost_time=one.lost_time + S_gap * (gap * fails + lost),
+            submissions=1.0 + S_gap / ends,
+            job_seconds=one.job_seconds + S_gap * two.job_seconds / ends,
+            pause=cost,
+        )
 
     def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
-        """A copy every t0 + c."""
         return (Submission(k * (self.t0 + cost), self.t_inf) for k in count())
 
     @classmethod
-    def spanned(cls, time: float, ratio: float) -> Policy:
+    def from_times(cls, time: float, ratio: float) -> Policy:
         """The first time is t0; copies that do not overlap are those of a timeout."""
         return cls(time, time * ratio) if ratio > 1 + 1e-9 else Timeout(time)
 
     def sentence(self, time: Written = in_seconds) -> str:
-        """As an order."""
         return f"Submit again every {time(self.t0)} and cancel each copy after {time(self.t_inf)}"

@@ -11,15 +11,15 @@ import numpy as np
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law, Parameter
-from latfit.restart.hedged import hedged
+from latfit.numbers import Floats
 from latfit.restart.plan import Plan
-from latfit.restart.policies.base import Policy, Submission, Written, in_seconds, register
+from latfit.restart.policies import Policy, Submission, Written, in_seconds, register
 from latfit.restart.policies.copies import CopiesPolicy
 from latfit.restart.policies.timeout import Timeout
-from latfit.restart.rounds import not_completed
-from latfit.restart.times import has_failures
+from latfit.restart.rounds import Ages, overlapping
+from latfit.restart.times import has_failures, not_completed, still_out
 
-AT_ONCE = 1000.0
+AT_ONCE = 1000.0  # a hedge that ends this many times later than it begins is two copies
 
 
 @register
@@ -34,8 +34,10 @@ class Hedge(Policy):
 
     name: ClassVar[str] = "hedge"
     parameters: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("d", "non-negative"), Parameter("t_inf", "positive"), Parameter("q", "non-negative"),
-    )  # fmt: skip
+        Parameter("d", "non-negative"),
+        Parameter("t_inf", "positive"),
+        Parameter("q", "non-negative"),
+    )
     example: ClassVar[str] = "hedge(d=300,t_inf=900,q=1)"
     says: ClassVar[str] = "a second request after d with probability q, cancel both at t_inf and begin again"
     searched: ClassVar[bool] = True
@@ -52,9 +54,27 @@ class Hedge(Policy):
             raise RestartError(f"hedge: t_inf is {self.t_inf:g} s, before the second request at d = {self.d:g} s")
 
     def plan(self, law: Law, cost: float) -> Plan:
-        """One round that is repeated."""
-        end = np.inf if self.t_inf is None else self.t_inf
-        return hedged(law, law, self.d, end, q=self.q, cost=cost)
+        """One round that is repeated.
+
+        Once the second request is made, A(u) = P(first out at `start` and not completed by u) and B(u) = P(it has
+        failed since). The round is under way with probability (1−q) S + q (S (1−F̃₂) + B S₂).
+        """
+        start, end = self.d + cost, np.inf if self.t_inf is None else self.t_inf
+        q = self.q if start < end else 0.0
+        F_start, G_start, S_start = (float(f(np.array(start))) for f in (law.cdf, law.failed, law.still_out))
+
+        def at(u: Floats) -> Ages:
+            S, F, younger = still_out(law, u), law.cdf(u), np.maximum(u - start, 0.0)
+            N_2, S_2 = not_completed(law, younger), still_out(law, younger)
+            B = law.failed(u) - G_start
+            A = S + B
+            alive = (1 - q) * S + q * (S * N_2 + B * S_2)
+            done = F_start + (1 - q) * (F - F_start) + q * (S_start - A * N_2)
+            running = (1 - q) * S + q * (S * N_2 + A * S_2)
+            return Ages(*(np.where(u < start, a, b) for a, b in ((S, alive), (F, done), (S, running))))
+
+        this = overlapping(law, (0.0, -start), end, at, submissions=1.0 + q * S_start, pause=cost)
+        return Plan((this,), repeats=True)
 
     def mean_submissions(self, law: Law, cost: float) -> float:
         """(1 + q S(d))/H(t_inf)."""
@@ -66,7 +86,6 @@ class Hedge(Policy):
         return float(made if np.isinf(end) else made / (1.0 - out) if out < 1 else np.inf)
 
     def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
-        """The first of each round, and the second of those that have one."""
         end = np.inf if self.t_inf is None else self.t_inf
         for k in count():
             start = k * (end + cost) if k else 0.0
@@ -76,18 +95,16 @@ class Hedge(Policy):
 
     @property
     def most_submissions(self) -> int | None:
-        """Two, if they are never cancelled."""
         return 2 if self.t_inf is None else None
 
     @classmethod
-    def spanned(cls, time: float, ratio: float) -> Policy:
+    def from_times(cls, time: float, ratio: float) -> Policy:
         """The first time is d; a hedge at the end is a timeout, and one that begins very early is two copies."""
         if ratio <= 1 + 1e-9:
             return Timeout(time)
         return cls(time, time * ratio) if ratio < AT_ONCE else CopiesPolicy(2, time * ratio)
 
     def sentence(self, time: Written = in_seconds) -> str:
-        """As an order."""
         share = "" if self.q == 1 else f" in {self.q:.2%} of the cases"
         cancel = "" if self.t_inf is None else f", cancel both after {time(self.t_inf)} and begin again"
         return f"Hedge after {time(self.d)}{share}{cancel}"

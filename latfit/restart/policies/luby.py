@@ -12,10 +12,10 @@ import numpy as np
 from latfit.errors import RestartError
 from latfit.laws.base import Law, Parameter
 from latfit.restart.plan import NEGLIGIBLE, Plan, Round
-from latfit.restart.policies.base import Policy, Submission, Written, in_seconds, register
+from latfit.restart.policies import Policy, Submission, Written, in_seconds, register
 from latfit.restart.rounds import attempt
 
-MOST = 200_000  # attempts that are followed
+MAX_LUBY_ATTEMPTS = 200_000
 
 
 @register
@@ -44,29 +44,26 @@ class Luby(Policy):
             if multiple not in kinds:
                 kinds[multiple] = attempt(law, self.unit * multiple, pause=cost)
             rounds.append(kinds[multiple])
-            reached *= rounds[-1].out
+            reached *= rounds[-1].p_incomplete
             if reached <= NEGLIGIBLE:
-                return Plan(tuple(rounds), repeats=rounds[-1].out > 0)
-            if len(rounds) >= MOST:
+                return Plan(tuple(rounds), repeats=rounds[-1].p_incomplete > 0)
+            if len(rounds) >= MAX_LUBY_ATTEMPTS:
                 break
         raise RestartError(
-            f"luby: with a unit of {self.unit:g} s more than {MOST} attempts are needed; take a larger one"
+            f"luby: with a unit of {self.unit:g} s more than {MAX_LUBY_ATTEMPTS} attempts are needed; take a larger one"
         )
 
     def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
-        """One copy after the other."""
         start = 0.0
         for multiple in luby_sequence():
             yield Submission(start, self.unit * multiple)
             start += self.unit * multiple + cost
 
     @classmethod
-    def spanned(cls, time: float, ratio: float) -> Luby:
-        """The time is the unit."""
+    def from_times(cls, time: float, ratio: float) -> Luby:
         return cls(time)
 
     def sentence(self, time: Written = in_seconds) -> str:
-        """As an order."""
         return f"Take timeouts of 1, 1, 2, 1, 1, 2, 4, … times {time(self.unit)}"
 
 

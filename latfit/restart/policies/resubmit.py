@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import ClassVar
 
@@ -13,12 +14,12 @@ from latfit.errors import RestartError
 from latfit.laws.base import Law, Parameter
 from latfit.numbers import Floats
 from latfit.restart.plan import Plan, Round
-from latfit.restart.policies.base import Policy, Submission, Written, in_seconds, register
-from latfit.restart.rounds import knots, not_completed, quadrature
-from latfit.restart.times import has_failures
+from latfit.restart.policies import Policy, Submission, Written, in_seconds, register
+from latfit.restart.rounds import knots, quadrature
+from latfit.restart.times import has_failures, not_completed
 
-NEGLIGIBLE = 1e-12  # a chance of getting so far that nothing after it counts
-MOST = 2000  # copies that are out at a time
+MIN_REACHED = 1e-12  # copies that are submitted less often are left out
+MAX_COPIES_OUT = 2000  # at a time
 
 
 @register
@@ -46,14 +47,15 @@ class Resubmit(Policy):
                 "completed or as lost (--failed completed, --failed lost)"
             )
         gap = self.d + cost
-        S_at = not_completed(law, gap * np.arange(1.0, MOST + 1.0))
+        S_at = not_completed(law, gap * np.arange(1.0, MAX_COPIES_OUT + 1.0))
         reached = np.cumprod(S_at)
-        count = int(np.count_nonzero(reached > NEGLIGIBLE)) + 1
-        if count > MOST and reached[-1] > 1e-9:
+        count = int(np.count_nonzero(reached > MIN_REACHED)) + 1
+        if count > MAX_COPIES_OUT and reached[-1] > 1e-9:
             raise RestartError(
-                f"resubmit: with d = {self.d:g} s more than {MOST} copies would be out at a time; choose a larger d"
+                f"resubmit: with d = {self.d:g} s more than {MAX_COPIES_OUT} copies would be out at a time; "
+                "choose a larger d"
             )
-        count = min(count, MOST)
+        count = min(count, MAX_COPIES_OUT)
         times = knots(law)[knots(law) < gap * count]
         inner = times - gap * np.floor(times / gap)
         ages = np.unique(np.concatenate([[0.0, gap], inner[(inner > 0) & (inner < gap)]]))
@@ -62,40 +64,37 @@ class Resubmit(Policy):
         S /= np.concatenate([[1.0], reached[: count - 1]])[:, None]
         first, second, out = S @ w, 2 * (S @ (u * w)), S_at[:count]
         rounds = [
-            Round(gap, float(out[n]), float(first[n]), float(second[n]), gap * float(out[n]), 1.0,
-                  (n + 1) * float(first[n]), _Survival(law, gap, n), ages)
+            Round(
+                gap,
+                p_incomplete=float(out[n]),
+                mean=float(first[n]),
+                second_moment=float(second[n]),
+                lost_time=gap * float(out[n]),
+                submissions=1.0,
+                job_seconds=(n + 1) * float(first[n]),
+                survival=partial(_survival, law, gap * np.arange(n + 1.0)),
+                ages=ages,
+            )
             for n in range(count)
-        ]  # fmt: skip
+        ]
         return Plan(tuple(rounds), repeats=bool(out[-1] > 0))
 
     def mean_submissions(self, law: Law, cost: float) -> float:
         """1 + Σ_n Π_{k ≤ n} S(k d)."""
-        return float(1.0 + np.cumprod(not_completed(law, (self.d + cost) * np.arange(1.0, MOST + 1.0))).sum())
+        return float(1.0 + np.cumprod(not_completed(law, (self.d + cost) * np.arange(1.0, MAX_COPIES_OUT + 1.0))).sum())
 
     def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
-        """A copy every d + c, none of them cancelled."""
         return (Submission(k * (self.d + cost), np.inf) for k in count())
 
     @classmethod
-    def spanned(cls, time: float, ratio: float) -> Resubmit:
-        """The time is d."""
+    def from_times(cls, time: float, ratio: float) -> Resubmit:
         return cls(time)
 
     def sentence(self, time: Written = in_seconds) -> str:
-        """As an order."""
         return f"Submit again every {time(self.d)} and cancel none"
 
 
-@dataclass(frozen=True, eq=False)
-class _Survival:
-    """Between submission n and the next one, with n + 1 copies out, given that none has completed before."""
-
-    law: Law
-    gap: float
-    n: int
-
-    def __call__(self, u: Floats) -> Floats:
-        """Π_{k ≤ n} S(k gap + u)/S(k gap)."""
-        ages = self.gap * np.arange(self.n + 1.0)
-        older = not_completed(self.law, np.asarray(u)[..., None] + ages)
-        return np.asarray(np.prod(older, axis=-1) / np.prod(not_completed(self.law, ages[1:])))
+def _survival(law: Law, ages: Floats, u: Floats) -> Floats:
+    """Π S(age + u)/S(age) over the copies that are out, given that none has completed before."""
+    older = not_completed(law, np.asarray(u)[..., None] + ages)
+    return np.asarray(np.prod(older, axis=-1) / np.prod(not_completed(law, ages[1:])))

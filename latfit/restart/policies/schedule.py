@@ -12,7 +12,7 @@ from latfit.errors import RestartError, counted
 from latfit.laws.base import Law, Parameter
 from latfit.numbers import Floats
 from latfit.restart.plan import Plan
-from latfit.restart.policies.base import Policy, Submission, Written, in_seconds, register
+from latfit.restart.policies import Policy, Submission, Written, in_seconds, register
 from latfit.restart.rounds import attempt
 
 DRAWS = 256  # schedules with sleeps drawn evenly, whose distributions are averaged
@@ -52,7 +52,6 @@ class SchedulePolicy(Policy):
 
     @property
     def most_submissions(self) -> int | None:
-        """One for each timeout."""
         return len(self.timeouts)
 
     @property
@@ -61,7 +60,6 @@ class SchedulePolicy(Policy):
         return (*(self.sleeps or (0.0,) * (len(self.timeouts) - 1)), 0.0)
 
     def plan(self, law: Law, cost: float) -> Plan:
-        """One round for each attempt."""
         rounds = [
             replace(
                 attempt(law, tau, pause=cost + s * (1 - self.jitter / 2)), pause_variance=(s * self.jitter) ** 2 / 12
@@ -81,14 +79,12 @@ class SchedulePolicy(Policy):
         return np.cumsum([np.zeros(DRAWS), *steps], axis=0).T
 
     def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
-        """One copy after the other, with sleeps drawn for each job."""
         start: Floats = np.zeros(size)
         for tau, s in zip(self.timeouts, self.pauses, strict=True):
             yield Submission(start, tau)
             start = start + tau + cost + s * (1 - self.jitter * rng.random(size))
 
     def sentence(self, time: Written = in_seconds) -> str:
-        """As an order."""
         waits = ", then ".join(time(tau) for tau in self.timeouts[:4])
         more = " …" if len(self.timeouts) > 4 else ""
         return f"Wait {waits}{more} ({counted(len(self.timeouts), 'attempt')}), then give up"

@@ -11,7 +11,7 @@ import numpy as np
 
 from latfit.laws.base import Law, Parameter
 from latfit.restart.plan import Plan
-from latfit.restart.policies.base import Policy, Submission, Written, in_seconds, register
+from latfit.restart.policies import Policy, Submission, Written, in_seconds, register
 from latfit.restart.rounds import attempt
 from latfit.restart.times import has_failures
 
@@ -33,25 +33,20 @@ class Timeout(Policy):
     t: float | None = None
 
     def plan(self, law: Law, cost: float) -> Plan:
-        """One round that is repeated."""
         t = np.inf if self.t is None else self.t
         return Plan((attempt(law, t, pause=cost),), repeats=True, lattice=(law, t, cost) if has_failures(law) else None)
 
     def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
-        """One copy after the other."""
         t = np.inf if self.t is None else self.t
         return (Submission(k * (t + cost) if k else 0.0, t) for k in count())
 
     @property
     def most_submissions(self) -> int | None:
-        """One without a timeout, any number with one."""
         return 1 if self.t is None else None
 
     @classmethod
-    def spanned(cls, time: float, ratio: float) -> Timeout:
-        """The timeout itself."""
+    def from_times(cls, time: float, ratio: float) -> Timeout:
         return cls(time)
 
     def sentence(self, time: Written = in_seconds) -> str:
-        """As an order."""
         return "Wait for as long as it takes" if self.t is None else f"Cancel and resubmit after {time(self.t)}"

@@ -1,0 +1,220 @@
+"""The system underneath: files that are written whole or not at all, signals that stop the process, threads."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import os
+import re
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from contextlib import contextmanager, suppress
+from contextvars import copy_context
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from types import FrameType
+from typing import TYPE_CHECKING, TypeVar
+
+from latfit.errors import LatfitError, printable
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+FORMULA = r"^[=+\-@\t\r]"
+NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+"""How a cell begins that a spreadsheet runs as a formula, and what is only a number."""
+MAX_THREADS = 8
+
+_unfinished: set[Path] = set()
+_hints: list[Callable[[], str]] = []
+
+
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[Path]:
+    """A path to write to, beside `path`; it takes the place of `path` only if all went well.
+
+    Its bytes are on the disk before it does, and its name afterwards: a power cut leaves the old file or the new.
+    It is a new file of its own: where `path` is a link, the link is replaced and not followed.
+    """
+    with whole_files([path]) as (beside,):
+        yield beside
+
+
+@contextmanager
+def whole_files(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
+    """The same for files of one folder that belong together: all are on the disk before the first takes its name.
+
+    No signal but SIGKILL comes between their names.
+    """
+    parts = {_beside(Path(path)): Path(path) for path in paths}
+    folder = next(iter(parts)).parent
+    try:
+        with _named_errors(parts):
+            for beside, path in parts.items():  # empty files; who may read the old one may read the new one
+                _unfinished.add(beside)
+                beside.unlink(missing_ok=True)
+                beside.touch(exist_ok=False)
+                if path.is_file() and not path.is_symlink():
+                    beside.chmod(path.stat().st_mode & 0o777)
+            yield list(parts)
+            for beside in parts:
+                _on_disk(beside)
+            with _undisturbed():
+                for beside, path in parts.items():
+                    beside.replace(path)
+        with suppress(OSError):  # some file systems cannot: the files themselves are safe
+            _on_disk(folder)
+    finally:
+        for beside in parts:
+            _remove(beside)
+
+
+def _beside(path: Path) -> Path:
+    if path.is_dir():
+        raise LatfitError(f"{path}: this is a directory; name a file to write")
+    if not path.parent.is_dir():
+        raise LatfitError(f"{path}: there is no folder {path.parent}")
+    return path.with_name(f".{path.name}.{os.getpid()}.part")
+
+
+@contextmanager
+def _named_errors(parts: Mapping[Path, Path]) -> Iterator[None]:
+    """An error of a file beside is one of the file that was asked for; one without a name is of the first of them."""
+    names: dict[str | None, Path] = {str(beside): path for beside, path in parts.items()}
+    names[None] = next(iter(parts.values()))
+    try:
+        yield
+    except OSError as error:
+        path = names.get(None if error.filename is None else str(error.filename))
+        if path is None:
+            raise
+        raise LatfitError(f"{path}: cannot be written ({error.strerror or error})") from error
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Signals wait, where the system lets them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def _on_disk(path: Path) -> None:
+    """Wait until what was written to a file, or to the list of a folder, is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def inert(text: str) -> str:
+    """A cell of a CSV file that no spreadsheet takes for a formula; plain numbers stay as they are.
+
+    >>> inert("=1+2"), inert("-5.5"), inert("rb1")
+    ("'=1+2", '-5.5', 'rb1')
+    """
+    return f"'{text}" if re.match(FORMULA, text) and not re.match(NUMBER, text) else text
+
+
+def remove_unfinished() -> None:
+    """Remove what is being written at this moment, for a process that is about to end."""
+    for beside in list(_unfinished):
+        _remove(beside)
+
+
+def _remove(beside: Path) -> None:
+    with suppress(OSError):
+        beside.unlink(missing_ok=True)
+    _unfinished.discard(beside)
+
+
+@contextmanager
+def if_stopped(hint: Callable[[], str]) -> Iterator[None]:
+    """What the last line is to add if the process is stopped meanwhile."""
+    _hints.append(hint)
+    try:
+        yield
+    finally:
+        _hints.remove(hint)
+
+
+def stop_cleanly() -> None:
+    """From now on Ctrl-C, SIGTERM and SIGHUP end this process with the exit code 128 + their number.
+
+    It ends in the handler itself: an exception would be lost, or become another one, where it falls into an import or
+    a destructor. What the parent process said to ignore stays ignored.
+    """
+    parent = os.getpid()
+
+    def stop(number: int, _: FrameType | None) -> None:
+        if os.getpid() == parent:  # and not a worker that was forked from it
+            remove_unfinished()
+            message = printable(f"latfit: stopped{''.join(hint() for hint in _hints)}") + "\n"
+            with suppress(OSError):
+                os.write(2, ("\n" if os.isatty(2) else "").encode() + message.encode(errors="backslashreplace"))
+        os._exit(128 + number)
+
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number is not None and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+            signal.signal(number, stop)
+
+
+def in_threads(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+    """The results of `work` in the order of the items, of which a few are worked on ahead.
+
+    Called from a thread or a process that somebody else started, as batches do, it works on one after the other:
+    the processor is busy already.
+    """
+    started_by_others = threading.current_thread() is not threading.main_thread() or multiprocessing.parent_process()
+    threads = 1 if started_by_others else min(MAX_THREADS, usable_cores())
+    if (isinstance(items, Sized) and len(items) < 2) or threads == 1:
+        yield from map(work, items)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(threads) as pool:
+        waiting: deque[Future[R]] = deque()
+        for item in items:
+            waiting.append(pool.submit(copy_context().run, work, item))  # numpy's errstate belongs to the context
+            if len(waiting) > 2 * threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+@lru_cache
+def usable_cores(groups: Path = Path("/proc/self/cgroup"), mounted: Path = Path("/sys/fs/cgroup")) -> int:
+    """How many cores this process may use: by its affinity, and by the quotas of its control groups, rounded up."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        member_of = groups.read_text().splitlines()
+    except OSError:  # not Linux
+        member_of = []
+    return max(1, min([cores, *(math.ceil(quota) for line in member_of for quota in _quotas(line, mounted))]))
+
+
+def _quotas(member_of: str, mounted: Path) -> Iterator[float]:
+    """Processor seconds a second that a control group and those above it allow, in version 2 and in version 1."""
+    _, controllers, path = member_of.split(":", 2)
+    names = PurePosixPath(path).parts[1:]
+    for depth in range(len(names) + 1):
+        folder = mounted.joinpath(controllers, *names[:depth])  # version 2 names no controllers
+        for files in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
+            try:
+                quota, period = " ".join((folder / file).read_text() for file in files).split()
+                if float(quota) > 0:
+                    yield float(quota) / float(period)
+            except (OSError, ValueError):  # there is none, or it is "max"
+                continue

@@ -1,0 +1,334 @@
+"""The worlds that a log supports: in which a retry meets again what the first attempt met.
+
+The formula takes a retry as a new draw from the pool. Every way in which that fails is one thing: an attempt resembles
+its neighbours, those of the same cell of a column or of a pair of columns, of the same job, or near in time. A world is
+a partition of the attempts into strata in which a retry meets its own stratum again, for ever or, in time, for a while.
+A world counts if attempts resemble their neighbours in it more than chance allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+from scipy.special import bdtrc, ndtr, ndtri, pdtrc
+
+from latfit.numbers import Bools, Floats, Ints
+from latfit.table import CENSORED, COMPLETED, ProbeTable
+
+BEYOND_CHANCE = 2.5  # standard deviations; divided among the columns, and among the pairs, that are looked at
+QUANTILES = np.array([0.5, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98])  # where strata are cut and what counts as slow begins
+NEIGHBOURS = (1, 4, 16, 64)  # in time, on either side
+SAME_QUANTITY = 0.99  # |rank correlation| from which a column is the latency under another name
+SAME_OUTCOME = 0.95  # share of the rarer outcome that a column tells, from which it is the outcome under another name
+# what JMeter measures with each sample: no log can tell such a consequence of a hang from its cause
+MEASURED_WITH_THE_LATENCY = {"jmeter": ("Latency", "Connect", "IdleTime", "bytes", "sentBytes")}
+NEGLIGIBLE = 0.02  # a gain below it is none: the answer is to wait; a share of variance below it is not worth a word
+MAX_WORLDS_OF_A_KIND = 12  # the strongest; columns of the same content make many alike
+MIN_PROBES_TO_TRUST = 50  # fewer show little: the suspicion stays large
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """A partition of the attempts: `strata` is a code from 0 for each.
+
+    A retry stays in its stratum with the chance e^(−elapsed/span). `z` says how far beyond chance attempts resemble
+    their neighbours, `shared` which part of the variance of ranks lies between the cells, seen and unseen.
+    """
+
+    name: str
+    kind: str  # column, pair, cell, job, time or spell
+    strata: Ints
+    z: float
+    span: float = np.inf
+    shared: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """The worlds that a log supports, the columns that were looked at, and the others with the reason.
+
+    `fresh` says that jobs with several attempts show no sign of being sticky.
+    """
+
+    worlds: list[World]
+    used: dict[str, Ints]
+    left_out: dict[str, str]
+    fresh: bool = False
+
+
+def survey(probes: ProbeTable, cutoff: float = np.inf) -> Survey:
+    """What a log in its order says, with its columns, its jobs and its times; without times, in the order of the file.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> from latfit.evidence import probes_of
+    >>> found = survey(probes_of(latfit.example_log()), 10_000.0)
+    >>> [world.kind for world in found.worlds], sorted(found.used)
+    (['column'], ['broker'])
+
+    """
+    completed = (probes.status == COMPLETED) & (probes.latency <= cutoff)
+    early = (probes.status == CENSORED) & (probes.latency < cutoff)
+    rank = ranks(probes.latency, completed, early)
+    codes = {name: column.codes - min(int(column.codes.min()), 0) for name, column in probes.columns.items()}
+    measured = [name for name in MEASURED_WITH_THE_LATENCY.get(probes.facts.format, ()) if name in codes]
+    used, left_out = choose_columns({name: codes[name] for name in codes if name not in measured}, rank, completed)
+    left_out |= dict.fromkeys(measured, "is measured with the latency")
+    timed = probes.submitted is not None and bool(np.isfinite(probes.submitted).all())
+    worlds = find_worlds(
+        rank, used, job=probes.job, submitted=probes.submitted if timed else None, in_file_order=not timed
+    )
+    named = []
+    for world in worlds:
+        name, _, cell = world.name.rpartition("=")
+        if world.kind == "cell" and name in probes.columns:
+            world = replace(world, name=f"{name}={probes.columns[name].labels[int(cell)]}")
+        named.append(world)
+    several = 0 if probes.job is None else int((np.bincount(probes.job)[probes.job] > 1).sum())
+    fresh = several >= MIN_PROBES_TO_TRUST and not any(world.kind == "job" for world in worlds)
+    return Survey(named, used, left_out, fresh)
+
+
+def ranks(latency: Floats, completed: Bools, censored: Bools | None = None) -> Floats:
+    """The rank, 0 to 1, of each attempt among times to completion; ties share theirs.
+
+    What did not complete ranks last; what was given up early ranks in the middle of all that took longer.
+    """
+    n = latency.size
+    times = np.where(completed, latency, np.inf)
+    ordered = np.sort(times)
+    result = (np.searchsorted(ordered, times) + np.searchsorted(ordered, times, side="right")) / (2 * n)
+    if censored is not None and censored.any():
+        result[censored] = (np.searchsorted(ordered, latency[censored], side="right") / n + 1) / 2
+    return result
+
+
+def choose_columns(
+    columns: Mapping[str, Ints], rank: Floats, completed: Bools
+) -> tuple[dict[str, Ints], dict[str, str]]:
+    """The columns that worlds can be made of, and the others: those that are the latency or the outcome themselves.
+
+    Columns are codes from 0, those of numbers in the order of the numbers. A column of numbers is the latency if cells
+    of the same sizes, cut from the ranks of the latencies, are the same cells.
+    """
+    used: dict[str, Ints] = {}
+    left_out: dict[str, str] = {}
+    by_rank = np.argsort(rank, kind="stable")
+    for name, codes in columns.items():
+        sizes = np.bincount(codes)
+        present = int(np.count_nonzero(sizes))
+        alike = np.empty_like(codes)
+        alike[by_rank] = np.repeat(np.arange(sizes.size), sizes)
+        if present < 2:
+            left_out[name] = "has one value"
+        elif present == codes.size:
+            left_out[name] = "differs in every row"
+        elif present > 2 and abs(_correlation(codes, alike)) > SAME_QUANTITY:
+            left_out[name] = "is the latency"
+        elif 0 < np.count_nonzero(completed) < completed.size and _tells_outcome(codes, completed):
+            left_out[name] = "is the outcome"
+        else:
+            used[name] = codes
+    return used, left_out
+
+
+def find_worlds(
+    rank: Floats,
+    columns: Mapping[str, Ints],
+    *,
+    job: Ints | None = None,
+    submitted: Floats | None = None,
+    in_file_order: bool = False,
+) -> list[World]:
+    """Every world in which attempts resemble their neighbours beyond chance.
+
+    Parameters
+    ----------
+    rank
+        Of each attempt, from `ranks`.
+    columns
+        Codes from 0 for each attempt.
+    job
+        A code of the job of each attempt, where jobs have several.
+    submitted
+        Seconds. Without it attempts have no neighbours in time unless `in_file_order` says that their order is one; how
+        long a neighbourhood lasts is unknown then, and taken as for ever.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> path = rng.integers(0, 5, 400)
+    >>> rank = ranks(rng.lognormal(0.8 * path), np.full(400, True))
+    >>> [(world.name, world.kind) for world in find_worlds(rank, {"path": path}) if world.kind == "column"]
+    [('path', 'column')]
+
+    """
+    worlds = list(_column_worlds(rank, columns, "column"))
+    pairs = {}
+    for (a, first), (b, second) in combinations(columns.items(), 2):
+        width = int(second.max()) + 1
+        if (int(first.max()) + 1) * width <= rank.size:
+            pairs[f"{a} × {b}"] = first * width + second
+    worlds += _column_worlds(rank, pairs, "pair")
+    if job is not None:
+        worlds += _column_worlds(rank, {"job": job}, "job")
+    if submitted is not None or in_file_order:
+        worlds += _time_worlds(rank, submitted)
+    kinds: dict[str, list[World]] = {}
+    for world in sorted(worlds, key=lambda world: -world.z):
+        kinds.setdefault(world.kind, []).append(world)
+    kept = {id(world) for same_kind in kinds.values() for world in same_kind[:MAX_WORLDS_OF_A_KIND]}
+    return [world for world in worlds if id(world) in kept]
+
+
+def _correlation(a: Ints | Floats, b: Ints | Floats) -> float:
+    """Pearson's; of ranks it is Spearman's."""
+    x, y = a - a.mean(), b - b.mean()
+    scale = float(np.sqrt((x * x).sum() * (y * y).sum()))
+    return float((x * y).sum()) / scale if scale > 0 else 0.0
+
+
+def _tells_outcome(codes: Ints, completed: Bools) -> bool:
+    """Whether a column is the outcome under another name: each of the two tells the other of nearly every row.
+
+    What completed has one value in it, which a site that never answers among several that do is not.
+    """
+    sizes, among_completed = np.bincount(codes), np.bincount(codes, completed)
+    if among_completed.max() < SAME_OUTCOME * np.count_nonzero(completed):
+        return False
+    others = (among_completed[codes] - completed) / np.maximum(sizes[codes] - 1, 1)
+    guess = np.where(sizes[codes] > 1, others > 0.5, completed.mean() > 0.5)
+    rarer = min(np.count_nonzero(completed), np.count_nonzero(~completed))
+    return bool(np.count_nonzero(guess != completed) <= (1 - SAME_OUTCOME) * rarer)
+
+
+def _column_worlds(rank: Floats, columns: Mapping[str, Ints], kind: str) -> Iterator[World]:
+    """A world of strata and one of single cells for each column that explains latencies."""
+    level = ndtr(-BEYOND_CHANCE) / max(len(columns), 1)
+    enough = -ndtri(level)
+    for name, codes in columns.items():
+        sizes = np.bincount(codes)
+        z, shared = _within_cells(rank, codes, sizes)
+        if z > enough:
+            yield World(name, kind, _strata_of_cells(rank, codes, sizes), z, shared=shared)
+        if kind != "job":
+            yield from _slow_cells(rank, codes, sizes, name, level)
+
+
+def _within_cells(rank: Floats, codes: Ints, sizes: Ints) -> tuple[float, float]:
+    """How far attempts of the same cell resemble each other: z, and the share of variance between cells.
+
+    U = Σ_cells Σ_{i≠k} d_i d_k / (size − 1) / σ², d the deviation from the mean rank, has the first two moments of a
+    centred χ² with Σ size/(size − 1) − 1 degrees of freedom if cells do not matter; the cube root of Wilson and
+    Hilferty (1931) makes it normal. The share is that of an analysis of variance.
+    """
+    n, deviation = rank.size, rank - rank.mean()
+    total = float((deviation**2).sum())
+    several = sizes > 1
+    cells = int(np.count_nonzero(sizes))
+    if cells < 2 or cells >= n or not several.any() or total <= 0:
+        return 0.0, 0.0
+    sums = np.bincount(codes, deviation)
+    squares = np.bincount(codes, deviation**2)[several]
+    m = sizes[several]
+    U = float(((sums[several] ** 2 - squares) / (m - 1)).sum()) / (total / (n - 1))
+    degrees = max(float((m / (m - 1)).sum()) - 1, 1.0)
+    chi_square = degrees + U + float(m.sum()) / (n - 1)
+    spread = 2 / (9 * degrees)
+    z = (np.cbrt(max(chi_square, 0.0) / degrees) - (1 - spread)) / np.sqrt(spread)
+    between = float((sums**2 / np.maximum(sizes, 1)).sum())
+    within = (total - between) / (n - cells)
+    typical = (n - float((sizes.astype(np.float64) ** 2).sum()) / n) / (cells - 1)
+    excess = max((between / (cells - 1) - within) / typical, 0.0)
+    return float(z), excess / (excess + within) if excess > 0 else 0.0
+
+
+def _strata_of_cells(rank: Floats, codes: Ints, sizes: Ints) -> Ints:
+    """Whole cells in the order of their mean rank, cut at quantiles of the attempts; few cells are strata themselves.
+
+    Means are shrunk by one attempt of rank ½. Attempts of a cell stay together: cut by a score that leaves the attempt
+    itself out, a cell would be cut by its own outcomes.
+    """
+    if sizes.size <= QUANTILES.size + 1:
+        return codes
+    mean = (np.bincount(codes, rank) + 0.5) / (sizes + 1)
+    order = np.argsort(mean, kind="stable")
+    middle = (np.cumsum(sizes[order]) - sizes[order] / 2) / rank.size
+    label = np.empty(sizes.size, dtype=np.int64)
+    label[order] = np.searchsorted(QUANTILES, middle)
+    return label[codes]
+
+
+def _slow_cells(rank: Floats, codes: Ints, sizes: Ints, name: str, level: float) -> Iterator[World]:
+    """Cells with more slow attempts than a binomial allows, each a stratum of its own: strata dilute rare ones."""
+    chance = np.ones(sizes.size)
+    for quantile in QUANTILES:
+        slow = rank > quantile
+        share = float(slow.mean())
+        count = np.bincount(codes, slow)
+        if 0 < share < 1:
+            chance = np.minimum(chance, np.where(count > 0, bdtrc(np.maximum(count - 1, 0), sizes, share), 1.0))
+    cells = np.flatnonzero(chance * np.count_nonzero(sizes) * QUANTILES.size < level)
+    if cells.size:
+        label = np.zeros(sizes.size, dtype=np.int64)
+        label[cells] = np.arange(1, cells.size + 1)
+        worst = cells[np.argmin(chance[cells])]
+        yield World(f"{name}={worst}", "cell", label[codes], float(-ndtri(max(float(chance[worst]), 1e-300))))
+
+
+def _time_worlds(rank: Floats, submitted: Floats | None) -> Iterator[World]:
+    """Strata by the mean rank of neighbours in time, and slow spells."""
+    n = rank.size
+    if n < 3:
+        return
+    order = np.arange(n) if submitted is None else np.argsort(submitted, kind="stable")
+    ordered = rank[order]
+    when = None if submitted is None else submitted[order]
+    if abs(_correlation(np.arange(n), ordered)) > SAME_QUANTITY:  # sorted by latency
+        return
+    below = np.concatenate([[0.0], np.cumsum(ordered)])
+    for count in NEIGHBOURS:
+        if 4 * count + 2 > n:
+            break
+        low, high = np.maximum(np.arange(n) - count, 0), np.minimum(np.arange(n) + count + 1, n)
+        score = (below[high] - below[low] - ordered) / (high - low - 1)
+        z = float(np.sqrt(n / 2)) * _correlation(ordered, score)  # each pair counts twice: √n r has variance 2
+        if z > BEYOND_CHANCE:
+            span = np.inf if when is None else max(float(np.median(when[count:] - when[:-count])), 1e-9)
+            yield World(f"time, {count} neighbours", "time", _placed(order, _at_quantiles(score)), z, span)
+    gap = 0.0 if when is None else float(np.median(np.diff(when)))
+    for quantile in QUANTILES:
+        slow = ordered > quantile
+        count, pairs = int(slow.sum()), int((slow[1:] & slow[:-1]).sum())
+        share, expected = count / n, (count - 1) * count / n
+        if count < 3 or share == 1:
+            continue
+        z = float(-ndtri(max(float(pdtrc(pairs - 1, expected)), 1e-300))) if pairs else 0.0
+        if z > BEYOND_CHANCE:
+            inside = slow & (np.append(slow[1:], False) | np.append(False, slow[:-1]))
+            edges = np.flatnonzero(np.diff(np.concatenate([[0], inside.astype(np.int8), [0]])))
+            span = np.inf
+            if when is not None:
+                span = max(float(np.mean(when[edges[1::2] - 1] - when[edges[::2]])) + gap, 1e-9)
+            yield World(
+                f"spells beyond the {100 * quantile:g} % quantile",
+                "spell",
+                _placed(order, inside.astype(np.int64)),
+                z,
+                span,
+            )
+
+
+def _at_quantiles(score: Floats) -> Ints:
+    return np.searchsorted(np.quantile(score, QUANTILES), score).astype(np.int64)
+
+
+def _placed(order: Ints, values: Ints) -> Ints:
+    """Values of the ordered attempts, for the attempts as they came."""
+    result = np.empty_like(values)
+    result[order] = values
+    return result

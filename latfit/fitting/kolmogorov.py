@@ -1,0 +1,285 @@
+"""Kolmogorov–Smirnov: the distance of a sample from the law fitted to it, and how often chance makes it as large.
+
+Distances between the Kaplan–Meier estimate F̃ and the fitted (1−ρ)F, with two p-values. The asymptotic one takes
+the parameters as known, as Glatard et al. 2006, §4.3 do, and is too large after fitting. The honest one is a
+parametric bootstrap: each resample is rounded, cut and censored like the log, and fitted again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import kolmogorov
+
+from latfit._system import in_threads
+from latfit.curve import kaplan_meier
+from latfit.errors import FitError
+from latfit.fitting.bootstrap import refitted
+from latfit.fitting.estimate import fit_batch
+from latfit.fitting.fitted import Fit
+from latfit.fitting.likelihood import REFIT_DECREMENT, maximise
+from latfit.fitting.search import kernel_of
+from latfit.fitting.simulate import Rows, Simulator
+from latfit.laws.kernel import Kernel, LocationScaleKernel
+from latfit.laws.samples import LogBatch, cell_width
+from latfit.numbers import Floats, finite
+from latfit.sample import LatencySample
+
+Cdf = Callable[[Floats], Floats]
+MAX_FAILED_RESAMPLES = 0.02  # share of resamples that may have no fit before the p-value is given up
+RESAMPLED_BLOCK = 1 << 19  # resampled latencies in a block: large, so that threads seldom wait for the interpreter
+MAX_DRAWS = 50_000_000  # simulated probes that a report waits for: some seconds a law
+MAX_SEARCHED_DRAWS = 200_000  # the same for laws that are searched for
+
+
+@dataclass(frozen=True)
+class GoodnessOfFit:
+    """A distance between a sample and a fitted law, and how often chance alone makes it as large.
+
+    `d_n` = √n · statistic for Kolmogorov–Smirnov, None for others. `p_asymptotic` takes the parameters as known;
+    `p_bootstrap` refits on each resample; None where it was not asked for or cannot be had.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> sample = latfit.example_log().sample(cutoff=10_000)
+    >>> latfit.ks_test(sample, latfit.fit(sample, laws=["lognormal"])[0], bootstrap=0).p_bootstrap is None
+    True
+    """
+
+    statistic: float
+    d_n: float | None
+    n: int
+    p_asymptotic: float | None
+    p_bootstrap: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON: finite numbers or None."""
+        return {name: value if name == "n" else finite(value) for name, value in asdict(self).items()}
+
+
+def ks_test(
+    sample: LatencySample,
+    fit: Fit,
+    *,
+    bootstrap: int = 999,
+    rng: np.random.Generator | None = None,
+    subsample: int | None = None,
+) -> GoodnessOfFit:
+    """Kolmogorov–Smirnov: sup |F̃(t) − (1−ρ)F(t)| over the times that were seen, and D_n = √n times that.
+
+    With `subsample` it is the paper's procedure: n completions are drawn without replacement (all of them if
+    there are fewer), and their cdf is compared with F alone; Glatard et al. 2006, §4.3, took 1000.
+
+    Parameters
+    ----------
+    sample
+        A `LatencySample`.
+    fit
+        One of `latfit.fit(sample)`.
+    bootstrap
+        Resamples, each fitted again; 0 leaves `p_bootstrap` out.
+    rng
+        Where the random numbers come from (default: a fixed seed).
+    subsample
+        How many completions the paper's procedure takes.
+
+    Returns
+    -------
+    GoodnessOfFit
+        The distance and its p-values.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> sample = latfit.example_log().sample(cutoff=10_000)
+    >>> test = latfit.ks_test(sample, latfit.fit(sample, laws=["lognormal"])[0], bootstrap=19)
+    >>> round(test.statistic, 3), test.p_bootstrap
+    (0.168, 0.05)
+    """
+    (law, rho), generator = fit.law_and_rho, rng or np.random.default_rng(0)
+    if subsample is None:
+        n, statistic = sample.n, ks_distance(sample, law.cdf, rho, round_up=fit.method == "ls")
+    else:
+        n = min(subsample, sample.completed.total)
+        statistic = _subsampled(sample.completed.expand(), law.cdf, n, generator)
+    d_n = math.sqrt(n) * statistic
+    p = None
+    if bootstrap:
+        if subsample is None and fit.method == "mle" and kernel_of(fit.name):
+            distances = _batched_distances(sample, fit, bootstrap, generator)
+        else:
+            distances = _distances(sample, fit, bootstrap, generator, subsample)
+        usable = distances[np.isfinite(distances)]
+        failed = bootstrap - usable.size
+        if failed > MAX_FAILED_RESAMPLES * bootstrap:
+            raise FitError(f"{failed} of {bootstrap} bootstrap resamples could not be fitted: no p-value")
+        p = float((1 + (usable >= statistic * (1 - 1e-12)).sum()) / (1 + usable.size))
+    return GoodnessOfFit(statistic, d_n, n, float(kolmogorov(d_n)), p)
+
+
+def assess(
+    sample: LatencySample, fit: Fit, *, bootstrap: int, rng: np.random.Generator, subsample: int | None = None
+) -> GoodnessOfFit | None:
+    """`ks_test` for reports: None for a failed fit, no bootstrap where it fails or would take minutes.
+
+    It would where `bootstrap` samples of this size have more than 5·10⁷ probes, or 2·10⁵ for likelihood fits of laws
+    without a kernel, each of which is a search of its own.
+    """
+    if fit.law is None:
+        return None
+    quick = fit.method == "ls" or kernel_of(fit.name) is not None
+    fast = bootstrap * sample.n <= (MAX_DRAWS if quick else MAX_SEARCHED_DRAWS)
+    try:
+        return ks_test(sample, fit, bootstrap=bootstrap if fast else 0, rng=rng, subsample=subsample)
+    except FitError:
+        return ks_test(sample, fit, bootstrap=0, rng=rng, subsample=subsample)
+
+
+def ks_distance(sample: LatencySample, cdf: Cdf, rho: float, *, round_up: bool = False) -> float:
+    """The sup |F̃(t) − (1−ρ)F(t)|, before and after each jump of F̃.
+
+    On a clock so coarse that latencies are cells, the cells' ends are compared: (t − step/2, t + step/2], or
+    (t − step, t] with `round_up`, as least squares reads the clock.
+    """
+    curve = kaplan_meier(sample.failures_censored())
+    times, after = curve.times, 1 - curve.still_out
+    cell = cell_width(sample)
+    if round_up and times.size > 1 and times[0] == 0:  # a latency of 0 lies in the first step too
+        times, after = times[1:], after[1:]
+    shift = 0.0 if round_up else cell / 2
+    high, low = times + shift, np.maximum(times + shift - cell, 0.0)
+    before = np.concatenate([[0.0], after[:-1]])
+    ends = (np.abs(after - (1 - rho) * cdf(high)), np.abs(before - (1 - rho) * cdf(low)))
+    return float(max(gap.max(initial=0.0) for gap in ends))
+
+
+def _subsampled(latencies: Floats, cdf: Cdf, n: int, rng: np.random.Generator) -> float:
+    """The plain distance of n of the latencies from F, of all where there are fewer."""
+    n = min(n, latencies.size)
+    chosen = np.sort(rng.choice(latencies, n, replace=False))
+    F, steps = cdf(chosen), np.arange(n + 1) / n
+    return float(max(np.max(steps[1:] - F), np.max(F - steps[:-1])))
+
+
+def qq(sample: LatencySample, fit: Fit) -> tuple[Floats, Floats]:
+    """Points of a Q-Q plot, where the law reaches so far: the quantiles of (1−ρ)F, and those of the sample.
+
+    The sample's quantiles are taken in the middle of each jump of F̃.
+    """
+    law, rho = fit.law_and_rho
+    curve = kaplan_meier(sample.failures_censored())
+    p = (1 - (curve.still_out + np.concatenate([[1.0], curve.still_out[:-1]])) / 2) / (1 - rho)
+    inside = p < 1
+    return law.ppf(p[inside]), curve.times[inside]
+
+
+def _block_sizes(n: int, count: int) -> list[int]:
+    """`count` samples of n numbers in blocks."""
+    size = max(1, RESAMPLED_BLOCK // n)
+    return [min(size, count - start) for start in range(0, count, size)]
+
+
+def _batched_distances(sample: LatencySample, fit: Fit, count: int, rng: np.random.Generator) -> Floats:
+    """The distances of `count` resamples from the laws fitted to them, all in arrays."""
+    simulator, kernel = Simulator.of(sample, fit), kernel_of(fit.name)
+    assert kernel is not None
+    # ρ was estimated if the fit says how well; otherwise it was given
+    rho: str | float = "joint" if "rho" in (fit.std_errors or {}) else simulator.rho
+    params, cell = np.array(list(fit.params.values())), simulator.cell
+    alike = isinstance(kernel, LocationScaleKernel) and simulator.complete and not simulator.resolution
+    sizes = _block_sizes(2 * simulator.n if alike else simulator.n, count)  # latencies and probabilities
+    seeds = rng.integers(2**63, size=(len(sizes), 2))  # a stream of its own for each block, whichever thread has it
+
+    def block(at: int) -> Floats:
+        generator = np.random.default_rng(seeds[at])
+        if alike:
+            assert isinstance(kernel, LocationScaleKernel)
+            return standard_gaps(kernel, simulator.n, sizes[at], generator)
+        rows = simulator.rows(sizes[at], generator)
+        batch = rows.batch(cell, simulator.resolution)
+        fits = fit_batch(fit.name, batch, rho=rho, start=None if fit.at_limit else params, errors=False)
+        fitted = fits.error == ""
+        all_params = np.where(fitted[:, None], fits.params, params).T
+        u, held = kernel.from_params(all_params, 1.0), all_params[len(kernel.free) :]
+        ratio = np.where(fitted, fits.rho, simulator.rho)
+        return np.where(fitted, _row_gaps(kernel.holding(held), rows, cell, u, ratio), np.nan)
+
+    return np.concatenate(list(in_threads(block, range(len(sizes)))))
+
+
+def _distances(sample: LatencySample, fit: Fit, count: int, rng: np.random.Generator, subsample: int | None) -> Floats:
+    """The distances of `count` resamples, one by one: for least squares, for laws without a kernel and subsamples."""
+    simulator, distances = Simulator.of(sample, fit), np.full(count, np.nan)
+    at = 0
+    for size in _block_sizes(simulator.n, count):
+        rows = simulator.rows(size, rng)
+        samples = [rows.sample(row, sample) for row in range(size)]
+        for resample, again in zip(samples, refitted(samples, fit), strict=True):
+            if again is not None:
+                cdf, rho = again
+                if subsample is None:
+                    distances[at] = ks_distance(resample, cdf, rho, round_up=fit.method == "ls")
+                else:
+                    distances[at] = _subsampled(resample.completed.expand(), cdf, subsample, rng)
+            at += 1
+    return distances
+
+
+def _row_gaps(kernel: Kernel, rows: Rows, cell: float, u: Floats, rho: Floats) -> Floats:
+    """Sup distances of simulated rows, by the product-limit estimate of each where some were censored early."""
+    returned, n = rows.returned, rows.time.shape[1]
+    if rows.ordered:
+        key, after = rows.time, np.arange(1.0, n + 1)[None] / n
+    else:  # at equal times returns come first
+        key = np.where(returned, rows.time, np.nextafter(np.where(rows.lost, np.inf, rows.time), np.inf))
+        order = np.argsort(key, axis=1)
+        key, returned = np.take_along_axis(key, order, axis=1), np.take_along_axis(returned, order, axis=1)
+        after = 1 - np.cumprod(1 - returned / np.arange(float(n), 0, -1), axis=1)
+    before = np.concatenate([np.zeros((after.shape[0], 1)), after[:, :-1]], axis=1)
+    if not cell:
+        F = kernel.probability(np.where(returned, key, 1.0) if rows.lost.any() else key, u)
+        if rho.any():
+            F *= (1 - rho)[:, None]
+        if returned.all() and rows.ordered:
+            return _even_gaps(F)
+        return np.asarray(np.where(returned, np.maximum(after - F, F - before), 0.0).max(axis=1))
+    # of equal values only the last one ends a step, and only the first one begins it
+    last, first = returned.copy(), returned.copy()
+    last[:, :-1] &= ~(returned[:, 1:] & (key[:, 1:] == key[:, :-1]))
+    first[:, 1:] &= key[:, 1:] != key[:, :-1]
+    worst = np.zeros(u.shape[1])
+    for chosen, level, shift in ((last, after, cell / 2), (first, before, -cell / 2)):
+        row = np.nonzero(chosen)[0]
+        t = np.maximum(key[chosen] + shift, 1e-300)
+        F = (1 - rho[row]) * kernel.take(row).probability(t[:, None], u[:, row])[:, 0]
+        np.maximum.at(worst, row, np.abs(np.broadcast_to(level, key.shape)[chosen] - F))
+    return worst
+
+
+def standard_gaps(kernel: LocationScaleKernel, n: int, count: int, rng: np.random.Generator) -> Floats:
+    """Sup distances of `count` samples of n latencies that all returned, from the laws fitted to them; (count,).
+
+    log x = m + s z, so that neither m nor s matters: the rows are samples of z, sorted and fitted.
+    """
+    z = kernel.standard_draws((count, n), rng)
+    z.sort(axis=1)
+    batch = LogBatch.of_rows(z)
+    u = kernel.complete_form(batch)
+    if u is None:
+        best = maximise(kernel, batch, 0.0, [np.zeros((2, count))], decrement=REFIT_DECREMENT)
+        u = np.where(best.converged, best.u, np.nan)
+    z -= u[0][:, None]
+    z *= np.exp(-u[1])[:, None]
+    return _even_gaps(kernel.standard_cdf(z))
+
+
+def _even_gaps(F: Floats) -> Floats:
+    """Sup |i/n − F| before and after each of n even steps; every step is 1/n high, so the one gap tells the other."""
+    n = F.shape[1]
+    F -= np.arange(n) / n
+    return np.asarray(np.maximum(F.max(axis=1), 1 / n - F.min(axis=1)))

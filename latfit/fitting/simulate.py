@@ -1,0 +1,166 @@
+"""Samples that a fitted law would have produced: rounded, cut and censored like the log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from latfit.curve import kaplan_meier
+from latfit.errors import FitError
+from latfit.fitting.fitted import Fit
+from latfit.laws import ContinuousLaw
+from latfit.laws.samples import SampleBatch, cell_width
+from latfit.numbers import Bools, Floats
+from latfit.sample import LatencySample, Tally
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """B simulated samples of n probes: `time` of return or of last sight (B, n), and what was seen then.
+
+    A probe that is neither `returned` nor `lost` was still out at its time. Rows that are `ordered` have their
+    returns first, in order, and lost no one from sight before the last of them.
+    """
+
+    time: Floats
+    returned: Bools
+    lost: Bools
+    ordered: bool
+
+    def batch(self, cell: float, step: float) -> SampleBatch:
+        """The rows as a batch to fit; with cells the distinct values of each row, with their numbers."""
+        out = ~self.returned & ~self.lost
+        x, weights = self.time, np.ones((1, self.time.shape[1]))
+        if cell:
+            x, weights = _tallied(self.time, self.returned)
+        elif not self.returned.all():
+            weights = self.returned.astype(np.float64)
+        c, c_weights = _packed(self.time, out)
+        return SampleBatch(x, weights, c, c_weights, self.lost.sum(axis=1, dtype=np.float64), cell, np.array([step]))
+
+    def sample(self, row: int, like: LatencySample) -> LatencySample:
+        """One row as a sample."""
+        time, returned, lost = self.time[row], self.returned[row], self.lost[row]
+        return LatencySample(
+            completed=Tally.of(time[returned]),
+            censored=Tally.of(time[~returned & ~lost]),
+            lost=int(lost.sum()),
+            cutoff=like.cutoff,
+            resolution=like.resolution,
+        )
+
+
+def _tallied(time: Floats, chosen: Bools) -> tuple[Floats, Floats]:
+    """The distinct times chosen in each row (B, m), in order, and how often each was; padded with weight 0."""
+    key = np.sort(np.where(chosen, time, np.inf), axis=1)
+    new = np.isfinite(key)
+    kept = new.copy()
+    new[:, 1:] &= key[:, 1:] != key[:, :-1]
+    place = np.cumsum(new, axis=1) - 1  # of each time among the distinct ones of its row
+    shape = time.shape[0], int(place[:, -1].max()) + 1
+    values = np.ones(shape)
+    values[np.nonzero(new)[0], place[new]] = key[new]
+    flat = np.nonzero(kept)[0] * shape[1] + place[kept]
+    return values, np.bincount(flat, minlength=values.size).reshape(shape).astype(np.float64)
+
+
+def _packed(time: Floats, chosen: Bools) -> tuple[Floats, Floats]:
+    """The times chosen in each row, with their numbers.
+
+    Where few differ, as at a cutoff, all rows share a column for each (1, k), with weights (B, k); otherwise they are
+    moved to the front of their row (B, k), with weight 0 where a row has fewer.
+    """
+    counts = chosen.sum(axis=1)
+    values, where = np.unique(time[chosen], return_inverse=True)
+    if values.size <= counts.max():
+        flat = np.nonzero(chosen)[0] * values.size + where
+        shape = time.shape[0], values.size
+        return values[None], np.bincount(flat, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
+    front = np.argsort(~chosen, axis=1, kind="stable")[:, : counts.max()]
+    return np.take_along_axis(time, front, axis=1), (np.arange(counts.max()) < counts[:, None]).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Simulator:
+    """Draws samples of n probes from a fit as the log would have recorded them.
+
+    Latencies come from (1−ρ)F. Early censoring times are drawn from the Kaplan–Meier estimate of the censoring
+    distribution; what is out at the cutoff is censored there; of those that never return as many are known to be lost
+    as in the log. The clock rounds to the nearest step, for least squares up to the next one, because that fits F(t)
+    to what was recorded at or below t.
+    """
+
+    law: ContinuousLaw
+    rho: float
+    n: int
+    cutoff: float
+    resolution: float
+    cell: float
+    round_up: bool
+    known_lost: float
+    loss_times: Floats
+    loss_cdf: Floats
+
+    @classmethod
+    def of(cls, sample: LatencySample, fit: Fit) -> Simulator:
+        """For the probes of `sample` under `fit`."""
+        law, rho = fit.law_and_rho
+        sample = sample.failures_censored()
+        at_cutoff = np.inf if sample.cutoff is None else sample.cutoff
+        out = sample.censored
+        early = out.values < at_cutoff
+        stayed = Tally.sum([sample.completed, Tally(out.values[~early], out.counts[~early])])
+        left = Tally(out.values[early], out.counts[early])
+        curve = kaplan_meier(LatencySample(completed=left, censored=stayed, lost=sample.lost))
+        share = 0.0 if not sample.lost else min(1.0, sample.lost / (sample.n * rho))
+        return cls(
+            law,
+            rho,
+            sample.n,
+            at_cutoff,
+            sample.resolution,
+            cell_width(sample),
+            fit.method == "ls",
+            share,
+            curve.times,
+            1 - curve.still_out,
+        )
+
+    @property
+    def complete(self) -> bool:
+        """Whether every probe is seen to return."""
+        return self.rho == 0 and self.cutoff == np.inf and not self.loss_times.size
+
+    def rows(self, count: int, rng: np.random.Generator) -> Rows:
+        """`count` samples."""
+        with np.errstate(over="ignore", under="ignore", divide="ignore"):
+            time = self.law.draw((count, self.n), rng)
+        if not (time.min() > 0 and time.max() < np.inf):
+            raise FitError(
+                f"{self.law.spec()} has latencies too small or too large for a number: it cannot be simulated"
+            )
+        if self.resolution:  # what the log's clock shows; a 0 that the log's reading has no place for is half a step
+            steps = np.ceil(time / self.resolution) if self.round_up else np.rint(time / self.resolution)
+            time = self.resolution * (steps if self.cell else np.maximum(steps, 0.5))
+        if self.complete:
+            time.sort(axis=1)
+            return Rows(time, np.ones(time.shape, dtype=bool), np.zeros(time.shape, dtype=bool), ordered=True)
+        # the probes of a sample are alike, so its outliers may be the first ones
+        time[np.arange(self.n) < rng.binomial(self.n, self.rho, (count, 1))] = np.inf
+        limit: Floats | float = self.cutoff
+        if self.loss_times.size:
+            at = np.searchsorted(self.loss_cdf, rng.random(time.shape), side="left")
+            limit = np.minimum(np.append(self.loss_times, np.inf)[at], self.cutoff)
+        else:
+            time.sort(axis=1)
+        never = np.isinf(time)
+        returned = (time <= limit) & ~never
+        time = np.where(returned, time, limit)
+        # with outliers and no cutoff nothing ends the watch: whoever never returns is known to be lost
+        lost = np.isinf(time)
+        if self.known_lost:
+            lost |= never & (rng.random(time.shape) < self.known_lost)
+        if lost.any():
+            time = np.where(lost, 1.0, time)
+        return Rows(time, returned, lost, ordered=not self.loss_times.size)

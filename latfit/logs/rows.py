@@ -1,0 +1,125 @@
+"""Formats that take a line, or an object, apart into named cells, and know what each of them is."""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+
+from latfit.logs.formats import Format, ReadOptions
+from latfit.logs.jsonarray import JsonArray
+from latfit.logs.jsonlines import read_found
+from latfit.logs.lines import first_lines
+from latfit.logs.records import Records
+from latfit.logs.source import Source
+
+Row = dict[str, Any]
+COMPLETED, FAILED, CENSORED = "completed", "failed", "censored"
+NOT_YET = (0, -1, 4294967294, 4294967295)  # in place of a time; the last two are 2^32 - 2 and 2^32 - 1
+
+
+class RowFormat(Format):
+    """One probe a line; `row` gives its cells, called latency, submitted, ended, status and id, or else extra columns.
+
+    Times are ISO 8601 or seconds since 1970. `unit` is that of the latency, unless the cells have units.
+    """
+
+    unit: ClassVar[str] = "s"
+    others: ClassVar[str] = "lines that are not probes"
+    nothing: ClassVar[str] = "no line of this log is a record of this format"
+    sniffed_share: ClassVar[float] = 0.5  # of the first lines that must be probes
+    cells: ClassVar[tuple[str, ...]] = ("latency", "submitted", "status")
+    uses = ("statuses", "timezone")
+
+    @abstractmethod
+    def row(self, line: str) -> Row | None:
+        """The cells of a line, None where it is not a probe."""
+
+    def rows(self) -> Callable[[str], Row | None]:
+        """What reads one line after another; formats with records of several lines keep what they have seen here."""
+        return self.row
+
+    def sniff(self, head: str) -> bool:
+        """Whether enough of the first lines are probes."""
+        read, lines = self.rows(), first_lines(head)
+        count = sum(read(line) is not None for line in lines)
+        return count > 0 and count >= self.sniffed_share * len(lines)
+
+    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
+        """Records of the lines that are probes."""
+        known = replace(
+            options,
+            columns={
+                **dict.fromkeys(("latency", "submitted", "ended", "status", "id"), ""),
+                **{name: name for name in self.cells},
+            },
+            unit=None if "latency" not in self.cells else self.unit,
+        )
+        yield from read_found(source, known, self.rows(), self.others, nothing=self.nothing)
+
+
+class JsonRows(JsonArray):
+    """One probe for each object of an array inside a JSON document; `row` gives its cells as in `RowFormat`."""
+
+    cells: ClassVar[tuple[str, ...]] = ("submitted", "ended", "status")
+    unit: ClassVar[str] = "s"
+    uses = ("statuses", "timezone")
+    roles = ()
+
+    @abstractmethod
+    def row(self, value: dict[str, Any]) -> Row | None:
+        """The cells of an object, None where it is not a probe."""
+
+    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
+        """Records of the objects that are probes."""
+        known = replace(
+            options,
+            columns={
+                **dict.fromkeys(("latency", "submitted", "ended", "status", "id"), ""),
+                **{name: name for name in self.cells},
+            },
+            unit=None if "latency" not in self.cells else self.unit,
+        )
+        yield from super().read(source, known)
+
+
+def json_line(line: str) -> dict[str, Any] | None:
+    """The object of a line of JSON, None where there is none."""
+    if not line.startswith("{"):
+        return None
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def inside(value: Any, path: str) -> Any:
+    """The value at a path such as `request.uri` inside objects, None where there is none."""
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def epoch(moment: Any) -> float | None:
+    """Seconds since 1970 of a number of them, or of an ISO 8601 time (UTC unless it has an offset)."""
+    if isinstance(moment, (int, float)) and not isinstance(moment, bool):
+        return None if moment in NOT_YET else float(moment)
+    try:
+        when = datetime.fromisoformat(str(moment).strip().replace("/", "-").replace(",", "."))
+    except ValueError:
+        return None
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+
+
+def sent_at(ended: float | None, latency: float) -> float | None:
+    """When a request was sent that was logged at `ended`, after it had taken `latency` seconds."""
+    return None if ended is None else round(ended - latency, 6)
+
+
+def plain_path(url: Any) -> str | None:
+    """The path of a request without its query, which would make every request a group of its own."""
+    return None if not isinstance(url, str) else url.split("?", 1)[0][:200]

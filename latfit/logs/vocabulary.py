@@ -1,0 +1,233 @@
+"""What the words of a log mean: `vocabulary.toml`, and how names of columns and cells are looked up in it."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from latfit.units import UNIT_WORDS
+
+VOCABULARY: dict[str, Any] = tomllib.loads(resources.files("latfit.logs").joinpath("vocabulary.toml").read_text())
+WEIGHTS: dict[str, dict[str, float]] = {
+    section: {word: float(weight) for weight, words in by_weight.items() for word in words}
+    for section, by_weight in VOCABULARY["names"].items()
+}
+USUAL_UNITS = {word: unit for unit, words in VOCABULARY["usual_units"].items() for word in words}
+OUTCOME_WORDS = {word: outcome for outcome, words in VOCABULARY["outcomes"].items() for word in words}
+OUTCOME_PATTERNS = {outcome: re.compile(pattern) for outcome, pattern in VOCABULARY["outcome_patterns"].items()}
+SUGGESTED: dict[str, str] = VOCABULARY["suggested"]
+TIMED_OUT = re.compile(r"time.?out|timed.?out|deadline")
+NEVER = {word for word, outcome in OUTCOME_WORDS.items() if outcome in ("censored", "lost")}  # in place of a latency
+FLAG_NAMES = {re.compile(names): meaning for names, meaning in VOCABULARY["flags"].items()}
+YES, NO = ("true", "yes", "y", "t", "1"), ("false", "no", "n", "f", "0")
+ABSENT = ("", "nan", "na", "n/a", "null", "none", "nat")  # words for an absent value
+NOTHING = (*ABSENT, "-", "--", "*", "?", "<none>", "\\n")  # and what stands in place of a number or a time
+NO_ANSWER = ("0", "000", "-", "-1", "")  # in place of an HTTP code: refused, reset, unknown host, so failed at once
+HTTP_CODE = re.compile(r"([1-5])(?:\d\d|xx)(?:\.0+)?", re.ASCII)
+# codes that no exit status or signal is (255, 137): they prove a column of HTTP codes
+HTTP_PROOF = re.compile(r"20[0-8]|30[0-8]|4[0-4]\d|45[01]|50[0-9]|51[01]|52\d|[2-5]xx", re.ASCII)
+CODE_AND_WORDS = re.compile(r"(?:http/[\d.]+ +)?([1-5]\d\d)(?: +[a-z].*)?")  # HTTP/1.1 504 Gateway Timeout
+ERROR_NAMES = re.compile(
+    "(error|err|exc|exception|failure)(result|info|details?)?(message|msg|reason|text|type|class|name|code|no)?|sqlstate"
+)
+EXIT_NAMES = re.compile("(exit|return|ret)(code|status|value|val)|exit|rc")
+GRPC_NAMES = re.compile("grpc(status(code)?|code)")
+LEVEL_NAMES = re.compile("(log)?level|lvl|severity")
+LONGEST_PHRASE = 4  # words of a name that are looked up together
+MOST_NAME_WORDS, LONGEST_COMPOUND = 16, 40  # words of a name that are looked at, from its end, and letters of one
+
+
+def is_blank(column: pd.Series[Any], absent: tuple[str, ...] = ABSENT) -> NDArray[np.bool_]:
+    """Which cells hold nothing, or a word for it."""
+    if column.dtype.kind in "Mmfiub":
+        return column.isna().to_numpy(dtype=bool)
+    if isinstance(column.dtype, pd.StringDtype):
+        text = pa.array(column)
+        blank = pc.is_in(pc.utf8_lower(pc.utf8_trim_whitespace(text)), value_set=pa.array(absent, type=text.type))
+        return np.asarray(pc.or_(blank, text.is_null()))
+    try:
+        words = column.astype("category")
+    except TypeError:  # lists, and what else has no hash
+        return column.isna().to_numpy(dtype=bool)
+    empty = np.array([str(word).strip().lower() in absent for word in words.cat.categories] + [True])
+    return np.asarray(empty[words.cat.codes.to_numpy()])
+
+
+def name_words(name: str) -> list[str]:
+    """The words of a column's name, in lower case.
+
+    >>> name_words("http.response.statusCode [ms]"), name_words("HTTPStatus")
+    (['http', 'response', 'status', 'code', 'ms'], ['http', 'status'])
+    """
+    begins = r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})"  # of the words of resultCode and HTTPStatus
+    spaced = re.sub(begins, "_", re.sub("[µμ]", "u", name)).lower()
+    return [word for word in re.split(r"[^a-z0-9]+", spaced) if word]
+
+
+@lru_cache(maxsize=4096)
+def split_name(name: str) -> tuple[tuple[str, ...], str | None]:
+    """The words of a name without its unit, joined words taken apart, and the unit that it ends in.
+
+    >>> split_name("Response Time [ms]"), split_name("latencyms"), split_name("startTimeUnixNano")
+    ((('response', 'time'), 'ms'), (('latency',), 'ms'), (('start', 'time', 'unix'), 'ns'))
+    """
+    words = [part for word in name_words(name)[-MOST_NAME_WORDS:] for part in _apart(word)]
+    unit = UNIT_WORDS.get(words[-1]) if words else None
+    if unit and len(words) > 1:
+        words = words[:-2] if words[-2] == "in" and len(words) > 2 else words[:-1]
+    return tuple(words), unit
+
+
+def _apart(word: str) -> list[str]:
+    """A word that is not known as the fewest known words that it is made of, or as it is."""
+    if word in KNOWN_WORDS or not 4 <= len(word) <= LONGEST_COMPOUND:
+        return [word]
+    best: list[list[str] | None] = [[]] + [None] * len(word)
+    for end in range(2, len(word) + 1):
+        for start in range(end - 1):
+            before, piece = best[start], word[start:end]
+            if (
+                before is not None
+                and piece in KNOWN_WORDS
+                and (best[end] is None or len(before) + 1 < len(best[end] or []))
+            ):
+                best[end] = [*before, piece]
+    return best[-1] or [word]
+
+
+KNOWN_WORDS = {
+    *(word for weights in WEIGHTS.values() for word in weights if len(word) > 1),
+    *(word for system in VOCABULARY["systems"].values() for word in system["words"] if len(word) > 1),
+    *(word for word in UNIT_WORDS if len(word) > 1),
+    "is",
+}
+
+
+def phrases(words: Sequence[str]) -> list[str]:
+    """All runs of up to four words, joined, the longest first."""
+    runs = ((size, at) for size in range(min(LONGEST_PHRASE, len(words)), 0, -1) for at in range(len(words) - size + 1))
+    return ["".join(words[at : at + size]) for size, at in runs]
+
+
+def weigh(section: str, words: Sequence[str]) -> tuple[float, str]:
+    """The weight of a name's words in a section of the vocabulary, and the word that counts most.
+
+    Longer phrases stand for the words in them: `response time` is not a `response`.
+    """
+    weights, free, matches = WEIGHTS[section], [True] * len(words), []
+    for size in range(min(LONGEST_PHRASE, len(words)), 0, -1):
+        for at in range(len(words) - size + 1):
+            phrase = "".join(words[at : at + size])
+            if phrase in weights and all(free[at : at + size]):
+                free[at : at + size] = [False] * size
+                matches.append((weights[phrase], phrase))
+    if not matches:
+        return 0.0, ""
+    matches.sort(key=lambda match: abs(match[0]), reverse=True)
+    return matches[0][0] + VOCABULARY["decide"]["further"] * sum(weight for weight, _ in matches[1:]), matches[0][1]
+
+
+def job_columns(names: Iterable[str]) -> list[str]:
+    """The columns that may name the job of an attempt, the surest first.
+
+    >>> job_columns(["Request-ID", "latency", "job"]), attempt_column(["retryNumber", "latency"])
+    (['job', 'Request-ID'], 'retryNumber')
+    """
+    return _named("job", names)
+
+
+def attempt_column(names: Iterable[str]) -> str | None:
+    """The column that numbers the attempts of a job."""
+    return next(iter(_named("attempt", names)), None)
+
+
+def _named(section: str, names: Iterable[str]) -> list[str]:
+    order = list(WEIGHTS[section])
+    plain = {name: "".join(name_words(name)) for name in names}
+    return sorted((name for name in plain if plain[name] in order), key=lambda name: order.index(plain[name]))
+
+
+def ends_in(name: str, names: re.Pattern[str]) -> bool:
+    """Whether a column's name, or its last words, are one of the names."""
+    words = split_name(name)[0][-8:]
+    return any(names.fullmatch("".join(words[at:])) for at in range(len(words)))
+
+
+def word_of(value: Any) -> str:
+    """A status as it is compared: lower case, whole numbers without a point."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value).strip().lower()
+
+
+def http_outcome(code: str, said: Mapping[str, str] | None = None) -> str | None:
+    """The outcome of a request that was answered with `code`, such as 200 or 5xx; None if it is no HTTP code.
+
+    `said` maps codes (`404`) and classes (`4xx`), in lower case, to outcomes by the user's word; a code
+    goes before its class, and both before the vocabulary.
+
+    >>> http_outcome("200"), http_outcome("504"), http_outcome("404", {"4xx": "failed"}), http_outcome("soon")
+    ('completed', 'censored', 'failed', None)
+    """
+    said, word = said or {}, code.strip().lower()
+    match = HTTP_CODE.fullmatch(word)
+    if match is None:
+        return said.get(word) or ("failed" if word in NO_ANSWER else None)
+    plain, family, usual = word.split(".", 1)[0], f"{match[1]}xx", VOCABULARY["http"]
+    return said.get(plain) or said.get(family) or usual.get(plain) or str(usual[family])
+
+
+def is_http_column(words: Iterable[str]) -> bool:
+    """Whether every number among these words can be an HTTP code, and at least one is nothing else."""
+    numbers = {word.removesuffix(".0") for word in words if re.fullmatch(r"-?\d+(\.0)?|[1-5]xx", word)}
+    can_be = all(HTTP_CODE.fullmatch(word) or word in NO_ANSWER for word in numbers)
+    return can_be and any(HTTP_PROOF.fullmatch(word) for word in numbers)
+
+
+class OutcomeWords:
+    """What the words of a column mean: by the user's word, by known words, by codes, by what the column is called."""
+
+    def __init__(self, name: str, said: Mapping[str, str], words: Iterable[str] = ()) -> None:
+        self.said = said
+        self.has_errors, self.has_exits = ends_in(name, ERROR_NAMES), ends_in(name, EXIT_NAMES)
+        self.has_levels, self.has_grpc = ends_in(name, LEVEL_NAMES), ends_in(name, GRPC_NAMES)
+        yes, no = next((meaning for names, meaning in FLAG_NAMES.items() if ends_in(name, names)), (None, None))
+        self.flags = {**dict.fromkeys(YES, yes), **dict.fromkeys(NO, no)} if yes else {}
+        by_name: dict[str, str] = {**self.flags, **(VOCABULARY["exit"] if self.has_exits else {})}
+        for applies, section in ((self.has_levels, "levels"), (self.has_grpc, "grpc")):
+            if applies:
+                by_name |= {word: outcome for outcome, known in VOCABULARY[section].items() for word in known}
+        if self.has_grpc:  # Go writes NotFound
+            by_name |= {word.replace("_", ""): outcome for word, outcome in OUTCOME_WORDS.items()}
+        if self.has_errors:
+            by_name |= dict.fromkeys((*ABSENT, "0", "00000"), "completed")
+        self.table = {**OUTCOME_WORDS, **by_name, **said}
+        self.is_http = False
+        self.settle(words)
+
+    def settle(self, words: Iterable[str]) -> None:
+        """Look whether these words are HTTP codes."""
+        self.is_http = self.is_http or is_http_column(word for word in words if word not in self.table)
+
+    def outcome(self, word: str) -> str | None:
+        """What a word means, None where that is not known."""
+        status = self.table.get(word)
+        if status is None and self.is_http and word:
+            status = http_outcome(word, self.said)
+        if status is None and self.has_exits and re.fullmatch(r"-?\d+(:\d+)?", word):
+            status = self.table.get(word.split(":")[0], "failed")
+        if status is None and (code := CODE_AND_WORDS.fullmatch(word)) and not word.isdigit():
+            status = http_outcome(code[1], self.said)
+        if status is None:
+            status = next((outcome for outcome, known in OUTCOME_PATTERNS.items() if known.search(word)), None)
+        return "failed" if status is None and self.has_errors and word else status

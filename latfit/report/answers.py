@@ -1,0 +1,467 @@
+"""Everything that the commands besides `analyze` say, as sections and sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from latfit.errors import counted
+from latfit.report.layout import Section, between, percent
+from latfit.report.sections import TELLING_OPTIMISM, still_out
+from latfit.restart.objectives import Objective
+from latfit.tracking.windows import iso
+from latfit.units import seconds
+
+if TYPE_CHECKING:
+    from latfit.batch import BatchResult
+    from latfit.decision.compared import Spread, Standing
+    from latfit.evidence import Replay, Replayed, ReplayedPolicy
+    from latfit.evidence.changes import Change
+    from latfit.fitting import Fit, GoodnessOfFit, JointRatio
+    from latfit.histograms import Guarantee
+    from latfit.logs import LogFacts, ProbeLog
+    from latfit.outliers import OutlierRatio
+    from latfit.restart import Comparison, PolicyOutcome
+    from latfit.restart.agents import Strategy
+    from latfit.sample import LatencySample
+    from latfit.settings import Settings, Tool
+    from latfit.tracking.drift import Drift
+    from latfit.tracking.windows import Window
+    from latfit.verify import Verification
+
+SHOWN_WINDOWS = 30  # windows and changes in the text; all are in the JSON
+SHOWN_FAULTS = 20  # logs or groups named on stderr; the rows have them all
+BACKTESTED = {
+    "fixed": "set once, at the start",
+    "pooled": "from all that was known",
+    "tracked": "followed",
+    "current": "the one in use",
+    "waiting": "none, until the cutoff",
+    "hindsight": "the best one, in hindsight",
+}
+LONGEST_SPEC = 64  # characters of a policy in a table; longer ones are written as a sentence
+COMPARED_ROLES = {"given": "now", "reference": "best timeout", "same": "same load", "free": "no limit"}
+
+
+def _figures(*rows: tuple[str, str | None]) -> dict[str, Any]:
+    """A table of names and values, without those that are not known."""
+    return {"columns": ("", ""), "rows": tuple((name, value) for name, value in rows if value is not None)}
+
+
+def _time_or_infinite(value: float | None) -> str:
+    return "infinite" if value is None or value == math.inf else seconds(value)
+
+
+def reading_notes(facts: LogFacts) -> tuple[list[str], list[str]]:
+    """What a reader guessed and skipped, as notes; what it refused, as warnings."""
+    notes = [*facts.notes, *(f"skipped {count} {reason}" for reason, count in facts.skipped.items())]
+    if facts.unchosen:
+        notes.append(f"--where, --since and --until leave out {counted(facts.unchosen, 'row')}")
+    if not facts.refused.count:
+        return notes, []
+    reasons = ", ".join(f"{count} × {reason}" for reason, count in facts.refused.reasons.items())
+    first = facts.refused.earliest
+    summary = f"rows refused: {facts.refused.count} ({reasons}); the first, line {first.line}: {first.reason}"
+    return notes, [summary, *facts.advice]
+
+
+def timeout_sections(document: dict[str, Any], *, at: float | None, fails: bool) -> list[Section]:
+    """The answer of `latfit timeout`; with visible failures, what does not complete is not what never returns."""
+    verdict, E, schedule = document["verdict"], document["expected_duration"], document.get("schedule")
+    share = f"{100 * document['rho']:.4g} % of attempts do not complete" if fails else f"rho = {document['rho']:.4g}"
+    law = f"{document['law']}, {share}, cost = {document['cost']:g} s"
+    if document.get("basis") == "replay":
+        return _replayed_timeout(document)
+    if verdict == "withheld":
+        codes = ", ".join(document["withheld"])
+        return [Section("", (f"No timeout can be recommended: {codes} ({law}); see latfit analyze.",))]
+    action = {
+        "finite": f"Cancel and resubmit after {', then '.join(map(seconds, schedule or [document['timeout']]))}",
+        "never": "Do not cancel: no timeout helps",
+        "any": "Any timeout will do: it does not matter when you resubmit",
+        "immediate": "The sooner the better: the best timeout tends to 0",
+        "given": f"With a timeout of {seconds(at)}",
+    }[verdict]
+    action += "; then let it run" if schedule and verdict == "finite" else ""
+    if verdict == "given" and E is None:
+        return [Section("", (f"{action} ({law}) no job would ever end: no attempt completes by then.",))]
+    objective, factors = document["objective"], {"submissions per job": "submissions", "speed-up": "speed_up"}
+    windows = {share: document[f"within_{share}pct"] for share in "15"}
+    figures = _figures(
+        ("expected duration", _corrected_duration(document)),
+        (objective["name"], None if objective["name"] == "mean" else _objective_text(objective)),
+        ("standard deviation", seconds(document["std_duration"])),
+        *((f"{float(q):.0%} of jobs within", x and seconds(x)) for q, x in document["quantiles"].items()),
+        *((name, document[key] and f"{document[key]:.4g}") for name, key in factors.items()),
+        *((f"within {share} %", between(*ends)) for share, ends in windows.items() if ends and ends[0] != ends[1]),
+    )
+    sentences = [f"{action} ({law})."]
+    if document["conservative_timeout"] not in (None, document["timeout"]):
+        sentences.append(f"Waiting up to {seconds(document['conservative_timeout'])} costs at most 5 % more.")
+    return [Section("", tuple(sentences), **figures)]
+
+
+def _corrected_duration(document: dict[str, Any]) -> str:
+    """E_J, without the optimism of having chosen the minimum where that counts, as `analyze` has it."""
+    E, corrected = document["expected_duration"], document.get("expected_duration_corrected")
+    if not E or corrected is None or abs(corrected / E - 1) <= TELLING_OPTIMISM:
+        return seconds(E)
+    return f"{seconds(corrected)} (the data's {seconds(E)} is optimistic)"
+
+
+def _objective_text(objective: dict[str, Any]) -> str:
+    value = objective["value"]
+    return "infinite" if value is None else Objective.parse(objective["name"]).text(value)
+
+
+def _replayed_timeout(document: dict[str, Any]) -> list[Section]:
+    """A timeout that rests on the log itself: the formula's spread and windows do not hold for it."""
+    action = f"Cancel and resubmit after {seconds(document['timeout'])} (replayed on the log itself, cost = "
+    formula = f"The formula, which assumes independent attempts, gives {seconds(document['expected_duration'])}."
+    figures = _figures(
+        ("expected duration", seconds(document["replayed"])),
+        ("by waiting", seconds(document["evidence"]["replay"]["waiting"])),
+        ("submissions per job", f"{document['submissions']:.4g}"),
+    )
+    return [Section("", (f"{action}{document['cost']:g} s).", formula), **figures)]
+
+
+def guarantee_sections(guarantee: Guarantee) -> list[Section]:
+    """The decision on a histogram, then what it rests on."""
+    best, histogram = guarantee.optimum, guarantee.histogram
+    if best is None:
+        return [Section("", ("No timeout can be recommended: too few completed.",))]
+    if guarantee.withheld:
+        why = "Do not cancel: slow latencies come together in this log, and a resubmission meets what the first met."
+        if guarantee.harmed is not None:
+            why = f"Decide by series (--where LABEL=VALUE): under one timeout for all, {guarantee.harmed} is slower "
+            why += "than by waiting."
+        formula = f"{seconds(best.timeout)}, mean {seconds(best.expected_duration)}"
+        codes = f"Withheld: {', '.join(guarantee.withheld)}. If attempts were independent and alike: {formula}."
+        return [Section("", (why, codes))]
+    action = "Set no timeout" if best.timeout is None else f"Set the timeout to {seconds(best.timeout)}"
+    bound = f"whatever happened inside the buckets, the mean is at most {seconds(guarantee.guaranteed)}"
+    likely: list[tuple[str, str | None]] = []
+    if guarantee.likely is not None:
+        other, name = guarantee.likely.optimum, guarantee.likely.law.partition("(")[0]
+        under = "with latencies spread evenly in each bucket" if name == "histogram" else f"under a fitted {name} law"
+        then = "no timeout" if other.timeout is None else seconds(other.timeout)
+        likely.append(("likely regret", f"{_share_or_unbounded(guarantee.likely.regret)} ({under})"))
+        likely.append(("likely best", f"{then}, mean {seconds(other.expected_duration)}"))
+    buckets = counted(histogram.counts.size, "bucket")
+    counts = [f"{int(histogram.counts.sum())} in {buckets}", f"{histogram.n_inf} beyond"]
+    counts += [f"{n} {what}" for what, n in (("failed", histogram.failed), ("lost", histogram.lost)) if n]
+    total = "" if histogram.latency_sum is None else f"; their sum is {seconds(histogram.latency_sum)}"
+    worst = f"{_share_or_unbounded(guarantee.worst_regret)} (the most that another timeout could save)"
+    evenly = None if best.expected_duration is None else seconds(best.expected_duration)
+    figures = _figures(
+        ("worst regret", worst),
+        *likely,
+        ("mean if spread evenly", evenly),
+        ("submissions per job", None if best.submissions is None else f"{best.submissions:.4g}"),
+        ("latencies", f"{', '.join(counts)}{total}"),
+    )
+    least = f"no timeout can do better than {seconds(guarantee.least)}"
+    return [Section("", (f"{action}: {bound}; {least}.",), **figures)]
+
+
+def _share_or_unbounded(share: float) -> str:
+    return "unbounded" if share == math.inf else f"{100 * share:.1f} %"
+
+
+def fit_sections(sample: LatencySample, results: Sequence[tuple[Fit, GoodnessOfFit | None]]) -> list[Section]:
+    """Fits as ranked, with their scores and tests, or the reasons why there is none."""
+    by_bic = any(fit.method == "mle" for fit, _ in results)
+    summary = (
+        f"{counted(sample.n, 'probe')}, {sample.completed.total} completed; ranked by {'BIC' if by_bic else 'sse'}."
+    )
+    lines = []
+    for fit, ks in results:
+        if fit.error is not None or ks is None:
+            lines.append(f"{fit.name}: failed: {fit.error}")
+            continue
+        score = f"BIC {fit.bic:.1f}" if fit.method == "mle" else f"sse {fit.sse:.6g}"
+        honest = "" if ks.p_bootstrap is None else f", {ks.p_bootstrap:.3g} by bootstrap with refitting"
+        lines.append(
+            f"{fit.name}: {fit.describe()}; rho {fit.rho:.4g}; {score}; D_n {ks.d_n:.3f} (n = {ks.n}), "
+            f"p {ks.p_asymptotic:.3g} with parameters taken as known{honest}"
+        )
+    return [Section("", (summary,)), Section("", tuple(lines), as_items=True)]
+
+
+def outliers_sections(
+    ratio: OutlierRatio, sample: LatencySample, by_cutoff: list[OutlierRatio], joint: JointRatio | None, verdict: str
+) -> list[Section]:
+    """The share that never returns, then as a function of the cutoff."""
+    sentences = [still_out(ratio, sample, seconds(ratio.cutoff))]
+    if not ratio.estimate:
+        sentences.append("Nothing was still out.")
+    elif verdict == "stable":
+        sentences.append("The ratio is stable.")
+    else:
+        sentences.append("The ratio is still falling at this cutoff: some of these probes are late rather than lost.")
+    if joint:
+        interval = f"95 % interval {100 * joint.low:.2f} to {100 * joint.high:.2f} %"
+        sentences.append(f"Estimated together with the law {joint.law}: {percent(joint.estimate)} ({interval}).")
+        if joint.confounded:
+            sentences.append("The law's tail and the outliers can hardly be told apart: give up on probes later.")
+    cells = {seconds(r.cutoff): (percent(r.estimate), f"{100 * r.low:.2f} to {percent(r.high)}") for r in by_cutoff}
+    rows = tuple((cutoff, *row) for cutoff, row in cells.items())  # one row where two cutoffs read alike
+    return [Section("", tuple(sentences), ("cutoff", "still out", "95 % interval"), rows)]
+
+
+def replay_sections(replay: Replay, policies: Sequence[ReplayedPolicy]) -> list[Section]:
+    """The best timeout on the log itself, then a table of all that were replayed."""
+    best, waiting = replay.best, replay.waiting
+    sentence = f"On this log no timeout would clearly have beaten waiting ({seconds(waiting.expected_duration)})."
+    if best.gain_low > 0 and best.timeout != waiting.timeout:
+        gain = f"{seconds(best.expected_duration)} instead of {seconds(waiting.expected_duration)} by waiting"
+        sentence = f"On this log a timeout of {seconds(best.timeout)} would have done best: {gain}."
+    rows = [(seconds(at.timeout), *_replay_cells(at, at.ran_off)) for at in (*replay.at, best)]
+    rows.append(("waiting", *_replay_cells(waiting, waiting.ran_off)))
+    rows += [(each.policy.spec(4), *_replay_cells(each, each.ran_off + each.undone)) for each in policies]
+    return [
+        Section("", (sentence,), ("policy", "duration", "95 % interval", "p95", "submits", "not done"), tuple(rows))
+    ]
+
+
+def _replay_cells(replayed: Replayed | ReplayedPolicy, not_done: float) -> tuple[str, ...]:
+    interval = "" if replayed.high == math.inf else between(replayed.low, replayed.high)
+    duration, p95 = map(_time_or_infinite, (replayed.expected_duration, replayed.quantiles.get("0.95")))
+    return (duration, interval, p95, f"{replayed.submissions:.3g}", f"{not_done:.1%}")
+
+
+def compare_sections(
+    comparison: Comparison, spreads: list[Spread] | None, standing: Standing, utilisation: float | None
+) -> list[Section]:
+    """The sentence that decides, what replay says of it, the table, and what no strategy can do."""
+    sentences = [standing.sentence(comparison, seconds)]
+    if standing.replay is not None and not {*standing.withheld} - {
+        "dependent",
+        "replay",
+    }:  # replay flatters a mixed log
+        sentences.append(standing.replay.sentence(seconds))
+    if not standing.withheld and standing.faster_stands and (more := comparison.beyond(seconds)) is not None:
+        sentences.append(more)
+    columns, rows = _compared_table(comparison, spreads)
+    sections = [Section("", tuple(sentences), columns, rows, below="strategy")]
+    notes = [f"Note: {note}." for note in comparison.notes]
+    if comparison.least_job_seconds is not None:
+        least = f"less than {seconds(comparison.least_job_seconds)} a job, as the best timeout does"
+        notes = [f"No strategy of independent copies occupies the system for {least}; faster ones cost more.", *notes]
+    sections.append(Section("", tuple(notes)))
+    return [*sections, _load_section(comparison, utilisation)] if utilisation is not None else sections
+
+
+def _compared_table(
+    comparison: Comparison, spreads: list[Spread] | None
+) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """A strategy a row; shares done only if some give up, the objective only if it is not the mean."""
+    goal, all_end = str(comparison.objective), all(row.outcome.success in (None, 1.0) for row in comparison.rows)
+    columns = ["mean", "p95", "p99", "submits", "job-time", *([] if all_end else ["done"])]
+    columns += [*([] if goal == "mean" else [goal]), "change (95 %)" if spreads else "change", "strategy"]
+    rows = []
+    for i, row in enumerate(comparison.rows):
+        outcome, value = row.outcome, row.outcome.objective["value"]
+        cells = [_time_or_infinite(outcome.expected_duration)]
+        cells += [_outcome_quantile(outcome, level) for level in (0.95, 0.99)]
+        cells.append("infinite" if outcome.submissions is None else f"{outcome.submissions:.4g}")
+        cells.append(_time_or_infinite(outcome.job_seconds))
+        if not all_end:
+            cells.append("" if outcome.success is None else f"{100 * outcome.success:.4g} %")
+        if goal != "mean":
+            cells.append("infinite" if value is None else comparison.objective.text(value))
+        gain = comparison.gain(outcome)
+        change = "" if gain is None or i == 0 else f"{-100 * gain:+.1f} %"
+        if spreads and i and spreads[i].ratio_low is not None:
+            low, high = (None if x is None else 100 * (x - 1) for x in (spreads[i].ratio_low, spreads[i].ratio_high))
+            change += f" ({low:+.1f} to {'infinite' if high is None else f'{high:+.1f}'})"
+        role = COMPARED_ROLES[row.role] if row.role != "given" or i == 0 else "given"
+        spec = outcome.policy.spec(4)
+        policy = spec if len(spec) < LONGEST_SPEC else outcome.policy.sentence(seconds)
+        rows.append((*cells, change, f"{role}: {policy}"))
+    return tuple(columns), tuple(rows)
+
+
+def _outcome_quantile(outcome: PolicyOutcome, level: float) -> str:
+    """A quantile; one that is not computed under visible failures is unknown, not infinite."""
+    value = outcome.quantiles.get(str(level))
+    if value is not None:
+        return seconds(value)
+    return "infinite" if outcome.success is None or outcome.success < level else "unknown"
+
+
+def _load_section(comparison: Comparison, utilisation: float) -> Section:
+    """What each strategy makes of the system, for both answers to "does your cancel reach the server?"."""
+    sentences = [f"Load, from {100 * utilisation:g} % busy today. Does your cancel reach the server?"]
+    rows = []
+    for load in comparison.loads:
+        yes, no = ("unknown" if x is None else f"{100 * x:.0f} %" for x in (load.if_cancelled, load.if_served))
+        budget = "" if load.retry_budget is None else f" with a retry budget of {100 * load.retry_budget:.0f} %"
+        rows.append((load.policy, yes, no, "" if load.safe_share is None else f"{100 * load.safe_share:.0f} %{budget}"))
+    if any(load.if_served is not None and load.if_served >= 1 for load in comparison.loads):
+        sentences.append("A system that is 100 % busy or more never catches up: cap retries with a budget.")
+    columns = ("policy", "busy if yes", "busy if no", "safe share of clients if no")
+    return Section("", tuple(sentences), columns, tuple(rows))
+
+
+def agents_sections(strategy: Strategy) -> list[Section]:
+    """Whom to ask, and how long to wait for each."""
+    lines = []
+    for step, (name, timeout) in enumerate(strategy.steps):
+        wait = (
+            "let it run" if timeout is None else f"give up after {seconds(timeout)}" if timeout else "give up at once"
+        )
+        lines.append(f"{'then ask' if step else 'ask'} {name}, {wait}")
+    if strategy.unbounded and strategy.steps[0][1] is not None:
+        lines.append("and so on until it answers")
+    summary = Section("", (f"Expected duration {seconds(strategy.expected_duration)}:",))
+    return [summary, Section("", tuple(lines), as_items=True)]
+
+
+def drift_sections(drift: Drift) -> list[Section]:
+    """What changed, the windows, the backtest, and what to be careful about, for the log and for each group."""
+    changes, probes = drift.changes.changes, counted(drift.probes, "probe")
+    title = ", ".join(f"{name} {value}" for name, value in drift.key.items())
+    summary = f"{counted(len(changes), 'change')} in {probes}:" if changes else f"No change point in {probes}."
+    sections = [Section(title, (summary, *map(_change, changes[:SHOWN_WINDOWS])))]
+    sentences = []
+    for name, cycle in (("hour of the day", drift.changes.daily), ("day of the week", drift.changes.weekly)):
+        if cycle is not None:
+            sentences.append(f"The slowest {name} takes {cycle.ratio:.2g} times the fastest (p = {cycle.p_value:.2g}).")
+    if any(window.kept_regret is not None for window in drift.windows):
+        sentences.append("Last kept: what keeping the timeout of the window before costs.")
+    if len(drift.windows) > SHOWN_WINDOWS:
+        sentences.append(f"The last {SHOWN_WINDOWS} of {len(drift.windows)} windows; all are in --json.")
+    columns = ("from (UTC)", "probes", "still out", "timeout", "95 % interval", "E_J", "last kept")
+    sections.append(Section("", tuple(sentences), columns, tuple(map(_window_row, drift.windows[-SHOWN_WINDOWS:]))))
+    if drift.backtest is not None:
+        times = [
+            (f"{seconds(s.expected_duration)} a job", f"{s.submissions:.2f} submissions") for s in drift.backtest.scores
+        ]
+        policies = [score.policy for score in drift.backtest.scores]
+        rows = tuple((name, *time, BACKTESTED[name]) for name, time in zip(policies, times, strict=True))
+        sections.append(Section("", ("Backtest, each with only what was known at the time:",), ("",) * 4, rows))
+    if drift.warnings:
+        sections.append(Section("", tuple(f"Warning: {warning.message}." for warning in drift.warnings)))
+    return [*sections, *(section for group in drift.groups for section in drift_sections(group))]
+
+
+def _change(change: Change) -> str:
+    before, after = change.median
+    when = f"after {counted(change.index, 'probe')}" if change.at is None else iso(change.at)
+    medians = "" if before is None or after is None else f"; median {seconds(before)} → {seconds(after)}"
+    shares = f"not completed {change.ratio[0]:.1%} → {change.ratio[1]:.1%}"
+    return f"{when}: {change.kind}, p = {change.p_value:.1g}{medians}; {shares}"
+
+
+def _window_row(window: Window) -> tuple[str, ...]:
+    start = iso(window.start)
+    return (
+        start[:10] if start[11:19] == "00:00:00" else f"{start[5:10]} {start[11:16]}",
+        str(window.probes),
+        percent(window.ratio),
+        "none" if window.timeout is None else seconds(window.timeout),
+        "" if window.low is None else between(window.low, window.high),
+        "" if window.expected_duration is None else seconds(window.expected_duration),
+        "" if window.kept_regret is None else f"{100 * window.kept_regret:+.1f} %",
+    )
+
+
+def verify_sections(verification: Verification) -> list[Section]:
+    """The verdict, then before, predicted and measured side by side."""
+    parts = {"before": verification.before, "predicted": verification.predicted, "measured": verification.measured}
+    present = {name: part.to_dict() for name, part in parts.items() if part is not None}
+    cuts = {"predicted": verification.timeout, "measured": next(iter(verification.measured.cuts), None)}
+
+    def row(title: str, values: list[float | None], write: Any = seconds) -> tuple[str, ...]:
+        return (title, *("-" if value is None else write(value) for value in values))
+
+    rows = [row("timeout", [cuts.get(name) for name in present])]
+    for title, key in (("expected duration", "expected_duration"), ("  from", "low"), ("  to", "high")):
+        rows.append(row(title, [part[key] for part in present.values()]))
+    for title, key in (("submissions per job", "submissions"), ("share undone", "undone")):
+        rows.append(row(title, [part[key] for part in present.values()], "{:.4g}".format))
+    for q in ("0.5", "0.95", "0.99"):
+        reached = [float(q) <= 1 - (part["undone"] or 0.0) for part in present.values()]
+        cells = row("", [part["quantiles"].get(q) for part in present.values()])[1:]
+        shown = (cell if known else "not reached" for cell, known in zip(cells, reached, strict=True))
+        rows.append((f"{float(q):.0%} of jobs within", *shown))
+    return [Section("", (verification.sentence,), ("", *present), tuple(rows))]
+
+
+def settings_sections(settings: Settings) -> list[Section]:
+    """What speaks against it, what to paste, and what to know."""
+    sections = [Section("", settings.warnings, as_items=True)] if settings.warnings else []
+    if settings.snippet is not None:
+        sections.append(Section(literal=tuple(settings.snippet.split("\n"))))
+    notes = (*settings.notes[len(settings.warnings) :], f"validated: {settings.validated}")
+    return [*sections, Section("", notes, as_items=True)]
+
+
+def batch_summary(result: BatchResult) -> tuple[list[str], str]:
+    """Warnings about what went wrong, by name, and how many groups were decided."""
+    warnings = [f"rows refused: {result.refused}"] if result.refused else []
+    for what, faults in (("logs could not be read", result.bad_files), ("groups have no timeout", result.bad_groups)):
+        if faults:
+            warnings.append(f"{what}: {len(faults)}")
+        warnings += [reason if name in reason else f"{name}: {reason}" for name, reason in faults[:SHOWN_FAULTS]]
+        if len(faults) > SHOWN_FAULTS:
+            warnings.append(f"and {len(faults) - SHOWN_FAULTS} more: see the rows with an error")
+    decided = sum(row.get("timeout") is not None for row in result.rows)
+    withheld = sum(row.get("verdict") == "withheld" for row in result.rows)
+    more = f", withheld: {withheld}" if withheld else ""
+    return warnings, f"groups: {len(result.rows) - len(result.bad_files)}, with a timeout: {decided}{more}"
+
+
+def reading_document(log: ProbeLog) -> dict[str, Any]:
+    """What a log was taken for, as `latfit read --json` gives it."""
+    facts = log.facts
+    columns = []
+    for name, (role, why) in facts.columns.items():
+        unit = facts.unit if role == "latency" else None
+        columns.append({"name": name, "role": role, "unit": unit, "why": why, "option": f"--column {role}=NAME"})
+    return {
+        "path": facts.path,
+        "format": facts.format,
+        "unit": facts.unit,
+        "unit_evidence": facts.unit_evidence,
+        "has_outcomes": facts.has_outcomes,
+        "columns": columns,
+        "groups": [str(name) for name in log.frame.columns[3:]],
+        "outcomes": log.counts,
+        "notes": list(facts.notes),
+        "skipped": dict(facts.skipped),
+        "refused": facts.refused.to_list(),
+        "refused_count": facts.refused.count,
+    }
+
+
+def reading_sections(document: Mapping[str, Any]) -> list[Section]:
+    """What a log was taken for, column by column."""
+    rows = []
+    for each in document["columns"]:
+        unit = f" in {each['unit']}" if each["unit"] else ""
+        rows.append((each["name"], each["role"] + unit, each["why"], each["option"]))
+    outcomes = ", ".join(f"{count} {status}" for status, count in document["outcomes"].items())
+    head = [f"{document['path']}: {document['format']}; {outcomes}"]
+    if document["unit_evidence"]:
+        head.append(f"unit {document['unit'] or 'in the cells'}: {document['unit_evidence']} (--unit changes it)")
+    tail = [f"columns to group by: {', '.join(document['groups'])}"] if document["groups"] else []
+    tail += [f"skipped: {count} {what}" for what, count in document["skipped"].items()] + list(document["notes"])
+    table = Section(columns=("column", "read as", "because", "option"), rows=tuple(rows))
+    return [Section("", tuple(head)), *([table] if rows else []), Section("", tuple(tail))]
+
+
+def converted_section(output: str, facts: LogFacts, counts: dict[str, int]) -> Section:
+    """How many probes were written where, from where."""
+    statuses = ", ".join(f"{count} {status}" for status, count in counts.items())
+    probes = counted(sum(counts.values()), "probe")
+    return Section("", (f"{output}: {probes} ({statuses}) from {facts.path} ({facts.format})",))
+
+
+def tools_section(tools: Sequence[Tool]) -> Section:
+    """The tools that settings can be written for."""
+    rows = [(tool.name, f"{tool.title}. Validated: {tool.validated}") for tool in tools]
+    return Section(columns=("", ""), rows=tuple(rows))

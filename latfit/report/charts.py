@@ -1,0 +1,406 @@
+"""What the figures show, as data: the page draws it as SVG, `latfit.plots` with matplotlib."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from latfit.analysis import Analysis
+from latfit.errors import RestartError
+from latfit.fitting import fitted_law, qq
+from latfit.laws import Empirical, Law
+from latfit.numbers import Floats
+from latfit.restart import compare_policies, completion_cdf, expected_duration, submissions
+from latfit.restart.compare import Comparison
+from latfit.restart.completion import simulate
+from latfit.restart.derived import coarse
+from latfit.table import COMPLETED, ProbeTable
+from latfit.units import seconds
+
+SIMULATED_JOBS = 50_000  # where failures leave no formula for F_J
+STRATEGY_STEPS = 1000  # steps of the law on which strategies are compared
+SHOWN_STRATEGIES = 4
+SHOWN_LAWS = 3
+MOST_WINDOWS = 60  # of the figure over time
+MIN_WINDOW_COMPLETIONS = 5
+MOST_QQ_POINTS = 500
+FRONTIER_SPAN = 2.5  # times the least E_J: what the frontier shows
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis: its label, its ends, what its values are, and whether it is logarithmic."""
+
+    label: str
+    low: float
+    high: float
+    kind: Literal["time", "share", "date", "count"]
+    log: bool = False
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line through points, named in the legend; `style` is a colour and dash of the palette, or `log`, `limit`…"""
+
+    name: str
+    x: Floats
+    y: Floats
+    style: str
+    steps: bool = False
+    dots: bool = False
+
+
+@dataclass(frozen=True)
+class Band:
+    """An area between two lines."""
+
+    name: str
+    x: Floats
+    low: Floats
+    high: Floats
+    style: str
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A point, or an upright line where `y` is None; `end` makes it a bar from x to there."""
+
+    name: str
+    x: float
+    y: float | None
+    style: str
+    end: float | None = None
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A figure: two axes, and what is drawn on them. `label` tells those who cannot see it what it shows."""
+
+    title: str
+    label: str
+    x: Axis
+    y: Axis
+    lines: tuple[Line, ...] = ()
+    bands: tuple[Band, ...] = ()
+    marks: tuple[Mark, ...] = ()
+
+
+class View:
+    """An analysis as its figures see it: the law of the data, its fits, and the times of a line's `points`."""
+
+    def __init__(self, result: Analysis, points: int) -> None:
+        assert result.decision.sample is not None
+        assert result.decision.outliers is not None
+        self.result, self.sample, self.points = result, result.decision.sample, points
+        self.law = Empirical.of(self.sample)
+        self.best = result.timeout.formula
+        self.cutoff = float(result.decision.outliers.cutoff)
+        positive = self.law.jumps[self.law.jumps > 0]
+        self.low = float(positive[0]) if positive.size else self.law.resolution or 1.0
+        self.high = max(self.cutoff, self.low * 1.5)
+        self.times = np.geomspace(self.low, self.high, points)
+
+    @cached_property
+    def fitted(self) -> list[tuple[str, Law]]:
+        """The best fits by name, as laws of an attempt: with its outliers, and with its visible failures."""
+        fits = [fitted.fit for fitted in self.result.decision.fits if fitted.fit.law is not None][:SHOWN_LAWS]
+        return [(fit.name, fitted_law(self.sample, fit)) for fit in fits]
+
+    @cached_property
+    def timeouts(self) -> Floats:
+        """The times of lines, and jumps of the law: E_J is least at one."""
+        jumps = self.law.jumps[self.law.jumps > 0]
+        return np.union1d(self.times, jumps[:: max(1, jumps.size // (5 * self.points))])
+
+    @cached_property
+    def smallest_share(self) -> float:
+        """Where logarithmic axes of shares end."""
+        return max(1e-5, 0.3 / self.sample.n)
+
+    def time_axis(self, label: str, low: float | None = None, high: float | None = None) -> Axis:
+        """A logarithmic axis of times."""
+        return Axis(label, low or self.low, high or self.high, "time", log=True)
+
+
+def jobs_done(law: Empirical, t: Floats, timeout: float, cost: float) -> Floats:
+    """F_J(t): the share of jobs done by t when attempts are cancelled at `timeout` and submitted again.
+
+    Where attempts fail visibly it has no closed form: it is that of 50 000 simulated jobs.
+
+    >>> import latfit
+    >>> law = Empirical.of(latfit.LatencySample.of([1.0, 2.0, 4.0, 8.0]))
+    >>> jobs_done(law, np.array([1.0, 3.0, 4.0]), 2.0, 0.0).round(9).tolist()
+    [0.25, 0.625, 0.75]
+    """
+    if not law.failures.times.size:
+        return completion_cdf(law, t, timeout, cost=cost)
+    jobs = np.sort(simulate(law, timeout, SIMULATED_JOBS, np.random.default_rng(0), cost=cost))
+    return np.searchsorted(jobs, t, side="right") / SIMULATED_JOBS
+
+
+@dataclass(frozen=True)
+class Strategies:
+    """Strategies beside the recommended timeout, and the law (thinned where it is `coarse`) of the comparison."""
+
+    comparison: Comparison
+    law: Law
+    cost: float
+    coarse: bool
+
+    def tails(self, t: Floats) -> list[tuple[str, Floats]]:
+        """The share of jobs not yet done by t under a few of them: the recommended one, then the best at its load."""
+        first, *others = self.comparison.rows
+        tails = []
+        for row in [first, *sorted(others, key=lambda row: row.role != "same")][:SHOWN_STRATEGIES]:
+            plan = row.outcome.policy.plan(self.law, self.cost)
+            try:
+                left = np.array([plan.survival(float(x)) for x in t])
+            except RestartError:  # visible failures, on no common clock
+                continue
+            tails.append((row.outcome.policy.sentence(seconds), left))
+        return tails
+
+
+def strategies_of(result: Analysis, law: Empirical) -> Strategies | None:
+    """What else could be done; None where no timeout is recommended by the formula, or none can be compared."""
+    chosen = result.timeout
+    unsure = chosen.verdict != "finite" or chosen.basis == "replay" or "not-identified" in result.decision.codes
+    if unsure or not chosen.timeout:
+        return None
+    thinned = law if law.failures.times.size else coarse(law, STRATEGY_STEPS)  # failures need the log's own clock
+    try:
+        comparison = compare_policies(thinned, [f"timeout(t={chosen.timeout!r})"], cost=chosen.cost)
+    except RestartError:
+        return None
+    return Strategies(comparison, thinned, chosen.cost, thinned is not law)
+
+
+def windows_of_time(seen: ProbeTable | None) -> tuple[Floats, Floats, Floats]:
+    """The middles of windows of equal length, the median and the 95 % quantile of completions in each.
+
+    All three are empty where the log has no times, or too few completions.
+    """
+    nothing = np.empty(0), np.empty(0), np.empty(0)
+    if seen is None or seen.submitted is None:
+        return nothing
+    timed = np.isfinite(seen.submitted) & (seen.status == COMPLETED)
+    when, latency = seen.submitted[timed], seen.latency[timed]
+    if when.size < 2 * MIN_WINDOW_COMPLETIONS or np.ptp(when) == 0:
+        return nothing
+    count = int(min(MOST_WINDOWS, max(4, when.size // 30)))
+    edges = np.linspace(when.min(), when.max(), count + 1)
+    window = np.clip(np.searchsorted(edges, when, side="right") - 1, 0, count - 1)
+    order = np.argsort(window, kind="stable")
+    parts = np.split(latency[order], np.searchsorted(window[order], np.arange(1, count)))
+    levels = np.full((count, 2), np.nan)
+    for i, part in enumerate(parts):
+        if part.size >= MIN_WINDOW_COMPLETIONS:
+            levels[i] = np.quantile(part, [0.5, 0.95])
+    return (edges[:-1] + edges[1:]) / 2, levels[:, 0], levels[:, 1]
+
+
+def duration_chart(view: View) -> Chart | None:
+    """E_J(t) with and without outliers, the optimum, its interval, the flat window and the asymptote.
+
+    Glatard et al. 2006, Figure 11: with outliers E_J tends to E_R + ρ/(1−ρ)·t.
+    """
+    law, best, t = view.law, view.best, view.timeouts
+    E = expected_duration(law, t, cost=best.cost)
+    least = float(E[np.isfinite(E)].min(initial=math.inf))
+    if not 0 < least < math.inf:
+        return None
+    top = least * min(4.0, max(2.2, 1.05 * float(E[-1]) / least if np.isfinite(E[-1]) else 2.2))
+    lines = [Line("with outliers" if law.rho > 0 else "expected duration", t, E, "s0")]
+    if law.rho > 0 and not view.sample.failed.total:
+        returned = law.conditional()
+        slope, E_R = law.rho / (1 - law.rho), float(returned.partial_moment(1, np.inf))
+        lines.append(Line("without outliers", t, expected_duration(returned, t, cost=best.cost), "s1"))
+        lines.append(Line("asymptote E_R + ρt/(1−ρ)", t, E_R + slope * (t + best.cost), "limit"))
+    bands, marks = [], []
+    if best.verdict == "finite" and best.timeout is not None and best.expected_duration is not None:
+        if best.within_5pct is not None:
+            ends = np.clip(np.array(best.within_5pct), view.low, view.high)
+            bands.append(Band("within 5 %", ends, np.full(2, 0.9 * least), np.full(2, top), "window"))
+        if best.intervals is not None:
+            low, high = best.intervals.timeout
+            marks.append(Mark("95 % interval", low, best.expected_duration, "bar", min(high, view.high)))
+        marks.append(Mark(f"optimum {seconds(best.timeout)}", best.timeout, best.expected_duration, "dot"))
+    title = "What a timeout brings" if result_stands(view) else "If attempts were independent"
+    label = f"Expected duration against the timeout; the least is {seconds(least)}"
+    label += f" at {seconds(best.timeout)}" if best.timeout else ""
+    y = Axis("expected duration", 0.9 * least, top, "time")
+    return Chart(title, label, view.time_axis("timeout"), y, tuple(lines), tuple(bands), tuple(marks))
+
+
+def result_stands(view: View) -> bool:
+    """Whether the formula's timeout is the decision."""
+    return view.result.timeout.verdict != "withheld" and view.result.timeout.basis != "replay"
+
+
+def frontier_chart(view: View) -> Chart | None:
+    """What speed costs: E_J against the submissions per job, one point for each timeout."""
+    law, best = view.law, view.best
+    t = view.timeouts[law.cdf(view.timeouts) > 0]
+    E, N = expected_duration(law, t, cost=best.cost), submissions(law, t)
+    least = float(E.min(initial=math.inf))
+    if not 0 < least < math.inf:
+        return None
+    shown = FRONTIER_SPAN * least >= E
+    named = [(best.timeout, "dot", "optimum")] if best.verdict == "finite" and best.timeout else []
+    marks = []
+    for at, style, name in [*named, (view.cutoff, "square", "at the cutoff,")]:
+        E_at = float(expected_duration(law, at, cost=best.cost))
+        if E_at <= FRONTIER_SPAN * least:
+            marks.append(Mark(f"{name} {seconds(at)}", float(submissions(law, at)), E_at, style))
+    x = Axis("submissions per job", 1.0, 1.02 * float(N[shown].max()), "count")
+    y = Axis("expected duration", 0.95 * least, 1.02 * float(E[shown].max()), "time")
+    label = f"Expected duration against submissions per job; the least is {seconds(least)}"
+    return Chart("Speed against load", label, x, y, (Line("", N[shown], E[shown], "s0"),), marks=tuple(marks))
+
+
+def completion_chart(view: View) -> Chart:
+    """F_J with the recommended timeout against F_R without one; Glatard et al. 2006, Figures 1 and 2.
+
+    Where attempts fail visibly F_J has no closed form: it is that of 50 000 simulated jobs.
+    """
+    t, best = view.times, view.best
+    lines = [Line("one submission (F_R)", t, view.law.cdf(t), "log", steps=True), *_resubmitted(view, "F_J")]
+    marks = [Mark("", best.timeout, None, "chosen")] if len(lines) > 1 and best.timeout else []
+    y = Axis("share of jobs done", 0.0, 1.0, "share")
+    label = "Share of jobs done against time, with and without resubmission"
+    return Chart("Jobs done", label, view.time_axis("time since submission"), y, tuple(lines), marks=tuple(marks))
+
+
+def _resubmitted(view: View, symbol: str) -> list[Line]:
+    """Jobs done, or not yet done, at the timeout of the formula, where there is one."""
+    best = view.best
+    if best.verdict != "finite" or not best.timeout:
+        return []
+    done = jobs_done(view.law, view.times, best.timeout, best.cost)
+    how = ", simulated: attempts fail" if view.law.failures.times.size else ""
+    name = f"resubmitted after {seconds(best.timeout)} ({symbol}{how})"
+    return [Line(name, view.times, done if symbol == "F_J" else _above(view, 1.0 - done), "s0")]
+
+
+def _above(view: View, share: Floats) -> Floats:
+    return np.where(share >= view.smallest_share, share, np.nan)
+
+
+def tail_chart(view: View) -> Chart:
+    """The share of jobs not yet done on log axes, with and without resubmission."""
+    t = view.times
+    lines = [Line("one submission (1 − F_R)", t, _above(view, 1.0 - view.law.cdf(t)), "log", steps=True)]
+    lines += _resubmitted(view, "1 − F_J")
+    return _tails(view, "Jobs not yet done", lines, "Share of jobs not yet done against time, logarithmic")
+
+
+def strategies_chart(view: View, strategies: Strategies | None = None) -> Chart | None:
+    """The share of jobs not yet done under the recommended timeout and under other strategies, on log axes."""
+    strategies = strategies or strategies_of(view.result, view.law)
+    tails = [] if strategies is None else strategies.tails(view.times)
+    lines = [Line(name, view.times, _above(view, left), f"s{i}") for i, (name, left) in enumerate(tails)]
+    label = "Share of jobs not yet done against time under each strategy, logarithmic"
+    return _tails(view, "Strategies", lines, label) if lines else None
+
+
+def _tails(view: View, title: str, lines: Sequence[Line], label: str) -> Chart:
+    y = Axis("share of jobs not yet done", view.smallest_share, 1.0, "share", log=True)
+    return Chart(title, label, view.time_axis("time since submission"), y, tuple(lines))
+
+
+def cdf_chart(view: View) -> Chart:
+    """The empirical cdf and the best fitted laws, over the logarithm of time."""
+    t, law = view.times, view.law
+    lines = [Line("log", t, law.cdf(t), "log", steps=True)]
+    lines += [Line(name, t, fitted.cdf(t), f"s{i}") for i, (name, fitted) in enumerate(view.fitted, 1)]
+    ends = np.array([view.low, view.high])
+    lines.append(Line("", ends, np.full(2, 1 - law.rho), "limit"))
+    label = f"Share of probes that returned against time; {100 * (1 - law.rho):.1f} % within {seconds(view.high)}"
+    y = Axis("share returned", 0.0, 1.0, "share")
+    return Chart("Latency and fitted laws", label, view.time_axis("latency"), y, tuple(lines))
+
+
+def survival_chart(view: View) -> Chart:
+    """The share still out on log axes, where tails show; its floor is the outlier ratio."""
+    assert view.result.decision.outliers is not None
+    t, ratio = view.times, view.result.decision.outliers.estimate
+    lines = [Line("log", t, view.law.still_out(t), "log", steps=True)]
+    lines += [Line(name, t, fitted.still_out(t), f"s{i}") for i, (name, fitted) in enumerate(view.fitted, 1)]
+    if ratio > 0:
+        lines.append(Line("outlier ratio", np.array([view.low, view.high]), np.full(2, ratio), "limit"))
+    y = Axis("share still out", max(1e-6, 0.3 / view.sample.n, 0.4 * ratio), 1.0, "share", log=True)
+    label = "Share of probes still out against time, logarithmic"
+    return Chart("The tail", label, view.time_axis("latency"), y, tuple(lines))
+
+
+def qq_chart(view: View) -> Chart | None:
+    """Quantiles of the log against those of the best laws; a law that fits lies on the diagonal."""
+    positive = view.sample.completed.values[view.sample.completed.values > 0]
+    fits = [fitted.fit for fitted in view.result.decision.fits if fitted.fit.law is not None][:SHOWN_LAWS]
+    if not positive.size:
+        return None
+    low, high = float(positive[0]), max(float(positive[-1]), 1.01 * float(positive[0]))
+    lines = [Line("", np.array([low, high]), np.array([low, high]), "limit")]
+    for i, fit in enumerate(fits, 1):
+        model, observed = qq(view.sample, fit)
+        thin = slice(None, None, max(1, observed.size // MOST_QQ_POINTS))
+        lines.append(Line(fit.name, model[thin], observed[thin], f"s{i}", dots=True))
+    x, y = view.time_axis("law", low / 3, high * 3), view.time_axis("log", low, high)
+    return Chart("Quantiles", "Quantiles of the log against those of the laws", x, y, tuple(lines))
+
+
+def ratio_chart(view: View) -> Chart | None:
+    """The outlier ratio as a function of the cutoff, with its interval."""
+    rows = [row for row in view.result.by_cutoff if row.cutoff > 0]
+    if not rows:
+        return None
+    t = np.array([row.cutoff for row in rows])
+    ratio, low, high = (np.array([getattr(row, name) for row in rows]) for name in ("estimate", "low", "high"))
+    y = Axis("still out", 0.0, min(1.0, 1.05 * float(high.max())) or 1e-3, "share")
+    label = f"Share still out against the cutoff, from {100 * ratio[0]:.3g} % to {100 * ratio[-1]:.3g} %"
+    end = max(float(t.max()), view.cutoff, float(t.min()) * 1.01)
+    lines, bands = (Line("still out", t, ratio, "s0", dots=True),), (Band("95 % interval", t, low, high, "interval"),)
+    marks = (Mark("cutoff", view.cutoff, None, "change"),)
+    return Chart("Outlier ratio", label, view.time_axis("cutoff", float(t.min()), end), y, lines, bands, marks)
+
+
+def time_chart(view: View) -> Chart | None:
+    """Median and 95 % quantile of those that completed over the calendar, the timeout, and the change points."""
+    when, median, high = windows_of_time(view.result.seen)
+    timeout, evidence = view.result.timeout.timeout, view.result.decision.evidence
+    levels = np.concatenate([median, high, [timeout or np.nan]])
+    positive = levels[np.isfinite(levels) & (levels > 0)]
+    if when.size < 2 or not np.isfinite(median).any() or not positive.size:
+        return None
+    x = Axis("submitted (UTC)", float(when[0]), float(when[-1]), "date")
+    lines = [Line("median", when, median, "s0"), Line("95 % quantile", when, high, "s1")]
+    if timeout:
+        lines.append(Line(f"timeout {seconds(timeout)}", when[[0, -1]], np.full(2, timeout), "chosen"))
+    changes = evidence.drift.changes if evidence and evidence.drift else ()
+    moments = [(change.kind, change.at.astype("datetime64[us]")) for change in changes if change.at is not None]
+    marks = [
+        Mark(kind, float(np.clip(at.astype(np.int64) / 1e6, x.low, x.high)), None, "change") for kind, at in moments
+    ]
+    label = f"Latency over time: median and 95 % quantile; changes found: {len(changes)}"
+    y = view.time_axis("latency", float(positive.min()) / 1.3, float(positive.max()) * 1.3)
+    return Chart("Over time", label, x, y, tuple(lines), marks=tuple(marks))
+
+
+CHARTS: dict[str, Callable[[View], Chart | None]] = {
+    "expected-duration": duration_chart,
+    "frontier": frontier_chart,
+    "completion": completion_chart,
+    "jobs-tail": tail_chart,
+    "cdf": cdf_chart,
+    "survival": survival_chart,
+    "qq": qq_chart,
+    "ratio": ratio_chart,
+    "time": time_chart,
+    "strategies": strategies_chart,
+}
+"""The figures of an analysis by their names; None where there is nothing to draw."""

@@ -1,0 +1,497 @@
+"""Everything that is said about an analysis, written once for the terminal, Markdown, the page and notebooks."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+
+from latfit.analysis import Analysis, Group
+from latfit.decision import Decision, FittedLaw, Recommendation
+from latfit.errors import counted, printable
+from latfit.outliers import OutlierRatio
+from latfit.report.layout import (
+    LONGEST_KEY,
+    Number,
+    Section,
+    as_markdown,
+    as_text,
+    between,
+    p_value,
+    percent,
+    shortened,
+)
+from latfit.sample import LatencySample
+from latfit.units import seconds
+
+REPLAY_AGREES = 0.1  # largest relative difference between a replay and the formula that counts as agreement
+TELLING_OPTIMISM = 0.01  # the corrected duration is shown if it differs from the plain one by more than this share
+WITHHELD_HEADLINES = {
+    "queue": "Wait: keep your place in the queue",
+    "censored": "Measure with a later cutoff first",
+    "few-completions": "Collect more probes first",
+    "not-identified": "Say first what a restart costs",
+    "no-outcomes": "Say first which outcomes are errors",
+}
+WITHHELD_REASONS = {
+    "queue": "These are waits in a queue. Resubmitting loses the place in it, which no formula counts.",
+    "dependent": "Repeated without limit, a timeout would be slower than waiting: a retry resembles the first attempt.",
+    "censored": "More probes were given up than came back, so that it is not known how long they would have taken. "
+    "Measure with a later cutoff.",
+    "not-identified": "The clock is too coarse to show which of the shortest waits is worth a restart: give --cost, "
+    "the seconds that a restart costs.",
+    "no-outcomes": "The best timeout lies among returns so quick that they may be errors, and the log does not say how "
+    "a probe ended. Name the column that does with --column status=NAME; if every row is a good answer, say so with "
+    "--column status=",
+}
+
+
+def to_text(result: Analysis) -> str:
+    """The report as plain text of at most 80 columns, in which a terminal finds no command.
+
+    >>> import latfit
+    >>> print(to_text(latfit.analyze(latfit.example_log(), resamples=0, test=False))[:53])
+    DECISION
+      Resubmit after 358 s and 716 s, then wait.
+    """
+    return as_text(sections(result))
+
+
+def to_markdown(result: Analysis, *, figures: tuple[str, ...] = ()) -> str:
+    """The report as Markdown, with links to `figures`; what came from the log is escaped."""
+    return as_markdown(sections(result), heading=f"latfit: {result.facts.path}", figures=figures)
+
+
+def sections(result: Analysis) -> list[Section]:
+    """The report of an analysis, the decision first."""
+    told = advice(result)
+    first = f"{told.headline}. {' '.join(told.reasons)}".strip()
+    found = [Section("Decision", (first, told.basis, *told.figures, *told.notes))]
+    if checks := evidence_checks(result):
+        text = "; ".join(finding for _, finding, _ in checks)
+        found.append(Section("Evidence", (f"{text[0].upper()}{text[1:]}.",)))
+    if result.groups:
+        found.append(groups_section(result))
+    if result.warnings:
+        warnings = tuple(f"{warning.code}: {warning.message}" for warning in result.warnings)
+        found.append(Section("Warnings", warnings, as_items=True))
+    found += [_outliers_section(result), _latency_section(result)]
+    if result.decision.fits:
+        found.append(_fits_section(result.decision.fits))
+    return found
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A decision in words.
+
+    `action` says what to do and ends in `target` (a time or a column; empty where there is none); then the `reasons`,
+    what it rests on, the `figures` that it brings, and what else to know.
+    """
+
+    action: str
+    target: str
+    reasons: tuple[str, ...]
+    basis: str
+    figures: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def headline(self) -> str:
+        """What to do, in one line."""
+        return f"{self.action} {self.target}".rstrip()
+
+
+def advice(result: Analysis) -> Advice:
+    """What to do, why, what it brings and how sure that is.
+
+    >>> import latfit
+    >>> advice(latfit.analyze(latfit.example_log(), resamples=0, test=False)).headline
+    'Resubmit after 358 s and 716 s, then wait'
+    """
+    chosen, decision = result.timeout, result.decision
+    withheld = chosen.verdict == "withheld"
+    reasons = _withheld_reasons(result) if withheld else []
+    current = _current(decision, withheld=withheld)
+    if chosen.retry is None:
+        action, target = _without_schedule(result)
+        reasons = [*_why_waiting(result), *reasons]
+        return Advice(action, target, tuple(reasons), _basis(result), (), (*_if_independent(chosen), *current))
+    retry = chosen.retry
+    listed = [seconds(t) for t in retry.timeouts]
+    times = f"{', '.join(listed[:-1])} and {listed[-1]}" if len(listed) > 1 else f"{listed[0]}, once"
+    if len(listed) > 1 and len(set(listed)) == 1:
+        times = f"{listed[0]}, {len(listed)} times"
+    brings = (
+        f"{seconds(retry.expected_duration)} a job instead of {seconds(retry.waiting)} by waiting if retries are "
+        f"independent, at most {100 * retry.worst_loss:.0f} % slower than waiting if they are not."
+    )
+    if withheld:
+        notes = (*_if_independent(chosen), *current)
+        return Advice("Resubmit after", f"{times}, then wait", (brings, *reasons), _basis(result), (), notes)
+    figures = [_unlimited(chosen), _gain(chosen), _load(chosen)] if chosen.verdict == "finite" else []
+    return Advice(
+        "Resubmit after",
+        f"{times}, then wait",
+        (brings,),
+        _basis(result),
+        tuple(filter(None, figures)),
+        (*_how_sure(chosen), *current),
+    )
+
+
+def _unlimited(chosen: Recommendation) -> str:
+    window = chosen.within_1pct
+    near = f" (anything from {between(*window)} takes at most 1 % longer)" if window else ""
+    return f"Without a limit on retries the best timeout is {seconds(chosen.timeout)}{near}."
+
+
+def _without_schedule(result: Analysis) -> tuple[str, str]:
+    """The headline where no schedule is to be set."""
+    if _all_zero(result):
+        return "Record finer times first", ""
+    if result.groups and not no_group_decided(result):
+        return "Decide by", ", ".join(result.by)
+    if result.seen is not None and result.seen.facts.queue:
+        return WITHHELD_HEADLINES["queue"], ""
+    code = next((code for code in result.timeout.withheld if code in WITHHELD_HEADLINES), None)
+    return WITHHELD_HEADLINES[code] if code else "Wait", ""
+
+
+def _why_waiting(result: Analysis) -> list[str]:
+    """The world that binds, as the reason for waiting."""
+    evidence = result.decision.evidence
+    world = evidence.binding_world if evidence else None
+    if (
+        world is None
+        or {"no-outcomes", "censored"} & set(result.timeout.withheld)
+        or (result.seen is not None and result.seen.facts.queue)
+    ):
+        return []
+    reasons = {
+        "independent": "No schedule gains enough for the loss that it risks if retries are not independent.",
+        "job": "Attempts of the same job resemble each other, so a retry repeats what the first attempt met.",
+        "time": "Slow probes come together, so a retry soon after meets the same.",
+        "spell": "Slow probes come in spells, so a retry soon after meets the same.",
+    }
+    return [reasons.get(world.kind, f"Latencies differ by {world.name}, and a retry stays where it was.")]
+
+
+def _gain(chosen: Recommendation) -> str:
+    bounds, factor = chosen.intervals, chosen.speed_up_vs_cutoff
+    text = f"Expected duration {seconds(fair_duration(chosen))}"
+    text += f", 95 % interval {between(*bounds.expected_duration)}" if bounds else ""
+    if factor is None or chosen.verdict != "finite" or chosen.timeout == chosen.cutoff:
+        return text + "."
+    if not reads_as_faster(factor):
+        return text + ", no less than when waiting until the cutoff."
+    text += f", instead of {seconds(chosen.at_cutoff)} when waiting until the cutoff: {factor:.3g} × faster"
+    return text + (f" ({bounds.speed_up[0]:.3g} to {bounds.speed_up[1]:.3g})." if bounds else ".")
+
+
+def reads_as_faster(factor: float) -> bool:
+    """Whether a speed-up is above 1 when written with three digits."""
+    return float(f"{factor:.3g}") > 1
+
+
+def fair_duration(chosen: Recommendation) -> float | None:
+    """E_J at the timeout; without the optimism of having chosen the minimum where that is more than 1 %."""
+    plain, corrected = chosen.expected_duration, chosen.expected_duration_corrected
+    return corrected if plain and corrected and abs(corrected / plain - 1) > TELLING_OPTIMISM else plain
+
+
+def _load(chosen: Recommendation) -> str:
+    if chosen.basis != "independent":
+        return ""
+    parts = []
+    if chosen.submissions is not None and chosen.verdict == "finite":
+        parts.append(f"{chosen.submissions:.2f} submissions per job")
+    last = chosen.figures.quantiles.get("0.99") if chosen.figures else None
+    if last is not None:
+        end = chosen.figures_at_cutoff if chosen.timeout != chosen.cutoff else None
+        at_cutoff = f" ({seconds(end.quantiles['0.99'])} at the cutoff)" if end and end.quantiles.get("0.99") else ""
+        parts.append(f"99 % of jobs done within {seconds(last)}{at_cutoff}")
+    return "; ".join(parts) + "." if parts else ""
+
+
+def _how_sure(chosen: Recommendation) -> list[str]:
+    """The interval of the timeout, which side is safer, and the plain minimum where it is another."""
+    notes = []
+    if chosen.basis == "independent" and fair_duration(chosen) != chosen.expected_duration:
+        plain = seconds(chosen.expected_duration)
+        notes.append(
+            f"The data alone give {plain}, which is optimistic because the timeout was chosen as their minimum."
+        )
+    if chosen.verdict != "finite":
+        return notes
+    if chosen.intervals and chosen.basis == "independent":
+        notes.append(
+            f"The best timeout lies between {between(*chosen.intervals.timeout).replace(' to ', ' and ')} (95 %)."
+        )
+    if chosen.within_5pct is not None and chosen.basis == "independent":
+        latest = chosen.within_5pct[1]
+        late = "any later timeout" if latest == math.inf else f"waiting up to {seconds(latest)}"
+        notes.append(f"Too late is safer than too early: {late} costs at most 5 % more.")
+    if chosen.exact_timeout is not None and chosen.timeout is not None and chosen.exact_timeout != chosen.timeout:
+        earlier = chosen.exact_timeout < chosen.timeout
+        why = "; it rests on fewer completions, and too early costs more than too late" if earlier else ""
+        notes.append(f"The plain minimum of the data is at {seconds(chosen.exact_timeout)}{why}.")
+    return notes
+
+
+def _current(decision: Decision, *, withheld: bool = False) -> list[str]:
+    now = decision.current
+    if now is None:
+        return []
+    cost = "jobs would never end"
+    if now.expected_duration is not None and now.regret is not None:
+        cost = f"jobs take {seconds(now.expected_duration)}"
+        cost += " by the formula" if withheld else f", {100 * now.regret:.1f} % longer than with the best"
+    return [f"Your current timeout of {seconds(now.timeout)}: {cost}."]
+
+
+def _withheld_reasons(result: Analysis) -> list[str]:
+    """Why no timeout can be repeated without limit, one sentence or two for each code."""
+    evidence = result.decision.evidence
+    reasons = []
+    for code in result.timeout.withheld:
+        if code == "mixed":
+            column = f" (by {evidence.mixing.column.name})" if evidence and evidence.mixing else ""
+            where = " The table below has the decision of each group." if result.groups else ""
+            reasons.append(
+                f"The log mixes different populations{column}: under one timeout for all, repeated without limit, some "
+                f"would be slower than by waiting.{where}"
+            )
+        elif code == "few-completions" or (code in WITHHELD_REASONS and _all_zero(result)):
+            reasons.append(_warning_text(result.decision, code))
+        elif code in WITHHELD_REASONS:
+            reasons.append(WITHHELD_REASONS[code])
+    return reasons
+
+
+def no_group_decided(result: Analysis) -> bool:
+    """Whether there are groups, and none of them has a schedule."""
+    return bool(result.groups) and not any(g.decision.timeout and g.decision.timeout.retry for g in result.groups)
+
+
+def _all_zero(result: Analysis) -> bool:
+    latency = result.decision.latency
+    return latency is not None and latency.max == 0
+
+
+def _warning_text(decision: Decision, code: str) -> str:
+    message = next((warning.message for warning in decision.warnings if warning.code == code), code)
+    return f"{message[:1].upper()}{message[1:]}."
+
+
+def _if_independent(chosen: Recommendation) -> list[str]:
+    formula = chosen.if_independent
+    if formula is None or formula.timeout is None:
+        return []
+    gain, faster = formula.speed_up_vs_cutoff, ""
+    if gain is not None:
+        faster = f", {f'{gain:.3g} × faster' if reads_as_faster(gain) else 'no faster'} than waiting until the cutoff"
+    return [f"If attempts were independent and alike, the formula would give {seconds(formula.timeout)}{faster}."]
+
+
+def _basis(result: Analysis) -> str:
+    chosen, counts, evidence = result.timeout, result.decision.counts, result.decision.evidence
+    probes = counted(sum(counts.values()), "probe")
+    if chosen.verdict == "withheld":
+        return f"Basis: {probes}; the timeout of the formula is withheld ({', '.join(chosen.withheld)})."
+    basis = f"Basis: the formula for independent attempts, on {probes} ({counts.get('completed', 0)} returned)"
+    replayed = evidence.replay.at[0] if evidence and evidence.replay and evidence.replay.at else None
+    if replayed is None or chosen.verdict != "finite" or not chosen.expected_duration:
+        return basis + "; the log could not be replayed to check it."
+    E, formula = replayed.expected_duration, chosen.expected_duration
+    if math.isfinite(E) and abs(E / formula - 1) <= REPLAY_AGREES:
+        return f"{basis}; replaying the log agrees ({seconds(E)})."
+    interval = between(replayed.low, replayed.high)
+    return f"{basis}; replaying the log gives {seconds(E)} ({interval}) instead of {seconds(formula)}."
+
+
+def evidence_checks(result: Analysis) -> list[tuple[str, str, str]]:
+    """One row a check of whether the formula applies: the question, what the log shows, what follows."""
+    evidence, seen = result.decision.evidence, result.seen
+    if evidence is None or seen is None:
+        return []
+    rows = [("Is it one population?", *_population(result))]
+    if evidence.dependence is not None:
+        depends, lag1 = evidence.dependence.found, evidence.dependence.lag1
+        finding = f"slow probes {'' if depends else 'do not '}follow slow ones (lag-1 rank correlation {lag1:.2f})"
+        rows.append(("Do slow probes follow slow ones?", finding, "a new attempt is slow too" if depends else "fine"))
+    if evidence.drift is not None:
+        changes, cycle = evidence.drift.changes, evidence.drift.daily_cycle
+        dates = [f" at {str(change.at)[:16].replace('T', ' ')}" if change.at else "" for change in changes[:4]]
+        kinds = ", ".join(f"{change.kind}{date}" for change, date in zip(changes, dates, strict=False))
+        finding = f"{counted(len(changes), 'change')} found: {kinds}" if changes else "no change found"
+        finding += f", but the slowest hour of the day is {cycle:.2g} × the fastest" if cycle else ""
+        rows.append(("Did the system change?", finding, "see latfit drift" if changes or cycle else "fine"))
+    censoring = evidence.censoring
+    if censoring.share or censoring.informative:
+        common = "" if censoring.common_time is None else f", most at {seconds(censoring.common_time)}"
+        finding = f"{100 * censoring.share:.3g} % were given up{common}"
+        rows.append(("How many were given up?", finding, "a rule of the system" if censoring.informative else "fine"))
+    if evidence.replay is not None and evidence.replay.at:
+        at, waiting = evidence.replay.at[0], evidence.replay.waiting.expected_duration
+        finding = f"replayed on the log itself, {seconds(at.timeout)} takes {seconds(at.expected_duration)} a job "
+        finding += f"({between(at.low, at.high)}), waiting {seconds(waiting)}"
+        alike = seconds(at.expected_duration) == seconds(waiting)
+        compared = "faster" if at.expected_duration < waiting else "slower than waiting"
+        compared = "as long as waiting until the cutoff" if alike else compared
+        rows.append(("What would it have brought on this log?", finding, compared))
+    elif seen.submitted is None:
+        finding = "there are no submission times to check dependence, drift and replay"
+        rows.append(("Dependence, drift and replay", finding, "trust it less"))
+    return rows
+
+
+def _population(result: Analysis) -> tuple[str, str]:
+    assert result.decision.evidence is not None
+    assert result.seen is not None
+    mixing = result.decision.evidence.mixing
+    if mixing is not None:
+        finding = f"the column {mixing.column.name} explains {100 * mixing.share:.0f} % of how the latencies rank "
+        harm = mixing.harmed is not None or "mixed" in result.timeout.withheld
+        finding += f"({counted(mixing.groups, 'group')})"
+        return finding, "one timeout for all does harm" if harm else "one timeout still serves all"
+    if result.seen.columns:
+        return "no column of the log explains the latencies", "fine"
+    return "the log has no column that could explain the latencies", "not known"
+
+
+def still_out(ratio: OutlierRatio, sample: LatencySample, when: str) -> str:
+    """The share still out at the cutoff, its interval, and how many were seen to be out.
+
+    If some failed or were given up before, the share is an estimate and differs from that count.
+    """
+    sure = f"95 % interval {100 * ratio.low:.2f} to {percent(ratio.high)}, {ratio.method}"
+    count = f"{ratio.count} seen to be out"
+    if ratio.method == "wilson":
+        probes = counted(ratio.n, "probe", "was", "were")
+        return f"{percent(ratio.estimate)} of {probes} still out at {when} ({sure}; {count})."
+    before = " or ".join(["failed"] * bool(sample.failed.total) + ["been given up"] * bool(sample.censored_early))
+    estimate = f"An estimated {percent(ratio.estimate)} of {counted(ratio.n, 'probe')}"
+    return f"{estimate} would still be out at {when} if none had {before} before ({sure}; {count})."
+
+
+def _outliers_section(result: Analysis) -> Section:
+    ratio, joint, cutoff = result.decision.outliers, result.decision.joint, result.decision.cutoff
+    assert ratio is not None
+    assert cutoff is not None
+    assert result.decision.sample is not None
+    sentences = [still_out(ratio, result.decision.sample, f"the cutoff of {seconds(ratio.cutoff)}")]
+    sentences.append(f"The cutoff: {cutoff.reason}.")
+    if joint:
+        interval = f"{100 * joint.low:.2f} to {percent(joint.high)}"
+        sentences.append(f"Estimated together with the law {joint.law}: {percent(joint.estimate)} ({interval}).")
+    return Section("Outliers", tuple(sentences))
+
+
+def _latency_section(result: Analysis) -> Section:
+    latency, log, decision = result.decision.latency, result.facts, result.decision
+    counts = ", ".join(f"{count} {status}" for status, count in decision.counts.items() if count)
+    clock = f"clock {seconds(decision.whole.resolution)}" if decision.whole.resolution else "a fine clock"
+    sentences = [f"{log.path} ({log.format}): {counts}; {clock}."]
+    if latency is not None:
+        quantiles = ", ".join(f"{100 * float(q):g} % {seconds(value)}" for q, value in latency.quantiles.items())
+        moments = f"mean {seconds(latency.mean)}, standard deviation {seconds(latency.std)}"
+        span = between(latency.min, latency.max)
+        sentences.append(f"Those that returned: {moments}, from {span}. Quantiles: {quantiles}.")
+    return Section("Latency", tuple(sentences))
+
+
+def _fits_section(fits: tuple[FittedLaw, ...]) -> Section:
+    columns = ("law", "parameters", "rho %", "BIC−", "KS", "p known", "p boot", "timeout", "regret")
+    least = min((fitted.fit.bic for fitted in fits if fitted.fit.bic is not None), default=0.0)
+    rows = tuple(_fit_row(fitted, least) for fitted in fits if fitted.fit.error is None)
+    failed = ", ".join(_law_name(fitted) for fitted in fits if fitted.fit.error is not None)
+    sentences = [
+        "BIC− is the distance from the best; p known takes the parameters as known (as the paper does), p boot refits "
+        "every resample and is the honest one; regret is what the law's timeout costs on the data."
+    ]
+    sentences += [f"Could not be fitted: {failed} (--json says why)."] if failed else []
+    return Section("Fitted laws, best first", tuple(sentences), columns, rows, below="parameters")
+
+
+def _fit_row(fitted: FittedLaw, least: float) -> tuple[str, ...]:
+    fit, ks, optimum = fitted.fit, fitted.ks, fitted.optimum
+    timeout = {"never": "none", "any": "any", "immediate": "0"}.get(optimum.verdict, "") if optimum else ""
+    if optimum and optimum.timeout and not timeout:
+        timeout = seconds(optimum.timeout)
+    return (
+        _law_name(fitted),
+        fit.describe(3, " "),
+        f"{100 * (fit.rho or 0):.2f}",
+        "" if fit.bic is None else f"{fit.bic - least:.0f}",
+        f"{ks.statistic:.3f}" if ks else "",
+        p_value(ks.p_asymptotic if ks else None),
+        p_value(ks.p_bootstrap if ks else None),
+        timeout,
+        _regret(fitted.regret),
+    )
+
+
+def _law_name(fitted: FittedLaw) -> str:
+    return fitted.fit.name if fitted.fit.method == "mle" else f"{fitted.fit.name} {fitted.fit.method}"
+
+
+def _regret(share: float | None) -> Number:
+    return Number("" if share is None else "∞" if share == math.inf else f"{100 * share:.1f} %", share)
+
+
+def groups_section(result: Analysis, most: int | None = None) -> Section:
+    """The decision of each group and of all, at most `most` groups, the largest where there are more."""
+    by_size = sorted(result.groups, key=lambda group: -sum(group.decision.counts.values()))
+    kept = {id(group) for group in by_size[:most]}
+    rows = [_group_row(group) for group in result.groups if id(group) in kept]
+    names, probes = list(result.groups[0].key), sum(sum(group.decision.counts.values()) for group in result.groups)
+    pooled = ("all", *[""] * (len(names) - 1), Number(str(probes), probes), *_group_cells(result.decision), "", "")
+    figures = ("probes", "still out", "timeout", "95 % interval", "E_J", "pooled costs", "own")
+    sentences = [_groups_summary(result)]
+    if more := len(result.groups) - len(rows):
+        sentences.append(f"{counted(more, 'smaller group', 'is', 'are')} in results.json.")
+    codes = Counter(code for group in result.groups for code in (group.decision.timeout or result.timeout).withheld)
+    others = [f"{code} {count}" for code, count in codes.items() if code != "few-completions"]
+    if others and any(row[len(names) + 2] == "withheld" for row in rows):
+        sentences.append(f"Withheld: {', '.join(others)}.")
+    columns = (*(shortened(printable(name), LONGEST_KEY) for name in names), *figures)
+    return Section("By group", tuple(sentences), columns, (*rows, pooled), keys=len(names))
+
+
+def _groups_summary(result: Analysis) -> str:
+    costs = "Pooled costs: how much longer a group takes under one timeout for all than under its own."
+    if "mixed" in result.timeout.withheld:
+        instead = "wait in every group" if no_group_decided(result) else "set each group's own schedule"
+        return f"One timeout for all would be wrong here; {instead}. {costs}"
+    differing = sum(group.differs for group in result.groups)
+    if not differing:
+        return f"No group needs a timeout of its own. {costs}"
+    need, its = ("needs", "its") if differing == 1 else ("need", "their")
+    return (
+        f"{differing} of {counted(len(result.groups), 'group')} {need} a timeout of {its} own (*): {its} interval and "
+        f"the pooled one do not overlap. {costs}"
+    )
+
+
+def _group_row(group: Group) -> tuple[str, ...]:
+    probes = sum(group.decision.counts.values())
+    names = [shortened(printable(value), LONGEST_KEY) for value in group.key.values()]
+    cells = _group_cells(group.decision)
+    return (*names, Number(str(probes), probes), *cells, _regret(group.pooled_regret), "*" if group.differs else "")
+
+
+def _group_cells(decision: Decision) -> tuple[str, str, str, str]:
+    """The share still out, the timeout, its interval and E_J."""
+    chosen, out = decision.timeout, decision.outliers
+    share = Number(percent(out.estimate), out.estimate) if out else Number("", None)
+    if chosen is None or chosen.verdict == "withheld":
+        few = chosen is None or "few-completions" in chosen.withheld
+        return share, Number("too few" if few else "withheld", None), "", Number("", None)
+    duration = chosen.replayed if chosen.basis == "replay" else chosen.expected_duration
+    return (
+        share,
+        Number(seconds(chosen.timeout) if chosen.verdict == "finite" else chosen.verdict, chosen.timeout),
+        between(*chosen.intervals.timeout) if chosen.intervals else "",
+        Number(seconds(duration), duration),
+    )

@@ -1,0 +1,603 @@
+"""The one bootstrap: resamples of probes, of blocks of consecutive probes or of whole jobs, and their intervals.
+
+A resample counts every probe, block or job a Poisson number of times. The interval of the best timeout is that of a
+*smoothed* bootstrap: the resamples are drawn from the sample blurred a little, because the optimum is a cube-root
+estimator (Kim and Pollard 1990), for which the plain bootstrap fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from latfit.curve import CHUNK_CELLS, Counts, StepCurves, expected_duration, hazards, masses, survival
+from latfit.errors import SampleError
+from latfit.numbers import Bools, Floats, Ints
+from latfit.sample import CENSORED, COMPLETED, FAILED, LOST, LatencySample, Tally
+
+if TYPE_CHECKING:
+    from latfit.outliers import OutlierRatio
+
+RESAMPLES = 199  # wherever their number is not asked for: intervals were calibrated with as many
+LEVEL = 0.95  # the confidence of every interval
+RESAMPLED_ROWS = 64  # resamples worked on at once, so that they stay in the cache
+BLUR = 0.35  # of Silverman's bandwidth
+BINS = ((1000, 512), (5000, 1024), (np.inf, 2048))  # up to so many probes, so many bins: narrow beside what is unknown
+NOBODY = 1e-9  # an expected count, or a share, that is none: the far ends of a blur, of which 1/n would overflow
+BLOCK_TIMES = 3.0  # autocorrelation times in a block
+MIN_BLOCKS, MAX_BLOCKS = 8, 200
+MAX_MISSED = 0.5  # of the variance, between blocks: beyond that nothing can be said
+FEW_OUT = 5  # with fewer out at the cutoff, the best timeout at either end of the interval of ρ counts too
+MAX_SKEWNESS, MAX_Z = 1.0, 3.0  # up to these a quantile by Cornish and Fisher rises with its probability
+NOT_CLEARLY, WAITING_NOT_CLEARLY = 1.0, 1.645  # standard errors of E_J above its least: of a timeout, and of waiting
+NEARLY_ALL = 0.9  # of the completions: a timeout that only a later one of them misses is waiting
+MAX_LOG_RATIO = 3.0  # of E_J to its value in the sample: beyond any that matters
+TOLD_APART = 2.0  # standard errors by which E_J must lie above its least to be told apart from it
+SIMILAR_LOG_F, MIN_SIMILAR = 0.3, 20  # resamples that choose as near as that, or so many, show the effect of choosing
+
+Limits = tuple[float, float]
+Centred = tuple[float, float, float]  # low, estimate, high
+
+
+def interval(values: Floats, level: float = LEVEL) -> Floats:
+    """The ends (2, …) of the central share `level` of resampled values, along the last axis.
+
+    Each end is the least value with the share (1 ∓ level)/2 of the values at or below it: a value that occurred, so
+    that ∞ is an end where enough values are. What is not a number does not count.
+
+    >>> interval(np.append(np.arange(1.0, 200.0), np.nan)).tolist()
+    [5.0, 195.0]
+    """
+    ordered = np.sort(values, axis=-1)  # NaN comes last
+    count = np.count_nonzero(~np.isnan(values), axis=-1)
+    shares = np.multiply.outer([(1 - level) / 2, (1 + level) / 2], count)
+    index = np.maximum(np.ceil(shares - 1e-9).astype(np.intp) - 1, 0)
+    return np.stack([np.take_along_axis(ordered, at[..., None], axis=-1)[..., 0] for at in index])
+
+
+def weights(expected: Floats | Ints, size: int, rng: np.random.Generator) -> Floats:
+    """(size, …) how often each unit is drawn: Poisson counts with these expectations, most of which may be 0."""
+    drawn = np.zeros((size, *expected.shape))
+    some = expected > 0
+    drawn[:, some] = rng.poisson(expected[some], (size, int(np.count_nonzero(some))))
+    return drawn
+
+
+def resamples(sample: LatencySample, count: int, rng: np.random.Generator) -> Iterator[LatencySample]:
+    """The sample drawn again, `count` times; one of few probes may come without a completion.
+
+    >>> sample = LatencySample.of([1.0, 2.0, 2.0, 5.0] * 50, lost=10)
+    >>> [again.n for again in resamples(sample, 3, np.random.default_rng(0))]
+    [193, 233, 223]
+    """
+    tallies = (sample.completed, sample.failed, sample.censored)
+    expected = np.concatenate([*(tally.counts for tally in tallies), [sample.lost]])
+    ends = np.cumsum([tally.counts.size for tally in tallies])
+    for _ in range(count):
+        *parts, lost = np.split(weights(expected, 1, rng)[0].astype(np.int64), ends)
+        drawn = (Tally.trusted(t.values[n > 0], n[n > 0]) for t, n in zip(tallies, parts, strict=True))
+        completed, failed, censored = drawn
+        yield replace(sample, completed=completed, failed=failed, censored=censored, lost=int(lost[0]))
+
+
+def resampled_curves(counts: Counts, rng: np.random.Generator, *, count: int = RESAMPLES) -> Iterator[StepCurves]:
+    """The curves of resamples of one row, some rows at a time."""
+    rows = max(1, min(RESAMPLED_ROWS, CHUNK_CELLS // counts.times.size))
+    for start in range(0, count, rows):
+        size = min(rows, count - start)
+        yield replace(_drawn(counts, size, rng), lost=weights(counts.lost, size, rng)[:, 0]).curves()
+
+
+def resampled_durations(
+    counts: Counts, timeout: float, rng: np.random.Generator, *, cost: float = 0.0, count: int = RESAMPLES
+) -> Floats:
+    """(count,) E_J at a timeout by the Kaplan–Meier estimate of resamples of one row, ∞ where nothing completes."""
+    every = resampled_curves(counts, rng, count=count)
+    return np.concatenate([curves.E_J_at(np.full(len(curves.F), timeout), cost) for curves in every])
+
+
+def _drawn(counts: Counts, size: int, rng: np.random.Generator) -> Counts:
+    """Rows drawn from one row of expected counts; lost probes as they are."""
+    parts = (counts.completed, counts.failed, counts.censored)
+    completed, failed, censored = (weights(part[0], size, rng) for part in parts)
+    return Counts(counts.times, completed, failed, censored, np.broadcast_to(counts.lost, size))
+
+
+# The best timeout of a sample and what it brings
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Confidence intervals for the optimum of a sample; ∞ where no timeout is as good as any.
+
+    `timeout` is about the best timeout, `expected_duration` about E_J at the timeout that was chosen, `speed_up` about
+    that over waiting until the cutoff; `optimism` is by how much the least of a noisy curve lies below the truth, as
+    a share. `blocks` is how many blocks of consecutive probes were resampled, None where probes were.
+    """
+
+    timeout: Limits
+    expected_duration: Limits
+    speed_up: Limits
+    optimism: float
+    level: float
+    resamples: int
+    blocks: int | None = None
+
+
+def bootstrap(
+    sample: LatencySample,
+    timeout: float,
+    expected_duration: float,
+    speed_up: float,
+    *,
+    cost: float = 0.0,
+    resamples: int = RESAMPLES,
+    rng: np.random.Generator,
+    blocks: Blocks | None = None,
+) -> Intervals:
+    """Intervals for the best timeout, for E_J at the `timeout` chosen (∞ for none), and for the speed-up it brings.
+
+    The best timeout: percentiles of the optima of Poisson resamples of the blurred sample, and every timeout at which
+    E_J is not clearly above its least; beyond the last completion until enough was seen there to tell (`tail_limit`).
+    E_J: the bias-corrected and accelerated interval on the log scale at the fixed timeout, moved by the bootstrap
+    estimate of the optimism, since a chosen minimum is biased low. The speed-up: the same. How many are out at the end
+    is not resampled, which says nothing where few are; the interval of ρ is combined with the rest instead. With
+    `blocks`, blocks of consecutive probes are resampled, those that are out too, which holds where slow ones follow
+    slow ones.
+    """
+    from latfit.outliers import outlier_ratio  # with pandas, which a tracker does not need
+
+    bins = Bins.of(sample, BLUR)
+    unblurred = bins.unblurred(sample)
+    ratio = outlier_ratio(sample, level=LEVEL)
+    replicates = _replicates(sample, bins, timeout, cost, resamples, _drawing(bins, blocks, rng))
+    stretch = 1.0 if blocks is None else blocks.stretch
+    a = accelerations(unblurred, bins.index(timeout), cost)
+    duration, optimism = corrected(expected_duration, replicates.duration, a[0], stretch)
+    faster, _ = corrected(speed_up, replicates.speed_up, a[1], stretch)
+    low, high = replicates.best * (interval(replicates.optima) / replicates.best) ** stretch
+    low, high = min(float(low), replicates.flat[0], timeout), max(float(high), replicates.flat[1], timeout)
+    few = ratio.estimate * ratio.n < FEW_OUT - 0.5
+    if few or blocks is None:
+        optima, slower, more = _by_ratio(sample, ratio, bins.counts, timeout, cost)
+        duration, faster = combined(duration, slower), combined(faster, more)
+        if few:
+            low, high = min(low, optima[0]), max(high, optima[1])
+    slowest = min(faster[0], speed_up * unseen_tail_factor(sample, unblurred, timeout, cost))
+    if high >= sample.completed.values[-1]:
+        high = max(high, tail_limit(sample, expected_duration))
+    if step := sample.resolution:
+        low = max(1.0, float(np.floor(low / step + 1e-9))) * step if np.isfinite(low) else np.inf
+        high = float(np.ceil(high / step - 1e-9) * step) if np.isfinite(high) else np.inf
+    return Intervals(
+        timeout=(low, high),
+        expected_duration=(min(duration[0], expected_duration), max(duration[2], expected_duration)),
+        speed_up=(min(slowest, speed_up), max(faster[2], speed_up)),
+        optimism=max(optimism, 0.0),  # a chosen minimum is not too high
+        level=LEVEL,
+        resamples=resamples,
+        blocks=None if blocks is None else blocks.count,
+    )
+
+
+# What is resampled
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """A sample as one row of expected counts in narrow bins of log time: a resample costs the same for any sample.
+
+    The first bin is the time 0; `width` is that of the others in the logarithm. Returns are spread by `kernel`, except
+    in the bins that are `sharp`, where the clock itself blurs more; what would pass bin `end` stays in it.
+    """
+
+    counts: Counts
+    width: float
+    kernel: Floats | None
+    sharp: Bools
+    end: int
+
+    @classmethod
+    def of(cls, sample: LatencySample, blur: float) -> Bins:
+        """The sample in bins, its returns blurred by `blur` times Silverman's bandwidth."""
+        returned = Tally.sum([sample.completed, sample.failed])
+        positive = returned.values[returned.values > 0]
+        if not positive.size:
+            raise SampleError("every latency is 0: the clock is too coarse for an interval")
+        last = max(float(t.values[-1]) for t in (returned, sample.censored) if t.values.size)
+        h = blur * silverman(sample)
+        low, high = np.log(positive[0]) - 4 * h, np.log(max(last, sample.cutoff or 0.0)) + 1e-9
+        size = next(bins for probes, bins in BINS if sample.n <= probes)
+        edges = np.linspace(low, max(high, low + 1e-6), size + 1)
+        width = float(edges[1] - edges[0])
+        times = np.append(0.0, np.exp(edges[1:] - width / 2))
+        kernel = np.exp(-0.5 * (np.arange(-size // 2, size // 2 + 1) * width / h) ** 2) if h > width / 4 else None
+        nothing = np.zeros((1, size + 1))
+        empty = Counts(times[None], nothing, nothing, nothing, np.array([float(sample.lost)]))
+        bins = cls(
+            empty, width, None if kernel is None else kernel / kernel.sum(), times[1:] * h < sample.resolution, size
+        )
+        counts = bins.unblurred(sample)
+        # after the last one censored nobody is at risk: no return may be blurred beyond it
+        if sample.censored.total and not sample.lost and sample.censored.values[-1] >= returned.values[-1]:
+            bins = replace(bins, end=max(1, int(np.flatnonzero(counts.censored[0])[-1])))
+        completed, failed = bins.blurred(counts.completed[0]), bins.blurred(counts.failed[0])
+        return replace(bins, counts=replace(counts, completed=completed[None], failed=failed[None]))
+
+    def unblurred(self, sample: LatencySample) -> Counts:
+        """The sample in the same bins without any blur."""
+        tallies = (sample.completed, sample.failed, sample.censored)
+        completed, failed, censored = (self.binned(tally.values, tally.counts)[None] for tally in tallies)
+        return Counts(self.counts.times, completed, failed, censored, self.counts.lost)
+
+    def binned(self, values: Floats, weights: Floats | Ints) -> Floats:
+        """How many of the values lie in each bin."""
+        first, size = self.counts.times[0, 1], self.sharp.size
+        place = ((np.log(np.maximum(values, first) / first) + self.width / 2) / self.width).astype(np.intp)
+        place = np.where(values > 0, np.clip(place, 0, size - 1) + 1, 0)
+        return np.bincount(place, weights=weights, minlength=size + 1).astype(np.float64)
+
+    def blurred(self, counts: Floats) -> Floats:
+        """The counts, spread by the kernel."""
+        if self.kernel is None or not counts.any():
+            return counts
+        half = self.kernel.size // 2
+        kept = np.where(self.sharp, counts[1:], 0.0)
+        wide = np.convolve(counts[1:] - kept, self.kernel)
+        inside = wide[half : half + kept.size].copy()
+        inside[0] += wide[:half].sum()
+        inside[self.end - 1] += wide[half + self.end :].sum()
+        inside[self.end :] = 0.0
+        inside[inside < NOBODY] = 0.0
+        return np.append(counts[0], kept + inside)
+
+    def index(self, t: float) -> int:
+        """The bin that ends a timeout."""
+        return int(np.clip(np.searchsorted(self.counts.times[0], t), 0, self.sharp.size))
+
+
+def silverman(sample: LatencySample) -> float:
+    """Silverman's bandwidth 0.9 min(s, IQR/1.34) n^(−1/5) of the logarithms of the completions above 0."""
+    first = int(np.searchsorted(sample.completed.values, 0.0, side="right"))
+    above = Tally.trusted(sample.completed.values[first:], sample.completed.counts[first:])
+    if not above.values.size:
+        return 0.0
+    logs = np.log(above.values)
+    centre = np.average(logs, weights=above.counts)
+    s = float(np.sqrt(np.average((logs - centre) ** 2, weights=above.counts)))
+    low, high = np.log(above.quantiles([0.25, 0.75]))
+    spread = float(high - low) / 1.34
+    return 0.9 * (min(s, spread) if spread > 0 else s) * float(above.total ** (-1 / 5))
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """The probes in their order, in `count` blocks that are resampled whole; `time` is their autocorrelation time."""
+
+    latency: Floats
+    status: Ints
+    count: int
+    time: float
+
+    @classmethod
+    def of(cls, latency: Floats, status: Ints, time: float) -> Blocks:
+        """Blocks of about three autocorrelation times, at least 8 and at most 200 of them."""
+        return cls(latency, status, int(np.clip(latency.size / (BLOCK_TIMES * time), MIN_BLOCKS, MAX_BLOCKS)), time)
+
+    @property
+    def stretch(self) -> float:
+        """How much wider an interval is than by the spread of resampled blocks and the normal law.
+
+        The variance of b blocks of length l misses b/(b−1), and what neighbouring blocks share: about τ/(2l) of it
+        for an autocorrelation time τ. Student's quantile with b − 1 degrees of freedom stands for that of the normal.
+        """
+        from scipy.special import stdtrit  # a tracker does without scipy
+
+        b, length = self.count, self.latency.size / self.count
+        missed = min(self.time / (2 * length), MAX_MISSED)
+        p = (1 + LEVEL) / 2
+        return float(stdtrit(b - 1, p) / NormalDist().inv_cdf(p) * np.sqrt(b / (b - 1) / (1 - missed)))
+
+    def counts(self, bins: Bins) -> Counts:
+        """A row for each block, its returns blurred like those of the bins."""
+        block = np.arange(self.latency.size) * self.count // self.latency.size
+        rows = []
+        for code in (COMPLETED, FAILED, CENSORED):
+            inside = [self.latency[(block == at) & (self.status == code)] for at in range(self.count)]
+            binned = [bins.binned(values, np.ones(values.size)) for values in inside]
+            rows.append(np.array([bins.blurred(each) if code != CENSORED else each for each in binned]))
+        lost = np.bincount(block[self.status == LOST], minlength=self.count).astype(np.float64)
+        completed, failed, censored = rows
+        return Counts(bins.counts.times, completed, failed, censored, lost)
+
+
+def _drawing(bins: Bins, blocks: Blocks | None, rng: np.random.Generator) -> Callable[[int], StepCurves]:
+    """A function that draws so many resamples: of the blocks, or of the bins with the share out at the end kept."""
+    if blocks is not None:
+        of_block = blocks.counts(bins)
+
+        def by_blocks(size: int) -> StepCurves:
+            times = weights(np.ones(blocks.count), size, rng)
+            parts = (of_block.completed, of_block.failed, of_block.censored, of_block.lost)
+            completed, failed, censored, lost = (times @ part for part in parts)
+            return Counts(of_block.times, completed, failed, censored, lost).curves()
+
+        return by_blocks
+    counts = bins.counts
+    out = counts.curves().S[0, -1]
+
+    def by_probes(size: int) -> StepCurves:
+        drawn = _drawn(counts, size, rng)
+        drawn.censored[:, -1] = counts.censored[0, -1]
+        return drawn.curves().with_outliers(np.full(size, out), exactly=True)
+
+    return by_probes
+
+
+# What the resamples say
+
+
+class Replicates(NamedTuple):
+    """The logarithms of a figure at the fixed timeout, over that of what was resampled; and the shift of the chosen.
+
+    Of the shift the most and the least that it may be.
+    """
+
+    logs: Floats
+    shift: Limits
+
+
+class Resampled(NamedTuple):
+    """The optima of the resamples and of what was resampled, the range that cannot be told from it, the replicates."""
+
+    optima: Floats
+    best: float
+    flat: Limits
+    duration: Replicates
+    speed_up: Replicates
+
+
+@np.errstate(divide="ignore", invalid="ignore")  # a resample may complete nothing; what is not finite is left out
+def _replicates(
+    sample: LatencySample, bins: Bins, timeout: float, cost: float, resamples: int, draw: Callable[[int], StepCurves]
+) -> Resampled:
+    """The optima of resamples, E_J at the timeout and waiting, and what choosing a minimum does to E_J.
+
+    What choosing does is seen in two ways: with E_J as the sample has it, in which a lucky timeout looks like a good
+    one and choosing it like no luck; and with E_J as flat as it may be, every timeout that is not two standard errors
+    above the least as good as that.
+    """
+    at, times = bins.index(timeout), bins.counts.times[0]
+    step = sample.resolution * np.exp(-bins.width)
+    whole, unblurred = bins.counts.curves(), bins.unblurred(sample).curves()
+    plain, floored, allowed = whole.E_J(cost)[0], _floored(whole), whole.allowed(step)
+    log_E, least = np.log(floored.E_J(cost)[0]), int(floored.exact(cost, allowed)[0][0])
+    lowest = np.minimum(log_E, np.log(_floored(unblurred).E_J(cost)[0]))  # a blur hides the edge of a law
+    optima, fixed, waiting = (np.empty(resamples) for _ in range(3))
+    views, tilt = np.empty((2, 3, resamples)), np.zeros(times.size)
+    total, squares = np.zeros(times.size), np.zeros(times.size)
+    for start in range(0, resamples, RESAMPLED_ROWS):
+        rows = slice(start, min(start + RESAMPLED_ROWS, resamples))
+        curves = draw(rows.stop - rows.start)
+        E, may, floor = curves.E_J(cost), curves.allowed(step), _floored(curves)
+        optima[rows] = _optima(floor, cost, may)
+        moved = np.minimum(np.log(floor.E_J(cost)) - log_E, MAX_LOG_RATIO)  # ∞ before the first completion
+        moved -= moved[:, least, None]
+        total += moved.sum(axis=0)
+        squares += (moved**2).sum(axis=0)
+        if not start:
+            tilt = -np.minimum(log_E - log_E[least], TOLD_APART * moved.std(axis=0))
+        for view, chosen in zip(views, curves.robust_argmins((0.0, tilt), cost, may), strict=True):
+            luck = np.log(E[np.arange(chosen.size), chosen] / plain[chosen])
+            view[:, rows] = luck, np.log(E[:, -1] / plain[-1]) - luck, np.log(whole.F[0, chosen])
+        fixed[rows], waiting[rows] = E[:, at], E[:, -1]
+    spread = np.sqrt(squares / resamples - (total / resamples) ** 2)
+    early = whole.completed[0] < NEARLY_ALL * whole.completed[0, -1]
+    allowance = np.where(early, NOT_CLEARLY, WAITING_NOT_CLEARLY) * spread
+    alike = times[allowed[0] & (lowest - log_E[least] <= allowance)]
+    similar = [_similar(view[2], float(np.log(whole.F[0, at]))) for view in views]
+    flat = (float(alike[0]), float(alike[-1])) if alike.size else (np.inf, 0.0)
+    logs = np.log(fixed / plain[at]), np.log(waiting / plain[-1] * plain[at] / fixed)
+    figures = [Replicates(each, _shift(each, views[:, i], similar)) for i, each in enumerate(logs)]
+    return Resampled(optima, float(times[least]), flat, *figures)
+
+
+def _floored(curves: StepCurves) -> StepCurves:
+    """The curves with at least half an outlier, ρ ≥ ½/(n+1)."""
+    return curves.with_outliers(0.5 / (curves.probes + 1))
+
+
+def _optima(curves: StepCurves, cost: float, allowed: Bools) -> Floats:
+    """(B,) the timeouts with the least E_J, ∞ where none is better than waiting."""
+    k, least = curves.exact(cost, allowed)
+    nobody_out = curves.S[np.arange(k.size), k] < NOBODY
+    return np.where(nobody_out | ~np.isfinite(least), np.inf, curves.times[0, k])
+
+
+def _similar(log_F: Floats, centre: float) -> Floats:
+    """Weights of resamples by how near to `centre` they chose; at least 20 are near."""
+    distance = np.where(np.isfinite(log_F), np.abs(log_F - centre), np.inf)
+    far = float(np.sort(distance)[min(MIN_SIMILAR, distance.size) - 1])
+    if not np.isfinite(far):
+        return np.isfinite(log_F).astype(np.float64)
+    return np.exp(-0.5 * (distance / max(SIMILAR_LOG_F, far)) ** 2)
+
+
+def _shift(logs: Floats, lucks: Floats, similar: list[Floats]) -> Limits:
+    """How far a chosen value lies from its own truth beyond what a fixed one does: the most and the least, by view."""
+    usual = logs[np.isfinite(logs)]
+    shifts = []
+    for luck, weight in zip(lucks, similar, strict=True):
+        some = np.isfinite(luck) & (weight > 0)
+        usable = usual.size and some.any()
+        shifts.append(float(np.average(luck[some], weights=weight[some]) - usual.mean()) if usable else 0.0)
+    return max(shifts), min(shifts)
+
+
+# From resampled values to limits, and what few outliers and the unseen tail add to them
+
+
+def corrected(estimate: float, values: Replicates, a: float, stretch: float) -> tuple[Centred, float]:
+    """The bias-corrected and accelerated interval of the logarithm (Efron 1987) less the optimism, and the optimism.
+
+    z₀ = Φ⁻¹(P(resampled < resampled from)) and the quantile at z₀ + w/(1 − a w), w = z₀ ± z. Quantiles are
+    those of Cornish and Fisher by mean, spread and skewness of the resampled, which vary less than order statistics.
+    The spread is taken `stretch` times. The optimism is taken in the middle of what it may be, for each end as that
+    moves it outwards.
+    """
+    logs = values.logs[np.isfinite(values.logs)]
+    if not np.isfinite(estimate) or logs.size < 20:
+        return (0.0, estimate, np.inf), 0.0
+    mean, s = float(logs.mean()), float(logs.std())
+    shift = sum(values.shift) / 2
+    middle, optimism = float(estimate * np.exp(-shift)), float(np.expm1(-shift))
+    if s == 0:
+        return (min(middle, estimate), middle, max(middle, estimate)), optimism
+    sixth = float(np.clip(np.mean(((logs - mean) / s) ** 3), -MAX_SKEWNESS, MAX_SKEWNESS)) / 6
+    off = -mean / s
+    z_0, z = float(np.clip(off + sixth * (1 - off**2), -1, 1)), NormalDist().inv_cdf((1 + LEVEL) / 2)
+    w = z_0 + np.array([-z, z])
+    u = np.clip(z_0 + w / (1 - a * w), -MAX_Z, MAX_Z)
+    low, high = (estimate * np.exp(stretch * s * (u + sixth * (u**2 - 1) - off) - values.shift)).tolist()
+    return (low, middle, high), optimism
+
+
+def accelerations(counts: Counts, at: int, cost: float) -> Limits:
+    """Efron's a = Σ l³ / (6 (Σ l²)^(3/2)) for E_J at bin `at` and for the speed-up, l the influence of each probe.
+
+    It is a sixth of the skewness, and at most 1/6, of what is linear in the probes.
+    """
+    probes = np.concatenate([counts.completed, counts.failed, counts.censored])
+    fixed = influence(counts, at, cost)
+
+    def a(influence: Floats) -> float:
+        square, cube = ((probes * influence**k).sum() + counts.lost[0] * influence[2, -1] ** k for k in (2, 3))
+        return float(cube / (6 * square**1.5)) if square > 0 else 0.0
+
+    return a(fixed), a(influence(counts, counts.times.shape[1] - 1, cost) - fixed)
+
+
+def influence(counts: Counts, at: int, cost: float) -> Floats:
+    """∂ log E_J(t) for one more completion, failure or censored probe in each bin (3, bins + 1), t that of bin `at`.
+
+    A probe seen in bin i moves the hazards λ = d/n of the bins j ≤ i by (1{j = i and it returned} − λ_j)/n_j, and
+    E_J = (W + c(1−F̃))/F̃ has W = Σ S₋ Δt, F̃ = Σ S₋ λ₁, S = Π (1 − λ). A lost probe counts as censored in the last bin.
+    """
+    curve, upto = counts.curves(), slice(at + 1)
+    W, F = curve.W[0, upto], curve.F[0, upto]
+    each = hazards(np.ones(W.size), counts.at_risk[0, upto])
+    completing, ending = counts.completed[0, upto] * each, (counts.completed + counts.failed)[0, upto] * each
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rest = np.where(ending < 1, 1.0 / (1.0 - ending), 0.0)
+        top = W[-1] + cost * (1.0 - F[-1])
+        by_F = -cost / top - 1.0 / F[-1]  # ∂ log E_J / ∂F̃
+        by_completing = by_F * masses(curve.S[0, upto], each)
+        by_ending = -((W[-1] - W) / top + by_F * (F[-1] - F)) * rest * each
+    fall = np.cumsum(completing * by_completing + ending * by_ending)
+    moved = np.array([by_completing + by_ending - fall, by_ending - fall, -fall])
+    return np.concatenate([moved, np.full((3, counts.times.shape[1] - at - 1), -fall[-1])], axis=1)
+
+
+def tail_limit(sample: LatencySample, E: float) -> float:
+    """The latest that the best timeout may be, where it may lie beyond the last completion L.
+
+    If it is at t > L then E_J(t) ≤ E_J(L), so the share that completes after L is at least (1/E_J) ∫_L^t S du: one
+    completion in E_J seconds at risk. That none was seen has the probability exp(−(seconds at risk after L)/E_J): t is
+    where this is (1 − level)/2, and ∞ where so many seconds were never seen.
+    """
+    last = float(sample.completed.values[-1])
+    ends = Tally.sum([sample.failed, sample.censored])
+    later = ends.values > last
+    values, counts = ends.values[later] - last, ends.counts[later]
+    at_risk = np.append(counts[::-1].cumsum()[::-1], 0) + float(sample.lost)
+    observed = np.append(0.0, np.cumsum(at_risk[:-1] * np.diff(values, prepend=0.0)))
+    needed = -np.log((1 - LEVEL) / 2) * E
+    before = int(np.searchsorted(observed, needed, side="right")) - 1
+    if not at_risk[before]:
+        return np.inf
+    return float(last + np.append(0.0, values)[before] + (needed - observed[before]) / at_risk[before])
+
+
+def unseen_tail_factor(sample: LatencySample, counts: Counts, timeout: float, cost: float) -> float:
+    """By how much completions after the timeout t, of which none was seen, may shorten waiting until the cutoff T.
+
+    With m at risk after t, that none completes has the probability (1 − q)ᵐ where a share q of them would; it is
+    (1 − level)/2 for q = 1 − ((1 − level)/2)^(1/m). If they do so at once, F̃(T) becomes F̃ + q S(t), and ∫ₜᵀ S a share
+    1 − q of what it is. 1 where completions after t were seen: then those are resampled.
+    """
+    later = Tally.sum([sample.failed, sample.censored])
+    out = int(later.counts[later.values > timeout].sum()) + sample.lost
+    if not out or timeout < sample.completed.values[-1]:
+        return 1.0
+    curve = counts.curves()
+    k = max(0, int(np.searchsorted(counts.times[0], timeout, side="right")) - 1)
+    F, S, W, waiting = curve.F[0, -1], curve.S[0, k], curve.W[0, k], curve.W[0, -1]
+    q = 1.0 - ((1 - LEVEL) / 2) ** (1 / out)
+    sooner = expected_duration(F + q * S, W + (1 - q) * (waiting - W), cost)
+    return float(sooner / expected_duration(F, waiting, cost))
+
+
+def _by_ratio(
+    sample: LatencySample, ratio: OutlierRatio, counts: Counts, timeout: float, cost: float
+) -> tuple[Limits, Limits, Limits]:
+    """The optima at the limits of ρ, and the factors of E_J and of the speed-up there; failures stay as they are.
+
+    With s times as many attempts that return, and S_f the Kaplan–Meier estimate of not failing, F̃ becomes s F̃ and
+    S becomes (1 − s) S_f + s S.
+    """
+    curve, times = counts.curves(), counts.times[0]
+    failing = hazards(counts.failed[0], counts.at_risk[0])
+    unfailed = StepCurves.of_masses(times, np.zeros_like(failing), masses(survival(failing), failing))
+    first = times[np.flatnonzero(counts.completed[0])[0]]  # the middle of a bin, in which the timeout may lie too
+    t = np.array([max(timeout, first) if np.isfinite(timeout) else times[-1]])
+    optima, figures = [], []
+    for rho in (_lower_ratio(ratio), ratio.estimate, ratio.high):
+        share = (1 - rho) / (1 - ratio.estimate)
+        S, W = (share * own + (1 - share) * other for own, other in ((curve.S, unfailed.S), (curve.W, unfailed.W)))
+        scaled = replace(curve, F=share * curve.F, S=S, W=W)
+        optima.append(float(_optima(scaled, cost, curve.allowed(sample.resolution))[0]))
+        E, waiting = float(scaled.E_J_at(t, cost)[0]), float(scaled.E_J(cost)[0, -1])
+        figures.append((E, waiting / E if E else 1.0))  # on a clock that shows E_J as 0
+    duration, speed_up = (
+        (low / middle, high / middle) if middle else (1.0, 1.0) for low, middle, high in zip(*figures, strict=True)
+    )
+    return (min(optima), max(optima)), duration, speed_up
+
+
+def _lower_ratio(ratio: OutlierRatio) -> float:
+    """The lower limit of ρ: where fewer than five out were counted, the mid-P one (Lancaster 1961).
+
+    Wilson's lower limit is too high there: where fewer than five are to be expected his interval covers as little as
+    83.8 %, with the other limit at least 92.8 %. It is where P(K > k) + ½ P(K = k) = ½ I_ρ(k, n−k+1) + ½ I_ρ(k+1, n−k)
+    is (1 − level)/2, I the incomplete beta function.
+    """
+    from scipy.optimize import bisect
+    from scipy.special import betainc, betaincinv
+
+    k, n, tail = ratio.count, ratio.n, (1 - ratio.level) / 2
+    if ratio.method != "wilson" or not 0 < k < min(FEW_OUT, n):
+        return ratio.low
+
+    def excess(rho: float) -> float:
+        return float(betainc(k, n - k + 1, rho) + betainc(k + 1, n - k, rho) - 2 * tail)
+
+    bracket = (float(betaincinv(k, n - k + 1, tail)), float(betaincinv(k + 1, n - k, tail)))
+    return float(bisect(excess, *bracket))
+
+
+def combined(limits: Centred, factors: Limits) -> Centred:
+    """The limits of a product of two independent estimates from those of each (Zou and Donner 2008).
+
+    On the log scale, the distances of the limits from the estimate add in quadrature.
+    """
+    low, middle, high = limits
+    with np.errstate(divide="ignore", invalid="ignore"):
+        distances = np.log([low / middle, high / middle])
+        down, up = np.hypot(distances, np.log(factors)).tolist()
+    if np.isnan(down) or np.isnan(up):
+        return limits
+    return middle * float(np.exp(-down)), middle, middle * float(np.exp(up))

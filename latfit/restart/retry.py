@@ -1,0 +1,375 @@
+"""Finite schedules that end in waiting: cancel after τ₁ ≤ … ≤ τ_K, then wait until the cutoff T.
+
+Unlimited resubmission never ends for a job that meets the same fate again. A schedule that ends in waiting has a known
+worst case. With Q(t) = P(not completed by t), A(t) = ∫₀ᵗ P(still out), c the cost of a restart and
+W = (A(T) + c Q(T)) / (1 − Q(T)) for waiting:
+
+- attempts independent: E = Σ_j Π_{i<j} Q(τ_i) [A(τ_j) + c Q(τ_j)] + Π_{i≤K} Q(τ_i) W;
+- every retry takes as long as the first attempt would have: E = W + Σ_j (τ_j + c) P(still out at τ_j), because each
+  cancellation adds what it spent and changes nothing else.
+
+The second line is the most that a schedule can cost as long as a retry is not slower than the first attempt would have
+been. Without a limit on it the best schedule is that of van Moorsel and Wolter (2006, algorithm 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from latfit.laws.base import Law
+from latfit.numbers import Floats, Ints, finite
+
+GROWTHS = (1.0, 1.5, 2.0)
+MAX_CANCELLATIONS = 7
+COARSE_TIMEOUTS = 32  # first timeouts that a search looks at before it looks at every one near the best
+LAW_TIMEOUTS = 4096  # first timeouts of a continuous law, evenly spaced in log t
+
+_MULTIPLES = np.unique([growth**j for growth in GROWTHS for j in range(MAX_CANCELLATIONS)])
+_STEPS = np.array([[np.searchsorted(_MULTIPLES, g**j) for j in range(MAX_CANCELLATIONS)] for g in GROWTHS])
+
+
+class Attempt(NamedTuple):
+    """One attempt, at each time t (last axis): P(not completed by t), P(still out at t), and A(t) = ∫₀ᵗ P(still out).
+
+    `missed` and `out` differ by the failures that the client sees.
+    """
+
+    missed: Floats
+    out: Floats
+    spent: Floats
+
+    @classmethod
+    def of(cls, law: Law, times: Floats) -> Attempt:
+        """What a law says."""
+        out = law.still_out(times)
+        waited = np.where(np.isinf(times), 0.0, times) * out
+        return cls(1.0 - law.cdf(times), out, law.partial_moment(1, times) + law.failed_moment(1, times) + waited)
+
+    def at(self, index: int | Ints) -> Attempt:
+        """The same at some of the times."""
+        return Attempt(self.missed[..., index], self.out[..., index], self.spent[..., index])
+
+    def waiting(self, cost: float) -> Floats:
+        """W = (A(T) + c Q(T)) / (1 − Q(T)), T the last of the times."""
+        missed, _, spent = self.at(-1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(missed < 1, (spent + cost * missed) / (1 - missed), np.inf)
+
+
+@dataclass(frozen=True)
+class Retry:
+    """A schedule: cancel after each of `timeouts`, resubmit, and let the last attempt run until the cutoff.
+
+    `expected_duration` and `submissions` are means per job if attempts are independent, `undone` is the share of jobs
+    not done when the last attempt reaches the cutoff; they are submitted again, as by waiting. `worst_duration` is the
+    mean if every retry takes as long as the first attempt would have; `waiting` that without any cancellation.
+    """
+
+    timeouts: tuple[float, ...]
+    expected_duration: float
+    submissions: float
+    worst_duration: float
+    undone: float
+    waiting: float
+    gain_interval: tuple[float, float] | None = None
+    """Of 1 − E/W, with 95 % confidence; None where nothing was resampled."""
+    loss_interval: tuple[float, float] | None = None
+    """Of ℓ."""
+
+    @property
+    def attempts(self) -> int:
+        """Cancelled ones and the last."""
+        return len(self.timeouts) + 1
+
+    @property
+    def worst_loss(self) -> float:
+        """ℓ: the share by which the worst case is slower than waiting."""
+        return self.worst_duration / self.waiting - 1
+
+    @property
+    def gain(self) -> float:
+        """1 − E/W: the share of the time of waiting that is saved if attempts are independent."""
+        return 1 - self.expected_duration / self.waiting
+
+    @property
+    def speed_up(self) -> float:
+        """How many times faster than waiting, if attempts are independent."""
+        return self.waiting / self.expected_duration
+
+    def sentence(self, time: Callable[[float], str]) -> str:
+        """What to set and what it brings, in a sentence; `time` writes seconds for people."""
+        first, count = self.timeouts[0], len(self.timeouts)
+        if count == 1:
+            when = f"Cancel after {time(first)} and resubmit once"
+        elif first == self.timeouts[-1]:
+            when = f"Cancel after {time(first)} and resubmit, {count} times"
+        else:
+            listed = ", ".join(map(time, self.timeouts[:-1]))
+            when = f"Cancel after {listed} and {time(self.timeouts[-1])}, resubmitting each time"
+        gain = f"{time(self.expected_duration)} a job instead of {time(self.waiting)} if retries are independent"
+        return f"{when}, then wait: {gain}, at most {100 * self.worst_loss:.0f} % slower than waiting if they are not."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "timeouts": list(self.timeouts),
+            "attempts": self.attempts,
+            "expected_duration": finite(self.expected_duration),
+            "submissions": finite(self.submissions),
+            "worst_duration": finite(self.worst_duration),
+            "worst_loss": finite(self.worst_loss),
+            "undone": finite(self.undone),
+            "gain": finite(self.gain),
+            "gain_interval": self.gain_interval and list(self.gain_interval),
+            "worst_loss_interval": self.loss_interval and list(self.loss_interval),
+        }
+
+
+def evaluate_retry(law: Law, timeouts: Sequence[float], *, cutoff: float = np.inf, cost: float = 0.0) -> Retry:
+    """What a schedule brings under a law.
+
+    Parameters
+    ----------
+    law
+        Of one attempt; failures that the client sees end an attempt early.
+    timeouts
+        When to cancel, in the order of use, not decreasing.
+    cutoff
+        T: where the last attempt ends, and is submitted again if it has not completed.
+    cost
+        Seconds that each resubmission costs.
+
+    Returns
+    -------
+    Retry
+
+    Examples
+    --------
+    >>> import latfit
+    >>> law = latfit.Defective(latfit.parse_law("lognormal(mu=5.5,sigma=1)"), 0.025)
+    >>> retry = evaluate_retry(law, [600.0, 1200.0], cutoff=10_000.0)
+    >>> round(retry.waiting, 1), round(retry.expected_duration, 1), round(retry.worst_loss, 3)
+    (659.6, 392.4, 0.331)
+
+    """
+    attempt = Attempt.of(law, np.array([*timeouts, cutoff], dtype=np.float64))
+    return retry_of(attempt, tuple(map(float, timeouts)), cost)
+
+
+def retry_of(attempt: Attempt, timeouts: tuple[float, ...], cost: float) -> Retry:
+    """The figures of one schedule; `attempt` is at its timeouts and at the cutoff."""
+    duration, waiting, loss = (float(figure) for figure in schedule_figures(attempt, timeouts, cost))
+    reached = np.cumprod(np.append(1.0, attempt.missed[:-1]))
+    last = float(attempt.missed[-1])
+    submissions = float(reached[:-1].sum()) + (float(reached[-1]) / (1 - last) if last < 1 else np.inf)
+    return Retry(timeouts, duration, submissions, waiting + loss, float(reached[-1]) * last, waiting)
+
+
+def schedule_figures(attempt: Attempt, timeouts: Sequence[float], cost: float) -> tuple[Floats, Floats, Floats]:
+    """E if attempts are independent, W, and Σ_j (τ_j + c) P(the j-th is cancelled), for every row of `attempt`."""
+    waiting = attempt.waiting(cost)
+    duration, reached = np.zeros_like(waiting), np.ones_like(waiting)
+    for j in range(len(timeouts)):
+        missed, _, spent = attempt.at(j)
+        duration = duration + reached * (spent + cost * missed)
+        reached = reached * missed
+    cancelled = np.stack(_cancelled(attempt, range(len(timeouts))), axis=-1)
+    with np.errstate(invalid="ignore"):
+        duration = duration + np.where(reached > 0, reached * waiting, 0.0)
+    return duration, waiting, cancelled @ (np.asarray(timeouts) + cost)
+
+
+def _cancelled(attempt: Attempt, steps: Sequence[int | Ints]) -> list[Floats]:
+    """P(the j-th attempt is cancelled) if a fate stays until the job completes, fails visibly or reaches the cutoff.
+
+    Without failures that is P(still out at τ_j); after a failure the next attempt is a new draw, at the next timeout.
+    """
+    if np.array_equal(attempt.missed, attempt.out):
+        return [attempt.out[..., step] for step in steps]
+    chances: list[Floats] = []
+    previous: Attempt | None = None
+    for step in steps:
+        now = attempt.at(step)
+        seen_failing = now.missed - now.out
+        if previous is None:
+            cancelled, failed = now.out, seen_failing
+        else:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                same = np.where(previous.out > 0, chances[-1] / previous.out, 0.0)
+            more = seen_failing - (previous.missed - previous.out)
+            cancelled, failed = same * now.out + failed * now.out, same * more + failed * seen_failing
+        chances.append(cancelled)
+        previous = now
+    return chances
+
+
+@dataclass(frozen=True, eq=False)
+class ScheduleGrid:
+    """Every schedule τ₁, g τ₁, g² τ₁ … of at most 7 cancellations, g of 1, 1.5 and 2, for some first timeouts.
+
+    Arrays over schedules have the axes (growth, number of cancellations − 1, first timeout).
+    """
+
+    first: Floats
+    cutoff: float
+
+    @cached_property
+    def limits(self) -> Floats:
+        """(multiple, first timeout) the timeouts, none beyond the cutoff."""
+        return np.minimum(np.outer(_MULTIPLES, self.first), self.cutoff)
+
+    @cached_property
+    def _unique(self) -> tuple[Floats, Ints]:
+        times, place = np.unique(np.append(self.limits.ravel(), self.cutoff), return_inverse=True)
+        return times, place[:-1].reshape(self.limits.shape).astype(np.int64)
+
+    @property
+    def times(self) -> Floats:
+        """The times at which an `Attempt` must be known, sorted; the last is the cutoff."""
+        return self._unique[0]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Of an array over all schedules."""
+        return len(GROWTHS), MAX_CANCELLATIONS, self.first.size
+
+    def durations(self, attempt: Attempt, waiting: Floats, cost: float, *, span: Floats | None = None) -> Floats:
+        """(rows, *shape) E of every schedule for each row of `attempt`, given what waiting takes in each.
+
+        With a `span` a job leaves each row at the rate 1/span, for the first row, the pool.
+        """
+        rows = attempt.missed.shape[0]
+        result = np.empty((rows, *self.shape))
+        place = self._unique[1]
+        last = waiting[:, None]
+        missed, _, spent = (values[:, place].swapaxes(0, 1) for values in attempt)  # (multiple, row, first timeout)
+        taken = spent + cost * missed
+        stays = None if span is None else np.exp(-(self.limits[:, None] + cost) / span[:, None])
+        for g, steps in enumerate(_STEPS):
+            here: Floats | float = 1.0
+            gone: Floats | float = 0.0
+            total: Floats | float = 0.0
+            for j, step in enumerate(steps):
+                total = total + here * taken[step]
+                here = here * missed[step]
+                result[:, g, j] = total + here * last
+                if stays is not None:
+                    total = total + gone * taken[step, :1]
+                    gone = gone * missed[step, :1] + here * (1 - stays[step])
+                    here = here * stays[step]
+                    result[:, g, j] = total + here * last + gone * last[:1]
+        return result
+
+    def losses(self, attempt: Attempt, waiting: float, cost: float, *, unseen: float = 0.0) -> Floats:
+        """ℓ of every schedule: Σ_j (τ_j + c) P(still out at τ_j) / W, with a share `unseen` more still out."""
+        place = self._unique[1]
+        result = np.empty(self.shape)
+        for g, steps in enumerate(_STEPS):
+            cancelled = _cancelled(attempt, [place[step] for step in steps])
+            result[g] = np.cumsum((self.limits[steps] + cost) * (np.array(cancelled) + unseen), axis=0) / waiting
+        return result
+
+    def schedule(self, flat: int) -> tuple[float, ...]:
+        """The timeouts of the schedule at an index of the flattened arrays."""
+        g, j, t = np.unravel_index(flat, self.shape)
+        return tuple(self.limits[_STEPS[g, : j + 1], t].tolist())
+
+
+def search_schedules(
+    first: Floats, cutoff: float, objective: Callable[[ScheduleGrid], Floats], *, continuous: bool = False
+) -> tuple[ScheduleGrid, int, float]:
+    """A grid, the index in it of the schedule with the least objective, and that.
+
+    32 of the first timeouts are tried, then all between the neighbours of the best; of a continuous law those between
+    come closer until they agree to seven digits.
+    """
+    places = np.unique(np.linspace(0, first.size - 1, COARSE_TIMEOUTS).astype(np.int64))
+    while True:
+        grid = ScheduleGrid(first[places], cutoff)
+        values = objective(grid)
+        best = int(np.argmin(values))
+        k = best % places.size
+        low, high = places[max(k - 1, 0)], places[min(k + 1, places.size - 1)]
+        if high - low <= 2 and not (continuous and first[high] > first[low] * (1 + 1e-7)):
+            return grid, best, float(values.flat[best])
+        if high - low <= 2:
+            first = np.unique([*np.geomspace(first[low], first[high], COARSE_TIMEOUTS), first[places[k]]])
+            low, high = 0, first.size - 1
+        stride = max(1, (high - low) // (2 * COARSE_TIMEOUTS))
+        places = np.unique([*range(int(low), int(high) + 1, int(stride)), min(int(places[k]), first.size - 1)])
+
+
+def best_retry(
+    law: Law,
+    *,
+    cutoff: float = np.inf,
+    risk: float = 0.3,
+    suspicion: float = 0.1,
+    cost: float = 0.0,
+    first: Floats | None = None,
+) -> Retry | None:
+    """The schedule with the least (1 − π) E/W + π (1 + ℓ) of those with ℓ ≤ risk, None where waiting is as good.
+
+    Parameters
+    ----------
+    law
+        Of one attempt.
+    cutoff
+        T: where the last attempt ends. ∞ is allowed for a law without outliers.
+    risk
+        The largest loss ℓ allowed if every retry takes as long as the first attempt would have.
+    suspicion
+        π: the weight of that case.
+    cost
+        Seconds that each resubmission costs.
+    first
+        First timeouts to choose from, sorted; by default the latencies of an empirical law.
+
+    Returns
+    -------
+    Retry or None
+
+    Examples
+    --------
+    >>> import latfit
+    >>> law = latfit.Empirical.of(latfit.example_log().sample(cutoff=10_000.0))
+    >>> retry = best_retry(law, cutoff=10_000.0)
+    >>> retry.timeouts, round(retry.expected_duration, 3), round(retry.worst_loss, 3)
+    ((358.0, 716.0), 309.311, 0.213)
+    >>> best_retry(law, cutoff=10_000.0, risk=0.05) is None
+    True
+
+    """
+    times = _first_timeouts(law, cutoff) if first is None else first
+    end = Attempt.of(law, np.array([cutoff]))
+    waiting = end.waiting(cost)
+    if not times.size or not np.isfinite(waiting):
+        return None
+
+    def objective(grid: ScheduleGrid) -> Floats:
+        attempt = Attempt.of(law, grid.times)
+        losses = grid.losses(attempt, float(waiting), cost)
+        rows = Attempt(*(values[None] for values in attempt))
+        ratios = grid.durations(rows, np.atleast_1d(waiting), cost)[0] / float(waiting)
+        return np.where(losses <= risk, (1 - suspicion) * ratios + suspicion * (1 + losses), np.inf)
+
+    grid, best, value = search_schedules(times, cutoff, objective, continuous=law.jumps is None)
+    if not value < 1:
+        return None
+    return evaluate_retry(law, grid.schedule(best), cutoff=cutoff, cost=cost)
+
+
+def _first_timeouts(law: Law, cutoff: float) -> Floats:
+    """The jumps of a step law, else times evenly spaced in log t over what the law covers."""
+    if law.jumps is not None:
+        return law.jumps[(law.jumps > 0) & (law.jumps < cutoff)]
+    low, high = law.support
+    times = np.geomspace(1e-9, 1e9, LAW_TIMEOUTS)
+    chance = law.cdf(times) / (1 - law.rho)
+    inside = times[(times > low) & (times < min(high, cutoff)) & (chance > 1e-3) & (chance < 1 - 1e-9)]
+    return np.geomspace(inside[0], inside[-1], LAW_TIMEOUTS) if inside.size else inside

@@ -1,0 +1,152 @@
+"""Which worlds a log supports, and what the objective makes of them."""
+
+import numpy as np
+import pytest
+
+from latfit.decision.schedule import Attempts, choose_schedule
+from latfit.evidence.worlds import World, choose_columns, find_worlds, ranks
+
+
+def attempts_of(x, cutoff=1000.0):
+    none = np.zeros(x.size, dtype=bool)
+    return Attempts.of(np.minimum(x, cutoff), x <= cutoff, none, none, cutoff)
+
+
+def decide(x, columns=None, submitted=None, job=None, **options):
+    rank = ranks(x, np.isfinite(x))
+    worlds = find_worlds(rank, columns or {}, job=job, submitted=submitted)
+    return choose_schedule(attempts_of(x), worlds, **options), worlds
+
+
+def test_false_alarms_are_rare_whatever_the_number_of_cells():
+    rng = np.random.default_rng(0)
+    alarms = dict.fromkeys((2, 5, 40, 150), 0)
+    for _ in range(300):
+        rank = ranks(rng.random(300), np.full(300, True))
+        for cells in alarms:
+            alarms[cells] += bool(find_worlds(rank, {"c": rng.integers(0, cells, 300)}))
+    assert all(count <= 14 for count in alarms.values()), alarms  # 2 tests at 0.6 %: 3.7 expected
+
+
+def test_false_alarms_in_time_are_rare():
+    rng = np.random.default_rng(1)
+    alarms = 0
+    for _ in range(200):
+        rank = ranks(rng.random(400), np.full(400, True))
+        alarms += bool(find_worlds(rank, {}, submitted=np.sort(rng.uniform(0, 4000, 400))))
+    assert alarms <= 30  # 9 tests at about 0.6 to 1.5 %
+
+
+@pytest.mark.parametrize("n", [400, 1500])
+def test_pure_interaction_is_a_pair_and_waits(n):
+    rng = np.random.default_rng(n)
+    method, path = rng.integers(0, 2, n), rng.integers(0, 2, n)
+    x = rng.lognormal(0, 0.5, n) * np.where((method + path) % 2, 20.0, 1.0)
+    choice, worlds = decide(x, {"method": method, "path": path})
+    assert any(world.kind == "pair" for world in worlds)
+    assert choice is not None
+    assert choice.retry is None
+    assert "×" in choice.binding
+
+
+def test_rare_slow_cell_binds():
+    rng = np.random.default_rng(2)
+    path = np.where(rng.random(2000) < 0.01, 19, rng.integers(0, 19, 2000))
+    x = rng.lognormal(0, 0.6, 2000) * np.where(path == 19, 100.0, 1.0)
+    choice, worlds = decide(x, {"path": path})
+    cells = [world for world in worlds if world.kind == "cell"]
+    assert [world.name for world in cells] == ["path=19"]
+    assert choice is not None
+    assert choice.retry is None or choice.ratios[1 + worlds.index(cells[0])] < 1
+
+
+def test_very_many_small_cells_count_although_each_is_hardly_seen():
+    rng = np.random.default_rng(3)
+    path = rng.integers(0, 90, 120)
+    x = rng.lognormal(0, 0.5, 120) * np.exp(rng.standard_normal(90))[path]
+    choice, worlds = decide(x, {"path": path})
+    assert any(world.shared > 0.4 for world in worlds)
+    assert choice is not None
+    assert choice.retry is None
+
+
+def test_slow_hours_are_a_world_of_time_and_wait():
+    rng = np.random.default_rng(4)
+    when = np.sort(rng.uniform(0, 40_000, 800))
+    x = rng.lognormal(0, 0.5, 800) * np.where((when // 2000) % 8 == 3, 30.0, 1.0)
+    choice, worlds = decide(x, submitted=when)
+    assert {"time", "spell"} <= {world.kind for world in worlds}
+    assert choice is not None
+    assert choice.retry is None
+
+
+def test_sticky_jobs_are_a_world():
+    rng = np.random.default_rng(5)
+    job = rng.integers(0, 100, 400)
+    x = rng.lognormal(0, 0.5, 400) * np.exp(rng.standard_normal(100))[job]
+    choice, worlds = decide(x, job=job)
+    assert [world.kind for world in worlds] == ["job"]
+    assert choice is not None
+    assert choice.retry is None
+
+
+def test_shares_of_slow_answers_differ_and_cancelling_still_helps():
+    rng = np.random.default_rng(6)
+    path = rng.integers(0, 40, 1500)
+    slow = rng.random(1500) < rng.uniform(0, 0.39, 40)[path]
+    choice, _ = decide(rng.lognormal(0, 0.4, 1500) * np.where(slow, 20.0, 1.0), {"path": path})
+    assert choice is not None
+    assert choice.retry is not None
+    assert max(choice.ratios) < 0.6
+
+
+def test_a_world_of_identical_strata_is_the_independent_world():
+    rng = np.random.default_rng(7)
+    x = np.repeat(rng.lognormal(0, 1.2, 200), 2)
+    world = World("halves", "column", np.tile([0, 1], 200), 9.0)
+    choice = choose_schedule(attempts_of(x), [world])
+    assert choice is not None
+    assert choice.ratios[1] == pytest.approx(choice.ratios[0])
+
+
+def test_single_attempts_as_strata_are_the_worst_case():
+    """If every attempt is its own stratum, E_w is the duration with identical retries, but for the shrinkage."""
+    rng = np.random.default_rng(8)
+    x = np.repeat(rng.lognormal(0, 1.0, 60), 50)
+    world = World("same", "column", np.repeat(np.arange(60), 50), 9.0)
+    choice = choose_schedule(attempts_of(x), [world], suspicion=0.0)
+    assert choice is not None
+    retry = choice.retry or choice.refused
+    assert choice.ratios[1] == pytest.approx(1 + retry.worst_loss, rel=0.03)
+
+
+def test_only_columns_that_are_the_latency_or_the_outcome_are_left_out():
+    rng = np.random.default_rng(9)
+    n = 500
+    latency, size = rng.lognormal(0, 1, n), rng.lognormal(0, 1, n)
+    failed = rng.random(n) < 0.1
+
+    def in_eighths(values):
+        return np.searchsorted(np.quantile(values, np.arange(1, 8) / 8), values)
+
+    columns = {
+        "elapsed_ms": in_eighths(1000 * latency),
+        "size": in_eighths(size),
+        "code": np.where(failed, rng.integers(1, 4, n), 0),
+        "path": rng.integers(0, 5, n),
+        "id": np.arange(n),
+        "version": np.zeros(n, dtype=np.int64),
+    }
+    used, left_out = choose_columns(columns, ranks(latency, np.full(n, True)), ~failed)
+    assert set(used) == {"size", "path"}
+    assert left_out == {
+        "elapsed_ms": "is the latency",
+        "code": "is the outcome",
+        "id": "differs in every row",
+        "version": "has one value",
+    }
+
+
+def test_a_file_sorted_by_latency_has_no_neighbours_in_time():
+    rank = ranks(np.sort(np.random.default_rng(0).random(300)), np.full(300, True))
+    assert find_worlds(rank, {}, in_file_order=True) == []

@@ -1,0 +1,91 @@
+"""Which column is what: evidence adds up, and a near-tie is a question."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import latfit
+from latfit.errors import LogError
+from latfit.logs.formats import ReadOptions
+from latfit.logs.schema import resolve_roles
+
+SCRIPT = Path(__file__).parent.parent.parent / "scripts" / "calibration" / "tables.py"
+
+
+def read(text, **options):
+    header, *rows = (line.split(",") for line in text.strip().split("\n"))
+    frame = pd.DataFrame(rows, columns=header, dtype="str").replace("", None)
+    return resolve_roles(header, ReadOptions(**options), "log", frame)[0]
+
+
+@pytest.fixture(scope="module")
+def tables():
+    spec = importlib.util.spec_from_file_location("tables", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["tables"] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["tables"]
+
+
+@pytest.mark.parametrize("half", [0, 1])
+def test_tables_of_the_grammar_are_read_right_or_asked_about(half, tables):
+    verdicts = [tables.judge(*tables.make(seed, half)) for seed in range(60)]
+    assert sum(verdict.startswith("wrong") for verdict in verdicts) <= 1
+    assert verdicts.count("asked") <= 9
+
+
+def test_whole_numbers_beside_http_codes_are_milliseconds():
+    roles = read("Latency,Status Code\n35,200\n40,200\n41,500\n5,200\n17,200\n22,201\n")
+    assert (roles.latency, roles.unit, roles.status) == (("Latency",), "ms", "Status Code")
+
+
+def test_times_in_milliseconds_beside_it_tell_the_unit():
+    rows = "".join(f"{1740618567874 + at},POST,{35000 + at % 7},201\n" for at in range(12))
+    assert read(f"StartTime,RequestType,Latency,ResponseCode\n{rows}").unit == "ms"
+
+
+def test_a_difference_of_times_proves_the_unit():
+    rows = "".join(
+        f"2026-03-02T06:00:{at:02d}Z,2026-03-02T06:00:{at + 3 + at % 4:02d}Z,{3 + at % 4}\n" for at in range(9)
+    )
+    roles = read(f"start,end,elapsed\n{rows}")
+    assert (roles.latency, roles.unit, roles.submitted) == (("elapsed",), "s", "start")
+
+
+def test_a_wait_is_read_and_not_the_work_after_it():
+    rows = "".join(f"{1000 + at},{1007 + 3 * at},{1100 + 9 * at}\n" for at in range(9))
+    roles = read(f"creation_time,scheduled_time,deletion_time\n{rows}")
+    assert (roles.submitted, roles.ended) == ("creation_time", "scheduled_time")
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["p50_ms,p95_ms", "min_rtt,avg_rtt", "geo_distance_km,cost_usd", "prompt_tokens,response_bytes", "lat,lon"],
+)
+def test_what_is_not_a_latency_is_neither_read_nor_suggested(header):
+    rows = "".join(f"{11.25 + at * 7 % 5},{20.5 + at * 3 % 7}\n" for at in range(9))
+    with pytest.raises(LogError, match=r"Name it: --column latency=NAME"):
+        read(f"{header}\n{rows}")
+
+
+def test_a_tie_is_a_question_with_both_options():
+    rows = "".join(f"{11.25 + at * 7 % 5},{20.5 + at * 3 % 7}\n" for at in range(9))
+    with pytest.raises(
+        LogError, match=r"--column latency=fetch_ms, or --column latency=store_ms|=store_ms, or .*=fetch_ms"
+    ):
+        read(f"fetch_ms,store_ms\n{rows}")
+    with pytest.raises(LogError, match=r"--unit s, or --unit ms|--unit ms, or --unit s"):
+        read("Duration\n" + "".join(f"{80 + at * 7 % 50}\n" for at in range(9)))
+
+
+def test_a_text_without_a_format_gets_a_pattern_that_reads_it(tmp_path):
+    path = tmp_path / "worker.txt"
+    path.write_text("[w1] job 17 done: took 120ms\n[w1] idle\n[w2] job 18 done: took 95ms\n")
+    with pytest.raises(LogError, match="--pattern") as raised:
+        latfit.read_log(path)
+    pattern = str(raised.value).split("--pattern '")[1].removesuffix("'")
+    assert latfit.read_log(path, pattern=pattern).frame["latency"].tolist() == [0.12, 0.095]
