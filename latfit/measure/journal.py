@@ -73,14 +73,12 @@ class Journal:
 
     def submitted(self, attempt: Attempt) -> None:
         """Record that a probe is about to be submitted."""
-        now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
         numbers = {"probe": attempt.probe, "job": attempt.job, "attempt": attempt.attempt}
-        self.write({**numbers, "submitted": now, "t": self.t})
+        self.write({**numbers, "submitted": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}", "t": self.t})
 
     def ended(self, attempt: Attempt, outcome: Outcome) -> None:
         """Record how a probe ended."""
-        latency = round(outcome.latency, 6)
-        result = {"status": outcome.status, "latency": latency, "detail": outcome.detail[:200]}
+        result = {"status": outcome.status, "latency": round(outcome.latency, 6), "detail": outcome.detail[:200]}
         self.write({"end": attempt.probe, **result, "t": self.t})
 
 
@@ -89,11 +87,11 @@ def open_journal(path: Path, run: str, *, resume: bool) -> Iterator[tuple[Journa
     """The log of a new run and what earlier runs wrote there; only one process at a time may write it."""
     if path.is_dir() or not path.parent.is_dir():
         raise ProbeError(f"{path}: this is {'a directory' if path.is_dir() else 'in no folder that exists'}")
-    if not resume and path.exists() and path.stat().st_size:
+    created = not path.exists()
+    if not resume and not created and path.stat().st_size:
         raise ProbeError(f"{path}: this log exists; go on with it by --resume, or name another file")
     if path.is_symlink():
         raise ProbeError(f"{path}: this is a link; a log is not written through one: name the file itself")
-    created = not path.exists()
     try:
         file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     except OSError as error:
@@ -144,12 +142,10 @@ def _note(earlier: Earlier, line: dict[str, Any], run: str) -> str:
         earlier.unfinished[run] = {}
         earlier.headers.append(line)
     elif "probe" in line:
-        probe, job, number = (line[name] for name in ("probe", "job", "attempt"))
-        if not run or not all(type(each) is int for each in (probe, job, number)):
-            raise ValueError("this is not a line of a run that is known")
-        attempt = Attempt(run, probe, job, number)
-        earlier.unfinished.setdefault(run, {})[attempt.probe] = attempt
-        earlier.probes, earlier.jobs = max(earlier.probes, attempt.probe), max(earlier.jobs, attempt.job)
+        numbers = [line[name] for name in ("probe", "job", "attempt")]
+        if run and all(type(number) is int for number in numbers):
+            earlier.unfinished.setdefault(run, {})[numbers[0]] = Attempt(run, *numbers)
+            earlier.probes, earlier.jobs = max(earlier.probes, numbers[0]), max(earlier.jobs, numbers[1])
     elif "end" in line:
         earlier.unfinished.get(run, {}).pop(line["end"], None)
     elif "finished" in line or "cleared" in line:

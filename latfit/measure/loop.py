@@ -13,7 +13,8 @@ from random import Random
 
 from latfit.errors import ProbeError, counted
 from latfit.measure.journal import Journal
-from latfit.measure.plans import Plan, Step
+from latfit.measure.plans import NEVER, Plan, Step
+from latfit.measure.precision import Precision
 from latfit.measure.targets.base import Attempt, Outcome, Session
 
 MIN_LATER_ATTEMPTS = 10  # before the breaker says anything
@@ -80,68 +81,56 @@ class Breaker:
         self.predicted = predicted
         self.first = [0, 0]  # completed within the timeout, of how many
         self.later = [0, 0]
-        self.tripped: str | None = None
-        """Why the run has to stop, from the moment it is known, whatever ends after that; None while it need not."""
+        self.tripped: str | None = None  # why the run has to stop, whatever ends after that
 
     def note(self, *, attempt: int, within: bool) -> None:
         """Take the end of an attempt into account."""
         counts = self.first if attempt == 1 else self.later
         counts[0] += within
         counts[1] += 1
-        self.tripped = self.tripped or self._reason()
-
-    @property
-    def expected(self) -> float:
-        """The least share of later attempts that should complete within the first timeout."""
-        if self.predicted is not None:
-            return self.predicted
-        k, n = self.first
-        p = k / n if n else 0.0
-        return max(0.0, p - 2 * math.sqrt(p * (1 - p) / n)) if n else 0.0
-
-    def _reason(self) -> str | None:
-        """What is wrong with the attempts noted so far."""
         k, n = self.later
-        if n < MIN_LATER_ATTEMPTS:
-            return None
-        p, q = min(self.expected, 1 - 1e-9), k / n
-        # n KL(q ‖ p), the exponent of Chernoff's bound
-        exponent = k * math.log(q / p) if 0 < q < p else 0.0
-        exponent += (n - k) * math.log((1 - q) / (1 - p)) if q < 1 else 0.0
-        if q >= p or exponent < -math.log(BREAKER_LEVEL):
-            return None
-        return (
-            f"of {n} later attempts {k} completed within the first timeout ({q:.0%}), where independent attempts "
-            f"would in {p:.0%} or more: a second attempt of the same job is not a new draw, "
-            "and resubmitting only adds load"
-        )
+        if self.tripped or n < MIN_LATER_ATTEMPTS:
+            return
+        p, q = min(self._expected(), 1 - 1e-9), k / n
+        divergence = sum(a * math.log(a / b) for a, b in ((q, p), (1 - q, 1 - p)) if a > 0 and b > 0)
+        if q < p and n * divergence >= -math.log(BREAKER_LEVEL):
+            self.tripped = (
+                f"of {n} later attempts {k} completed within the first timeout ({q:.0%}), where independent attempts "
+                f"would in {p:.0%} or more: a second attempt of the same job is not a new draw, "
+                "and resubmitting only adds load"
+            )
+
+    def _expected(self) -> float:
+        """The least share of later attempts that should complete within the first timeout."""
+        k, n = self.first
+        if self.predicted is not None or not n:
+            return self.predicted or 0.0
+        return max(0.0, k / n - 2 * math.sqrt(k / n * (1 - k / n) / n))
 
 
+@dataclass(eq=False)
 class Loop:
     """One run of jobs; `run` probes an open target and returns why it ended."""
 
-    def __init__(
-        self,
-        journal: Journal,
-        plan: Plan,
-        pace: Pace,
-        limits: Limits,
-        *,
-        first: tuple[int, int] = (0, 0),
-        breaker: Breaker | None = None,
-        rng: Random,
-    ) -> None:
-        self.journal, self.plan, self.pace, self.limits = journal, plan, pace, limits
-        self.breaker, self.rng = breaker, rng
-        self.probes, self.jobs = first  # the last numbers in the log
-        self.counts = Counts()
-        self.latencies: deque[float] = deque(maxlen=1000)  # of the last completions
-        self.last_failure = ""
-        self.reason = ""
-        self.failure: BaseException | None = None
-        self.over = asyncio.Event()
-        self.tasks: set[asyncio.Task[None]] = set()
-        self.due = time.monotonic()
+    journal: Journal
+    plan: Plan
+    pace: Pace
+    limits: Limits
+    rng: Random
+    probes: int = 0  # the last numbers in the log
+    jobs: int = 0
+    breaker: Breaker | None = None
+    counts: Counts = field(default_factory=Counts)
+    latencies: deque[float] = field(default_factory=lambda: deque(maxlen=1000))  # of the last completions
+    last_failure: str = ""
+    reason: str = ""
+    failure: BaseException | None = None
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    due: float = field(default_factory=time.monotonic)
+    precision: Precision | None = None
+    lags: deque[float] = field(default_factory=lambda: deque([0.0], maxlen=20_000))  # of about 17 minutes
+    worst_lag: float = 0.0
 
     def stop(self, reason: str) -> None:
         """End the run: nothing more is submitted, and what is on its way is cancelled."""
@@ -153,14 +142,12 @@ class Loop:
         self.session = session
         feeding = asyncio.create_task(self._closed() if self.pace.arrivals == "closed" else self._poisson())
         stopping = asyncio.create_task(self.over.wait())
-        wait = self.limits.duration
-        done, _ = await asyncio.wait({feeding, stopping}, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait(
+            {feeding, stopping}, timeout=self.limits.duration, return_when=asyncio.FIRST_COMPLETED
+        )
         if not done:
             self.stop("the duration is over")
-        for task in (feeding, stopping):
-            task.cancel()
-        await asyncio.wait({feeding, stopping})
-        for task in self.tasks:
+        for task in {feeding, stopping, *self.tasks}:
             task.cancel()
         while self.tasks:
             await asyncio.wait(self.tasks)
@@ -175,19 +162,19 @@ class Loop:
                 workers.create_task(self._worker())
 
     async def _worker(self) -> None:
-        while self._more():
+        while self._may_begin():
             if self.pace.pause:
                 await asyncio.sleep(self.rng.uniform(0, self.pace.pause))
             if self.pace.rate is not None:
                 self.due = max(time.monotonic(), self.due + 1 / self.pace.rate)
                 await asyncio.sleep(self.due - time.monotonic())
-            if self._more():
+            if self._may_begin():
                 await asyncio.wait({self._start_job()})
 
     async def _poisson(self) -> None:
         """Jobs begin at the points of a Poisson process, and the process does not wait for them."""
         assert self.pace.rate is not None
-        while self._more():
+        while self._may_begin():
             self.due += self.rng.expovariate(self.pace.rate)
             await asyncio.sleep(self.due - time.monotonic())
             if len(self.tasks) >= self.pace.in_flight:
@@ -197,7 +184,7 @@ class Loop:
         while self.tasks:
             await asyncio.wait(self.tasks)
 
-    def _more(self) -> bool:
+    def _may_begin(self) -> bool:
         return self.jobs < self.limits.jobs and self._may_submit()
 
     def _may_submit(self) -> bool:
@@ -222,60 +209,37 @@ class Loop:
 
     async def _job(self, job: int) -> None:
         """The attempts of one job, as the plan has them follow each other."""
-        running: dict[asyncio.Task[Outcome], float] = {}
-        done = False
+        running: set[asyncio.Task[Outcome]] = set()
+        done, number, first_timeout = False, 0, NEVER
         try:
-            steps = self.plan.steps(self.rng)
-            first: float | None = None
-            number = 0
-            for step in steps:
+            for step in self.plan.steps(self.rng):
                 if step.beside and not running:
                     continue
                 number += 1
                 if number > self.limits.attempts or not self._may_submit():
                     break
-                first = step.timeout if first is None else first
-                task = asyncio.create_task(self._attempt(job, number, step, first))
-                running[task] = time.monotonic()
-                done = await self._until_next(running, step, running[task]) or done
+                first_timeout = step.timeout if number == 1 else first_timeout
+                start = time.monotonic()
+                running.add(asyncio.create_task(self._attempt(job, number, step.timeout, first_timeout)))
+                done = await _until_next(running, step, start) or done
                 if done or (not running and not self.plan.race):  # a pair is one only if the first is still out
                     break
             while running and not (done and self.plan.race):
-                done = await self._until_next(running, None, 0.0) or done
+                done = await _until_next(running, Step(NEVER, NEVER), 0.0) or done
         finally:
             for task in running:
                 task.cancel()
-            if running:
-                await asyncio.wait(running)
-                _ = [task.exception() for task in running if not task.cancelled()]  # one error is reported already
+            await asyncio.gather(*running, return_exceptions=True)  # the first error is reported already
             self.counts.jobs_done += done
 
-    async def _until_next(self, running: dict[asyncio.Task[Outcome], float], step: Step | None, start: float) -> bool:
-        """Wait until the next attempt is due, or one completed; ended attempts leave `running`."""
-        while running:
-            left = None if step is None or step.then == float("inf") else start + step.then - time.monotonic()
-            if left is not None and left <= 0:
-                return False
-            ended, _ = await asyncio.wait(running, timeout=left, return_when=asyncio.FIRST_COMPLETED)
-            for task in ended:
-                del running[task]
-            if any(task.result().status == "completed" for task in ended):
-                return True
-            if step is None:
-                return False
-        if step is not None and step.sleep:
-            await asyncio.sleep(step.sleep)
-        return False
-
-    async def _attempt(self, job: int, number: int, step: Step, first_timeout: float) -> Outcome:
+    async def _attempt(self, job: int, number: int, timeout: float, first_timeout: float) -> Outcome:
         """Submit, wait until the end, the attempt's timeout or the cutoff, and write both down."""
         self.probes += 1
         attempt = Attempt(self.journal.run, self.probes, job, number)
-        limit = min(step.timeout, self.pace.cutoff)
         self.counts.submitted += 1
         self.counts.out += 1
         self.journal.submitted(attempt)
-        outcome, stopped = await _within(self.session.probe(attempt), limit)
+        outcome, stopped = await _within(self.session.probe(attempt), min(timeout, self.pace.cutoff))
         self.journal.ended(attempt, outcome)
         self.counts.out -= 1
         self.counts.ended[outcome.status] += 1
@@ -294,6 +258,22 @@ class Loop:
         if stopped:
             raise asyncio.CancelledError
         return outcome
+
+
+async def _until_next(running: set[asyncio.Task[Outcome]], step: Step, start: float) -> bool:
+    """Wait until the next attempt is due; whether an attempt completed. Ended attempts leave `running`."""
+    while running:
+        left = start + step.then - time.monotonic()
+        if left <= 0:
+            return False
+        timeout = None if left == NEVER else left
+        ended, _ = await asyncio.wait(running, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+        running -= ended
+        if any(task.result().status == "completed" for task in ended):
+            return True
+    if step.sleep:
+        await asyncio.sleep(step.sleep)
+    return False
 
 
 async def _within(probe: Awaitable[Outcome], limit: float) -> tuple[Outcome, bool]:

@@ -9,8 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from random import Random
-from typing import Protocol
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from latfit.tracking.tracker import Tracker
 
 NEVER = math.inf
 
@@ -28,16 +32,6 @@ class Step:
     beside: bool = False
 
 
-class Adaptive(Protocol):
-    """What a `latfit.Tracker` does for a job: it gives the next timeout and learns from what came of it."""
-
-    def next(self) -> float:
-        """The timeout of the next attempt."""
-
-    def observe(self, latency: float, status: str) -> object:
-        """Learn how an attempt ended."""
-
-
 @dataclass(frozen=True)
 class Plan:
     """How the attempts of every job follow each other.
@@ -50,7 +44,7 @@ class Plan:
     text: str
     steps: Callable[[Random], Iterator[Step]]
     race: bool = True
-    tracker: Adaptive | None = None
+    tracker: Tracker | None = None
 
 
 def single() -> Plan:
@@ -72,21 +66,16 @@ def careful(timeout: float) -> Plan:
     """
 
     def steps(_: Random) -> Iterator[Step]:
-        t = timeout
-        while True:
-            yield Step(t, t)
-            t *= 2
+        return (Step(timeout * 2**k, timeout * 2**k) for k in count())
 
     return Plan("jobs", f"careful(t={timeout:g})", steps)
 
 
-def tracked(tracker: Adaptive) -> Plan:
+def tracked(tracker: Tracker) -> Plan:
     """Each attempt has the tracker's timeout of the moment."""
 
     def steps(_: Random) -> Iterator[Step]:
-        while True:
-            t = tracker.next()
-            yield Step(t, t)
+        return (Step(t, t) for t in iter(tracker.next, None))
 
     return Plan("jobs", "tracker", steps, tracker=tracker)
 
@@ -104,16 +93,15 @@ def policy_plan(text: str) -> Plan:
     def steps(rng: Random) -> Iterator[Step]:
         import numpy as np
 
-        endless = True
-        while endless:  # a policy that never cancels is begun again when all its attempts have failed
-            endless = False
+        then = NEVER
+        while then == NEVER:  # a policy that never cancels is begun again when all its attempts have failed
+            then = 0.0
             copies = policy.submissions(0.0, 1, np.random.default_rng(rng.getrandbits(64)))
             submitted = (copy for copy in copies if copy.probability >= 1 or rng.random() < copy.probability)
             before = next(submitted)
             for copy in submitted:
                 then = float(np.squeeze(copy.start)) - float(np.squeeze(before.start))
-                endless = then == NEVER
-                if endless:
+                if then == NEVER:
                     break
                 yield Step(before.age, then, max(0.0, then - before.age), before.beside)
                 before = copy

@@ -31,42 +31,22 @@ class Precision:
     why: str = ""
 
 
-def precision(path: str | Path, *, cutoff: float, cost: float = 0.0, seed: int = 0) -> Precision:
+def precision(path: str | Path, *, cutoff: float) -> Precision:
     """How precisely a log tells the best timeout now; only first attempts of jobs count.
 
-    Sequential stopping looks at this at 1.25 times as many probes each time. Those still out are censored at their
-    age, so that the quick do not count more than the slow because they end first.
-
-    Parameters
-    ----------
-    path : str or Path
-        The log that is being written.
-    cutoff : float
-        That of the probes, in seconds.
-    cost : float
-        Of a restart, in seconds.
-    seed : int
-        Of the resamples.
-
-    Returns
-    -------
-    Precision
-        What the log does not say yet is in `why`.
-
+    Those still out at the end of the log are censored at their age, so that the quick do not count more than the slow
+    because they end first.
     """
-    log, decision = _decision(path, cutoff=cutoff, cost=cost, seed=seed)
+    log, decision = _decision(path, cutoff=cutoff)
     n, best = log.table.n, decision.timeout
     if best is None or best.verdict == "withheld" or best.intervals is None:
         withheld = f"withheld: {', '.join(best.withheld)}" if best and best.withheld else "too few completions"
         return Precision(n, None, None, None, math.inf, decision.error or withheld)
     low, high = map(float, best.intervals.timeout)
-    regret = regret_within(log.sample(cutoff=cutoff), best.timeout, (low, high), cost=cost)
-    return Precision(n, best.timeout, low, high, regret)
+    return Precision(n, best.timeout, low, high, regret_within(log.sample(cutoff=cutoff), best.timeout, (low, high)))
 
 
-def regret_within(
-    sample: LatencySample, timeout: float | None, interval: tuple[float, float], *, cost: float = 0.0
-) -> float:
+def regret_within(sample: LatencySample, timeout: float | None, interval: tuple[float, float]) -> float:
     """The largest E_J(t)/E_J(timeout) − 1 for t in the interval, by the law of a sample; no timeout is its cutoff."""
     import numpy as np
 
@@ -79,8 +59,8 @@ def regret_within(
     inside = law.jumps[(law.jumps > low) & (law.jumps < high)]
     # between two jumps E_J only rises: it is largest just before a jump, and at the end
     at = np.concatenate([[low, high], inside, np.nextafter(inside, 0)])
-    least = float(expected_duration(law, cutoff if timeout is None else timeout, cost=cost))
-    worst = float(np.max(expected_duration(law, at, cost=cost)))
+    least = float(expected_duration(law, cutoff if timeout is None else timeout))
+    worst = float(np.max(expected_duration(law, at)))
     return max(0.0, worst / least - 1) if least > 0 and math.isfinite(worst) else math.inf
 
 
@@ -96,11 +76,10 @@ def timeout_for_jobs(path: str, timeout: float | None = None) -> tuple[float, fl
     assert decision.timeout is not None
     assert decision.sample is not None
     if timeout is None:
-        window = decision.timeout.within_5pct or (None, None)
-        if decision.timeout.timeout is None or window[1] is None:
+        timeout = (decision.timeout.within_5pct or (None, None))[1]
+        if decision.timeout.timeout is None or timeout is None:
             verdict = ", ".join([decision.timeout.verdict, *decision.timeout.withheld])
             raise ProbeError(f"{path}: this log gives no timeout to run jobs by ({verdict}); give one with --timeout")
-        timeout = float(window[1])
     share = float(Empirical.of(decision.sample).cdf(timeout))
     if share <= 0:
         raise ProbeError(f"{path}: nothing completed within {seconds(timeout)}: jobs with this timeout would never end")

@@ -7,16 +7,16 @@ import contextlib
 import math
 import signal
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from itertools import count
 from pathlib import Path
 from random import Random
 from statistics import median
 from typing import Any
 
 from latfit.errors import ProbeError, counted, listed
-from latfit.measure.journal import Earlier, Journal, new_run, open_journal
+from latfit.measure.journal import Earlier, new_run, open_journal
 from latfit.measure.loop import Breaker, Counts, Limits, Loop, Pace
 from latfit.measure.plans import Plan, single
 from latfit.measure.precision import Precision, precision
@@ -25,13 +25,6 @@ from latfit.units import seconds
 
 Progress = Callable[[Counts, Precision | None], None]
 LAG_TO_WARN = 0.1  # of the median latency
-PROGRESS_INTERVAL = 0.2  # seconds
-FIRST_PRECISION, PRECISION_GROWTH = (
-    30,
-    1.25,
-)  # ended probes at the first look at the precision, and from one to the next
-LAG_INTERVAL, BEAT_INTERVAL = 0.05, 5.0  # seconds between two looks at the clock, and between two beats in the log
-LAGS_KEPT = 20_000  # about 17 minutes
 
 
 @dataclass(frozen=True)
@@ -60,7 +53,7 @@ class Measured:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {**asdict(self), "warnings": list(self.warnings), "notes": list(self.notes)}
+        return asdict(self)
 
 
 def measure(
@@ -80,25 +73,19 @@ def measure(
 
     Parameters
     ----------
-    target : Target
-        What to probe, for example `Command(("hostname",))`.
-    log : str or Path
-        The file of JSON lines to append to; every command of latfit reads it.
-    pace : Pace
-        How many at a time or how often, and the cutoff.
-    limits : Limits
-        When to end.
-    plan : Plan
-        How the attempts of a job follow each other (default: single probes).
-    until_precise : float
+    target, log
+        What to probe, and the file of JSON lines to append to, which every command of latfit reads.
+    pace, limits, plan
+        How many at a time or how often; when to end; how the attempts of a job follow each other (default: probes).
+    until_precise
         End when the uncertainty of the best timeout can cost no more than this share.
-    breaker : Breaker
+    breaker
         Ends a run of jobs whose later attempts are worse than the first.
-    resume : bool
+    resume
         Go on with a log, after clearing up what a killed run left behind.
-    seed : int
+    seed
         Of pauses and arrivals; a new one each time by default.
-    progress : callable
+    progress
         Called five times a second with the counts and, now and then, what the log says so far.
 
     Returns
@@ -121,13 +108,8 @@ def measure(
     plan = plan or single()
     with open_journal(Path(log), new_run(), resume=resume) as (journal, earlier):
         _check_same(journal.path, earlier, target, plan, pace.cutoff)
-        first = (earlier.probes, earlier.jobs)
-
-        async def run() -> Measured:
-            loop = Loop(journal, plan, pace, limits, first=first, breaker=breaker, rng=Random(seed))
-            return await _run(loop, target, earlier, progress, until_precise)
-
-        return asyncio.run(run())
+        loop = Loop(journal, plan, pace, limits, Random(seed), earlier.probes, earlier.jobs, breaker)
+        return asyncio.run(_run(loop, target, earlier, progress, until_precise))
 
 
 def _check_same(path: Path, earlier: Earlier, target: Target, plan: Plan, cutoff: float) -> None:
@@ -136,42 +118,13 @@ def _check_same(path: Path, earlier: Earlier, target: Target, plan: Plan, cutoff
     mine = {"kind": plan.kind, "target": target.name, **{name: public[name] for name in target.same}, "cutoff": cutoff}
     for header in earlier.headers:
         for name, value in mine.items():
-            if header.get(name, value) != value:
-                both = [
-                    seconds(each) if name == "cutoff" and type(each) in (int, float) else listed([str(each)])
-                    for each in (header[name], value)
-                ]
+            if (before := header.get(name, value)) != value:
+                numbers = name == "cutoff" and type(before) in (int, float)
+                was, is_now = (seconds(each) if numbers else listed([str(each)]) for each in (before, value))
                 raise ProbeError(
-                    f"{path}: the {name} of this log is {both[0]}, that of this run is {both[1]}: "
+                    f"{path}: the {name} of this log is {was}, that of this run is {is_now}: "
                     "use another file, or go on as the log began"
                 )
-
-
-class _Lag:
-    """How late the measuring process itself is: how long after it was due a timer of 50 ms fires."""
-
-    def __init__(self) -> None:
-        self.looks: deque[float] = deque(maxlen=LAGS_KEPT)
-        self.worst = 0.0
-
-    @property
-    def p99(self) -> float:
-        """99 % of the looks were at most this late."""
-        ordered = sorted(self.looks)
-        return ordered[math.ceil(0.99 * len(ordered)) - 1] if ordered else 0.0
-
-    async def watch(self, journal: Journal) -> None:
-        """Look until cancelled; a beat in the log also says how long those on their way are known to be out."""
-        since, worst = time.monotonic(), 0.0
-        while True:
-            due = time.monotonic() + LAG_INTERVAL
-            await asyncio.sleep(LAG_INTERVAL)
-            late = max(0.0, time.monotonic() - due)
-            self.looks.append(late)
-            self.worst, worst = max(self.worst, late), max(worst, late)
-            if due - since >= BEAT_INTERVAL:
-                journal.write({"beat": journal.t, "lag": round(worst, 6)})
-                since, worst = due, 0.0
 
 
 async def _run(
@@ -180,8 +133,7 @@ async def _run(
     """Clear up, probe, and sum up. A signal ends the probing, never the clearing up."""
     from importlib.metadata import version
 
-    journal, lag, cleared = loop.journal, _Lag(), 0
-    looks: list[Precision] = []
+    journal, counts, cleared = loop.journal, loop.counts, 0
     with _signals(loop.stop):
         async with target.open(journal.run) as session:
             if earlier.unfinished:
@@ -189,25 +141,22 @@ async def _run(
                 for run in earlier.unfinished:
                     journal.write({"cleared": run})
             journal.start = time.monotonic()
-            journal.write(
-                {
-                    "latfit": "probe",
-                    "run": journal.run,
-                    "version": version("latfit"),
-                    "target": target.name,
-                    **target.public(),
-                    "kind": loop.plan.kind,
-                    "plan": loop.plan.text,
-                    **asdict(loop.pace),
-                    "started": time.time(),
-                }
-            )
-            with _background(
-                lag.watch(journal), _report(loop, looks, progress), _refine(loop, looks, progress, until_precise)
-            ):
+            header = {"latfit": "probe", "run": journal.run, "version": version("latfit"), "target": target.name}
+            plan = {"kind": loop.plan.kind, "plan": loop.plan.text}
+            journal.write({**header, **target.public(), **plan, **asdict(loop.pace), "started": time.time()})
+            tasks = [asyncio.create_task(_tick(loop, progress))]
+            if until_precise is not None or progress is not None:
+                tasks.append(asyncio.create_task(_refine(loop, until_precise)))
+            try:
                 reason = await loop.run(session)
-        journal.write({"finished": reason, "t": journal.t, "lag": round(lag.worst, 6)})
-    counts = loop.counts
+            finally:
+                for task in tasks:
+                    task.cancel()
+            for task in tasks:
+                if task.done() and not task.cancelled():
+                    task.result()
+        journal.write({"finished": reason, "t": journal.t, "lag": round(loop.worst_lag, 6)})
+    lag_p99 = sorted(loop.lags)[math.ceil(0.99 * len(loop.lags)) - 1]
     return Measured(
         run=journal.run,
         log=str(journal.path),
@@ -218,41 +167,53 @@ async def _run(
         outcomes={status: counts.ended[status] for status in ("completed", "failed", "censored", "lost")},
         skipped=counts.skipped,
         seconds=journal.t,
-        lag_p99=lag.p99,
-        lag_worst=lag.worst,
+        lag_p99=lag_p99,
+        lag_worst=loop.worst_lag,
         cleared=cleared,
-        precision=looks[-1] if looks else None,
-        warnings=tuple(_warnings(loop, lag)),
+        precision=loop.precision,
+        warnings=tuple(_warnings(loop, lag_p99)),
         notes=tuple(target.remarks(counts.completed)),
     )
 
 
-async def _report(loop: Loop, looks: list[Precision], progress: Progress | None) -> None:
-    while progress is not None:
-        await asyncio.sleep(PROGRESS_INTERVAL)
-        progress(loop.counts, looks[-1] if looks else None)
+async def _tick(loop: Loop, progress: Progress | None) -> None:
+    """Every 50 ms: how late the timer of the measuring process itself fires; and show how far the run has come.
+
+    Every 5 s a beat in the log says how late it was; those on their way are known to be out until then.
+    """
+    worst = 0.0
+    for tick in count(1):
+        due = time.monotonic() + 0.05
+        if progress is not None and tick % 4 == 0:
+            progress(loop.counts, loop.precision)
+        await asyncio.sleep(due - time.monotonic())
+        late = max(0.0, time.monotonic() - due)
+        loop.lags.append(late)
+        worst, loop.worst_lag = max(worst, late), max(loop.worst_lag, late)
+        if tick % 100 == 0:
+            loop.journal.write({"beat": loop.journal.t, "lag": round(worst, 6)})
+            worst = 0.0
 
 
-async def _refine(loop: Loop, looks: list[Precision], progress: Progress | None, until_precise: float | None) -> None:
-    """Look at how precise the answer is at more and more probes, and stop when it is precise enough."""
-    due = FIRST_PRECISION
-    while until_precise is not None or progress is not None:
-        await asyncio.sleep(PROGRESS_INTERVAL)
+async def _refine(loop: Loop, until_precise: float | None) -> None:
+    """Look at how precise the answer is at 1.25 times as many probes each time, and stop when it is precise enough."""
+    due = 30
+    while True:
+        await asyncio.sleep(0.2)
         ended = loop.counts.ended.total()
         if ended < due:
             continue
-        looks.append(await asyncio.to_thread(precision, loop.journal.path, cutoff=loop.pace.cutoff))
-        due = max(int(ended * PRECISION_GROWTH), loop.counts.ended.total() + 1)
-        if until_precise is not None and looks[-1].regret <= until_precise:
-            loop.stop(f"precise: the uncertainty of the timeout costs {looks[-1].regret:.1%} at most")
-            return
+        loop.precision = await asyncio.to_thread(precision, loop.journal.path, cutoff=loop.pace.cutoff)
+        due = max(int(ended * 1.25), loop.counts.ended.total() + 1)
+        if until_precise is not None and loop.precision.regret <= until_precise:
+            return loop.stop(f"precise: the uncertainty of the timeout costs {loop.precision.regret:.1%} at most")
 
 
-def _warnings(loop: Loop, lag: _Lag) -> Iterator[str]:
+def _warnings(loop: Loop, lag_p99: float) -> Iterator[str]:
     counts = loop.counts
-    if loop.latencies and lag.p99 > LAG_TO_WARN * (typical := median(loop.latencies)):
+    if loop.latencies and lag_p99 > LAG_TO_WARN * (typical := median(loop.latencies)):
         yield (
-            f"the probe's own scheduling delay (p99) was {seconds(lag.p99)}, and the median latency is "
+            f"the probe's own scheduling delay (p99) was {seconds(lag_p99)}, and the median latency is "
             f"{seconds(typical)}: part of what was measured is this delay; lower --in-flight or --rate"
         )
     if counts.skipped:
@@ -265,19 +226,6 @@ def _warnings(loop: Loop, lag: _Lag) -> Iterator[str]:
         failed = counts.ended["failed"]
         every = "the one probe" if failed == 1 else f"all {failed} probes"
         yield f"{every} that came back failed: {loop.last_failure}"
-
-
-@contextlib.contextmanager
-def _background(*work: Any) -> Iterator[None]:
-    tasks = [asyncio.ensure_future(each) for each in work]
-    try:
-        yield
-    finally:
-        for task in tasks:
-            task.cancel()
-        errors = [task.exception() for task in tasks if task.done() and not task.cancelled()]
-    for error in filter(None, errors):
-        raise error
 
 
 @contextlib.contextmanager

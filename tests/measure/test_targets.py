@@ -55,7 +55,7 @@ def test_what_is_public_holds_no_secret(target):
 def test_names_are_filled_in_and_other_braces_stay():
     attempt = Attempt("r", probe=7, job=3, attempt=2)
     assert attempt.fill("{job}/{attempt}/{run}/{probe} {x} {}") == "3/2/r/latfit-r-7 {x} {}"
-    assert attempt.environment["LATFIT_PROBE"] == attempt.name
+    assert attempt.environment["LATFIT_PROBE"] == "latfit-r-7"
 
 
 @pytest.fixture

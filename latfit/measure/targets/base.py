@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
@@ -26,27 +27,20 @@ class Attempt:
     job: int
     attempt: int
 
-    @property
-    def name(self) -> str:
-        """A name that no other probe has."""
-        return f"latfit-{self.run}-{self.probe}"
-
     def fill(self, text: str) -> str:
-        """The text with {run}, {probe} (the unique name), {job} and {attempt} filled in; other braces stay."""
-        values = {"{run}": self.run, "{probe}": self.name, "{job}": str(self.job), "{attempt}": str(self.attempt)}
-        for word, value in values.items():
-            text = text.replace(word, value)
+        """The text with {run}, {probe} (a name that no other probe has), {job} and {attempt}; other braces stay."""
+        for word, value in self._words().items():
+            text = text.replace(f"{{{word}}}", value)
         return text
+
+    def _words(self) -> dict[str, str]:
+        name = f"latfit-{self.run}-{self.probe}"
+        return {"run": self.run, "probe": name, "job": str(self.job), "attempt": str(self.attempt)}
 
     @property
     def environment(self) -> dict[str, str]:
-        """What programs started for this probe find in their environment, and what they are found by later."""
-        return {
-            "LATFIT_RUN": self.run,
-            "LATFIT_PROBE": self.name,
-            "LATFIT_JOB": str(self.job),
-            "LATFIT_ATTEMPT": str(self.attempt),
-        }
+        """The environment of programs started for this probe, LATFIT_RUN and the like: they are found by it later."""
+        return {**os.environ, **{f"LATFIT_{word.upper()}": value for word, value in self._words().items()}}
 
 
 @dataclass(frozen=True)
@@ -118,30 +112,28 @@ TARGETS: dict[str, type[Target]] = {}
 
 def register(kind: type[Target]) -> type[Target]:
     """Class decorator: make a target known to the command line and the tests."""
-    for each in kind.__dict__.get("__dataclass_fields__", {}).values():
-        if "argument" not in each.metadata and each.default is MISSING:
-            raise TypeError(f"{kind.__name__}.{each.name} needs a default")
+    for name, option_field in kind.__dict__.get("__dataclass_fields__", {}).items():
+        if "argument" not in option_field.metadata and option_field.default is MISSING:
+            raise TypeError(f"{kind.__name__}.{name} needs a default")
     TARGETS[kind.name] = kind
     return kind
 
 
-async def called(*words: str, limit: float = 30.0, environment: dict[str, str] | None = None) -> tuple[int, str, str]:
-    """Run a short program of the system; its exit status and what it wrote. 124 if it took longer than `limit`."""
+async def called(*words: str, environment: dict[str, str] | None = None) -> tuple[int, str, str]:
+    """Run a short program of the system; its exit status and what it wrote. 124 if it took longer than 30 s."""
+    pipe = asyncio.subprocess.PIPE
     try:
         process = await asyncio.create_subprocess_exec(
-            *words,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=environment,
+            *words, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe, env=environment
         )
     except OSError as error:
         raise ProbeError(f"{words[0]}: cannot be run ({error.strerror})") from error
     try:
-        out, err = await asyncio.wait_for(process.communicate(), limit)
+        output = await asyncio.wait_for(process.communicate(), 30.0)
     except TimeoutError:
         process.kill()
         await process.wait()
-        return 124, "", f"{words[0]} took longer than {limit:g} s"
+        return 124, "", f"{words[0]} took longer than 30 s"
     assert process.returncode is not None
-    return process.returncode, out.decode(errors="replace").strip(), err.decode(errors="replace").strip()
+    out, err = (text.decode(errors="replace").strip() for text in output)
+    return process.returncode, out, err

@@ -20,9 +20,6 @@ from typing import Any
 from latfit.errors import ProbeError
 from latfit.measure.targets.base import Attempt, Outcome, Session, Target, argument, called, option, register
 
-KILL_AFTER = 2.0  # seconds between SIGTERM and SIGKILL
-MAX_PROGRAMS = 8192  # one waits for each program; more than anybody has in flight
-
 
 @register
 @dataclass(frozen=True)
@@ -53,7 +50,7 @@ class Command(Target):
         for program in (self.words[0], *(shlex.split(self.cancel)[:1] if self.cancel else ())):
             if shutil.which(program) is None:
                 raise ProbeError(f"{program}: there is no such program to run, or it is not executable")
-        with ThreadPoolExecutor(MAX_PROGRAMS, thread_name_prefix="latfit-probe") as pool:
+        with ThreadPoolExecutor(8192, "latfit-probe") as pool:  # a thread for each program; more than is ever in flight
             yield _Programs(self, pool)
 
     def shown(self, attempt: Attempt) -> str:
@@ -74,8 +71,7 @@ class Command(Target):
     async def cancelled(self, attempt: Attempt) -> None:
         """Run `cancel` for a probe; it may fail, as the probe may be gone."""
         if self.cancel:
-            words = [attempt.fill(word) for word in shlex.split(self.cancel)]
-            await called(*words, environment={**os.environ, **attempt.environment})
+            await called(*map(attempt.fill, shlex.split(self.cancel)), environment=attempt.environment)
 
 
 class _Programs(Session):
@@ -84,7 +80,7 @@ class _Programs(Session):
 
     async def probe(self, attempt: Attempt) -> Outcome:
         loop = asyncio.get_running_loop()
-        program = _Program([attempt.fill(word) for word in self.target.words], attempt.environment)
+        program = _Program(list(map(attempt.fill, self.target.words)), attempt.environment)
         end = loop.run_in_executor(self.pool, program.run)
         try:
             return await asyncio.shield(end)
@@ -105,18 +101,14 @@ class _Program:
 
     def run(self) -> Outcome:
         """Start the program and wait for its end."""
+        null = subprocess.DEVNULL
         with self.lock:
             if self.stopped:
                 return Outcome("censored", 0.0, "stopped")
             start = time.monotonic()
             try:
                 process = subprocess.Popen(
-                    self.words,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    env={**os.environ, **self.environment},
-                    start_new_session=True,
+                    self.words, stdin=null, stdout=null, stderr=null, env=self.environment, start_new_session=True
                 )
             except OSError as error:
                 return Outcome("failed", time.monotonic() - start, f"cannot be run: {error.strerror}")
@@ -143,18 +135,17 @@ class _Program:
 
 def _signal(group: int, number: int) -> bool:
     """Send a signal to a process group; returns whether there is such a group."""
-    try:
-        os.killpg(group, number)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # there is one, of another user
-        return True
+    with suppress(PermissionError):  # there is one, of another user
+        try:
+            os.killpg(group, number)
+        except ProcessLookupError:
+            return False
     return True
 
 
-def _until(over: Callable[[], bool], limit: float = KILL_AFTER) -> bool:
-    """Wait until something is over, for at most `limit` seconds; returns whether it is."""
-    end, nap = time.monotonic() + limit, 0.005
+def _until(over: Callable[[], bool]) -> bool:
+    """Wait until something is over, for two seconds at most; returns whether it is."""
+    end, nap = time.monotonic() + 2.0, 0.005
     while not over():
         if time.monotonic() > end:
             return False
@@ -169,9 +160,9 @@ def _processes_of(runs: Sequence[str]) -> list[int]:
     pids = []
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has ended, or is not ours
-            if wanted.intersection((entry / "environ").read_bytes().split(b"\0")):
+            if wanted.intersection((entry / "environ").read_bytes().split(b"\0")) and int(entry.name) != os.getpid():
                 pids.append(int(entry.name))
-    return [pid for pid in pids if pid != os.getpid()]
+    return pids
 
 
 def end_processes_of(runs: Sequence[str]) -> int:

@@ -19,7 +19,6 @@ from latfit.measure.targets.base import Attempt, Outcome, Session, Target, argum
 if TYPE_CHECKING:
     import aiohttp
 
-MAX_CONNECT_TIME = 10.0  # seconds in which the server must take a first connection
 PORTS = {"http": 80, "https": 443}
 NOT_SHOWN = "check its spelling; it is not shown, as it may hold a password"
 
@@ -65,7 +64,14 @@ class Http(Target):
         except ImportError as error:
             raise ProbeError("the http target needs aiohttp: pip install 'latfit[http]'") from error
         headers, body = self._headers(), self.data.read_bytes() if self.data else None
-        await self._reach()
+        parts = urlsplit(self.url)
+        port = parts.port or PORTS[parts.scheme]
+        try:
+            _, writer = await asyncio.wait_for(asyncio.open_connection(parts.hostname, port), 10.0)
+        except (OSError, TimeoutError) as error:
+            why = getattr(error, "strerror", None) or str(error) or "no connection within 10 s"
+            raise ProbeError(f"{parts.hostname}:{port}: the server is not there ({why})") from error
+        writer.close()
         connector = aiohttp.TCPConnector(limit=0, force_close=not self.reuse)
         no_limits = aiohttp.ClientTimeout(total=None, sock_connect=None)
         async with aiohttp.ClientSession(
@@ -73,16 +79,6 @@ class Http(Target):
         ) as client:
             client._retry_connection = False  # a request that aiohttp repeats by itself would be measured as one
             yield _Requests(self, client, headers, body)
-
-    async def _reach(self) -> None:
-        parts = urlsplit(self.url)
-        port = parts.port or PORTS[parts.scheme]
-        try:
-            _, writer = await asyncio.wait_for(asyncio.open_connection(parts.hostname, port), MAX_CONNECT_TIME)
-        except (OSError, TimeoutError) as error:
-            why = getattr(error, "strerror", None) or str(error) or f"no connection within {MAX_CONNECT_TIME:g} s"
-            raise ProbeError(f"{parts.hostname}:{port}: the server is not there ({why})") from error
-        writer.close()
 
     def _headers(self) -> list[tuple[str, str]]:
         headers = []
@@ -116,17 +112,13 @@ class Http(Target):
 
     def shown(self, attempt: Attempt) -> str:
         """The request line and the names of the headers."""
-        names = [f"{name}: …" for name, _ in self._headers()]
-        return "\n".join([f"{self.method} {attempt.fill(self.url)}", *names])
+        return "\n".join([f"{self.method} {attempt.fill(self.url)}", *(f"{name}: …" for name, _ in self._headers())])
 
     def public(self) -> dict[str, Any]:
         """The URL without user, password, query and fragment; no header."""
-        return {"url": _without_secrets(self.url), "method": self.method, "reuse": self.reuse}
-
-
-def _without_secrets(url: str) -> str:
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+        parts = urlsplit(self.url)
+        url = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+        return {"url": url, "method": self.method, "reuse": self.reuse}
 
 
 class _Requests(Session):
@@ -139,31 +131,21 @@ class _Requests(Session):
     async def probe(self, attempt: Attempt) -> Outcome:
         import aiohttp
 
-        headers = [(name, attempt.fill(value)) for name, value in self.headers]
+        url, headers = attempt.fill(self.target.url), [(name, attempt.fill(value)) for name, value in self.headers]
         start = time.monotonic()
         try:
             async with self.client.request(
-                self.target.method,
-                attempt.fill(self.target.url),
-                headers=headers,
-                data=self.body,
-                allow_redirects=False,
+                self.target.method, url, headers=headers, data=self.body, allow_redirects=False
             ) as answer:
                 await answer.read()
                 latency = time.monotonic() - start
                 code = answer.status
         except (aiohttp.ClientError, OSError) as error:
-            return Outcome("failed", time.monotonic() - start, _reason(error))
+            latency = time.monotonic() - start
+            cause: BaseException = getattr(error, "os_error", None) or error
+            reasons = {ConnectionRefusedError: "refused", ConnectionResetError: "reset"}
+            named = (name for kind, name in reasons.items() if isinstance(cause, kind))
+            return Outcome("failed", latency, next(named, type(cause).__name__))  # without the URL
         if code not in self.known:
             self.known[code] = self.target.completes(code)
         return Outcome("completed" if self.known[code] else "failed", latency, f"HTTP {code}")
-
-
-def _reason(error: Exception) -> str:
-    """Why there was no answer, in a word or two and without the URL."""
-    cause: BaseException = getattr(error, "os_error", None) or error
-    if isinstance(cause, ConnectionRefusedError):
-        return "refused"
-    if isinstance(cause, ConnectionResetError):
-        return "reset"
-    return type(cause).__name__

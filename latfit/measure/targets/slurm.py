@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shlex
 import shutil
 import time
@@ -15,11 +14,9 @@ from typing import Any
 from latfit.errors import ProbeError
 from latfit.measure.targets.base import Attempt, Outcome, Session, Target, argument, called, option, register
 
-PROGRAMS = ("sbatch", "squeue", "scancel")
 WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT"}
 GOING = {"RUNNING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING"}
 DONE = {"COMPLETED", "COMPLETING"}
-MAX_COMPLETING = 2.0  # seconds in which a job that is COMPLETING should show how it ended
 NOT_REACHED = ("contact", "connect", "socket", "timed out", "longer than")  # in what scancel says
 
 
@@ -47,7 +44,7 @@ class Slurm(Target):
     @asynccontextmanager
     async def open(self, run: str) -> AsyncIterator[Session]:
         """Check that SLURM's programs are there and its controller answers."""
-        for program in PROGRAMS:
+        for program in ("sbatch", "squeue", "scancel"):
             if shutil.which(program) is None:
                 raise ProbeError(f"{program}: SLURM's programs are not here; run this on a machine that submits jobs")
         code, _, said = await called("squeue", "--noheader", "--name", _name(run))
@@ -65,8 +62,7 @@ class Slurm(Target):
         """The call of sbatch."""
         fixed = ["sbatch", "--parsable", "--no-requeue", "--output=/dev/null", "--error=/dev/null", "--input=/dev/null"]
         named = [f"--job-name={_name(attempt.run)}", f"--comment={attempt.probe}"]
-        arguments = (attempt.fill(word) for word in self.arguments)
-        return [*fixed, *named, *arguments, f"--wrap={attempt.fill(self.job)}"]
+        return [*fixed, *named, *map(attempt.fill, self.arguments), f"--wrap={attempt.fill(self.job)}"]
 
     def shown(self, attempt: Attempt) -> str:
         """The call of sbatch as a shell would take it."""
@@ -112,13 +108,11 @@ class _Jobs(Session):
     def __init__(self, target: Slurm, run: str) -> None:
         self.target, self.run = target, run
         self.waiting: dict[str, asyncio.Future[tuple[float, str]]] = {}
-        self.completing: dict[str, float] = {}  # since when
+        self.completing: dict[str, float] = {}  # since when; within two seconds it should show how a job ended
 
     async def probe(self, attempt: Attempt) -> Outcome:
         start = time.monotonic()
-        submitting = asyncio.ensure_future(
-            called(*self.target.words(attempt), environment={**os.environ, **attempt.environment})
-        )
+        submitting = asyncio.ensure_future(called(*self.target.words(attempt), environment=attempt.environment))
         try:
             code, said, complaint = await asyncio.shield(submitting)
         except asyncio.CancelledError:  # a job whose id is not known cannot be cancelled
@@ -148,26 +142,23 @@ class _Jobs(Session):
         while True:
             await asyncio.sleep(self.target.poll)
             asked = list(self.waiting)
-            if not asked:
-                continue
-            code, said, _ = await called(*ask)
+            code, output, _ = await called(*ask) if asked else (1, "", "")
             if code:
                 continue
-            states = {words[0]: words[1:] for words in map(str.split, said.splitlines()) if len(words) == 3}
+            states = {words[0]: words[1:] for words in map(str.split, output.splitlines()) if len(words) == 3}
             for job in asked:
                 state, status = states.get(job, ("GONE", "0"))  # forgotten by the controller, so over: how is not known
-                end = self.waiting.get(job)
-                if end is not None and not end.done():
-                    self._note(job, end, state, failed=status != "0")
+                if job in self.waiting and not self.waiting[job].done():
+                    self._note(job, state, failed=status != "0")
 
-    def _note(self, job: str, end: asyncio.Future[tuple[float, str]], state: str, *, failed: bool) -> None:
+    def _note(self, job: str, state: str, *, failed: bool) -> None:
         """End a job's wait if its state says so. The end is when COMPLETING begins; what follows says how it ended."""
-        now = time.monotonic()
-        if state in WAITING or (state in GOING and self.target.until == "end"):
+        now, ends = time.monotonic(), self.target.until == "end"
+        if state in WAITING or (state in GOING and ends):
             return
-        if state == "COMPLETING" and self.target.until == "end":
+        if state == "COMPLETING" and ends:
             since = self.completing.setdefault(job, now)
-            if now - since < MAX_COMPLETING:
+            if now - since < 2.0:
                 return
             state = "FAILED" if failed else state
-        end.set_result((self.completing.get(job, now), state))
+        self.waiting[job].set_result((self.completing.get(job, now), state))
