@@ -318,8 +318,7 @@ log_options = options(
 
 def read_arguments(parsed: Mapping[str, Any]) -> dict[str, Any]:
     """The keyword arguments of `read_log` from the parsed `log_options`."""
-    from latfit.logs.choosing import Condition
-    from latfit.logs.formats import FORMATS, ROLES, ReadOptions
+    from latfit.logs.formats import FORMATS, ROLES, Condition, ReadOptions
 
     _check_names("--format", [parsed["format"]] if parsed["format"] is not None else [], sorted(FORMATS))
     _check_names("--column", [role for role, _ in parsed["columns"]], ROLES)

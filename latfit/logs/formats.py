@@ -1,4 +1,7 @@
-"""What a format is, the options that every format takes, and the registry that makes a new one one new file."""
+"""What a format is, the options that every format takes, and the registry that makes a new one one new file.
+
+Options may choose rows: by the values of columns, and by when they were submitted.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,24 @@ import re
 import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from latfit.errors import LogError, UnknownFormat
+import numpy as np
+import pandas as pd
+
+from latfit.errors import LatfitError, LogError, MissingColumn, UnknownFormat, listed
 from latfit.logs.records import Records
 from latfit.logs.source import Source
-from latfit.table import STATUSES
-from latfit.units import UNITS
+from latfit.logs.vocabulary import ABSENT, word_of
+from latfit.numbers import Bools
+from latfit.table import ONLY_COMPLETED, OWN_STATUS, STATUSES
+from latfit.units import UNITS, parse_duration
 
 DURATION = re.compile(r"\b([A-Za-z_]{2,20})[ =:]+(in )?\d+(?:\.\d+)? ?(ns|us|ms|s|sec|seconds|min)\b")
+NO_SUBMISSIONS = "the log does not say when its probes were submitted: --since and --until cannot choose"
 ROLES = ("latency", "submitted", "ended", "status", "id")
 
 
@@ -69,6 +78,125 @@ class ReadOptions:
     def lowered_statuses(self) -> dict[str, str]:
         """The status words as they are compared: without regard to case."""
         return {word.strip().lower(): status for word, status in self.statuses.items()}
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What a cell of a column must be: `=` a value, `!=` another one, or `~` hold a match of a regular expression."""
+
+    column: str
+    operator: str
+    value: str
+
+    @classmethod
+    def parse(cls, text: str) -> Condition:
+        """From text such as `site=ce1`, `method!=GET` or `url~^/api/`; an empty value means an empty cell.
+
+        >>> Condition.parse("method!=GET")
+        Condition(column='method', operator='!=', value='GET')
+        """
+        match = re.fullmatch(r"(.+?)(!=|=|~)(.*)", text, re.DOTALL)
+        if match is None:
+            raise LogError(f"{text!r} is no condition; write COLUMN=VALUE, COLUMN!=VALUE or COLUMN~REGEX")
+        condition = cls(match[1].strip(), match[2], match[3].strip())
+        if condition.operator == "~":
+            regular_expression(condition.value)
+        return condition
+
+    def holds(self, column: pd.Series[Any]) -> Bools:
+        """For which cells it is true; each distinct value is looked at once."""
+        words = column.astype("category")
+        table = np.array([self.is_met(word) for word in words.cat.categories] + [self.is_met(None)], dtype=bool)
+        return np.asarray(table[words.cat.codes.to_numpy()])
+
+    def is_met(self, value: Any) -> bool:
+        """Whether one value is as it must be."""
+        empty = value is None or word_of(value) in ABSENT
+        if self.operator == "~":
+            return not empty and re.search(self.value, str(value)) is not None
+        same = empty if not self.value else not empty and self.value in (str(value).strip(), word_of(value))
+        return same == (self.operator == "=")
+
+    def __str__(self) -> str:
+        return f"{self.column}{self.operator}{self.value}"
+
+
+class RowFilter:
+    """Picks the rows that `where`, `since` and `until` ask for, from one chunk after another."""
+
+    def __init__(self, options: ReadOptions, log_end: Callable[[], np.datetime64 | None]) -> None:
+        self.conditions = [Condition.parse(text) for text in options.where]
+        zone = options.timezone or "UTC"
+        self.since, self.until = (_moment(text, zone, log_end) for text in (options.since, options.until))
+        self.missing = {condition.column for condition in self.conditions}
+        if OWN_STATUS in self.missing:
+            raise LogError(ONLY_COMPLETED)
+        self.columns: dict[str, None] = {}
+
+    @classmethod
+    def of(cls, options: ReadOptions, log_end: Callable[[], np.datetime64 | None]) -> RowFilter | None:
+        """The filter that the options ask for; None where every row is wanted."""
+        return cls(options, log_end) if options.where or options.since or options.until else None
+
+    def __call__(self, records: Records) -> tuple[Records, int]:
+        """The wanted rows, and how many others there were; lines that could not be split stay, to be refused."""
+        if not records.line.size or (records.raw is None and not records.extras and records.submitted is None):
+            return records, 0
+        wanted = np.ones(records.line.size, dtype=bool)
+        for condition in self.conditions:
+            wanted &= condition.holds(self._column(condition.column, records))
+        if self.since is not None or self.until is not None:
+            if records.submitted is None:
+                raise LogError(NO_SUBMISSIONS)
+            wanted &= ~np.isnat(records.submitted)
+            if self.since is not None:
+                wanted &= records.submitted >= self.since
+            if self.until is not None:
+                wanted &= records.submitted < self.until
+        return records.take(wanted), int(np.count_nonzero(~wanted))
+
+    def finish(self, log: str) -> None:
+        """Complain of columns that no row of the log had."""
+        if self.missing and self.columns:
+            name = sorted(self.missing)[0]
+            raise MissingColumn(f"{log}: there is no column {name!r} for --where; there are: {listed(self.columns)}")
+
+    def _column(self, name: str, records: Records) -> pd.Series[Any]:
+        raw = {} if records.raw is None else {str(column): records.raw[column] for column in records.raw}
+        columns: dict[str, pd.Series[Any]] = {**records.extras, **raw}
+        self.columns.update(dict.fromkeys(columns))
+        if name == "status" and name not in columns:
+            columns[name] = pd.Series(pd.Categorical.from_codes(records.status, categories=pd.Index(STATUSES)))
+        if name not in columns:
+            return pd.Series([None] * records.line.size, dtype=object)  # a key that other objects may have
+        self.missing.discard(name)
+        return columns[name]
+
+
+def _moment(text: str | None, zone: str, log_end: Callable[[], np.datetime64 | None]) -> np.datetime64 | None:
+    """A point in time, in naive UTC: an ISO time, or as long before the end of the log as a duration says."""
+    if not text:
+        return None
+    if re.match(r"\s*\d{4}-\d\d", text):
+        try:
+            when = pd.Timestamp(text)
+            utc = when.tz_localize(zone) if when.tzinfo is None else when
+            return np.datetime64(utc.tz_convert("UTC").tz_localize(None).to_pydatetime(), "us")
+        except (ValueError, OverflowError) as error:
+            raise LogError(f"{text!r} is not a time ({error})") from error
+    try:
+        seconds = None if re.fullmatch(r"[\s\d.]+", text) else parse_duration(text)
+    except LatfitError:
+        seconds = None
+    if seconds is None:
+        raise LogError(
+            f"{text!r} is neither a time (2026-03-01, 2026-03-01T12:00:00Z) nor a duration before the log's end "
+            "with its unit (6h, 7d)"
+        )
+    end = log_end()
+    if end is None:
+        raise LogError(NO_SUBMISSIONS)
+    return end - np.timedelta64(round(min(seconds, 1e11) * 1e6), "us")
 
 
 def regular_expression(text: str) -> re.Pattern[str]:

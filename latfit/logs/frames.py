@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from latfit.errors import LogError, SampleError
-from latfit.logs.choosing import choice_of
-from latfit.logs.formats import ReadOptions
+from latfit.logs.formats import ReadOptions, RowFilter
 from latfit.logs.reading import MAX_REFUSED, check_refused
 from latfit.logs.records import checked
 from latfit.logs.schema import resolve_roles, sample_rows
@@ -69,7 +68,7 @@ def from_frame(
     records = settling.records(table, np.arange(1, len(table) + 1))
     records.notes += notes
     facts = LogFacts(NAME, "frame")
-    choice = choice_of(options, lambda: _end(records.submitted))
+    choice = RowFilter.of(options, lambda: _end(records.submitted))
     parts = [part.table(told) for part, told in checked(iter([records, settling.last()]), facts, choice)]
     if choice is not None:
         choice.finish(NAME)

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from latfit.buckets import Histogram
 from latfit.errors import LogError, SampleError, listed
-from latfit.logs.choosing import Condition
-from latfit.logs.formats import Format, ReadOptions
+from latfit.logs.formats import Condition, Format, ReadOptions
 from latfit.logs.records import Records
 from latfit.logs.source import Source
 from latfit.logs.vocabulary import OutcomeWords, split_name, weigh, word_of

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from latfit.errors import LogError, TooManyRefused, none_of
-from latfit.logs.choosing import choice_of
-from latfit.logs.formats import ReadOptions, find_format
+from latfit.logs.formats import ReadOptions, RowFilter, find_format
 from latfit.logs.histogram_format import HistogramFormat, HistogramLog
 from latfit.logs.records import checked, latest
 from latfit.logs.source import Progress, open_source
@@ -81,7 +80,7 @@ def open_log(
                 if isinstance(kind, HistogramFormat):
                     histograms.append(kind.parse(source, how.unit))
                 else:
-                    choice = choice or choice_of(how, lambda: _log_end(path, format, options))
+                    choice = choice or RowFilter.of(how, lambda: _log_end(path, format, options))
                     facts = LogFacts(source.name, kind.name, kind=kind.kind, queue=kind.waits_in_queue(source.text))
                     chunks = checked(kind.read(source, how), facts, choice)
                     tables += [records.table(of_chunk) for records, of_chunk in chunks]

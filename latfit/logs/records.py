@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from latfit.logs.ids import SeenIds
 from latfit.numbers import Bools
 from latfit.table import (
     CANONICAL,
@@ -28,11 +27,9 @@ from latfit.units import LONGEST, SHORTEST
 
 UNKNOWN = -1
 A_CENTURY = 100 * 365.25 * 86400
-DUPLICATES = "--column id= takes rows that repeat an id (column {!r}) as probes of their own"
-
-
 AS_LOST = ("it is read as a lost probe", "they are read as lost probes")  # one row, several
-FIRST_DAY = np.datetime64("0001-01-01", "us")
+
+Ids = NDArray[np.generic] | pd.api.extensions.ExtensionArray
 
 
 @dataclass
@@ -50,7 +47,7 @@ class Records:
     latency: NDArray[np.float64]
     status: NDArray[np.int8]
     submitted: NDArray[np.datetime64] | None = None
-    ids: NDArray[np.generic] | pd.api.extensions.ExtensionArray | None = None
+    ids: Ids | None = None
     id_column: str | None = None  # that the ids came from, where the user may switch it off
     extras: dict[str, pd.Series] = field(default_factory=dict)
     last_seen: np.datetime64 | None = None
@@ -95,51 +92,56 @@ class Records:
         return kept
 
     def check(self) -> None:
-        """Refuse what no probe can have been."""
+        """Refuse rows that cannot be probes: no status, no latency, or one that nothing takes."""
         if self.answer is not None and "status" not in self.extras:  # which would have the same name
             self.extras.setdefault(OWN_STATUS, self.answer)
-        if np.isinf(self.latency).any():  # 1e400 is no time either
-            self.latency = np.where(np.isinf(self.latency), np.nan, self.latency)
-        x = self.latency
+        x = self.latency = np.where(np.isinf(self.latency), np.nan, self.latency)
+        absent = np.isnan(x) & (self.status != LOST)
         if self.submitted is not None:  # the end less the latency may lie before every calendar
-            self.refuse(self.submitted < FIRST_DAY, "implausible time: it lies before the year 1")
+            self.refuse(self.submitted < np.datetime64("0001-01-01"), "implausible time: it lies before the year 1")
+            absent &= (self.status != CENSORED) | np.isnat(self.submitted)  # the others were out when the log ended
         self.refuse(self.status == UNKNOWN, "no status")
-        with np.errstate(invalid="ignore"):
-            self.refuse(x < 0, lambda row: f"negative latency: {x[row]:g} s")
-            self.refuse(
-                np.isfinite(x) & ((x > LONGEST) | ((x > 0) & (x < SHORTEST))),
-                lambda row: f"implausible latency: {x[row]:g} s",
-            )
-        absent = ~np.isfinite(x)
-        if absent.any():
-            absent &= self.status != LOST
-            if self.submitted is not None:  # out when the log ended
-                absent &= (self.status != CENSORED) | np.isnat(self.submitted)
-            self.refuse(absent, "no latency")
+        self.refuse(x < 0, lambda row: f"negative latency: {x[row]:g} s")
+        implausible = (x > LONGEST) | ((x > 0) & (x < SHORTEST))
+        self.refuse(implausible, lambda row: f"implausible latency: {x[row]:g} s")
+        self.refuse(absent, "no latency")
 
     def take(self, rows: Bools) -> Records:
-        """Some of the rows, without what was refused."""
+        """Some of the rows, as if the others had not been in the log."""
         if rows.all():
             return self
-        return Records(
+        place = np.cumsum(rows) - 1
+        return replace(
+            self,
             line=self.line[rows],
             latency=self.latency[rows],
             status=self.status[rows],
             submitted=None if self.submitted is None else self.submitted[rows],
+            ids=None if self.ids is None else self.ids[rows],
             extras={name: column[rows] for name, column in self.extras.items()},
+            reasons={int(place[row]): reason for row, reason in self.reasons.items() if rows[row]},
+            raw=None,
+            answer=None,
         )
 
-    def only(self, rows: Bools) -> Records:
-        """Some of the rows, as if the others had not been in the log."""
-        if rows.all():
-            return self
-        part, place = self.take(rows), np.cumsum(rows) - 1
-        part.reasons = {int(place[row]): reason for row, reason in self.reasons.items() if rows[row]}
-        part.ids = None if self.ids is None else self.ids[rows]
+    def facts(self, log: LogFacts, unchosen: int) -> LogFacts:
+        """What is to be said of this chunk of a log, beside its probes."""
+        reasons = Counter(reason.split(":", 1)[0] for reason in self.reasons.values())
+        first = sorted(self.reasons)[:SHOWN_REFUSALS]
+        refusals = tuple(Refusal(int(self.line[row]), self.reasons[row], log.path) for row in first)
         return replace(
-            part, id_column=self.id_column, last_seen=self.last_seen, skipped=self.skipped, notes=self.notes,
-            advice=self.advice,
-        )  # fmt: skip
+            log,
+            refused=Refusals(len(self.reasons), dict(reasons), refusals),
+            skipped=dict(self.skipped),
+            notes=tuple(self.notes),
+            advice=tuple(self.advice),
+            unchosen=unchosen,
+            has_outcomes=self.has_outcomes,
+            as_lost=self.as_lost,
+            unit=self.unit,
+            unit_evidence=self.unit_evidence,
+            columns=self.columns,
+        )
 
     def table(self, facts: LogFacts) -> ProbeTable:
         """The probes as plain arrays; the only place where times become seconds."""
@@ -147,23 +149,13 @@ class Records:
         if self.submitted is not None and not np.isnat(self.submitted).all():
             micro = self.submitted.astype("datetime64[us]")
             submitted = np.where(np.isnat(micro), np.nan, micro.astype(np.int64) / 1e6)
-        columns = {self._own_name(name): cells for name, cells in self.extras.items()}
-        return ProbeTable(
-            latency=self.latency,
-            status=self.status,
-            submitted=submitted,
-            columns={name: Column.of(name, cells) for name, cells in columns.items()},
-            facts=facts,
-        )
-
-    def _own_name(self, name: str) -> str:
-        """The table's name for a column of the log; one that is called like a canonical column is renamed."""
-        if name not in CANONICAL:
-            return name
-        own = f"log_{name}"
-        while own in self.extras:
-            own = f"log_{own}"
-        return own
+        columns = {}
+        for name, cells in self.extras.items():
+            own_name = name
+            while own_name in CANONICAL or (own_name != name and own_name in self.extras):
+                own_name = f"log_{own_name}"
+            columns[own_name] = Column.of(own_name, cells)
+        return ProbeTable(latency=self.latency, status=self.status, submitted=submitted, columns=columns, facts=facts)
 
 
 def shown(earlier: int, reason: str, detail: str) -> str:
@@ -176,10 +168,9 @@ def checked(
 ) -> Iterator[tuple[Records, LogFacts]]:
     """The probes of every chunk and what is to be said of it; what was out at the end of the log comes last.
 
-    The end of the log is the last time seen anywhere in it, also in rows that `choose` leaves out.
+    The end of the log is the last time in it, also in rows that `choose` leaves out.
     """
-    seen, pending, end = SeenIds(), [], None
-    held, told = facts, False  # of chunks in which nothing was usable, until there are probes to tell them with
+    repeated, pending, end = RepeatedIds(), [], None
     for records in chunks:
         records.check()
         unchosen = 0
@@ -188,40 +179,30 @@ def checked(
             records, unchosen = choose(records)
         if records.ids is not None:
             ids = records.ids
-            again = seen.again(ids, records.kept)
+            again = repeated.among(ids, records.kept)
             records.refuse(again, lambda row, ids=ids: f"duplicate id: {ids[row]}")  # type: ignore[misc]
             if again.any() and records.id_column is not None:
-                records.advice.append(DUPLICATES.format(records.id_column))
+                records.advice.append(
+                    f"--column id= takes rows that repeat an id (column {records.id_column!r}) as probes of their own"
+                )
         kept = records.kept
         end = latest(end, records, kept)
-        refused = _refusals(records, facts.path)
-        held = held + replace(
-            facts, refused=refused, skipped=dict(records.skipped), notes=tuple(records.notes),
-            advice=tuple(records.advice), unchosen=unchosen, has_outcomes=records.has_outcomes, as_lost=records.as_lost,
-            unit=records.unit, unit_evidence=records.unit_evidence, columns=records.columns,
-        )  # fmt: skip
         out = kept & (records.status == CENSORED) & np.isnan(records.latency)
         if out.any():
             pending.append(records.take(out))
-            kept &= ~out
-        if kept.any():
-            yield records.take(kept), held
-            held, told = facts, True
+        yield records.take(kept & ~out), records.facts(facts, unchosen)
     for records in pending:
         assert records.submitted is not None
         assert end is not None
         records.latency = (end - records.submitted) / np.timedelta64(1, "s")
         when = end.astype("datetime64[s]")
         note = f"probes without an end were still out when the log ended, at {when}Z: {records.line.size} censored then"
-        yield records, held + replace(facts, notes=(note,))
-        held, told = facts, True
-    if held != facts or not told:
-        yield Records.unusable({}), held
+        yield records, replace(facts, notes=(note,))
 
 
 def latest(end: np.datetime64 | None, records: Records, kept: Bools) -> np.datetime64 | None:
-    """The latest time seen so far: `end`, the records' own word, or when the last kept one returned."""
-    times = [t for t in (end, records.last_seen) if t is not None]
+    """The latest time so far: `end`, the records' own word, or when the last kept one returned."""
+    times = [time for time in (end, records.last_seen) if time is not None]
     if records.submitted is not None:
         known = kept & ~np.isnat(records.submitted)
         if known.any():
@@ -231,8 +212,25 @@ def latest(end: np.datetime64 | None, records: Records, kept: Bools) -> np.datet
     return max(times) if times else None
 
 
-def _refusals(records: Records, path: str) -> Refusals:
-    reasons = Counter(reason.split(":", 1)[0] for reason in records.reasons.values())
-    rows = sorted(records.reasons)
-    first = tuple(Refusal(int(records.line[row]), records.reasons[row], path) for row in rows[:SHOWN_REFUSALS])
-    return Refusals(len(rows), dict(reasons), first)
+class RepeatedIds:
+    """Finds ids that repeat an earlier one; their 64-bit hashes are kept in sorted runs, each twice the next or more."""
+
+    def __init__(self) -> None:
+        self.runs: list[NDArray[np.uint64]] = []
+
+    def among(self, ids: Ids, rows: Bools) -> Bools:
+        """Which of the `rows` repeat an id of an earlier kept row, here or in an earlier chunk."""
+        repeated = rows & ~np.asarray(pd.isna(ids))
+        plain = ids if ids.dtype.kind in "iu" else pd.array(ids, dtype="str")
+        hashes = pd.util.hash_array(plain, categorize=False)[repeated]  # type: ignore[arg-type]
+        again = pd.Series(hashes).duplicated().to_numpy()
+        fresh = np.sort(hashes[~again])
+        known = np.zeros(fresh.size, dtype=bool)
+        for run in self.runs:
+            known |= run[np.minimum(np.searchsorted(run, fresh), run.size - 1)] == fresh
+        repeated[repeated] = again | np.isin(hashes, fresh[known])
+        fresh = fresh[~known]
+        while fresh.size and self.runs and self.runs[-1].size < 2 * fresh.size:
+            fresh = np.sort(np.concatenate([self.runs.pop(), fresh]))
+        self.runs += [fresh] if fresh.size else []
+        return repeated

@@ -16,16 +16,14 @@ from latfit.decision import Decision, Options, decide
 from latfit.errors import LatfitError, LogError, RestartError
 from latfit.evidence import probes_of
 from latfit.logs import LogFacts, read_log
-from latfit.logs.choosing import choice_of
-from latfit.logs.formats import ReadOptions
-from latfit.numbers import finite
+from latfit.logs.formats import ReadOptions, RowFilter
+from latfit.numbers import plain_values
 from latfit.table import LOST, STATUSES
 from latfit.tracking.memories import checked
 from latfit.tracking.tail import TAIL_HEAD_LINES, OpenReader, Tail
-from latfit.tracking.tracker import ESTIMATE_EVERY, Tracker
+from latfit.tracking.tracker import ESTIMATE_EVERY, STATE_VERSION, Tracker
 
 REFRESH_EVERY = 20  # observations: fixed, so that the state does not depend on when it was looked at
-WATCH_VERSION = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +76,7 @@ class Notice:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        plain = {name: finite(value) if isinstance(value, float) else value for name, value in vars(self).items()}
-        return {**plain, "withheld": list(self.withheld)}
+        return {**plain_values(self), "withheld": list(self.withheld)}
 
 
 class Watch:
@@ -112,7 +109,7 @@ class Watch:
         options: Mapping[str, Any] | None = None,
     ) -> None:
         self.path, self.format, self.read_options = Path(path), format, dict(options or {})
-        self.row_filter = choice_of(ReadOptions(**self.read_options), lambda: None)
+        self.row_filter = RowFilter.of(ReadOptions(**self.read_options), lambda: None)
         self.file = None if state is None else Path(state)
         self.tracker = Tracker(initial=cutoff, cutoff=cutoff, cost=cost)
         self.tail = Tail(path)
@@ -139,7 +136,7 @@ class Watch:
     def _restore(self, file: Path) -> None:
         try:
             state = json.loads(file.read_text(encoding="utf-8"))
-            if state["latfit-watch"] != WATCH_VERSION or state["path"] != str(self.path.resolve()):
+            if state["latfit-watch"] != STATE_VERSION or state["path"] != str(self.path.resolve()):
                 raise LogError(f"{file}: this is the state of a watch of {state['path']}, not of {self.path}")
             tracker = Tracker.from_dict(state["tracker"])
             cutoff, cost = self.tracker.cutoff, self.tracker.cost
@@ -148,9 +145,8 @@ class Watch:
                     f"{file}: this state has the cutoff {tracker.cutoff:g} s and the cost {tracker.cost:g} s, "
                     f"not {cutoff:g} and {cost:g}: remove it to begin anew"
                 )
-            announced = state["announced"]
-            self.refused = checked("refused", state["refused"], 0, 2**62, whole=True).item()
-            self.announced = None if announced is None else checked("announced", announced, 5e-324).item()
+            self.refused = checked(state, "refused", 0, 2**62, whole=True)
+            self.announced = None if state["announced"] is None else checked(state, "announced", 5e-324)
             self.tracker, self.tail = tracker, Tail(self.path, state["tail"])
         except (ValueError, LookupError, TypeError, OverflowError, RestartError, RecursionError) as error:
             raise LogError(f"{file}: this is not the state of a watch ({error}); remove it to begin anew") from error
@@ -225,7 +221,7 @@ class Watch:
         if self.file is None:
             return
         state = {
-            "latfit-watch": WATCH_VERSION,
+            "latfit-watch": STATE_VERSION,
             "path": str(self.path.resolve()),
             "tail": self.tail.state(),
             "refused": self.refused,
@@ -266,7 +262,7 @@ def cutoff_of_state(file: str | Path) -> float | None:
     """The cutoff of the watch that wrote a state; None where there is none that can be read."""
     try:
         tracker = json.loads(Path(file).read_text(encoding="utf-8"))["tracker"]
-        return float(checked("cutoff", tracker["cutoff"], 5e-324))
+        return float(checked(tracker, "cutoff", 5e-324))
     except (OSError, ValueError, KeyError, TypeError, RestartError, RecursionError):
         return None
 

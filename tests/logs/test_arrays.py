@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from latfit import from_frame
-from latfit.logs.ids import SeenIds, hashed
+from latfit.logs.records import RepeatedIds
 from latfit.logs.vocabulary import ABSENT, is_blank
 from latfit.table import ProbeLog, ProbeTable
 
@@ -31,7 +31,7 @@ def plainly(chunks):
 @pytest.mark.parametrize("kind", ["text", "numbers", "objects"])
 def test_repeated_ids_are_those_of_a_set(distinct, kind):
     rng = np.random.default_rng(distinct)
-    chunks, seen = [], SeenIds()
+    chunks, repeated = [], RepeatedIds()
     for size in (1, 50, 400, 0, 300):
         numbers = rng.integers(0, distinct, size)
         ids = numbers.tolist() if kind == "numbers" else [f"{WORDS[n % 15]}{n}" if n % 7 else None for n in numbers]
@@ -39,13 +39,13 @@ def test_repeated_ids_are_those_of_a_set(distinct, kind):
     for (ids, rows), again in zip(chunks, plainly(chunks), strict=True):
         array = pd.Series(ids, dtype={"text": "str", "numbers": "int64", "objects": "object"}[kind])
         given = array.array if kind == "text" else array.to_numpy()
-        assert seen.again(given, rows).tolist() == again
+        assert repeated.among(given, rows).tolist() == again
 
 
 @pytest.mark.parametrize("text", [None, "{}", "job-{:06d}", "é{}"])
 @pytest.mark.parametrize("last", [[900, 950, 20], [299, 900], [900, 900], [901, 902, 903]])
 def test_ids_that_rose_until_now(last, text):
-    rng, seen = np.random.default_rng(len(last)), SeenIds()
+    rng, repeated = np.random.default_rng(len(last)), RepeatedIds()
     chunks = [(list(range(first, first + 100)), rng.random(100) < 0.9) for first in (0, 100, 200)]
     chunks += [
         ([], np.zeros(0, dtype=bool)),
@@ -54,19 +54,7 @@ def test_ids_that_rose_until_now(last, text):
     ]
     for (ids, rows), again in zip(chunks, plainly(chunks), strict=True):
         given = np.array(ids, dtype=np.int64) if text is None else pd.array(list(map(text.format, ids)), dtype="str")
-        assert seen.again(given, rows).tolist() == again
-
-
-def test_different_ids_have_different_hashes():
-    texts = [word + more for word in WORDS for more in ("", "a", "\0", "\0\0", "12345678")] + [""]
-    assert len(set(hashed(pd.array(texts, dtype="str")).tolist())) == len(set(texts))
-    many = pd.Series(np.arange(300_000)).astype("str")
-    assert np.unique(hashed(many.array)).size == 300_000
-
-
-def test_a_slice_is_hashed_as_itself():
-    ids = pd.array([f"id{k}" for k in range(100)], dtype="str")
-    assert hashed(ids[40:60]).tolist() == hashed(ids)[40:60].tolist()
+        assert repeated.among(given, rows).tolist() == again
 
 
 def test_blanks_are_those_of_python():

@@ -10,7 +10,7 @@ import latfit
 from conftest import DATA, EGEE
 from latfit.errors import LogError, MissingColumn
 from latfit.logs import read_log
-from latfit.logs.choosing import Condition
+from latfit.logs.formats import Condition
 
 
 @pytest.fixture
