@@ -10,7 +10,7 @@ from latfit.errors import counted
 from latfit.report.layout import Section, between, percent
 from latfit.report.sections import TELLING_OPTIMISM, still_out
 from latfit.restart.objectives import Objective
-from latfit.tracking.windows import iso
+from latfit.tracking.drift import iso
 from latfit.units import seconds
 
 if TYPE_CHECKING:
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from latfit.restart.agents import Strategy
     from latfit.sample import LatencySample
     from latfit.settings import Settings, Tool
-    from latfit.tracking.drift import Drift
-    from latfit.tracking.windows import Window
+    from latfit.tracking.drift import Drift, Window
     from latfit.verify import Verification
 
 SHOWN_WINDOWS = 30  # windows and changes in the text; all are in the JSON

@@ -1,8 +1,8 @@
 """From memories to the current timeout: the longest memory that the shorter ones do not contradict.
 
 Each memory gives a Kaplan–Meier law, with failures as a competing risk. The longest that agrees with every shorter
-one is used (Lepski's rule): sup|F − F′| ≤ 1.7 √v, v = W₂/W² + W₂′/W′² − 2 Σgg′/(WW′). Where it has seen fewer than
-three at risk, the hazards of longer memories go on. The masses are blurred, and
+one is used (Lepski's rule): sup|F − F′| ≤ 1.7 √v, v = W₂/W² + W₂′/W′² − 2 Σgg′/(WW′). Where it has fewer than three
+at risk, the hazards of longer memories go on. The masses are blurred, and
 E_J(t) = (∫₀ᵗ S + c (1 − F̃)) / F̃ is minimised over the bucket edges.
 """
 
@@ -10,19 +10,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from latfit.curve import Counts, StepCurves, hazards, masses, survival
 from latfit.numbers import Floats
 from latfit.resample import RESAMPLES, interval, weights
-from latfit.tracking.memories import LEVELS, WIDTH, Memories, checked
+from latfit.tracking.memories import BUCKET_WIDTH, LEVELS, Memories
 
-AGREE, CONTRADICT = 1.7, 2.3  # standard errors up to which two memories agree, and from which they contradict
-MIN_AT_RISK = 3.0  # the effective number that a hazard needs
-MIN_EFFECTIVE = 5.0  # completions that a timeout needs at or below it
-MIDDLE = math.exp(-WIDTH / 2)  # of a bucket in the logarithm, as a share of its end
+MIDDLE = math.exp(-BUCKET_WIDTH / 2)  # of a bucket in the logarithm, as a share of its end
 
 
 @dataclass(frozen=True)
@@ -36,19 +32,10 @@ class Estimate:
     level: int
     changed: bool
 
-    @classmethod
-    def restored(cls, state: dict[str, Any]) -> Estimate:
-        """The estimate whose values were written, each checked."""
-        limits = {"timeout": (5e-324, 1e300), "still_out": (-1e-9, 1 + 1e-9)}
-        names = ("timeout", "expected_duration", "still_out", "effective")
-        numbers = {name: checked(name, state[name], *limits.get(name, (0.0, 1e300))).item() for name in names}
-        level = checked("level", state["level"], 0, LEVELS - 1, whole=True).item()
-        return cls(**numbers, level=level, changed=bool(state["changed"]))
-
 
 @dataclass(frozen=True)
 class Laws:
-    """Kaplan–Meier by memory: hazards, F̃, S, and how many buckets of each have enough at risk."""
+    """Kaplan–Meier by memory: hazards, F̃, S, and how many buckets of each have an effective three at risk."""
 
     done: Floats  # (LEVELS, buckets) hazards of completing
     gone: Floats  # of failing
@@ -60,10 +47,8 @@ class Laws:
 
     @classmethod
     def of(cls, memories: Memories) -> Laws:
-        """The laws of all memories over the buckets in use; W/W₂ makes numbers of weights."""
-        scale = memories.whole / np.maximum(memories.cross.diagonal(), 1e-300)
-        counts = memories.counts[:, :, memories.low : memories.high]
-        edges = memories.edges(memories.low, memories.high)
+        """The laws of all memories over the buckets in use."""
+        scale, (counts, edges) = _scale(memories), memories.in_use()
         return cls.of_counts(counts, memories.lost, scale, memories.whole * scale, edges)
 
     @classmethod
@@ -74,7 +59,7 @@ class Laws:
         """
         given_up = np.append(counts[2, :, 1:], np.zeros((LEVELS, 1)), axis=1)
         at_risk = Counts(edges[None, 1:], counts[0], counts[1], given_up, lost).at_risk
-        limit = np.count_nonzero(at_risk * scale[:, None] >= MIN_AT_RISK, axis=1)
+        limit = np.count_nonzero(at_risk * scale[:, None] >= 3.0, axis=1)
         done, gone = hazards(counts[0], at_risk), hazards(counts[1], at_risk)
         S = survival(done + gone)
         return cls(done, gone, np.cumsum(masses(S, done), axis=1), S, limit.tolist(), edges, effective)
@@ -82,7 +67,8 @@ class Laws:
     def masses(self, level: int, *, splice: bool = True) -> tuple[Floats, Floats, int]:
         """The probabilities of completing and of failing in each bucket, and the first bucket for a timeout.
 
-        By the hazards of `level` as far as it has enough at risk, then by those of longer memories.
+        By the hazards of `level` as far as it has enough at risk, then by those of longer memories. A timeout needs an
+        effective five completions at or below it.
         """
         source = np.zeros(0, dtype=np.int64)
         for k in range(level, LEVELS if splice else level + 1):
@@ -91,12 +77,20 @@ class Laws:
         done, gone = self.done[source, at], self.gone[source, at]
         S = survival(done + gone)
         completed = masses(S, done)
-        enough = np.searchsorted(np.cumsum(completed) * float(self.effective[level]), MIN_EFFECTIVE - 1e-9)
+        enough = np.searchsorted(np.cumsum(completed) * float(self.effective[level]), 5.0 - 1e-9)
         return completed, masses(S, gone), int(enough)
 
 
+def _scale(memories: Memories) -> Floats:
+    """W/W₂, which makes effective numbers of weights."""
+    return memories.whole / np.maximum(memories.cross.diagonal(), 1e-300)
+
+
 def choose(memories: Memories, laws: Laws) -> tuple[int, bool]:
-    """The longest memory that agrees with all shorter ones, and whether the longest of all is contradicted."""
+    """The longest memory that agrees with all shorter ones, and whether the longest of all is contradicted.
+
+    Two memories agree up to 1.7 standard errors of their difference, and contradict each other from 2.3 on.
+    """
     changed, spread = False, 1 / np.maximum(laws.effective, 1e-300)
 
     def distance(short: int, level: int) -> float:
@@ -112,9 +106,8 @@ def choose(memories: Memories, laws: Laws) -> tuple[int, bool]:
 
     for level in range(LEVELS - 1, 0, -1):
         farthest = max(distance(short, level) for short in range(level))
-        if level == LEVELS - 1:
-            changed = farthest > CONTRADICT
-        if farthest <= AGREE:
+        changed = farthest > 2.3 if level == LEVELS - 1 else changed
+        if farthest <= 1.7:
             return level, changed
     return 0, changed
 
@@ -132,7 +125,7 @@ def best(
         return None
     kernel = _kernel(completed, effective) if blur else np.ones(1)
     half = kernel.size // 2  # the blur spreads over so many buckets before the first, and beyond the last
-    ends = laws.edges[0] * np.exp(WIDTH * np.arange(1 - half, completed.size + half + 1))
+    ends = laws.edges[0] * np.exp(BUCKET_WIDTH * np.arange(1 - half, completed.size + half + 1))
     E = _durations(np.convolve(completed, kernel), np.convolve(failed, kernel), ends, cost)[half + enough :]
     least = int(np.argmin(E))
     above = np.flatnonzero(E[least:] > (1 + slack) * E[least])
@@ -156,8 +149,7 @@ def _durations(completed: Floats, failed: Floats, ends: Floats, cost: float) -> 
 
 def _kernel(mass: Floats, effective: float) -> Floats:
     """Gaussian weights with Silverman's bandwidth, .9 min(sd, IQR/1.34) n^(−1/5), in buckets."""
-    total = np.cumsum(mass)
-    at = np.arange(mass.size)
+    total, at = np.cumsum(mass), np.arange(mass.size)
     mean = float(mass @ at) / total[-1]
     sd = math.sqrt(max(float(mass @ (at - mean) ** 2) / total[-1], 0.0))
     low, high = np.searchsorted(total, [0.25 * total[-1], 0.75 * total[-1]])
@@ -171,9 +163,9 @@ def _kernel(mass: Floats, effective: float) -> Floats:
 
 def estimate(memories: Memories, *, cost: float, slack: float, splice: bool = True) -> Estimate | None:
     """The current timeout, or None where too few attempts completed."""
-    if memories.high <= memories.low:
-        return None
     laws = Laws.of(memories)
+    if not laws.F.size:
+        return None
     level, changed = choose(memories, laws)
     chosen = best(laws, level, cost=cost, slack=slack, splice=splice)
     return chosen and replace(chosen, changed=changed)
@@ -201,12 +193,10 @@ def intervals(memories: Memories, levels: list[int], *, cost: float, slack: floa
     A Poisson bootstrap of the effective counts, W/W₂ times the weights. The lower end of the timeout is that of the
     plain minimum of E_J, the upper end that of what `slack` allows.
     """
-    rng, (low, high) = np.random.default_rng(0), (memories.low, memories.high)
-    scale = memories.whole / np.maximum(memories.cross.diagonal(), 1e-300)
-    means, edges = memories.counts[:, :, low:high] * scale[:, None], memories.edges(low, high)
-    drawn, drawn_lost = (weights(part, RESAMPLES, rng) for part in (means, memories.lost * scale))
+    rng, scale, (counts, edges) = np.random.default_rng(0), _scale(memories), memories.in_use()
+    drawn = [weights(part, RESAMPLES, rng) for part in (counts * scale[:, None], memories.lost * scale)]
     figures = np.full((len(levels), 3, RESAMPLES), np.nan)
-    for at, (counts, lost) in enumerate(zip(drawn, drawn_lost, strict=True)):
+    for at, (counts, lost) in enumerate(zip(*drawn, strict=True)):
         laws = Laws.of_counts(counts, lost, np.ones(LEVELS), counts.sum(axis=(0, 2)) + lost, edges)
         for row, level in enumerate(levels):
             plain = best(laws, level, cost=cost, slack=0.0, blur=False)

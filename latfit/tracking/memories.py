@@ -3,107 +3,95 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from latfit.numbers import Floats
-from latfit.sample import CENSORED, COMPLETED, FAILED, LOST
+from latfit.numbers import Floats, Ints
+from latfit.sample import CENSORED, COMPLETED, LOST, STATUSES
 
-WIDTH = 0.02  # of a bucket, in the logarithm of time
+BUCKET_WIDTH = 0.02  # in the logarithm of time
 HALF_LIVES = tuple(32.0 * 4**k for k in range(5))  # in observations
 LEVELS = len(HALF_LIVES)
-STATUS = {"completed": COMPLETED, "failed": FAILED, "censored": CENSORED, "lost": LOST}
-BUCKETS = math.ceil(math.log(1e8) / WIDTH) + 2  # the cutoff is at most 1e8 times the smallest latency told from 0
-LARGEST_WEIGHT = 1e100  # the weight at which all weights are scaled down
-DAY = 86_400.0
-LARGEST_OFFSET = 300.0  # of an hour's log latency from the average
+BUCKETS = math.ceil(math.log(1e8) / BUCKET_WIDTH) + 2  # the cutoff is at most 1e8 times the smallest latency above 0
 
 _GROWTH = np.exp2(1 / np.array(HALF_LIVES))  # 1/γ
 _TOTALS = {"lost": (LEVELS,), "weight": (LEVELS,), "whole": (LEVELS,), "cross": (LEVELS, LEVELS)}
 
 
 def checked(
+    state: Mapping[str, Any],
     name: str,
-    value: Any,
     low: float = -1e300,
     high: float | list[int] = 1e300,
-    *,
     shape: tuple[int, ...] = (),
+    *,
     whole: bool = False,
-) -> NDArray[Any]:
-    """A finite number of a state that was read from a file, or an array of this shape; a ValueError names the wrong."""
-    values = np.array(value)
-    kinds = "i" if whole and values.size else "if"
-    if values.dtype.kind not in kinds or values.shape != shape or not ((values >= low) & (values <= high)).all():
+) -> Any:
+    """A finite number of a state read from a file, or an array of this shape (−1 is any size), or a ValueError."""
+    values = np.array(state[name])
+    if not values.size and -1 in shape:
+        values = np.zeros(np.maximum(shape, 0), dtype=np.int64)
+    fits = values.ndim == len(shape) and all(size in (-1, n) for size, n in zip(shape, values.shape, strict=True))
+    if not fits or values.dtype.kind not in ("i" if whole else "if") or not ((values >= low) & (values <= high)).all():
         raise ValueError(f"{name} is not {'a whole number' if whole else 'a number'} from {low} to {high}")
-    return values if whole else values.astype(np.float64)
+    values = values if whole else values.astype(np.float64)
+    return values if shape else values.item()
 
 
 class Memories:
     """Decayed counts of completions, failures and censored attempts in buckets, for every half-life.
 
     A new observation has the weight g, and g grows by 1/γ with each: old ones fade without being touched. Bucket j
-    holds the times (e_j, e_{j+1}], e_j = exp(WIDTH · (first + j)); a censored attempt goes to the first bucket that
-    begins when it was given up, or later: it was at risk in those before.
+    holds the times (e_j, e_{j+1}], e_j = exp(BUCKET_WIDTH · (first + j)); a censored attempt goes to the first bucket
+    that begins when it was given up, or later: it was at risk in those before.
     `cross` holds Σ g_k g_l over all observations, of which the diagonal is W₂; `whole` is W = Σ g_k.
     """
 
     def __init__(self, cutoff: float) -> None:
-        self.first = math.floor(math.log(cutoff) / WIDTH) + 2 - BUCKETS
+        self.first = math.floor(math.log(cutoff) / BUCKET_WIDTH) + 2 - BUCKETS
         self.counts = np.zeros((3, LEVELS, BUCKETS))
         self.lost = np.zeros(LEVELS)
         self.weight = np.ones(LEVELS)
         self.whole = np.zeros(LEVELS)
         self.cross = np.zeros((LEVELS, LEVELS))
-        self.low, self.high = BUCKETS, 0  # the buckets in use
 
     def bucket(self, latency: float, status: int) -> int:
         """Which bucket a latency belongs to; a time within 1e-9 of an edge lies on it."""
         if latency <= 0:
             return 0
-        at = math.ceil(math.log(latency) / WIDTH - 1e-9) - self.first - (status < CENSORED)
+        at = math.ceil(math.log(latency) / BUCKET_WIDTH - 1e-9) - self.first - (status < CENSORED)
         return min(max(at, 0), BUCKETS - 1)
 
-    def buckets(self, latency: Floats, statuses: NDArray[np.int8]) -> NDArray[np.int64]:
+    def buckets(self, latency: Floats, statuses: NDArray[np.int8]) -> Ints:
         """`bucket` for many at once."""
         with np.errstate(divide="ignore"):
-            at = np.ceil(np.log(latency) / WIDTH - 1e-9) - self.first - (statuses < CENSORED)
+            at = np.ceil(np.log(latency) / BUCKET_WIDTH - 1e-9) - self.first - (statuses < CENSORED)
         return np.asarray(np.clip(at, 0, BUCKETS - 1), dtype=np.int64)
 
-    def edges(self, low: int, high: int) -> Floats:
-        """The times at which the buckets from `low` to before `high` begin, and the last one ends."""
-        return np.asarray(np.exp(WIDTH * np.arange(self.first + low, self.first + high + 1)))
+    def in_use(self) -> tuple[Floats, Floats]:
+        """The counts of the buckets between the first and the last with any, and the edges of these buckets."""
+        used = np.flatnonzero(self.counts.any(axis=(0, 1)))
+        low, high = (used[0], used[-1] + 1) if used.size else (0, 0)
+        return self.counts[:, :, low:high], np.exp(BUCKET_WIDTH * np.arange(self.first + low, self.first + high + 1))
 
-    def add(self, buckets: Sequence[int] | NDArray[np.int64], statuses: Sequence[int] | NDArray[np.int8]) -> None:
-        """Take in observations, the oldest first, in parts whose weights stay below the largest."""
-        for start in range(0, len(buckets), 2048):
-            part = slice(start, start + 2048)
-            self._add(np.asarray(buckets[part], dtype=np.int64), np.asarray(statuses[part], dtype=np.int64))
-
-    def _add(self, buckets: NDArray[np.int64], statuses: NDArray[np.int64]) -> None:
-        n = buckets.size
-        weights = self.weight[:, None] * _GROWTH[:, None] ** np.arange(1, n + 1)
-        self.weight = weights[:, -1].copy()
-        self.whole += weights.sum(axis=1)
-        self.cross += weights @ weights.T
-        gone = statuses == LOST
-        if gone.any():
+    def add(self, buckets: ArrayLike, statuses: ArrayLike) -> None:
+        """Take in observations, the oldest first, in parts whose weights stay below the largest float."""
+        every = np.asarray(buckets, dtype=np.int64), np.asarray(statuses, dtype=np.int64)
+        for start in range(0, every[0].size, 2048):
+            bucket, status = (values[start : start + 2048] for values in every)
+            weights = self.weight[:, None] * _GROWTH[:, None] ** np.arange(1, bucket.size + 1)
+            self.weight = weights[:, -1].copy()
+            self.whole += weights.sum(axis=1)
+            self.cross += weights @ weights.T
+            gone = status == LOST
             self.lost += weights[:, gone].sum(axis=1)
-            buckets, statuses, weights = buckets[~gone], statuses[~gone], weights[:, ~gone]
-        if buckets.size:
-            self.low, self.high = min(self.low, int(buckets.min())), max(self.high, int(buckets.max()) + 1)
-            if n <= 16:
-                for i, (status, bucket) in enumerate(zip(statuses.tolist(), buckets.tolist(), strict=True)):
-                    self.counts[status, :, bucket] += weights[:, i]
-            else:
-                cells = statuses * BUCKETS + buckets
-                for level in range(LEVELS):
-                    self.counts[:, level] += np.bincount(cells, weights[level], 3 * BUCKETS).reshape(3, BUCKETS)
-        if self.weight[0] > LARGEST_WEIGHT:
-            self._scale(1 / self.weight)
+            cells = (status * LEVELS * BUCKETS + bucket + BUCKETS * np.arange(LEVELS)[:, None])[:, ~gone]
+            np.add.at(self.counts.reshape(-1), cells.ravel(), weights[:, ~gone].ravel())
+            if self.weight[0] > 1e100:
+                self._scale(1 / self.weight)
 
     def _scale(self, by: Floats) -> None:
         """Multiply the weights of each level, and drop what has faded."""
@@ -113,14 +101,12 @@ class Memories:
         self.cross *= by[:, None] * by
         self.weight = self.weight * by
         self.counts[self.counts < 1e-14 * self.whole[:, None]] = 0.0
-        used = np.flatnonzero(self.counts.any(axis=(0, 1)))
-        self.low, self.high = (int(used[0]), int(used[-1]) + 1) if used.size else (BUCKETS, 0)
 
-    def level(self) -> float | None:
-        """The mean log latency of completions in the memory of middle length; None where there are none."""
+    def mean_log_latency(self) -> float | None:
+        """Of completions in the memory of middle length; None where there are none."""
         done = self.counts[COMPLETED, LEVELS // 2]
         total = float(done.sum())
-        return (float(done @ np.arange(BUCKETS)) / total + self.first + 0.5) * WIDTH if total else None
+        return (float(done @ np.arange(BUCKETS)) / total + self.first + 0.5) * BUCKET_WIDTH if total else None
 
     def restart_shortest(self, run: Sequence[tuple[int, int]]) -> None:
         """Let the shortest memory hold these observations only, bucket and status, all with the same weight."""
@@ -139,35 +125,27 @@ class Memories:
             memories._scale(1 / memories.weight)
         for name in ("counts", "lost", "whole", "cross"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.low, self.high = min(self.low, other.low), max(self.high, other.high)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values that restore every number exactly; only the buckets in use are written."""
-        kept = {}
-        for name, code in list(STATUS.items())[:3]:
-            at = np.flatnonzero(self.counts[code].any(axis=0))
-            kept[name] = {"buckets": at.tolist(), "weights": self.counts[code][:, at].tolist()}
-        totals = {name: getattr(self, name).tolist() for name in _TOTALS}
-        return {"first": self.first, "low": self.low, "high": self.high, **kept, **totals}
+        state: dict[str, Any] = {"first": self.first}
+        for name, counts in zip(STATUSES, self.counts, strict=False):
+            at = np.flatnonzero(counts.any(axis=0))
+            state[name] = {"buckets": at.tolist(), "weights": counts[:, at].tolist()}
+        return state | {name: getattr(self, name).tolist() for name in _TOTALS}
 
     @classmethod
     def from_dict(cls, state: dict[str, Any], cutoff: float) -> Memories:
         """The memories that `to_dict` wrote, for a tracker with this cutoff."""
-        memories, largest = cls(cutoff), LARGEST_WEIGHT**2
+        memories = cls(cutoff)
         if state["first"] != memories.first:
             raise ValueError("the buckets belong to another cutoff")
-        for name in ("low", "high"):
-            setattr(memories, name, checked(name, state[name], 0, BUCKETS, whole=True).item())
-        for name, code in list(STATUS.items())[:3]:
-            at, weights = state[name]["buckets"], state[name]["weights"]
-            if at:
-                at = checked(name, at, memories.low, memories.high - 1, shape=(len(at),), whole=True)
-                if (np.diff(at) <= 0).any():
-                    raise ValueError(f"{name}: the buckets are not in order")
-                memories.counts[code][:, at] = checked(name, weights, 0.0, largest, shape=(LEVELS, at.size))
+        for name, counts in zip(STATUSES, memories.counts, strict=False):
+            at = checked(state[name], "buckets", 0, BUCKETS - 1, (-1,), whole=True)
+            counts[:, at] = checked(state[name], "weights", 0.0, 1e200, (LEVELS, at.size))
         for name, shape in _TOTALS.items():
-            low, high = 1e-3 if name == "weight" else 0.0, 1e300 if name == "cross" else largest
-            setattr(memories, name, checked(name, state[name], low, high, shape=shape))
+            low, high = 1e-3 if name == "weight" else 0.0, 1e300 if name == "cross" else 1e200
+            setattr(memories, name, checked(state, name, low, high, shape))
         held = memories.counts.sum(axis=(0, 2)) + memories.lost
         if (held > memories.whole * (1 + 1e-6) + 1e-6).any():
             raise ValueError("the counts exceed the whole weight")
@@ -190,19 +168,18 @@ class Hours:
 
     def offset(self, at: float | None) -> float:
         """The offset at a time; at the last one observed where none is given."""
-        hour = int((self.last if at is None else at) % DAY // 3600)
-        return self.offsets[hour] if self.start is not None else 0.0
+        return self.offsets[int((self.last if at is None else at) % 86_400 // 3600)]
 
     def add(self, at: float, rest: float) -> None:
         """Take in one completion: its log latency less the current level."""
         if self.start is None:
             self.start = self.last = at
-        self._move(max(at, self.last))
-        self.sums[:, int(at % DAY // 3600)] += 1.0, rest, rest * rest
+        self._move(at)
+        self.sums[:, int(at % 86_400 // 3600)] += 1.0, rest, rest * rest
 
     def _move(self, last: float) -> None:
         if last > self.last:
-            self.sums *= 2 ** ((self.last - last) / (14 * DAY))
+            self.sums *= 2 ** ((self.last - last) / (14 * 86_400))
             self.last = last
 
     def refresh(self) -> None:
@@ -210,7 +187,7 @@ class Hours:
         n, total, squares = self.sums
         enough = n > 1
         hours = np.count_nonzero(enough)
-        if self.start is None or self.last - self.start < 3 * DAY or hours < 2:
+        if self.start is None or self.last - self.start < 3 * 86_400 or hours < 2:
             return
         means = np.where(enough, total / np.maximum(n, 1e-300), 0.0)
         within = max(float((squares - n * means**2)[enough].sum()), 0.0) / max(float(n[enough].sum()) - hours, 1.0)
@@ -219,31 +196,29 @@ class Hours:
         between = float(np.var(means[enough], ddof=1)) - float(noise[enough].mean())
         clear = float((n * means**2)[enough].sum()) > 3 * within * (hours - 1)
         shrunk: Floats = means * between / (between + noise) if clear and between > 0 else np.zeros(24)
-        self.offsets = np.clip(np.nan_to_num(shrunk), -LARGEST_OFFSET, LARGEST_OFFSET).tolist()
+        self.offsets = np.clip(np.nan_to_num(shrunk), -300.0, 300.0).tolist()
 
     def absorb(self, other: Hours) -> None:
         """Add the sums of another tracker, as of the later one; the other one is moved there too."""
-        if other.start is None:
+        if self.start is None or other.start is None:
+            vars(self).update(vars(other if self.start is None else self))
             return
-        if self.start is None:
-            vars(self).update(vars(other))
-            return
-        self.start, last = min(self.start, other.start), max(self.last, other.last)
-        self._move(last)
-        other._move(last)
+        self.start = min(self.start, other.start)
+        self._move(other.last)
+        other._move(self.last)
         self.sums = self.sums + other.sums
         self.refresh()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values that restore every number exactly."""
-        return {"sums": self.sums.tolist(), "offsets": self.offsets, "start": self.start, "last": self.last}
+        return {**vars(self), "sums": self.sums.tolist()}
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> Hours:
         """The hours that `to_dict` wrote; 0.2 wrote sums with a weight."""
         hours = cls()
-        hours.sums = checked("sums", state["sums"], shape=(3, 24)) / checked("weight", state.get("weight", 1.0), 1.0)
-        hours.offsets = checked("offsets", state["offsets"], -LARGEST_OFFSET, LARGEST_OFFSET, shape=(24,)).tolist()
-        hours.start = None if state["start"] is None else checked("start", state["start"]).item()
-        hours.last = checked("last", state["last"]).item()
+        hours.sums = checked(state, "sums", shape=(3, 24)) / checked({"weight": 1.0, **state}, "weight", 1.0)
+        hours.offsets = checked(state, "offsets", -300.0, 300.0, (24,)).tolist()
+        hours.start = None if state["start"] is None else checked(state, "start")
+        hours.last = checked(state, "last")
         return hours

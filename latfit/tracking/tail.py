@@ -37,7 +37,7 @@ class Tail:
         if state is None:
             return
         head = bytes.fromhex(state["head"])
-        offset = checked("offset", state["offset"], 0, 2**62, whole=True).item()
+        offset = checked(state, "offset", 0, 2**62, whole=True)
         for path in (self.path, *sorted(self.path.parent.glob(f"{self.path.name}*"))):
             if self.file is None and path.is_file() and path.stat().st_ino == state["inode"]:
                 self.file, self.offset, self.head = path.open("rb"), offset, head

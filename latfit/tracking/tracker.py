@@ -15,16 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from latfit.errors import RestartError
 from latfit.numbers import Floats
-from latfit.sample import CENSORED, COMPLETED, FAILED, LOST
+from latfit.sample import CENSORED, COMPLETED, FAILED, LOST, STATUSES
 from latfit.tracking.estimate import Estimate, estimate, intervals, regret
-from latfit.tracking.memories import BUCKETS, LEVELS, STATUS, Hours, Memories, checked
+from latfit.tracking.memories import BUCKETS, LEVELS, Hours, Memories, checked
 
 ESTIMATE_EVERY = 5  # observations
-MAX_WAITING = 64  # observations that wait for an estimate
 CAREFUL_START = 20  # completions to wait for at the start
-LONGEST_RUN = 40  # of misses, after which there is an alarm in any case
-TRACKER_VERSION = 1
-SETTINGS = ("initial", "cutoff", "cost", "explore", "slack")
+STATE_VERSION = 1  # of a tracker, and of a watch
+SETTINGS = ("cutoff", "initial", "cost", "explore", "slack")
 
 
 @dataclass
@@ -57,7 +55,7 @@ class Guard:
             self.back = min(2 * self.back, cutoff)
             return False
         self.run.append((bucket, code))
-        return len(self.run) >= LONGEST_RUN or out ** len(self.run) < 0.001  # chance does not explain this run
+        return len(self.run) >= 40 or out ** len(self.run) < 0.001  # chance does not explain this run
 
 
 class Tracker:
@@ -96,11 +94,11 @@ class Tracker:
         slack: float = 0.01,
         seed: int | None = 0,
     ) -> None:
-        positive = {"cutoff": (cutoff, math.inf), "initial": (initial, cutoff)}
-        others = {"cost": (cost, math.inf), "explore": (explore, 1.0), "slack": (slack, 1.0)}
-        for name, (value, high) in (positive | others).items():
-            if not _is_number(value) or not 0 <= value <= high or (name in positive and not value):
-                least = "greater than 0" if name in positive else "of at least 0"
+        values, highest = (cutoff, initial, cost, explore, slack), (math.inf, cutoff, math.inf, 1.0, 1.0)
+        for name, value, high in zip(SETTINGS, values, highest, strict=True):
+            positive = name in ("cutoff", "initial")
+            if not _is_number(value) or not 0 <= value <= high or (positive and not value):
+                least = "greater than 0" if positive else "of at least 0"
                 most = f", and at most {high:g}" if math.isfinite(high) else ""
                 raise RestartError(f"{name} is {value!r}: it must be a finite number {least}{most}")
         self.initial, self.cutoff, self.cost = float(initial), float(cutoff), float(cost)
@@ -137,11 +135,11 @@ class Tracker:
         An attempt that was abandoned and came back later may be reported then, as completed, instead of as censored.
         With `at`, the time of the attempt, the hours of the day are told apart where they differ.
         """
-        code = STATUS.get(status) if isinstance(status, str) else None
-        if code is None:
-            raise RestartError(f"{status!r} is not how an attempt can end; choose from {', '.join(STATUS)}")
+        if status not in STATUSES:
+            raise RestartError(f"{status!r} is not how an attempt can end; choose from {', '.join(STATUSES)}")
         if not _is_number(latency) or latency < 0:
             raise RestartError(f"the latency is {latency!r}: it must be a finite number of seconds, at least 0")
+        code = STATUSES.index(status)
         if latency > self.cutoff:
             latency, code = self.cutoff, LOST if code == LOST else CENSORED
         with self._lock:
@@ -158,7 +156,7 @@ class Tracker:
                 self._flush()  # wait twice as long, and let the shortest memory begin with this run
                 self._memories.restart_shortest(self._guard.run)
                 self._guard = Guard(min(2 * self._t, self.cutoff), left=5)
-            if len(self._buckets) >= MAX_WAITING:
+            if len(self._buckets) >= 64:
                 self._flush()
 
     def learn(
@@ -173,22 +171,19 @@ class Tracker:
         x = np.atleast_1d(_floats("latencies", latency))
         codes = np.asarray(status)
         if codes.dtype.kind != "i":
-            words = _one_each("statuses", np.asarray(status, dtype=object), x)
-            try:
-                codes = np.array([STATUS[word] for word in words.tolist()], dtype=np.int8)
-            except KeyError as unknown:
-                raise RestartError(f"{unknown} is not how a probe can end; choose from {', '.join(STATUS)}") from None
+            words = _one_each("statuses", np.asarray(status, dtype=object), x).tolist()
+            if unknown := set(map(str, words)) - set(STATUSES):
+                raise RestartError(f"{unknown.pop()!r} is not how a probe can end; choose from {', '.join(STATUSES)}")
+            codes = np.array(list(map(STATUSES.index, words)), dtype=np.int8)
         x = np.where((codes == LOST) & ~np.isfinite(x), self.cutoff, x)
         if not (np.isfinite(x) & (x >= 0)).all():
             raise RestartError("a latency is negative or not a number: latencies are seconds, at least 0")
         with self._lock:
             if at is not None:
-                when = np.asarray(_seconds(at)) if isinstance(at, datetime) else _floats("times", at)
-                times = _one_each("times", when, x)
+                times = _one_each("times", _floats("times", _seconds(at) if isinstance(at, datetime) else at), x)
                 if not np.isfinite(times).all():
                     raise RestartError("a time is not a number: times are seconds since 1970")
-                probes = zip(x.tolist(), codes.tolist(), times.tolist(), strict=True)
-                x = np.array([self._without_hour(*probe) for probe in probes])
+                x = np.array(list(map(self._without_hour, x.tolist(), codes.tolist(), times.tolist())))
             codes = np.where((x > self.cutoff) & (codes != LOST), CENSORED, codes)
             x = np.minimum(x, self.cutoff)
             self._flush()
@@ -226,7 +221,7 @@ class Tracker:
                 self._estimate, self._t = latest, min(latest.timeout, self.cutoff)
             if self._hours.start is not None:
                 self._hours.refresh()
-                self._level = self._memories.level()
+                self._level = self._memories.mean_log_latency()
 
     def _in_force(self, at: float | datetime | None) -> float:
         """The timeout in force at a time, without exploration."""
@@ -302,10 +297,8 @@ class Tracker:
         if not isinstance(other, Tracker):
             return NotImplemented
         if (self.cutoff, self.cost) != (other.cutoff, other.cost):
-            raise RestartError(
-                "trackers with different cutoffs or costs do not add up: "
-                f"cutoff {self.cutoff:g} and {other.cutoff:g} s, cost {self.cost:g} and {other.cost:g} s"
-            )
+            cutoffs, costs = f"{self.cutoff:g} and {other.cutoff:g} s", f"{self.cost:g} and {other.cost:g} s"
+            raise RestartError(f"trackers with different cutoffs ({cutoffs}) or costs ({costs}) do not add up")
         both, theirs = copy.copy(self), copy.copy(other)
         both._flush()
         theirs._flush()
@@ -335,7 +328,7 @@ class Tracker:
         """The whole state as plain values."""
         with self._lock:
             return {
-                "latfit-tracker": TRACKER_VERSION,
+                "latfit-tracker": STATE_VERSION,
                 **{name: getattr(self, name) for name in SETTINGS},
                 "t": self._t,
                 "guard": vars(self._guard) | {"run": list(self._guard.run)},
@@ -361,31 +354,35 @@ class Tracker:
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> Tracker:
         """The tracker that `to_dict` wrote; an error of any kind where a value is not one that it writes."""
-        if state["latfit-tracker"] != TRACKER_VERSION:
+        if state["latfit-tracker"] != STATE_VERSION:
             version = state["latfit-tracker"]
-            raise RestartError(f"this state has the version {version}; this latfit reads {TRACKER_VERSION}")
-        tracker = cls(**{name: checked(name, state[name]).item() for name in SETTINGS})
-        guard, statuses, buckets = state["guard"], state["statuses"], state["buckets"]
+            raise RestartError(f"this state has the version {version}; this latfit reads {STATE_VERSION}")
+        tracker, guard, latest = (
+            cls(**{name: checked(state, name) for name in SETTINGS}),
+            state["guard"],
+            state["found"],
+        )
         tracker._memories = Memories.from_dict(state["memories"], tracker.cutoff)
-        tracker._rng.bit_generator.state = state["random"]
-        tracker._t, back = (
-            checked(name, value, 5e-324, tracker.cutoff).item()
-            for name, value in (("t", state["t"]), ("back", guard["back"]))
-        )
-        tracker._level = None if state["level"] is None else checked("level", state["level"], -1e3, 1e3).item()
-        tracker._observed, tracker._stale = (
-            checked(name, state[name], 0, 2**62, whole=True).item() for name in ("seen", "stale")
-        )
-        shape = (min(len(guard["run"]), LONGEST_RUN), 2)
-        run = checked("run", guard["run"] or np.empty(shape), 0, [BUCKETS - 1, LOST], shape=shape, whole=True)
-        left = checked("left", guard["left"], 0, CAREFUL_START, whole=True).item()
-        slowest = checked("slowest", guard["slowest"], 0.0).item()
-        tracker._guard = Guard(back, left, slowest, [(bucket, code) for bucket, code in run.tolist()])
-        waiting = (min(len(statuses), MAX_WAITING),)
-        tracker._buckets = checked("buckets", buckets, 0, BUCKETS - 1, shape=waiting, whole=True).tolist()
-        tracker._statuses = checked("statuses", statuses, 0, LOST, shape=waiting, whole=True).tolist()
         tracker._hours = Hours.from_dict(state["hours"])
-        tracker._estimate = None if state["found"] is None else Estimate.restored(state["found"])
+        tracker._rng.bit_generator.state = state["random"]
+        tracker._t = checked(state, "t", 5e-324, tracker.cutoff)
+        tracker._level = None if state["level"] is None else checked(state, "level", -1e3, 1e3)
+        tracker._observed, tracker._stale = (checked(state, name, 0, 2**62, whole=True) for name in ("seen", "stale"))
+        tracker._guard = Guard(
+            checked(guard, "back", 5e-324, tracker.cutoff),
+            checked(guard, "left", 0, CAREFUL_START, whole=True),
+            checked(guard, "slowest", 0.0),
+            list(map(tuple, checked(guard, "run", 0, [BUCKETS - 1, LOST], (-1, 2), whole=True).tolist())),
+        )
+        tracker._buckets = checked(state, "buckets", 0, BUCKETS - 1, (-1,), whole=True).tolist()
+        waiting = (len(tracker._buckets),)
+        tracker._statuses = checked(state, "statuses", 0, LOST, waiting, whole=True).tolist() if waiting[0] else []
+        if latest is not None:
+            limits = {"timeout": (5e-324, 1e300), "still_out": (-1e-9, 1 + 1e-9)}
+            names = ("timeout", "expected_duration", "still_out", "effective")
+            numbers = {name: checked(latest, name, *limits.get(name, (0.0, 1e300))) for name in names}
+            level = checked(latest, "level", 0, LEVELS - 1, whole=True)
+            tracker._estimate = Estimate(**numbers, level=level, changed=bool(latest["changed"]))
         return tracker
 
 

@@ -10,8 +10,7 @@ import latfit
 from conftest import EGEE
 from latfit.errors import LogError
 from latfit.evidence import probes_of
-from latfit.tracking.drift import drift
-from latfit.tracking.windows import backtest, edges_of, outcome_times
+from latfit.tracking.drift import backtest, drift, edges_of, outcome_times
 
 
 def log_of(tmp_path, x, *, gap=600.0, cutoff=np.inf, site=None):
