@@ -30,7 +30,7 @@ from latfit.restart.policies import parse_policy
 
 CHUNK = 25
 SHORT = ("convert", "batch", "fit", "probe", "settings", "watch", "laws")
-RECOMMENDED = latfit.batch.rows._recommended
+ROW_OF = latfit.batch.rows.row_of
 
 
 @pytest.mark.parametrize("first", range(0, 150, CHUNK))
@@ -74,7 +74,7 @@ def test_four_ways_that_disagree_are_found(tmp_path, monkeypatch):
     path.write_text(LOG_OF_60)
     with few_laws():
         assert disagreements(path, tmp_path) == []
-        monkeypatch.setattr(latfit.batch.rows, "_recommended", lambda made: {**RECOMMENDED(made), "timeout": 1.001})
+        monkeypatch.setattr(latfit.batch.rows, "row_of", lambda made: {**ROW_OF(made), "timeout": 1.001})
         assert any(told.startswith("timeout: ") for told in disagreements(path, tmp_path))
 
 

@@ -1,6 +1,6 @@
 """Stage 9: the pipeline over many logs and groups: processes here, a Dask cluster when one machine is not enough."""
 
-from latfit.batch.output import check_ending, check_output, write_table
-from latfit.batch.run import BatchResult, run_batch
+from latfit.batch.output import BatchResult, check_ending, check_output, write_table
+from latfit.batch.run import run_batch
 
 __all__ = ["BatchResult", "check_ending", "check_output", "run_batch", "write_table"]

@@ -23,9 +23,6 @@ from latfit.errors import LatfitError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-ENGINES = ("processes", "dask")
-IN_FLIGHT = 64  # the least number of tasks that are handed out at once
-CONNECT_SECONDS = 10
 # Dask has workers give every freed page back at once, and numpy's next array pays for getting it again
 KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": 1 << 28, "MALLOC_MMAP_THRESHOLD_": 1 << 25}
 
@@ -34,13 +31,13 @@ KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": 1 << 28, "MALLOC_MMAP_THRESHOLD_": 1 <<
 class Pool:
     """An executor and how many workers it has; without one the work is done here.
 
-    `died` is what it raises when workers were killed, and `told` what the user reads then.
+    `killed` is what it raises when workers were killed, and `message` what the user reads then.
     """
 
     executor: Executor | None
     workers: int
-    died: type[Exception] = BrokenProcessPool
-    told: str = "a worker process was killed, perhaps for want of memory: go on with --resume, with fewer --workers"
+    killed: type[Exception] = BrokenProcessPool
+    message: str = "a worker process was killed, perhaps for want of memory: go on with --resume, with fewer --workers"
 
     def unordered(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
         """(place, function(item)) for each item, as they come; a bounded number is under way at a time."""
@@ -51,20 +48,18 @@ class Pool:
         while True:
             for place, item in waiting:
                 under_way[self.executor.submit(function, item)] = place
-                if len(under_way) >= max(IN_FLIGHT, 4 * self.workers):
+                if len(under_way) >= max(64, 4 * self.workers):
                     break
             if not under_way:
                 return
             for done in wait(under_way, return_when=FIRST_COMPLETED).done:
-                yield under_way.pop(done), self._result(done)
-
-    def _result(self, future: Future[Result]) -> Result:
-        try:
-            return future.result()
-        except self.died as problem:
-            raise LatfitError(self.told) from problem
-        except ImportError as problem:
-            raise LatfitError(f"a worker cannot import what it needs ({problem}): install latfit there") from problem
+                try:
+                    yield under_way.pop(done), done.result()
+                except self.killed as problem:
+                    raise LatfitError(self.message) from problem
+                except ImportError as problem:
+                    why = f"a worker cannot import what it needs ({problem}): install latfit there"
+                    raise LatfitError(why) from problem
 
 
 @contextmanager
@@ -73,8 +68,8 @@ def open_pool(engine: str, *, scheduler: str | None = None, workers: int | None 
 
     Where other threads of Python run, `processes` does the work in this one: take `dask` there.
     """
-    if engine not in ENGINES:
-        raise LatfitError(f"the engine is {engine!r}; it must be one of {', '.join(ENGINES)}")
+    if engine not in ("processes", "dask"):
+        raise LatfitError(f"the engine is {engine!r}; it must be processes or dask")
     count = workers or usable_cores()
     if engine == "dask":
         with _dask(scheduler, count) as pool:
@@ -94,9 +89,10 @@ def _processes(count: int) -> ProcessPoolExecutor:
 
     Python 3.12 and later warn of a fork while any threads run; those of numpy and Arrow are prepared for it.
     """
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    executor = ProcessPoolExecutor(count, mp_context=context, initializer=_start_worker)
     if sys.platform != "linux":
-        return ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker)
-    executor = ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("fork"), initializer=_start_worker)
+        return executor
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until the workers know what to do at Ctrl-C
     try:
         with warnings.catch_warnings():
@@ -134,13 +130,11 @@ def _dask(scheduler: str | None, workers: int) -> Iterator[Pool]:
             local = distributed.LocalCluster(
                 n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.ERROR
             )
-            address = stack.enter_context(local).scheduler_address
-        else:
-            address = scheduler
+            scheduler = stack.enter_context(local).scheduler_address
         try:
-            client = stack.enter_context(distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False))
+            client = stack.enter_context(distributed.Client(scheduler, timeout=10, set_as_default=False))
         except (OSError, ValueError) as problem:
-            raise LatfitError(f"{address}: no Dask scheduler answers there ({problem})") from problem
+            raise LatfitError(f"{scheduler}: no Dask scheduler answers there ({problem})") from problem
         executor = client.get_executor(pure=False)
         try:
             workers = max(1, sum(client.nthreads().values()))

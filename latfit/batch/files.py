@@ -1,26 +1,26 @@
-"""Which files are meant, and each of them as the probes of its groups."""
+"""Which files are meant, and each of them as the probes, or the histograms, of its groups."""
 
 from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 import numpy as np
 
-from latfit.batch.histograms import histogram_groups
 from latfit.buckets import Histogram
 from latfit.errors import LatfitError, LogError
 from latfit.evidence import as_logged
 from latfit.logs import HistogramLog, LogFacts, open_log
+from latfit.logs.histogram_format import Series
 from latfit.sample import Tally, clock_resolution
 from latfit.table import COMPLETED, FAILED, Key, ProbeTable, Refusals
 
-CLOCK_VALUES = 1_000_000  # latencies that are enough to see the clock
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True)
@@ -50,24 +50,10 @@ def _text(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Grouping:
-    """How the logs are read: the columns and windows to group by, and the options of `read_log`."""
-
-    by: tuple[str, ...]
-    window: str | None
-    options: dict[str, Any]
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that name a group; the last is the beginning of its window, where there are windows."""
-        return self.by if self.window is None else (*self.by, "window")
-
-
-@dataclass(frozen=True)
 class ReadFile:
     """The probes of each group of one log, or its histograms, or the reason why it could not be read."""
 
-    groups: dict[Key, ProbeTable]
+    groups: dict[Key, ProbeTable] = field(default_factory=dict)
     facts: LogFacts | None = None
     error: str | None = None
     histograms: dict[Key, Histogram] = field(default_factory=dict)
@@ -79,65 +65,80 @@ def find_files(paths: Iterable[str | Path], *, leave_out: Collection[str] = ()) 
     A folder means all files in it and below, but those whose names begin with a dot or an underscore.
     `leave_out` are absolute paths.
     """
-    found: dict[str, LogFile] = {}
-    for given in map(str, paths):
-        for name in _matches(given):
-            for file in _below(Path(name)) if Path(name).is_dir() else [name]:
-                log = LogFile.of(file)
-                if log.path not in leave_out:
-                    found.setdefault(log.path, log)
-    if not found:
+    logs: dict[str, LogFile] = {}
+    for log in map(LogFile.of, (name for path in paths for name in _names(str(path)))):
+        if log.path not in leave_out:
+            logs.setdefault(log.path, log)
+    if not logs:
         raise LogError("there is no log to read")
-    return [found[path] for path in sorted(found)]
+    return [logs[path] for path in sorted(logs)]
 
 
-def _matches(given: str) -> list[str]:
-    if not glob.has_magic(given) or Path(given).exists():
-        return [given]
-    names = sorted(glob.glob(given, recursive=True))  # noqa: PTH207
-    if not names:
-        raise LogError(f"{given}: no file matches")
-    return names
+def _names(pattern: str) -> Iterator[str]:
+    matches = [pattern]
+    if glob.has_magic(pattern) and not Path(pattern).exists():
+        matches = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207
+    if not matches:
+        raise LogError(f"{pattern}: no file matches")
+    for name in matches:
+        if not Path(name).is_dir():
+            yield name
+        for path in sorted(Path(name).rglob("*")) if Path(name).is_dir() else ():
+            if path.is_file() and not any(part[0] in "._" for part in path.relative_to(name).parts):
+                yield str(path)
 
 
-def _below(folder: Path) -> list[str]:
-    return [
-        str(path)
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and not any(part[0] in "._" for part in path.relative_to(folder).parts)
-    ]
-
-
-def read_file(file: LogFile, how: Grouping) -> ReadFile:
-    """The probes of the groups of one log. What is wrong with it is told, not raised: others may be fine."""
-    inside = [column for column in how.by if column not in file.shared]
+def read_file(file: LogFile, by: Sequence[str], window: str | None, options: dict[str, Any]) -> ReadFile:
+    """The probes of the groups of one log. What is wrong with it is reported, not raised: others may be fine."""
+    inside = [column for column in by if column not in file.shared]
     try:
-        log = open_log(file.path, **how.options)
+        log = open_log(file.path, **options)
         if isinstance(log, HistogramLog):
-            windows = how.window is not None
-            return ReadFile({}, histograms=histogram_groups(log, how.by, file.shared, windows=windows))
-        division = log.table.group_by(inside, how.window)
+            return ReadFile(histograms=_histogram_groups(log, by, window, file.shared))
+        division = log.table.group_by(inside, window)
     except (LatfitError, OSError, MemoryError) as problem:
         reason = str(problem).replace(file.path, file.name) or type(problem).__name__
-        return ReadFile({}, error=reason if file.name in reason else f"{file.name}: {reason}")
+        return ReadFile(error=reason if file.name in reason else f"{file.name}: {reason}")
     facts = replace(log.facts, refused=Refusals(), skipped={}, notes=(), advice=())  # which no group needs
     whole = replace(as_logged(log), facts=facts)
     groups = {}
     for key, part in zip(division.keys, whole.parts(division), strict=True):
         values = iter(key)
-        named = tuple(file.shared[column] if column in file.shared else next(values) for column in how.by)
+        named = tuple(file.shared[column] if column in file.shared else next(values) for column in by)
         groups[(*named, *values)] = part
     return ReadFile(groups, log.facts)
 
 
+def _histogram_groups(
+    log: HistogramLog, by: Sequence[str], window: str | None, shared: Mapping[str, str]
+) -> dict[Key, Histogram]:
+    """The histograms of one file by labels, or by the metric's `name`; a window is not known."""
+    chosen: dict[Key, list[Series]] = {}
+    known = {"name", *shared, *(label for series in log.histograms for label in series.labels)}
+    if unknown := [column for column in by if column not in known]:
+        raise LogError(f"{log.path}: no histogram has the label {unknown[0]!r}")
+    for series in log.histograms:
+        labels = {"name": series.name, **series.labels, **shared}
+        key = tuple(labels.get(column, "") for column in by)
+        chosen.setdefault(key if window is None else (*key, "unknown"), []).append(series)
+    return {key: replace(log, histograms=tuple(several)).histogram()[0] for key, several in chosen.items()}
+
+
+def collected(parts: Iterable[tuple[Key, Part]]) -> dict[Key, list[Part]]:
+    """The parts of each group, in the order of names."""
+    groups: dict[Key, list[Part]] = {}
+    for key, part in parts:
+        groups.setdefault(key, []).append(part)
+    return {key: groups[key] for key in sorted(groups)}
+
+
 def merged(parts: Iterable[tuple[Key, ProbeTable]]) -> dict[Key, ProbeTable]:
     """One group for each name, in the order of names, all with one clock: the finest that can be seen in them."""
-    gathered: dict[Key, list[ProbeTable]] = {}
-    for key, seen in parts:
-        gathered.setdefault(key, []).append(seen)
-    summed = {key: _joined(gathered[key]) for key in sorted(gathered)}
-    step = _clock(list(summed.values()))
-    return {key: replace(seen, clock=step).ordered() for key, seen in summed.items()}
+    groups = {key: _joined(several) for key, several in collected(parts).items()}
+    some = list(groups.values())[:: 1 + sum(group.n for group in groups.values()) // 10**6]  # enough to see the clock
+    values = [group.latency[(group.status == COMPLETED) | (group.status == FAILED)] for group in some]
+    step = clock_resolution([Tally.of(np.concatenate(values))] if values else [])
+    return {key: replace(group, clock=step).ordered() for key, group in groups.items()}
 
 
 def _joined(parts: Sequence[ProbeTable]) -> ProbeTable:
@@ -145,14 +146,5 @@ def _joined(parts: Sequence[ProbeTable]) -> ProbeTable:
     if len(parts) == 1:
         return parts[0]
     whole = ProbeTable.concat(parts)
-    columns = {
-        name: column.distinct() for name, column in whole.columns.items() if all(name in p.columns for p in parts)
-    }
-    return replace(whole, columns=columns)
-
-
-def _clock(groups: Sequence[ProbeTable]) -> float:
-    """The step of the clock; where there are very many latencies, that of every so many groups."""
-    some = groups[:: 1 + sum(seen.n for seen in groups) // CLOCK_VALUES]
-    values = [seen.latency[(seen.status == COMPLETED) | (seen.status == FAILED)] for seen in some]
-    return clock_resolution([Tally.of(np.concatenate(values))] if values else [])
+    shared = [name for name in whole.columns if all(name in part.columns for part in parts)]
+    return replace(whole, columns={name: whole.columns[name].distinct() for name in shared})

@@ -9,9 +9,8 @@ from io import FileIO
 from pathlib import Path
 from zlib import crc32
 
+from latfit.batch.rows import Row
 from latfit.errors import LatfitError
-
-ROWS = ', "rows": '
 
 
 class Journal:
@@ -20,12 +19,12 @@ class Journal:
     Each line carries a checksum of its rows. From the first line that is torn or damaged on, nothing counts.
     """
 
-    def __init__(self, file: FileIO, done: dict[int, str]) -> None:
+    def __init__(self, file: FileIO, done: dict[int, list[Row]]) -> None:
         self.file, self.done = file, done
 
-    def add(self, chunk: int, rows: str) -> None:
+    def add(self, chunk: int, rows: list[Row]) -> None:
         """Write down that a chunk is finished."""
-        rest = _line(chunk, rows)
+        rest = _line(chunk, _text(rows))
         try:
             while rest:
                 rest = rest[self.file.write(rest) :]
@@ -37,30 +36,12 @@ class Journal:
 def open_journal(path: Path, fingerprint: str, *, resume: bool) -> Iterator[Journal]:
     """The journal of a run, with what an earlier run finished if it is to be resumed; the caller removes it."""
     header = json.dumps({"fingerprint": fingerprint}).encode() + b"\n"
-    done: dict[int, str] = {}
     if path.is_symlink():
         raise LatfitError(f"{path}: this is a link; a journal is not written through one: remove it")
-    if resume and path.exists():
-        done, length = _read(path, header)
-    else:
+    lines = path.read_bytes().splitlines(keepends=True) if resume and path.exists() else []
+    if not lines or not lines[0].endswith(b"\n"):  # a new one, or killed before the first line was out
         path.write_bytes(header)
-        length = len(header)
-    with path.open("r+b", buffering=0) as file:  # nothing is left to write when it is closed
-        file.truncate(length)
-        file.seek(length)
-        yield Journal(file, done)
-
-
-def _line(chunk: int, rows: str) -> bytes:
-    return f'{{"chunk": {chunk}, "crc": {crc32(rows.encode())}{ROWS}{rows}}}\n'.encode()
-
-
-def _read(path: Path, header: bytes) -> tuple[dict[int, str], int]:
-    """The finished chunks, and how many bytes of the journal hold."""
-    lines = path.read_bytes().splitlines(keepends=True)
-    if not lines or not lines[0].endswith(b"\n"):  # killed before the first line was out
-        path.write_bytes(header)
-        return {}, len(header)
+        lines = [header]
     if lines[0] != header:
         raise LatfitError(
             f"{path}: this journal is of a run with other logs or other options, or of another version of latfit; "
@@ -68,15 +49,24 @@ def _read(path: Path, header: bytes) -> tuple[dict[int, str], int]:
         )
     done, length = {}, len(header)
     for line in lines[1:]:
-        text = line.decode(errors="replace")
-        about, _, rest = text.partition(ROWS)
         try:
-            chunk = int(json.loads(about + "}")["chunk"])
+            record = json.loads(line)
+            chunk, rows = int(record["chunk"]), record["rows"]
+            if _line(chunk, _text(rows)) != line:
+                break
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-            break
-        rows = rest.removesuffix("}\n")
-        if _line(chunk, rows) != line:
             break
         done[chunk] = rows
         length += len(line)
-    return done, length
+    with path.open("r+b", buffering=0) as file:  # nothing is left to write when it is closed
+        file.truncate(length)
+        file.seek(length)
+        yield Journal(file, done)
+
+
+def _text(rows: list[Row]) -> str:
+    return json.dumps(rows, ensure_ascii=False, allow_nan=False)
+
+
+def _line(chunk: int, rows: str) -> bytes:
+    return f'{{"chunk": {chunk}, "crc": {crc32(rows.encode())}, "rows": {rows}}}\n'.encode()

@@ -1,15 +1,48 @@
-"""The table of a batch as a file: Parquet, CSV or JSON lines by the name's ending."""
+"""The table of a batch, and as a file: Parquet, CSV or JSON lines by the name's ending."""
 
 from __future__ import annotations
 
 import csv
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from latfit._system import inert, whole_file
-from latfit.batch.run import BatchResult
+from latfit.batch.rows import Row
 from latfit.errors import LatfitError
+
+
+@dataclass(frozen=True)
+class BatchResult:
+    """One row a group, then one for each log that could not be read; `columns` are the names and types.
+
+    `bad_files` and `bad_groups` pair the names of what has an error with the reason. `refused` counts the
+    rows of logs that were not taken, `notes` are what else is to be said.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> table = latfit.BatchResult({"site": str, "timeout": float}, [{"site": "a", "timeout": 4.0}], [], [], 0, ())
+    >>> table.to_frame()["timeout"].tolist()
+    [4.0]
+    """
+
+    columns: dict[str, type]
+    rows: list[Row]
+    bad_files: list[tuple[str, str]]
+    bad_groups: list[tuple[str, str]]
+    refused: int
+    notes: tuple[str, ...]
+
+    def to_frame(self) -> Any:
+        """The rows as a pandas DataFrame."""
+        import pandas as pd
+
+        kinds = {int: "Int64", float: "float64", str: "string"}  # "str" makes "None" of None before pandas 3
+        return pd.DataFrame(self.rows, columns=list(self.columns)).astype(
+            {name: kinds[kind] for name, kind in self.columns.items()}
+        )
 
 
 def check_ending(path: Path) -> None:
@@ -22,24 +55,18 @@ def check_output(path: Path) -> None:
     """Raise before the work begins if the table could not be written to `path`."""
     check_ending(path)
     if path.is_dir() or not path.absolute().parent.is_dir():
-        raise LatfitError(
-            f"{path}: cannot be written: " + ("it is a folder" if path.is_dir() else "there is no such folder")
-        )
+        why = "it is a folder" if path.is_dir() else "there is no such folder"
+        raise LatfitError(f"{path}: cannot be written: {why}")
 
 
 def write_table(result: BatchResult, path: Path, *, spreadsheet: bool = False) -> None:
     """Write the rows, whole or not at all; `spreadsheet` keeps cells from being run as formulas."""
     check_output(path)
     if spreadsheet:
-        result = _inert(result)
+        rows = [{inert(k): inert(v) if isinstance(v, str) else v for k, v in row.items()} for row in result.rows]
+        result = replace(result, rows=rows, columns={inert(name): kind for name, kind in result.columns.items()})
     with whole_file(path) as part:
         WRITERS[path.suffix](result, part)
-
-
-def _inert(result: BatchResult) -> BatchResult:
-    """The same table with texts, the names of its columns among them, that no spreadsheet runs."""
-    rows = [{inert(k): inert(v) if isinstance(v, str) else v for k, v in row.items()} for row in result.rows]
-    return replace(result, rows=rows, columns={inert(name): kind for name, kind in result.columns.items()})
 
 
 def _csv(result: BatchResult, path: Path) -> None:

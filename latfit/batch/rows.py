@@ -3,122 +3,135 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from latfit.buckets import Histogram
 from latfit.decision import Decision, Options, decide
 from latfit.decision.fits import simple_fits
+from latfit.errors import LatfitError
+from latfit.histograms import guaranteed_timeout
 from latfit.numbers import finite
 from latfit.table import Key, ProbeTable
 
 Row = dict[str, Any]
 
-RESULTS: dict[str, type] = {
-    "probes": int, "completed": int, "failed": int, "censored": int, "lost": int,
-    "cutoff": float, "count": int, "ratio": float, "ratio_low": float, "ratio_high": float,
-    "mean": float, "std": float, "median": float,
-    "best": str, "params": str, "joint_ratio": float, "p_bootstrap": float,
-    "verdict": str, "basis": str, "withheld": str,
-    "retry_timeouts": str, "retry_expected_duration": float, "retry_worst_loss": float,
-    "timeout": float, "low": float, "high": float, "exact_timeout": float,
-    "expected_duration": float, "expected_duration_corrected": float,
-    "expected_duration_low": float, "expected_duration_high": float, "submissions": float,
-    "speed_up_vs_cutoff": float, "speed_up_vs_cutoff_low": float, "speed_up_vs_cutoff_high": float,
-    "mixing": str, "mixing_share": float, "lag1": float, "changes": int, "replay": float, "replay_waiting": float,
-    "guaranteed": float, "least": float, "worst_regret": float, "likely_regret": float,
-    "warnings": str, "error": str,
-}  # fmt: skip
-"""The columns of results and their types; every one may be None."""
+FIELDS: dict[str, tuple[type, str]] = {
+    "probes": (int, ""),
+    "completed": (int, "counts completed"),
+    "failed": (int, "counts failed"),
+    "censored": (int, "counts censored"),
+    "lost": (int, "counts lost"),
+    "cutoff": (float, "outliers cutoff"),
+    "count": (int, "outliers count"),
+    "ratio": (float, "outliers estimate"),
+    "ratio_low": (float, "outliers low"),
+    "ratio_high": (float, "outliers high"),
+    "mean": (float, "latency mean"),
+    "std": (float, "latency std"),
+    "median": (float, "latency quantiles 0.5"),
+    "best": (str, "best fit name"),
+    "params": (str, "best fit params"),
+    "joint_ratio": (float, "best fit rho"),
+    "p_bootstrap": (float, "best ks p_bootstrap"),
+    "verdict": (str, "timeout verdict"),
+    "basis": (str, "timeout basis"),
+    "withheld": (str, "timeout withheld"),
+    "retry_timeouts": (str, "timeout retry timeouts"),
+    "retry_expected_duration": (float, "timeout retry expected_duration"),
+    "retry_worst_loss": (float, "timeout retry worst_loss"),
+    "timeout": (float, "timeout timeout"),
+    "low": (float, "timeout intervals timeout 0"),
+    "high": (float, "timeout intervals timeout 1"),
+    "exact_timeout": (float, "timeout exact_timeout"),
+    "expected_duration": (float, "timeout expected_duration"),
+    "expected_duration_corrected": (float, "timeout expected_duration_corrected"),
+    "expected_duration_low": (float, "timeout intervals expected_duration 0"),
+    "expected_duration_high": (float, "timeout intervals expected_duration 1"),
+    "submissions": (float, "timeout submissions"),
+    "speed_up_vs_cutoff": (float, "timeout speed_up_vs_cutoff"),
+    "speed_up_vs_cutoff_low": (float, "timeout intervals speed_up 0"),
+    "speed_up_vs_cutoff_high": (float, "timeout intervals speed_up 1"),
+    "mixing": (str, "evidence mixing column name"),
+    "mixing_share": (float, "evidence mixing share"),
+    "lag1": (float, "evidence dependence lag1"),
+    "changes": (int, "evidence drift changes"),
+    "replay": (float, "evidence replay at 0 expected_duration"),
+    "replay_waiting": (float, "evidence replay waiting expected_duration"),
+    "guaranteed": (float, ""),
+    "least": (float, ""),
+    "worst_regret": (float, ""),
+    "likely_regret": (float, ""),
+    "warnings": (str, "codes"),
+    "error": (str, "error"),
+}
+"""The columns of results: their types, and where a `Decision` has them. Every one may be None."""
 
 
-@dataclass(frozen=True)
-class Chunk:
-    """Some groups, in the order of their names, and how to analyse them."""
-
-    groups: Mapping[Key, ProbeTable]
-    options: Options
-
-
-def chunk_text(chunk: Chunk) -> str:
-    """The rows of a chunk as JSON: what the journal keeps."""
-    return json.dumps(chunk_rows(chunk), ensure_ascii=False, allow_nan=False)
-
-
-def rows_kept(text: str, chunk: Chunk) -> list[Row] | None:
-    """The rows of a chunk that a journal kept; None where they are not such rows: then they are made anew."""
-    try:
-        rows = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(rows, list) or len(rows) != len(chunk.groups):
-        return None
-    return rows if all(isinstance(row, dict) and _is_row(row) for row in rows) else None
-
-
-def _is_row(row: Row) -> bool:
-    kinds: dict[type, tuple[type, ...]] = {int: (int,), float: (int, float), str: (str,)}
-    return row.keys() == RESULTS.keys() and all(
-        value is None or isinstance(value, kinds[RESULTS[name]]) for name, value in row.items()
-    )
-
-
-def chunk_rows(chunk: Chunk) -> list[Row]:
+def chunk_rows(groups: Mapping[Key, ProbeTable], options: Options) -> list[Row]:
     """One row a group: what cannot be answered is None, and `error` says why."""
-    made = decide(list(chunk.groups.values()), chunk.options, keys=list(chunk.groups))
-    return [row_of(one) for one in made]
+    return [row_of(decision) for decision in decide(list(groups.values()), options, keys=list(groups))]
 
 
-def row_of(made: Decision) -> Row:
+def row_of(decision: Decision) -> Row:
     """A decision as one row."""
-    row: Row = dict.fromkeys(RESULTS)
-    row |= {"probes": sum(made.counts.values()), **made.counts, "warnings": ",".join(made.codes), "error": made.error}
-    if made.outliers is not None:
-        ratio = made.outliers
-        row |= {"cutoff": ratio.cutoff, "count": ratio.count, "ratio": ratio.estimate, "ratio_low": ratio.low,
-                "ratio_high": ratio.high}  # fmt: skip
-    if made.latency is not None:
-        row |= {"mean": made.latency.mean, "std": made.latency.std, "median": made.latency.quantiles["0.5"]}
-    if made.best is not None:
-        row |= {"best": made.best.fit.name, "params": json.dumps(made.best.fit.params),
-                "p_bootstrap": made.best.ks.p_bootstrap if made.best.ks else None}  # fmt: skip
-        tested = [one.fit for one in made.fits] if made.best.ks else []
-        row["joint_ratio"] = finite((*simple_fits(tested), made.best.fit)[0].rho)
-    return row | _recommended(made) | _evidence(made)
-
-
-def _recommended(made: Decision) -> Row:
-    own = made.timeout
-    if own is None:
-        return {}
-    few = "few-completions" in own.withheld
-    error = made.error or (made.warnings[0].message if few else None)
-    row: Row = {
-        "verdict": own.verdict, "basis": own.basis, "withheld": ",".join(own.withheld), "timeout": own.timeout,
-        "exact_timeout": own.exact_timeout, "expected_duration": own.expected_duration,
-        "expected_duration_corrected": own.expected_duration_corrected, "submissions": own.submissions,
-        "speed_up_vs_cutoff": own.speed_up_vs_cutoff, "error": error,
-    }  # fmt: skip
-    if own.retry is not None:
-        row |= {"retry_timeouts": json.dumps(list(own.retry.timeouts)),
-                "retry_expected_duration": finite(own.retry.expected_duration),
-                "retry_worst_loss": finite(own.retry.worst_loss)}  # fmt: skip
-    if own.intervals is not None:
-        ends = own.intervals
-        for name, pair in (("", ends.timeout), ("expected_duration_", ends.expected_duration),
-                           ("speed_up_vs_cutoff_", ends.speed_up)):  # fmt: skip
-            row |= {f"{name}low": finite(pair[0]), f"{name}high": finite(pair[1])}
+    row = {name: _cell(decision, kind, path.split()) for name, (kind, path) in FIELDS.items()}
+    row["probes"] = sum(decision.counts.values())
+    if decision.best is not None and decision.best.ks:  # a law of many parameters tells less of the ratio
+        simple = simple_fits([fitted.fit for fitted in decision.fits])
+        row["joint_ratio"] = finite((*simple, decision.best.fit)[0].rho)
+    if decision.timeout is not None and "few-completions" in decision.timeout.withheld:
+        row["error"] = decision.error or decision.warnings[0].message
     return row
 
 
-def _evidence(made: Decision) -> Row:
-    found = made.evidence
-    if found is None:
-        return {}
-    mixed, follows, drift, log = found.mixing, found.dependence, found.drift, found.replay
-    return {
-        "mixing": mixed and mixed.column.name, "mixing_share": mixed and mixed.share, "lag1": follows and follows.lag1,
-        "changes": len(drift.changes) if drift else None,
-        "replay": finite(log.at[0].expected_duration) if log and log.at else None,
-        "replay_waiting": finite(log.waiting.expected_duration) if log else None,
-    }  # fmt: skip
+def _cell(value: Any, kind: type, path: Sequence[str]) -> Any:
+    """What stands at a path of names and places, as a cell: codes are joined, other texts are JSON."""
+    for name in path:
+        if isinstance(value, dict):
+            value = value.get(name)
+        elif isinstance(value, Sequence):
+            value = value[int(name)] if value else None
+        else:
+            value = getattr(value, name, None)
+    if value is None or not path:
+        return None
+    if kind is float:
+        return finite(value)
+    if kind is int:
+        return value if isinstance(value, int) else len(value)
+    codes = isinstance(value, tuple) and all(isinstance(code, str) for code in value)
+    return value if isinstance(value, str) else ",".join(value) if codes else json.dumps(value)
+
+
+def are_rows(rows: object, count: int) -> bool:
+    """Whether what a journal kept are that many rows; a checksum is not a signature."""
+    kinds: dict[type, tuple[type, ...]] = {int: (int,), float: (int, float), str: (str,)}
+    return (
+        isinstance(rows, list)
+        and len(rows) == count
+        and all(isinstance(row, dict) and row.keys() == FIELDS.keys() for row in rows)
+        and all(v is None or isinstance(v, kinds[FIELDS[name][0]]) for row in rows for name, v in row.items())
+    )
+
+
+def histogram_row(several: list[Histogram], cost: float) -> Row:
+    """The row of a group of histograms: what the counts guarantee, or the reason why they do not add up."""
+    row: Row = dict.fromkeys(FIELDS)
+    try:
+        total = several[0]
+        for other in several[1:]:
+            total = total + other
+        guarantee = guaranteed_timeout(total, cost=cost)
+    except LatfitError as problem:
+        return row | {"error": str(problem)}
+    row |= {"probes": total.n, "completed": total.returned, "failed": total.failed, "censored": 0, "lost": total.lost}
+    row |= {name: finite(getattr(guarantee, name)) for name in ("guaranteed", "least", "worst_regret")}
+    row |= {"basis": "histogram", "warnings": ",".join(warning.code for warning in guarantee.warnings)}
+    row["likely_regret"] = guarantee.likely and guarantee.likely.regret
+    if guarantee.optimum is None:
+        return row | {"error": guarantee.warnings[0].message}
+    if guarantee.withheld:
+        return row | {"verdict": "withheld", "withheld": ",".join(guarantee.withheld)}
+    names = ("verdict", "timeout", "expected_duration", "submissions")
+    return row | {name: getattr(guarantee.optimum, name) for name in names}

@@ -1,11 +1,10 @@
-"""Many logs and groups to one table: read each log, add up the samples of each group, analyse chunks of groups."""
+"""Many logs to one table: read each log, add up the samples of each group, analyse chunks of groups."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from functools import partial
 from hashlib import blake2b
 from importlib.metadata import version
@@ -16,11 +15,10 @@ from typing import Any
 import numpy as np
 
 from latfit.batch.engines import Pool, open_pool
-from latfit.batch.files import Grouping, LogFile, ReadFile, find_files, merged, read_file
-from latfit.batch.histograms import histogram_rows
+from latfit.batch.files import LogFile, ReadFile, collected, find_files, merged, read_file
 from latfit.batch.journal import Journal, open_journal
-from latfit.batch.rows import RESULTS, Chunk, Row, chunk_text, rows_kept
-from latfit.buckets import Histogram
+from latfit.batch.output import BatchResult
+from latfit.batch.rows import FIELDS, Row, are_rows, chunk_rows, histogram_row
 from latfit.decision import Options, prepare
 from latfit.errors import LogError, counted
 from latfit.laws import Empirical, get_law
@@ -30,42 +28,7 @@ from latfit.table import Key, ProbeTable
 
 Progress = Callable[[str, int, int], None]
 
-REASONS = 3  # for which no log can be read are told
-CHUNK_GROUPS = 256  # groups that are fitted together; fewer where each of them is resampled
-RESAMPLED_GROUPS = 8
-TESTED_GROUPS = 200  # up to this number of groups, the best law of each is tested unless told otherwise
-
-
-@dataclass(frozen=True)
-class BatchResult:
-    """One row a group, then one for each log that could not be read; `columns` are the names and types.
-
-    `bad_files` and `bad_groups` pair the names of what has an error with the reason. `refused` counts the
-    rows of logs that were not taken, `notes` are what else is to be said.
-
-    Examples
-    --------
-    >>> import latfit
-    >>> table = latfit.BatchResult({"site": str, "timeout": float}, [{"site": "a", "timeout": 4.0}], [], [], 0, ())
-    >>> table.to_frame()["timeout"].tolist()
-    [4.0]
-    """
-
-    columns: dict[str, type]
-    rows: list[Row]
-    bad_files: list[tuple[str, str]]
-    bad_groups: list[tuple[str, str]]
-    refused: int
-    notes: tuple[str, ...]
-
-    def to_frame(self) -> Any:
-        """The rows as a pandas DataFrame."""
-        import pandas as pd
-
-        kinds = {int: "Int64", float: "float64", str: "string"}  # "str" makes "None" of None before pandas 3
-        return pd.DataFrame(self.rows, columns=list(self.columns)).astype(
-            {name: kinds[kind] for name, kind in self.columns.items()}
-        )
+TESTED_GROUPS = 200  # up to this number of groups, the best law of each is tested unless the caller says otherwise
 
 
 def run_batch(
@@ -93,25 +56,23 @@ def run_batch(
 ) -> BatchResult:
     r"""One row of results for each value of the columns `by` and each time window, over any number of logs.
 
-    `paths` are files, globs and folders; `by` may also name `file`, or a folder's column such as `site` of
-    `site=cern/`. Without a `cutoff` each group has its own by the rule of `default_cutoff`. `test`: whether the
-    best law of each group is tested (default: with at most 200 groups). `engine` is `processes`, on `workers` of
-    them (one where other threads run, as in a notebook), or `dask`, with the address of a `scheduler` or a cluster
-    on this machine. With a `journal`, what is finished is kept there for `resume`; the caller removes it. `how` is
-    as for `read_log`. The rows do not depend on the engine, the workers or the order of anything.
+    The rows do not depend on the engine, the workers or the order of anything.
 
     Parameters
     ----------
     paths
         Files, globs and folders.
     by, window
-        What the rows are of.
-    cutoff, failed, censoring, cost, risk, laws, resamples, test, seed
-        As in `Options`.
+        What the rows are of; `by` may also name `file`, or a folder's column such as `site` of `site=cern/`.
+    cutoff, failed, censoring, cost, risk, laws, resamples, seed
+        As in `Options`. Without a `cutoff` each group has its own by the rule of `default_cutoff`.
+    test
+        Whether the best law of each group is tested (default: with at most 200 groups).
     engine, scheduler, workers
-        Where it runs.
+        `processes`, on `workers` of them (one where other threads run, as in a notebook), or `dask`, with the address
+        of a `scheduler` or a cluster on this machine.
     journal, resume
-        What is kept of an unfinished run, and whether to go on with it.
+        Where what is finished is kept, and whether to go on with it; the caller removes it.
     leave_out
         Files that are not logs, such as the output of the run before.
     progress
@@ -135,71 +96,65 @@ def run_batch(
     >>> done.to_frame()[["site", "probes"]].values.tolist()
     [['a', 40], ['b', 40]]
     """
-    reading = Grouping((by,) if isinstance(by, str) else tuple(dict.fromkeys(by)), window, how)
+    by = (by,) if isinstance(by, str) else tuple(dict.fromkeys(by))
     for law in laws or ():
-        get_law(law)  # a name that is not known is told before anything is read
+        get_law(law)  # an unknown name is an error before anything is read
     skipped = {str(Path(path).absolute()) for path in leave_out}
     files = find_files([paths] if isinstance(paths, (str, Path)) else paths, leave_out=skipped)
     tell = progress or (lambda stage, done, total: None)
     with open_pool(engine, scheduler=scheduler, workers=workers) as pool:
-        samples, histograms, bad_files, refused, notes = _read(pool, files, reading, tell)
-        tested = len(samples) <= TESTED_GROUPS if test is None else test
-        options = Options(cutoff=cutoff, failed=failed, censoring=censoring, cost=cost, resamples=resamples,
-                          laws=None if laws is None else tuple(laws), test=tested, seed=seed, risk=risk)  # fmt: skip
+        logs = _read(pool, files, partial(read_file, by=by, window=window, options=how), tell)
+        bad_files = [(file.name, log.error) for file, log in zip(files, logs, strict=True) if log.error is not None]
+        if len(bad_files) == len(files):
+            raise LogError(_why_none(bad_files))
+        samples = merged(chain.from_iterable(log.groups.items() for log in logs))
+        options = Options(
+            cutoff=cutoff,
+            failed=failed,
+            censoring=censoring,
+            cost=cost,
+            risk=risk,
+            laws=None if laws is None else tuple(laws),
+            resamples=resamples,
+            test=len(samples) <= TESTED_GROUPS if test is None else test,
+            seed=seed,
+        )
         kept: AbstractContextManager[Journal | None] = nullcontext()
         if journal is not None:
-            fingerprint = _fingerprint(samples, reading, options, bad_files)
-            kept = open_journal(Path(journal), fingerprint, resume=resume)
+            run = (version("latfit"), by, window is not None, astuple(options), bad_files)
+            kept = open_journal(Path(journal), _fingerprint(run, samples), resume=resume)
         with kept as book:
-            rows = analyse_groups(pool, samples, options, book, tell)
-    counted = histogram_rows(histograms, cost)
-    return _table(samples, rows, counted, reading, options, bad_files, refused, notes)
+            rows = dict(zip(samples, analyse_groups(pool, samples, options, book, tell), strict=True))
+    if window is not None:
+        _add_kept_regrets(rows, samples, options)
+    histograms = collected(item for log in logs for item in log.histograms.items())
+    every = chain(rows.items(), ((key, histogram_row(several, cost)) for key, several in histograms.items()))
+    return _table(every, by, [] if window is None else ["window"], logs, bad_files)
 
 
-def _read(
-    pool: Pool, files: Sequence[LogFile], reading: Grouping, tell: Progress
-) -> tuple[dict[Key, ProbeTable], list[tuple[Key, Histogram]], list[tuple[str, str]], int, tuple[str, ...]]:
-    """The samples of all groups, histograms, the logs that could not be read, how many rows were refused, and notes."""
-    parts: dict[int, ReadFile] = {}
-    bad, refused, queues = {}, 0, 0
-    read = partial(read_file, how=reading)
+def _read(pool: Pool, files: Sequence[LogFile], read: Callable[[LogFile], ReadFile], tell: Progress) -> list[ReadFile]:
+    """Each of the logs, in the order of their files: so probes of one moment stay in that order."""
+    logs: dict[int, ReadFile] = {}
     here = [place for place, file in enumerate(files) if file.path == "-"]  # workers have no standard input
     there = [place for place in range(len(files)) if place not in here]
     results = chain(
         ((place, read(files[place])) for place in here),
-        ((there[at], found) for at, found in pool.unordered(read, [files[place] for place in there])),
+        ((there[at], log) for at, log in pool.unordered(read, [files[place] for place in there])),
     )
-    for done, (place, found) in enumerate(results, 1):
-        if found.error is not None:
-            bad[place] = (files[place].name, found.error)
-        elif found.facts is not None:
-            refused += found.facts.refused.count
-            queues += found.facts.queue
-        parts[place] = found
+    for done, (place, log) in enumerate(results, 1):
+        logs[place] = log
         tell("logs", done, len(files))
-    if len(bad) == len(files):
-        raise LogError(_why_none([bad[place] for place in sorted(bad)]))
-    every = [parts[place] for place in sorted(parts)]  # probes of one moment stay in the order of their files
-    groups = merged(chain.from_iterable(one.groups.items() for one in every))
-    histograms = [item for one in every for item in one.histograms.items()]
-    notes = []
-    if not reading.by and not reading.window and len(files) - len(bad) > 1:
-        notes.append(f"{len(files) - len(bad)} logs are read as one; --by file has a row for each")
-    if queues:
-        notes.append(
-            f"logs of queues: {queues}; resubmitting loses the place in a queue, which the theory does not count"
-        )
-    return groups, histograms, [bad[place] for place in sorted(bad)], refused, tuple(notes)
+    return [logs[place] for place in sorted(logs)]
 
 
 def _why_none(bad: Sequence[tuple[str, str]]) -> str:
-    """Why no log can be read: each reason once, with the first log that has it, empty files last."""
+    """Why no log can be read: three reasons, each with the first log that has it, empty files last."""
     first: dict[str, str] = {}
     for name, reason in bad:
         first.setdefault(reason.replace(name, ""), reason)
-    told = sorted(first.values(), key=lambda reason: "the file is empty" in reason)
-    more = len(bad) - len(told[:REASONS])
-    return "; ".join(told[:REASONS]) + (f" (and {counted(more, 'more log')} that cannot be read)" if more else "")
+    reasons = sorted(first.values(), key=lambda reason: "the file is empty" in reason)[:3]
+    more = len(bad) - len(reasons)
+    return "; ".join(reasons) + (f" (and {counted(more, 'more log')} that cannot be read)" if more else "")
 
 
 def analyse_groups(
@@ -210,94 +165,84 @@ def analyse_groups(
     tell: Progress = lambda stage, done, total: None,
 ) -> list[Row]:
     """One row a group, in order. Which groups are fitted together depends on their names only."""
-    size = RESAMPLED_GROUPS if options.resamples or options.test else CHUNK_GROUPS
+    size = 8 if options.resamples or options.test else 256
     groups = iter(samples.items())
-    chunks = [Chunk(dict(islice(groups, size)), options) for _ in range(0, len(samples), size)]
-    kept = journal.done.items() if journal else ()
-    rows = {at: found for at, text in kept if at < len(chunks) and (found := rows_kept(text, chunks[at])) is not None}
+    chunks = [dict(islice(groups, size)) for _ in range(0, len(samples), size)]
+    rows = {at: kept for at, kept in (journal.done if journal else {}).items() if at < len(chunks)}
+    rows = {at: kept for at, kept in rows.items() if are_rows(kept, len(chunks[at]))}
     todo = [at for at in range(len(chunks)) if at not in rows]
     finished = sum(map(len, rows.values()))
     tell("groups", finished, len(samples))
-    for place, text in pool.unordered(chunk_text, [chunks[at] for at in todo]):
+    for place, results in pool.unordered(partial(chunk_rows, options=options), [chunks[at] for at in todo]):
         if journal:
-            journal.add(todo[place], text)
-        rows[todo[place]] = json.loads(text)
-        finished += len(rows[todo[place]])
+            journal.add(todo[place], results)
+        rows[todo[place]] = results
+        finished += len(results)
         tell("groups", finished, len(samples))
     return [row for at in range(len(chunks)) for row in rows[at]]
 
 
-def _fingerprint(samples: Mapping[Key, ProbeTable], reading: Grouping, options: Options, bad: Any) -> str:
+def _fingerprint(run: tuple[Any, ...], samples: Mapping[Key, ProbeTable]) -> str:
     """A checksum of everything that the rows depend on."""
-    digest = blake2b(repr((version("latfit"), reading.columns, astuple(options), bad)).encode(), digest_size=16)
-    for key, seen in samples.items():
-        digest.update(
-            repr((key, seen.facts.queue, seen.facts.has_outcomes, seen.resolution, sorted(seen.columns))).encode()
-        )
-        codes = [seen.columns[name].codes for name in sorted(seen.columns)]
-        for array in (seen.latency, seen.status, seen.submitted, *codes):
+    digest = blake2b(repr(run).encode(), digest_size=16)
+    for key, probes in samples.items():
+        columns = sorted(probes.columns)
+        group = (key, probes.facts.queue, probes.facts.has_outcomes, probes.resolution, columns)
+        digest.update(repr(group).encode())
+        for array in (probes.latency, probes.status, probes.submitted, *(probes.columns[c].codes for c in columns)):
             if array is not None:
                 digest.update(array.size.to_bytes(8) + array.tobytes())
     return digest.hexdigest()
 
 
 def _table(
-    samples: Mapping[Key, ProbeTable],
-    rows: list[Row],
-    counted: Mapping[Key, Row],
-    reading: Grouping,
-    options: Options,
+    rows: Iterable[tuple[Key, Row]],
+    by: Sequence[str],
+    window: list[str],
+    logs: Sequence[ReadFile],
     bad_files: list[tuple[str, str]],
-    refused: int,
-    notes: tuple[str, ...],
 ) -> BatchResult:
-    """The rows with the names of their groups in front, histograms and the logs that could not be read behind."""
-    names = _names(reading)
-    columns: dict[str, type] = dict.fromkeys(names, str) | RESULTS
-    if reading.window is not None:
-        columns["kept_regret"] = float
-        for row, regret in zip(rows, kept_regrets(samples, rows, options), strict=True):
-            row["kept_regret"] = regret
+    """The rows with the names of their groups in front, and the logs that could not be read behind."""
+    names: list[str] = []
+    for name in by:  # a column that has the name of a result, or of another one, is called log_NAME
+        while name in {*FIELDS, "kept_regret", *window, *names}:
+            name = f"log_{name}"
+        names.append(name)
+    names += window
+    columns: dict[str, type] = dict.fromkeys(names, str) | {name: kind for name, (kind, _) in FIELDS.items()}
+    columns |= {"kept_regret": float} if window else {}
     columns.setdefault("file", str)
     columns["error"] = columns.pop("error")
-    nothing = dict.fromkeys(columns)
-    every = chain(zip(samples, rows, strict=True), counted.items())
-    table = [nothing | dict(zip(names, key, strict=True)) | row for key, row in every]
+    empty = dict.fromkeys(columns)
+    table = [empty | dict(zip(names, key, strict=True)) | row for key, row in rows]
     bad_groups = [
         (", ".join(f"{name}={row[name]}" for name in names) or "all logs", row["error"])
         for row in table
         if row["error"] is not None
     ]
-    table += [nothing | {"file": name, "error": error} for name, error in bad_files]
-    return BatchResult(columns, table, bad_files, bad_groups, refused, notes)
+    table += [empty | {"file": name, "error": error} for name, error in bad_files]
+    facts = [log.facts for log in logs if log.facts is not None]
+    notes, queues, good = [], sum(each.queue for each in facts), len(logs) - len(bad_files)
+    if not names and good > 1:
+        notes.append(f"{good} logs are read as one; --by file has a row for each")
+    if queues:
+        notes.append(
+            f"logs of queues: {queues}; resubmitting loses the place in a queue, which the theory does not count"
+        )
+    return BatchResult(columns, table, bad_files, bad_groups, sum(each.refused.count for each in facts), tuple(notes))
 
 
-def _names(reading: Grouping) -> list[str]:
-    """The columns that name a group; one that has the name of a result, or of another, is called log_NAME."""
-    taken = {*RESULTS, "kept_regret", *(["window"] if reading.window is not None else [])}
-    names: list[str] = []
-    for name in reading.by:
-        while name in taken:
-            name = f"log_{name}"
-        taken.add(name)
-        names.append(name)
-    return names if reading.window is None else [*names, "window"]
-
-
-def kept_regrets(groups: Mapping[Key, ProbeTable], rows: Sequence[Row], options: Options) -> list[float | None]:
+def _add_kept_regrets(rows: Mapping[Key, Row], groups: Mapping[Key, ProbeTable], options: Options) -> None:
     """What it costs each window to keep the timeout of the last window of its group before it that had one.
 
     E_J of this window at that timeout over its own E_J, − 1; None where it is infinite or there is none.
     """
-    found: list[float | None] = []
     before: tuple[Key, float] | None = None
-    for (key, seen), row in zip(groups.items(), rows, strict=True):
-        regret = None
+    for key, row in rows.items():
+        row["kept_regret"] = None
         if row["expected_duration"] and key[-1] != "unknown":
             if before is not None and before[0] == key[:-1]:
-                law = Empirical.of(prepare(seen, options).sample)
+                law = Empirical.of(prepare(groups[key], options).sample)
                 E_J = float(expected_duration(law, before[1], cost=options.cost))
-                regret = max(0.0, E_J / row["expected_duration"] - 1) if np.isfinite(E_J) else None
+                row["kept_regret"] = max(0.0, E_J / row["expected_duration"] - 1) if np.isfinite(E_J) else None
             before = key[:-1], np.inf if row["timeout"] is None else row["timeout"]
-        found.append(regret)
-    return found

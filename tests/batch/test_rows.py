@@ -23,7 +23,7 @@ from conftest import EGEE
 from latfit.analysis import analyze
 from latfit.batch import engines, run_batch
 from latfit.batch.journal import open_journal
-from latfit.batch.rows import Chunk, chunk_rows
+from latfit.batch.rows import chunk_rows
 from latfit.decision import Options, decide
 from latfit.errors import LatfitError, LogError
 from latfit.evidence import probes_of
@@ -71,13 +71,13 @@ def test_failures_and_early_losses_are_analysed_too():
     rng = np.random.default_rng(2)
     x = rng.lognormal(3, 1, 120)
     sample = LatencySample.of(x[:80], failed=x[80:100], censored=x[100:], resolution=0.0)
-    row = chunk_rows(Chunk({("a",): sample}, Options(resamples=99, test=True)))[0]
+    row = chunk_rows({("a",): sample}, Options(resamples=99, test=True))[0]
     cut = sample.cut(row["cutoff"])
     want = decide([cut], Options(resamples=0, test=False))[0].timeout
     assert (row["timeout"], row["error"]) == (want.timeout, None)
     assert row["low"] <= row["timeout"] <= (row["high"] or np.inf)
     assert 0 < row["p_bootstrap"] <= 1
-    counted = chunk_rows(Chunk({("a",): sample}, Options(resamples=0, test=False, failed="lost")))[0]
+    counted = chunk_rows({("a",): sample}, Options(resamples=0, test=False, failed="lost"))[0]
     assert counted["count"] >= 20
     assert counted["failed"] == 20
 
@@ -94,9 +94,9 @@ def test_groups_of_many_clocks_and_sizes_share_a_chunk():
         ("none",): LatencySample.of([], censored=[5.0, 6.0]),
         ("empty",): LatencySample(),
     }
-    rows = dict(zip(kinds, chunk_rows(Chunk(kinds, Options(resamples=20, test=True))), strict=True))
+    rows = dict(zip(kinds, chunk_rows(kinds, Options(resamples=20, test=True)), strict=True))
     for key in kinds:  # the company of others does not change a row, but for rounding in the fits
-        alone = chunk_rows(Chunk({key: kinds[key]}, Options(resamples=20, test=True)))[0]
+        alone = chunk_rows({key: kinds[key]}, Options(resamples=20, test=True))[0]
         assert {k: v for k, v in alone.items() if k not in ("params", "joint_ratio")} == {
             k: v for k, v in rows[key].items() if k not in ("params", "joint_ratio")
         }
@@ -291,7 +291,7 @@ def test_what_is_finished_is_not_done_again(logs, tmp_path):
     done["rows"][0]["mean"] = -1.0  # so that it shows where this row came from
     fingerprint = json.loads(header)["fingerprint"]
     with open_journal(tmp_path / "j", fingerprint, resume=False) as journal:
-        journal.add(0, json.dumps(done["rows"]))
+        journal.add(0, done["rows"])
     kept = (tmp_path / "j").read_bytes()
     for rest in (b"", second[:-40], second[:40], second.replace(b'"mean"', b'"moan"'), b"\xff\0", b'{"chunk": 1}\n'):
         (tmp_path / "j").write_bytes(kept + rest)
@@ -375,10 +375,5 @@ def test_no_worker_is_forked_beside_other_threads(logs, monkeypatch):
 
 
 def test_a_chunk_survives_the_way_to_a_worker():
-    samples = {("a",): LatencySample.of([3.0, 1.0, 3.0], failed=[2.0], lost=300, resolution=1.0),
-               ("b",): LatencySample.of([5.0] * 400, censored=[7.0], cutoff=9.0, resolution=1.0)}  # fmt: skip
-    for some in (samples, {}):
-        back = pickle.loads(pickle.dumps(Chunk(some, Options(cost=2.0))))
-        assert back == Chunk(some, Options(cost=2.0))
-    log = Chunk({("egee",): probes_of(read_log(EGEE))}, Options(resamples=0, test=False))
-    assert chunk_rows(pickle.loads(pickle.dumps(log))) == chunk_rows(log)
+    groups, options = {("egee",): probes_of(read_log(EGEE))}, Options(resamples=0, test=False)
+    assert chunk_rows(pickle.loads(pickle.dumps(groups)), options) == chunk_rows(groups, options)
