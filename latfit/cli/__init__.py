@@ -1,4 +1,4 @@
-"""The command line: one command for each stage of the pipeline, one module for each command.
+"""The command line: one command for each stage of the pipeline.
 
 Every command parses, calls a library function or two, and renders. A command's module is imported
 when it is called, and slow libraries inside it, so that `latfit --help` is instant.
@@ -7,15 +7,6 @@ when it is called, and slow libraries inside it, so that `latfit --help` is inst
 import click
 
 from latfit.cli.common import Commands
-
-
-def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted:
-        from importlib.metadata import version
-
-        click.echo(f"latfit {version('latfit')}")
-        ctx.exit()
-
 
 main = Commands(
     name="latfit",
@@ -44,15 +35,6 @@ main = Commands(
         "laws": "List the latency laws, their parameters and their formulas.",
         "formats": "List the log formats that latfit reads.",
     },
-    params=[
-        click.Option(
-            ["--version"],
-            is_flag=True,
-            is_eager=True,
-            expose_value=False,
-            callback=_show_version,
-            help="Show the version.",
-        )
-    ],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
+click.version_option(package_name="latfit", message="latfit %(version)s", help="Show the version.")(main)

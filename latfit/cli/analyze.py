@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from latfit.cli import common as cli
-from latfit.cli.histograms import check_histogram_options, histogram_options, load_histogram, show_guarantee
+from latfit.cli.timeout import check_histogram_options, histogram_options, show_guarantee
 
 if TYPE_CHECKING:
     from latfit.analysis import Analysis
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  latfit analyze probes.csv
-  latfit analyze probes.csv --by site --current 60
-  latfit analyze jobs.swf.gz --cost 30 --output report/
-  latfit analyze probes.csv --json | jq .timeout.timeout"""
+@cli.command(
+    "latfit analyze probes.csv",
+    "latfit analyze probes.csv --by site --current 60",
+    "latfit analyze jobs.swf.gz --cost 30 --output report/",
+    "latfit analyze probes.csv --json | jq .timeout.timeout",
 )
 @cli.log_argument
 @cli.outcome_options
@@ -28,15 +26,14 @@ Examples:
 @cli.cost_option
 @cli.risk_option
 @cli.current_option
-@cli.by_option("One row for each value of these columns of the log.")
+@cli.option("--by COL[,COL]", "One row for each value of these columns of the log.", default="")
 @cli.resamples_option
 @cli.option("--markdown", "Print the report as Markdown.")
 @cli.option("-o --output DIR", "Write report.html, report.md, results.json and the figures into this folder.")
 @cli.option("--figures [png|svg]", "How to draw them.", default="png")
 @cli.seed_option
 @histogram_options
-@cli.log_options
-@cli.json_option
+@cli.log_and_json_options
 def analyze(log: str, as_json: bool, markdown: bool, output: str | None, figures: str, **parsed: Any) -> None:
     """From a log to a decision: how long to wait, and how much faster that is.
 
@@ -61,11 +58,10 @@ def analyze(log: str, as_json: bool, markdown: bool, output: str | None, figures
                 raise click.UsageError(f"--{name} needs a log of probes; it does not apply to a histogram")
         if markdown or output:
             raise click.UsageError("--markdown and --output need a log of probes, not a histogram")
-        show_guarantee(load_histogram(probes, parsed), parsed["cost"], as_json, inside="timeout")
+        show_guarantee(probes, parsed, as_json, inside="timeout")
         return
     check_histogram_options(parsed)
-    names = ("by", "cutoff", "failed", "censoring", "law", "cost", "current", "resamples", "seed", "risk")
-    result = analyse(probes, **{name: parsed[name] for name in names})
+    result = cli.call(analyse, probes, **parsed)
     if output is not None:
         _write_report(result, Path(output), figures)
     from latfit.report import sections, to_markdown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +15,16 @@ from latfit.cli import common as cli
 
 def _whole_seconds(text: str) -> str:
     """The width of windows: a duration of whole seconds, kept as it was written."""
-    if cli.Seconds().convert(text, None, None) % 1:
+    if cli.positive_duration(text) % 1:
         raise click.BadParameter(f"{text!r} is not a time window: use whole seconds, such as 90s, 1h or 7d")
     return text
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  latfit batch logs/ --by site -o sites.csv
-  latfit batch 'logs/2026-*.csv.gz' --by site,queue --window 7d -o weeks.parquet
-  latfit batch logs/ --by file -o logs.jsonl --resume
-  latfit batch /shared/logs --by site -o sites.parquet --scheduler tcp://head:8786"""
+@cli.command(
+    "latfit batch logs/ --by site -o sites.csv",
+    "latfit batch 'logs/2026-*.csv.gz' --by site,queue --window 7d -o weeks.parquet",
+    "latfit batch logs/ --by file -o logs.jsonl --resume",
+    "latfit batch /shared/logs --by site -o sites.parquet --scheduler tcp://head:8786",
 )
 @click.argument("logs", metavar="LOG...", nargs=-1, required=True)
 @cli.option(
@@ -34,7 +33,7 @@ Examples:
     required=True,
     type=click.Path(path_type=Path),
 )
-@cli.by_option("One row for each value of these columns; `file` is the log's name.")
+@cli.option("--by COL[,COL]", "One row for each value of these columns; `file` is the log's name.", default="")
 @cli.option("--window WIDTH", "And one for each window of time: 1h, 1d, 7d; shows what drifts.", type=_whole_seconds)
 @cli.outcome_options
 @cli.cost_option
@@ -68,28 +67,15 @@ def batch(ctx: click.Context, /, logs: tuple[str, ...], output: Path, resume: bo
     with cli.wrong_usage("--output"):
         check_ending(output)
     check_output(output)
-    names = (
-        "by",
-        "window",
-        "cutoff",
-        "failed",
-        "censoring",
-        "cost",
-        "risk",
-        "resamples",
-        "test",
-        "seed",
-        "scheduler",
-        "workers",
-    )
-    run = {name: parsed[name] for name in names}
-    run |= {"engine": engine, "journal": journal, "resume": resume, "leave_out": [output, journal]}
+    how = cli.read_arguments(parsed)
+    run = {name: value for name, value in parsed.items() if name not in ("column", "status", "spreadsheet", "strict")}
+    run |= {**how, "engine": engine, "journal": journal, "resume": resume, "leave_out": [output, journal]}
 
     def kept() -> str:
         return f"; what is finished is in {journal}: go on with --resume" if journal.exists() else ""
 
-    with if_stopped(kept), Working() as progress:
-        result = run_batch(logs, progress=progress, **run, **cli.read_arguments(parsed))
+    with if_stopped(kept), cli.ProgressLine(_progress_text()) as progress:
+        result = run_batch(logs, progress=progress, **run)
         write_table(result, output, spreadsheet=parsed["spreadsheet"])
     journal.unlink(missing_ok=True)
     warnings, summary = batch_summary(result)
@@ -100,17 +86,14 @@ def batch(ctx: click.Context, /, logs: tuple[str, ...], output: Path, resume: bo
         ctx.exit(1)
 
 
-class Working(cli.ProgressLine):
-    """How much is done, how fast, and how long it will take."""
+def _progress_text() -> Callable[[str, int, int], str]:
+    """How much is done, how fast, and how long the rest of the stage will take."""
+    starts: dict[str, tuple[float, int]] = {}
 
-    stage, first = "", 0
+    def text(stage: str, done: int, total: int) -> str:
+        start, first = starts.setdefault(stage, (time.monotonic(), done))
+        rate = (done - first) / max(time.monotonic() - start, 1e-3)
+        left = f", {rate:.3g}/s, {time.strftime('%H:%M:%S', time.gmtime((total - done) / rate))} left" if rate else ""
+        return f"{stage}: {done} of {total}{left}"
 
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        """Show how far a stage has come."""
-        now = time.monotonic()
-        if stage != self.stage:
-            self.stage, self.start, self.first = stage, now, done
-        if done > self.first:
-            rate = (done - self.first) / max(now - self.start, 1e-3)
-            left = time.strftime("%H:%M:%S", time.gmtime((total - done) / rate))
-            self.show(f"{stage}: {done} of {total}, {rate:.3g}/s, {left} left")
+    return text

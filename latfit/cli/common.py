@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 import os
 import sys
@@ -10,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import click
@@ -18,22 +20,29 @@ from latfit.errors import UNPRINTABLE, LatfitError, LawError, LogError, printabl
 from latfit.units import LONGEST, SHORTEST, UNITS, parse_duration
 
 if TYPE_CHECKING:
-    from latfit.decision import Options, Prepared
+    from latfit.decision import Options, Prepared, Warned
     from latfit.laws import ParametricLaw
     from latfit.logs import HistogramLog, LogFacts, ProbeLog
     from latfit.report import Section
-    from latfit.table import ProbeTable
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 STATUSES = ("completed", "failed", "censored", "lost")
-FIGURE_ENDINGS = (".png", ".svg", ".pdf")
-LONGEST_MESSAGE = 2000  # characters of an error; what a user wrote may be longer, and a log's names too
+MAX_ERROR_LENGTH = 2000  # characters; what a user wrote may be longer, and a log's names too
+MODULES = {
+    "fit": ("fit", "outliers"),
+    "strategies": ("replay", "compare", "agents"),
+    "changes": ("drift", "watch"),
+    "applying": ("settings", "verify"),
+    "logs": ("plot", "read", "convert", "laws", "formats"),
+}
+"""The commands of each module that has several; every other command is in the module of its name."""
 
 
 class Commands(click.Group):
     """The group of all commands; the one place where a LatfitError becomes a line and exit code 1.
 
-    `summaries` names the commands and says what each does; the command NAME is `latfit.cli.NAME.NAME`.
+    `summaries` names the commands and says what each does, so that `--help` imports none of them.
     """
 
     def __init__(self, *, summaries: dict[str, str], **group: Any) -> None:
@@ -48,7 +57,8 @@ class Commands(click.Group):
         """Import the command that is called, and no other."""
         if cmd_name not in self.summaries:
             return None
-        command: click.Command = getattr(import_module(f"latfit.cli.{cmd_name}"), cmd_name)
+        module = next((module for module, names in MODULES.items() if cmd_name in names), cmd_name)
+        command: click.Command = getattr(import_module(f"latfit.cli.{module}"), cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -85,7 +95,7 @@ def _one_line_errors() -> Iterator[None]:
         message = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
     except MemoryError:
         message = "there is not enough memory for this"
-    say(f"latfit: {message if len(message) <= LONGEST_MESSAGE else message[:LONGEST_MESSAGE] + ' …'}", err=True)
+    say(f"latfit: {message if len(message) <= MAX_ERROR_LENGTH else message[:MAX_ERROR_LENGTH] + ' …'}", err=True)
     raise click.exceptions.Exit(1)
 
 
@@ -101,28 +111,32 @@ def notify(kind: str, messages: Iterable[str]) -> None:
 
 
 def show(
-    document: Mapping[str, Any], sections: Iterable[Section], *, as_json: bool, warnings: Iterable[str] = ()
+    document: dict[str, Any],
+    sections: Iterable[Section],
+    *,
+    as_json: bool,
+    warnings: Iterable[Warned] | None = None,
+    inside: str | None = None,
 ) -> None:
-    """Print an answer: its document as JSON, or its sections as text with the warnings on stderr."""
+    """Print an answer: its document as JSON, or its sections as text with the warnings on stderr.
+
+    `warnings` become part of the document, the rest of which is put `inside` a key where one is named.
+    """
+    document = document if inside is None else {inside: document}
+    if warnings is not None:
+        document["warnings"] = [{"code": warning.code, "message": warning.message} for warning in warnings]
     if as_json:
-        print_json(document)
+        click.echo(document_text(document))
         return
     from latfit.report.layout import as_text
 
-    notify("warning", warnings)
+    notify("warning", [warning.message for warning in warnings or ()])
     for line in as_text(sections).splitlines():
         click.secho(line, bold=line.isupper() and not line.startswith(" "))
 
 
-def print_json(document: Mapping[str, Any]) -> None:
-    """One document on stdout: finite numbers only, null for what is infinite or absent."""
-    click.echo(document_text(document))
-
-
 def document_text(document: Mapping[str, Any]) -> str:
-    """A document as JSON."""
-    import json
-
+    """A document as JSON: finite numbers only, null for what is infinite or absent."""
     text = json.dumps(json_values(document), ensure_ascii=False, indent=2, allow_nan=False)
     return "\n".join(UNPRINTABLE.sub(lambda sign: f"\\u{ord(sign[0]):04x}", line) for line in text.split("\n"))
 
@@ -139,12 +153,26 @@ def json_values(value: Any) -> Any:
     return number if math.isfinite(number) else None
 
 
+def call(function: Callable[..., T], *arguments: Any, **parsed: Any) -> T:
+    """Call a function with those of the parsed options that it takes."""
+    names = signature(function).parameters
+    return function(*arguments, **{name: value for name, value in parsed.items() if name in names})
+
+
+def command(*examples: str) -> Callable[[Callable[..., Any]], click.Command]:
+    """A command whose help ends in examples."""
+    title = "Examples" if len(examples) > 1 else "Example"
+    return click.command(epilog="\n  ".join((f"\b\n{title}:", *examples)))
+
+
 def option(written: str, help: str, *names: str, **settings: Any) -> Callable[[F], F]:  # noqa: A002
     """An option as its help shows it: `--cost C`, `-o --output DIR`, `--failed [retry|lost]`; without a value, a flag.
 
-    The value's name says what it may be (`VALUE_TYPES`) unless `type` does; `names` may rename the parameter.
+    A value that ends in `...` may be given several times. Its name says what it may be (`VALUE_TYPES`) unless `type`
+    does; `names` may rename the parameter.
     """
-    *flags, value = written.split()
+    *flags, value = written.removesuffix("...").split()
+    settings["multiple"] = written.endswith("...")
     if value.startswith("-"):
         flags.append(value)
         settings["is_flag"] = True
@@ -153,8 +181,7 @@ def option(written: str, help: str, *names: str, **settings: Any) -> Callable[[F
     else:
         settings["metavar"] = value
         settings.setdefault("type", VALUE_TYPES.get(value))
-    settings.setdefault("show_default", settings.get("default") not in (None, False, 0.0))
-    return click.option(*flags, *names, help=help, **settings)
+    return click.option(*flags, *names, help=help, show_default=bool(settings.get("default")), **settings)
 
 
 def options(*several: Callable[[Any], Any]) -> Callable[[F], F]:
@@ -168,23 +195,6 @@ def options(*several: Callable[[Any], Any]) -> Callable[[F], F]:
     return decorate
 
 
-class Seconds(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.4
-    """A time in seconds, or with a unit: 358, 350ms, 6m, 1h30m; greater than 0, or at least 0."""
-
-    name = "duration"
-
-    def __init__(self, *, zero: bool = False) -> None:
-        self.zero = zero
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Parse a duration, and refuse 0 where it makes no sense."""
-        with wrong_usage(None):
-            seconds = float(value) if isinstance(value, (int, float)) else parse_duration(str(value))
-        if seconds == 0 and not self.zero:
-            self.fail(f"{value!r} must be greater than 0", param, ctx)
-        return seconds
-
-
 @contextmanager
 def wrong_usage(parameter: str | None) -> Iterator[None]:
     """A LatfitError about the value of a parameter is wrong usage (exit code 2), not bad data."""
@@ -194,55 +204,62 @@ def wrong_usage(parameter: str | None) -> Iterator[None]:
         raise click.BadParameter(str(error), param_hint=parameter) from error
 
 
-def window_width(text: str) -> str:
-    """Check that the width of windows is a duration greater than 0; it is kept as it was written."""
-    Seconds().convert(text, None, None)
-    return text
+def duration(text: str | float) -> float:
+    """A time of at least 0 in seconds, or with a unit: 358, 350ms, 6m, 1h30m."""
+    with wrong_usage(None):
+        return parse_duration(text) if isinstance(text, str) else float(text)
 
 
-def name_and_value(text: str | tuple[str, str]) -> tuple[str, str]:
-    """Split NAME=VALUE at the first equals sign."""
-    if isinstance(text, tuple):
-        return text
+def positive_duration(text: str | float) -> float:
+    """A time greater than 0."""
+    seconds = duration(text)
+    if seconds == 0:
+        raise click.BadParameter(f"{text!r} must be greater than 0")
+    return seconds
+
+
+def share(text: str) -> float:
+    """A share of 1, or a percentage: 0.3 or 30%."""
+    try:
+        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < math.inf:
+        raise click.BadParameter(f"{text!r} is not a share: write 30% or 0.3")
+    return value
+
+
+def _name_and_value(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise click.BadParameter(f"{text!r} is not of the form NAME=VALUE")
     return name.strip(), value.strip()
 
 
+def _figure_file(path: str) -> str:
+    if not path.endswith((".png", ".svg", ".pdf")):
+        raise click.BadParameter(f"{path}: the ending must be one of .png, .svg, .pdf")
+    return path
+
+
 VALUE_TYPES = {
-    "SECONDS": Seconds(),
-    "T": Seconds(),
-    "C": Seconds(zero=True),
+    "SECONDS": positive_duration,
+    "T": positive_duration,
+    "C": duration,
     "N": click.IntRange(1),
     "K": click.IntRange(1),
     "COUNT": click.IntRange(0),
     "SHARE": click.FloatRange(0, 1),
-    "ROLE=NAME": name_and_value,
-    "STATUS=WORD[,WORD]": name_and_value,
+    "A": click.FloatRange(0, 1, min_open=True, max_open=True),
+    "COL[,COL]": lambda text: tuple(name.strip() for name in text.split(",")) if text else (),
+    "FILE": click.Path(dir_okay=False),
+    "FILE.prom": click.Path(dir_okay=False),
+    "FILE.png|svg|pdf": _figure_file,
+    "NAME=LAW|LOG": _name_and_value,
+    "ROLE=NAME": _name_and_value,
+    "STATUS=WORD[,WORD]": _name_and_value,
 }
 """What an option takes whose value has this name in its help."""
-
-
-def _split_names(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",")) if text else ()
-
-
-def _figure_file(_: click.Context, __: click.Parameter, path: str | None) -> str | None:
-    if path is not None and os.path.splitext(path)[1] not in FIGURE_ENDINGS:  # noqa: PTH122
-        raise click.BadParameter(f"{path}: the ending must be one of {', '.join(FIGURE_ENDINGS)}")
-    return path
-
-
-def by_option(help: str) -> Callable[[F], F]:  # noqa: A002
-    """--by COL[,COL] as a tuple of names."""
-    return option("--by COL[,COL]", help, callback=_split_names)
-
-
-def figure_option(help: str, *, required: bool) -> Callable[[F], F]:  # noqa: A002
-    """-o FILE of a figure."""
-    return option("-o --output FILE.png|svg|pdf", help, required=required, callback=_figure_file)
-
 
 log_argument = click.argument("log", metavar="LOG")
 cutoff_option = option("--cutoff SECONDS", "When a probe still out counts as an outlier (default: from the log).")
@@ -259,25 +276,14 @@ censoring_option = option(
 outcome_options = options(cutoff_option, failed_option, censoring_option)
 """Which sample a log becomes, the same in every command."""
 cost_option = option("--cost C", "Seconds that each restart costs.", default=0.0)
-
-
-def share(text: str) -> float:
-    """A share of 1, or a percentage: 0.3 or 30%."""
-    try:
-        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < float("inf"):
-        raise click.BadParameter(f"{text!r} is not a share: write 30% or 0.3")
-    return value
-
-
 risk_option = option(
     "--risk SHARE",
     "The largest loss allowed if every retry takes as long as the first attempt would have; 0% always waits.",
     type=share,
     default="30%",
 )
+rho_option = option("--rho R", "The share that never returns; with LOG, rescale to it.", type=float)
+wall_clock_option = option("--wall-clock C", "Seconds each job itself runs.", default=0.0)
 current_option = option("--current T", "The timeout in use now, to see what it costs.")
 resamples_option = option("--resamples COUNT", "Bootstrap resamples for the intervals; 0 for none.", default=199)
 seed_option = option("--seed COUNT", "Seed of all random numbers.", default=0)
@@ -287,56 +293,43 @@ spreadsheet_option = option(
 )
 log_options = options(
     option("--format NAME", "The log's format (default: recognised; see `latfit formats`)."),
+    option("--pattern REGEX", "Free text: finds a probe in a line; its named groups, (?P<latency>...), are columns."),
     option(
-        "--pattern REGEX", "Free text: finds a probe in a line; its named groups, as (?P<latency>...), are columns."
+        "--column ROLE=NAME...", "Which column is the latency, submitted, ended, status or id; an empty name: none."
     ),
-    option(
-        "--column ROLE=NAME",
-        "Which column is the latency, submitted, ended, status or id; an empty name: none.",
-        "columns",
-        multiple=True,
-    ),
-    option(
-        "--status STATUS=WORD[,WORD]",
-        "What the log's own words mean: completed, failed, censored or lost.",
-        "statuses",
-        multiple=True,
-    ),
+    option("--status STATUS=WORD[,WORD]...", "What the log's own words mean: completed, failed, censored or lost."),
     option(f"--unit [{'|'.join(UNITS)}]", "The unit of the latency column (default: by its name, else s)."),
     option("--time-format FORMAT", "iso, epoch, epoch-ms, epoch-us, epoch-ns or a strptime pattern."),
     option("--timezone ZONE", "The zone of times without an offset (default: UTC)."),
     option("--year YEAR", "The first year of a log that writes no years.", type=click.IntRange(1970, 9999)),
-    option(
-        "--where COLUMN=VALUE", "Only rows with this value; also != (another value) and ~ (a regex).", multiple=True
-    ),
+    option("--where COLUMN=VALUE...", "Only rows with this value; also != (another value) and ~ (a regex)."),
     option("--since TIME", "Only probes submitted from then on: 2026-03-01T12:00, or 7d before the log's end."),
     option("--until TIME", "Only probes submitted before then; as for --since."),
     option("--max-refused SHARE", "The share of rows that may be refused before it is an error.", default=0.1),
 )
 """How a log is read; `read_arguments` collects them."""
+log_and_json_options = options(log_options, json_option)
 
 
 def read_arguments(parsed: Mapping[str, Any]) -> dict[str, Any]:
     """The keyword arguments of `read_log` from the parsed `log_options`."""
     from latfit.logs.formats import FORMATS, ROLES, Condition, ReadOptions
 
-    _check_names("--format", [parsed["format"]] if parsed["format"] is not None else [], sorted(FORMATS))
-    _check_names("--column", [role for role, _ in parsed["columns"]], ROLES)
-    _check_names("--status", [status for status, _ in parsed["statuses"]], STATUSES)
-    statuses = {word.strip(): status for status, words in parsed["statuses"] for word in words.split(",")}
+    choices = {"format": sorted(FORMATS), "column": ROLES, "status": STATUSES}
+    names = {"format": [parsed["format"]] if parsed["format"] is not None else []}
+    names |= {flag: [name for name, _ in parsed[flag]] for flag in ("column", "status")}
+    for flag, allowed in choices.items():
+        for name in names[flag]:
+            if name not in allowed:
+                raise click.BadParameter(f"{name!r} is not one of {', '.join(allowed)}", param_hint=f"--{flag}")
     with wrong_usage("--where"):
         for text in parsed["where"]:
             Condition.parse(text)
     with wrong_usage("--pattern"):
         ReadOptions(pattern=parsed["pattern"])
-    names = ("format", "unit", "time_format", "timezone", "year", "where", "since", "until", "pattern", "max_refused")
-    return {**{name: parsed[name] for name in names}, "columns": dict(parsed["columns"]), "statuses": statuses}
-
-
-def _check_names(flag: str, names: Iterable[str], choices: Iterable[str]) -> None:
-    for name in names:
-        if name not in choices:
-            raise click.BadParameter(f"{name!r} is not one of {', '.join(choices)}", param_hint=flag)
+    kept = ("format", "unit", "time_format", "timezone", "year", "where", "since", "until", "pattern", "max_refused")
+    statuses = {word.strip(): status for status, words in parsed["status"] for word in words.split(",")}
+    return {**{name: parsed[name] for name in kept}, "columns": dict(parsed["column"]), "statuses": statuses}
 
 
 def load_log(log: str, parsed: Mapping[str, Any]) -> ProbeLog:
@@ -353,7 +346,7 @@ def open_log(log: str, parsed: Mapping[str, Any]) -> ProbeLog | HistogramLog:
     """What a LOG argument holds; guesses and refusals are printed to stderr."""
     from latfit import logs
 
-    with Reading() as progress:
+    with reading_line() as progress:
         opened = logs.open_log(log, progress=progress, **read_arguments(parsed))
     if isinstance(opened, logs.ProbeLog):
         notify_reading(opened.facts)
@@ -367,13 +360,6 @@ def notify_reading(facts: LogFacts) -> None:
     notes, warnings = reading_notes(facts)
     notify("note", notes)
     notify("warning", warnings)
-
-
-def observed(log: str, parsed: Mapping[str, Any]) -> ProbeTable:
-    """The probes of LOG in their order."""
-    from latfit.evidence import probes_of
-
-    return probes_of(load_log(log, parsed))
 
 
 def prepared(log: str | ProbeLog, parsed: Mapping[str, Any]) -> Prepared:
@@ -392,12 +378,9 @@ def prepared(log: str | ProbeLog, parsed: Mapping[str, Any]) -> Prepared:
 
 def decision_options(parsed: Mapping[str, Any], **more: Any) -> Options:
     """The options of a decision from those of the command line."""
-    from dataclasses import fields
-
     from latfit.decision import Options
 
-    names = {field.name for field in fields(Options)} - set(more)
-    return Options(**{name: value for name, value in parsed.items() if name in names}, **more)
+    return call(Options, **{**parsed, **more})
 
 
 def written_law(text: str) -> ParametricLaw:
@@ -415,31 +398,33 @@ def written_law(text: str) -> ParametricLaw:
 
 
 class ProgressLine:
-    """A line on stderr, on a terminal only, rewritten five times a second and wiped at the end."""
+    """A line on stderr, on a terminal only, rewritten five times a second and wiped at the end.
 
-    def __init__(self) -> None:
-        self.start, self.shown, self.width = time.monotonic(), 0.0, 60
+    `text` writes it from what the work reports, from the time `after` on, in seconds since the start.
+    """
+
+    def __init__(self, text: Callable[..., str], *, after: float = 0.0) -> None:
+        self.text, self.next, self.width = text, time.monotonic() + after, 0
 
     def __enter__(self) -> Self | None:
         return self if sys.stderr and sys.stderr.isatty() else None
 
-    def show(self, text: str) -> None:
+    def __call__(self, *state: Any) -> None:
         """Write a line over the last one, where that is a fifth of a second old."""
-        now = time.monotonic()
-        if now - self.shown > 0.2:
+        if (now := time.monotonic()) > self.next:
+            text = self.text(*state)
+            self.next, self.width = now + 0.2, max(self.width, 60, len(text))
             click.echo(f"\r{text.ljust(self.width)}", err=True, nl=False)
-            self.shown, self.width = now, max(self.width, len(text))
 
     def __exit__(self, *_: object) -> None:
-        if self.shown:
+        if self.width:
             click.echo("\r" + " " * self.width + "\r", err=True, nl=False)
 
 
-class Reading(ProgressLine):
-    """How far reading has come, once it has taken a second."""
+def reading_line() -> ProgressLine:
+    """How many bytes have been read, once that has taken a second."""
 
-    def __call__(self, done: int, total: int | None) -> None:
-        """Bytes read, and how many there are."""
-        if time.monotonic() - self.start > 1:
-            share = f" of {total / 1e6:.0f} MB ({done / total:.0%})" if total else " MB"
-            self.show(f"reading: {done / 1e6:.0f}{share}")
+    def text(done: int, total: int | None) -> str:
+        return f"reading: {done / 1e6:.0f}" + (f" of {total / 1e6:.0f} MB ({done / total:.0%})" if total else " MB")
+
+    return ProgressLine(text, after=1.0)

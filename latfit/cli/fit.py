@@ -1,4 +1,4 @@
-"""`latfit fit`: which law describes the latencies."""
+"""`latfit fit`, which law describes the latencies, and `latfit outliers`, the share of probes that never return."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ import click
 from latfit.cli import common as cli
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  latfit fit probes.csv
-  latfit fit probes.csv --law lognormal --law weibull --cutoff 10000 --json
-  latfit fit probes.csv --table latex > fits.tex
-  latfit fit probes.csv --method ls --law lognormal-pareto --subsample 1000"""
+@cli.command(
+    "latfit fit probes.csv",
+    "latfit fit probes.csv --law lognormal --law weibull --cutoff 10000 --json",
+    "latfit fit probes.csv --table latex > fits.tex",
+    "latfit fit probes.csv --method ls --law lognormal-pareto --subsample 1000",
 )
 @cli.log_argument
-@cli.option("--law NAME", "A law to fit (default: eight common ones; see `latfit laws`).", "laws", multiple=True)
+@cli.option("--law NAME...", "A law to fit (default: eight common ones; see `latfit laws`).", "laws")
 @cli.option("--method [mle|ls]", "Censored maximum likelihood, or least squares on the cdf.", default="mle")
 @cli.option(
     "--rho R",
@@ -31,7 +29,7 @@ Examples:
     default=199,
 )
 @cli.option("--subsample N", "Test a random subsample of N completions, as Glatard et al. do with 1000.")
-@cli.option("--table [latex|markdown]", "Print the fits as a table for a paper.", "kind")
+@cli.option("--table [latex|markdown]", "Print the fits as a table for a paper.")
 @cli.outcome_options
 @cli.log_options
 @cli.seed_option
@@ -50,22 +48,62 @@ def fit(log: str, laws: tuple[str, ...], method: str, rho: float | None, as_json
     from latfit.report.answers import fit_sections
     from latfit.report.layout import fits_table
 
-    bootstrap, subsample, seed, kind = (parsed[name] for name in ("bootstrap", "subsample", "seed", "kind"))
-    if kind is not None and as_json:
+    if parsed["table"] is not None and as_json:
         raise click.UsageError("--table and --json are two answers: choose one")
     case = cli.prepared(log, parsed)
-    sample = case.sample
+    sample, bootstrap = case.sample, parsed["bootstrap"]
     if laws or method == "ls" or rho is not None:
         fits = fit_laws(sample, laws or None, method=method, rho="joint" if rho is None else rho)
     else:  # the laws that every command tries
         fits = ranked([case], cli.decision_options(parsed))[0]
-    rng = np.random.default_rng(seed)
     if method == "ls" and bootstrap:
-        errors_rng = np.random.default_rng(seed)  # the p-values are those of the same seed without standard errors
-        fits = [with_std_errors(sample, fit, rho=rho, rng=errors_rng) for fit in fits]
-    results = [(fit, assess(sample, fit, bootstrap=bootstrap, rng=rng, subsample=subsample)) for fit in fits]
-    if kind is not None:
-        click.echo(fits_table(results, kind), nl=False)
+        rng = np.random.default_rng(parsed["seed"])
+        fits = [with_std_errors(sample, fit, rho=rho, rng=rng) for fit in fits]
+    rng = np.random.default_rng(parsed["seed"])  # the p-values do not depend on whether standard errors are computed
+    tests = [assess(sample, fit, bootstrap=bootstrap, rng=rng, subsample=parsed["subsample"]) for fit in fits]
+    results = list(zip(fits, tests, strict=True))
+    if parsed["table"] is not None:
+        click.echo(fits_table(results, parsed["table"]), nl=False)
         return
     document = {"fits": [{**fit.to_dict(), "ks": ks and ks.to_dict()} for fit, ks in results]}
     cli.show(document, fit_sections(sample, results), as_json=as_json)
+
+
+@cli.command(
+    "latfit outliers probes.csv",
+    "latfit outliers probes.csv --cutoff 10000 --json",
+    "latfit outliers checks.csv --status completed=up --status lost=down",
+)
+@cli.log_argument
+@cli.outcome_options
+@cli.log_and_json_options
+def outliers(log: str, as_json: bool, **parsed: Any) -> None:
+    """Estimate the share of probes that never return.
+
+    The ratio is that of the probes still out at the cutoff, with a 95 % interval, and how it changes
+    with the cutoff: where it is still falling, some of those outliers are only late.
+    """
+    from latfit.errors import FitError
+    from latfit.fitting import joint_outlier_ratio
+    from latfit.outliers import cutoff_verdict, ratio_by_cutoff
+    from latfit.report.answers import outliers_sections
+
+    case = cli.prepared(log, parsed)
+    ratio, joint = case.ratio, None
+    try:
+        joint = joint_outlier_ratio(case.sample)
+    except FitError as problem:
+        cli.notify("note", [f"no joint estimate of the ratio and a law: {problem}"])
+    verdict = cutoff_verdict(case.whole, ratio)
+    by_cutoff = ratio_by_cutoff(case.whole, cutoff=ratio.cutoff)
+    document = {
+        **ratio.to_dict(),
+        "count": ratio.count,
+        "method": ratio.method,
+        "joint_ratio": joint and joint.estimate,
+        **{f"joint_{key}": joint and getattr(joint, key) for key in ("low", "high", "law")},
+        "confounded": joint and joint.confounded,
+        "by_cutoff": [each.to_dict() for each in by_cutoff],
+        "verdict": verdict,
+    }
+    cli.show(document, outliers_sections(ratio, case.sample, by_cutoff, joint, verdict), as_json=as_json)

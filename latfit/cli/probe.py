@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from latfit._system import whole_file
 from latfit.cli import common as cli
 from latfit.errors import LatfitError, ProbeError
 from latfit.units import parse_duration, seconds
@@ -16,14 +17,12 @@ from latfit.units import parse_duration, seconds
 if TYPE_CHECKING:
     from latfit.measure import Counts, Plan, Precision, Target
 
-DEFAULT_PROBES = 1000
-MOST_PROBES = 100_000  # where a duration or a precision ends the run
-MOST_ATTEMPTS = 20
+MAX_JOB_ATTEMPTS = 20
 
 
-def _rate(text: str | float) -> float:
+def _rate(text: str) -> float:
     """Probes per second: 2/s, 30/min, 0.5."""
-    number, _, unit = str(text).partition("/")
+    number, _, unit = text.partition("/")
     try:
         rate = float(number) / (parse_duration(f"1{unit.strip()}") if unit else 1.0)
     except (ValueError, LatfitError):
@@ -33,14 +32,9 @@ def _rate(text: str | float) -> float:
     return rate
 
 
-def _share(text: str | float) -> float:
+def _share(text: str) -> float:
     """A share: 5% or 0.05."""
-    number = str(text).strip()
-    try:
-        share = float(number.removesuffix("%")) / (100 if number.endswith("%") else 1)
-    except ValueError:
-        share = 0.0
-    if not 0 < share < 1:
+    if not 0 < (share := cli.share(text.strip())) < 1:
         raise click.BadParameter(f"{text!r} is not a share between 0 and 1; write for example 5%")
     return share
 
@@ -66,7 +60,7 @@ RUN_OPTIONS = [
     cli.option(
         "--tracker STATE", "Run jobs by the tracker in this file; it is updated.", type=click.Path(path_type=Path)
     ),
-    cli.option("--attempts K", f"The most attempts of a job (default: {MOST_ATTEMPTS})."),
+    cli.option("--attempts K", f"The most attempts of a job (default: {MAX_JOB_ATTEMPTS})."),
     cli.option("--submissions N", "The most submissions in all (default: 3 for each job)."),
     click.option(
         "--breaker/--no-breaker",
@@ -94,8 +88,20 @@ class _Targets(click.Group):
         """The command of a target: its own arguments and options, and those of every run."""
         from latfit.measure.targets import TARGETS
 
-        kind = TARGETS.get(cmd_name)
-        return None if kind is None else _command_of(kind)
+        if cmd_name not in TARGETS:
+            return None
+        kind = TARGETS[cmd_name]
+        fields = dataclasses.fields(kind)  # type: ignore[arg-type]  # every target is a dataclass
+
+        def run(**parsed: Any) -> None:
+            try:
+                target = kind(**{field.name: parsed.pop(field.name) for field in fields})
+            except ProbeError as problem:
+                raise click.UsageError(str(problem)) from problem
+            _run(target, **parsed)
+
+        command = click.command(name=kind.name, help=kind.summary, epilog=f"\b\nExample:\n  {kind.example}")
+        return command(cli.options(*map(_parameter, fields), *RUN_OPTIONS)(run))
 
 
 @click.group(
@@ -118,81 +124,70 @@ def probe() -> None:
     """
 
 
-def _command_of(kind: type[Target]) -> click.Command:
-    fields = dataclasses.fields(kind)  # type: ignore[arg-type]  # every target is a dataclass
-
-    def run(**given: Any) -> None:
-        own = {each.name: given.pop(each.name) for each in fields}
-        try:
-            target = kind(**own)
-        except ProbeError as problem:
-            raise click.UsageError(str(problem)) from problem
-        _run(target, **given)
-
-    command = click.command(name=kind.name, help=kind.summary, epilog=f"\b\nExample:\n  {kind.example}")
-    return command(cli.options(*map(_parameter, fields), *RUN_OPTIONS)(run))
-
-
-def _parameter(each: dataclasses.Field[Any]) -> Callable[[Any], Any]:
+def _parameter(field: dataclasses.Field[Any]) -> Callable[[Any], Any]:
     """The click parameter of a target's field."""
-    about = each.metadata
+    about = field.metadata
     if "argument" in about:
-        many = about["argument"].endswith("...")
-        return click.argument(each.name, metavar=about["argument"], nargs=-1 if many else 1, type=click.UNPROCESSED)
-    flag = f"--{each.name.replace('_', '-')}"
-    if about["kind"] == "flag":
-        return click.option(
-            f"{flag}/--no-{flag[2:]}", each.name, default=each.default, show_default=True, help=about["help"]
-        )
+        count = -1 if about["argument"].endswith("...") else 1
+        return click.argument(field.name, metavar=about["argument"], nargs=count, type=click.UNPROCESSED)
+    flag = f"--{field.name.replace('_', '-')}"
     kinds: dict[str, Any] = {
+        "flag": None,
         "text": str,
-        "seconds": cli.Seconds(),
+        "seconds": cli.positive_duration,
         "file": click.Path(exists=True, dir_okay=False, path_type=Path),
         "choice": click.Choice(about["choices"]),
     }
-    shown = each.default is not None
-    return click.option(
-        flag, each.name, type=kinds[about["kind"]], default=each.default, show_default=shown, help=about["help"]
-    )
+    written = f"{flag}/--no-{flag[2:]}" if about["kind"] == "flag" else flag
+    metavar = "DURATION" if about["kind"] == "seconds" else None
+    settings = {
+        "metavar": metavar,
+        "type": kinds[about["kind"]],
+        "default": field.default,
+        "show_default": field.default is not None,
+    }
+    return click.option(written, field.name, help=about["help"], **settings)
 
 
-def _run(target: Target, output: Path | None, dry_run: bool, as_json: bool, **given: Any) -> None:
+def _run(target: Target, output: Path | None, dry_run: bool, as_json: bool, **parsed: Any) -> None:
     from latfit.measure import Attempt, Limits, Pace, measure
 
-    plan, breaker = _plan(given)
-    if given["arrivals"] == "poisson" and given["rate"] is None:
+    plan, breaker = _plan(parsed)
+    if parsed["arrivals"] == "poisson" and parsed["rate"] is None:
         raise click.UsageError("--arrivals poisson needs --rate, for example --rate 2/s")
-    if given["attempts"] is not None and plan.kind != "jobs":
+    if parsed["attempts"] is not None and plan.kind != "jobs":
         raise click.UsageError("--attempts is for jobs: give --timeout, --before, --policy or --tracker too")
     if dry_run:
         shown = "\n".join(target.shown(Attempt("RUN", n, n, 1)) for n in (1, 2))
-        cli.say(
-            f"would submit, {given['in_flight']} at a time{f', {plan.kind} by {plan.text}' if plan.text else ''}:",
-            err=True,
-        )
-        return click.echo(shown)
+        how = f", {plan.kind} by {plan.text}" if plan.text else ""
+        cli.say(f"would submit, {parsed['in_flight']} at a time{how}:", err=True)
+        click.echo(shown)
+        return
     if output is None:
         raise click.UsageError("name the log to write: -o LOG")
-    open_ended = given["duration"] is not None or given["until_precise"] is not None
-    jobs = given["probes"] or (MOST_PROBES if open_ended else DEFAULT_PROBES)
+    open_ended = parsed["duration"] is not None or parsed["until_precise"] is not None
+    jobs = parsed["probes"] or (100_000 if open_ended else 1000)
     many = plan.kind != "probes"
     limits = Limits(
         jobs=jobs,
-        submissions=given["submissions"] or jobs * (3 if many else 1),
-        attempts=given["attempts"] or (MOST_ATTEMPTS if plan.kind == "jobs" else 2 if many else 1),
-        duration=given["duration"],
+        submissions=parsed["submissions"] or jobs * (3 if many else 1),
+        attempts=parsed["attempts"] or (MAX_JOB_ATTEMPTS if plan.kind == "jobs" else 2 if many else 1),
+        duration=parsed["duration"],
     )
-    pause = target.pause if given["pause"] is None else given["pause"]
-    pace = Pace(given["in_flight"], given["arrivals"], given["rate"], pause, given["cutoff"])
-    with _Shown() as progress:
+    pause = target.pause if parsed["pause"] is None else parsed["pause"]
+    pace = Pace(parsed["in_flight"], parsed["arrivals"], parsed["rate"], pause, parsed["cutoff"])
+    options = {name: parsed[name] for name in ("until_precise", "resume", "seed")}
+    with cli.ProgressLine(_progress_text) as progress:
         done = measure(
-            target, output, pace=pace, limits=limits, plan=plan, until_precise=given["until_precise"], breaker=breaker,
-            resume=given["resume"], seed=given["seed"], progress=progress,
-        )  # fmt: skip
-    if given["tracker"]:
-        _save(plan, given["tracker"])
+            target, output, pace=pace, limits=limits, plan=plan, breaker=breaker, progress=progress, **options
+        )
+    if parsed["tracker"]:
+        tracker: Any = plan.tracker
+        with whole_file(parsed["tracker"]) as part:
+            part.write_text(tracker.to_json())
     if as_json:
-        return cli.print_json(done.to_dict())
+        click.echo(cli.document_text(done.to_dict()))
+        return
     cli.notify("warning", done.warnings)
     cli.notify("note", done.notes)
     if done.cleared:
@@ -201,58 +196,45 @@ def _run(target: Target, output: Path | None, dry_run: bool, as_json: bool, **gi
     cli.say(f"{done.log}: {counts or 'no probe'} in {seconds(done.seconds)}; {done.reason}", err=True)
     if breaker is not None and breaker.tripped:
         raise ProbeError(done.reason)
-    return None
 
 
-def _plan(given: dict[str, Any]) -> tuple[Plan, Any]:
+def _plan(parsed: dict[str, Any]) -> tuple[Plan, Any]:
     """How jobs are run, by the one option that says so, and the breaker of it."""
     from latfit.measure import Breaker, careful, paired, policy_plan, single, tracked
 
-    chosen = [name for name in ("again_after", "timeout", "policy", "tracker") if given[name] is not None]
-    if len(chosen) > 1 or (given["before"] and chosen not in ([], ["timeout"])):
+    chosen = [name for name in ("again_after", "timeout", "policy", "tracker") if parsed[name] is not None]
+    if len(chosen) > 1 or (parsed["before"] and chosen not in ([], ["timeout"])):
         raise click.UsageError("--again-after, --timeout (or --before), --policy and --tracker exclude each other")
-    timeout, predicted = given["timeout"], None
-    if given["before"]:
+    timeout, predicted = parsed["timeout"], None
+    if parsed["before"]:
         from latfit.measure.precision import timeout_for_jobs
 
-        timeout, predicted = timeout_for_jobs(given["before"], timeout)
-    guard = Breaker(predicted) if given["breaker"] else None
-    if given["again_after"]:
-        if given["again_after"] >= given["cutoff"]:
+        timeout, predicted = timeout_for_jobs(parsed["before"], timeout)
+    guard = Breaker(predicted) if parsed["breaker"] else None
+    if parsed["again_after"]:
+        if parsed["again_after"] >= parsed["cutoff"]:
             raise click.UsageError("--again-after must be shorter than --cutoff")
-        return paired(given["again_after"]), None
+        return paired(parsed["again_after"]), None
     if timeout:
         return careful(timeout), guard
-    if given["policy"]:
+    if parsed["policy"]:
         with cli.wrong_usage("--policy"):
-            return policy_plan(given["policy"]), guard
-    if given["tracker"]:
+            return policy_plan(parsed["policy"]), guard
+    if parsed["tracker"]:
         import latfit
 
         try:
-            return tracked(latfit.Tracker.from_json(given["tracker"].read_bytes().decode(errors="replace"))), guard
+            return tracked(latfit.Tracker.from_json(parsed["tracker"].read_bytes().decode(errors="replace"))), guard
         except OSError as error:
-            raise ProbeError(f"{given['tracker']}: cannot be read ({error.strerror})") from error
+            raise ProbeError(f"{parsed['tracker']}: cannot be read ({error.strerror})") from error
     return single(), None
 
 
-def _save(plan: Plan, path: Path) -> None:
-    """Write the tracker's state back."""
-    from latfit._system import whole_file
-
-    tracker: Any = plan.tracker
-    with whole_file(path) as part:
-        part.write_text(tracker.to_json())
-
-
-class _Shown(cli.ProgressLine):
+def _progress_text(counts: Counts, known: Precision | None) -> str:
     """Counts, and the timeout as it looks so far."""
-
-    def __call__(self, counts: Counts, known: Precision | None) -> None:
-        """Show how far it has come."""
-        ended = ", ".join(f"{count} {status}" for status, count in counts.ended.items())
-        text = f"{counts.out} on their way, {ended or 'none back yet'}"
-        if known is not None and known.low is not None:
-            best = "no timeout" if known.timeout is None else f"timeout {seconds(known.timeout)}"
-            text += f"; {best} ({seconds(known.low)} to {seconds(known.high)})"
-        self.show(text)
+    ended = ", ".join(f"{count} {status}" for status, count in counts.ended.items())
+    text = f"{counts.out} on their way, {ended or 'none back yet'}"
+    if known is not None and known.low is not None:
+        best = "no timeout" if known.timeout is None else f"timeout {seconds(known.timeout)}"
+        text += f"; {best} ({seconds(known.low)} to {seconds(known.high)})"
+    return text

@@ -1,4 +1,4 @@
-"""`latfit timeout`: how long to wait before cancelling and resubmitting."""
+"""`latfit timeout`: how long to wait before cancelling and resubmitting, on a log, a law or a histogram."""
 
 from __future__ import annotations
 
@@ -7,43 +7,49 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from latfit.cli import common as cli
-from latfit.cli.histograms import check_histogram_options, histogram_options, likely_law, load_histogram, show_guarantee
+from latfit.errors import FitError, LogError, SampleError
 
 if TYPE_CHECKING:
+    from latfit.buckets import Histogram
+    from latfit.decision import Warned
     from latfit.laws import Law
-    from latfit.logs import ProbeLog
-    from latfit.sample import LatencySample
+    from latfit.logs import HistogramLog, ProbeLog
+
+histogram_options = cli.options(
+    cli.option("--lost N|COUNTER...", "Histograms: how many never returned, or the counter that has it."),
+    cli.option("--failures N|COUNTER...", "Histograms: how many failed after an unknown time, or the counter."),
+    cli.option("--sum C", "Histograms: the sum of all latencies in seconds (default: from LOG)."),
+    cli.option("--before FILE", "Histograms: an earlier scrape, to be subtracted."),
+)
+"""The options that only histograms take."""
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  latfit timeout probes.csv
-  latfit timeout probes.csv --cost 5 --max-submissions 1.5
-  latfit timeout probes.csv --law lognormal --objective quantile:0.95
-  latfit timeout metrics.prom --lost requests_timed_out_total --cost 0.01
-  latfit timeout --law "lognormal(mu=5.5,sigma=1)" --rho 0.025
-  latfit timeout --law "lognormal(mu=5.5,sigma=1)" --restarts 3 --json"""
+@cli.command(
+    "latfit timeout probes.csv",
+    "latfit timeout probes.csv --cost 5 --max-submissions 1.5",
+    "latfit timeout probes.csv --law lognormal --objective quantile:0.95",
+    "latfit timeout metrics.prom --lost requests_timed_out_total --cost 0.01",
+    'latfit timeout --law "lognormal(mu=5.5,sigma=1)" --rho 0.025',
+    'latfit timeout --law "lognormal(mu=5.5,sigma=1)" --restarts 3 --json',
 )
 @click.argument("log", metavar="[LOG]", required=False)
 @cli.option("--law SPEC|NAME", "A law such as lognormal(mu=5.5,sigma=1); with LOG, the law to fit.")
-@cli.option("--rho R", "The share that never returns; with LOG, rescale to it.", type=float)
+@cli.rho_option
 @cli.cost_option
 @cli.risk_option
-@cli.option("--wall-clock C", "Seconds each job itself runs.", default=0.0)
+@cli.wall_clock_option
 @cli.option("--restarts K", "At most K restarts, the last attempt untimed.")
 @cli.option("--copies N", "Copies submitted at once.", default=1)
 @cli.option(
     "--max-submissions B", "Submissions allowed for a job, on average.", type=click.FloatRange(0, 1e300, min_open=True)
 )
 @cli.option("--objective mean|std|moment:n|quantile:q|deadline:D", "What to optimise.", default="mean")
-@cli.option("--at T", "Evaluate this timeout instead.", type=cli.Seconds(zero=True))
+@cli.option("--at T", "Evaluate this timeout instead.", type=cli.duration)
 @cli.outcome_options
 @cli.resamples_option
 @cli.seed_option
 @histogram_options
-@cli.log_options
-@cli.json_option
+@cli.log_and_json_options
 def timeout(log: str | None, law: str | None, as_json: bool, **parsed: Any) -> None:
     """Find the timeout after which cancelling and resubmitting pays.
 
@@ -51,33 +57,32 @@ def timeout(log: str | None, law: str | None, as_json: bool, **parsed: Any) -> N
     the law is written out with --law SPEC. LOG may be a histogram: then the timeout has a guarantee that
     holds whatever happened inside the buckets.
     """
+    from latfit.laws import Defective
     from latfit.logs import HistogramLog
     from latfit.report.answers import timeout_sections
 
-    _check_usage(log, law, parsed)
+    changed = _changed_options(log, law, parsed)
     probes = None if log is None else cli.open_log(log, parsed)
+    warnings: tuple[Warned, ...] = ()
+    fails = False
     if isinstance(probes, HistogramLog):
-        histogram = load_histogram(probes, parsed)
-        if law is None and _only_cost(parsed):
-            show_guarantee(histogram, parsed["cost"], as_json)
+        if law is None and not changed:
+            show_guarantee(probes, parsed, as_json)
             return
-        likely, warnings = likely_law(histogram, law)
-        document, fails = _answer(likely, parsed), False
+        likely, warnings = _likely_law(load_histogram(probes, parsed), law)
+        document = _answer(likely, parsed)
     else:
         check_histogram_options(parsed)
-        document, warnings, fails = _solve(probes, law, parsed)
-    document["warnings"] = [{"code": warning.code, "message": warning.message} for warning in warnings]
+        if probes is not None:
+            document, warnings, fails = _on_log(probes, law, parsed)
+        else:
+            document = _answer(Defective(cli.written_law(law or ""), parsed["rho"] or 0.0), parsed)
     sections = timeout_sections(document, at=parsed["at"], fails=fails)
-    cli.show(document, sections, as_json=as_json, warnings=[warning.message for warning in warnings])
+    cli.show(document, sections, as_json=as_json, warnings=warnings)
 
 
-def _only_cost(parsed: dict[str, Any]) -> bool:
-    """Whether nothing but the cost of a restart is asked for: the policy that has a guarantee on a histogram."""
-    absent = all(parsed[name] is None for name in ("rho", "restarts", "max_submissions", "at"))
-    return absent and (parsed["wall_clock"], parsed["copies"], parsed["objective"]) == (0.0, 1, "mean")
-
-
-def _check_usage(log: str | None, law: str | None, parsed: dict[str, Any]) -> None:
+def _changed_options(log: str | None, law: str | None, parsed: dict[str, Any]) -> list[str]:
+    """The options that ask for another policy than the plain one, once it is known that they go together."""
     from latfit.restart.objectives import Objective
 
     with cli.wrong_usage("--objective"):
@@ -92,76 +97,110 @@ def _check_usage(log: str | None, law: str | None, parsed: dict[str, Any]) -> No
         raise click.UsageError(f"--restarts minimises the mean, with a --cost at most; it does not go with {used[0]}")
     if parsed["at"] is not None and parsed["max_submissions"] is not None:
         raise click.UsageError("--at evaluates one timeout; it does not go with --max-submissions")
-
-
-def _solve(
-    log: ProbeLog | None, law: str | None, parsed: dict[str, Any]
-) -> tuple[dict[str, Any], tuple[Any, ...], bool]:
-    """The document of the contract, the warnings, and whether some attempts fail visibly."""
-    from latfit.laws import Defective
-
-    if log is not None and parsed["restarts"] is None and parsed["at"] is None:
-        return _decided(log, law, parsed)
-    if log is None:
-        return _answer(Defective(cli.written_law(law or ""), parsed["rho"] or 0.0), parsed), (), False
-    case = cli.prepared(log, parsed)
-    document = _answer(_law_of_log(case.sample, law, parsed["rho"]), parsed)
-    return document, _against(log, parsed), case.sample.failed.total > 0
+    return used + [f"--{name}" for name in ("rho", "restarts") if parsed[name] is not None]
 
 
 def _answer(law: Law, parsed: dict[str, Any]) -> dict[str, Any]:
     """What a law says of the policy that the options ask for."""
     from latfit.restart import earliest_timeout, evaluate_timeout, optimal_schedule, optimal_timeout
 
-    policy = {name: parsed[name] for name in ("cost", "wall_clock", "copies", "objective")}
     if parsed["restarts"] is not None:
-        least = earliest_timeout(law)
-        return optimal_schedule(law, parsed["restarts"], cost=parsed["cost"], min_timeout=least).to_dict()
+        return cli.call(optimal_schedule, law, min_timeout=earliest_timeout(law), **parsed).to_dict()
     if parsed["at"] is not None:
-        return evaluate_timeout(law, parsed["at"], **policy).to_dict()
-    return optimal_timeout(law, max_submissions=parsed["max_submissions"], **policy).to_dict()
+        return cli.call(evaluate_timeout, law, parsed["at"], **parsed).to_dict()
+    return cli.call(optimal_timeout, law, **parsed).to_dict()
 
 
-def _decided(log: ProbeLog, law: str | None, parsed: dict[str, Any]) -> tuple[dict[str, Any], tuple[Any, ...], bool]:
-    """The decision on LOG, the same as that of `analyze`."""
-    from latfit.decision import decide
-    from latfit.evidence import probes_of
+def _on_log(log: ProbeLog, law: str | None, parsed: dict[str, Any]) -> tuple[dict[str, Any], tuple[Warned, ...], bool]:
+    """The decision on LOG, as `analyze` takes it, or what its law says of --restarts or --at; its warnings; failures.
 
-    named = None if law in (None, "empirical") else law
-    options = cli.decision_options({**parsed, "law": named}, test=False, laws=() if named is None else (named,))
-    decision = decide([probes_of(log)], options, figures=True)[0].require()
-    assert decision.timeout is not None
-    assert decision.evidence is not None
-    fails = decision.sample is not None and decision.sample.failed.total > 0
-    return {**decision.timeout.to_dict(), "evidence": decision.evidence.to_dict()}, decision.warnings, fails
-
-
-def _against(log: ProbeLog, parsed: dict[str, Any]) -> tuple[Any, ...]:
-    """One line where the decision on the log is withheld: a law's answer takes attempts to be independent and alike."""
+    A law's answer takes attempts to be independent and alike: one line says so where the decision is withheld.
+    """
     from latfit.decision import Warned, decide
     from latfit.evidence import probes_of
-
-    plain = {name: parsed[name] for name in ("cutoff", "failed", "censoring", "cost")}
-    own = decide([probes_of(log)], cli.decision_options(plain, laws=(), test=False, resamples=0))[0].timeout
-    if own is None or own.verdict != "withheld":
-        return ()
-    message = (
-        f"the decision on this log is withheld ({', '.join(own.withheld)}), and these figures take attempts to be "
-        "independent and alike; see latfit analyze, and latfit replay --at for what the log itself shows"
-    )
-    return (Warned("withheld", message),)
-
-
-def _law_of_log(sample: LatencySample, law: str | None, rho: float | None) -> Law:
-    """The law of the data of LOG, or the one fitted to them, rescaled to --rho."""
-    from latfit.errors import FitError
     from latfit.fitting import fit, fitted_law
     from latfit.laws import Empirical
 
-    if law in (None, "empirical"):
+    name = None if law == "empirical" else law
+    if parsed["restarts"] is None and parsed["at"] is None:
+        options = cli.decision_options({**parsed, "law": name}, test=False, laws=() if name is None else (name,))
+        decision = decide([probes_of(log)], options, figures=True)[0].require()
+        assert decision.timeout is not None
+        assert decision.evidence is not None
+        fails = decision.sample is not None and decision.sample.failed.total > 0
+        return {**decision.timeout.to_dict(), "evidence": decision.evidence.to_dict()}, decision.warnings, fails
+    sample, rho = cli.prepared(log, parsed).sample, parsed["rho"]
+    if name is None:
         empirical = Empirical.of(sample)
-        return empirical if rho is None else empirical.rescaled(rho)
-    best = fit(sample, [str(law)], rho="joint" if rho is None else rho)[0]
-    if best.law is None:
-        raise FitError(f"{law} could not be fitted: {best.error}")
-    return fitted_law(sample, best)
+        document = _answer(empirical if rho is None else empirical.rescaled(rho), parsed)
+    else:
+        best = fit(sample, [name], rho="joint" if rho is None else rho)[0]
+        if best.law is None:
+            raise FitError(f"{name} could not be fitted: {best.error}")
+        document = _answer(fitted_law(sample, best), parsed)
+    plain = {name: parsed[name] for name in ("cutoff", "failed", "censoring", "cost")}
+    chosen = decide([probes_of(log)], cli.decision_options(plain, laws=(), test=False, resamples=0))[0].timeout
+    if chosen is None or chosen.verdict != "withheld":
+        return document, (), sample.failed.total > 0
+    message = (
+        f"the decision on this log is withheld ({', '.join(chosen.withheld)}), and these figures take attempts to be "
+        "independent and alike; see latfit analyze, and latfit replay --at for what the log itself shows"
+    )
+    return document, (Warned("withheld", message),), sample.failed.total > 0
+
+
+def check_histogram_options(parsed: dict[str, Any]) -> None:
+    """Refuse options that would be ignored, as no histogram was found."""
+    for name in ("lost", "failures", "sum", "before"):
+        if parsed[name] not in (None, ()):
+            raise click.UsageError(f"--{name} is for histograms, and LOG has none")
+
+
+def load_histogram(read: HistogramLog, parsed: dict[str, Any]) -> Histogram:
+    """The histogram that LOG holds, with what the options add to it; choices are printed to stderr."""
+    from latfit.logs import read_histograms
+
+    for name in ("since", "until"):
+        if parsed[name] is not None:
+            raise click.UsageError(f"--{name} needs the times of probes, which a histogram does not keep; see --before")
+    if parsed["before"] is not None:
+        read = read.since(cli.call(read_histograms, parsed["before"], **parsed))
+    histogram, notes = read.histogram()
+    cli.notify("note", notes)
+    counts = {"lost": 0, "failures": 0}
+    for name, text in [("lost", text) for text in parsed["lost"]] + [("failures", text) for text in parsed["failures"]]:
+        if text.isascii() and text.isdigit() and len(text) < 16:
+            counts[name] += int(text)
+        elif text[:1].isalpha() or text[:1] in "_:{":
+            counts[name] += read.counter(text)
+        else:
+            raise click.BadParameter(f"{text!r} is neither a count nor the name of a counter", param_hint=f"--{name}")
+    try:
+        return histogram.with_outcomes(lost=counts["lost"], failed=counts["failures"], latency_sum=parsed["sum"])
+    except SampleError as problem:
+        raise LogError(f"{read.path}: {problem}") from problem
+
+
+def _likely_law(histogram: Histogram, name: str | None) -> tuple[Law, tuple[Warned, ...]]:
+    """The law for questions that have no guaranteed answer: even inside the buckets, or fitted to the counts."""
+    from latfit.decision import Warned
+    from latfit.histograms import fit_buckets, histogram_law
+    from latfit.laws import Defective
+
+    if name is None or name == "empirical":
+        message = "inside each bucket, latencies are taken to be spread evenly: this answer is likely, not guaranteed"
+        return histogram_law(histogram), (Warned("spread", message),)
+    best = fit_buckets(histogram, [name])[0]
+    if best.law is None or best.rho is None:
+        raise FitError(f"{name} could not be fitted to the buckets: {best.error}")
+    return Defective(best.law, best.rho), ()
+
+
+def show_guarantee(read: HistogramLog, parsed: dict[str, Any], as_json: bool, *, inside: str | None = None) -> None:
+    """Print the decision on a histogram with its guarantee; its JSON is `inside` a key where one is named."""
+    from latfit.histograms import guaranteed_timeout
+    from latfit.report.answers import guarantee_sections
+
+    guarantee = guaranteed_timeout(load_histogram(read, parsed), cost=parsed["cost"])
+    sections = guarantee_sections(guarantee)
+    cli.show(guarantee.to_dict(), sections, as_json=as_json, warnings=guarantee.warnings, inside=inside)

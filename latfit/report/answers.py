@@ -91,7 +91,10 @@ def timeout_sections(document: dict[str, Any], *, at: float | None, fails: bool)
         ("expected duration", _corrected_duration(document)),
         (objective["name"], None if objective["name"] == "mean" else _objective_text(objective)),
         ("standard deviation", seconds(document["std_duration"])),
-        *((f"{float(q):.0%} of jobs within", x and seconds(x)) for q, x in document["quantiles"].items()),
+        *(
+            (f"{float(q):.0%} of jobs within", None if x is None else seconds(x))
+            for q, x in document["quantiles"].items()
+        ),
         *((name, document[key] and f"{document[key]:.4g}") for name, key in factors.items()),
         *((f"within {share} %", between(*ends)) for share, ends in windows.items() if ends and ends[0] != ends[1]),
     )
@@ -453,14 +456,29 @@ def reading_sections(document: Mapping[str, Any]) -> list[Section]:
     return [Section("", tuple(head)), *([table] if rows else []), Section("", tuple(tail))]
 
 
-def converted_section(output: str, facts: LogFacts, counts: dict[str, int]) -> Section:
+def converted_sections(output: str, facts: LogFacts, counts: dict[str, int]) -> list[Section]:
     """How many probes were written where, from where."""
     statuses = ", ".join(f"{count} {status}" for status, count in counts.items())
     probes = counted(sum(counts.values()), "probe")
-    return Section("", (f"{output}: {probes} ({statuses}) from {facts.path} ({facts.format})",))
+    return [Section("", (f"{output}: {probes} ({statuses}) from {facts.path} ({facts.format})",))]
 
 
-def tools_section(tools: Sequence[Tool]) -> Section:
+def tools_sections(tools: Sequence[Tool]) -> list[Section]:
     """The tools that settings can be written for."""
     rows = [(tool.name, f"{tool.title}. Validated: {tool.validated}") for tool in tools]
-    return Section(columns=("", ""), rows=tuple(rows))
+    return [Section(columns=("", ""), rows=tuple(rows))]
+
+
+def laws_sections(laws: Sequence[Mapping[str, Any]]) -> list[Section]:
+    """The laws with their formulas and examples."""
+    lines = []
+    for law in laws:
+        lines += [law["name"], *(f"    {text}" for text in (law["formula"], law["example"]) if text)]
+    return [Section(literal=tuple(lines))]
+
+
+def formats_sections(formats: Sequence[Mapping[str, str]]) -> list[Section]:
+    """The formats, and what holds for each of them."""
+    note = "Each may be compressed (gzip, bzip2, xz, zstandard, zip), and may come from standard input (-). The format "
+    rows = tuple((row["name"], row["description"]) for row in formats)
+    return [Section(columns=("", ""), rows=rows), Section("", (f"{note}is recognised by content.",))]

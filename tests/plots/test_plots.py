@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import latfit
-from latfit.cli import plot
+from latfit.cli.logs import FIGURE_NAMES
 from latfit.plots import (
     FIGURES,
     figure,
@@ -117,7 +117,7 @@ def test_the_frontier_has_the_optimum_at_its_bottom(bundled):
 
 
 def test_the_command_knows_every_figure():
-    assert set(plot.FIGURE_NAMES) == {"summary", *FIGURES}
+    assert set(FIGURE_NAMES) == {"summary", *FIGURES}
 
 
 def test_the_gallery_shows_every_figure():

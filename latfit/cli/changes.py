@@ -1,4 +1,4 @@
-"""`latfit watch`: the current timeout of a growing log."""
+"""`latfit drift`, did the log change, and `latfit watch`, the current timeout of a growing log."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import signal
 import sys
 import time
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,19 +19,59 @@ if TYPE_CHECKING:
     from latfit.tracking.watch import Notice, Review, Watch
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  latfit watch requests.csv
-  latfit watch requests.csv --cutoff 60 --follow --state requests.state
-  latfit watch access.jsonl --cutoff 30 --follow --textfile /var/lib/node_exporter/latfit.prom"""
+def _window_width(text: str) -> str:
+    """Windows wider than 0, kept as they were written."""
+    cli.positive_duration(text)
+    return text
+
+
+@cli.command(
+    "latfit drift probes.csv",
+    "latfit drift probes.csv --window 7d --current 60",
+    "latfit drift probes.csv --by site --cost 5 --json",
+    "latfit drift probes.csv -o drift.png",
+)
+@cli.log_argument
+@cli.option("--window WIDTH", "Windows such as 1h, 1d or 7d (default: between the change points).", type=_window_width)
+@cli.option("--by COL[,COL]", "Each group on its own too, by these columns of the log.", default="")
+@cli.cost_option
+@cli.current_option
+@cli.option("-o --output FILE.png|svg|pdf", "Draw it over time too.")
+@cli.cutoff_option
+@cli.failed_option
+@cli.seed_option
+@cli.log_and_json_options
+def drift(log: str, as_json: bool, output: str | None, **parsed: Any) -> None:
+    """Say when a log changed and in what, and what following the change would have brought.
+
+    Change points with their kind (scale, shape, outliers, failures) and significance, the daily and the weekly
+    cycle, the timeout of each window with what keeping that of the window before costs, and a backtest in which
+    every policy knows only what was known at the time.
+    """
+    from latfit.report.answers import drift_sections
+    from latfit.tracking.drift import drift as find_drift
+
+    table = cli.load_log(log, parsed)
+    result = cli.call(find_drift, table, **parsed)
+    if output is not None:
+        from latfit.plots import save_drift
+
+        save_drift(table, result, output)
+        cli.notify("note", [f"drew {output}"])
+    cli.show(result.to_dict(), drift_sections(result), as_json=as_json)
+    if not as_json:
+        cli.notify("note", [f"{name}: {why}" for name, why in result.refused.items()])
+
+
+@cli.command(
+    "latfit watch requests.csv",
+    "latfit watch requests.csv --cutoff 60 --follow --state requests.state",
+    "latfit watch access.jsonl --cutoff 30 --follow --textfile /var/lib/node_exporter/latfit.prom",
 )
 @cli.log_argument
 @cli.option("--follow", "Go on as the log grows, until interrupted.")
-@cli.option("--state FILE", "Where to keep what was learnt, to go on from there.", type=click.Path(dir_okay=False))
-@cli.option(
-    "--textfile FILE.prom", "Write the figures for Prometheus, whole, after each look.", type=click.Path(dir_okay=False)
-)
+@cli.option("--state FILE", "Where to keep what was learnt, to go on from there.")
+@cli.option("--textfile FILE.prom", "Write the figures for Prometheus, whole, after each look.")
 @cli.option("--cutoff SECONDS", "The longest that any attempt may take (default: from the log, as in analyze).")
 @cli.cost_option
 @cli.option(
@@ -42,8 +81,7 @@ Examples:
     default=0.02,
 )
 @cli.option("--poll SECONDS", "How often to look, with --follow.", default=1.0)
-@cli.log_options
-@cli.json_option
+@cli.log_and_json_options
 def watch(
     log: str, follow: bool, textfile: str | None, poll: float, matters: float, as_json: bool, **parsed: Any
 ) -> None:
@@ -62,14 +100,14 @@ def watch(
         raise click.UsageError("standard input cannot be watched: name a file; `latfit analyze -` reads it once")
     how = cli.read_arguments(parsed)
     name = how.pop("format")
-    how.pop("max_refused")
+    del how["max_refused"]
     state = parsed["state"]
     cutoff = parsed["cutoff"] or _cutoff(log, follow, name, how, state)
     with Watch(log, format=name, options=how, cutoff=cutoff, cost=parsed["cost"], state=state) as watched:
         if not follow:
             _once(watched, textfile, matters, as_json)
             return
-        signal.signal(signal.SIGTERM, _stop)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             while True:
                 _look(watched, textfile, matters, as_json)
@@ -125,10 +163,6 @@ def _once(watched: Watch, textfile: str | None, matters: float, as_json: bool) -
         few = f"{counted(count, 'attempt')}: too few completed to name a timeout"
         document = {"timeout": None, "observations": count, "withheld": list(watched.withheld)}
         cli.say(json.dumps(document) if as_json else few)
-
-
-def _stop(_: int, __: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 def _look(watched: Watch, textfile: str | None, matters: float, as_json: bool) -> None:

@@ -1,0 +1,91 @@
+"""`latfit settings`, what to write into a tool, and `latfit verify`, predicted against measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from latfit.cli import common as cli
+
+
+@cli.command(
+    "latfit settings",
+    "latfit settings haproxy probes.csv",
+    "latfit settings curl probes.csv --undone 0.01",
+    "latfit settings nginx --timeout 350ms --attempts 3",
+    "latfit settings tenacity probes.csv --cost 1 --json",
+)
+@click.argument("tool", metavar="[TOOL]", required=False)
+@click.argument("log", metavar="[LOG]", required=False)
+@cli.option("--timeout T", "The timeout to write, instead of the log's decision.")
+@cli.option("--attempts K", "Attempts for a job (default: from --undone).")
+@cli.option(
+    "--undone SHARE",
+    "The share of jobs that may stay undone after the last attempt.",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.001,
+)
+@cli.option(
+    "--cost C", "Seconds between giving up an attempt and the next; written where the tool can wait.", default=0.0
+)
+@cli.cutoff_option
+@cli.failed_option
+@cli.log_and_json_options
+def settings(tool: str | None, log: str | None, as_json: bool, **parsed: Any) -> None:
+    """Write a decision in the words of a tool: what to paste, how often it tries, and what to know.
+
+    TOOL is one of those that `latfit settings` lists. The timeout is decided from LOG, with the tool's own waits as
+    the cost of a restart, or given with --timeout.
+    """
+    from latfit.report.answers import settings_sections, tools_sections
+    from latfit.settings import TOOLS, get_tool, settings_for
+
+    if tool is None:
+        tools = [TOOLS[name] for name in sorted(TOOLS)]
+        facts = ("name", "title", "unit", "counts", "limits", "validated")
+        document = {"tools": [{fact: getattr(each, fact) for fact in facts} for each in tools]}
+        cli.show(document, tools_sections(tools), as_json=as_json)
+        return
+    with cli.wrong_usage("TOOL"):
+        get_tool(tool)
+    if log is None and parsed["timeout"] is None:
+        raise click.UsageError("give a LOG that decides, or the timeout to write with --timeout")
+    result = cli.call(settings_for, tool, None if log is None else cli.load_log(log, parsed), **parsed)
+    cli.show(result.to_dict(), settings_sections(result), as_json=as_json)
+
+
+@cli.command(
+    "latfit verify before.csv after.csv",
+    "latfit verify before.csv after.csv --timeout 350ms",
+    "latfit verify probes.jtl jobs.jtl --job request_id",
+    "latfit verify before.txt after.txt --format sacct --job jobname --json",
+)
+@click.argument("before", metavar="BEFORE")
+@click.argument("after", metavar="AFTER")
+@cli.option("--timeout T", "The timeout that was set (default: BEFORE's decision).")
+@cli.option("--cost C", "Seconds that a restart was taken to cost.", default=0.0)
+@cli.option("--job COLUMN", "AFTER's column that names the job (default: by its name).")
+@cli.option("--attempt COLUMN", "AFTER's column with the number of the attempt (default: by name).")
+@cli.cutoff_option
+@cli.failed_option
+@cli.log_options
+@cli.seed_option
+@cli.json_option
+def verify(before: str, after: str, as_json: bool, **parsed: Any) -> None:
+    """Did it work? What was predicted from BEFORE against what the jobs of AFTER took.
+
+    BEFORE is the log that decided, one row a probe. AFTER is a log of jobs under that decision, one row an attempt,
+    with a column that names the job. The options of a log are those of both.
+    """
+    from latfit.report.answers import verify_sections
+    from latfit.verify import read_attempts
+    from latfit.verify import verify as compare
+
+    earlier = cli.load_log(before, parsed)
+    later = read_attempts(after, **cli.read_arguments(parsed))
+    cli.notify_reading(later.facts)
+    result = cli.call(compare, earlier, later, **parsed)
+    if not as_json:
+        cli.notify("warning", result.warnings)
+    cli.show(result.to_dict(), verify_sections(result), as_json=as_json)

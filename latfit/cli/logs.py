@@ -1,0 +1,105 @@
+"""Small commands: `plot` and `convert` a log, `read` it and show how, list the `laws` and the `formats`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from latfit.cli import common as cli
+
+FIGURE_NAMES = ["summary", "expected-duration", "frontier", "completion", "jobs-tail", "cdf", "survival", "qq"]
+FIGURE_NAMES += ["ratio", "time", "strategies"]
+
+
+@cli.command(
+    "latfit plot probes.csv -o summary.png", "latfit plot probes.csv --figure expected-duration -o figure11.pdf"
+)
+@cli.log_argument
+@cli.option("-o --output FILE.png|svg|pdf", "Where to draw; the ending says how.", required=True)
+@cli.option(f"--figure [{'|'.join(FIGURE_NAMES)}]", "Which figure.", default="summary")
+@cli.cutoff_option
+@cli.failed_option
+@cli.cost_option
+@cli.seed_option
+@cli.log_options
+def plot(log: str, output: str, figure: str, **parsed: Any) -> None:
+    """Draw the figures of an analysis.
+
+    They are E_J against the timeout and against the load, jobs done and not yet done, the cdf, the tail, quantiles,
+    the outlier ratio, the latencies over the calendar, and jobs not yet done under other strategies.
+    """
+    from latfit.analysis import analyze
+    from latfit.plots import save_figure
+
+    save_figure(cli.call(analyze, cli.load_log(log, parsed), test=False, **parsed), figure, output)
+    cli.say(f"{output}: {figure}")
+
+
+@cli.command("latfit read requests.csv")
+@cli.log_argument
+@cli.log_and_json_options
+def read(log: str, as_json: bool, **parsed: Any) -> None:
+    """Show what each column of a log was taken for, its unit, why, and the option that changes it."""
+    from latfit.report.answers import reading_document, reading_sections
+
+    document = reading_document(cli.load_log(log, parsed))
+    cli.show(document, reading_sections(document), as_json=as_json)
+
+
+@cli.command("latfit convert jobs.swf.gz -o jobs.parquet", "sacct --parsable2 ... | latfit convert - -o jobs.csv")
+@cli.log_argument
+@cli.option("-o --output FILE.csv|parquet|jsonl", "Where to write; the ending says how.", required=True)
+@cli.spreadsheet_option
+@cli.log_and_json_options
+def convert(log: str, output: str, spreadsheet: bool, as_json: bool, **parsed: Any) -> None:
+    """Write a log as the canonical table.
+
+    Its columns are submitted (UTC), latency (s), status, and the log's own.
+    """
+    from latfit.logs.convert import WRITERS, convert_log
+    from latfit.report.answers import converted_sections
+
+    if not output.endswith(tuple(WRITERS)):
+        raise click.BadParameter(f"the ending of {output!r} must be one of {', '.join(WRITERS)}", param_hint="-o")
+    how = cli.read_arguments(parsed)
+    with cli.reading_line() as progress:
+        facts, counts = convert_log(log, output, spreadsheet=spreadsheet, progress=progress, **how)
+    cli.notify_reading(facts)
+    refused = {"refused": facts.refused.to_list(), "refused_count": facts.refused.count}
+    document = {"output": output, "format": facts.format, "probes": sum(counts.values()), **counts, **refused}
+    cli.show(document, converted_sections(output, facts, counts), as_json=as_json)
+
+
+@cli.command("latfit laws", "latfit laws --json")
+@cli.json_option
+def laws(as_json: bool) -> None:
+    """List the latency laws, their parameters and their formulas."""
+    from latfit.laws import ParametricLaw, get_law, law_names
+    from latfit.report.answers import laws_sections
+
+    rows: list[dict[str, Any]] = []
+    for name in law_names():
+        law = get_law(name)
+        row: dict[str, Any] = {
+            "name": name,
+            "parameters": [],
+            "formula": "the Kaplan-Meier law of a log",
+            "example": None,
+        }
+        if issubclass(law, ParametricLaw):
+            names = [parameter.name for parameter in law.parameters]
+            row |= {"parameters": names, "formula": law.formula, "example": law.examples[0]}
+        rows.append(row)
+    cli.show({"laws": rows}, laws_sections(rows), as_json=as_json)
+
+
+@cli.command("latfit formats")
+@cli.json_option
+def formats(as_json: bool) -> None:
+    """List the log formats that latfit reads."""
+    from latfit.logs import FORMATS
+    from latfit.report.answers import formats_sections
+
+    rows = [{"name": name, "description": FORMATS[name].description} for name in sorted(FORMATS)]
+    cli.show({"formats": rows}, formats_sections(rows), as_json=as_json)

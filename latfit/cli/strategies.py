@@ -1,0 +1,191 @@
+"""What else to do about slow jobs: `latfit replay` on the log itself, `compare` strategies, ask other `agents`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from latfit.cli import common as cli
+
+if TYPE_CHECKING:
+    from latfit.decision.compared import Spread, Standing
+    from latfit.laws import Law
+    from latfit.restart import Comparison
+
+OPTIONS_OF_ONE_AGENT = ("format", "unit", "time_format", "timezone", "failed", "cutoff")
+
+
+@cli.command(
+    "latfit replay probes.csv",
+    "latfit replay probes.csv --at 60 --at 5m --cost 2",
+    'latfit replay probes.csv --policy "hedge(d=300,t_inf=900)" --policy "delayed(t0=300,t_inf=450)"',
+    "latfit replay jobs.swf.gz --by queue --json",
+)
+@cli.log_argument
+@cli.option("--at T...", "A timeout to replay; may be repeated.")
+@cli.option("--policy SPEC...", "A policy to replay, written as for compare; may be repeated.")
+@cli.cost_option
+@cli.option("--by COL", "Resubmit a job into its own group of this column.")
+@cli.outcome_options
+@cli.seed_option
+@cli.log_and_json_options
+def replay(log: str, policy: tuple[str, ...], by: str | None, as_json: bool, **parsed: Any) -> None:
+    """Replay timeouts on the log itself: no formula, no independence.
+
+    A job whose probe is not back in time is resubmitted, and takes the latency of the next probe that the
+    log shows submitted from then on; so does every copy of a hedge or of another policy. Drift and dependence are
+    in it, because they are in the log.
+    """
+    from latfit.decision import prepare
+    from latfit.evidence import mixing, probes_of, replay_policies, require_times
+    from latfit.evidence import replay as replay_log
+    from latfit.evidence.probes import group_column
+    from latfit.report.answers import replay_sections
+    from latfit.restart.policies import parse_policy
+
+    policies = [parse_policy(spec) for spec in policy]
+    table = cli.load_log(log, parsed)
+    case = prepare(probes_of(table), cli.decision_options(parsed))
+    assert case.seen is not None
+    require_times(case.seen)
+    groups = None if by is None else group_column(table, by)
+    if groups is None and (mixed := mixing(case.seen)) is not None:
+        groups, name = mixed.column.codes, mixed.column.name
+        message = f"the log mixes different populations: a job is resubmitted into its own {name} (--by {name}), and "
+        cli.notify("warning", [f"{message}one timeout for all may not suit each; see latfit analyze"])
+    options = {name: parsed[name] for name in ("at", "cost", "seed")}
+    result = replay_log(case.seen, case.cutoff.cutoff, groups=groups, **options)
+    assert result is not None
+    replayed = replay_policies(result, policies)
+    document = {**result.to_dict(), "policies": [each.to_dict() for each in replayed]}
+    cli.show(document, replay_sections(result, replayed), as_json=as_json)
+
+
+@cli.command(
+    "latfit compare probes.csv",
+    "latfit compare probes.csv --current 1000 --objective quantile:0.99",
+    'latfit compare probes.csv --policy "tenacity(attempts=5,timeout=10,wait=1,factor=2,max=60)"',
+    'latfit compare --law "lognormal(mu=5.5,sigma=1)" --rho 0.025 --policy "hedge(d=300,t_inf=900)"',
+    "latfit compare probes.csv --same 5% --objective quantile:0.95",
+    "latfit compare probes.csv --utilisation 0.7 --json",
+)
+@click.argument("log", metavar="[LOG]", required=False)
+@cli.option("--law SPEC", "A law such as lognormal(mu=5.5,sigma=1), instead of LOG.")
+@cli.rho_option
+@cli.option("--policy SPEC...", "A policy to compare, such as hedge(d=300,t_inf=900); the first is what you have now.")
+@cli.option("--current T", "The timeout you have now, in front of --policy.")
+@cli.option(
+    "--same submissions|job-seconds|BUDGET",
+    "The load allowed: that of the first strategy, or extra requests such as 5%.",
+    default="submissions",
+)
+@cli.option("--objective mean|std|quantile:q|deadline:D", "What to compare by.", default="mean")
+@cli.wall_clock_option
+@cli.option("--utilisation A", "The busy share of the system now, to see what each strategy adds.")
+@cli.cost_option
+@cli.outcome_options
+@cli.log_options
+@cli.seed_option
+@cli.json_option
+def compare(log: str | None, law: str | None, as_json: bool, **parsed: Any) -> None:
+    """Compare strategies: cancelling, hedging, resubmitting, copies, schedules.
+
+    What you have now comes first, then the best of each kind with the same load, then the best without a limit.
+    """
+    from latfit.decision.compared import Standing
+    from latfit.laws import Defective
+    from latfit.report.answers import compare_sections
+
+    if (log is None) == (law is None):
+        raise click.UsageError("give either a LOG or a law with --law")
+    if log is not None:
+        comparison, spreads, standing = _compare_log(log, parsed)
+    else:
+        comparison = _compare(Defective(cli.written_law(law or ""), parsed["rho"] or 0.0), parsed)
+        spreads, standing = None, Standing()
+    document = {**comparison.to_dict(), "decision": standing.sentence(comparison)}
+    for row, spread in zip(document["strategies"], spreads or [], strict=False):
+        row["interval"] = spread.to_dict()
+    document["replay"] = None if standing.replay is None else standing.replay.to_dict()
+    document["withheld"] = list(standing.withheld)
+    sections = compare_sections(comparison, spreads, standing, parsed["utilisation"])
+    cli.show(document, sections, as_json=as_json, warnings=standing.warnings)
+
+
+def _compare(law: Law, parsed: dict[str, Any]) -> Comparison:
+    from latfit.restart import compare_policies, earliest_timeout
+
+    current = () if parsed["current"] is None else (f"timeout(t={parsed['current']!r})",)
+    policies = (*current, *parsed["policy"])
+    return cli.call(compare_policies, law, policies, min_time=earliest_timeout(law), **parsed)
+
+
+def _compare_log(log: str, parsed: dict[str, Any]) -> tuple[Comparison, list[Spread] | None, Standing]:
+    """The strategies on the law of LOG, their intervals, and what the log says of the choice."""
+    import numpy as np
+
+    from latfit.decision import decide, prepare
+    from latfit.decision.compared import Standing, comparison_intervals
+    from latfit.evidence import probes_of
+    from latfit.laws import Empirical
+
+    probes, rho = probes_of(cli.load_log(log, parsed)), parsed["rho"]
+    options = cli.decision_options({**parsed, "objective": "mean"}, test=False, resamples=0)
+    sample = prepare(probes, options).sample
+    decision = decide([probes], options)[0].require()
+    law = Empirical.of(sample)
+    comparison = _compare(law if rho is None else law.rescaled(rho), parsed)
+    spreads = clear = None
+    if rho is None:
+        rng = np.random.default_rng(parsed["seed"])
+        spreads = cli.call(comparison_intervals, sample, comparison, rng=rng, **parsed)
+        clear = tuple(spread.ratio_high is not None and spread.ratio_high < 1 for spread in spreads)
+    standing = Standing.of(comparison, decision, queue=probes.facts.queue, clear=clear, rescaled=rho is not None)
+    return comparison, spreads, standing
+
+
+@cli.command(
+    'latfit agents --agent "fast=discrete(values=[5,20],probs=[0.6,0.4])" --agent "even=uniform(a=7,b=9)" --restarts 2',
+    "latfit agents --agent here=here.csv --agent there=there.csv --cost 3",
+    'latfit agents --agent here=here.csv --agent there=there.jtl --read "there:format=jmeter"',
+)
+@cli.option(
+    "--agent NAME=LAW|LOG...",
+    "An agent and its law, written out or taken from a log; once for each agent.",
+    required=True,
+)
+@cli.option("--restarts K", "At most K restarts (default: unbounded).", type=click.IntRange(0))
+@cli.cost_option
+@cli.option("--read NAME:OPTION=VALUE...", f"How one agent's log is read: {', '.join(OPTIONS_OF_ONE_AGENT)}.")
+@cli.outcome_options
+@cli.log_and_json_options
+def agents(agent: tuple[tuple[str, str], ...], restarts: int | None, as_json: bool, **parsed: Any) -> None:
+    """Find whom of several agents to ask first, and how long to wait, and whom to ask then."""
+    from latfit.report.answers import agents_sections
+    from latfit.restart import earliest_timeout, optimal_strategy
+
+    readings: dict[str, dict[str, Any]] = {name: {} for name, _ in agent}
+    if len(readings) < len(agent):
+        raise click.BadParameter("two agents have the same name", param_hint="--agent")
+    for text in parsed["read"]:
+        name, _, rest = text.partition(":")
+        key, equals, value = rest.partition("=")
+        if name not in readings or not equals or key not in OPTIONS_OF_ONE_AGENT:
+            form = f"NAME:OPTION=VALUE with the name of an agent and one of {', '.join(OPTIONS_OF_ONE_AGENT)}"
+            raise click.BadParameter(f"{text!r} is not of the form {form}", param_hint="--read")
+        readings[name][key] = cli.positive_duration(value) if key == "cutoff" else value
+    laws = {name: _agent_law(text, {**parsed, **readings[name]}) for name, text in agent}
+    least = {name: earliest_timeout(law) for name, law in laws.items()}
+    strategy = optimal_strategy(laws, restarts=restarts, cost=parsed["cost"], min_timeouts=least)
+    cli.show(strategy.to_dict(), agents_sections(strategy), as_json=as_json)
+
+
+def _agent_law(text: str, parsed: dict[str, Any]) -> Law:
+    """The law that is written out, or the empirical law of the log of that name."""
+    from latfit.laws import Empirical
+
+    if "(" in text and not Path(text).exists():
+        return cli.written_law(text)
+    return Empirical.of(cli.prepared(text, parsed).sample)
