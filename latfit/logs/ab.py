@@ -9,7 +9,7 @@ from latfit.logs.formats import Format, ReadOptions, register
 from latfit.logs.records import Records
 from latfit.logs.schema import NO_OUTCOMES, Roles
 from latfit.logs.source import Source
-from latfit.logs.tabular import Settling
+from latfit.logs.tabular import TableReader
 
 NAMES = ["starttime", "seconds", "ctime", "dtime", "ttime", "wait"]
 UNSEEN = "latency is ttime, in ms; ab tells no outcome of a request"
@@ -29,11 +29,10 @@ class ApacheBench(Format):
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """Records of the requests."""
-        settling = Settling(Roles(("ttime",), "seconds", unit="ms", time_formats={"seconds": "epoch"}), options)
+        reader = TableReader(Roles(("ttime",), "seconds", unit="ms", time_formats={"seconds": "epoch"}), options)
         for records in read_delimited(
-            source, "\t", NAMES, {}, lambda chunk: settling.records(chunk.frame, chunk.line), header=True,
-            settled=lambda: settling.settled,
-        ):  # fmt: skip
+            source, "\t", NAMES, {}, reader.records, header=True, settled=lambda: reader.settled
+        ):
             records.notes += [NO_OUTCOMES, UNSEEN]
             records.has_outcomes = False
             records.extras.pop("starttime", None)  # the seconds, in words

@@ -1,45 +1,230 @@
-"""Text with delimited fields, in blocks: fast where every row is sound, row by row where one is not."""
+"""Delimited text: CSV, TSV and the tables of tools. Fast where every row is sound, row by row where one is not."""
 
 from __future__ import annotations
 
 import copy
 import csv
 import io
+import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from itertools import islice
 from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
-from numpy.typing import NDArray
 
 from latfit._system import in_threads
-from latfit.errors import LogError, listed
-from latfit.logs.formats import ReadOptions
-from latfit.logs.lines import RecordFormat
+from latfit.errors import LogError, MissingColumn, listed
+from latfit.logs.cells import has_unit
+from latfit.logs.formats import ROLES, Format, ReadOptions, register
+from latfit.logs.lines import Convert, RecordFormat
 from latfit.logs.records import Records, shown
-from latfit.logs.source import MAX_LINE_BYTES, Block, Source
+from latfit.logs.schema import SAMPLED_ROWS, Roles, resolve_roles
+from latfit.logs.source import HEAD_BYTES, MAX_LINE_BYTES, Block, Source, open_source
+from latfit.logs.tabular import Rows, TableReader
+from latfit.logs.times import MOMENT, OFFSET
+from latfit.logs.vocabulary import split_name, weigh
 
+DELIMITERS = (",", "\t", ";", "|")
+MAX_UNNAMED_COLUMNS = 100
+FIRST_EPOCH = 1e8  # numbers from here on are times since 1970
+MIN_BELOW_THOUSAND = 3  # numbers without a mark, beside those with one, that show it to be a mark of thousands
 MAX_SPAN = 200  # lines that one quoted record may take
 csv.field_size_limit(MAX_SPAN * MAX_LINE_BYTES)  # the length of lines is limited where they are read
 
 
-@dataclass(frozen=True)
-class Chunk:
-    """The rows of a block by column, their line numbers, and the lines that have the wrong number of fields."""
+@register
+class Csv(Format):
+    """Comma-, tab-, semicolon- or bar-separated values, with a header or a single column of numbers.
 
-    frame: pd.DataFrame
-    line: NDArray[np.int64]
-    misshapen: dict[int, str]
+    Lines that begin with # may stand above them; the last may be the header of rows that have none.
+    """
+
+    name = "csv"
+    description = "CSV or TSV with a header line, or one number a line"
+    rank = 90
+    roles = ROLES
+    uses = ("statuses", "unit", "time_format", "timezone")
+
+    def sniff(self, head: str) -> bool:
+        """Any text that has a delimiter in its first line, or is a column of numbers."""
+        first, _, rest = _below_comments(head)[1].partition("\n")
+        if len(first) > 10_000 or first.startswith(("<", "{", "[", "%PDF")):
+            return False
+        second = rest.lstrip().split("\n", 1)[0]
+        numbers = _is_number(first) or (len(first) < 64 and _is_number(second))
+        return numbers or any(d in first for d in DELIMITERS) or (first.strip().isidentifier() and len(first) < 64)
+
+    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
+        """Records by column name; numbers alone are latencies."""
+        comments, head = _below_comments(source.text)
+        delimiter = max(DELIMITERS, key=head.split("\n", 1)[0].count)
+        names = head_fields(head, delimiter)
+        above = _header_above(comments, names, delimiter)
+        header = above is None and is_header(names)
+        names = above or (names if header else named_fields(names))
+        if names.count("") <= MAX_UNNAMED_COLUMNS:  # of an export by pandas or a spreadsheet
+            names = [name or f"column{at}" for at, name in enumerate(names, start=1)]
+        _check_names(names, source.name)
+        rows = _sampled(head.split("\n")[int(header) : int(header) + SAMPLED_ROWS], delimiter, names)
+        try:
+            roles, notes = resolve_roles(names, options, source.name, rows)
+        except MissingColumn:  # the first rows may be blank where later ones are not
+            if source.path is None or len(source.text) < HEAD_BYTES / 2:
+                raise
+            with open_source(source.path) as again:
+                lines = [line for block in islice(again.blocks(quoted=True), 3) for line in block.lines()]
+            rows = _sampled(lines[1 :: max(1, len(lines) // SAMPLED_ROWS)], delimiter, names)
+            roles, notes = resolve_roles(names, options, source.name, rows)
+        notes += [] if header or above or len(names) == 1 else [f"there is no header: columns are {listed(names)}"]
+        decimal, thousands = _marks(rows, roles, delimiter)
+        notes += ["numbers are read with a decimal comma"] if decimal == "," else []
+        notes += [f"{thousands!r} in latencies is read as a mark of thousands"] if thousands else []
+        reader = TableReader(roles, options, notes=notes, blank_is_lost=True)
+
+        def convert(frame: pd.DataFrame, line: np.ndarray) -> Records:
+            for name in roles.latency if decimal == "," or thousands else ():
+                if frame[name].dtype.kind != "f":
+                    text = frame[name].astype("string")
+                    if thousands:
+                        text = text.str.replace(rf"(?<=\d){re.escape(thousands)}(?=\d{{3}})", "", regex=True)
+                    frame[name] = text.str.replace(r"(?<=\d),(?=\d)", ".", regex=True) if decimal == "," else text
+            return reader.records(frame, line)
+
+        yield from read_delimited(
+            source,
+            delimiter,
+            names,
+            _types(rows, roles, thousands),
+            convert,
+            header=header,
+            comments=len(comments),
+            decimal=decimal,
+            settled=lambda: reader.settled,
+        )
+        yield reader.last()
 
 
-def check_names(names: Sequence[str], log: str) -> None:
-    """Refuse a header in which a name stands twice."""
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if list(names).count(name) > 1)
-        raise LogError(f"{log}: the column {twice[:40]!r} is there twice: columns need names of their own")
+def _below_comments(text: str) -> tuple[list[str], str]:
+    """The lines at the top that begin with #, without it, or tell Excel the separator, and what comes below."""
+    comments, rest = [], text.lstrip()
+    while rest.startswith("#") or re.match(r"sep=.\s*\n", rest):
+        first, _, rest = rest.partition("\n")
+        comments.append(first.lstrip("#"))
+        rest = rest.lstrip()
+    return comments, rest
+
+
+def _header_above(comments: list[str], fields: list[str], delimiter: str) -> list[str] | None:
+    """The last comment as a header, where the first line below it is a row, and there is a name for each field."""
+    names = head_fields(comments[-1], delimiter) if comments and any(map(_is_number, fields)) else []
+    if not names or len(names) != len(fields) or any(map(_is_number, names)):
+        return None
+    return names if len(names) > 1 or weigh("latency", split_name(names[0])[0])[0] > 0 else None
+
+
+def field_kind(field: str) -> str:
+    """What a field without a name seems to be: a latency, a time of submission, or neither."""
+    if _is_number(field):
+        return "time" if float(field) >= FIRST_EPOCH else "latency"
+    return "time" if re.match(MOMENT, field) else ""
+
+
+def is_header(fields: list[str]) -> bool:
+    """Whether the first line names columns: it is not made of numbers and times, and no moment is a name."""
+    return not all(map(field_kind, fields)) and not any(re.match(MOMENT, field) for field in fields)
+
+
+def named_fields(fields: list[str]) -> list[str]:
+    """Names for the fields of rows without a header: one number alone is the latency, one moment the submission.
+
+    A number beside other fields can be the latency if it has decimals and no field is a duration.
+    """
+    kinds = ["latency"] if len(fields) == 1 else [field_kind(field) for field in fields]
+    if len(fields) > 1 and sorted(kinds) != ["latency", "time"]:
+        number = next((field for field, kind in zip(fields, kinds, strict=True) if kind == "latency"), "")
+        if "." not in number or any(map(has_unit, fields)):
+            kinds = [kind if kind == "time" else "" for kind in kinds]
+    return [kind if kind and kinds.count(kind) == 1 else f"column{at}" for at, kind in enumerate(kinds, start=1)]
+
+
+def _sampled(lines: list[str], delimiter: str, names: list[str]) -> pd.DataFrame:
+    """The whole rows among some lines, as text."""
+    fields = [head_fields(line, delimiter) for line in lines if line.strip()]
+    return pd.DataFrame([row for row in fields if len(row) == len(names)], columns=names, dtype="str")
+
+
+def _marks(rows: pd.DataFrame, roles: Roles, delimiter: str) -> tuple[str, str]:
+    """The decimal mark of latencies, and the mark of thousands, empty where there is none.
+
+    A mark of thousands always has three digits after it, beside numbers below a thousand that have none.
+    """
+    cells = [str(cell).strip() for name in roles.latency for cell in rows[name]]
+    commas = any(re.fullmatch(r"-?\d+,\d+(?:e[+-]?\d+)?", cell, re.IGNORECASE) for cell in cells)
+    decimal = "," if delimiter != "," and commas else "."
+    numbers = [cell for cell in cells if cell[:1].isdigit()]
+    for mark in ",.'\u2019\u00a0\u202f ":
+        marked = [cell for cell in numbers if mark in cell]
+        point = rf"(?:[{'.,'.replace(mark, '')}]\d+)?"
+        number = re.compile(rf"[1-9]\d{{0,2}}(?:{re.escape(mark)}\d{{3}})+{point}|\d{{1,3}}{point}")
+        if marked and len(numbers) - len(marked) >= MIN_BELOW_THOUSAND and all(map(number.fullmatch, numbers)):
+            return "." if mark == decimal else decimal, mark
+    return decimal, ""
+
+
+def _types(rows: pd.DataFrame, roles: Roles, thousands: str) -> dict[str, pa.DataType]:
+    """The types to try first; a block that does not fit is read as text and looked at row by row."""
+    first = {name: next((str(cell) for cell in rows[name] if cell and str(cell).strip()), "") for name in roles.used}
+    types: dict[str, pa.DataType] = {}
+    for name in roles.latency:
+        if (not first[name] or _is_number(first[name].replace(",", "."))) and not thousands:  # 1m 20s is text
+            types[name] = pa.float64()
+    for name in filter(None, (roles.submitted, roles.ended)):
+        if roles.time_formats.get(name) in (None, "iso") and re.match(r"\d{4}-\d\d?-", first[name]):
+            types[name] = pa.timestamp("us", tz="UTC" if OFFSET.search(first[name]) else None)
+        elif _is_number(first[name]):
+            types[name] = pa.float64()
+    if roles.id:
+        types[roles.id] = pa.string()  # 1 and 01 are two ids
+    return types
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+class TableFormat(RecordFormat):
+    """Delimited text with a header that names the columns; they are text unless `types` says otherwise."""
+
+    delimiter: ClassVar[str] = ","
+    needed: ClassVar[tuple[str, ...]] = ()  # columns that must be there
+    marks: ClassVar[tuple[str, ...]] = ()  # more columns by which the format is recognised
+
+    def sniff(self, head: str) -> bool:
+        """By the names of columns."""
+        return {*self.needed, *self.marks} <= set(head_fields(head, self.delimiter))
+
+    def types(self) -> dict[str, pa.DataType]:
+        """The types of the columns."""
+        return dict.fromkeys(self.names, pa.string())
+
+    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
+        """Records of the rows."""
+        named = copy.copy(self)
+        named.names = head_fields(source.text, self.delimiter)
+        if not set(self.needed) <= set(named.names):
+            needed, names = ", ".join(self.needed), listed(named.names)
+            raise LogError(f"{source.name}: line 1 must name {needed}; it has: {names}")
+        reader = named.reader(source, options)
+        yield from read_delimited(source, self.delimiter, reader.names, reader.types(), reader.records, header=True)
+        reader.finish(source)
+        yield reader.tally.last()
 
 
 def read_delimited(
@@ -47,7 +232,7 @@ def read_delimited(
     delimiter: str,
     names: Sequence[str],
     types: dict[str, pa.DataType],
-    convert: Callable[[Chunk], Records],
+    convert: Convert,
     *,
     header: bool,
     comments: int = 0,
@@ -56,35 +241,39 @@ def read_delimited(
 ) -> Iterator[Records]:
     """The records of a delimited text, in its order; columns not in `types` are text, `decimal` is their point.
 
-    Above the header, or the first row, there are so many `comments`.
-
-    `convert` makes records of a chunk: of one after the other until it has `settled` what holds for the
-    whole log, then of several at once in threads.
+    `comments` lines stand above the header, or the first row. `convert` makes records of rows and their line numbers:
+    of one block after the other until it has `settled` what holds for the whole log, then of several at once in
+    threads.
     """
-    check_names(names, source.name)
+    _check_names(names, source.name)
     types = {name: types.get(name, pa.dictionary(pa.int32(), pa.string())) for name in names}
 
-    def parse(block: Block) -> Chunk:
-        return _fast(block, delimiter, types, decimal) or _by_row(block, delimiter, names)
-
-    def records(chunk: Chunk) -> list[Records]:
-        broken = [Records.unusable(chunk.misshapen)] if chunk.misshapen else []
-        return [*broken, convert(chunk)] if chunk.line.size else broken
+    def records(block: Block) -> list[Records]:
+        frame, line, misshapen = _fast(block, delimiter, types, decimal) or _by_row(block, delimiter, names)
+        broken = [Records.unusable(misshapen)] if misshapen else []
+        return [*broken, convert(frame, line)] if line.size else broken
 
     blocks = source.blocks(quoted=True)
     for _ in range(comments + header):
         blocks = _below_first(blocks)
     blocks = (block for block in blocks if not block.data.isspace() or delimiter.encode() in block.data)
-    found = False
-    for chunk in map(parse, blocks):
-        found = found or bool(chunk.line.size or chunk.misshapen)
-        yield from records(chunk)
-        if chunk.line.size and settled():
+    empty = True
+    for chunks in map(records, blocks):
+        yield from chunks
+        empty = empty and not chunks
+        if chunks and settled():
             break
-    if not found:
+    if empty:
         raise LogError(f"{source.name}: there is a header ({listed(names)}) but no row below it")
-    for several in in_threads(lambda block: records(parse(block)), blocks):
-        yield from several
+    for chunks in in_threads(records, blocks):
+        yield from chunks
+
+
+def _check_names(names: Sequence[str], log: str) -> None:
+    """Refuse a header in which a name stands twice."""
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if list(names).count(name) > 1)
+        raise LogError(f"{log}: the column {twice[:40]!r} is there twice: columns need names of their own")
 
 
 def _below_first(blocks: Iterator[Block]) -> Iterator[Block]:
@@ -99,7 +288,7 @@ def _below_first(blocks: Iterator[Block]) -> Iterator[Block]:
     yield from blocks
 
 
-def _fast(block: Block, delimiter: str, types: dict[str, pa.DataType], decimal: str) -> Chunk | None:
+def _fast(block: Block, delimiter: str, types: dict[str, pa.DataType], decimal: str) -> Rows | None:
     """All rows at once, or None if any of them needs a closer look."""
     if not block.n_lines:
         return None
@@ -122,10 +311,10 @@ def _fast(block: Block, delimiter: str, types: dict[str, pa.DataType], decimal: 
     if table.num_rows != block.n_lines:
         return None  # blank lines, or records over several lines
     frame = table.to_pandas(split_blocks=True, self_destruct=True)
-    return Chunk(frame, block.first_line + np.arange(len(frame), dtype=np.int64), {})
+    return frame, block.first_line + np.arange(len(frame), dtype=np.int64), {}
 
 
-def _by_row(block: Block, delimiter: str, names: Sequence[str]) -> Chunk:
+def _by_row(block: Block, delimiter: str, names: Sequence[str]) -> Rows:
     """One record after the other, as text; a stray quote costs its own line only."""
     lines = block.lines()
     rows: list[list[str | None]] = []
@@ -142,12 +331,10 @@ def _by_row(block: Block, delimiter: str, names: Sequence[str]) -> Chunk:
             rows.append([field or None for field in fields])
             numbers.append(number)
         else:
-            misshapen[number] = shown(
-                len(misshapen), "wrong number of fields", f"{len(fields)} instead of {len(names)}"
-            )
+            detail = f"{len(fields)} instead of {len(names)}"
+            misshapen[number] = shown(len(misshapen), "wrong number of fields", detail)
         at += span
-    frame = pd.DataFrame(rows, columns=list(names), dtype="str")
-    return Chunk(frame, np.array(numbers, dtype=np.int64), misshapen)
+    return pd.DataFrame(rows, columns=list(names), dtype="str"), np.array(numbers, dtype=np.int64), misshapen
 
 
 def _record(lines: list[str], at: int, delimiter: str, width: int) -> tuple[int, list[str]]:
@@ -182,38 +369,3 @@ def split_record(text: str, delimiter: str, *, quoting: int = csv.QUOTE_MINIMAL)
 def head_fields(head: str, delimiter: str) -> list[str]:
     """The fields of a log's first line that is not blank."""
     return [field.strip() for field in split_record(head.lstrip().split("\n", 1)[0], delimiter)[1]]
-
-
-class TableFormat(RecordFormat):
-    """Delimited text with a header that names the columns; they are text unless `types` says otherwise."""
-
-    delimiter: ClassVar[str] = ","
-    needed: ClassVar[tuple[str, ...]] = ()  # columns that must be there
-    marks: ClassVar[tuple[str, ...]] = ()  # more columns by which the format is recognised
-
-    def sniff(self, head: str) -> bool:
-        """By the names of columns."""
-        return {*self.needed, *self.marks} <= set(head_fields(head, self.delimiter))
-
-    def types(self) -> dict[str, pa.DataType]:
-        """The types of the columns."""
-        return dict.fromkeys(self.names, pa.string())
-
-    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        """Records of the rows."""
-        named = copy.copy(self)
-        named.names = head_fields(source.text, self.delimiter)
-        if not set(self.needed) <= set(named.names):
-            needed, names = ", ".join(self.needed), listed(named.names)
-            raise LogError(f"{source.name}: line 1 must name {needed}; it has: {names}")
-        reader = named.reader(source, options)
-        yield from read_delimited(
-            source,
-            self.delimiter,
-            reader.names,
-            reader.types(),
-            lambda chunk: reader.records(chunk.frame, chunk.line),
-            header=True,
-        )
-        reader.finish(source)
-        yield reader.tally.last()

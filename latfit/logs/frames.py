@@ -12,8 +12,7 @@ from latfit.errors import LogError, SampleError
 from latfit.logs.formats import ReadOptions, RowFilter
 from latfit.logs.reading import MAX_REFUSED, check_refused
 from latfit.logs.records import checked
-from latfit.logs.schema import resolve_roles, sample_rows
-from latfit.logs.tabular import Settling
+from latfit.logs.tabular import read_tables
 from latfit.sample import LatencySample
 from latfit.table import LogFacts, ProbeLog, ProbeTable
 
@@ -63,13 +62,10 @@ def from_frame(
     table = table.rename(columns=str)
     if table.columns.has_duplicates:
         raise LogError(f"{NAME}: two columns have the same name ({', '.join(table.columns)})")
-    roles, notes = resolve_roles(list(table.columns), options, NAME, sample_rows(table))
-    settling = Settling(roles, options, blank_is_lost=True)
-    records = settling.records(table, np.arange(1, len(table) + 1))
-    records.notes += notes
+    records, last = read_tables(iter([(table, np.arange(1, len(table) + 1), {})]), NAME, options)
     facts = LogFacts(NAME, "frame")
     choice = RowFilter.of(options, lambda: _end(records.submitted))
-    parts = [part.table(told) for part, told in checked(iter([records, settling.last()]), facts, choice)]
+    parts = [part.table(told) for part, told in checked(iter([records, last]), facts, choice)]
     if choice is not None:
         choice.finish(NAME)
     joined = ProbeTable.concat(parts)

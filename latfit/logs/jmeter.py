@@ -6,17 +6,18 @@ import re
 from collections.abc import Iterator
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from latfit.errors import LogError, MissingColumn, listed
-from latfit.logs.delimited import Chunk, head_fields, read_delimited
+from latfit.logs.delimited import head_fields, read_delimited
 from latfit.logs.formats import Format, ReadOptions, register
 from latfit.logs.outcomes import OutcomeTally
 from latfit.logs.records import UNKNOWN, Records
 from latfit.logs.schema import Roles
 from latfit.logs.source import Source
-from latfit.logs.tabular import Settling
+from latfit.logs.tabular import TableReader
 from latfit.table import CENSORED, COMPLETED, FAILED
 
 GAVE_UP = r"(?i)time[d-]? ?-?out"
@@ -53,17 +54,17 @@ class JMeter(Format):
         formats = {"timeStamp": options.time_format} if options.time_format else {}
         roles = Roles((measured,), "timeStamp", unit=options.unit or "ms", time_formats=formats)
         types = dict.fromkeys(("timeStamp", "success", *TOLD), pa.string()) | {measured: pa.float64()}
-        settling, tally = Settling(roles, options), OutcomeTally("outcomes by responseCode", answers=True)
+        table, tally = TableReader(roles, options), OutcomeTally("outcomes by responseCode", answers=True)
 
-        def convert(chunk: Chunk) -> Records:
-            records = settling.records(chunk.frame, chunk.line)
-            records.status = _statuses(chunk, records)
-            if "responseCode" in chunk.frame:
-                tally.add(chunk.frame["responseCode"].str.removeprefix("Non HTTP response code: "), records)
+        def convert(frame: pd.DataFrame, line: NDArray[np.int64]) -> Records:
+            records = table.records(frame, line)
+            records.status = _statuses(frame, records)
+            if "responseCode" in frame:
+                tally.add(frame["responseCode"].str.removeprefix("Non HTTP response code: "), records)
             return records
 
         yield from read_delimited(
-            source, delimiter, names, types, convert, header=header, settled=lambda: settling.settled
+            source, delimiter, names, types, convert, header=header, settled=lambda: table.settled
         )
         yield tally.last()
 
@@ -83,15 +84,15 @@ def _layout(head: str) -> tuple[str, list[str], bool]:
     return delimiter, names[: len(fields)], False
 
 
-def _statuses(chunk: Chunk, records: Records) -> NDArray[np.int8]:
-    success = chunk.frame["success"].astype("string").str.strip().str.lower()
+def _statuses(frame: pd.DataFrame, records: Records) -> NDArray[np.int8]:
+    success = frame["success"].astype("string").str.strip().str.lower()
     status = np.full(len(success), UNKNOWN, dtype=np.int8)
     status[(success == "true").to_numpy(dtype=bool, na_value=False)] = COMPLETED
     failed = (success == "false").to_numpy(dtype=bool, na_value=False)
     status[failed] = FAILED
     for name in TOLD:
-        if name in chunk.frame:
-            told = chunk.frame[name].astype("string").str.contains(GAVE_UP, na=False).to_numpy(dtype=bool)
+        if name in frame:
+            told = frame[name].astype("string").str.contains(GAVE_UP, na=False).to_numpy(dtype=bool)
             status[failed & told] = CENSORED
     records.refuse(status == UNKNOWN, lambda row: f"unknown status: success is {success.iloc[row]!r}")
     return status

@@ -1,27 +1,33 @@
-"""JSON lines: one object a line."""
+"""Objects: JSON lines, JSON documents, and lines of text in which a pattern finds the values.
+
+A document is an array of objects, one inside objects around it, or one object after the other.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.json
-from numpy.typing import NDArray
 
-from latfit.errors import LogError, listed
-from latfit.logs.formats import ROLES, Format, ReadOptions, register
-from latfit.logs.lines import MAX_CHARACTERS
+from latfit.errors import LogError
+from latfit.logs.formats import ROLES, Format, ReadOptions, register, regular_expression
+from latfit.logs.lines import json_object, parsed_lines
 from latfit.logs.records import Records, shown
-from latfit.logs.schema import resolve_roles, sample_rows
-from latfit.logs.source import Block, Source
-from latfit.logs.tabular import Settling
+from latfit.logs.source import MAX_LINE_BYTES, Block, Source
+from latfit.logs.tabular import Rows, read_tables
 
 MAX_OPENED = 200  # brackets in a line that pyarrow may see: thousands, one in the other, end its process
-Parsed = tuple[pd.DataFrame, NDArray[np.int64], dict[int, str]]
+OBJECTS_AT_A_TIME = 1 << 14
+MAX_DEPTH = 8  # objects around an array, one in the other
+AROUND_SOURCE = re.compile("_.*|sort|fields|highlight|ignored")  # beside the _source of a hit of Elasticsearch
+NOT_BLANK = re.compile(r"[^ \t\n]|\Z")
 
 
 @register
@@ -40,51 +46,105 @@ class JsonLines(Format):
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """Records by key."""
-        yield from read_objects(map(_parse, source.blocks()), source.name, options)
+        yield from read_tables(map(_of_block, source.blocks()), source.name, options)
 
 
-def read_objects(
-    tables: Iterator[Parsed],
-    log: str,
-    options: ReadOptions,
-    *,
-    every_line: bool = True,
-    nothing: str = "no line holds a JSON object",
-) -> Iterator[Records]:
-    """The records of tables of objects: their rows, the line numbers, and the lines that hold none.
+@register
+class Pattern(Format):
+    """One line a probe, wherever in it the pattern is found; its named groups are the columns.
 
-    Unless `every_line` is a probe, those without the latency's key are left out, and counted. `nothing` is the error
-    of a log without a row.
+    A group that takes no part in the match is an empty cell.
     """
-    settling: Settling | None = None
-    names: dict[str, None] = {}  # every key so far, in order
-    for frame, numbers, broken in tables:
-        if broken:
-            yield Records.unusable(broken)
-        if not len(frame):
-            continue
-        new = [name for name in map(str, frame.columns) if name not in names]
-        names.update(dict.fromkeys(new))
-        if settling is None:
-            first_rows = sample_rows(frame)
-            roles, notes = resolve_roles(list(names), options, log, first_rows)
-            settling = Settling(roles, options, blank_is_lost=True)
-        elif new and _others(list(names), options, log, pd.concat([first_rows, sample_rows(frame[new])])) - roles.used:
-            raise LogError(
-                f"{log}: line {numbers[0]}: the keys {listed(new)} come only from here on, and change "
-                "what is what; say it with --column"
-            )
-        for name in roles.used - set(frame.columns):
-            frame[name] = None
-        told = frame[list(roles.latency)].notna().all(axis=1).to_numpy(dtype=bool) | every_line
-        records = settling.records(frame[told].reset_index(drop=True), numbers[told])
-        records.notes += notes
-        if not told.all():
-            records.skipped[f"lines without {listed(roles.latency)}"] = int(np.count_nonzero(~told))
-        yield records
-    if settling is None:
-        raise LogError(f"{log}: {nothing}")
-    yield settling.last()
+
+    name = "pattern"
+    description = "lines of free text: --pattern 'task (?P<id>\\d+) took (?P<latency>\\S+)'"
+    rank = 999
+    roles = ROLES
+    uses = ("pattern", "statuses", "unit", "time_format", "timezone")
+
+    def sniff(self, head: str) -> bool:
+        """Never: nobody but the user knows the pattern."""
+        return False
+
+    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
+        """Records by the names of groups; lines without a match are left out, and counted."""
+        if options.pattern is None:
+            raise LogError(f"{source.name}: say how a probe looks in its lines, with --pattern REGEX")
+        pattern = regular_expression(options.pattern)
+
+        def find(line: str) -> dict[str, str | None] | None:
+            match = pattern.search(line)
+            return None if match is None else match.groupdict()
+
+        none = f"no line matches --pattern {options.pattern!r}"
+        yield from read_found(source, options, find, "lines without a match of --pattern", nothing=none)
+
+
+@register
+class JsonArray(Format):
+    """An array of objects with the same keys; values inside objects are columns such as `data.value`.
+
+    The array may stand inside a document (`{"items": […]}`, `{"hits": {"hits": […]}}`); of several
+    the first one counts, and a longer one after it is an error.
+    Objects one after the other may take several lines each, as jq prints them.
+    """
+
+    name = "json"
+    by_line = False
+    description = "JSON: an array of objects, also inside a document, or objects over several lines"
+    rank = 79
+    roles: ClassVar[tuple[str, ...]] = ROLES
+    uses: ClassVar[tuple[str, ...]] = ("statuses", "unit", "time_format", "timezone")
+
+    array: ClassVar[str] = ""  # the path of the array that counts, where it need not be the first
+
+    def row(self, value: dict[str, Any]) -> dict[str, Any] | None:
+        """The cells of an object, None where it is to be left out."""
+        inner, node = value.get("_source"), value.get("node")
+        if isinstance(inner, dict) and all(map(AROUND_SOURCE.fullmatch, value)):  # a hit of Elasticsearch
+            value = inner
+        elif isinstance(node, dict) and set(value) <= {"node", "cursor"}:  # an edge of GraphQL
+            value = node
+        return flat_object(value)
+
+    def sniff(self, head: str) -> bool:
+        """An array whose first element is an object, or that is empty; or an object that is not one line of many."""
+        start = head.lstrip()
+        if start.startswith("["):
+            return start[1:].lstrip()[:1] in ("{", "]", "")
+        if not start.startswith("{"):
+            return False
+        first, _, rest = start.partition("\n")
+        whole = _whole_object(first)
+        if whole is not None:  # alone it may be the first of many lines to come
+            return not rest.strip() and _objects_in(whole[0]) > 1
+        return not rest.lstrip().startswith("{") and (bool(rest.strip()) or _has_array(start))
+
+    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
+        """Records by key; the line of an object is where it begins."""
+        others: Counter[str] = Counter()
+        yield from read_tables(self._tables(source, others), source.name, options)
+        if others:
+            last = Records.unusable({})
+            last.skipped["objects of other arrays in the document"] = others.total()
+            yield last
+
+    def _tables(self, source: Source, others: Counter[str]) -> Iterator[Rows]:
+        rows: list[dict[str, Any]] = []
+        numbers: list[int] = []
+        broken: dict[int, str] = {}
+        for number, value in _elements(source, others, self.array):
+            if not isinstance(value, dict):
+                broken[number] = shown(len(broken), "not an object", f"{str(value)[:40]!r}")
+            elif (cells := self.row(value)) is None:
+                others[self.array] += 1
+            else:
+                rows.append({_whole_text(key): _whole_text(item) for key, item in cells.items()})
+                numbers.append(number)
+            if len(rows) == OBJECTS_AT_A_TIME:
+                yield pd.DataFrame(rows), np.array(numbers, dtype=np.int64), broken
+                rows, numbers, broken = [], [], {}
+        yield pd.DataFrame(rows), np.array(numbers, dtype=np.int64), broken
 
 
 def read_found(
@@ -92,40 +152,22 @@ def read_found(
 ) -> Iterator[Records]:
     """The records of lines of text in which `find` finds an object; those in which it finds none are `others`.
 
-    `how` is as for `read_objects`.
+    `how` is as for `read_tables`.
     """
-    skipped = 0
+    last = Records.unusable({})
 
-    def parse(block: Block) -> Parsed:
-        nonlocal skipped
-        rows, numbers = [], []
-        broken: dict[int, str] = {}
-        for number, line in enumerate(block.lines(), start=block.first_line):
-            if not line.strip():
-                continue
-            if len(line) > MAX_CHARACTERS:
-                broken[number] = "line too long"
-            elif (row := find(line)) is not None:
-                rows.append(row)
-                numbers.append(number)
-            else:
-                skipped += 1
+    def parse(block: Block) -> Rows:
+        rows, numbers, broken, skipped = parsed_lines(block, find)
+        if skipped:
+            last.skipped[others] += skipped
         return pd.DataFrame(rows, dtype="str"), np.array(numbers, dtype=np.int64), broken
 
-    yield from read_objects(map(parse, source.blocks()), source.name, options, **how)
-    left = Records.unusable({})
-    if skipped:
-        left.skipped[others] = skipped
-    yield left
+    yield from read_tables(map(parse, source.blocks()), source.name, options, **how)
+    yield last
 
 
-def _others(names: list[str], options: ReadOptions, log: str, rows: pd.DataFrame) -> set[str]:
-    """The columns that have a role, now that there are more of them."""
-    return resolve_roles(names, options, log, rows)[0].used
-
-
-def _parse(block: Block) -> Parsed:
-    """The objects of a block as a table, their line numbers, and the lines that hold none."""
+def _of_block(block: Block) -> Rows:
+    """The objects of a block of JSON lines as a table, their line numbers, and the lines that hold none."""
     # pyarrow crashes on a line that is null (apache/arrow#47409), so it sees lines of objects only
     if block.data.startswith(b"{") and block.data.count(b"\n{") == block.n_lines - 1 and _is_shallow(block):
         try:
@@ -136,31 +178,23 @@ def _parse(block: Block) -> Parsed:
                 return _flat_table(table).to_pandas(), block.first_line + np.arange(block.n_lines), {}
         except pa.ArrowInvalid:
             pass
-    rows, numbers = [], []
-    broken: dict[int, str] = {}
-    for number, line in enumerate(block.lines(), start=block.first_line):
-        if not line.strip():
-            continue
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            broken[number] = shown(len(broken), "unparseable line", str(error)[:60])
-            continue
-        if isinstance(value, dict):
-            row = flat_object(value)
-            rows.append(
-                {whole_text(key): whole_text(item) for key, item in row.items()} if r"\ud" in line.lower() else row
-            )
-            numbers.append(number)
-        else:
-            broken[number] = shown(len(broken), "not an object", f"{line[:40]!r}")
+
+    def parse(line: str) -> dict[str, Any] | str:
+        value = json_object(line)
+        if isinstance(value, str):
+            return value
+        row = flat_object(value)
+        if r"\ud" in line.lower():
+            row = {_whole_text(key): _whole_text(item) for key, item in row.items()}
+        return row
+
+    rows, numbers, broken, _ = parsed_lines(block, parse, MAX_LINE_BYTES)
     return pd.DataFrame(rows), np.array(numbers, dtype=np.int64), broken
 
 
 def _is_shallow(block: Block) -> bool:
     """Whether no line opens more brackets than pyarrow can take one inside the other."""
-    opened = block.data.count(b"[") + block.data.count(b"{")
-    if opened <= MAX_OPENED:
+    if block.data.count(b"[") + block.data.count(b"{") <= MAX_OPENED:
         return True
     data = np.frombuffer(block.data, np.uint8)
     ends = np.flatnonzero(data == ord("\n"))
@@ -196,8 +230,127 @@ def flat_object(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def whole_text(value: Any) -> Any:
+def _whole_text(value: Any) -> Any:
     r"""A value as it is, but for halves of surrogate pairs (`"\\ud800"`), which no text can hold: U+FFFD."""
     if isinstance(value, str) and not value.isascii():
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return value
+
+
+def _whole_object(text: str) -> tuple[dict[str, Any], int] | None:
+    """The object that a text begins with and where it ends, None where it does not end there."""
+    try:
+        value, end = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return None
+    return (value, end) if isinstance(value, dict) else None
+
+
+def _has_array(text: str) -> bool:
+    """Whether an array of objects begins in a text."""
+    return re.search(r":\s*\[\s*\{", text) is not None
+
+
+def _objects_in(value: dict[str, Any], depth: int = 0) -> int:
+    """The most objects of an array that is reached through objects."""
+    arrays = [sum(isinstance(each, dict) for each in item) for item in value.values() if isinstance(item, list)]
+    if depth < MAX_DEPTH:
+        arrays += [_objects_in(item, depth + 1) for item in value.values() if isinstance(item, dict)]
+    return max(arrays, default=0)
+
+
+def _elements(source: Source, others: Counter[str], array: str) -> Iterator[tuple[int, Any]]:
+    """The objects of a document, with the lines that they begin in; `others` counts those that are left out."""
+    document, head = _Document(source), source.text.lstrip()
+    if document.peek() != "{":
+        yield from document.array()
+        return
+    whole = _whole_object(head)
+    around = _has_array(head) if whole is None else not head[whole[1] :].strip() and _objects_in(whole[0]) > 0
+    if not around:  # one object after the other
+        while document.peek():
+            yield document.line, document.value()
+        return
+    first, count = array, 0
+    while document.peek() == "{":
+        for path, line, value in document.members():
+            first = first or path
+            if path == first:
+                count += 1
+                yield line, value
+            else:
+                others[path] += 1
+    if document.peek():
+        raise document.broken("something follows the document")
+    longer = max(others, key=others.__getitem__, default="")
+    if not array and others[longer] > count:
+        raise LogError(
+            f"{source.name}: the document holds arrays of objects {first!r} ({count}) and {longer!r} "
+            f"({others[longer]}); take out the one that is meant, for example with jq '.{longer}'"
+        )
+
+
+class _Document:
+    """The text of a log; `at` is where reading has got to, `line` the line of that place."""
+
+    def __init__(self, source: Source) -> None:
+        self.name, self.text, self.decoder = source.name, "".join(source.texts()), json.JSONDecoder()
+        self.at, self.line = 0, 1
+
+    def peek(self) -> str:
+        """The next character that is not blank, or nothing at the end."""
+        self.move(NOT_BLANK.search(self.text, self.at).start())  # type: ignore[union-attr]
+        return self.text[self.at : self.at + 1]
+
+    def move(self, at: int) -> None:
+        """Go on to a place."""
+        self.line += self.text.count("\n", self.at, at)
+        self.at = at
+
+    def value(self) -> Any:
+        """The value that begins here."""
+        try:
+            value, end = self.decoder.raw_decode(self.text, self.at)
+        except (ValueError, RecursionError) as error:
+            raise self.broken(str(error)[:60]) from error
+        self.move(end)
+        return value
+
+    def array(self) -> Iterator[tuple[int, Any]]:
+        """The elements of the array that begins here, with the lines that they begin in."""
+        if self.peek() == "[":
+            self.at += 1
+        while self.peek() != "]":
+            yield self.line, self.value()
+            self.comma("]")
+        self.at += 1
+
+    def members(self, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, int, Any]]:
+        """The objects in arrays of the object that begins here: the path of the array, their line, and they."""
+        self.at += 1
+        while self.peek() != "}":
+            key = self.value()
+            if not isinstance(key, str) or self.peek() != ":":
+                raise self.broken("a name or a colon is missing")
+            self.at += 1
+            mark, path = self.peek(), f"{prefix}{_whole_text(key)[:40]}"
+            if mark == "{" and depth < MAX_DEPTH:
+                yield from self.members(f"{path}.", depth + 1)
+            elif mark == "[":
+                yield from ((path, line, value) for line, value in self.array() if isinstance(value, dict))
+            else:
+                self.value()
+            self.comma("}")
+        self.at += 1
+
+    def comma(self, end: str) -> None:
+        """Pass over a comma, or stay before the end."""
+        mark = self.peek()
+        if mark == ",":
+            self.at += 1
+        elif mark != end:
+            raise self.broken(f"a comma or {end} is missing" if mark else "it ends too soon")
+
+    def broken(self, why: str) -> LogError:
+        """The error that says where the document is none."""
+        return LogError(f"{self.name}: line {self.line}: this JSON document is damaged or cut short ({why})")

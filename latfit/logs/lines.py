@@ -128,7 +128,7 @@ def read_lines(
     """
     found = False
     for block in source.blocks():
-        rows, numbers, refused, skipped = _parsed(block, parse)
+        rows, numbers, refused, skipped = parsed_lines(block, parse)
         found = found or bool(rows or refused)
         if refused:
             yield Records.unusable(refused)
@@ -141,14 +141,16 @@ def read_lines(
         raise LogError(f"{source.name}: no line of this log is a record of this format")
 
 
-def _parsed(block: Block, parse: Callable[[str], Parsed]) -> tuple[list[Fields], list[int], dict[int, str], int]:
+def parsed_lines(
+    block: Block, parse: Callable[[str], Any], longest: int = MAX_CHARACTERS
+) -> tuple[list[Any], list[int], dict[int, str], int]:
     """The rows of a block, their line numbers, the refused lines, and how many lines were no records."""
     rows, numbers, skipped = [], [], 0
     refused: dict[int, str] = {}
     for number, line in enumerate(block.lines(), start=block.first_line):
         if not line.strip():
             continue
-        fields = parse(line) if len(line) <= MAX_CHARACTERS else f"line too long: {len(line)} characters"
+        fields = parse(line) if len(line) <= longest else f"line too long: {len(line)} characters"
         if fields is None:
             skipped += 1
         elif isinstance(fields, str):

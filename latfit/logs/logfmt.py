@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from latfit.logs.csv import DELIMITERS
-from latfit.logs.delimited import split_record
+from latfit.logs.delimited import DELIMITERS, split_record
 from latfit.logs.formats import ROLES, Format, ReadOptions, register
 from latfit.logs.jsonlines import read_found
 from latfit.logs.lines import MAX_CHARACTERS, first_lines

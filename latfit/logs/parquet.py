@@ -11,9 +11,8 @@ import pyarrow.parquet
 from latfit.errors import LogError, listed
 from latfit.logs.formats import ROLES, Format, ReadOptions, register
 from latfit.logs.records import Records
-from latfit.logs.schema import resolve_roles, sample_rows
 from latfit.logs.source import PARQUET_MAGIC, Source
-from latfit.logs.tabular import Settling
+from latfit.logs.tabular import Rows, read_tables
 
 BATCH_ROWS = 1 << 19
 
@@ -35,47 +34,35 @@ class Parquet(Format):
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """Records by column name; nested columns are left out."""
-        plain = source.path is not None and not source.packed  # neither compressed nor a pipe
         try:
-            # a name such as s3:/x would be taken as an address, were it not opened here
-            opened = pa.OSFile(str(source.path)) if plain else source.seekable()
-            file = pa.parquet.ParquetFile(opened)
-            names = [field.name for field in file.schema_arrow if not pa.types.is_nested(field.type)]
-            if len(set(names)) < len(names):
-                raise LogError(f"{source.name}: two columns have the same name ({listed(names)})")
-            binary = [name for name in names if _is_binary(file.schema_arrow.field(name).type)]
-            if not file.metadata.num_rows:
-                raise LogError(f"{source.name}: there are columns ({listed(names)}) but no row")
-            row, settling = 1, None
-            for batch in file.iter_batches(BATCH_ROWS, columns=names):
-                batch.validate(full=True)  # text that is no UTF-8 would fail only later
-                frame = batch.to_pandas(ignore_metadata=True)  # an index that pandas saved is a column too
-                halves = [name for name in names if frame[name].dtype == np.float16]  # which pandas cannot group by
-                frame[halves] = frame[halves].astype(np.float32)
-                for name in binary:
-                    frame[name] = frame[name].map(_text, na_action="ignore")
-                if settling is None:
-                    some = sample_rows(frame)
-                    roles, notes = resolve_roles(names, options, source.name, some)
-                    settling = Settling(roles, options, blank_is_lost=True)
-                records = settling.records(frame, row + np.arange(len(frame), dtype=np.int64))
-                records.notes += notes
-                row += len(frame)
-                yield records
-            if settling is not None:
-                yield settling.last()
-            if row - 1 != file.metadata.num_rows:
-                told = f"it has {row - 1} rows and says {file.metadata.num_rows}"
-                raise LogError(f"{source.name}: this Parquet file is damaged ({told})")
+            yield from read_tables(_batches(source), source.name, options)
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise LogError(f"{source.name}: this Parquet file is damaged or cut short ({error})") from error
 
 
-def _is_binary(kind: pa.DataType) -> bool:
-    """Whether a column holds bytes: text that its writer did not mark as such."""
-    return any(test(kind) for test in (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary))
-
-
-def _text(data: bytes) -> str:
-    """Bytes as text; those that are none are written in hexadecimal."""
-    return data.decode(errors="backslashreplace")
+def _batches(source: Source) -> Iterator[Rows]:
+    """The rows in batches, with bytes as text; those that are none are written in hexadecimal."""
+    plain = source.path is not None and not source.packed  # neither compressed nor a pipe
+    # a name such as s3:/x would be taken as an address, were it not opened here
+    file = pa.parquet.ParquetFile(pa.OSFile(str(source.path)) if plain else source.seekable())
+    fields = [field for field in file.schema_arrow if not pa.types.is_nested(field.type)]
+    names = [field.name for field in fields]
+    if len(set(names)) < len(names):
+        raise LogError(f"{source.name}: two columns have the same name ({listed(names)})")
+    if not file.metadata.num_rows:
+        raise LogError(f"{source.name}: there are columns ({listed(names)}) but no row")
+    row = 1
+    for batch in file.iter_batches(BATCH_ROWS, columns=names):
+        batch.validate(full=True)  # text that is no UTF-8 would fail only later
+        frame = batch.to_pandas(ignore_metadata=True)  # an index that pandas saved is a column too
+        for field in fields:
+            if pa.types.is_float16(field.type):  # which pandas cannot group by
+                frame[field.name] = frame[field.name].astype(np.float32)
+            elif str(field.type).startswith(("binary", "large_binary", "fixed_size_binary")):
+                text = frame[field.name].map(lambda data: data.decode(errors="backslashreplace"), na_action="ignore")
+                frame[field.name] = text
+        yield frame, row + np.arange(len(frame), dtype=np.int64), {}
+        row += len(frame)
+    if row - 1 != file.metadata.num_rows:
+        rows = f"it has {row - 1} rows and says {file.metadata.num_rows}"
+        raise LogError(f"{source.name}: this Parquet file is damaged ({rows})")

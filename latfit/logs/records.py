@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -213,7 +214,7 @@ def latest(end: np.datetime64 | None, records: Records, kept: Bools) -> np.datet
 
 
 class RepeatedIds:
-    """Finds ids that repeat an earlier one; their 64-bit hashes are kept in sorted runs, each twice the next or more."""
+    """Finds ids that repeat an earlier one; their 64-bit hashes are in sorted runs, each at least twice the next."""
 
     def __init__(self) -> None:
         self.runs: list[NDArray[np.uint64]] = []
@@ -221,8 +222,8 @@ class RepeatedIds:
     def among(self, ids: Ids, rows: Bools) -> Bools:
         """Which of the `rows` repeat an id of an earlier kept row, here or in an earlier chunk."""
         repeated = rows & ~np.asarray(pd.isna(ids))
-        plain = ids if ids.dtype.kind in "iu" else pd.array(ids, dtype="str")
-        hashes = pd.util.hash_array(plain, categorize=False)[repeated]  # type: ignore[arg-type]
+        plain: Any = ids if ids.dtype.kind in "iu" else pd.Series(ids, dtype="str").array
+        hashes = pd.util.hash_array(plain, categorize=False)[repeated]
         again = pd.Series(hashes).duplicated().to_numpy()
         fresh = np.sort(hashes[~again])
         known = np.zeros(fresh.size, dtype=bool)

@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from latfit.logs.formats import Format, ReadOptions
-from latfit.logs.jsonarray import JsonArray
-from latfit.logs.jsonlines import read_found
+from latfit.logs.jsonlines import JsonArray, read_found
 from latfit.logs.lines import first_lines
 from latfit.logs.records import Records
 from latfit.logs.source import Source

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from latfit.errors import MissingColumn, listed
-from latfit.logs.delimited import Chunk, head_fields, read_delimited
+from latfit.logs.delimited import head_fields, read_delimited
 from latfit.logs.formats import Format, ReadOptions, register
 from latfit.logs.records import Records
 from latfit.logs.source import Source
@@ -73,9 +73,9 @@ class Sacct(Format):
             if name not in names:
                 raise MissingColumn(f"{source.name}: sacct's field {name!r} is missing; there are: {listed(names)}")
 
-        def convert(chunk: Chunk) -> Records:
-            step = chunk.frame["jobid"].str.contains(".", regex=False, na=False).to_numpy(dtype=bool)
-            records = _records(chunk.frame[~step], chunk.line[~step], since, options)
+        def convert(frame: pd.DataFrame, line: NDArray[np.int64]) -> Records:
+            step = frame["jobid"].str.contains(".", regex=False, na=False).to_numpy(dtype=bool)
+            records = _records(frame[~step], line[~step], since, options)
             if step.any():
                 records.skipped["steps of jobs"] = int(step.sum())
             return records

@@ -5,19 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from latfit.errors import LogError, listed
 from latfit.logs.cells import has_unit
-from latfit.logs.csv import DELIMITERS, field_kind, is_header, named_fields
+from latfit.logs.delimited import DELIMITERS, field_kind, is_header, named_fields
 from latfit.logs.formats import ROLES, Format, ReadOptions, register
 from latfit.logs.lines import Parsed, first_lines, read_lines
 from latfit.logs.records import Records
 from latfit.logs.schema import SAMPLED_ROWS, resolve_roles
 from latfit.logs.source import Source
-from latfit.logs.tabular import Settling
+from latfit.logs.tabular import TableReader
 
 BARS = str.maketrans("│┃║─━═╌┼╪╋╬├┤┌┐└┘┬┴╞╡╒╕╘╛╤╧╔╗╚╝╠╣╦╩╭╮╰╯", "|||----" + "+" * 32)
 COUNTED = re.compile(r"\(?\d+ rows?\b.*", re.IGNORECASE)  # of psql and of MySQL, below their tables
@@ -58,7 +56,7 @@ class TextTable(Format):
         rows = [row for row in map(split, lines[int(header) :]) if len(row) == len(names)]
         roles, notes = resolve_roles(names, options, source.name, pd.DataFrame(rows, columns=names, dtype="str"))
         notes += [] if header else [f"there is no header: columns are {listed(names)}"]
-        settling = Settling(roles, options, blank_is_lost=True)
+        reader = TableReader(roles, options, notes=notes, blank_is_lost=True)
         starts = _starts(lines[0])
 
         def parse(line: str) -> Parsed:
@@ -75,13 +73,8 @@ class TextTable(Format):
                 return f"wrong number of fields: {len(fields)} instead of {len(names)}"
             return [field or None for field in fields]
 
-        def convert(frame: pd.DataFrame, line: NDArray[np.int64]) -> Records:
-            records = settling.records(frame, line)
-            records.notes += notes
-            return records
-
-        yield from read_lines(source, names, parse, convert, others=None)
-        yield settling.last()
+        yield from read_lines(source, names, parse, reader.records, others=None)
+        yield reader.last()
 
 
 def _split_of(lines: list[str]) -> Split | None:
