@@ -136,8 +136,8 @@ def _fit_block(
     fits.params[rows], fits.rho[rows] = params.T, best.at.rho
     fits.log_likelihood[rows] = best.at.value - part.n * np.log(unit)
     fits.converged[rows], fits.at_limit[rows] = best.converged, limit
-    if errors and kernel.closed_form(part) is None and not limit.all():
-        fits.covariance[rows] = np.where(limit[:, None, None], np.nan, _covariance(best.at, jacobian[:p], rho))
+    if errors and kernel.regular and not limit.all():
+        fits.covariance[rows] = np.where(limit[:, None, None], np.nan, _covariance(best.at, jacobian, rho))
     if best.converged.all():
         return fits
     unconverged = (fits.error == "") & ~fits.converged
@@ -172,12 +172,10 @@ def _unfit(kernel: Kernel, batch: SampleBatch, rho: Ratio) -> NDArray[np.str_]:
 def _maximum(kernel: Kernel, batch: SampleBatch, rho: Ratio, start: Floats | None) -> tuple[Maximum, Bools]:
     """The maximum, and where it is the limit in which the law is an exponential."""
     nowhere = np.zeros(batch.size, dtype=bool)
-    closed, exact = kernel.closed_form(batch), kernel.complete_form(batch) if batch.complete else None
-    if exact is None and rho is None:
-        exact = closed
+    exact = kernel.closed_form(batch) if batch.complete or (rho is None and not kernel.regular) else None
     if exact is not None:
         return Maximum(exact, log_likelihood(kernel, batch, exact, rho), ~nowhere), nowhere
-    if closed is not None:
+    if not kernel.regular:
         best = maximise(kernel, batch, rho, [best_start(kernel, batch, rho, kernel.starts(batch))[0]])
         return Maximum(best.u, best.at, np.isfinite(best.at.value)), nowhere
     if kernel.law == "exponential" and start is None:

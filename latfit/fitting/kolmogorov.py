@@ -24,7 +24,8 @@ from latfit.fitting.fitted import Fit
 from latfit.fitting.likelihood import REFIT_DECREMENT, maximise
 from latfit.fitting.search import kernel_of
 from latfit.fitting.simulate import Rows, Simulator
-from latfit.laws.kernel import Kernel, LocationScaleKernel
+from latfit.laws.kernel import Kernel
+from latfit.laws.location_scale import LocationScaleKernel
 from latfit.laws.samples import LogBatch, cell_width
 from latfit.numbers import Floats, finite
 from latfit.sample import LatencySample
@@ -269,7 +270,7 @@ def standard_gaps(kernel: LocationScaleKernel, n: int, count: int, rng: np.rando
     z = kernel.standard_draws((count, n), rng)
     z.sort(axis=1)
     batch = LogBatch.of_rows(z)
-    u = kernel.complete_form(batch)
+    u = kernel.closed_form(batch)
     if u is None:
         best = maximise(kernel, batch, 0.0, [np.zeros((2, count))], decrement=REFIT_DECREMENT)
         u = np.where(best.converged, best.u, np.nan)

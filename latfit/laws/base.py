@@ -13,12 +13,10 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from latfit.errors import LawError
-from latfit.laws.kernel import Kernel, LocationScaleKernel
+from latfit.laws.kernel import Kernel
 from latfit.laws.quadrature import quadrature_moment
-from latfit.numbers import Bools, Floats
-
-LOG_STEP = 1e-3  # of log t, for the density of a law that states none: an error of LOG_STEP⁴/30
-LOGIT_REACH, TABLE_STEPS = 20.0, 20_000  # quantiles to draw from, at equal steps of the logit from −20 to 20
+from latfit.laws.steps import Steps, check_order
+from latfit.numbers import Floats
 
 
 class Law(ABC):
@@ -71,13 +69,19 @@ class Law(ABC):
         low, high = self.support
         inside = (times > low) & (times < high) & (times > 0)
         at = np.where(inside, times, 1.0)
+        step = 1e-3  # of log t: an error of step⁴/30
         weights = ((-2, 1.0), (-1, -8.0), (1, 8.0), (2, -1.0))
-        slope = sum(weight * self.cdf(at * np.exp(i * LOG_STEP)) for i, weight in weights) / (12 * LOG_STEP)
+        slope = sum(weight * self.cdf(at * np.exp(i * step)) for i, weight in weights) / (12 * step)
         return np.where(inside, np.maximum(slope / at, 0.0), 0.0)
 
     def still_out(self, t: ArrayLike) -> Floats:
         """The probability of having neither completed nor failed by t."""
         return 1.0 - self.cdf(t)
+
+    def hazard(self, t: ArrayLike) -> Floats:
+        """f̃(t)/S̃(t), the rate of completion of what is still out; not a number where nothing is."""
+        with np.errstate(all="ignore"):
+            return np.asarray(self.pdf(t) / self.still_out(t))
 
     def failed(self, t: ArrayLike) -> Floats:
         """G̃(t): the probability of having failed visibly by t."""
@@ -95,18 +99,47 @@ class SameTimes(Law):
 
     @property
     def support(self) -> tuple[float, float]:
-        """The smallest and the largest latency of the law inside."""
         return self.law.support
 
     @property
     def jumps(self) -> Floats | None:
-        """The jumps of the law inside; None for a continuous one."""
         return self.law.jumps
 
     @property
     def kinks(self) -> tuple[float, ...]:
-        """The kinks of the law inside."""
         return self.law.kinks
+
+
+class StepLaw(Law):
+    """A law that completes at known times only: F̃ is the sum of the steps `completions`."""
+
+    completions: Steps
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return float(self.jumps[0]), float(self.jumps[-1])
+
+    @property
+    def jumps(self) -> Floats:
+        return self.completions.times
+
+    def cdf(self, t: ArrayLike) -> Floats:
+        return self.completions.mass(t)
+
+    def partial_moment(self, n: int, t: ArrayLike) -> Floats:
+        return self.completions.moment(n, t)
+
+
+class FailingLaw(Law):
+    """A law of which attempts fail visibly: G̃ is the sum of the steps `failures`."""
+
+    failures: Steps
+
+    def failed(self, t: ArrayLike) -> Floats:
+        return self.failures.mass(t)
+
+    def failed_moment(self, n: int, t: ArrayLike) -> Floats:
+        return self.failures.moment(n, t)
 
 
 Domain = Literal["real", "positive", "non-negative", "count"]
@@ -124,13 +157,16 @@ class Parameter:
     """A parameter of a law: its name, which values are allowed, whether it is a list of such values, and its unit.
 
     The `unit` says how the law of factor · T is written: a `time` is multiplied by the factor, a `rate` is divided by
-    it, to a `log-time` its logarithm is added.
+    it, to a `log-time` its logarithm is added. A list may have to rise strictly or to add up to 1 (`rule`); all lists
+    of a law have the same number of entries, not counting `extra` ones.
     """
 
     name: str
     domain: Domain
     many: bool = False
     unit: Literal["time", "rate", "log-time"] | None = None
+    rule: Literal["rises", "adds up to 1"] | None = None
+    extra: int = 0
 
     def read(self, law: str, value: Any) -> Any:
         """`value` as float, int (counts) or tuple of them, or a LawError that says what is wrong."""
@@ -141,17 +177,19 @@ class Parameter:
         items = tuple(self._read_one(f"{law}: {self.name}[{i}]", item) for i, item in enumerate(value))
         if not items:
             raise LawError(f"{law}: {self.name} is empty; it needs at least one value")
+        if self.rule == "rises" and not (np.diff(items) > 0).all():
+            raise LawError(f"{law}: {self.name} is {list(items)}; the {self.name} must rise strictly")
+        if self.rule == "adds up to 1" and abs(np.sum(items) - 1.0) > 1e-9:
+            raise LawError(f"{law}: {self.name} adds up to {np.sum(items):.10g}; it must add up to 1")
         return items
 
     def scaled(self, value: Any, factor: float) -> Any:
         """The value in the law of factor · T."""
         if self.many:
             return tuple(replace(self, many=False).scaled(item, factor) for item in value)
-        if self.unit == "time":
-            return value * factor
-        if self.unit == "rate":
-            return value / factor
-        return value + float(np.log(factor)) if self.unit == "log-time" else value
+        if self.unit == "log-time":
+            return value + float(np.log(factor))
+        return value * factor if self.unit == "time" else value / factor if self.unit == "rate" else value
 
     def _read_one(self, what: str, value: Any) -> float:
         allows, allowed = _DOMAINS[self.domain]
@@ -171,11 +209,16 @@ class ParametricLaw(Law):
     """The cdf in one line, for `latfit laws`."""
     examples: ClassVar[tuple[str, ...]]
     """Specifications that span the law's shapes, for `latfit laws` and the contract tests."""
+    list_sizes: ClassVar[str] = "they must have the same number of entries"
 
     def __post_init__(self) -> None:
         for parameter in self.parameters:
             value = parameter.read(self.name, getattr(self, parameter.name))
             object.__setattr__(self, parameter.name, value)
+        lists = [parameter for parameter in self.parameters if parameter.many]
+        if len({len(getattr(self, each.name)) - each.extra for each in lists}) > 1:
+            sizes = " and ".join(f"{len(getattr(self, each.name))} {each.name}" for each in lists)
+            raise LawError(f"{self.name}: there are {sizes}; {self.list_sizes}")
 
     @property
     def params(self) -> dict[str, Any]:
@@ -194,6 +237,13 @@ class ParametricLaw(Law):
     def ppf(self, q: ArrayLike) -> Floats:
         """The smallest t with F(t) ≥ q."""
 
+    def check_levels(self, q: ArrayLike) -> Floats:
+        """Probabilities as an array, or a LawError."""
+        levels = np.asarray(q, dtype=np.float64)
+        if not ((levels >= 0) & (levels <= 1)).all():
+            raise LawError(f"{self.name}: a probability must lie in [0, 1], to ask for its quantile")
+        return levels
+
     @abstractmethod
     def std(self) -> float:
         """The standard deviation, ∞ where it does not exist."""
@@ -211,32 +261,33 @@ class ParametricLaw(Law):
         return self.moment(1)
 
     def sample(self, size: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
-        """Independent latencies, by inversion of the cdf."""
+        """Independent latencies."""
         return self.ppf(rng.random(size))
 
 
 class ContinuousLaw(ParametricLaw):
     """A proper law with a density.
 
-    A law must state `_cdf` and `_logpdf`; it states `_sf`, `_logsf`, `_ppf` and
-    `_partial_moment` too where a formula is better than the general way. They are called with
-    arrays of times ≥ 0, ∞ included, and with floating-point warnings off. A law that can be fitted
-    states `start(q1, q2, q3)`, rough parameters from the quartiles; `kernel` makes that fast and many samples at once.
+    A law must state `_logpdf`, and `_cdf` or `_logsf`; it states `_sf`, `_ppf`, `_partial_moment` and `sample` too
+    where a formula is better than the general way. They are called with arrays of times ≥ 0, ∞ included, and with
+    floating-point warnings off. A law that can be fitted states `start(q1, q2, q3)`, rough parameters from the
+    quartiles; `kernel` makes that fast and many samples at once.
     """
 
     kernel: ClassVar[Kernel | None] = None
-    """How batched maximum likelihood sees the law; without it each sample is a search of its own."""
+    """How batched maximum likelihood sees the law; without it derivatives are taken by differences."""
     tried_by: ClassVar[tuple[str, ...]] = ()
     """The methods of fitting (`mle`, `ls`) that try this law without being asked to."""
 
     @abstractmethod
-    def _cdf(self, t: Floats) -> Floats: ...
-
-    @abstractmethod
     def _logpdf(self, t: Floats) -> Floats: ...
 
+    def _cdf(self, t: Floats) -> Floats:
+        return -np.expm1(self._logsf(t))
+
     def _sf(self, t: Floats) -> Floats:
-        return 1.0 - self._cdf(t)
+        states_logsf = type(self)._logsf is not ContinuousLaw._logsf
+        return np.exp(self._logsf(t)) if states_logsf else 1.0 - self._cdf(t)
 
     def _logsf(self, t: Floats) -> Floats:
         return np.log(self._sf(t))
@@ -262,12 +313,10 @@ class ContinuousLaw(ParametricLaw):
             t = bottom + np.exp(middle)
             below = np.where(q < 0.5, self._cdf(t) < q, self._sf(t) > 1.0 - q)
             low, high = np.where(below, middle, low), np.where(below, high, middle)
-        quantiles: Floats = bottom + np.exp(high)
-        return quantiles
+        return np.asarray(bottom + np.exp(high))
 
     @property
     def support(self) -> tuple[float, float]:
-        """The smallest and the largest latency that can occur."""
         return 0.0, np.inf
 
     def cdf(self, t: ArrayLike) -> Floats:
@@ -290,11 +339,6 @@ class ContinuousLaw(ParametricLaw):
         """Logarithm of f(t)."""
         return _at(self._logpdf, t, -np.inf)
 
-    def hazard(self, t: ArrayLike) -> Floats:
-        """f(t) / S(t), the rate of completion of what is still out; not a number where nothing is."""
-        with np.errstate(all="ignore"):
-            return np.exp(self.logpdf(t) - self.logsf(t))
-
     def partial_moment(self, n: int, t: ArrayLike) -> Floats:
         """M_n(t) = ∫₀ᵗ uⁿ f(u) du."""
         check_order(n)
@@ -302,28 +346,17 @@ class ContinuousLaw(ParametricLaw):
 
     def ppf(self, q: ArrayLike) -> Floats:
         """The t with F(t) = q."""
-        q = np.asarray(q, dtype=np.float64)
-        if not ((q >= 0) & (q <= 1)).all():
-            raise LawError(f"{self.name}: a probability must lie in [0, 1], to ask for its quantile")
+        levels = self.check_levels(q)
         low, high = self.support
         with np.errstate(all="ignore"):
-            inside = np.clip(self._ppf(q), low, high)
-        return np.where(q == 0, low, np.where(q == 1, high, inside))
+            inside = np.clip(self._ppf(levels), low, high)
+        return np.where(levels == 0, low, np.where(levels == 1, high, inside))
 
-    def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
-        """Latencies for simulations, several times faster than `sample`: by interpolation in a table of quantiles.
-
-        Laws of log t with a location and a scale, and others for which numpy has a generator, use that instead.
-        """
-        if isinstance(self.kernel, LocationScaleKernel):
-            m, log_s = self.kernel.from_params(np.array(list(self.params.values()))[:, None], 1.0)
-            with np.errstate(over="ignore"):  # what is beyond all floats is ∞
-                return np.asarray(np.exp(m + np.exp(log_s) * self.kernel.standard_draws(size, rng)))
-        table = _quantiles_by_logit(self)
-        place = (np.clip(rng.logistic(size=size), -LOGIT_REACH, LOGIT_REACH) + LOGIT_REACH) * (
-            TABLE_STEPS / (2 * LOGIT_REACH)
-        )
-        at = np.minimum(place.astype(np.intp), TABLE_STEPS - 1)
+    def sample(self, size: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
+        """Independent latencies, by interpolation in a table of quantiles unless the law knows a faster way."""
+        table, reach = _quantiles_by_logit(self)
+        place = (np.clip(rng.logistic(size=size), -reach, reach) + reach) * ((table.size - 1) / (2 * reach))
+        at = np.minimum(place.astype(np.intp), table.size - 2)
         return np.asarray(table[at] + (place - at) * (table[at + 1] - table[at]))
 
     def std(self) -> float:
@@ -333,8 +366,10 @@ class ContinuousLaw(ParametricLaw):
 
 
 @lru_cache(maxsize=8)
-def _quantiles_by_logit(law: ContinuousLaw) -> Floats:
-    return law.ppf(expit(np.linspace(-LOGIT_REACH, LOGIT_REACH, TABLE_STEPS + 1)))
+def _quantiles_by_logit(law: ContinuousLaw) -> tuple[Floats, float]:
+    """Quantiles at equal steps of the logit from −reach to reach, and the reach."""
+    reach = 20.0
+    return law.ppf(expit(np.linspace(-reach, reach, 20_001))), reach
 
 
 def _at(formula: Callable[[Floats], Floats], t: ArrayLike, before: float) -> Floats:
@@ -344,37 +379,11 @@ def _at(formula: Callable[[Floats], Floats], t: ArrayLike, before: float) -> Flo
         return np.where(times < 0, before, formula(np.maximum(times, 0.0)))
 
 
-def patched(values: Floats, where: Bools, formula: Callable[[Floats], Floats], t: Floats) -> Floats:
-    """`values` at the times t, with formula(t) instead where `where` holds."""
-    result = np.array(values)
-    if where.any():
-        result[where] = formula(t[where])
-    return result
-
-
-def log_spread(q1: float, q3: float) -> float:
-    """The logarithm of q3/q1, kept positive and finite so that rough starts exist for degenerate quartiles."""
-    return float(np.clip(np.log(max(q3, 1e-300) / max(q1, 1e-300)), 1e-3, 10.0))
-
-
 def _written(value: Any) -> str:
     """A parameter's value with all its digits."""
     if isinstance(value, tuple):
         return f"[{','.join(map(_written, value))}]"
     return repr(value).removesuffix(".0")
-
-
-def check_order(n: int) -> None:
-    """Refuse an order of a moment that is not a whole number ≥ 0."""
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
-        raise LawError(f"the order of a moment is {n!r}; it must be a whole number, 0 or more")
-
-
-def check_probabilities(law: str, name: str, values: tuple[float, ...]) -> None:
-    """Refuse probabilities that do not add up to 1."""
-    total = float(np.sum(values))
-    if abs(total - 1.0) > 1e-9:
-        raise LawError(f"{law}: {name} adds up to {total:.10g}; it must add up to 1")
 
 
 L = TypeVar("L", bound="type[Law]")

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from latfit.errors import LawError
-from latfit.laws.base import Law, check_order
-from latfit.laws.steps import Steps
+from latfit.laws.base import FailingLaw, Law
+from latfit.laws.steps import Steps, check_order
 from latfit.numbers import Floats
 
 
 @dataclass(frozen=True, eq=False)
-class Competing(Law):
+class Competing(FailingLaw):
     """A continuous law F̃₀ of completion, and a time of failure that is independent of it and jumps at known times.
 
     An attempt completes if its latency comes first: F̃(t) = ∫₀ᵗ S_f dF̃₀. It fails visibly if the failure comes first:
@@ -54,9 +54,7 @@ class Competing(Law):
         """From the times of failure, in order, and the probability of each."""
         at, masses = (np.asarray(values, dtype=np.float64) for values in (times, probabilities))
         if at.shape != masses.shape or at.ndim != 1 or not (np.diff(at, prepend=-1.0) > 0).all() or (masses < 0).any():
-            raise LawError(
-                "the times of failure must rise from 0 or more, each with a probability that is not negative"
-            )
+            raise LawError("the times of failure must rise from 0, each with a probability that is not negative")
         return cls(law, Steps.of(at, masses))
 
     @property
@@ -66,7 +64,6 @@ class Competing(Law):
 
     @property
     def support(self) -> tuple[float, float]:
-        """The smallest and the largest latency that can occur."""
         low, high = self.law.support
         certain = self.risk.times[self._unfailed(self.risk.times) <= 0]  # nobody outlives these
         return low, float(certain.min(initial=high))
@@ -80,8 +77,12 @@ class Competing(Law):
         """S_f(t)."""
         return np.maximum(1.0 - self.risk.mass(t), 0.0)
 
-    def _integrated(self, n: int, t: ArrayLike) -> Floats:
+    def cdf(self, t: ArrayLike) -> Floats:
+        return self.partial_moment(0, t)
+
+    def partial_moment(self, n: int, t: ArrayLike) -> Floats:
         """∫₀ᵗ uⁿ S_f dF̃₀ = S_f(t) M̃₀(t) + Σ over τ_i ≤ t of ΔF_f(τ_i) M̃₀(τ_i)."""
+        check_order(n)
         if n not in self._cut:
             at_risk = self.law.partial_moment(n, self.risk.times)
             self._cut[n] = Steps.of(self.risk.times, self.risk.masses * at_risk)
@@ -90,27 +91,9 @@ class Competing(Law):
             whole = np.where(unfailed > 0, unfailed * self.law.partial_moment(n, t), 0.0)
         return whole + self._cut[n].mass(t)
 
-    def cdf(self, t: ArrayLike) -> Floats:
-        """∫₀ᵗ S_f dF̃₀."""
-        return self._integrated(0, t)
-
-    def partial_moment(self, n: int, t: ArrayLike) -> Floats:
-        """∫₀ᵗ uⁿ S_f dF̃₀."""
-        check_order(n)
-        return self._integrated(n, t)
-
     def pdf(self, t: ArrayLike) -> Floats:
-        """S_f(t) f̃₀(t)."""
         return np.asarray(self._unfailed(t) * self.law.pdf(t))
 
     def still_out(self, t: ArrayLike) -> Floats:
         """S₀(t) S_f(t)."""
         return self.law.still_out(t) * self._unfailed(t)
-
-    def failed(self, t: ArrayLike) -> Floats:
-        """G̃(t)."""
-        return self.failures.mass(t)
-
-    def failed_moment(self, n: int, t: ArrayLike) -> Floats:
-        """Σ τ_iⁿ S₀(τ_i) ΔF_f(τ_i) over τ_i ≤ t."""
-        return self.failures.moment(n, t)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from latfit.errors import LawError
-from latfit.laws.base import ContinuousLaw, Law, ParametricLaw, SameTimes
+from latfit.laws.base import Law, ParametricLaw, SameTimes
 from latfit.numbers import Floats
 
 
@@ -46,27 +46,16 @@ class Defective(SameTimes):
         object.__setattr__(self, "rho", rho)
 
     def cdf(self, t: ArrayLike) -> Floats:
-        """(1 − rho) F(t)."""
         return (1.0 - self.rho) * self.law.cdf(t)
 
     def still_out(self, t: ArrayLike) -> Floats:
-        """Rho + (1 − rho) S(t)."""
         return self.rho + (1.0 - self.rho) * self.law.still_out(t)
 
     def partial_moment(self, n: int, t: ArrayLike) -> Floats:
-        """(1 − rho) M_n(t)."""
         return (1.0 - self.rho) * self.law.partial_moment(n, t)
 
     def pdf(self, t: ArrayLike) -> Floats:
-        """(1 − rho) f(t)."""
         return (1.0 - self.rho) * self.law.pdf(t)
-
-    def hazard(self, t: ArrayLike) -> Floats:
-        """f̃(t) / (rho + (1 − rho) S(t))."""
-        with np.errstate(all="ignore"):
-            if not self.rho and isinstance(self.law, ContinuousLaw):
-                return self.law.hazard(t)
-            return self.pdf(t) / self.still_out(t)
 
     def sample(self, size: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
         """Independent latencies, ∞ for what never returns."""

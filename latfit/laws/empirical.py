@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from latfit.curve import hazards, kaplan_meier, masses, survival
 from latfit.errors import LawError, SampleError, none_of
-from latfit.laws.base import Law, register
+from latfit.laws.base import FailingLaw, Law, StepLaw, register
 from latfit.laws.steps import Steps
 from latfit.numbers import Floats
 from latfit.sample import LatencySample
@@ -18,7 +18,7 @@ from latfit.sample import LatencySample
 
 @register
 @dataclass(frozen=True, eq=False)
-class Empirical(Law):
+class Empirical(StepLaw, FailingLaw):
     """Kaplan–Meier law of a sample, failures as a competing risk.
 
     F̃(t) = Σ S(t_i−) d_i/n_i over the completions t_i ≤ t, G̃(t) the same over the failures,
@@ -66,35 +66,9 @@ class Empirical(Law):
         never = float(estimate.still_out[-1])
         return cls(steps[0], steps[1], never, np.cumsum(sample.completed.counts), sample.resolution)
 
-    @property
-    def support(self) -> tuple[float, float]:
-        """The smallest and the largest latency that completed."""
-        return float(self.jumps[0]), float(self.jumps[-1])
-
-    @property
-    def jumps(self) -> Floats:
-        """The latencies that completed, among which is the optimal timeout."""
-        return self.completions.times
-
-    def cdf(self, t: ArrayLike) -> Floats:
-        """F̃(t)."""
-        return self.completions.mass(t)
-
-    def partial_moment(self, n: int, t: ArrayLike) -> Floats:
-        """M̃ₙ(t), the sum of timeⁿ over the steps of F̃ up to t."""
-        return self.completions.moment(n, t)
-
     def still_out(self, t: ArrayLike) -> Floats:
         """S(t) = 1 − F̃(t) − G̃(t)."""
         return np.maximum(1.0 - self.cdf(t) - self.failed(t), self.never)
-
-    def failed(self, t: ArrayLike) -> Floats:
-        """G̃(t)."""
-        return self.failures.mass(t)
-
-    def failed_moment(self, n: int, t: ArrayLike) -> Floats:
-        """The sum of timeⁿ over the steps of G̃ up to t."""
-        return self.failures.moment(n, t)
 
     def n_completed_at_or_below(self, t: ArrayLike) -> NDArray[np.int64]:
         """How many completions of the sample lie at or below t."""

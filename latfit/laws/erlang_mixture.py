@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import gammainc, gammaincc, gammaln, logsumexp, poch, xlogy
+from scipy.special import gammainc, gammaln, logsumexp, poch, xlogy
 
-from latfit.errors import LawError
-from latfit.laws.base import ContinuousLaw, Parameter, check_probabilities, register
+from latfit.laws.base import ContinuousLaw, Parameter, register
 from latfit.laws.gamma import log_gammaincc
 from latfit.numbers import Floats
 
@@ -24,7 +23,7 @@ class ErlangMixture(ContinuousLaw):
 
     name = "erlang-mixture"
     parameters = (
-        Parameter("p", "non-negative", many=True),
+        Parameter("p", "non-negative", many=True, rule="adds up to 1"),
         Parameter("phases", "count", many=True),
         Parameter("rates", "positive", many=True, unit="rate"),
     )
@@ -38,15 +37,6 @@ class ErlangMixture(ContinuousLaw):
     phases: tuple[int, ...]
     rates: tuple[float, ...]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not len(self.p) == len(self.phases) == len(self.rates):
-            raise LawError(
-                f"{self.name}: p, phases and rates have {len(self.p)}, {len(self.phases)} and "
-                f"{len(self.rates)} entries; they must have the same number"
-            )
-        check_probabilities(self.name, "p", self.p)
-
     @cached_property
     def _parts(self) -> tuple[Floats, Floats, Floats]:
         """Weights that add up to 1, phases and rates, as arrays."""
@@ -55,10 +45,6 @@ class ErlangMixture(ContinuousLaw):
     def _cdf(self, t: Floats) -> Floats:
         p, k, rate = self._parts
         return gammainc(k, rate * t[..., None]) @ p
-
-    def _sf(self, t: Floats) -> Floats:
-        p, k, rate = self._parts
-        return gammaincc(k, rate * t[..., None]) @ p
 
     def _logsf(self, t: Floats) -> Floats:
         p, k, rate = self._parts

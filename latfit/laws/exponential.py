@@ -15,13 +15,9 @@ from latfit.numbers import Floats
 
 
 class _ExponentialKernel(Kernel):
-    """log f = u − e^u x and log S = −e^u t: n and Σx are enough.
+    """u = log rate, log f = u − e^u x and log S = −e^u t: n and Σx are enough."""
 
-    Exponential law: u = log rate.
-    """
-
-    law = "exponential"
-    parameters, log_params, powers = ("rate",), ((1,),), (-1,)
+    log_params = ((1,),)
     min_distinct = 1
     zero_allowed = True
 
@@ -30,7 +26,7 @@ class _ExponentialKernel(Kernel):
         waited = batch.mean_x * batch.n + (batch.c_weights * batch.c).sum(axis=1)
         return [-np.log(batch.mean_x)[None], np.log(batch.n / waited)[None]]
 
-    def complete_form(self, batch: SampleBatch) -> Floats:
+    def closed_form(self, batch: SampleBatch) -> Floats:
         return -np.log(batch.mean_x)[None]
 
     def density(self, batch: SampleBatch, u: Floats) -> Jet:
@@ -61,17 +57,10 @@ class Exponential(ContinuousLaw):
 
     @classmethod
     def start(cls, q1: float, q2: float, q3: float) -> dict[str, float]:
-        """Rough parameters from the quartiles."""
         return {"rate": log(2) / q2}
-
-    def _cdf(self, t: Floats) -> Floats:
-        return -np.expm1(-self.rate * t)
 
     def _logsf(self, t: Floats) -> Floats:
         return -self.rate * t
-
-    def _sf(self, t: Floats) -> Floats:
-        return np.exp(-self.rate * t)
 
     def _logpdf(self, t: Floats) -> Floats:
         return log(self.rate) - self.rate * t
@@ -83,10 +72,5 @@ class Exponential(ContinuousLaw):
         """n!/rateⁿ P(n+1, rate t)."""
         return factorial(n) * float(np.power(1 / self.rate, n)) * gammainc(n + 1, self.rate * t)
 
-    def std(self) -> float:
-        """1/rate."""
-        return 1 / self.rate
-
-    def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
-        """By numpy's generator."""
-        return rng.exponential(1 / self.rate, size)
+    def sample(self, size: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
+        return np.asarray(rng.exponential(1 / self.rate, size))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from copy import copy
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,29 +44,53 @@ class Jet(NamedTuple):
 
 
 class Kernel(ABC):
-    """A law in unconstrained parameters u (p, B), times measured in any one unit."""
+    """A law in unconstrained parameters u (p, B), times measured in any one unit.
 
-    law: ClassVar[str]
-    parameters: ClassVar[tuple[str, ...]]
-    min_distinct: ClassVar[int] = 2  # with fewer distinct latencies the likelihood has no maximum
-    zero_allowed: ClassVar[bool] = False  # is the density at 0 finite and positive?
-    log_params: ClassVar[tuple[tuple[int, ...], ...]]  # of laws whose parameters are exp(log_params @ u)
-    powers: ClassVar[tuple[int, ...]]  # and the power of time that each of them has
-    held: ClassVar[tuple[str, ...]] = ()  # the last parameters, where they are read off the sample and not estimated
-    followed: ClassVar[int] = 1  # how many of the best starts are followed to their maximum
+    The law that names it as its `kernel` tells it its name and parameters.
+    """
 
-    @property
-    def free(self) -> tuple[str, ...]:
-        """The parameters that are estimated."""
-        return self.parameters[: len(self.parameters) - len(self.held)]
+    law: str
+    parameters: tuple[str, ...]
+    free: tuple[str, ...]
+    """The parameters that are estimated."""
+    held_values: Floats
+    """(h, B) the values of those that are read off the samples."""
+    log_params: ClassVar[tuple[tuple[int, ...], ...]] = ()
+    """Of laws whose free parameters are exp(log_params @ u), or log_params @ u where they are logarithms of times."""
+    held: ClassVar[tuple[str, ...]] = ()
+    """The last parameters, where they are read off the sample and not estimated."""
+    min_distinct: ClassVar[int] = 2
+    """With fewer distinct latencies the likelihood has no maximum."""
+    zero_allowed: ClassVar[bool] = False
+    """Whether the density at 0 is finite and positive."""
+    followed: ClassVar[int] = 1
+    """How many of the best starts are followed to their maximum."""
+    regular: ClassVar[bool] = True
+    """Whether the estimate has standard errors; if not, `closed_form` holds for censored samples too if ρ is free."""
+
+    def __set_name__(self, law: Any, _: str) -> None:
+        p = len(law.parameters) - len(self.held)
+        self.law, self.parameters = law.name, tuple(each.name for each in law.parameters)
+        self.free, units = self.parameters[:p], [each.unit for each in law.parameters[:p]]
+        self._powers = np.array([[{"rate": -1.0, None: 0.0}.get(unit, 1.0)] for unit in units])
+        self._is_log = np.array([[unit == "log-time"] for unit in units])
+        self.held_values = np.empty((len(self.held), 1))
 
     def read(self, batch: SampleBatch) -> Floats:
         """The held parameters (h, B), read off the samples."""
         return np.empty((0, batch.size))
 
-    def holding(self, held: Floats) -> Kernel:
+    def holding(self, held: Floats) -> Self:
         """The kernel of samples with these held parameters (h, B)."""
-        return self
+        if not self.held:
+            return self
+        kernel = copy(self)
+        kernel.held_values = held
+        return kernel
+
+    def take(self, rows: NDArray[np.intp]) -> Self:
+        """The kernel for some of the samples."""
+        return self if self.held_values.shape[1] == 1 else self.holding(self.held_values[:, rows])
 
     def refused(self, batch: SampleBatch) -> list[tuple[Bools, str]]:
         """Which samples (B,) have no estimate that this law could give, and why."""
@@ -95,36 +120,32 @@ class Kernel(ABC):
         """Log S(t) for t of shape (B, k) or (1, k)."""
 
     def to_params(self, u: Floats, unit: float) -> tuple[Floats, Floats]:
-        """The law's parameters (p, B) in seconds, where `unit` seconds were 1, and ∂parameters/∂u (p, p, B)."""
+        """The law's parameters in seconds, where `unit` seconds were 1, and ∂(free parameters)/∂u (p, p, B)."""
         matrix = np.array(self.log_params, dtype=np.float64)
-        params = unit ** np.array(self.powers, dtype=np.float64)[:, None] * np.exp(matrix @ u)
-        return params, matrix[:, :, None] * params[:, None]
+        logs = matrix @ u + np.log(unit) * self._powers
+        params = np.where(self._is_log, logs, np.exp(logs))
+        jacobian = matrix[:, :, None] * np.where(self._is_log, 1.0, params)[:, None]
+        held = np.broadcast_to(self.held_values, (len(self.held), u.shape[1]))
+        return np.concatenate([params, unit * held]), jacobian
 
     def from_params(self, params: Floats, unit: float) -> Floats:
         """The inverse of `to_params`."""
-        in_unit = params / unit ** np.array(self.powers, dtype=np.float64)[:, None]
-        return np.asarray(np.linalg.solve(np.array(self.log_params, dtype=np.float64), np.log(in_unit)))
+        free = params[: len(self.free)]
+        logs = np.where(self._is_log, free, np.log(np.where(self._is_log, 1.0, free))) - np.log(unit) * self._powers
+        return np.asarray(np.linalg.solve(np.array(self.log_params, dtype=np.float64), logs))
 
     def closed_form(self, batch: SampleBatch) -> Floats | None:
-        """The estimate with ρ free, where a formula gives it."""
-        return None
-
-    def complete_form(self, batch: SampleBatch) -> Floats | None:
-        """The estimate where everything returned, where a formula gives it."""
+        """The estimate of complete samples, where a formula gives it."""
         return None
 
     def probability(self, t: Floats, u: Floats) -> Floats:
         """F(t) alone, for t of shape (B, k) or (1, k)."""
-        return np.asarray(-np.expm1(self.survival(t, u).value))
+        return self.cdf(t, u)[0]
 
     def cdf(self, t: Floats, u: Floats) -> tuple[Floats, Floats]:
         """F(t) and its gradient (p, B, k), for least squares."""
         jet = self.survival(t, u)
         return -np.expm1(jet.value), -np.exp(jet.value) * jet.grad
-
-    def take(self, rows: NDArray[np.intp]) -> Kernel:
-        """The kernel for some of the samples: the same for all."""
-        return self
 
     def limit_step(self, u: Floats, step: Floats) -> Floats:
         """(B,) the largest share of a Newton step that is safe; the parameters are logarithms or nearly so."""
@@ -157,73 +178,3 @@ def cell_density(kernel: Kernel, batch: SampleBatch, u: Floats) -> Jet:
     jet = Jet(value, grad, hess - grad[:, None] * grad[None])
     used = batch.weights > 0
     return Jet(*(np.where(used, part, 0.0) for part in jet)).summed(batch.weights)
-
-
-class LocationScaleKernel(Kernel):
-    """Laws whose logarithm has a location and a scale: the standard law gives log f₀ and log S₀, with two derivatives.
-
-    u = (m, log s), and z = (log x − m)/s has a standard law. With l = log f₀(z) the derivatives of
-    log f = l − log s − log x are ∂m: −l′/s; ∂log s: −z l′ − 1; ∂m²: l″/s²; ∂m ∂log s: (l′ + z l″)/s;
-    ∂log s²: z l′ + z² l″, and those of log S = log S₀(z) are the same without the −1.
-    """
-
-    spread: ClassVar[float]  # the standard deviation of z
-    middle: ClassVar[float]  # the mean of z
-
-    @abstractmethod
-    def density_moments(self, batch: SampleBatch, u: Floats) -> tuple[Floats, ...]:
-        """Σw of l, l′, z l′, l″, z l″, z² l″ over the completions."""
-
-    @abstractmethod
-    def log_survival(self, z: Floats) -> tuple[Floats, Floats, Floats]:
-        """Log S₀, its first and its second derivative."""
-
-    def starts(self, batch: SampleBatch) -> list[Floats]:
-        """The moments of log x among completions, and a wider law for tails that were cut off."""
-        sd = np.sqrt(np.maximum(batch.var_log, 1e-30))
-        s = sd / self.spread
-        moments = np.array([batch.mean_log - self.middle * s, np.log(s)])
-        return [moments, *(moments + np.array([wider * sd, np.full_like(s, wider)]) for wider in (0.3, 0.9))]
-
-    def density(self, batch: SampleBatch, u: Floats) -> Jet:
-        """Σ w log f from the moments of l, l′ and l″."""
-        l0, l1, z_l1, l2, z_l2, zz_l2 = self.density_moments(batch, u)
-        s, n = np.exp(u[1]), batch.n
-        value = l0 - n * (u[1] + batch.mean_log)
-        return Jet.of(value, [-l1 / s, -z_l1 - n], [l2 / s**2, (l1 + z_l2) / s, z_l1 + zz_l2])
-
-    def survival(self, t: Floats, u: Floats) -> Jet:
-        """Log S₀(z) with its derivatives in m and log s."""
-        s = np.exp(u[1])[:, None]
-        z = (np.log(t) - u[0][:, None]) / s
-        l0, l1, l2 = self.log_survival(z)
-        z_l1, z_l2 = z * l1, z * l2
-        return Jet.of(l0, [-l1 / s, -z_l1], [l2 / s**2, (l1 + z_l2) / s, z_l1 + z * z_l2])
-
-    @abstractmethod
-    def standard_cdf(self, z: Floats) -> Floats:
-        """F₀(z)."""
-
-    @abstractmethod
-    def standard_draws(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
-        """Values of z."""
-
-    def probability(self, t: Floats, u: Floats) -> Floats:
-        """F₀((log t − m)/s)."""
-        inverse = np.exp(-u[1])
-        z = np.log(t) * inverse[:, None]
-        z -= (u[0] * inverse)[:, None]
-        return self.standard_cdf(z)
-
-    def standard(self, batch: SampleBatch, u: Floats) -> Floats:
-        """Z = (log x − m)/s of every completion."""
-        inverse = np.exp(-u[1])
-        z = batch.log_x * inverse[:, None]
-        z -= (u[0] * inverse)[:, None]
-        return np.asarray(z)
-
-
-class ShapeScaleKernel(LocationScaleKernel):
-    """Laws written with shape = 1/s and scale = e^m."""
-
-    parameters, log_params, powers = ("shape", "scale"), ((0, -1), (1, 0)), (0, 1)

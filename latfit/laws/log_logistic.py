@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log
 
 import numpy as np
-from scipy.special import beta, betainc, betaincc, expit, log_expit
+from scipy.special import beta, betainc, betaincc, expit
 
-from latfit.laws.base import ContinuousLaw, Parameter, log_spread, register
-from latfit.laws.kernel import ShapeScaleKernel
+from latfit.laws.base import Parameter, register
+from latfit.laws.location_scale import LocationScaleKernel, ShapeScaleLaw
 from latfit.laws.samples import SampleBatch, weighted_sum
 from latfit.numbers import Floats
 
 
-class _LogLogisticKernel(ShapeScaleKernel):
+class _LogLogisticKernel(LocationScaleKernel):
     """l = z − 2 log(1 + e^z), S₀ = 1/(1 + e^z)."""
 
-    law = "log-logistic"
     spread, middle = np.pi / np.sqrt(3), 0.0
 
     def density_moments(self, batch: SampleBatch, u: Floats) -> tuple[Floats, ...]:
         """With q = 1/(1 + e^−z): l′ = 1 − 2q, l″ = −2q(1 − q)."""
-        z, w = self.standard(batch, u), batch.weights
+        z, w = self.standard(batch.log_x, u), batch.weights
         e = np.exp(-np.abs(z))
         softplus = np.maximum(z, 0) + np.log1p(e)
         e /= 1 + e
@@ -37,7 +35,10 @@ class _LogLogisticKernel(ShapeScaleKernel):
     def standard_cdf(self, z: Floats) -> Floats:
         return np.asarray(expit(z))
 
-    def standard_draws(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
+    def standard_ppf(self, q: Floats) -> Floats:
+        return np.asarray(np.log(q) - np.log1p(-q))
+
+    def standard_draws(self, size: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
         return np.asarray(rng.logistic(size=size))
 
     def log_survival(self, z: Floats) -> tuple[Floats, Floats, Floats]:
@@ -48,7 +49,7 @@ class _LogLogisticKernel(ShapeScaleKernel):
 
 @register
 @dataclass(frozen=True)
-class LogLogistic(ContinuousLaw):
+class LogLogistic(ShapeScaleLaw):
     """The logarithm of the latency is logistic: power tail, moments below shape only.
 
     F(t) = 1/(1 + (t/scale)^−shape).
@@ -64,40 +65,15 @@ class LogLogistic(ContinuousLaw):
     )
     kernel = _LogLogisticKernel()
     tried_by = ("mle", "ls")
+    tail_power = 2
     shape: float
     scale: float
-
-    @classmethod
-    def start(cls, q1: float, q2: float, q3: float) -> dict[str, float]:
-        """Rough parameters from the quartiles."""
-        return {"shape": 2 * log(3) / log_spread(q1, q3), "scale": q2}
-
-    def _y(self, t: Floats) -> Floats:
-        return self.shape * (np.log(t) - log(self.scale))  # t / scale would underflow near 0
-
-    def _cdf(self, t: Floats) -> Floats:
-        return expit(self._y(t))
-
-    def _sf(self, t: Floats) -> Floats:
-        return expit(-self._y(t))
-
-    def _logsf(self, t: Floats) -> Floats:
-        return log_expit(-self._y(t))
-
-    def _logpdf(self, t: Floats) -> Floats:
-        y = self._y(t)
-        at_zero = np.log(self.shape / self.scale) if self.shape == 1 else np.inf * (1 - self.shape)
-        density = log(self.shape) - np.log(t) + log_expit(y) + log_expit(-y)
-        return np.where(t > 0, density, at_zero)
-
-    def _ppf(self, q: Floats) -> Floats:
-        return self.scale * np.exp((np.log(q) - np.log1p(-q)) / self.shape)
 
     def _partial_moment(self, n: int, t: Floats) -> Floats:
         """scaleⁿ B(1 + n/shape, 1 − n/shape) I_F(1 + n/shape, 1 − n/shape); by quadrature where shape ≤ n."""
         if self.shape <= n:
             return super()._partial_moment(n, t)
         x = n / self.shape
-        y = self._y(t)
+        y = self._z(t)
         below = np.where(y < 0, betainc(1 + x, 1 - x, expit(y)), betaincc(1 - x, 1 + x, expit(-y)))
         return float(np.power(self.scale, n)) * beta(1 + x, 1 - x) * below

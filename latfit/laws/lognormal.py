@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log
 
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri
 
-from latfit.laws.base import ContinuousLaw, Parameter, log_spread, register
-from latfit.laws.kernel import LocationScaleKernel
+from latfit.laws.base import Parameter, register
+from latfit.laws.location_scale import LocationScaleKernel, LocationScaleLaw
 from latfit.laws.samples import SampleBatch
 from latfit.numbers import Floats
 
@@ -17,11 +16,10 @@ from latfit.numbers import Floats
 class _LognormalKernel(LocationScaleKernel):
     """l = −z²/2 − log √(2π): n, the mean and the variance of log x are enough; S₀ = Φ(−z)."""
 
-    law = "lognormal"
-    parameters = ("mu", "sigma")
+    log_params = ((1, 0), (0, 1))
     spread, middle = 1.0, 0.0
 
-    def complete_form(self, batch: SampleBatch) -> Floats:
+    def closed_form(self, batch: SampleBatch) -> Floats:
         return np.array([batch.mean_log, np.log(batch.var_log) / 2])
 
     def density_moments(self, batch: SampleBatch, u: Floats) -> tuple[Floats, ...]:
@@ -33,7 +31,10 @@ class _LognormalKernel(LocationScaleKernel):
     def standard_cdf(self, z: Floats) -> Floats:
         return np.asarray(ndtr(z))
 
-    def standard_draws(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
+    def standard_ppf(self, q: Floats) -> Floats:
+        return np.asarray(ndtri(q))
+
+    def standard_draws(self, size: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
         return np.asarray(rng.standard_normal(size))
 
     def log_survival(self, z: Floats) -> tuple[Floats, Floats, Floats]:
@@ -41,18 +42,10 @@ class _LognormalKernel(LocationScaleKernel):
         h = np.sqrt(2 / np.pi) / erfcx(np.maximum(z, -37.0) / np.sqrt(2))
         return log_ndtr(-z), -h, -h * (h - z)
 
-    def to_params(self, u: Floats, unit: float) -> tuple[Floats, Floats]:
-        ones, zero = np.ones_like(u[0]), np.zeros_like(u[0])
-        sigma = np.exp(u[1])
-        return np.array([u[0] + np.log(unit), sigma]), np.array([np.array([ones, zero]), np.array([zero, sigma])])
-
-    def from_params(self, params: Floats, unit: float) -> Floats:
-        return np.array([params[0] - np.log(unit), np.log(params[1])])
-
 
 @register
 @dataclass(frozen=True)
-class LogNormal(ContinuousLaw):
+class LogNormal(LocationScaleLaw):
     """The logarithm of the latency is normal: heavy tail, optimal timeout e^mu K(sigma, rho).
 
     F(t) = Φ((log t − mu)/sigma). Glatard et al. 2006, §3.5.
@@ -61,39 +54,15 @@ class LogNormal(ContinuousLaw):
     name = "lognormal"
     parameters = (Parameter("mu", "real", unit="log-time"), Parameter("sigma", "positive"))
     formula = "F(t) = Phi((log t - mu)/sigma)"
-    examples = (
-        "lognormal(mu=5.5,sigma=1)",
-        "lognormal(mu=-2,sigma=0.25)",
-        "lognormal(mu=0,sigma=2)",
-    )
+    examples = ("lognormal(mu=5.5,sigma=1)", "lognormal(mu=-2,sigma=0.25)", "lognormal(mu=0,sigma=2)")
     kernel = _LognormalKernel()
     tried_by = ("mle", "ls")
     mu: float
     sigma: float
 
-    @classmethod
-    def start(cls, q1: float, q2: float, q3: float) -> dict[str, float]:
-        """Rough parameters from the quartiles."""
-        return {"mu": log(q2), "sigma": log_spread(q1, q3) / (2 * float(ndtri(0.75)))}
-
-    def _z(self, t: Floats) -> Floats:
-        return (np.log(t) - self.mu) / self.sigma
-
-    def _cdf(self, t: Floats) -> Floats:
-        return ndtr(self._z(t))
-
-    def _sf(self, t: Floats) -> Floats:
-        return ndtr(-self._z(t))
-
-    def _logsf(self, t: Floats) -> Floats:
-        return log_ndtr(-self._z(t))
-
     def _logpdf(self, t: Floats) -> Floats:
         density = -0.5 * self._z(t) ** 2 - np.log(t * self.sigma * np.sqrt(2 * np.pi))
         return np.where(t > 0, density, -np.inf)
-
-    def _ppf(self, q: Floats) -> Floats:
-        return np.exp(self.mu + self.sigma * ndtri(q))
 
     def _partial_moment(self, n: int, t: Floats) -> Floats:
         """exp(n mu + n² sigma²/2) Φ(z − n sigma), below the mode of the integrand as tⁿ e^(−z²/2) erfcx(…)/2."""

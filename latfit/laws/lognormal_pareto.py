@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations_with_replacement, product
 from math import log
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from latfit.errors import LawError
@@ -18,10 +17,6 @@ from latfit.laws.samples import SampleBatch, weighted_sum
 from latfit.numbers import Bools, Floats
 
 NORMAL_REACH = 38.0  # standard deviations beyond which Φ is 0 or 1 in floating point
-NEGATIVE_ROUNDING = 1e-12  # a negative density of this relative size is rounding
-MIN_LOG_TIME = -700.0  # e^−700 s is not a latency
-CHECKED_MINIMA = 64  # how many of the lowest local minima of the density are looked at more closely
-MIN_SIGMA, MAX_K = 1e-2, 50.0  # beyond these the body or the turn is as narrow as one latency
 
 
 class _Terms:
@@ -31,12 +26,13 @@ class _Terms:
     log b; e = e^−A; p = v f_Pareto; `gap` = F_Pareto − Φ(z).
     """
 
-    def __init__(self, t: Floats, u: Floats, t_min: Floats, t_max: Floats) -> None:
+    def __init__(self, t: Floats, u: Floats, held: Floats) -> None:
+        t_min, t_max = held[:, :, None]
         mu, log_sigma, log_r, log_b, log_k = u[:, :, None]
         self.sigma, r, b, self.k = (np.exp(x) for x in (log_sigma, log_r, log_b, log_k))
-        v = np.maximum(t - t_min[:, None], 1e-300)
+        v = np.maximum(t - t_min, 1e-300)
         log_v = np.log(v)
-        self.kappa = self.k * np.minimum(log_v - np.log(t_max - t_min)[:, None], 0.0)
+        self.kappa = self.k * np.minimum(log_v - np.log(t_max - t_min), 0.0)
         self.alpha, self.rest = np.exp(self.kappa), -np.expm1(self.kappa)
         self.z = (log_v - mu) / self.sigma
         self.phi = np.exp(-0.5 * self.z * self.z) / np.sqrt(2 * np.pi)
@@ -61,7 +57,6 @@ def _log_curvature(grad: list[Floats], second: dict[tuple[int, int], Floats]) ->
     return [second.get((i, j), 0.0) - grad[i] * grad[j] for i, j in pairs]
 
 
-@dataclass(frozen=True, eq=False)
 class _HybridKernel(Kernel):
     """u = (mu, log sigma, log nu/a, log 1/a, log k): in these the ridge between a and nu disappears.
 
@@ -69,22 +64,13 @@ class _HybridKernel(Kernel):
     D = v f = (1 − α) φ(z)/σ + α (v f_Pareto + k (F_Pareto − Φ(z))) up to t_max, log f = log D − log v.
     """
 
-    law = "lognormal-pareto"
-    parameters = ("mu", "sigma", "a", "nu", "k", "t_min", "t_max")
+    log_params = ((1, 0, 0, 0, 0), (0, 1, 0, 0, 0), (0, 0, 0, -1, 0), (0, 0, 1, -1, 0), (0, 0, 0, 0, 1))
     held = ("t_min", "t_max")
     followed = 4
-    t_min: Floats = field(default_factory=lambda: np.zeros(1))
-    t_max: Floats = field(default_factory=lambda: np.ones(1))
 
     def read(self, batch: SampleBatch) -> Floats:
         low, high = batch.extremes
         return np.array([np.maximum(low - batch.step, 0.0), high])
-
-    def holding(self, held: Floats) -> _HybridKernel:
-        return _HybridKernel(*held)
-
-    def take(self, rows: NDArray[np.intp]) -> _HybridKernel:
-        return self if self.t_min.size == 1 else _HybridKernel(self.t_min[rows], self.t_max[rows])
 
     def refused(self, batch: SampleBatch) -> list[tuple[Bools, str]]:
         used = np.broadcast_to(batch.weights > 0, np.broadcast_shapes(batch.weights.shape, batch.x.shape))
@@ -116,17 +102,19 @@ class _HybridKernel(Kernel):
 
         The likelihood has no bound: a body or a turn that shrinks to one latency makes it infinite. Such are no laws.
         """
-        top = np.log(self.t_max - self.t_min)[:, None]
+        t_min, t_max = self.held_values
+        top = np.log(t_max - t_min)[:, None]
         body = u[0][:, None] + np.exp(u[1])[:, None] * np.linspace(-9, 9, 73)
         turn = top - np.linspace(0, 12, 49)
         v = np.exp(np.minimum(np.concatenate(np.broadcast_arrays(body, top), axis=1), top))
         v = np.concatenate([v, np.broadcast_to(np.exp(turn), (u.shape[1], turn.shape[1]))], axis=1)
-        m = _Terms(self.t_min[:, None] + v, u, self.t_min, self.t_max)
+        m = _Terms(t_min[:, None] + v, u, self.held_values)
         D = m.rest * m.g + m.alpha * (m.p + m.k * m.gap)
-        return np.asarray((D >= 0).all(axis=1) & (np.exp(u[1]) > MIN_SIGMA) & (np.exp(u[4]) < MAX_K))
+        # beyond these the body or the turn is as narrow as one latency
+        return np.asarray((D >= 0).all(axis=1) & (np.exp(u[1]) > 1e-2) & (np.exp(u[4]) < 50.0))
 
     def density(self, batch: SampleBatch, u: Floats) -> Jet:
-        m, w = _Terms(batch.x, u, self.t_min, self.t_max), batch.weights
+        m, w = _Terms(batch.x, u, self.held_values), batch.weights
         turn, zz = m.k * m.gap, m.z * m.z
         T = m.p + turn
         D = m.rest * m.g + m.alpha * T
@@ -155,7 +143,7 @@ class _HybridKernel(Kernel):
             (3, 4): slope * m.p * by_b + more * m.e * m.A_b,
             (4, 4): aD * (m.kappa * (1 + m.kappa) * (T - m.g) + (2 * m.kappa + 1) * turn),
         }
-        value = np.log(D) - np.log(np.maximum(batch.x - self.t_min[:, None], 1e-300))
+        value = np.log(D) - np.log(np.maximum(batch.x - self.held_values[0][:, None], 1e-300))
 
         def total(values: Floats) -> Floats:
             return weighted_sum(w, np.where(w > 0, values, 0.0))
@@ -164,7 +152,7 @@ class _HybridKernel(Kernel):
 
     def survival(self, t: Floats, u: Floats) -> Jet:
         """Log S with S = (1 − α) Φ(−z) + α (a/(a + t))^nu."""
-        m = _Terms(t, u, self.t_min, self.t_max)
+        m = _Terms(t, u, self.held_values)
         S = m.rest * ndtr(-m.z) + m.alpha * m.e
         grad = [-part / S for part in m.slopes()]
         w, a, c = m.rest, m.alpha * m.e, m.alpha * m.kappa
@@ -183,27 +171,9 @@ class _HybridKernel(Kernel):
         }
         return Jet.of(np.log(S), grad, _log_curvature(grad, {pair: -part / S for pair, part in second.items()}))
 
-    def probability(self, t: Floats, u: Floats) -> Floats:
-        return self.cdf(t, u)[0]
-
     def cdf(self, t: Floats, u: Floats) -> tuple[Floats, Floats]:
-        m = _Terms(t, u, self.t_min, self.t_max)
+        m = _Terms(t, u, self.held_values)
         return m.rest * ndtr(m.z) - m.alpha * np.expm1(-m.A), np.stack(np.broadcast_arrays(*m.slopes()))
-
-    def to_params(self, u: Floats, unit: float) -> tuple[Floats, Floats]:
-        """Named as in the paper: a = 1/b, nu = r/b; t_min and t_max as they are held."""
-        mu, log_sigma, log_r, log_b, log_k = u
-        sigma, a, nu, k = np.exp(log_sigma), unit * np.exp(-log_b), np.exp(log_r - log_b), np.exp(log_k)
-        held = (np.broadcast_to(unit * x, mu.shape) for x in (self.t_min, self.t_max))
-        jacobian = np.zeros((7, 5, mu.size))
-        jacobian[0, 0], jacobian[1, 1], jacobian[4, 4] = 1.0, sigma, k
-        jacobian[2, 3], jacobian[3, 2], jacobian[3, 3] = -a, nu, -nu
-        return np.array([mu + np.log(unit), sigma, a, nu, k, *held]), jacobian
-
-    def from_params(self, params: Floats, unit: float) -> Floats:
-        mu, sigma, a, nu, k = params[:5]
-        log_b = np.log(unit) - np.log(a)
-        return np.array([mu - np.log(unit), np.log(sigma), np.log(nu) + log_b, log_b, np.log(k)])
 
 
 @register
@@ -246,7 +216,7 @@ class LogNormalPareto(ContinuousLaw):
         if not self.t_max > self.t_min:
             raise LawError(f"{self.name}: t_max is {self.t_max:g}, t_min is {self.t_min:g}; t_max must be greater")
         v, lowest = self._lowest_density()
-        if not lowest >= -NEGATIVE_ROUNDING:
+        if not lowest >= -1e-12:  # a smaller one is rounding
             written = ", ".join(f"{name}={value:g}" for name, value in self.params.items())
             raise LawError(f"{self.name}({written}) is not a cdf: F falls near t = {self.t_min + v:g}")
 
@@ -322,7 +292,7 @@ class LogNormalPareto(ContinuousLaw):
         more closely. Below the grid Φ is 0 and the density positive.
         """
         top = log(self.t_max - self.t_min)
-        low = min(max(self.mu - NORMAL_REACH * self.sigma, MIN_LOG_TIME), top)
+        low = min(max(self.mu - NORMAL_REACH * self.sigma, -700.0), top)  # e^−700 s is not a latency
         reach = np.linspace(-NORMAL_REACH, NORMAL_REACH, 1200)
         with np.errstate(over="ignore"):
             body, turn = self.mu + self.sigma * reach, top + (reach - NORMAL_REACH) / self.k
@@ -336,11 +306,11 @@ class LogNormalPareto(ContinuousLaw):
                 relative <= np.minimum(np.append(relative[1:], np.inf), np.insert(relative[:-1], 0, np.inf))
             )
             at = at[relative[at] < 0.5]
-            at = at[np.argsort(relative[at], kind="stable")[:CHECKED_MINIMA]]
+            at = at[np.argsort(relative[at], kind="stable")[:64]]
             ends = x[np.maximum(at - 1, 0)], x[np.minimum(at + 1, x.size - 1)]
             best = int(np.argmin(relative))
             lowest, where = float(relative[best]), float(np.exp(x[best]))
-            if not at.size or lowest < -NEGATIVE_ROUNDING:
+            if not at.size or lowest < -1e-12:
                 break
             x = np.unique(np.linspace(*ends, 33))
         return where, lowest

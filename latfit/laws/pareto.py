@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log, sqrt
+from math import log
 
 import numpy as np
 from scipy.special import betainc, betaincc
@@ -23,11 +23,10 @@ def log1p_ratio(t: Floats, a: float) -> Floats:
 class _ParetoKernel(ExponentialLimit):
     """log S = −A with A = (r/b) log(1 + b t), log f = log r − A − log(1 + b x).
 
-    Pareto II law: u = (log r, log b) with r = ν/a, the hazard at 0, and b = 1/a; b → 0 is the exponential law.
+    u = (log r, log b) with r = ν/a, the hazard at 0, and b = 1/a; b → 0 is the exponential law.
     """
 
-    law = "pareto"
-    parameters, log_params, powers = ("a", "nu"), ((0, -1), (1, -1)), (1, 0)
+    log_params = ((0, -1), (1, -1))
     min_distinct = 1
     zero_allowed = True
 
@@ -89,12 +88,6 @@ class Pareto(ContinuousLaw):
         nu = log(2) / log(max(q3 / q2 - 1, 2 ** (1 / 20)))
         return {"a": q2 / (2 ** (1 / nu) - 1), "nu": nu}
 
-    def _cdf(self, t: Floats) -> Floats:
-        return -np.expm1(self._logsf(t))
-
-    def _sf(self, t: Floats) -> Floats:
-        return np.exp(self._logsf(t))
-
     def _logsf(self, t: Floats) -> Floats:
         return -self.nu * log1p_ratio(t, self.a)
 
@@ -116,11 +109,6 @@ class Pareto(ContinuousLaw):
         whole = [i * self.a / (self.nu - i) for i in range(1, n + 1)]
         return share * float(np.prod(whole))
 
-    def std(self) -> float:
-        """a/(nu−1) √(nu/(nu−2)), ∞ for nu ≤ 2."""
-        return self.a / (self.nu - 1) * sqrt(self.nu / (self.nu - 2)) if self.nu > 2 else np.inf
-
-    def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
-        """By numpy's generator."""
+    def sample(self, size: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
         with np.errstate(over="ignore"):  # what is beyond all floats is ∞
             return np.asarray(self.a * np.expm1(rng.standard_exponential(size) / self.nu))

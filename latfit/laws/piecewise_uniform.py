@@ -1,4 +1,4 @@
-"""The piecewise-uniform law: a step density, such as a histogram."""
+"""Step densities: the piecewise-uniform law, such as a histogram, and what the uniform law shares with it."""
 
 from __future__ import annotations
 
@@ -7,42 +7,22 @@ from functools import cached_property
 
 import numpy as np
 
-from latfit.errors import LawError
-from latfit.laws.base import ContinuousLaw, Parameter, check_probabilities, register
+from latfit.laws.base import ContinuousLaw, Parameter, register
 from latfit.numbers import Floats
 
 
-@register
-@dataclass(frozen=True)
-class PiecewiseUniform(ContinuousLaw):
-    """Step density: probability probs[i], evenly spread between edges[i] and edges[i+1].
+class StepDensity(ContinuousLaw):
+    """A density that is constant between edges."""
 
-    f(t) = probs[i]/(edges[i+1] − edges[i]). Chalasani et al., the step density of the examples.
-    """
-
-    name = "piecewise-uniform"
-    parameters = (
-        Parameter("edges", "non-negative", many=True, unit="time"),
-        Parameter("probs", "non-negative", many=True),
-    )
-    formula = "f(t) = probs[i]/(edges[i+1]-edges[i]) on (edges[i],edges[i+1]]"
-    examples = (
-        "piecewise-uniform(edges=[0,1,5],probs=[0.6666666666666666,0.3333333333333333])",
-        "piecewise-uniform(edges=[10,20,50,60],probs=[0.5,0,0.5])",
-    )
     edges: tuple[float, ...]
     probs: tuple[float, ...]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if len(self.edges) != len(self.probs) + 1:
-            raise LawError(
-                f"{self.name}: there are {len(self.edges)} edges and {len(self.probs)} probs; "
-                "there must be one edge more than probs"
-            )
-        if not (np.diff(self.edges) > 0).all():
-            raise LawError(f"{self.name}: edges is {list(self.edges)}; the edges must rise strictly")
-        check_probabilities(self.name, "probs", self.probs)
+    @cached_property
+    def _pieces(self) -> tuple[Floats, Floats, Floats]:
+        """Edges, probabilities that add up to 1 exactly, and F at the edges."""
+        probs = np.array(self.probs) / np.sum(self.probs)
+        cumulative = np.concatenate([[0.0], np.cumsum(probs)])
+        return np.array(self.edges), probs, cumulative / cumulative[-1]
 
     @property
     def support(self) -> tuple[float, float]:
@@ -52,15 +32,7 @@ class PiecewiseUniform(ContinuousLaw):
 
     @property
     def kinks(self) -> tuple[float, ...]:
-        """All edges."""
         return self.edges
-
-    @cached_property
-    def _pieces(self) -> tuple[Floats, Floats, Floats]:
-        """Edges, probabilities that add up to 1 exactly, and F at the edges."""
-        probs = np.array(self.probs) / np.sum(self.probs)
-        cumulative = np.concatenate([[0.0], np.cumsum(probs)])
-        return np.array(self.edges), probs, cumulative / cumulative[-1]
 
     def _share(self, t: Floats) -> Floats:
         """For each t and piece, the share of the piece that lies at or below t."""
@@ -88,10 +60,14 @@ class PiecewiseUniform(ContinuousLaw):
         return edges[i] + (q - cumulative[i]) / probs[i] * np.diff(edges)[i]
 
     def _partial_moment(self, n: int, t: Floats) -> Floats:
-        """Σ over the pieces of their probability below t times the mean of uⁿ there."""
+        """Σ over the pieces of their probability below t times the mean of uⁿ there.
+
+        Over [a, b] that mean is Σ aⁱ bⁿ⁻ⁱ/(n+1), without a difference of powers.
+        """
         edges, probs, _ = self._pieces
-        ends = np.clip(t[..., None], edges[:-1], edges[1:])
-        return (self._share(t) * power_mean(n, edges[:-1], ends)) @ probs
+        a, b = edges[:-1], np.clip(t[..., None], edges[:-1], edges[1:])
+        means = sum(a**i * b ** (n - i) for i in range(n + 1)) / (n + 1)
+        return (self._share(t) * means) @ probs
 
     def std(self) -> float:
         """From the variances of the pieces and of their middles."""
@@ -100,9 +76,24 @@ class PiecewiseUniform(ContinuousLaw):
         return float(np.sqrt(probs @ ((middles - probs @ middles) ** 2 + np.diff(edges) ** 2 / 12)))
 
 
-def power_mean(n: int, a: Floats | float, b: Floats) -> Floats:
-    """The mean of uⁿ over [a, b]: Σ aⁱ bⁿ⁻ⁱ/(n+1), without a difference of powers."""
-    total = np.zeros_like(b)
-    for i in range(n + 1):
-        total = total + np.power(a, i) * b ** (n - i)
-    return total / (n + 1)
+@register
+@dataclass(frozen=True)
+class PiecewiseUniform(StepDensity):
+    """Step density: probability probs[i], evenly spread between edges[i] and edges[i+1].
+
+    f(t) = probs[i]/(edges[i+1] − edges[i]). Chalasani et al., the step density of the examples.
+    """
+
+    name = "piecewise-uniform"
+    parameters = (
+        Parameter("edges", "non-negative", many=True, unit="time", rule="rises", extra=1),
+        Parameter("probs", "non-negative", many=True, rule="adds up to 1"),
+    )
+    list_sizes = "there must be one edge more than probs"
+    formula = "f(t) = probs[i]/(edges[i+1]-edges[i]) on (edges[i],edges[i+1]]"
+    examples = (
+        "piecewise-uniform(edges=[0,1,5],probs=[0.6666666666666666,0.3333333333333333])",
+        "piecewise-uniform(edges=[10,20,50,60],probs=[0.5,0,0.5])",
+    )
+    edges: tuple[float, ...]
+    probs: tuple[float, ...]

@@ -7,8 +7,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from latfit.laws.base import check_order
+from latfit.errors import LawError
 from latfit.numbers import Floats
+
+
+def check_order(n: int) -> None:
+    """Refuse an order of a moment that is not a whole number ≥ 0."""
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
+        raise LawError(f"the order of a moment is {n!r}; it must be a whole number, 0 or more")
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,20 +50,14 @@ class Steps:
 
     def mass(self, t: ArrayLike) -> Floats:
         """The mass at or below t."""
-        return self._up_to(t, self.cumulative)
+        return self.moment(0, t)
 
     def moment(self, n: int, t: ArrayLike) -> Floats:
         """Σ timeⁿ mass over the steps at or below t."""
         check_order(n)
-        if n == 0:
-            return self.mass(t)
-        if n not in self._moments:
-            self._moments[n] = np.cumsum(self.times**n * self.masses)
-        return self._up_to(t, self._moments[n])
-
-    def _up_to(self, t: ArrayLike, sums: Floats) -> Floats:
-        """The running sum at the last step at or below t, 0 before the first."""
         if not self.times.size:
             return np.zeros(np.shape(t))
-        count = self.count(t)
+        if n and n not in self._moments:
+            self._moments[n] = np.cumsum(self.times**n * self.masses)
+        sums, count = self._moments[n] if n else self.cumulative, self.count(t)
         return np.where(count > 0, sums[count - 1], 0.0)

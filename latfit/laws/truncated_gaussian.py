@@ -9,25 +9,23 @@ import numpy as np
 from numpy.polynomial.polynomial import polyval
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri, ndtri_exp
 
-from latfit.laws.base import ContinuousLaw, Parameter, patched, register
+from latfit.laws.base import ContinuousLaw, Parameter, register
 from latfit.laws.kernel import ExponentialLimit, Jet
-from latfit.laws.quadrature import gauss_legendre, quadrature_moment
+from latfit.laws.quadrature import gauss_legendre
 from latfit.laws.samples import SampleBatch
 from latfit.numbers import Floats
 
 
 class _TruncatedGaussianKernel(ExponentialLimit):
-    """n, Σx and Σx² are enough.
+    """f ∝ exp(−r x − c x²/2), u = (r, c) with c = 1/σ² > 0 and r = −μ/σ²: n, Σx and Σx² are enough.
 
-    Gaussian cut at 0: f ∝ exp(−r x − c x²/2), u = (r, c) with c = 1/σ² > 0 and r = −μ/σ²; c → 0 is the exponential law.
+    c → 0 is the exponential law.
 
     The natural parameters of the exponential family: in (μ/σ, log σ) the estimate drifts along a ridge to −∞ when the
     data are nearly exponential. With z = r/√c and Mills' ratio M(z) = Φ(−z)/φ(z),
     log Z(r, c) = log ∫₀^∞ exp(−r x − c x²/2) dx = log M(z) − log(c)/2.
     """
 
-    law = "truncated-gaussian"
-    parameters = ("mu", "sigma")
     zero_allowed = True
 
     def starts(self, batch: SampleBatch) -> list[Floats]:
@@ -90,9 +88,6 @@ class _TruncatedGaussianKernel(ExponentialLimit):
 
 
 _SHAPES = ((1.0, 1.0), (0.9, 1.5), (1.2, 1.5), (0.0, 2.0))  # (μ/mean, σ²/variance)
-
-
-ASYMPTOTIC_Z = 30.0  # beyond this z the differences lose their digits, and the asymptotic series has them all
 _M = (-1, 2, -10, 74, -706, 8162, -110410, 1708394)  # m z, in powers of 1/z²
 _SLOPE = (1, -6, 50, -518, 6354, -89782, 1435330, -25625910)  # m′ z²
 _ONE_PLUS_ZM = (2, -10, 74, -706, 8162, -110410, 1708394)  # (1 + z m) z²
@@ -120,9 +115,9 @@ def log_normaliser(r: Floats, c: Floats) -> Jet:
     slope = 1 + m / M
     one_plus_zm, curve = 1 + z * m, m + z * slope
     cc = one_plus_zm / 2 + z * curve / 4
-    far = z > ASYMPTOTIC_Z
+    far = z > 30  # beyond that the differences lose their digits, and the asymptotic series has them all
     if far.any():
-        v = np.where(far, z, ASYMPTOTIC_Z)
+        v = np.where(far, z, 30.0)
         w = v**-2
         m, one_plus_zm = np.where(far, polyval(w, _M) / v, m), np.where(far, w * polyval(w, _ONE_PLUS_ZM), one_plus_zm)
         slope, curve = np.where(far, w * polyval(w, _SLOPE), slope), np.where(far, w / v * polyval(w, _CURVE), curve)
@@ -155,7 +150,6 @@ class TruncatedGaussian(ContinuousLaw):
 
     @classmethod
     def start(cls, q1: float, q2: float, q3: float) -> dict[str, float]:
-        """Rough parameters from the quartiles."""
         return {"mu": q2, "sigma": max(q3 - q1, 1e-3 * q3) / (2 * float(ndtri(0.75)))}
 
     @property
@@ -181,16 +175,16 @@ class TruncatedGaussian(ContinuousLaw):
         ratio = erfcx(beta / sqrt(2)) / erfcx(alpha / sqrt(2))
         return np.where(t == np.inf, -np.inf, np.log(ratio) - s * (alpha + 0.5 * s))
 
-    def _sf(self, t: Floats) -> Floats:
-        return np.exp(self._logsf(t))
-
     def _cdf(self, t: Floats) -> Floats:
         """1 − S(t), and by one Gauss–Legendre panel near 0, where that difference would cancel."""
         alpha = self._alpha
         below_mu = (ndtr((t - self.mu) / self.sigma) - ndtr(alpha)) / ndtr(-alpha)
         whole = np.where(t < self.mu, below_mu, -np.expm1(self._logsf(t)))
         near = t * (1 + abs(alpha)) < self.sigma
-        return patched(whole, near, lambda u: gauss_legendre(lambda x: np.exp(self._logpdf(x)), 0 * u, u), t)
+        if near.any():
+            area = gauss_legendre(lambda x: np.exp(self._logpdf(x)), np.zeros(near.sum()), t[near])
+            whole[near] = area
+        return whole
 
     def _ppf(self, q: Floats) -> Floats:
         """By mu + sigma Φ⁻¹, near 0 by q/f(0), then three steps of Newton on F or, above the median, on log S."""
@@ -204,22 +198,6 @@ class TruncatedGaussian(ContinuousLaw):
             on_logsf = (self._logsf(t) - np.log1p(-q)) * np.exp(self._logsf(t) - self._logpdf(t))
             t = np.maximum(t + np.where(q < 0.5, on_cdf, on_logsf), 0.0)
         return t
-
-    def _partial_moment(self, n: int, t: Floats) -> Floats:
-        """sigmaⁿ J_n, J_n = ∫ (z − alpha)ⁿ φ(z) dz / Φ(−alpha) from alpha to beta = alpha + s, by parts.
-
-        J_i = −s^(i−1) φ(beta)/Φ(−alpha) − alpha J_(i−1) + (i − 1) J_(i−2); by quadrature where that cancels.
-        """
-        s = t / self.sigma
-        start, end = self.sigma * self._density_at_0, self.sigma * np.exp(self._logpdf(t))
-        before, moment = self._cdf(t), start - end - self._alpha * self._cdf(t)
-        size_before, size = before, start + end + abs(self._alpha) * before
-        for i in range(2, n + 1):
-            boundary = np.where(end > 0, s ** (i - 1) * end, 0.0)
-            before, moment = moment, (i - 1) * before - self._alpha * moment - boundary
-            size_before, size = size, (i - 1) * size_before + abs(self._alpha) * size + boundary
-        moment, cancels = np.power(self.sigma, n) * moment, moment < 1e-3 * size
-        return patched(moment, cancels, lambda u: quadrature_moment(self, n, u), t)
 
     def std(self) -> float:
         """√(E[T²] − E[T]²), for mu > 0 as sigma √(1 + alpha h − h²) with h = f(0) sigma."""

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
 
 import numpy as np
 
 from latfit.errors import LawError
-from latfit.laws.base import ContinuousLaw, Parameter, register
+from latfit.laws.base import Parameter, register
 from latfit.laws.kernel import Jet, Kernel
-from latfit.laws.piecewise_uniform import power_mean
+from latfit.laws.piecewise_uniform import StepDensity
 from latfit.laws.samples import SampleBatch
 from latfit.numbers import Floats
 
 
 class _UniformKernel(Kernel):
-    """a is the smallest latency. With ρ free b is the largest: any law that goes on beyond it loses to more outliers.
+    """u = (a, log(b − a)), a being the smallest latency.
 
-    With ρ given, b may lie beyond what was seen, and is searched for. On a coarse clock the ends are those of cells.
-
-    Uniform law: u = (a, log(b − a)).
+    With ρ free b is the largest latency: any law that goes on beyond it loses to more outliers. With ρ given, b may lie
+    beyond, and is searched for. On a coarse clock the ends are those of cells.
     """
 
-    law = "uniform"
-    parameters = ("a", "b")
     zero_allowed = True
+    regular = False
 
     def starts(self, batch: SampleBatch) -> list[Floats]:
         a, log_width = self.closed_form(batch)
@@ -33,7 +30,7 @@ class _UniformKernel(Kernel):
         return [np.array([a, log_width + log_share]) for log_share in beyond]
 
     def closed_form(self, batch: SampleBatch) -> Floats:
-        """The range seen, the estimate where ρ is free."""
+        """The range of the latencies."""
         low, high = batch.extremes
         low, high = np.maximum(low - batch.cell / 2, 0.0), high + batch.cell / 2
         return np.array([low, np.log(high - low)])
@@ -55,9 +52,6 @@ class _UniformKernel(Kernel):
             odds = F / (1 - F)
             return Jet.of(np.log1p(-F), [zero, odds], [zero, zero, -odds * (1 + odds)])
 
-    def probability(self, t: Floats, u: Floats) -> Floats:
-        return self.cdf(t, u)[0]
-
     def cdf(self, t: Floats, u: Floats) -> tuple[Floats, Floats]:
         """(t − a)/(b − a) within [0, 1] and its gradient; a below 0 counts as 0."""
         a, width = u[0][:, None], np.exp(u[1])[:, None]
@@ -78,7 +72,7 @@ class _UniformKernel(Kernel):
 
 @register
 @dataclass(frozen=True)
-class Uniform(ContinuousLaw):
+class Uniform(StepDensity):
     """Evenly spread between a and b.
 
     F(t) = (t − a)/(b − a) on [a, b]. Glatard et al. 2006, §3.1.
@@ -97,43 +91,13 @@ class Uniform(ContinuousLaw):
         super().__post_init__()
         if not self.b > self.a:
             raise LawError(f"{self.name}: b is {self.b:g} and a is {self.a:g}; b must be greater than a")
+        object.__setattr__(self, "edges", (self.a, self.b))
+        object.__setattr__(self, "probs", (1.0,))
 
     @classmethod
     def start(cls, q1: float, q2: float, q3: float) -> dict[str, float]:
-        """Rough parameters from the quartiles."""
         half = max(0.5 * (q3 - q1), 1e-3 * q3)
         return {"a": max(0.0, q1 - half), "b": q3 + half}
 
-    @property
-    def support(self) -> tuple[float, float]:
-        """The bounds a and b."""
-        return self.a, self.b
-
-    @property
-    def kinks(self) -> tuple[float, ...]:
-        """The bounds a and b."""
-        return self.a, self.b
-
-    def _cdf(self, t: Floats) -> Floats:
-        return np.clip((t - self.a) / (self.b - self.a), 0.0, 1.0)
-
-    def _sf(self, t: Floats) -> Floats:
-        return np.clip((self.b - t) / (self.b - self.a), 0.0, 1.0)
-
-    def _logpdf(self, t: Floats) -> Floats:
-        return np.where((t >= self.a) & (t <= self.b), -np.log(self.b - self.a), -np.inf)
-
-    def _ppf(self, q: Floats) -> Floats:
-        return self.a + q * (self.b - self.a)
-
-    def _partial_moment(self, n: int, t: Floats) -> Floats:
-        """F(t) times the mean of uⁿ over [a, t]."""
-        return self._cdf(t) * power_mean(n, self.a, np.clip(t, self.a, self.b))
-
-    def std(self) -> float:
-        """(b − a)/√12."""
-        return (self.b - self.a) / sqrt(12)
-
-    def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
-        """By numpy's generator."""
-        return rng.uniform(self.a, self.b, size)
+    def sample(self, size: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
+        return np.asarray(rng.uniform(self.a, self.b, size))

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log
 
 import numpy as np
 from scipy.special import gamma, gammainc, zeta
 
-from latfit.laws.base import ContinuousLaw, Parameter, log_spread, register
-from latfit.laws.kernel import ShapeScaleKernel
+from latfit.laws.base import Parameter, register
+from latfit.laws.location_scale import LocationScaleKernel, ShapeScaleLaw
 from latfit.laws.samples import SampleBatch, weighted_sum
 from latfit.numbers import Floats
 
 
-class _WeibullKernel(ShapeScaleKernel):
+class _WeibullKernel(LocationScaleKernel):
     """l = z − e^z, l″ = −e^z = log S₀: three sums over e^z a step."""
 
-    law = "weibull"
     spread, middle = np.pi / np.sqrt(6), -float(np.euler_gamma)
 
     def starts(self, batch: SampleBatch) -> list[Floats]:
@@ -28,7 +26,7 @@ class _WeibullKernel(ShapeScaleKernel):
         """From the sums of e^z, e^z log x and e^z (log x)², the last two turned into those of z e^z and z² e^z."""
         m, inverse = u[0], np.exp(-u[1])
         with np.errstate(over="ignore", invalid="ignore"):
-            e = self.standard(batch, u)
+            e = self.standard(batch.log_x, u)
             np.exp(e, out=e)
             if not batch.unweighted:
                 e *= batch.weights
@@ -42,7 +40,10 @@ class _WeibullKernel(ShapeScaleKernel):
     def standard_cdf(self, z: Floats) -> Floats:
         return np.asarray(-np.expm1(-np.exp(np.minimum(z, 300.0))))
 
-    def standard_draws(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
+    def standard_ppf(self, q: Floats) -> Floats:
+        return np.asarray(np.log(-np.log1p(-q)))
+
+    def standard_draws(self, size: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
         return np.asarray(np.log(rng.standard_exponential(size)))
 
     def log_survival(self, z: Floats) -> tuple[Floats, Floats, Floats]:
@@ -52,7 +53,7 @@ class _WeibullKernel(ShapeScaleKernel):
 
 @register
 @dataclass(frozen=True)
-class Weibull(ContinuousLaw):
+class Weibull(ShapeScaleLaw):
     """Stretched exponential: heavy tail for shape < 1, light for shape > 1.
 
     F(t) = 1 − exp(−(t/scale)^shape). Glatard et al. 2006, §3.4.
@@ -61,38 +62,15 @@ class Weibull(ContinuousLaw):
     name = "weibull"
     parameters = (Parameter("shape", "positive"), Parameter("scale", "positive", unit="time"))
     formula = "F(t) = 1 - exp(-(t/scale)^shape)"
-    examples = (
-        "weibull(shape=2,scale=300)",
-        "weibull(shape=0.7,scale=300)",
-        "weibull(shape=12.5,scale=0.03)",
-    )
+    examples = ("weibull(shape=2,scale=300)", "weibull(shape=0.7,scale=300)", "weibull(shape=12.5,scale=0.03)")
     kernel = _WeibullKernel()
     tried_by = ("mle", "ls")
+    tail_power = 1
     shape: float
     scale: float
 
-    @classmethod
-    def start(cls, q1: float, q2: float, q3: float) -> dict[str, float]:
-        """Rough parameters from the quartiles."""
-        shape = log(log(4) / log(4 / 3)) / log_spread(q1, q3)
-        return {"shape": shape, "scale": q2 / log(2) ** (1 / shape)}
-
-    def _cdf(self, t: Floats) -> Floats:
-        return -np.expm1(self._logsf(t))
-
     def _logsf(self, t: Floats) -> Floats:
-        return -((t / self.scale) ** self.shape)
-
-    def _sf(self, t: Floats) -> Floats:
-        return np.exp(self._logsf(t))
-
-    def _logpdf(self, t: Floats) -> Floats:
-        power = 0.0 if self.shape == 1 else (self.shape - 1) * np.log(t / self.scale)
-        at_infinity: Floats = np.where(t == np.inf, -np.inf, power)
-        return log(self.shape) - log(self.scale) + at_infinity + self._logsf(t)
-
-    def _ppf(self, q: Floats) -> Floats:
-        return self.scale * (-np.log1p(-q)) ** (1 / self.shape)
+        return -np.exp(self._z(t))
 
     def _partial_moment(self, n: int, t: Floats) -> Floats:
         """scaleⁿ Γ(1 + n/shape) P(1 + n/shape, (t/scale)^shape); by quadrature where Γ and P leave the floats."""
