@@ -216,7 +216,7 @@ class World:
         if system.columns[0] == "job":
             level = level * np.exp(system.columns[2] * rng.standard_normal(JOBS))
         own = schedules if isinstance(schedules, dict) else {"": schedules}
-        limits = np.full((JOBS, MOST_ATTEMPTS), system.cutoff)
+        limits = np.full((JOBS, MOST_ATTEMPTS), float(system.cutoff))
         for path, timeouts in own.items():
             if timeouts:
                 width = MOST_ATTEMPTS if repeated else len(timeouts)
