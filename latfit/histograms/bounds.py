@@ -20,6 +20,7 @@ class Bounds:
     """What the counts alone say of the expected duration E.
 
     `low[k]` ≤ E(e) ≤ `high[k]` for the upper end e = `edges[k]` of each bucket, ∞ where none completed by then.
+    Between two edges the upper bound rises with t, so no timeout has a better guarantee than the best edge.
     `least` is below E(t) of every timeout t. `waiting` is E without a timeout where it is known exactly, else ∞.
     """
 
@@ -30,20 +31,6 @@ class Bounds:
     least: float
     waiting: float
 
-    @property
-    def choice(self) -> int | None:
-        """The edge with the least upper bound; None where waiting for ever is no worse.
-
-        Between two edges the upper bound rises with t, so no other timeout has a better guarantee.
-        """
-        best = int(np.argmin(self.high))
-        return best if self.high[best] < self.waiting else None
-
-    @property
-    def guaranteed(self) -> float:
-        """E at the choice is at most this, whatever happened inside the buckets."""
-        return min(float(self.high.min()), self.waiting)
-
 
 @np.errstate(all="ignore")  # figures beyond all floats are ∞, which is reported as such
 def bounds(histogram: Histogram, *, cost: float = 0.0) -> Bounds:
@@ -53,52 +40,24 @@ def bounds(histogram: Histogram, *, cost: float = 0.0) -> Bounds:
 
     >>> h = Histogram.of([0.05, 0.1, 0.25, 0.5, 1], [0, 10, 40, 30, 10], n_inf=6, lost=4)
     >>> b = bounds(h)
-    >>> float(b.edges[b.choice]), round(b.guaranteed, 9), round(b.least, 9)
+    >>> float(b.edges[b.high.argmin()]), round(float(b.high.min()), 9), round(b.least, 9)
     (0.5, 0.45, 0.19)
     """
-    sums = _Sums.of(histogram, cost)
-    low, high = ((x + y) / sums.C for x, y in ((sums.lo, sums.y_low), (sums.hi, sums.y_high)))
-    low, high = (np.where(sums.C > 0, value, np.inf) for value in (low, high))
-    least = _least(histogram, sums, cost)
-    known = histogram.latency_sum
-    waiting = np.inf
-    if known is not None and not histogram.lost and not histogram.failed:
-        waiting = known / histogram.n
-    return Bounds(histogram.edges[1:], histogram.counts, low, high, least, waiting)
-
-
-@dataclass(frozen=True, eq=False)
-class _Sums:
-    """C_k, lo_k, hi_k, and Y_k at its least and at its largest."""
-
-    C: Ints
-    lo: Floats
-    hi: Floats
-    y_low: Floats
-    y_high: Floats
-
-    @classmethod
-    def of(cls, histogram: Histogram, cost: float) -> _Sums:
-        edges, n = histogram.edges, histogram.counts
-        C = np.cumsum(n)
-        lo, hi = np.cumsum(n * edges[:-1]), np.cumsum(n * edges[1:])
-        if histogram.latency_sum is not None:
-            S, n_inf = histogram.latency_sum, histogram.n_inf
-            rest_lo, rest_hi = lo[-1] - lo + n_inf * edges[-1], hi[-1] - hi
-            lo, hi = lo if n_inf else np.clip(S - rest_hi, lo, hi), np.clip(S - rest_lo, lo, hi)
-        out = (histogram.n - C) * (edges[1:] + cost)
-        return cls(C, lo, hi, out - histogram.failed * edges[1:], out)
-
-
-def _least(histogram: Histogram, sums: _Sums, cost: float) -> float:
-    """Every bucket at its lower end, and all of the last one by then: no timeout can do better."""
-    edges, n, lost, failed = histogram.edges, histogram.counts, histogram.lost, histogram.failed
-    lo = np.cumsum(n * edges[:-1])
-    out = (histogram.n - sums.C - failed) * (edges[:-1] + cost) + failed * cost
-    within = np.where(sums.C > 0, (lo + out) / sums.C, np.inf)
-    e_m = edges[-1]
-    beyond = lo[-1] + histogram.n_inf * e_m + lost * (e_m + cost) + failed * cost
-    return float(min(within.min(), beyond / histogram.returned if histogram.returned else np.inf))
+    e, n, lost, failed = histogram.edges, histogram.counts, histogram.lost, histogram.failed
+    C, lo, hi = np.cumsum(n), np.cumsum(n * e[:-1]), np.cumsum(n * e[1:])
+    # every bucket at its lower end, and all of the last one by then: no timeout can do better
+    out = (histogram.n - C - failed) * (e[:-1] + cost) + failed * cost
+    within = np.where(C > 0, (lo + out) / C, np.inf)
+    beyond = lo[-1] + histogram.n_inf * e[-1] + lost * (e[-1] + cost) + failed * cost
+    least = float(min(within.min(), beyond / histogram.returned if histogram.returned else np.inf))
+    S, waiting = histogram.latency_sum, np.inf
+    if S is not None:
+        rest_lo, rest_hi = lo[-1] - lo + histogram.n_inf * e[-1], hi[-1] - hi
+        lo, hi = lo if histogram.n_inf else np.clip(S - rest_hi, lo, hi), np.clip(S - rest_lo, lo, hi)
+        waiting = np.inf if lost or failed else S / histogram.n
+    out = (histogram.n - C) * (e[1:] + cost)
+    low, high = (np.where(C > 0, time / C, np.inf) for time in (lo + out - failed * e[1:], hi + out))
+    return Bounds(e[1:], n, low, high, least, waiting)
 
 
 @np.errstate(all="ignore")  # figures beyond all floats are ∞, which is reported as such

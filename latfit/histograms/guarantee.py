@@ -14,7 +14,7 @@ from latfit.histograms.bounds import Bounds, bounds, worst_regret
 from latfit.histograms.likely import EVEN, Likely, histogram_law, likely
 from latfit.restart import Optimum, evaluate_timeout
 
-TOGETHER = 0.2  # slow latencies of one interval correlated by more than this: attempts are not independent
+MAX_CORRELATION = 0.2  # of slow latencies in one interval; beyond it attempts are not independent
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,10 @@ class Guarantee:
     @property
     def withheld(self) -> tuple[str, ...]:
         """Why the timeout is not a decision: series differ, or intervals of the log show slow ones together."""
-        together = self.histogram.together
         if self.optimum is None or self.optimum.timeout is None:
             return ()
-        dependent = together is not None and together > TOGETHER
+        together = self.histogram.together
+        dependent = together is not None and together > MAX_CORRELATION
         return ("mixed",) * (self.harmed is not None) + ("dependent",) * dependent
 
     @property
@@ -57,7 +57,13 @@ class Guarantee:
         if self.optimum is None or self.optimum.timeout is None:
             return None
         t = self.optimum.timeout
-        return next((name for name, part in self.histogram.parts if _is_harmed(part, t)), None)
+        for name, part in self.histogram.parts:
+            k = int(np.searchsorted(part.edges[1:], t, side="right")) - 1
+            if part.returned >= MIN_COMPLETIONS and 0 <= k < part.counts.size - 1:
+                known = bounds(part)
+                if known.low[k] > known.high[-1]:
+                    return name
+        return None
 
     @property
     def least(self) -> float:
@@ -68,19 +74,19 @@ class Guarantee:
         """The fields of an Optimum, and the bounds beside them."""
         empty = {field.name: None for field in fields(Optimum)}
         known = self.bounds
-        columns = (known.edges, known.counts, known.low, known.high)
-        found = self.optimum.to_dict() if self.optimum is not None else empty
+        columns = [values.tolist() for values in (known.edges, known.counts, known.low, known.high)]
+        optimum = self.optimum.to_dict() if self.optimum is not None else empty
         return {
-            **(empty | {"verdict": "withheld"} if self.withheld else found),
+            **(empty | {"verdict": "withheld"} if self.withheld else optimum),
             "withheld": list(self.withheld),
-            "if_independent": found if self.withheld else None,
+            "if_independent": optimum if self.withheld else None,
             "guaranteed": self.guaranteed,
             "least": self.least,
             "worst_regret": self.worst_regret,
             "likely": None if self.likely is None else self.likely.to_dict(),
             "buckets": [
-                {"le": float(e), "count": int(n), "low": float(low), "high": float(high)}
-                for e, n, low, high in zip(*columns, strict=True)
+                {"le": le, "count": count, "low": low, "high": high}
+                for le, count, low, high in zip(*columns, strict=True)
             ],
             "counts": {
                 "in_buckets": int(known.counts.sum()),
@@ -104,81 +110,55 @@ def guaranteed_timeout(histogram: Histogram, *, cost: float = 0.0) -> Guarantee:
     (0.5, 0.45, 0.19, 0.941)
     """
     known = bounds(histogram, cost=cost)
-    enough = np.cumsum(histogram.counts) >= MIN_COMPLETIONS
-    high = np.where(enough, known.high, np.inf)
+    high = np.where(np.cumsum(histogram.counts) >= MIN_COMPLETIONS, known.high, np.inf)
     k = int(np.argmin(high))
     if not np.isfinite(high[k]):
         message = f"fewer than {MIN_COMPLETIONS} completions lie in buckets with an upper end: no timeout can be told"
-        few = Warned("few-completions", message)
-        return Guarantee(histogram, known, None, np.inf, np.inf, None, (few,))
-    if known.waiting <= high[k]:
-        optimum = _never(histogram, cost, known.waiting)
-        regret = max(known.waiting / known.least - 1, 0.0) if known.least > 0 else np.inf
-        return Guarantee(histogram, known, optimum, known.waiting, regret, None, _warnings(histogram, regret, None))
-    timeout, regret = float(known.edges[k]), worst_regret(histogram, k, cost=cost)
-    optimum = evaluate_timeout(histogram_law(histogram), timeout, cost=cost)
-    E = float(
-        np.clip(optimum.expected_duration or np.inf, known.low[k], known.high[k])
-    )  # a known sum may forbid "even"
-    optimum = replace(optimum, law=EVEN, expected_duration=E, objective={"name": "mean", "value": E})
-    strikes = int(np.cumsum(histogram.counts)[k]) < histogram.n
-    optimum = replace(optimum, verdict="finite") if strikes else replace(optimum, verdict="never", timeout=None)
-    fitted = likely(histogram, timeout, cost=cost)
-    return Guarantee(histogram, known, optimum, float(high[k]), regret, fitted, _warnings(histogram, regret, fitted))
-
-
-def _is_harmed(part: Histogram, t: float) -> bool:
-    """Whether a histogram alone shows that what it counts takes longer under a timeout than by waiting."""
-    k = int(np.searchsorted(part.edges[1:], t, side="right")) - 1
-    if part.returned < MIN_COMPLETIONS or k < 0 or k == part.counts.size - 1:
-        return False
-    known = bounds(part)
-    return bool(known.low[k] > known.high[-1])
-
-
-def _never(histogram: Histogram, cost: float, waiting: float) -> Optimum:
-    """No timeout, whose E_J is known: all returned, and the sum of their latencies is known."""
-    found = evaluate_timeout(histogram_law(histogram), np.inf, cost=cost)
-    return replace(
-        found, verdict="never", timeout=None, expected_duration=waiting, submissions=1.0, speed_up=1.0, rho=0.0,
-        std_duration=None, quantiles=dict.fromkeys(found.quantiles), law=EVEN,
-        objective={"name": "mean", "value": waiting},
-    )  # fmt: skip
+        return Guarantee(histogram, known, None, np.inf, np.inf, None, (Warned("few-completions", message),))
+    if known.waiting <= high[k]:  # all returned, and the sum of their latencies is known
+        E, fitted, guaranteed = known.waiting, None, known.waiting
+        regret = max(E / known.least - 1, 0.0) if known.least > 0 else np.inf
+        optimum = evaluate_timeout(histogram_law(histogram), np.inf, cost=cost)
+        unknown = dict.fromkeys(optimum.quantiles)
+        optimum = replace(optimum, submissions=1.0, speed_up=1.0, rho=0.0, std_duration=None, quantiles=unknown)
+    else:
+        timeout, guaranteed, regret = float(known.edges[k]), float(high[k]), worst_regret(histogram, k, cost=cost)
+        fitted = likely(histogram, timeout, cost=cost)
+        optimum = evaluate_timeout(histogram_law(histogram), timeout, cost=cost)
+        E = float(np.clip(optimum.expected_duration or np.inf, known.low[k], high[k]))  # a known sum may forbid "even"
+    strikes = known.waiting > high[k] and int(histogram.counts[: k + 1].sum()) < histogram.n
+    optimum = replace(optimum, law=EVEN, expected_duration=E, objective={"name": "mean", "value": E}, verdict="finite")
+    optimum = optimum if strikes else replace(optimum, verdict="never", timeout=None)
+    return Guarantee(histogram, known, optimum, guaranteed, regret, fitted, _warnings(histogram, regret, fitted))
 
 
 def _warnings(histogram: Histogram, regret: float, fitted: Likely | None) -> tuple[Warned, ...]:
     """What the reader of a guarantee should know."""
-    found = []
+    warnings = {}
     if np.isinf(regret):
-        found.append(Warned(
-            "not-identified",
+        warnings["not-identified"] = (
             f"the first bucket begins at 0 s, ends at {histogram.edges[1]:g} s, and restarts are free, so that a much "
-            "shorter timeout might be best: give --cost, the seconds that a restart costs",
-        ))  # fmt: skip
+            "shorter timeout might be best: give --cost, the seconds that a restart costs"
+        )
     if not histogram.lost and not histogram.failed:
-        found.append(Warned(
-            "lost-unknown",
+        warnings["lost-unknown"] = (
             "a histogram holds only what returned: give the number that never did with --lost, or the bounds are "
-            "those of a system that loses nothing",
-        ))  # fmt: skip
+            "those of a system that loses nothing"
+        )
     if fitted is not None and fitted.law == EVEN:
         why = "can be fitted to so few buckets"
         if fitted.distance is not None:
             why = f"fits the buckets: the best misses a count by {fitted.distance:.0%}"
-        message = f"no law {why}; the likely regret takes latencies to be spread evenly inside each bucket"
-        found.append(Warned("no-law", message))
-    together = histogram.together
-    if together is not None and together > TOGETHER:
-        found.append(Warned(
-            "dependence",
+        warnings["no-law"] = f"no law {why}; the likely regret takes latencies to be spread evenly inside each bucket"
+    if histogram.together is not None and histogram.together > MAX_CORRELATION:
+        warnings["dependence"] = (
             "slow latencies come together: within an interval of the log, being among the slowest 5 % is correlated "
-            f"by {together:.2f}, so that a resubmission meets what the first attempt met; E_J takes attempts to be "
-            "independent",
-        ))  # fmt: skip
+            f"by {histogram.together:.2f}, so that a resubmission meets what the first attempt met; E_J takes attempts "
+            "to be independent"
+        )
     else:
-        found.append(Warned(
-            "untested",
+        warnings["untested"] = (
             "a histogram keeps no order: whether slow attempts follow each other, so that a resubmission is slow too, "
-            "cannot be checked; E_J takes attempts to be independent",
-        ))  # fmt: skip
-    return tuple(found)
+            "cannot be checked; E_J takes attempts to be independent"
+        )
+    return tuple(Warned(code, message) for code, message in warnings.items())

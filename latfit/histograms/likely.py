@@ -13,15 +13,15 @@ from scipy.special import xlogy
 from latfit.buckets import Histogram
 from latfit.errors import FitError, LawError, SampleError
 from latfit.fitting import Fit
-from latfit.fitting.search import law_builder, law_class
-from latfit.laws import ContinuousLaw, Defective
+from latfit.fitting.search import DifferencesKernel, law_class
+from latfit.laws import Defective
 from latfit.laws.piecewise_uniform import PiecewiseUniform
 from latfit.numbers import Floats
 from latfit.restart import Optimum, expected_duration, optimal_timeout
 
 EVEN = "histogram"  # the law of latencies spread evenly inside each bucket
-FAR = 0.05  # a law that is this far from the counts at an edge is not likely
 LAWS = ("exponential", "lognormal", "weibull", "gamma", "log-logistic")
+MAX_DISTANCE_TO_COUNTS = 0.05  # of a likely law, at an edge
 
 
 def histogram_law(histogram: Histogram) -> Defective:
@@ -47,61 +47,51 @@ def fit_buckets(histogram: Histogram, laws: Sequence[str] = LAWS) -> list[Fit]:
     ℓ = Σ n_j log(F(e_j) − F(e_{j−1})) + n_inf log S(e_m) for what returned; ρ is the share that did not,
     which the histogram counts. Nothing is assumed of where in its bucket a latency lies.
     """
-    fits = [_fit_one(name, histogram.compact()) for name in laws]
-    return sorted(fits, key=lambda found: (found.error is not None, found.score))
-
-
-def _fit_one(name: str, histogram: Histogram) -> Fit:
-    try:
-        return _fitted(name, histogram)
-    except (FitError, LawError) as problem:
-        return Fit(name, "mle", histogram.n, error=str(problem))
+    fits = []
+    for name in laws:
+        try:
+            fits.append(_fitted(name, histogram.compact()))
+        except (FitError, LawError) as problem:
+            fits.append(Fit(name, "mle", histogram.n, error=str(problem)))
+    return sorted(fits, key=lambda fit: (fit.error is not None, fit.score))
 
 
 def _fitted(name: str, histogram: Histogram) -> Fit:
-    build, to_u = law_builder(name)
-    p = len(law_class(name).parameters)
+    kernel = DifferencesKernel(law_class(name))
+    p = len(kernel.parameters)
     cells = np.append(histogram.counts, histogram.n_inf)
     if np.count_nonzero(cells) <= p:
         raise FitError(f"{name} has {p} parameters, which {np.count_nonzero(cells)} buckets with counts do not tell")
-    q1, unit, q3 = _quartiles(histogram)
+    # quartiles of what returned, spread evenly inside the buckets; twice the last edge where they lie beyond it
+    shares = np.concatenate([[0], np.cumsum(histogram.counts)]) / histogram.returned
+    q1, unit, q3 = np.interp([0.25, 0.5, 0.75], shares, histogram.edges, right=2 * histogram.edges[-1])
     edges = histogram.edges / unit
 
     def cost(u: Floats) -> float:
         try:
-            value = _log_likelihood(build(u), edges, cells)
+            law = build(u)
+            F, S = law.cdf(edges), law.sf(edges)
         except (LawError, OverflowError):
             return np.inf
+        inside = np.where(F[1:] < 0.5, np.diff(F), -np.diff(S))  # from the side on which a difference keeps its digits
+        value = float(xlogy(cells, np.append(np.maximum(inside, 0.0), S[-1])).sum())
         return -value if np.isfinite(value) else np.inf
 
-    u = to_u(law_class(name).start(q1 / unit, 1.0, q3 / unit))
+    rough = law_class(name).start(q1 / unit, 1.0, q3 / unit)
+    u = kernel.from_params(np.array([[rough[each]] for each in kernel.parameters]), 1.0)[:, 0]
     if not np.isfinite(cost(u)):
         raise FitError(f"{name} cannot have produced these counts")
     for precision in (1e-3, 1e-7):  # the second search starts anew, because a simplex can collapse
         options: dict[str, Any] = {"xatol": precision, "fatol": precision / 100, "maxfev": 2000}
         with np.errstate(all="ignore"):
-            found: Any = scipy.optimize.minimize(cost, u, method="Nelder-Mead", options=options)  # type: ignore[call-overload]
-        u = found.x
-    if not found.success:
-        raise FitError(f"the search for the most likely {name} stopped: {found.message}")
-    law = build(u).scaled(unit)
-    value = -cost(u)
+            search: Any = scipy.optimize.minimize(cost, u, method="Nelder-Mead", options=options)  # type: ignore[call-overload]
+        u = search.x
+    if not search.success:
+        raise FitError(f"the search for the most likely {name} stopped: {search.message}")
+    law, value = build(u).scaled(unit), -cost(u)
     rho = (histogram.n - histogram.returned) / histogram.n
     bic = p * np.log(histogram.returned) - 2 * value
     return Fit(name, "mle", histogram.n, law, rho, law.params, None, None, value, 2 * p - 2 * value, bic, True)
-
-
-def _log_likelihood(law: ContinuousLaw, edges: Floats, cells: Floats) -> float:
-    F, S = law.cdf(edges), law.sf(edges)
-    inside = np.where(F[1:] < 0.5, np.diff(F), -np.diff(S))  # from the side on which the difference keeps its digits
-    return float(xlogy(cells, np.append(np.maximum(inside, 0.0), S[-1])).sum())
-
-
-def _quartiles(histogram: Histogram) -> Floats:
-    """Quartiles of what returned, spread evenly inside the buckets; twice the last edge where they lie beyond it."""
-    cumulative = np.concatenate([[0], np.cumsum(histogram.counts)]) / histogram.returned
-    at = np.interp([0.25, 0.5, 0.75], cumulative, histogram.edges, right=2 * histogram.edges[-1])
-    return np.asarray(at, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -120,15 +110,8 @@ class Likely:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values: the law as it is written, its best timeout, E_J there, and the regret."""
-        return {
-            "law": self.law,
-            "rho": self.optimum.rho,
-            "verdict": self.optimum.verdict,
-            "timeout": self.optimum.timeout,
-            "expected_duration": self.optimum.expected_duration,
-            "regret": self.regret,
-            "distance": self.distance,
-        }
+        best = {name: getattr(self.optimum, name) for name in ("rho", "verdict", "timeout", "expected_duration")}
+        return {"law": self.law, **best, "regret": self.regret, "distance": self.distance}
 
 
 def likely(histogram: Histogram, timeout: float, *, cost: float = 0.0) -> Likely | None:
@@ -141,7 +124,7 @@ def likely(histogram: Histogram, timeout: float, *, cost: float = 0.0) -> Likely
     if best.law is not None and best.rho is not None:
         counted = np.cumsum(histogram.counts) / histogram.returned
         distance = float(np.abs(best.law.cdf(histogram.edges[1:]) - counted).max())
-        if distance <= FAR:
+        if distance <= MAX_DISTANCE_TO_COUNTS:
             law, name = Defective(best.law, best.rho), best.law.spec()
     optimum = optimal_timeout(law, cost=cost)
     E = optimum.expected_duration
