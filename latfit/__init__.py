@@ -15,168 +15,90 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from latfit.analysis import Analysis, analyze
-    from latfit.batch import BatchResult, run_batch
-    from latfit.buckets import Histogram
-    from latfit.decision import Decision, Options, decide
-    from latfit.errors import (
-        FitError,
-        LatfitError,
-        LawError,
-        LogError,
-        MissingColumn,
-        RestartError,
-        SampleError,
-        TooManyRefused,
-        UnknownFormat,
-    )
-    from latfit.fitting import Fit, GoodnessOfFit, fit, joint_outlier_ratio, ks_test
-    from latfit.histograms import Guarantee, guaranteed_timeout
-    from latfit.laws import Defective, Empirical, Law, parse_law
-    from latfit.logs import (
-        ProbeLog,
-        as_log,
-        as_sample,
-        convert_log,
-        example_log,
-        from_frame,
-        read_histograms,
-        read_log,
-    )
-    from latfit.outliers import OutlierRatio, default_cutoff, outlier_ratio, ratio_by_cutoff
-    from latfit.restart import (
-        Optimum,
-        Schedule,
-        compare_policies,
-        completion_cdf,
-        evaluate_policy,
-        evaluate_timeout,
-        expected_duration,
-        geometric_bounds,
-        moments,
-        optimal_policy,
-        optimal_schedule,
-        optimal_strategy,
-        optimal_timeout,
-        restart_helps,
-    )
-    from latfit.sample import LatencySample
-    from latfit.tracking.tracker import Tracker
-    from latfit.units import parse_duration
+    from latfit.analysis import Analysis as Analysis
+    from latfit.analysis import analyze as analyze
+    from latfit.batch import BatchResult as BatchResult
+    from latfit.batch import run_batch as run_batch
+    from latfit.buckets import Histogram as Histogram
+    from latfit.decision import Decision as Decision
+    from latfit.decision import Options as Options
+    from latfit.decision import decide as decide
+    from latfit.errors import FitError as FitError
+    from latfit.errors import LatfitError as LatfitError
+    from latfit.errors import LawError as LawError
+    from latfit.errors import LogError as LogError
+    from latfit.errors import MissingColumn as MissingColumn
+    from latfit.errors import RestartError as RestartError
+    from latfit.errors import SampleError as SampleError
+    from latfit.errors import TooManyRefused as TooManyRefused
+    from latfit.errors import UnknownFormat as UnknownFormat
+    from latfit.fitting import Fit as Fit
+    from latfit.fitting import GoodnessOfFit as GoodnessOfFit
+    from latfit.fitting import fit as fit
+    from latfit.fitting import joint_outlier_ratio as joint_outlier_ratio
+    from latfit.fitting import ks_test as ks_test
+    from latfit.histograms import Guarantee as Guarantee
+    from latfit.histograms import guaranteed_timeout as guaranteed_timeout
+    from latfit.laws import Defective as Defective
+    from latfit.laws import Empirical as Empirical
+    from latfit.laws import Law as Law
+    from latfit.laws import parse_law as parse_law
+    from latfit.logs import ProbeLog as ProbeLog
+    from latfit.logs import as_log as as_log
+    from latfit.logs import as_sample as as_sample
+    from latfit.logs import convert_log as convert_log
+    from latfit.logs import example_log as example_log
+    from latfit.logs import from_frame as from_frame
+    from latfit.logs import read_histograms as read_histograms
+    from latfit.logs import read_log as read_log
+    from latfit.outliers import OutlierRatio as OutlierRatio
+    from latfit.outliers import default_cutoff as default_cutoff
+    from latfit.outliers import outlier_ratio as outlier_ratio
+    from latfit.outliers import ratio_by_cutoff as ratio_by_cutoff
+    from latfit.restart import Optimum as Optimum
+    from latfit.restart import Schedule as Schedule
+    from latfit.restart import compare_policies as compare_policies
+    from latfit.restart import completion_cdf as completion_cdf
+    from latfit.restart import evaluate_policy as evaluate_policy
+    from latfit.restart import evaluate_timeout as evaluate_timeout
+    from latfit.restart import expected_duration as expected_duration
+    from latfit.restart import geometric_bounds as geometric_bounds
+    from latfit.restart import moments as moments
+    from latfit.restart import optimal_policy as optimal_policy
+    from latfit.restart import optimal_schedule as optimal_schedule
+    from latfit.restart import optimal_strategy as optimal_strategy
+    from latfit.restart import optimal_timeout as optimal_timeout
+    from latfit.restart import restart_helps as restart_helps
+    from latfit.sample import LatencySample as LatencySample
+    from latfit.tracking.tracker import Tracker as Tracker
+    from latfit.units import parse_duration as parse_duration
 
     __version__: str
 
 _HOME = {
-    "latfit.analysis": ("Analysis", "analyze"),
-    "latfit.batch": ("BatchResult", "run_batch"),
-    "latfit.buckets": ("Histogram",),
-    "latfit.decision": ("Decision", "Options", "decide"),
-    "latfit.errors": (
-        "FitError",
-        "LatfitError",
-        "LawError",
-        "LogError",
-        "MissingColumn",
-        "RestartError",
-        "SampleError",
-        "TooManyRefused",
-        "UnknownFormat",
+    "analysis": "Analysis analyze",
+    "batch": "BatchResult run_batch",
+    "buckets": "Histogram",
+    "decision": "Decision Options decide",
+    "errors": (
+        "FitError LatfitError LawError LogError MissingColumn RestartError SampleError TooManyRefused UnknownFormat"
     ),
-    "latfit.fitting": ("Fit", "GoodnessOfFit", "fit", "joint_outlier_ratio", "ks_test"),
-    "latfit.histograms": ("Guarantee", "guaranteed_timeout"),
-    "latfit.laws": ("Defective", "Empirical", "Law", "parse_law"),
-    "latfit.logs": (
-        "ProbeLog",
-        "as_log",
-        "as_sample",
-        "convert_log",
-        "example_log",
-        "from_frame",
-        "read_histograms",
-        "read_log",
+    "fitting": "Fit GoodnessOfFit fit joint_outlier_ratio ks_test",
+    "histograms": "Guarantee guaranteed_timeout",
+    "laws": "Defective Empirical Law parse_law",
+    "logs": "ProbeLog as_log as_sample convert_log example_log from_frame read_histograms read_log",
+    "outliers": "OutlierRatio default_cutoff outlier_ratio ratio_by_cutoff",
+    "restart": (
+        "Optimum Schedule compare_policies completion_cdf evaluate_policy evaluate_timeout expected_duration "
+        "geometric_bounds moments optimal_policy optimal_schedule optimal_strategy optimal_timeout restart_helps"
     ),
-    "latfit.outliers": ("OutlierRatio", "default_cutoff", "outlier_ratio", "ratio_by_cutoff"),
-    "latfit.restart": (
-        "Optimum",
-        "Schedule",
-        "compare_policies",
-        "completion_cdf",
-        "evaluate_policy",
-        "evaluate_timeout",
-        "expected_duration",
-        "geometric_bounds",
-        "moments",
-        "optimal_policy",
-        "optimal_schedule",
-        "optimal_strategy",
-        "optimal_timeout",
-        "restart_helps",
-    ),
-    "latfit.sample": ("LatencySample",),
-    "latfit.tracking.tracker": ("Tracker",),
-    "latfit.units": ("parse_duration",),
+    "sample": "LatencySample",
+    "tracking.tracker": "Tracker",
+    "units": "parse_duration",
 }
-_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+_MODULE_OF = {name: f"latfit.{module}" for module, names in _HOME.items() for name in names.split()}
 
-__all__ = [
-    "Analysis",
-    "BatchResult",
-    "Decision",
-    "Defective",
-    "Empirical",
-    "Fit",
-    "FitError",
-    "GoodnessOfFit",
-    "Guarantee",
-    "Histogram",
-    "LatencySample",
-    "LatfitError",
-    "Law",
-    "LawError",
-    "LogError",
-    "MissingColumn",
-    "Optimum",
-    "Options",
-    "OutlierRatio",
-    "ProbeLog",
-    "RestartError",
-    "SampleError",
-    "Schedule",
-    "TooManyRefused",
-    "Tracker",
-    "UnknownFormat",
-    "analyze",
-    "as_log",
-    "as_sample",
-    "compare_policies",
-    "completion_cdf",
-    "convert_log",
-    "decide",
-    "default_cutoff",
-    "evaluate_policy",
-    "evaluate_timeout",
-    "example_log",
-    "expected_duration",
-    "fit",
-    "from_frame",
-    "geometric_bounds",
-    "guaranteed_timeout",
-    "joint_outlier_ratio",
-    "ks_test",
-    "moments",
-    "optimal_policy",
-    "optimal_schedule",
-    "optimal_strategy",
-    "optimal_timeout",
-    "outlier_ratio",
-    "parse_duration",
-    "parse_law",
-    "ratio_by_cutoff",
-    "read_histograms",
-    "read_log",
-    "restart_helps",
-    "run_batch",
-]
+__all__ = sorted(_MODULE_OF)
 
 
 def __getattr__(name: str) -> Any:
@@ -188,4 +110,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

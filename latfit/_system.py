@@ -9,7 +9,7 @@ import re
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from functools import lru_cache
@@ -28,7 +28,6 @@ R = TypeVar("R")
 FORMULA = r"^[=+\-@\t\r]"
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 """How a cell begins that a spreadsheet runs as a formula, and what is only a number."""
-MAX_THREADS = 8
 
 _unfinished: set[Path] = set()
 _hints: list[Callable[[], str]] = []
@@ -51,49 +50,38 @@ def whole_files(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
 
     No signal but SIGKILL comes between their names.
     """
-    parts = {_beside(Path(path)): Path(path) for path in paths}
-    folder = next(iter(parts)).parent
+    parts: dict[Path, Path] = {}
+    for path in map(Path, paths):
+        if path.is_dir():
+            raise LatfitError(f"{path}: this is a directory; name a file to write")
+        if not path.parent.is_dir():
+            raise LatfitError(f"{path}: there is no folder {path.parent}")
+        parts[path.with_name(f".{path.name}.{os.getpid()}.part")] = path
     try:
-        with _named_errors(parts):
-            for beside, path in parts.items():  # empty files; who may read the old one may read the new one
-                _unfinished.add(beside)
-                beside.unlink(missing_ok=True)
-                beside.touch(exist_ok=False)
-                if path.is_file() and not path.is_symlink():
-                    beside.chmod(path.stat().st_mode & 0o777)
-            yield list(parts)
-            for beside in parts:
-                _on_disk(beside)
-            with _undisturbed():
-                for beside, path in parts.items():
-                    beside.replace(path)
+        for beside, path in parts.items():  # empty files; who may read the old one may read the new one
+            _unfinished.add(beside)
+            beside.unlink(missing_ok=True)
+            beside.touch(exist_ok=False)
+            if path.is_file() and not path.is_symlink():
+                beside.chmod(path.stat().st_mode & 0o777)
+        yield list(parts)
+        for beside in parts:
+            _on_disk(beside)
+        with _undisturbed():
+            for beside, path in parts.items():
+                beside.replace(path)
         with suppress(OSError):  # some file systems cannot: the files themselves are safe
-            _on_disk(folder)
+            _on_disk(path.parent)
+    except OSError as error:  # of the file that was asked for; an error without a name is that of the first
+        names: dict[str | None, Path] = {str(beside): path for beside, path in parts.items()}
+        names[None] = next(iter(parts.values()))
+        name = None if error.filename is None else str(error.filename)
+        if name not in names:
+            raise
+        raise LatfitError(f"{names[name]}: cannot be written ({error.strerror or error})") from error
     finally:
         for beside in parts:
             _remove(beside)
-
-
-def _beside(path: Path) -> Path:
-    if path.is_dir():
-        raise LatfitError(f"{path}: this is a directory; name a file to write")
-    if not path.parent.is_dir():
-        raise LatfitError(f"{path}: there is no folder {path.parent}")
-    return path.with_name(f".{path.name}.{os.getpid()}.part")
-
-
-@contextmanager
-def _named_errors(parts: Mapping[Path, Path]) -> Iterator[None]:
-    """An error of a file beside is one of the file that was asked for; one without a name is of the first of them."""
-    names: dict[str | None, Path] = {str(beside): path for beside, path in parts.items()}
-    names[None] = next(iter(parts.values()))
-    try:
-        yield
-    except OSError as error:
-        path = names.get(None if error.filename is None else str(error.filename))
-        if path is None:
-            raise
-        raise LatfitError(f"{path}: cannot be written ({error.strerror or error})") from error
 
 
 @contextmanager
@@ -127,12 +115,6 @@ def inert(text: str) -> str:
     return f"'{text}" if re.match(FORMULA, text) and not re.match(NUMBER, text) else text
 
 
-def remove_unfinished() -> None:
-    """Remove what is being written at this moment, for a process that is about to end."""
-    for beside in list(_unfinished):
-        _remove(beside)
-
-
 def _remove(beside: Path) -> None:
     with suppress(OSError):
         beside.unlink(missing_ok=True)
@@ -159,7 +141,8 @@ def stop_cleanly() -> None:
 
     def stop(number: int, _: FrameType | None) -> None:
         if os.getpid() == parent:  # and not a worker that was forked from it
-            remove_unfinished()
+            for beside in list(_unfinished):
+                _remove(beside)
             message = printable(f"latfit: stopped{''.join(hint() for hint in _hints)}") + "\n"
             with suppress(OSError):
                 os.write(2, ("\n" if os.isatty(2) else "").encode() + message.encode(errors="backslashreplace"))
@@ -178,7 +161,7 @@ def in_threads(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
     the processor is busy already.
     """
     started_by_others = threading.current_thread() is not threading.main_thread() or multiprocessing.parent_process()
-    threads = 1 if started_by_others else min(MAX_THREADS, usable_cores())
+    threads = 1 if started_by_others else min(8, usable_cores())
     if (isinstance(items, Sized) and len(items) < 2) or threads == 1:
         yield from map(work, items)
         return

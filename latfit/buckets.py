@@ -15,7 +15,7 @@ from latfit.errors import SampleError
 from latfit.numbers import Bools, Floats, Ints
 from latfit.units import in_seconds
 
-ROUNDED = 1e-9  # a sum of latencies may miss its bounds by this share: it was added up in floats
+_COUNTERS = ("n_inf", "lost", "failed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,32 +44,25 @@ class Histogram:
 
     def __post_init__(self) -> None:
         edges = np.array(self.edges, dtype=np.float64)
-        given = np.asarray(self.counts)
-        if edges.ndim != 1 or given.ndim != 1 or edges.size != given.size + 1 or not given.size:
-            raise SampleError(
-                f"a histogram with {given.size} counts needs {given.size + 1} edges, the lower end of the first bucket "
-                f"among them; there are {edges.size}"
-            )
+        counts = np.asarray(self.counts)
+        n = counts.size
+        if edges.ndim != 1 or counts.ndim != 1 or edges.size != n + 1 or not n:
+            message = f"a histogram with {n} counts needs {n + 1} edges, the lower end of the first bucket among them"
+            raise SampleError(f"{message}; there are {edges.size}")
         if not (edges[0] >= 0 and np.isfinite(edges).all() and (np.diff(edges) > 0).all()):
             raise SampleError("the edges of a histogram must be finite, not negative, and rise strictly")
-        counts = given.astype(np.int64)
-        others = {"n_inf": self.n_inf, "lost": self.lost, "failed": self.failed}
-        if (counts != given).any() or (counts < 0).any() or min(others.values()) < 0:
+        whole = counts.astype(np.int64)
+        if (whole != counts).any() or min(whole.min(), self.n_inf, self.lost, self.failed) < 0:
             raise SampleError("the counts of a histogram must be whole numbers, and none of them negative")
-        for array in (edges, counts):
+        for name, array in (("edges", edges), ("counts", whole)):
             array.flags.writeable = False
-        object.__setattr__(self, "edges", edges)
-        object.__setattr__(self, "counts", counts)
-        self._check_sum()
-
-    def _check_sum(self) -> None:
-        if self.latency_sum is None:
-            return
+            object.__setattr__(self, name, array)
         low, high = self._sums
-        slack = ROUNDED * (1 + abs(self.latency_sum))
-        if not low - slack <= self.latency_sum <= high + slack:
+        total = low if self.latency_sum is None else self.latency_sum
+        slack = 1e-9 * (1 + abs(total))  # it was added up in floats
+        if not low - slack <= total <= high + slack:
             raise SampleError(
-                f"the sum of the latencies is {self.latency_sum:g} s, but the buckets allow {low:g} to {high:g} s: "
+                f"the sum of the latencies is {total:g} s, but the buckets allow {low:g} to {high:g} s: "
                 "it is of other requests, or in another unit"
             )
 
@@ -136,16 +129,24 @@ class Histogram:
         """
         union = np.union1d(self.edges, other.edges)
         kept = union[self._free(union) & other._free(union)]
-        if not any(np.isin(one.edges, kept).all() for one in (self, other)) or kept.size < 2:
+        if not any(np.isin(each.edges, kept).all() for each in (self, other)) or kept.size < 2:
             raise SampleError(
                 "these histograms have buckets that do not fit into each other, so their counts cannot be added: "
                 f"the edges are {_some(self.edges)} and {_some(other.edges)}"
             )
         a, b = self._at(kept), other._at(kept)
         total = None if a.latency_sum is None or b.latency_sum is None else a.latency_sum + b.latency_sum
-        known = [one.together for one in (a, b) if one.together is not None]
-        return Histogram(kept, a.counts + b.counts, a.n_inf + b.n_inf, a.lost + b.lost, a.failed + b.failed,
-                         latency_sum=total, together=max(known, default=None), parts=a.parts + b.parts)  # fmt: skip
+        correlations = [each.together for each in (a, b) if each.together is not None]
+        return Histogram(
+            kept,
+            a.counts + b.counts,
+            a.n_inf + b.n_inf,
+            a.lost + b.lost,
+            a.failed + b.failed,
+            latency_sum=total,
+            together=max(correlations, default=None),
+            parts=a.parts + b.parts,
+        )
 
     def __sub__(self, earlier: Histogram) -> Histogram:
         """What happened since an earlier scrape of the same counters."""
@@ -155,26 +156,25 @@ class Histogram:
                 f"the edges are {_some(self.edges)} and {_some(earlier.edges)}"
             )
         counts = self.counts - earlier.counts
-        beyond, lost, failed = (getattr(self, key) - getattr(earlier, key) for key in ("n_inf", "lost", "failed"))
-        if (counts < 0).any() or min(beyond, lost, failed) < 0:
+        others = [getattr(self, key) - getattr(earlier, key) for key in _COUNTERS]
+        if (counts < 0).any() or min(others) < 0:
             raise SampleError(
                 "a counter of the earlier scrape is higher than that of the later one: the process was restarted "
                 "between them, or the scrapes are in the wrong order"
             )
-        gained = Histogram(self.edges, counts, beyond, lost, failed)
+        gained = Histogram(self.edges, counts, *others)
         if self.latency_sum is None or earlier.latency_sum is None:
             return gained
         known = self.latency_sum - earlier.latency_sum
         allowed = float(np.clip(known, *gained._sums))
-        rounded = abs(allowed - known) <= ROUNDED * self.latency_sum  # both sums grew for a long time
+        rounded = abs(allowed - known) <= 1e-9 * self.latency_sum  # both sums grew for a long time
         return replace(gained, latency_sum=allowed if rounded else known)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Histogram):
             return NotImplemented
-        rest = ("n_inf", "lost", "failed", "latency_sum")
         same = np.array_equal(self.edges, other.edges) and np.array_equal(self.counts, other.counts)
-        return same and all(getattr(self, key) == getattr(other, key) for key in rest)
+        return same and all(getattr(self, key) == getattr(other, key) for key in (*_COUNTERS, "latency_sum"))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -194,9 +194,7 @@ def from_cumulative(
         raise SampleError("the last bucket must be le=+Inf: without it, how many took longer is not known")
     if np.isnan(ends).any() or (np.diff(ends) <= 0).any():
         raise SampleError(f"the upper ends of the buckets must rise strictly; they are {_some(ends)}")
-    if not (
-        np.isfinite(total).all() and (total >= 0).all() and (total < 2**53).all() and (total == np.floor(total)).all()
-    ):
+    if not ((total >= 0) & (total < 2**53) & (total == np.floor(total))).all():
         raise SampleError(f"counts must be whole numbers, and not negative; they are {_some(total)}")
     falls = np.flatnonzero(np.diff(total) < 0)
     if falls.size:

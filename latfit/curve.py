@@ -6,21 +6,18 @@ A visible failure is a competing risk: it ends an attempt, which is then submitt
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from latfit.numbers import Bools, Floats, Ints
-from latfit.sample import CENSORED, COMPLETED, FAILED, LOST, LatencySample, counts_at
+from latfit.sample import CENSORED, COMPLETED, FAILED, LatencySample, Tally
 
 TIE = 1e-12  # relative difference below which two values of E_J are equal
 MIN_COMPLETIONS = 5  # completions at or below a timeout: the argmin of a sample may rest on one lucky latency
-CLEARLY = 1.5  # standard errors by which a timeout must beat waiting
-MAX_SUBMISSIONS = 10.0  # per job under a recommended timeout, where that is possible
 INSURANCE = 2.0  # times the last completion: the timeout where every probe came back
-CHUNK_CELLS = 1 << 20  # cells of the padded arrays that many groups are worked on in
 
 NOTHING = np.zeros((1, 1))  # counts that are 0 in every row at every time
 
@@ -70,16 +67,19 @@ class Counts:
     @classmethod
     def of_sample(cls, sample: LatencySample) -> Counts:
         """One row; it has no time where nothing returned."""
-        times = sample.returned_at
-        failed = counts_at(sample.failed, times)[None].astype(np.float64) if sample.failed.total else NOTHING
-        censored = NOTHING
-        if sample.censored.total:
-            place = np.searchsorted(times, sample.censored.values, side="right") - 1
+        times = sample.completed.values
+        if sample.failed.total:
+            times = np.union1d(times, sample.failed.values)
+
+        def counts(tally: Tally) -> Floats:
+            if np.array_equal(tally.values, times):
+                return tally.counts[None].astype(np.float64)
+            place = np.searchsorted(times, tally.values, side="right") - 1
             inside = place >= 0
-            counts = np.bincount(place[inside], sample.censored.counts[inside], minlength=times.size)
-            censored = counts[None].astype(np.float64)
-        completed = counts_at(sample.completed, times)[None].astype(np.float64)
-        return cls(times[None], completed, failed, censored, np.array([float(sample.lost)]))
+            return np.bincount(place[inside], tally.counts[inside], minlength=times.size)[None].astype(np.float64)
+
+        failed, censored = (counts(t) if t.total else NOTHING for t in (sample.failed, sample.censored))
+        return cls(times[None], counts(sample.completed), failed, censored, np.array([float(sample.lost)]))
 
     @classmethod
     def of_samples(cls, samples: Sequence[LatencySample]) -> Counts:
@@ -94,55 +94,7 @@ class Counts:
         if status.any():  # completions alone are in order already
             order = np.lexsort((status, latency, row))
             row, latency, status, weight = row[order], latency[order], status[order], weight[order]
-        return cls._padded(row, latency, status, weight, lost)
-
-    @classmethod
-    def of_groups(cls, latency: Floats, status: Ints, offsets: Ints) -> Iterator[tuple[Ints, Counts]]:
-        """Groups laid end to end in flat arrays, group g from offsets[g] to before offsets[g + 1].
-
-        Parameters
-        ----------
-        latency, status
-            Of the probes of all groups, in any order within a group; statuses are the codes of `latfit.sample`.
-        offsets
-            (G + 1,) where each group begins; the last one is the number of probes.
-
-        Yields
-        ------
-        groups, counts
-            Which groups the rows are, and their counts: groups of about one size at a time, so that little of the
-            padded arrays is empty. A group in which nothing returned has one time, 0, without any count.
-
-        Examples
-        --------
-        >>> latency, status = np.array([3.0, 1, 2, 9, 5]), np.array([0, 0, 0, 2, 0])
-        >>> for groups, counts in Counts.of_groups(latency, status, np.array([0, 2, 5])):
-        ...     print(groups, counts.times.tolist(), counts.curves().F.tolist())
-        [0 1] [[1.0, 3.0], [2.0, 5.0]] [[0.5, 1.0], [0.3333333333333333, 0.6666666666666666]]
-        """
-        size = np.diff(offsets)
-        group = np.repeat(np.arange(size.size), size)
-        lost = np.bincount(group[status == LOST], minlength=size.size).astype(np.float64)
-        order = np.lexsort((status, latency, group))
-        order = order[status[order] != LOST]
-        group, latency, status = group[order], latency[order], status[order]
-        size = np.bincount(group, minlength=lost.size)
-        begin = np.cumsum(size) - size
-        by_size = np.argsort(size, kind="stable")
-        sorted_size, start = size[by_size], 0
-        while start < size.size:  # at most twice as wide as its narrowest row, and at most CHUNK_CELLS in all
-            widest = max(1, 2 * int(sorted_size[start]))
-            stop = int(np.searchsorted(sorted_size, widest, side="right"))
-            stop = min(stop, start + max(1, CHUNK_CELLS // widest))
-            chosen = by_size[start:stop]
-            row = np.repeat(np.arange(chosen.size), size[chosen])
-            at = np.arange(row.size) + (begin[chosen] - (np.cumsum(size[chosen]) - size[chosen]))[row]
-            yield chosen, cls._padded(row, latency[at], status[at], np.ones(at.size), lost[chosen])
-            start = stop
-
-    @classmethod
-    def _padded(cls, row: Ints, latency: Floats, status: Ints, weight: Floats | Ints, lost: Floats) -> Counts:
-        """Entries sorted by row, latency and status, so that at equal times returns come before the censored."""
+        # entries are sorted by row, latency and status, so that at equal times returns come before the censored
         new = status <= FAILED
         new[1:] &= (row[1:] != row[:-1]) | (latency[1:] != latency[:-1])
         steps = np.bincount(row[new], minlength=lost.size)
@@ -339,7 +291,7 @@ class StepCurves:
 
     def robust_argmins(self, tilts: Sequence[Floats | float], cost: Floats | float, allowed: Bools) -> list[Ints]:
         """(B,) the index that is chosen where each of the tilts is added to log Ê."""
-        few_submissions = allowed & (self.F >= 1 / MAX_SUBMISSIONS)
+        few_submissions = allowed & (self.F >= 0.1)
         allowed = np.where(few_submissions.any(axis=1, keepdims=True), few_submissions, allowed)
         curves = self.with_outliers(0.5 / (self.probes + 1.0))
         rows = np.arange(self.F.shape[0])
@@ -354,7 +306,7 @@ class StepCurves:
             k = (score.min(axis=1, keepdims=True) + TIE >= score).argmax(axis=1)
             end = np.where(allowed.any(axis=1), last, k)
             with np.errstate(invalid="ignore"):
-                unsure = ~(log_E[rows, k] + CLEARLY * s[rows, k] < log_E[rows, end])
+                unsure = ~(log_E[rows, k] + 1.5 * s[rows, k] < log_E[rows, end])
             chosen.append(np.where(unsure, end, k))
         return chosen
 

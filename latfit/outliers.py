@@ -18,9 +18,6 @@ from latfit.errors import SampleError, counted, none_of
 from latfit.logs.frames import as_sample
 from latfit.sample import LatencySample
 
-AT_RISK_AT_CUTOFF = 10
-CUTOFFS_SHOWN = 12
-
 
 @dataclass(frozen=True)
 class OutlierRatio:
@@ -32,8 +29,8 @@ class OutlierRatio:
     Examples
     --------
     >>> import latfit
-    >>> found = latfit.outlier_ratio(latfit.example_log(), cutoff=10_000)
-    >>> found.count, found.n, round(found.estimate, 4), found.method
+    >>> ratio = latfit.outlier_ratio(latfit.example_log(), cutoff=10_000)
+    >>> ratio.count, ratio.n, round(ratio.estimate, 4), ratio.method
     (53, 2137, 0.0248, 'wilson')
     """
 
@@ -100,7 +97,7 @@ def default_cutoff(sample: LatencySample) -> CutoffChoice:
         value, held = float(censored.values[common]), int(censored.counts[common])
         if held > 1 and 2 * held >= censored.total and value >= last and value > 0:
             return CutoffChoice(value, f"{held} of the {censored.total} censored probes were cut off at it")
-        needed = min(AT_RISK_AT_CUTOFF, -(-sample.n // 10))
+        needed = min(10, -(-sample.n // 10))
         enough = km.times[(km.at_risk >= needed) & (km.times > 0)]
         if enough.size:
             reason = f"the largest latency with {counted(needed, 'probe')} still out"
@@ -132,8 +129,8 @@ def outlier_ratio(sample: Any, *, cutoff: float | None = None, level: float = 0.
     Examples
     --------
     >>> import latfit
-    >>> found = latfit.outlier_ratio(latfit.example_log(), cutoff=10_000)
-    >>> round(found.estimate, 4), round(found.low, 4), round(found.high, 4)
+    >>> ratio = latfit.outlier_ratio(latfit.example_log(), cutoff=10_000)
+    >>> round(ratio.estimate, 4), round(ratio.low, 4), round(ratio.high, 4)
     (0.0248, 0.019, 0.0323)
     """
     if not 0 < level < 1:
@@ -144,14 +141,14 @@ def outlier_ratio(sample: Any, *, cutoff: float | None = None, level: float = 0.
     cut = sample.cut(default_cutoff(sample).cutoff if cutoff is None else cutoff)
     assert cut.cutoff is not None
     z = NormalDist().inv_cdf((1 + level) / 2)
-    if cut.failed.total and not cut.out_at_cutoff and not cut.censored_early:
-        method, (estimate, low, high) = "wilson", _wilson(0, max(1, cut.completed.total), z)
-    elif cut.failed.total:
-        method, (estimate, low, high) = "kaplan-meier", _greenwood(cut.failures_censored(), z)
-    elif cut.censored_early:
-        method, (estimate, low, high) = "kaplan-meier", _greenwood(cut, z)
+    complete = not cut.censored_early
+    if cut.failed.total and complete and not cut.out_at_cutoff:
+        estimate, low, high = _wilson(0, max(1, cut.completed.total), z)
+    elif complete and not cut.failed.total:
+        estimate, low, high = _wilson(cut.out_at_cutoff, cut.n, z)
     else:
-        method, (estimate, low, high) = "wilson", _wilson(cut.out_at_cutoff, cut.n, z)
+        complete, (estimate, low, high) = False, _greenwood(cut.failures_censored(), z)
+    method = "wilson" if complete else "kaplan-meier"
     return OutlierRatio(estimate, low, high, cut.cutoff, cut.out_at_cutoff, cut.n, method, level)
 
 
@@ -207,7 +204,7 @@ def ratio_by_cutoff(sample: LatencySample, *, cutoff: float | None = None, level
     reached = np.flatnonzero(km.still_out <= 0.5)
     first = float(km.times[reached[0]]) if reached.size else last / 100
     first = min(max(first, last * 1e-4), last / 4)
-    round_cutoffs = {float(f"{t:.3g}") for t in np.geomspace(first, last, CUTOFFS_SHOWN)[:-1]}
+    round_cutoffs = {float(f"{t:.3g}") for t in np.geomspace(first, last, 12)[:-1]}
     cutoffs = sorted(round_cutoffs | {float(f"{last / 2:.3g}"), last})
     return [outlier_ratio(sample, cutoff=t, level=level) for t in cutoffs if t <= last]
 

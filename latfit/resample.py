@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from latfit.curve import CHUNK_CELLS, Counts, StepCurves, expected_duration, hazards, masses, survival
+from latfit.curve import Counts, StepCurves, expected_duration, hazards, masses, survival
 from latfit.errors import SampleError
 from latfit.numbers import Bools, Floats, Ints
 from latfit.sample import CENSORED, COMPLETED, FAILED, LOST, LatencySample, Tally
@@ -86,18 +86,10 @@ def resamples(sample: LatencySample, count: int, rng: np.random.Generator) -> It
 
 def resampled_curves(counts: Counts, rng: np.random.Generator, *, count: int = RESAMPLES) -> Iterator[StepCurves]:
     """The curves of resamples of one row, some rows at a time."""
-    rows = max(1, min(RESAMPLED_ROWS, CHUNK_CELLS // counts.times.size))
+    rows = max(1, min(RESAMPLED_ROWS, (1 << 20) // counts.times.size))
     for start in range(0, count, rows):
         size = min(rows, count - start)
         yield replace(_drawn(counts, size, rng), lost=weights(counts.lost, size, rng)[:, 0]).curves()
-
-
-def resampled_durations(
-    counts: Counts, timeout: float, rng: np.random.Generator, *, cost: float = 0.0, count: int = RESAMPLES
-) -> Floats:
-    """(count,) E_J at a timeout by the Kaplan–Meier estimate of resamples of one row, ∞ where nothing completes."""
-    every = resampled_curves(counts, rng, count=count)
-    return np.concatenate([curves.E_J_at(np.full(len(curves.F), timeout), cost) for curves in every])
 
 
 def _drawn(counts: Counts, size: int, rng: np.random.Generator) -> Counts:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 STATUSES = ("completed", "failed", "censored", "lost")
 COMPLETED, FAILED, CENSORED, LOST = range(len(STATUSES))
-MERGED = 1 << 16  # values of a tally that are merged at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,10 +42,13 @@ class Tally:
             raise SampleError("latencies must be finite, not negative, and in strictly rising order")
         if (counts <= 0).any():
             raise SampleError("counts must be positive")
-        for array in (values, counts):
+        self._set(values, counts)
+
+    def _set(self, values: Floats, counts: Ints) -> Tally:
+        for name, array in (("values", values), ("counts", counts)):
             array.flags.writeable = False
-        object.__setattr__(self, "values", values)
-        object.__setattr__(self, "counts", counts)
+            object.__setattr__(self, name, array)
+        return self
 
     @classmethod
     def of(cls, values: ArrayLike) -> Tally:
@@ -58,8 +60,6 @@ class Tally:
                 f"latencies must be finite and not negative, and one is {odd}: probes that never came back are `lost` "
                 "(a count), those still out are `censored`"
             )
-        if ordered.size and (ordered[1:] != ordered[:-1]).all():
-            return cls.trusted(ordered, np.ones(ordered.size, dtype=np.int64))
         first = _first_of_each(ordered)
         return cls.trusted(ordered[first], np.diff(first, append=ordered.size))
 
@@ -69,28 +69,16 @@ class Tally:
         parts = [t for t in tallies if t.values.size]
         if len(parts) < 2:
             return parts[0] if parts else cls()
-        edges = max(parts, key=lambda t: t.values.size).values[MERGED:-1:MERGED]  # merge in pieces that stay in cache
-        cuts = [np.concatenate([[0], np.searchsorted(t.values, edges), [t.values.size]]) for t in parts]
-        pieces = []
-        for at in range(edges.size + 1):
-            slices = [slice(cut[at], cut[at + 1]) for cut in cuts]
-            values = np.concatenate([t.values[piece] for t, piece in zip(parts, slices, strict=True)])
-            counts = np.concatenate([t.counts[piece] for t, piece in zip(parts, slices, strict=True)])
-            order = np.argsort(values, kind="stable")  # a merge: the parts are sorted already
-            values = values[order]
-            first = _first_of_each(values)
-            pieces.append((values[first], np.add.reduceat(counts[order], first)))
-        return cls.trusted(*map(np.concatenate, zip(*pieces, strict=True)))
+        values, counts = (np.concatenate([getattr(part, name) for part in parts]) for name in ("values", "counts"))
+        order = np.argsort(values, kind="stable")  # a merge: the parts are sorted already
+        values = values[order]
+        first = _first_of_each(values)
+        return cls.trusted(values[first], np.add.reduceat(counts[order], first))
 
     @classmethod
     def trusted(cls, values: Floats, counts: Ints) -> Tally:
         """From arrays that are a tally's and no caller's: nothing is checked or copied."""
-        tally = object.__new__(cls)
-        for array in (values, counts):
-            array.flags.writeable = False
-        object.__setattr__(tally, "values", values)
-        object.__setattr__(tally, "counts", counts)
-        return tally
+        return object.__new__(cls)._set(values, counts)
 
     @cached_property
     def total(self) -> int:
@@ -185,11 +173,11 @@ class LatencySample:
         return sample if cutoff is None else sample.cut(cutoff)
 
     def __repr__(self) -> str:
-        counts = {"completed": self.completed.total, "failed": self.failed.total, "censored": self.censored.total,
-                  "lost": self.lost}  # fmt: skip
-        told = ", ".join(f"{count} {status}" for status, count in counts.items() if count) or "none"
+        totals = [tally.total for tally in (self.completed, self.failed, self.censored)]
+        counts = zip(STATUSES, [*totals, self.lost], strict=True)
+        outcomes = ", ".join(f"{count} {status}" for status, count in counts if count) or "none"
         cut = "" if self.cutoff is None else f", cutoff {self.cutoff:g} s"
-        return f"<LatencySample: {counted(self.n, 'probe')}, {told}{cut}, resolution {self.resolution:g} s>"
+        return f"<LatencySample: {counted(self.n, 'probe')}, {outcomes}{cut}, resolution {self.resolution:g} s>"
 
     def _repr_html_(self) -> str:
         shown: str = import_module("latfit.report").sample_fragment(self)  # a later stage: a view of this value
@@ -203,13 +191,14 @@ class LatencySample:
         """
         import pandas as pd
 
-        parts = [("completed", self.completed), ("failed", self.failed), ("censored", self.censored)]
-        parts += [("lost", Tally.trusted(np.array([np.nan]), np.array([self.lost])))] if self.lost else []
+        parts = [self.completed, self.failed, self.censored]
+        parts += [Tally.trusted(np.array([np.nan]), np.array([self.lost]))] if self.lost else []
+        sizes = [tally.values.size for tally in parts]
         return pd.DataFrame(
             {
-                "latency": np.concatenate([tally.values for _, tally in parts]),
-                "status": np.repeat([status for status, _ in parts], [tally.values.size for _, tally in parts]),
-                "count": np.concatenate([tally.counts for _, tally in parts]),
+                "latency": np.concatenate([tally.values for tally in parts]),
+                "status": np.repeat(STATUSES[: len(parts)], sizes),
+                "count": np.concatenate([tally.counts for tally in parts]),
             }
         )
 
@@ -248,10 +237,9 @@ class LatencySample:
             return self
         if self.cutoff is not None and cutoff > self.cutoff:
             raise SampleError(f"the sample was cut at {self.cutoff:g} s already; nothing is known up to {cutoff:g} s")
-        completed, late = self.completed.split(cutoff)
-        failed, failed_late = self.failed.split(cutoff)
-        censored, censored_late = self.censored.split(cutoff)
-        out = late + failed_late + censored_late
+        parts = [tally.split(cutoff) for tally in (self.completed, self.failed, self.censored)]
+        completed, failed, censored = (tally for tally, _ in parts)
+        out = sum(late for _, late in parts)
         at_cutoff = Tally(np.array([cutoff]), np.array([out])) if out else Tally()
         censored = Tally.sum([censored, at_cutoff])
         return replace(self, completed=completed, failed=failed, censored=censored, cutoff=float(cutoff))
@@ -297,24 +285,6 @@ class LatencySample:
             return self
         return replace(self, failed=Tally(), censored=Tally.sum([self.censored, self.failed]))
 
-    @property
-    def returned_at(self) -> Floats:
-        """The times at which something returned, with a result or without."""
-        return np.union1d(self.completed.values, self.failed.values) if self.failed.total else self.completed.values
-
-
-def counts_at(tally: Tally, times: Floats) -> Ints:
-    """The counts of `tally` at `times`, which contain all of its values."""
-    if tally.values.size == times.size:
-        return tally.counts
-    counts = np.zeros(times.size, dtype=np.int64)
-    counts[np.searchsorted(times, tally.values)] = tally.counts
-    return counts
-
-
-MIN_DISTINCT_FOR_CLOCK = 10
-CLOCK_SHARE = 0.99
-
 
 @np.errstate(over="ignore")  # near the largest float there is no step to see
 def clock_resolution(tallies: Iterable[Tally]) -> float:
@@ -331,7 +301,7 @@ def clock_resolution(tallies: Iterable[Tally]) -> float:
     if not values.size:
         return 0.0
     step = _decimal_step(values)
-    if values.size < MIN_DISTINCT_FOR_CLOCK:
+    if values.size < 10:
         return step
     step = step or _common_divisor(values)
     if not step:
@@ -347,7 +317,7 @@ def clock_resolution(tallies: Iterable[Tally]) -> float:
 
 def _mostly_divided(multiples: Ints, counts: Ints, factor: int) -> bool:
     """Whether 99 % of the observations are multiples of `factor`; looks no further than it must."""
-    odd, allowed = 0, (1 - CLOCK_SHARE) * counts.sum()
+    odd, allowed = 0, 0.01 * counts.sum()
     for start in range(0, counts.size, 1 << 14):
         part = slice(start, start + (1 << 14))
         odd += int(counts[part][multiples[part] % factor != 0].sum())

@@ -16,7 +16,6 @@ Amount = TypeVar("Amount", float, "NDArray[np.float64]")
 
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 SHORTEST, LONGEST = 1e-15, 1e12  # seconds; longer than 30 000 years, or shorter than light in a micrometre, is damage
-MOST_CHARACTERS = 100  # of a duration; patterns take long on longer runs of digits
 _SPELLINGS = {
     "s": ("s", "sec", "secs", "second", "seconds"),
     "ms": ("ms", "msec", "msecs", "milli", "millis", "millisecond", "milliseconds"),
@@ -55,15 +54,15 @@ def parse_duration(text: str) -> float:
     (5400.0, 272.45, 86672.0)
     """
     plain = text.strip().lower()
-    found = _seconds(plain) if len(plain) <= MOST_CHARACTERS else None
-    if found is None or not math.isfinite(found):
+    duration = _seconds(plain) if len(plain) <= 100 else None  # patterns take long on longer runs of digits
+    if duration is None or not math.isfinite(duration):
         raise LatfitError(
             f"{text[:40]!r} is not a duration; write seconds (358), a number with a unit (350ms, 6m, 1h30m, 2d) "
             "or hours, minutes and seconds (00:04:32)"
         )
-    if found > LONGEST or 0 < found < SHORTEST:
-        raise LatfitError(f"{text[:40]!r} is no duration that anything takes: {SHORTEST:g} s to {LONGEST:g} s are")
-    return found
+    if duration > LONGEST or 0 < duration < SHORTEST:
+        raise LatfitError(f"{text[:40]!r} is out of range ({SHORTEST:g} s to {LONGEST:g} s)")
+    return duration
 
 
 def _seconds(plain: str) -> float | None:
@@ -75,13 +74,8 @@ def _seconds(plain: str) -> float | None:
     if (iso := _ISO.fullmatch(plain)) and any(iso.groups()):
         parts = zip(iso.groups(), ("d", "h", "min", "s"), strict=True)
         return sum(float(part or 0) * UNITS[unit] for part, unit in parts)
-    return _sum_of_parts(plain)
-
-
-def _sum_of_parts(plain: str) -> float | None:
-    """`1h30m`, `1 min 20.5 s`: numbers with units, from the largest to the smallest."""
     total, at, last = 0.0, 0, math.inf
-    while at < len(plain):
+    while at < len(plain):  # `1h30m`, `1 min 20.5 s`: numbers with units, from the largest to the smallest
         part = _PART.match(plain, at)
         unit = part and ("min" if part[2] == "m" else UNIT_WORDS.get(part[2]))
         if not part or not unit or UNITS[unit] >= last:

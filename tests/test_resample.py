@@ -19,7 +19,7 @@ from latfit.resample import (
     combined,
     influence,
     interval,
-    resampled_durations,
+    resampled_curves,
     resamples,
     silverman,
     tail_limit,
@@ -345,9 +345,10 @@ def test_durations_of_resamples_are_those_of_the_resampled_samples():
     sample = LatencySample.of(x[x <= gone], censored=gone[x > gone], lost=8)
     t, cost = 40.0, 3.0
     loop = [float(expected_duration(Empirical.of(s), t, cost=cost)) for s in resamples(sample, 600, rng)]
-    rows = resampled_durations(Counts.of_sample(sample), t, rng, cost=cost, count=600)
+    curves = list(resampled_curves(Counts.of_sample(sample), rng, count=600))
+    rows = np.concatenate([some.E_J_at(np.full(len(some.F), t), cost) for some in curves])
     assert rows.shape == (600,)
     assert np.log(rows).mean() == pytest.approx(np.mean(np.log(loop)), abs=0.02)
     assert np.log(rows).std() == pytest.approx(np.std(np.log(loop)), rel=0.15)
-    assert resampled_durations(Counts.of_sample(sample), t, rng).size == RESAMPLES
-    assert np.isinf(resampled_durations(Counts.of_sample(sample), 1e-6, rng, count=5)).all()
+    assert sum(len(some.F) for some in resampled_curves(Counts.of_sample(sample), rng)) == RESAMPLES
+    assert np.isinf(curves[0].E_J_at(np.full(len(curves[0].F), 1e-6))).all()

@@ -5,7 +5,7 @@ import pytest
 
 import latfit
 from latfit.sample import LatencySample
-from latfit.verify.compare import predict
+from latfit.verify import predict
 from pairs import law
 
 RNG = np.random.default_rng

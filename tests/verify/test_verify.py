@@ -9,7 +9,7 @@ import pytest
 
 import latfit
 from latfit.errors import MissingColumn, SampleError
-from latfit.verify import compare, jobs_of, read_attempts, verify
+from latfit.verify import jobs_of, read_attempts, verify
 from pairs import decided, frame_of, jobs, probes
 
 RNG = np.random.default_rng
@@ -136,7 +136,6 @@ def test_jobs_by_hand():
     )
     found = jobs_of(log)
     assert sorted(found.durations) == [1.5, 3.5]
-    assert sorted(found.submissions) == [1, 2]
     assert list(found.given_up) == [3]
     assert sorted(found.spent) == [0.5, 6.0]
     assert found.in_flight == 1
@@ -189,32 +188,11 @@ def test_a_withheld_decision_is_no_prediction(monkeypatch):
         def to_dict(self):
             return document
 
-    monkeypatch.setattr(compare, "analyze", lambda *_, **__: Stub())
+    monkeypatch.setattr("latfit.verify.analyze", lambda *_, **__: Stub())
     found = verify(before, after)
     assert (found.agrees, found.predicted, found.verdict) == (None, None, "no-prediction")
     assert "withheld (queue)" in found.sentence
     assert verify(before, after, timeout=1.0).predicted is not None
-
-
-def test_the_basis_of_a_replayed_decision(monkeypatch):
-    before, after = pair(1, 300, 100)
-    made = latfit.analyze(before, laws=(), test=False)
-    document = made.to_dict()
-    document["timeout"]["basis"] = "replay"
-    document["evidence"] = {"replay": {"expected_duration": 5.0, "low": 4.0, "high": 6.25}}
-
-    class Stub:
-        decision = made.decision
-
-        def to_dict(self):
-            return document
-
-    monkeypatch.setattr(compare, "analyze", lambda *_, **__: Stub())
-    found = verify(before, after)
-    assert found.basis == "replay"
-    assert (found.predicted.low, found.predicted.expected_duration, found.predicted.high) == pytest.approx(
-        (4.0, 5.0, 6.25)
-    )
 
 
 def written(log, path, **more):
@@ -276,5 +254,4 @@ def test_sacct_with_resubmissions_by_name(tmp_path):
     )
     found = jobs_of(read_attempts(path))
     assert sorted(found.durations) == [60.0, 180.0, 720.0]
-    assert sorted(found.submissions) == [1, 1, 2]
     assert found.cuts == (600.0,)
