@@ -21,24 +21,12 @@ class Plan:
 
     `timeout` is already a whole number of the tool's steps. `pause` is the wait between giving up an attempt and
     the next one, `failures` whether attempts fail visibly in the log, so that these have to be retried too.
-    `schedule` are the timeouts of the attempts where they differ.
     """
 
     timeout: float
     attempts: int
     pause: float = 0.0
     failures: bool = False
-    schedule: tuple[float, ...] = ()
-
-    @property
-    def retries(self) -> int:
-        """K − 1: the attempts after the first one."""
-        return self.attempts - 1
-
-    @property
-    def timeouts(self) -> tuple[float, ...]:
-        """The timeout of each attempt."""
-        return self.schedule or (self.timeout,) * self.attempts
 
 
 @dataclass(frozen=True)
@@ -55,56 +43,37 @@ class Waits:
     step: float = 0.0
     free: int = 0
 
-    def before(self, restart: int, cost: float) -> float:
-        """The mean wait before a restart (1, 2, …)."""
-        if restart <= self.free:
-            return 0.0
-        cost = math.ceil(cost / self.step) * self.step if self.step else cost
-        return max(self.least, cost) + min(self.longest, self.first * 2.0 ** (restart - 1))
-
 
 @dataclass(frozen=True)
 class Tool:
     """A tool that can cut an attempt and start the next one: how it counts, rounds and waits, and what to paste.
 
-    A file `tools/NAME.toml` has these fields. `template` is what to paste, with `%timeout`, `%timeouts`, `%attempts`,
-    `%retries`, `%pause` … for what was decided, and `%name` for one of the tool's `parts`. The parts of `if_failures`
+    A file `tools/NAME.toml` has these fields. `template` is what to paste, with `%timeout`, `%attempts`, `%retries`,
+    `%pause` … for what was decided, and `%name` for one of the tool's `parts`. The parts of `if_failures`
     (attempts fail visibly in the log), `if_pause` (there is a wait between attempts) and `if_rounded_pause` (the tool
     cannot wait that long exactly) hold only then: a line `%name` without its part is left out. Those of
     `each_attempt` are repeated. The parts called `note` are notes.
     """
 
-    name: str
-    """How the tool is called on the command line of latfit."""
+    name: str  # how the tool is called on the command line of latfit
     title: str
-    counts: Counter
-    """Whether the number in the snippet is that of attempts K or of retries K − 1."""
-    limits: str
-    """Which wait the timeout limits."""
-    validated: str
-    """How far the snippet was run."""
+    counts: Counter  # whether the number in the snippet is that of attempts K or of retries K − 1
+    limits: str  # which wait the timeout limits
+    validated: str  # how far the snippet was run
     template: str
     aliases: tuple[str, ...] = ()
-    writes: str = "0.35"
-    """How the tool writes 0.35 s: a key of `WRITTEN`."""
+    writes: str = "0.35"  # how the tool writes 0.35 s: a key of `WRITTEN`
     unit: str = "s"
-    step: float = 0.001
-    """The smallest difference between two timeouts that the tool takes, in seconds."""
+    step: float = 0.001  # the smallest difference between two timeouts that the tool takes, in seconds
     smallest: float = 0.0
     longest: float = math.inf
-    cap: int | None = None
-    """The largest number of attempts that the tool makes."""
-    fewest: int = 1
-    """The smallest number of attempts that can be written."""
-    resubmits: bool = True
-    """Whether the snippet starts the next attempt, so that it has a counter."""
-    hedges: bool = False
-    """Whether the earlier attempts go on when the next one starts."""
-    waits: bool = True
-    """Whether the snippet writes a pause between attempts."""
+    cap: int | None = None  # the largest number of attempts that the tool makes
+    fewest: int = 1  # the smallest number of attempts that can be written
+    resubmits: bool = True  # whether the snippet starts the next attempt, so that it has a counter
+    hedges: bool = False  # whether the earlier attempts go on when the next one starts
+    waits: bool = True  # whether the snippet writes a pause between attempts
     own_waits: Waits = Waits()
-    traps: tuple[str, ...] = ()
-    """What surprises people about this tool."""
+    traps: tuple[str, ...] = ()  # what surprises people about this tool
     parts: Mapping[str, str] = field(default_factory=dict)
     if_failures: Mapping[str, str] = field(default_factory=dict)
     if_pause: Mapping[str, str] = field(default_factory=dict)
@@ -128,7 +97,11 @@ class Tool:
 
     def pause(self, restart: int, cost: float) -> float:
         """The mean seconds that pass before the `restart`-th restart (1, 2, …) where the user asks for `cost`."""
-        return self.own_waits.before(restart, cost)
+        waits = self.own_waits
+        if restart <= waits.free:
+            return 0.0
+        cost = math.ceil(cost / waits.step) * waits.step if waits.step else cost
+        return max(waits.least, cost) + min(waits.longest, waits.first * 2.0 ** (restart - 1))
 
     def mean_pause(self, q: float, cost: float) -> float:
         """The constant cost of a restart that is worth as much as the tool's own waits.
@@ -149,14 +122,12 @@ class Tool:
         """What to paste."""
         values = self._values(plan)
         for name, part in self.each_attempt.items():
-            attempts = [
-                values | {"attempt": str(i), "timeout": self.written(t)} for i, t in enumerate(plan.timeouts, 1)
-            ]
-            values[name] = "\n".join(_filled(part, of_attempt) for of_attempt in attempts)
-        absent = dict.fromkeys(name for table in (self.if_failures, self.if_pause) for name in table)
+            attempts = (values | {"attempt": str(attempt)} for attempt in range(1, plan.attempts + 1))
+            values[name] = "\n".join(_filled(part, attempt) for attempt in attempts)
+        absent = dict.fromkeys((*self.if_failures, *self.if_pause), "")
         parts = {name: _filled(part, values) for table in self._tables(plan) for name, part in table.items()}
         kept = [line for line in self.template.split("\n") if line[1:] in parts or line[1:] not in absent]
-        return _filled("\n".join(kept), dict.fromkeys(absent, "") | values | parts)
+        return _filled("\n".join(kept), absent | values | parts)
 
     def notes(self, plan: Plan) -> tuple[str, ...]:
         """What to know about this plan in this tool beside its `traps`: the parts called `note`."""
@@ -170,19 +141,17 @@ class Tool:
 
     def _values(self, plan: Plan) -> dict[str, str]:
         """What `%name` stands for in a template, beside the tool's own parts."""
-        wait = self.pause(1, plan.pause)
         return {
             "timeout": self.written(plan.timeout),
-            "timeouts": ", ".join(map(self.written, plan.timeouts)),
             "minutes": str(max(1, math.ceil(plan.timeout / 60))),
             "milliseconds": str(round(plan.timeout * 1000)),
             "attempts": str(plan.attempts),
-            "retries": str(plan.retries),
-            "retries_counted": counted(plan.retries, "time"),
+            "retries": str(plan.attempts - 1),
+            "retries_counted": counted(plan.attempts - 1, "time"),
             "pause": number(plan.pause),
             "pause_written": self.written(plan.pause),
-            "wait": number(wait),
-            "interval": number(2 * wait),  # that of a wait drawn evenly from 0 to it
+            "wait": number(self.pause(1, plan.pause)),
+            "interval": number(2 * self.pause(1, plan.pause)),  # of a wait drawn evenly from 0 to it
         }
 
 

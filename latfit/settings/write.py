@@ -21,26 +21,10 @@ from latfit.restart.retry import MAX_CANCELLATIONS
 from latfit.settings.base import Counter, Plan, Tool, get_tool
 from latfit.units import seconds
 
-DEFAULT_UNDONE = 0.001
-MIN_ATTEMPTS, ATTEMPTS_WITHOUT_LOG = 2, 3  # one attempt alone never resubmits
-MAX_ATTEMPTS = MAX_CANCELLATIONS + 1
-WAITS_TOLERANCE = 0.001  # the tool's waits are settled when they move by less than this share of the timeout
-ROUNDING_TO_REPORT = 0.0001  # what rounding may cost before it is mentioned
-WITHOUT_LOG_WINDOW = 0.05
-# warnings of the log that concern whoever sets a timeout, and those of them on attempts that fail together
+DEFAULT_UNDONE = 0.001  # the share of jobs that may stay undone
+# warnings of the log that concern whoever sets a timeout: on attempts that fail together, and others
 FAIL_TOGETHER = ("dependence", "later-attempts", "outages", "drift")
-REPORTED = {
-    "mixed",
-    "groups-differ",
-    "queue",
-    "beyond-timeout",
-    "not-identified",
-    "unit",
-    "few-at-risk",
-    "load",
-    "flat",
-}
-REPORTED |= {*FAIL_TOGETHER}
+OTHERS = ("mixed", "groups-differ", "queue", "beyond-timeout", "not-identified", "unit", "few-at-risk", "load", "flat")
 
 
 @dataclass(frozen=True)
@@ -129,15 +113,18 @@ def settings_for(
 
     """
     kind = get_tool(tool)
-    _check(log, timeout, attempts, undone, cost)
+    if log is None and timeout is None:
+        raise RestartError("there is nothing to write: give a log that decides, or a timeout")
+    for name, value in (("timeout", timeout), ("cost", cost)):
+        if value is not None and not (math.isfinite(value) and value >= 0 and (value > 0 or name == "cost")):
+            raise RestartError(f"the {name} is {value:g} s; it must be finite and positive")
+    if attempts is not None and attempts < 1:
+        raise RestartError(f"the number of attempts is {attempts}; it must be at least 1")
+    if not 0 < undone < 1:
+        raise RestartError(f"the share that may stay undone is {undone:g}; it must lie between 0 and 1")
     facts = None if log is None else _from_log(kind, log, timeout, cost, cutoff, failed)
-    fields: dict[str, Any] = {
-        "tool": kind.name,
-        "unit": kind.unit,
-        "counts": kind.counts,
-        "validated": kind.validated,
-        "cost": facts.cost if facts else cost,
-    }
+    fields: dict[str, Any] = {name: getattr(kind, name) for name in ("unit", "counts", "validated")}
+    fields |= {"tool": kind.name, "cost": facts.cost if facts else cost}
     notes: list[str] = []
     exact = timeout
     if exact is None:
@@ -180,19 +167,6 @@ def settings_for(
     )
 
 
-def _check(log: ProbeLog | None, timeout: float | None, attempts: int | None, undone: float, cost: float) -> None:
-    """Refuse what cannot be written into any tool."""
-    if log is None and timeout is None:
-        raise RestartError("there is nothing to write: give a log that decides, or a timeout")
-    for name, value in (("timeout", timeout), ("cost", cost)):
-        if value is not None and not (math.isfinite(value) and value >= 0 and (value > 0 or name == "cost")):
-            raise RestartError(f"the {name} is {value:g} s; it must be finite and positive")
-    if attempts is not None and attempts < 1:
-        raise RestartError(f"the number of attempts is {attempts}; it must be at least 1")
-    if not 0 < undone < 1:
-        raise RestartError(f"the share that may stay undone is {undone:g}; it must lie between 0 and 1")
-
-
 def _from_log(
     tool: Tool, log: ProbeLog, timeout: float | None, cost: float, cutoff: float | None, failed: str
 ) -> _FromLog:
@@ -216,10 +190,11 @@ def _from_log(
         if not t:
             break
         mean = tool.mean_pause(1.0 - float(law.cdf(t)), cost)
-        if abs(mean - waits) <= WAITS_TOLERANCE * t:
+        if abs(mean - waits) <= 0.001 * t:  # they are settled
             break
         waits = mean
-    warnings = tuple(f"{w['code']}: {w['message']}" for w in document["warnings"] if w["code"] in REPORTED)
+    reported = [each for each in document["warnings"] if each["code"] in (*FAIL_TOGETHER, *OTHERS)]
+    warnings = tuple(f"{each['code']}: {each['message']}" for each in reported)
     codes = without_waits.get("withheld") or ()
     if "no-outcomes" in codes:
         decision = without_waits
@@ -275,18 +250,15 @@ def _attempts(
     """The number of attempts K, what stays undone with it, and what to say about both (rule 2)."""
     at_most = f"warning: {tool.title} makes at most {counted(tool.cap or 0, 'attempt')}"
     if facts is None:
-        K = attempts or ATTEMPTS_WITHOUT_LOG
+        K = attempts or 3
         notes = [] if attempts else [f"without a log nothing says how many attempts are needed: {K} are assumed"]
-        if tool.cap is not None and tool.cap < K:
-            return tool.cap, None, [*notes, at_most]
-        return K, None, notes
+        return (K, None, notes) if tool.cap is None or tool.cap >= K else (tool.cap, None, [*notes, at_most])
     # attempts that go on can still complete later than t: only what never completes stays undone
     q = facts.law.rho if tool.hedges else 1.0 - float(facts.law.cdf(t))
     if q >= 1:
-        none = f"warning: no probe of the log completed within {t:g} s: no job would end"
-        return attempts or ATTEMPTS_WITHOUT_LOG, 1.0, [none]
-    needed = max(MIN_ATTEMPTS, math.ceil(math.log(undone) / math.log(q) - 1e-9)) if q > 0 else MIN_ATTEMPTS
-    needed = min(needed, MAX_ATTEMPTS)
+        return attempts or 3, 1.0, [f"warning: no probe of the log completed within {t:g} s: no job would end"]
+    needed = math.ceil(math.log(undone) / math.log(q) - 1e-9) if q > 0 else 1
+    needed = min(max(2, needed), MAX_CANCELLATIONS + 1)  # one attempt alone never resubmits
     K, notes = attempts or needed, []
     if tool.cap is not None and tool.cap < K:
         K, notes = tool.cap, [f"{at_most}, {needed} would leave at most {undone:.3g} undone"]
@@ -302,23 +274,22 @@ def _rounding(tool: Tool, facts: _FromLog | None, exact: float, rounded: float) 
         return []
     moved = f"{tool.title} takes {tool.written(rounded)} for {exact:.6g} s"
     if facts is None:
-        if rounded <= exact * (1 + WITHOUT_LOG_WINDOW):
-            return []
-        return [f"warning: {moved}, {100 * (rounded / exact - 1):.3g} % more: give the log to see what that costs"]
+        more = f"warning: {moved}, {100 * (rounded / exact - 1):.3g} % more: give the log to see what that costs"
+        return [more] if rounded > 1.05 * exact else []
     E, least = (float(expected_duration(facts.law, t, cost=facts.cost)) for t in (rounded, exact))
     longer = E / least - 1 if math.isfinite(least) and least else None
     costs = "" if longer is None else f": jobs take {100 * longer:.2g} % longer"
     _, latest = facts.decision.get("within_5pct") or (None, None)
     if latest is not None and rounded > latest and facts.decision["timeout"] == exact:
         return [f"warning: {moved}, which leaves the 5 % window (up to {latest:.6g} s){costs}"]
-    return [f"rounded up: {moved}{costs}"] if longer is not None and longer > ROUNDING_TO_REPORT else []
+    return [f"rounded up: {moved}{costs}"] if longer is not None and longer > 1e-4 else []
 
 
 def _about(tool: Tool, facts: _FromLog | None, plan: Plan, timeout_given: bool) -> list[str]:
     """The wait that is limited, the counter, the cost counted, and hedging (rules 3 to 5)."""
     notes, cost = [f"it limits {tool.limits}"], plan.pause
     if tool.resubmits:
-        count = plan.attempts if tool.counts == "attempts" else plan.retries
+        count = plan.attempts - (tool.counts == "retries")
         notes.append(f"the counter is that of {tool.counts}: {count} for {counted(plan.attempts, 'attempt')}")
     if facts is not None and not math.isclose(facts.cost, cost):
         counted_as = "that cost is counted" if timeout_given else "the timeout is the optimum with that cost"
