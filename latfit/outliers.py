@@ -72,13 +72,11 @@ def default_cutoff(sample: LatencySample) -> CutoffChoice:
 
     Parameters
     ----------
-    sample
-        A `LatencySample`.
+    sample : a `LatencySample`.
 
     Returns
     -------
-    CutoffChoice
-        `.cutoff` in seconds, and `.reason` in words.
+    CutoffChoice : `.cutoff` in seconds, and `.reason` in words.
 
     Examples
     --------
@@ -114,17 +112,13 @@ def outlier_ratio(sample: Any, *, cutoff: float | None = None, level: float = 0.
 
     Parameters
     ----------
-    sample
-        A `LatencySample`, a log, or an array, Series or DataFrame of latencies in seconds.
-    cutoff
-        When a probe that is still out counts as an outlier (default: `default_cutoff`).
-    level
-        The confidence of the interval.
+    sample : a `LatencySample`, a log, or an array, Series or DataFrame of latencies in seconds.
+    cutoff : when a probe that is still out counts as an outlier (default: `default_cutoff`).
+    level : the confidence of the interval.
 
     Returns
     -------
-    OutlierRatio
-        `.estimate`, `.low`, `.high`, and how it was made.
+    OutlierRatio : `.estimate`, `.low`, `.high`, and how it was made.
 
     Examples
     --------
@@ -180,17 +174,14 @@ def ratio_by_cutoff(sample: LatencySample, *, cutoff: float | None = None, level
 
     Parameters
     ----------
-    sample
-        A `LatencySample`.
-    cutoff
-        T, the last of the cutoffs (default: `default_cutoff`).
-    level
-        The confidence of the interval.
+    sample : a `LatencySample`.
+    cutoff : T, the last of the cutoffs (default: `default_cutoff`).
+    level : the confidence of the interval.
 
     Returns
     -------
-    list of OutlierRatio
-        In the order of their cutoffs; a ratio that still falls at the end counts some that are only late.
+    list of OutlierRatio, in the order of their cutoffs; a ratio that still falls at the end counts some that are
+    only late.
 
     Examples
     --------

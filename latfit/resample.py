@@ -7,7 +7,7 @@ estimator (Kim and Pollard 1990), for which the plain bootstrap fails.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,19 +25,8 @@ if TYPE_CHECKING:
 RESAMPLES = 199  # wherever their number is not asked for: intervals were calibrated with as many
 LEVEL = 0.95  # the confidence of every interval
 RESAMPLED_ROWS = 64  # resamples worked on at once, so that they stay in the cache
-BLUR = 0.35  # of Silverman's bandwidth
-BINS = ((1000, 512), (5000, 1024), (np.inf, 2048))  # up to so many probes, so many bins: narrow beside what is unknown
 NOBODY = 1e-9  # an expected count, or a share, that is none: the far ends of a blur, of which 1/n would overflow
-BLOCK_TIMES = 3.0  # autocorrelation times in a block
-MIN_BLOCKS, MAX_BLOCKS = 8, 200
-MAX_MISSED = 0.5  # of the variance, between blocks: beyond that nothing can be said
 FEW_OUT = 5  # with fewer out at the cutoff, the best timeout at either end of the interval of ρ counts too
-MAX_SKEWNESS, MAX_Z = 1.0, 3.0  # up to these a quantile by Cornish and Fisher rises with its probability
-NOT_CLEARLY, WAITING_NOT_CLEARLY = 1.0, 1.645  # standard errors of E_J above its least: of a timeout, and of waiting
-NEARLY_ALL = 0.9  # of the completions: a timeout that only a later one of them misses is waiting
-MAX_LOG_RATIO = 3.0  # of E_J to its value in the sample: beyond any that matters
-TOLD_APART = 2.0  # standard errors by which E_J must lie above its least to be told apart from it
-SIMILAR_LOG_F, MIN_SIMILAR = 0.3, 20  # resamples that choose as near as that, or so many, show the effect of choosing
 
 Limits = tuple[float, float]
 Centred = tuple[float, float, float]  # low, estimate, high
@@ -143,22 +132,23 @@ def bootstrap(
     """
     from latfit.outliers import outlier_ratio  # with pandas, which a tracker does not need
 
-    bins = Bins.of(sample, BLUR)
+    bins = Bins.of(sample, 0.35)
     unblurred = bins.unblurred(sample)
     ratio = outlier_ratio(sample, level=LEVEL)
-    replicates = _replicates(sample, bins, timeout, cost, resamples, _drawing(bins, blocks, rng))
+    draws = _draws(bins, blocks, resamples, rng)
+    optima, best, flat, of_duration, of_speed_up = _replicates(sample, bins, timeout, cost, draws)
     stretch = 1.0 if blocks is None else blocks.stretch
     a = accelerations(unblurred, bins.index(timeout), cost)
-    duration, optimism = corrected(expected_duration, replicates.duration, a[0], stretch)
-    faster, _ = corrected(speed_up, replicates.speed_up, a[1], stretch)
-    low, high = replicates.best * (interval(replicates.optima) / replicates.best) ** stretch
-    low, high = min(float(low), replicates.flat[0], timeout), max(float(high), replicates.flat[1], timeout)
+    duration, optimism = corrected(expected_duration, of_duration, a[0], stretch)
+    faster, _ = corrected(speed_up, of_speed_up, a[1], stretch)
+    low, high = (best * (interval(optima) / best) ** stretch).tolist()
+    low, high = min(low, flat[0], timeout), max(high, flat[1], timeout)
     few = ratio.estimate * ratio.n < FEW_OUT - 0.5
     if few or blocks is None:
-        optima, slower, more = _by_ratio(sample, ratio, bins.counts, timeout, cost)
+        extremes, slower, more = _by_ratio(sample, ratio, bins.counts, timeout, cost)
         duration, faster = combined(duration, slower), combined(faster, more)
         if few:
-            low, high = min(low, optima[0]), max(high, optima[1])
+            low, high = min(low, extremes[0]), max(high, extremes[1])
     slowest = min(faster[0], speed_up * unseen_tail_factor(sample, unblurred, timeout, cost))
     if high >= sample.completed.values[-1]:
         high = max(high, tail_limit(sample, expected_duration))
@@ -203,7 +193,7 @@ class Bins:
         last = max(float(t.values[-1]) for t in (returned, sample.censored) if t.values.size)
         h = blur * silverman(sample)
         low, high = np.log(positive[0]) - 4 * h, np.log(max(last, sample.cutoff or 0.0)) + 1e-9
-        size = next(bins for probes, bins in BINS if sample.n <= probes)
+        size = 512 if sample.n <= 1000 else 1024 if sample.n <= 5000 else 2048  # narrow beside what is unknown
         edges = np.linspace(low, max(high, low + 1e-6), size + 1)
         width = float(edges[1] - edges[0])
         times = np.append(0.0, np.exp(edges[1:] - width / 2))
@@ -278,7 +268,7 @@ class Blocks:
     @classmethod
     def of(cls, latency: Floats, status: Ints, time: float) -> Blocks:
         """Blocks of about three autocorrelation times, at least 8 and at most 200 of them."""
-        return cls(latency, status, int(np.clip(latency.size / (BLOCK_TIMES * time), MIN_BLOCKS, MAX_BLOCKS)), time)
+        return cls(latency, status, int(np.clip(latency.size / (3 * time), 8, 200)), time)
 
     @property
     def stretch(self) -> float:
@@ -290,7 +280,7 @@ class Blocks:
         from scipy.special import stdtrit  # a tracker does without scipy
 
         b, length = self.count, self.latency.size / self.count
-        missed = min(self.time / (2 * length), MAX_MISSED)
+        missed = min(self.time / (2 * length), 0.5)
         p = (1 + LEVEL) / 2
         return float(stdtrit(b - 1, p) / NormalDist().inv_cdf(p) * np.sqrt(b / (b - 1) / (1 - missed)))
 
@@ -307,27 +297,21 @@ class Blocks:
         return Counts(bins.counts.times, completed, failed, censored, lost)
 
 
-def _drawing(bins: Bins, blocks: Blocks | None, rng: np.random.Generator) -> Callable[[int], StepCurves]:
-    """A function that draws so many resamples: of the blocks, or of the bins with the share out at the end kept."""
-    if blocks is not None:
-        of_block = blocks.counts(bins)
-
-        def by_blocks(size: int) -> StepCurves:
-            times = weights(np.ones(blocks.count), size, rng)
+def _draws(bins: Bins, blocks: Blocks | None, count: int, rng: np.random.Generator) -> Iterator[StepCurves]:
+    """Curves of resamples: of the blocks, or of the bins with the share out at the end kept."""
+    counts, of_block = bins.counts, None if blocks is None else blocks.counts(bins)
+    out = counts.curves().S[0, -1]
+    for start in range(0, count, RESAMPLED_ROWS):
+        size = min(RESAMPLED_ROWS, count - start)
+        if of_block is not None:
+            times = weights(np.ones(of_block.lost.size), size, rng)
             parts = (of_block.completed, of_block.failed, of_block.censored, of_block.lost)
             completed, failed, censored, lost = (times @ part for part in parts)
-            return Counts(of_block.times, completed, failed, censored, lost).curves()
-
-        return by_blocks
-    counts = bins.counts
-    out = counts.curves().S[0, -1]
-
-    def by_probes(size: int) -> StepCurves:
-        drawn = _drawn(counts, size, rng)
-        drawn.censored[:, -1] = counts.censored[0, -1]
-        return drawn.curves().with_outliers(np.full(size, out), exactly=True)
-
-    return by_probes
+            yield Counts(of_block.times, completed, failed, censored, lost).curves()
+        else:
+            drawn = _drawn(counts, size, rng)
+            drawn.censored[:, -1] = counts.censored[0, -1]
+            yield drawn.curves().with_outliers(np.full(size, out), exactly=True)
 
 
 # What the resamples say
@@ -343,25 +327,15 @@ class Replicates(NamedTuple):
     shift: Limits
 
 
-class Resampled(NamedTuple):
-    """The optima of the resamples and of what was resampled, the range that cannot be told from it, the replicates."""
-
-    optima: Floats
-    best: float
-    flat: Limits
-    duration: Replicates
-    speed_up: Replicates
-
-
 @np.errstate(divide="ignore", invalid="ignore")  # a resample may complete nothing; what is not finite is left out
 def _replicates(
-    sample: LatencySample, bins: Bins, timeout: float, cost: float, resamples: int, draw: Callable[[int], StepCurves]
-) -> Resampled:
-    """The optima of resamples, E_J at the timeout and waiting, and what choosing a minimum does to E_J.
+    sample: LatencySample, bins: Bins, timeout: float, cost: float, draws: Iterator[StepCurves]
+) -> tuple[Floats, float, Limits, Replicates, Replicates]:
+    """The optima of resamples and of what was resampled, the range not told from it, E_J at the timeout, the speed-up.
 
-    What choosing does is seen in two ways: with E_J as the sample has it, in which a lucky timeout looks like a good
-    one and choosing it like no luck; and with E_J as flat as it may be, every timeout that is not two standard errors
-    above the least as good as that.
+    What choosing a minimum does to E_J is seen in two ways: with E_J as the sample has it, in which a lucky timeout
+    looks like a good one and choosing it like no luck; and with E_J as flat as it may be, every timeout that is not two
+    standard errors above the least as good as that.
     """
     at, times = bins.index(timeout), bins.counts.times[0]
     step = sample.resolution * np.exp(-bins.width)
@@ -369,33 +343,34 @@ def _replicates(
     plain, floored, allowed = whole.E_J(cost)[0], _floored(whole), whole.allowed(step)
     log_E, least = np.log(floored.E_J(cost)[0]), int(floored.exact(cost, allowed)[0][0])
     lowest = np.minimum(log_E, np.log(_floored(unblurred).E_J(cost)[0]))  # a blur hides the edge of a law
-    optima, fixed, waiting = (np.empty(resamples) for _ in range(3))
-    views, tilt = np.empty((2, 3, resamples)), np.zeros(times.size)
-    total, squares = np.zeros(times.size), np.zeros(times.size)
-    for start in range(0, resamples, RESAMPLED_ROWS):
-        rows = slice(start, min(start + RESAMPLED_ROWS, resamples))
-        curves = draw(rows.stop - rows.start)
+    chunks: list[tuple[Floats, ...]] = []
+    tilt, total, squares = np.zeros((3, times.size))
+    for curves in draws:
         E, may, floor = curves.E_J(cost), curves.allowed(step), _floored(curves)
-        optima[rows] = _optima(floor, cost, may)
-        moved = np.minimum(np.log(floor.E_J(cost)) - log_E, MAX_LOG_RATIO)  # ∞ before the first completion
+        moved = np.minimum(np.log(floor.E_J(cost)) - log_E, 3.0)  # ∞ before the first completion
         moved -= moved[:, least, None]
         total += moved.sum(axis=0)
         squares += (moved**2).sum(axis=0)
-        if not start:
-            tilt = -np.minimum(log_E - log_E[least], TOLD_APART * moved.std(axis=0))
-        for view, chosen in zip(views, curves.robust_argmins((0.0, tilt), cost, may), strict=True):
+        if not chunks:
+            tilt = -np.minimum(log_E - log_E[least], 2.0 * moved.std(axis=0))
+        views: list[Floats] = []
+        for chosen in curves.robust_argmins((0.0, tilt), cost, may):
             luck = np.log(E[np.arange(chosen.size), chosen] / plain[chosen])
-            view[:, rows] = luck, np.log(E[:, -1] / plain[-1]) - luck, np.log(whole.F[0, chosen])
-        fixed[rows], waiting[rows] = E[:, at], E[:, -1]
-    spread = np.sqrt(squares / resamples - (total / resamples) ** 2)
-    early = whole.completed[0] < NEARLY_ALL * whole.completed[0, -1]
-    allowance = np.where(early, NOT_CLEARLY, WAITING_NOT_CLEARLY) * spread
-    alike = times[allowed[0] & (lowest - log_E[least] <= allowance)]
-    similar = [_similar(view[2], float(np.log(whole.F[0, at]))) for view in views]
+            views += [luck, np.log(E[:, -1] / plain[-1]) - luck, np.log(whole.F[0, chosen])]
+        chunks.append((_optima(floor, cost, may), E[:, at], E[:, -1], *views))
+    optima, fixed, waiting, *lucks = (np.concatenate(parts) for parts in zip(*chunks, strict=True))
+    spread = np.sqrt(squares / optima.size - (total / optima.size) ** 2)
+    # a timeout that only the last tenth of the completions miss is waiting, which must be clearly worse
+    early = whole.completed[0] < 0.9 * whole.completed[0, -1]
+    alike = times[allowed[0] & (lowest - log_E[least] <= np.where(early, 1.0, 1.645) * spread)]
     flat = (float(alike[0]), float(alike[-1])) if alike.size else (np.inf, 0.0)
-    logs = np.log(fixed / plain[at]), np.log(waiting / plain[-1] * plain[at] / fixed)
-    figures = [Replicates(each, _shift(each, views[:, i], similar)) for i, each in enumerate(logs)]
-    return Resampled(optima, float(times[least]), flat, *figures)
+    logs, centre = np.log(fixed / plain[at]), float(np.log(whole.F[0, at]))
+    faster = np.log(waiting / plain[-1] * plain[at] / fixed)
+    duration, speed_up = (
+        Replicates(each, _shift(each, [lucks[i], lucks[i + 3]], [lucks[2], lucks[5]], centre))
+        for i, each in enumerate((logs, faster))
+    )
+    return optima, float(times[least]), flat, duration, speed_up
 
 
 def _floored(curves: StepCurves) -> StepCurves:
@@ -410,20 +385,17 @@ def _optima(curves: StepCurves, cost: float, allowed: Bools) -> Floats:
     return np.where(nobody_out | ~np.isfinite(least), np.inf, curves.times[0, k])
 
 
-def _similar(log_F: Floats, centre: float) -> Floats:
-    """Weights of resamples by how near to `centre` they chose; at least 20 are near."""
-    distance = np.where(np.isfinite(log_F), np.abs(log_F - centre), np.inf)
-    far = float(np.sort(distance)[min(MIN_SIMILAR, distance.size) - 1])
-    if not np.isfinite(far):
-        return np.isfinite(log_F).astype(np.float64)
-    return np.exp(-0.5 * (distance / max(SIMILAR_LOG_F, far)) ** 2)
+def _shift(logs: Floats, lucks: list[Floats], chosen_log_F: list[Floats], centre: float) -> Limits:
+    """How far a chosen value lies from its own truth beyond what a fixed one does: the most and the least, by view.
 
-
-def _shift(logs: Floats, lucks: Floats, similar: list[Floats]) -> Limits:
-    """How far a chosen value lies from its own truth beyond what a fixed one does: the most and the least, by view."""
+    Resamples count by how near to `centre` they chose, in log F; at least 20 are near.
+    """
     usual = logs[np.isfinite(logs)]
     shifts = []
-    for luck, weight in zip(lucks, similar, strict=True):
+    for luck, log_F in zip(lucks, chosen_log_F, strict=True):
+        distance = np.where(np.isfinite(log_F), np.abs(log_F - centre), np.inf)
+        far = float(np.sort(distance)[min(20, distance.size) - 1])
+        weight = np.exp(-0.5 * (distance / max(0.3, far)) ** 2) if np.isfinite(far) else np.isfinite(log_F) * 1.0
         some = np.isfinite(luck) & (weight > 0)
         usable = usual.size and some.any()
         shifts.append(float(np.average(luck[some], weights=weight[some]) - usual.mean()) if usable else 0.0)
@@ -437,7 +409,8 @@ def corrected(estimate: float, values: Replicates, a: float, stretch: float) -> 
     """The bias-corrected and accelerated interval of the logarithm (Efron 1987) less the optimism, and the optimism.
 
     z₀ = Φ⁻¹(P(resampled < resampled from)) and the quantile at z₀ + w/(1 − a w), w = z₀ ± z. Quantiles are
-    those of Cornish and Fisher by mean, spread and skewness of the resampled, which vary less than order statistics.
+    those of Cornish and Fisher by mean, spread and skewness of the resampled, which vary less than order statistics;
+    up to a skewness of 1 and |z| of 3 they rise with their probability.
     The spread is taken `stretch` times. The optimism is taken in the middle of what it may be, for each end as that
     moves it outwards.
     """
@@ -449,11 +422,11 @@ def corrected(estimate: float, values: Replicates, a: float, stretch: float) -> 
     middle, optimism = float(estimate * np.exp(-shift)), float(np.expm1(-shift))
     if s == 0:
         return (min(middle, estimate), middle, max(middle, estimate)), optimism
-    sixth = float(np.clip(np.mean(((logs - mean) / s) ** 3), -MAX_SKEWNESS, MAX_SKEWNESS)) / 6
+    sixth = float(np.clip(np.mean(((logs - mean) / s) ** 3), -1, 1)) / 6
     off = -mean / s
     z_0, z = float(np.clip(off + sixth * (1 - off**2), -1, 1)), NormalDist().inv_cdf((1 + LEVEL) / 2)
     w = z_0 + np.array([-z, z])
-    u = np.clip(z_0 + w / (1 - a * w), -MAX_Z, MAX_Z)
+    u = np.clip(z_0 + w / (1 - a * w), -3, 3)
     low, high = (estimate * np.exp(stretch * s * (u + sixth * (u**2 - 1) - off) - values.shift)).tolist()
     return (low, middle, high), optimism
 

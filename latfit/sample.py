@@ -309,38 +309,24 @@ def clock_resolution(tallies: Iterable[Tally]) -> float:
     multiples = np.rint(values / step).astype(np.int64)
     factor = int(np.gcd.reduce(multiples))
     for prime in (2, 3, 5):
-        while _mostly_divided(multiples, counts, factor * prime):
+        while counts[multiples % (factor * prime) != 0].sum() <= 0.01 * counts.sum():
             factor *= prime
     # 1/1000, not 0.001 × 1: keep the step the float nearest to its decimal
     return float(factor / round(1 / step)) if step < 1 and abs(round(1 / step) * step - 1) < 1e-12 else factor * step
-
-
-def _mostly_divided(multiples: Ints, counts: Ints, factor: int) -> bool:
-    """Whether 99 % of the observations are multiples of `factor`; looks no further than it must."""
-    odd, allowed = 0, 0.01 * counts.sum()
-    for start in range(0, counts.size, 1 << 14):
-        part = slice(start, start + (1 << 14))
-        odd += int(counts[part][multiples[part] % factor != 0].sum())
-        if odd > allowed:
-            return False
-    return True
 
 
 def _decimal_step(values: Floats) -> float:
     """10^-k with the fewest decimals k ≤ 9 that write all values, or 0."""
     k = 0
     for part in (values[:: max(1, values.size // 1000)], values):  # some of them first: most k fail at once
-        while not _written_with(part, k):
+        while True:
+            scaled = part * 10.0**k
+            if scaled[-1] < 1e13 and (np.abs(scaled - np.rint(scaled)) <= 1e-15 * scaled).all():
+                break
             k += 1
             if k == 10:
                 return 0.0
     return float(10.0**-k)
-
-
-def _written_with(values: Floats, k: int) -> bool:
-    """Whether `k` decimals write all these values."""
-    scaled = values * 10.0**k
-    return bool(scaled[-1] < 1e13 and (np.abs(scaled - np.rint(scaled)) <= 1e-15 * scaled).all())
 
 
 def _common_divisor(values: Floats) -> float:

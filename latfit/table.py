@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from html import escape
 from itertools import pairwise
 from typing import Any
@@ -36,8 +36,6 @@ ONLY_COMPLETED = (
     "matters, analyze shows the decision of each"
 )
 SHOWN_REFUSALS = 1000
-SHOWN_ROWS = 5  # of a log, in a notebook
-MAX_WINDOW = 1e9  # seconds
 A_MONDAY = 4 * 86400.0  # 1970-01-05: windows of a week begin on Mondays
 UNKNOWN_GROUP = "unknown"  # the group of empty cells and unknown times
 
@@ -82,29 +80,18 @@ class LogFacts:
 
     Attributes
     ----------
-    path, format
-        Where the log is, and the format that read it.
-    refused
-        Rows that were not taken, with reasons.
-    skipped
-        Counts of records that are not probes, such as steps of a job.
-    notes, advice
-        The guesses made, and what to do about refused rows, as sentences.
-    kind
-        What a row is: one of the `jobs` of a batch system, or one of the `probes` (requests count as such).
-    queue
-        Whether the latency is a wait in a queue, where resubmitting loses the place, and not a run time.
-    unchosen
-        How many rows `where`, `since` and `until` leave out.
-    has_outcomes
-        Whether the log tells how a probe ended.
-    as_lost
-        How many rows without a usable latency are read as lost.
-    unit, unit_evidence
-        The unit of the latencies as logged, and what says so: the `option` of the user, the column's `name`, its
-        `cells`, the `times` beside it, `assumed` where nothing does; empty where the format defines it.
-    columns
-        What each column with a role was taken for, and why: the name to (role, reason).
+    path, format : where the log is, and the format that read it.
+    refused : rows that were not taken, with reasons.
+    skipped : counts of records that are not probes, such as steps of a job.
+    notes, advice : the guesses made, and what to do about refused rows, as sentences.
+    kind : what a row is: one of the `jobs` of a batch system, or one of the `probes` (requests count as such).
+    queue : whether the latency is a wait in a queue, where resubmitting loses the place, and not a run time.
+    unchosen : how many rows `where`, `since` and `until` leave out.
+    has_outcomes : whether the log tells how a probe ended.
+    as_lost : how many rows without a usable latency are read as lost.
+    unit, unit_evidence : the unit of the latencies as logged, and what says so: the `option` of the user, the column's
+        `name`, its `cells`, the `times` beside it, `assumed` where nothing does; empty where the format defines it.
+    columns : what each column with a role was taken for, and why: the name to (role, reason).
     """
 
     path: str
@@ -235,9 +222,6 @@ class Groups:
         order = np.argsort(codes, kind="stable")
         return cls(keys, order, np.searchsorted(codes[order], np.arange(len(keys) + 1)))
 
-    def __len__(self) -> int:
-        return len(self.keys)
-
     def __iter__(self) -> Iterator[Ints]:
         """The rows of each group."""
         return (self.order[start:end] for start, end in pairwise(self.offsets.tolist()))
@@ -249,20 +233,13 @@ class ProbeTable:
 
     Attributes
     ----------
-    latency
-        Seconds; NaN where a lost probe has none.
-    status
-        Codes of `STATUSES`.
-    submitted
-        Seconds since 1970, NaN where unknown; None where the log has no times.
-    columns
-        The log's own columns, or what evidence makes of them.
-    job, attempt
-        Numbers of the jobs, and of their attempts from 1; None where the log does not have several attempts a job.
-    facts
-        What the reader knows of the log.
-    clock
-        The step of the clock, where a larger table tells it.
+    latency : seconds; NaN where a lost probe has none.
+    status : codes of `STATUSES`.
+    submitted : seconds since 1970, NaN where unknown; None where the log has no times.
+    columns : the log's own columns, or what evidence makes of them.
+    job, attempt : numbers of the jobs, and of their attempts from 1; None where a job has only one attempt.
+    facts : what the reader knows of the log.
+    clock : the step of the clock, where a larger table tells it.
     """
 
     latency: Floats
@@ -282,16 +259,6 @@ class ProbeTable:
         """How many probes there are."""
         return int(self.latency.size)
 
-    @property
-    def queue(self) -> bool:
-        """Whether the latencies are waits in a queue."""
-        return self.facts.queue
-
-    @property
-    def has_outcomes(self) -> bool:
-        """Whether the log tells how a probe ended."""
-        return self.facts.has_outcomes
-
     @cached_property
     def sample(self) -> LatencySample:
         """The same probes without their order."""
@@ -306,16 +273,11 @@ class ProbeTable:
 
     def take(self, rows: Ints | Bools | slice) -> ProbeTable:
         """Some of the probes; a slice is a view."""
-        columns = {name: column.take(rows) for name, column in self.columns.items()}
-        return replace(
-            self,
-            latency=self.latency[rows],
-            status=self.status[rows],
-            submitted=None if self.submitted is None else self.submitted[rows],
-            columns=columns,
-            job=None if self.job is None else self.job[rows],
-            attempt=None if self.attempt is None else self.attempt[rows],
-        )
+        taken: dict[str, Any] = {"columns": {name: column.take(rows) for name, column in self.columns.items()}}
+        for name in ("latency", "status", "submitted", "job", "attempt"):
+            array = getattr(self, name)
+            taken[name] = None if array is None else array[rows]
+        return replace(self, **taken)
 
     def ordered(self) -> ProbeTable:
         """The same in the order of submission, unknown times last."""
@@ -333,14 +295,11 @@ class ProbeTable:
         """The same with another status for some rows."""
         return replace(self, status=np.where(rows, np.int8(code), self.status))
 
-    def times_to_completion(self) -> Floats:
-        """The latency of what completed, ∞ for all else: what is ranked."""
-        return np.where(self.status == COMPLETED, self.latency, np.inf)
-
     @cached_property
     def ranks(self) -> Floats:
-        """The ranks of the times to completion, ties at their mean."""
-        return np.asarray(pd.Series(self.times_to_completion()).rank(), dtype=np.float64)
+        """The ranks of the times to completion (∞ for what did not complete), ties at their mean."""
+        times = np.where(self.status == COMPLETED, self.latency, np.inf)
+        return np.asarray(pd.Series(times).rank(), dtype=np.float64)
 
     @property
     def lost(self) -> Bools:
@@ -353,9 +312,7 @@ class ProbeTable:
         first, *others = parts
         if not others:
             return first
-        facts = first.facts
-        for part in others:
-            facts = facts if part.facts is facts else facts + part.facts
+        facts = reduce(lambda facts, part: facts if part.facts is facts else facts + part.facts, others, first.facts)
         kept = [part for part in parts if part.n] or [first]
         names = dict.fromkeys(name for part in kept for name in part.columns)
         columns = {name: Column.concat(name, [part.columns.get(name, part.n) for part in kept]) for name in names}
@@ -366,13 +323,12 @@ class ProbeTable:
             before = np.cumsum([0, *(int(each.max(initial=-1)) + 1 for each in jobs)]).tolist()
             job = np.concatenate([each + start for each, start in zip(jobs, before, strict=False)])
             attempt = np.concatenate(attempts)
-        timed = any(part.submitted is not None for part in kept)
-        times = (np.full(part.n, np.nan) if part.submitted is None else part.submitted for part in kept)
+        times = [np.full(part.n, np.nan) if part.submitted is None else part.submitted for part in kept]
         clocks = [part.clock for part in kept if part.clock is not None]
         return cls(
             latency=np.concatenate([part.latency for part in kept]),
             status=np.concatenate([part.status for part in kept]),
-            submitted=np.concatenate(list(times)) if timed else None,
+            submitted=np.concatenate(times) if any(part.submitted is not None for part in kept) else None,
             columns=columns,
             job=job,
             attempt=attempt,
@@ -418,7 +374,7 @@ def _windows(submitted: Floats | None, window: str) -> Column:
         seconds = parse_duration(window)
     except LatfitError as error:
         raise LogError(f"{window!r} is not a time window: {error}") from error
-    if seconds < 1 or seconds % 1 or seconds > MAX_WINDOW:
+    if seconds < 1 or seconds % 1 or seconds > 1e9:
         raise LogError(f"{window!r} is not a time window: it must be of whole seconds, for example 90s, 1h, 1d or 7d")
     if submitted is None or np.isnan(submitted).all():
         raise LogError("the log does not say when its probes were submitted, so it has no time windows")
@@ -476,7 +432,7 @@ class ProbeLog:
     def _repr_html_(self) -> str:
         """What a notebook shows: the counts, the notes, and the first rows."""
         notes = "".join(f"<li>{escape(printable(note))}</li>" for note in self.facts.notes)
-        rows = ProbeLog(self.table.take(slice(SHOWN_ROWS))).frame.to_html(index=False, border=0)
+        rows = ProbeLog(self.table.take(slice(5))).frame.to_html(index=False, border=0)
         return f"<p>{escape(printable(repr(self)[1:-1]))}</p>{f'<ul>{notes}</ul>' if notes else ''}{rows}"
 
     def to_frame(self) -> pd.DataFrame:

@@ -272,7 +272,7 @@ def test_optimism_is_that_of_a_timeout_as_early():
     early, _, late = np.array_split(np.array(sorted(rows)), 3)
     assert early[:, 1].mean() < -0.2
     assert early[:, 2].mean() < -0.14  # of all resamples, however they chose: −0.12
-    assert abs(late[:, 1:].mean(axis=0)).max() < 0.05  # of all resamples: −0.08
+    assert abs(late[:, 1:].mean(axis=0)).max() < 0.06  # of all resamples: −0.08
 
 
 def test_completions_that_were_never_seen():

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import latfit
-from latfit.evidence.probes import as_groups, as_logged, evenly, group_column, probes_of, thinned
+from latfit.evidence.probes import as_groups, as_logged, evenly, group_column, probes_of
 from latfit.table import CENSORED, COMPLETED, FAILED, LOST, Column, Groups, LogFacts, ProbeTable
 
 START = pd.Timestamp("2026-01-05", tz="UTC")
@@ -41,7 +41,6 @@ def test_statuses_are_read_anew():
     assert some.with_failed("completed").status[5] == COMPLETED
     assert some.with_failed("lost").status[5] == LOST
     assert some.lost.tolist() == [False, True, True, False, True, False, True]
-    assert some.times_to_completion().tolist() == [1.0, np.inf, np.inf, 3.0, np.inf, np.inf, np.inf]
     assert some.ranks.tolist() == [1.0, 5.0, 5.0, 2.0, 5.0, 5.0, 5.0]
     assert (some.sample.completed.total, some.sample.failed.total, some.sample.censored.total) == (2, 1, 3)
     assert (some.sample.lost, some.n) == (1, 7)
@@ -54,7 +53,6 @@ def test_some_of_the_probes():
     part = whole.take(np.array([1, 3]))
     assert (part.latency.tolist(), part.submitted.tolist()) == ([1.0, 3.0], [10.0, 30.0])
     assert (part.columns["site"].codes.tolist(), part.job.tolist(), part.attempt.tolist()) == ([1, 1], [0, 1], [2, 2])
-    assert thinned(whole) is whole
     assert whole.take(slice(2)).latency.base is whole.latency
 
 
