@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import matplotlib as mpl
@@ -16,7 +15,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from latfit.numbers import Floats
 from latfit.report.charts import Axis as ChartAxis
 from latfit.report.charts import Chart, Line
-from latfit.report.svg import round_step, rungs
+from latfit.report.svg import round_values
 
 # Okabe and Ito's colours, which people with any kind of colour vision can tell apart
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -44,7 +43,6 @@ LINES: dict[str, dict[str, Any]] = {
     "square": {"color": "black", "marker": "s", "markersize": 5},
     "bar": {"color": "black", "marker": "|", "markersize": 13, "linewidth": 1.2, "zorder": 4},
 }
-MOST_LABELS, MIN_LABELS = 7, 3  # of an axis
 
 
 class Unit(NamedTuple):
@@ -127,20 +125,8 @@ def _set_axis(axes: Axes, side: str, axis: ChartAxis, unit: Unit) -> None:
     getattr(axes, f"set_{side}lim")(*limits)  # before the scale: a logarithm needs positive limits
     if axis.log:
         getattr(axes, f"set_{side}scale")("log")
-        log_labels(mpl_axis, low, high)
+        mpl_axis.set_major_locator(FixedLocator(round_values(low, high, log=True) or [low, high]))
+        mpl_axis.set_minor_locator(NullLocator())
+        mpl_axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.6g}"))
     if axis.kind == "share":
         mpl_axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.6g} %"))
-
-
-def log_labels(axis: Axis, low: float, high: float) -> None:
-    """Label a logarithmic axis at a few round values, on wide and on narrow ranges."""
-    values = [value for value in rungs(low, high) if low * (1 - 1e-9) <= value <= high * (1 + 1e-9)]
-    if len(values) < MIN_LABELS:
-        step = round_step(max(high - low, 1e-300))
-        values = [k * step for k in range(math.ceil(low / step), math.floor(high / step) + 1)] or [low, high]
-    powers = [value for value in values if f"{value:e}".startswith("1.000000")]
-    if len(values) > MOST_LABELS and len(powers) >= MIN_LABELS:
-        values = powers
-    axis.set_major_locator(FixedLocator(values[:: math.ceil(len(values) / MOST_LABELS)]))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.6g}"))

@@ -17,8 +17,6 @@ from latfit.numbers import Floats
 from latfit.plots.draw import COLOURS, STYLE, axes_or_new, unit_for
 from latfit.tracking.drift import Drift
 
-SHOWN_PROBES = 20_000
-
 
 def plot_drift(log: ProbeLog, result: Drift, axes: Axes | None = None) -> Axes:
     """Latencies over time, change points, the timeout of each window and the tracked one."""
@@ -27,7 +25,7 @@ def plot_drift(log: ProbeLog, result: Drift, axes: Axes | None = None) -> Axes:
     unit = unit_for(np.sort(frame["latency"][frame["status"] == "completed"].to_numpy()))
     for status, colour in (("completed", COLOURS[0]), ("failed", COLOURS[3]), ("censored", COLOURS[1])):
         part = frame[(frame["status"] == status) & (frame["latency"] > 0)]
-        part = part.iloc[:: max(1, len(part) // SHOWN_PROBES)]
+        part = part.iloc[:: max(1, len(part) // 20_000)]
         if len(part):
             when = part["submitted"].dt.tz_localize(None).to_numpy()
             axes.plot(

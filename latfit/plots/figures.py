@@ -13,96 +13,45 @@ from matplotlib.figure import Figure
 from latfit._system import whole_file
 from latfit.analysis import Analysis
 from latfit.plots.draw import STYLE, draw_chart, unit_for
-from latfit.report.charts import CHARTS, View
+from latfit.report.charts import CHARTS, Chart, View
 
-LINE_POINTS = 400
-SUMMARY_COLUMNS = 3
 MISSING = {
     "time": "the log has no submission times, or too few completions",
     "strategies": "no timeout of the formula to compare with, or attempts fail visibly",
 }
 
 
-def _draw(name: str, result: Analysis, axes: Axes | None) -> Axes:
-    view = View(result, LINE_POINTS)
-    unit = unit_for(view.sample.completed.values)
-    return draw_chart(CHARTS[name](view), unit, axes, missing=MISSING.get(name, "nothing to draw"))
+def _plot_function(name: str, chart: Callable[[View], Chart | None]) -> Callable[..., Axes]:
+    """The function that draws a chart, with its documentation."""
+
+    def plot(result: Analysis, axes: Axes | None = None) -> Axes:
+        view = View(result, 400)
+        missing = MISSING.get(name, "nothing to draw")
+        return draw_chart(chart(view), unit_for(view.sample.completed.values), axes, missing=missing)
+
+    plot.__name__ = plot.__qualname__ = f"plot_{name.replace('-', '_')}"
+    plot.__doc__ = chart.__doc__
+    return plot
 
 
-def plot_expected_duration(result: Analysis, axes: Axes | None = None) -> Axes:
-    """E_J(t) with and without outliers, the optimum, its interval, the flat window and the asymptote.
-
-    Glatard et al. 2006, Figure 11: with outliers E_J tends to E_R + ρ/(1−ρ)·t.
-    """
-    return _draw("expected-duration", result, axes)
-
-
-def plot_frontier(result: Analysis, axes: Axes | None = None) -> Axes:
-    """What speed costs: E_J against the submissions per job, one point for each timeout."""
-    return _draw("frontier", result, axes)
-
-
-def plot_completion(result: Analysis, axes: Axes | None = None) -> Axes:
-    """F_J with the recommended timeout against F_R without one; Glatard et al. 2006, Figures 1 and 2.
-
-    Where attempts fail visibly F_J has no closed form: it is that of 50 000 simulated jobs.
-    """
-    return _draw("completion", result, axes)
-
-
-def plot_jobs_tail(result: Analysis, axes: Axes | None = None) -> Axes:
-    """The share of jobs not yet done on log axes, where the 95 % and the 99 % quantile can be read."""
-    return _draw("jobs-tail", result, axes)
-
-
-def plot_cdf(result: Analysis, axes: Axes | None = None) -> Axes:
-    """The empirical cdf and the best fitted laws, over the logarithm of time."""
-    return _draw("cdf", result, axes)
-
-
-def plot_survival(result: Analysis, axes: Axes | None = None) -> Axes:
-    """The share still out on log axes, where tails show; its floor is the outlier ratio."""
-    return _draw("survival", result, axes)
-
-
-def plot_qq(result: Analysis, axes: Axes | None = None) -> Axes:
-    """Quantiles of the log against those of the best laws; a law that fits lies on the diagonal."""
-    return _draw("qq", result, axes)
-
-
-def plot_ratio(result: Analysis, axes: Axes | None = None) -> Axes:
-    """The outlier ratio as a function of the cutoff, with its interval."""
-    return _draw("ratio", result, axes)
-
-
-def plot_time(result: Analysis, axes: Axes | None = None) -> Axes:
-    """Median and 95 % quantile of those that completed over the calendar, the timeout, and the change points."""
-    return _draw("time", result, axes)
-
-
-def plot_strategies(result: Analysis, axes: Axes | None = None) -> Axes:
-    """The share of jobs not yet done under the recommended timeout and under other strategies, on log axes."""
-    return _draw("strategies", result, axes)
-
-
-FIGURES: dict[str, Callable[[Analysis, Axes], Axes]] = {
-    "expected-duration": plot_expected_duration,
-    "frontier": plot_frontier,
-    "completion": plot_completion,
-    "jobs-tail": plot_jobs_tail,
-    "cdf": plot_cdf,
-    "survival": plot_survival,
-    "qq": plot_qq,
-    "ratio": plot_ratio,
-    "time": plot_time,
-    "strategies": plot_strategies,
-}
+FIGURES = {name: _plot_function(name, chart) for name, chart in CHARTS.items()}
+"""The figures of an analysis by their names."""
+plot_expected_duration = FIGURES["expected-duration"]
+plot_frontier = FIGURES["frontier"]
+plot_completion = FIGURES["completion"]
+plot_jobs_tail = FIGURES["jobs-tail"]
+plot_cdf = FIGURES["cdf"]
+plot_survival = FIGURES["survival"]
+plot_qq = FIGURES["qq"]
+plot_ratio = FIGURES["ratio"]
+plot_time = FIGURES["time"]
+plot_strategies = FIGURES["strategies"]
 
 
 def figure(result: Analysis, name: str) -> Figure:
     """One figure by its name, or `summary` for a page of nine."""
     names = list(FIGURES)[:9] if name == "summary" else [name]
-    columns = min(SUMMARY_COLUMNS, len(names))
+    columns = min(3, len(names))
     rows = math.ceil(len(names) / columns)
     with mpl.rc_context(STYLE):  # type: ignore[arg-type]
         page = Figure(figsize=(15, 4.2 * rows) if columns > 1 else (6, 4), layout="constrained")

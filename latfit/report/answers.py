@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from latfit.errors import counted
-from latfit.report.layout import Section, between, percent
+from latfit.report.layout import Number, Section, between, percent
 from latfit.report.sections import TELLING_OPTIMISM, still_out
 from latfit.restart.objectives import Objective
 from latfit.tracking.drift import iso
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from latfit.logs import LogFacts, ProbeLog
     from latfit.outliers import OutlierRatio
     from latfit.restart import Comparison, PolicyOutcome
-    from latfit.restart.agents import Strategy
+    from latfit.restart.schedule import Strategy
     from latfit.sample import LatencySample
     from latfit.settings import Settings, Tool
     from latfit.tracking.drift import Drift, Window
@@ -39,8 +39,7 @@ BACKTESTED = {
     "waiting": "none, until the cutoff",
     "hindsight": "the best one, in hindsight",
 }
-LONGEST_SPEC = 64  # characters of a policy in a table; longer ones are written as a sentence
-COMPARED_ROLES = {"given": "now", "reference": "best timeout", "same": "same load", "free": "no limit"}
+COMPARED_ROLES = {"reference": "best timeout", "same": "same load", "free": "no limit"}
 
 
 def _figures(*rows: tuple[str, str | None]) -> dict[str, Any]:
@@ -246,7 +245,7 @@ def compare_sections(
         sentences.append(standing.replay.sentence(seconds))
     if not standing.withheld and standing.faster_stands and (more := comparison.beyond(seconds)) is not None:
         sentences.append(more)
-    columns, rows = _compared_table(comparison, spreads)
+    columns, rows = compared_table(comparison, spreads)
     sections = [Section("", tuple(sentences), columns, rows, below="strategy")]
     notes = [f"Note: {note}." for note in comparison.notes]
     if comparison.least_job_seconds is not None:
@@ -256,42 +255,47 @@ def compare_sections(
     return [*sections, _load_section(comparison, utilisation)] if utilisation is not None else sections
 
 
-def _compared_table(
-    comparison: Comparison, spreads: list[Spread] | None
+def compared_table(
+    comparison: Comparison, spreads: list[Spread] | None = None, *, in_words: bool = False
 ) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """A strategy a row; shares done only if some give up, the objective only if it is not the mean."""
+    """A strategy a row; shares done only if some give up, the objective only if it is not the mean.
+
+    `in_words` describes the strategies beside the decision of a report, instead of writing their specifications.
+    """
     goal, all_end = str(comparison.objective), all(row.outcome.success in (None, 1.0) for row in comparison.rows)
     columns = ["mean", "p95", "p99", "submits", "job-time", *([] if all_end else ["done"])]
     columns += [*([] if goal == "mean" else [goal]), "change (95 %)" if spreads else "change", "strategy"]
     rows = []
     for i, row in enumerate(comparison.rows):
         outcome, value = row.outcome, row.outcome.objective["value"]
-        cells = [_time_or_infinite(outcome.expected_duration)]
+        cells = [Number(_time_or_infinite(outcome.expected_duration), outcome.expected_duration)]
         cells += [_outcome_quantile(outcome, level) for level in (0.95, 0.99)]
-        cells.append("infinite" if outcome.submissions is None else f"{outcome.submissions:.4g}")
-        cells.append(_time_or_infinite(outcome.job_seconds))
+        count = "infinite" if outcome.submissions is None else f"{outcome.submissions:.4g}"
+        cells += [Number(count, outcome.submissions)]
+        cells += [Number(_time_or_infinite(outcome.job_seconds), outcome.job_seconds)]
         if not all_end:
-            cells.append("" if outcome.success is None else f"{100 * outcome.success:.4g} %")
+            cells.append(Number("" if outcome.success is None else f"{100 * outcome.success:.4g} %", outcome.success))
         if goal != "mean":
-            cells.append("infinite" if value is None else comparison.objective.text(value))
+            cells.append(Number("infinite" if value is None else comparison.objective.text(value), value))
         gain = comparison.gain(outcome)
         change = "" if gain is None or i == 0 else f"{-100 * gain:+.1f} %"
         if spreads and i and spreads[i].ratio_low is not None:
             low, high = (None if x is None else 100 * (x - 1) for x in (spreads[i].ratio_low, spreads[i].ratio_high))
             change += f" ({low:+.1f} to {'infinite' if high is None else f'{high:+.1f}'})"
-        role = COMPARED_ROLES[row.role] if row.role != "given" or i == 0 else "given"
+        role = COMPARED_ROLES.get(row.role, row.role)
+        if row.role == "given" and i == 0:
+            role = "this decision" if in_words else "now"
         spec = outcome.policy.spec(4)
-        policy = spec if len(spec) < LONGEST_SPEC else outcome.policy.sentence(seconds)
+        policy = outcome.policy.sentence(seconds) if in_words or len(spec) >= 64 else spec
         rows.append((*cells, change, f"{role}: {policy}"))
     return tuple(columns), tuple(rows)
 
 
-def _outcome_quantile(outcome: PolicyOutcome, level: float) -> str:
+def _outcome_quantile(outcome: PolicyOutcome, level: float) -> Number:
     """A quantile; one that is not computed under visible failures is unknown, not infinite."""
     value = outcome.quantiles.get(str(level))
-    if value is not None:
-        return seconds(value)
-    return "infinite" if outcome.success is None or outcome.success < level else "unknown"
+    missing = "infinite" if outcome.success is None or outcome.success < level else "unknown"
+    return Number(missing if value is None else seconds(value), value)
 
 
 def _load_section(comparison: Comparison, utilisation: float) -> Section:
@@ -329,9 +333,10 @@ def drift_sections(drift: Drift) -> list[Section]:
     summary = f"{counted(len(changes), 'change')} in {probes}:" if changes else f"No change point in {probes}."
     sections = [Section(title, (summary, *map(_change, changes[:SHOWN_WINDOWS])))]
     sentences = []
-    for name, cycle in (("hour of the day", drift.changes.daily), ("day of the week", drift.changes.weekly)):
-        if cycle is not None:
-            sentences.append(f"The slowest {name} takes {cycle.ratio:.2g} times the fastest (p = {cycle.p_value:.2g}).")
+    cycles = {"hour of the day": drift.changes.daily_cycle, "day of the week": drift.changes.weekly_cycle}
+    for name, ratio in cycles.items():
+        if ratio is not None:
+            sentences.append(f"The slowest {name} takes {ratio:.2g} times the fastest (p ≤ 0.01).")
     if any(window.kept_regret is not None for window in drift.windows):
         sentences.append("Last kept: what keeping the timeout of the window before costs.")
     if len(drift.windows) > SHOWN_WINDOWS:

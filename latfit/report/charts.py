@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -24,16 +24,10 @@ from latfit.units import seconds
 
 SIMULATED_JOBS = 50_000  # where failures leave no formula for F_J
 STRATEGY_STEPS = 1000  # steps of the law on which strategies are compared
-SHOWN_STRATEGIES = 4
 SHOWN_LAWS = 3
-MOST_WINDOWS = 60  # of the figure over time
-MIN_WINDOW_COMPLETIONS = 5
-MOST_QQ_POINTS = 500
-FRONTIER_SPAN = 2.5  # times the least E_J: what the frontier shows
 
 
-@dataclass(frozen=True)
-class Axis:
+class Axis(NamedTuple):
     """One axis: its label, its ends, what its values are, and whether it is logarithmic."""
 
     label: str
@@ -43,8 +37,7 @@ class Axis:
     log: bool = False
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """A line through points, named in the legend; `style` is a colour and dash of the palette, or `log`, `limit`…"""
 
     name: str
@@ -55,8 +48,7 @@ class Line:
     dots: bool = False
 
 
-@dataclass(frozen=True)
-class Band:
+class Band(NamedTuple):
     """An area between two lines."""
 
     name: str
@@ -66,8 +58,7 @@ class Band:
     style: str
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(NamedTuple):
     """A point, or an upright line where `y` is None; `end` makes it a bar from x to there."""
 
     name: str
@@ -77,8 +68,7 @@ class Mark:
     end: float | None = None
 
 
-@dataclass(frozen=True)
-class Chart:
+class Chart(NamedTuple):
     """A figure: two axes, and what is drawn on them. `label` tells those who cannot see it what it shows."""
 
     title: str
@@ -88,6 +78,25 @@ class Chart:
     lines: tuple[Line, ...] = ()
     bands: tuple[Band, ...] = ()
     marks: tuple[Mark, ...] = ()
+
+
+class Strategies(NamedTuple):
+    """Strategies beside the recommended timeout, and the law (thinned where it is `coarse`) of the comparison."""
+
+    comparison: Comparison
+    law: Law
+    cost: float
+    coarse: bool
+
+    def tails(self, t: Floats) -> list[tuple[str, Floats]]:
+        """The share of jobs not yet done by t under four of them: the recommended one, then the best at its load."""
+        first, *others = self.comparison.rows
+        tails = []
+        for row in [first, *sorted(others, key=lambda row: row.role != "same")][:4]:
+            plan = row.outcome.policy.plan(self.law, self.cost)
+            with suppress(RestartError):  # visible failures, on no common clock
+                tails.append((row.outcome.policy.sentence(seconds), np.array([plan.survival(float(x)) for x in t])))
+        return tails
 
 
 class View:
@@ -104,12 +113,25 @@ class View:
         self.low = float(positive[0]) if positive.size else self.law.resolution or 1.0
         self.high = max(self.cutoff, self.low * 1.5)
         self.times = np.geomspace(self.low, self.high, points)
+        self.fits = [each.fit for each in result.decision.fits if each.fit.law is not None][:SHOWN_LAWS]
 
     @cached_property
     def fitted(self) -> list[tuple[str, Law]]:
         """The best fits by name, as laws of an attempt: with its outliers, and with its visible failures."""
-        fits = [fitted.fit for fitted in self.result.decision.fits if fitted.fit.law is not None][:SHOWN_LAWS]
-        return [(fit.name, fitted_law(self.sample, fit)) for fit in fits]
+        return [(fit.name, fitted_law(self.sample, fit)) for fit in self.fits]
+
+    @cached_property
+    def strategies(self) -> Strategies | None:
+        """What else could be done; None where no timeout is recommended by the formula, or none can be compared."""
+        chosen = self.result.timeout
+        if chosen.verdict != "finite" or not chosen.timeout or "not-identified" in self.result.decision.codes:
+            return None
+        thinned = self.law if self.law.failures.times.size else coarse(self.law, STRATEGY_STEPS)
+        try:
+            comparison = compare_policies(thinned, [f"timeout(t={chosen.timeout!r})"], cost=chosen.cost)
+        except RestartError:
+            return None
+        return Strategies(comparison, thinned, chosen.cost, thinned is not self.law)
 
     @cached_property
     def timeouts(self) -> Floats:
@@ -143,43 +165,6 @@ def jobs_done(law: Empirical, t: Floats, timeout: float, cost: float) -> Floats:
     return np.searchsorted(jobs, t, side="right") / SIMULATED_JOBS
 
 
-@dataclass(frozen=True)
-class Strategies:
-    """Strategies beside the recommended timeout, and the law (thinned where it is `coarse`) of the comparison."""
-
-    comparison: Comparison
-    law: Law
-    cost: float
-    coarse: bool
-
-    def tails(self, t: Floats) -> list[tuple[str, Floats]]:
-        """The share of jobs not yet done by t under a few of them: the recommended one, then the best at its load."""
-        first, *others = self.comparison.rows
-        tails = []
-        for row in [first, *sorted(others, key=lambda row: row.role != "same")][:SHOWN_STRATEGIES]:
-            plan = row.outcome.policy.plan(self.law, self.cost)
-            try:
-                left = np.array([plan.survival(float(x)) for x in t])
-            except RestartError:  # visible failures, on no common clock
-                continue
-            tails.append((row.outcome.policy.sentence(seconds), left))
-        return tails
-
-
-def strategies_of(result: Analysis, law: Empirical) -> Strategies | None:
-    """What else could be done; None where no timeout is recommended by the formula, or none can be compared."""
-    chosen = result.timeout
-    unsure = chosen.verdict != "finite" or chosen.basis == "replay" or "not-identified" in result.decision.codes
-    if unsure or not chosen.timeout:
-        return None
-    thinned = law if law.failures.times.size else coarse(law, STRATEGY_STEPS)  # failures need the log's own clock
-    try:
-        comparison = compare_policies(thinned, [f"timeout(t={chosen.timeout!r})"], cost=chosen.cost)
-    except RestartError:
-        return None
-    return Strategies(comparison, thinned, chosen.cost, thinned is not law)
-
-
 def windows_of_time(seen: ProbeTable | None) -> tuple[Floats, Floats, Floats]:
     """The middles of windows of equal length, the median and the 95 % quantile of completions in each.
 
@@ -190,17 +175,13 @@ def windows_of_time(seen: ProbeTable | None) -> tuple[Floats, Floats, Floats]:
         return nothing
     timed = np.isfinite(seen.submitted) & (seen.status == COMPLETED)
     when, latency = seen.submitted[timed], seen.latency[timed]
-    if when.size < 2 * MIN_WINDOW_COMPLETIONS or np.ptp(when) == 0:
+    if when.size < 10 or np.ptp(when) == 0:
         return nothing
-    count = int(min(MOST_WINDOWS, max(4, when.size // 30)))
+    count = int(min(60, max(4, when.size // 30)))
     edges = np.linspace(when.min(), when.max(), count + 1)
     window = np.clip(np.searchsorted(edges, when, side="right") - 1, 0, count - 1)
-    order = np.argsort(window, kind="stable")
-    parts = np.split(latency[order], np.searchsorted(window[order], np.arange(1, count)))
-    levels = np.full((count, 2), np.nan)
-    for i, part in enumerate(parts):
-        if part.size >= MIN_WINDOW_COMPLETIONS:
-            levels[i] = np.quantile(part, [0.5, 0.95])
+    parts = [latency[window == i] for i in range(count)]
+    levels = np.array([np.quantile(part, [0.5, 0.95]) if part.size >= 5 else [np.nan] * 2 for part in parts])
     return (edges[:-1] + edges[1:]) / 2, levels[:, 0], levels[:, 1]
 
 
@@ -230,16 +211,12 @@ def duration_chart(view: View) -> Chart | None:
             low, high = best.intervals.timeout
             marks.append(Mark("95 % interval", low, best.expected_duration, "bar", min(high, view.high)))
         marks.append(Mark(f"optimum {seconds(best.timeout)}", best.timeout, best.expected_duration, "dot"))
-    title = "What a timeout brings" if result_stands(view) else "If attempts were independent"
+    withheld = view.result.timeout.verdict == "withheld"
+    title = "If attempts were independent" if withheld else "What a timeout brings"
     label = f"Expected duration against the timeout; the least is {seconds(least)}"
     label += f" at {seconds(best.timeout)}" if best.timeout else ""
     y = Axis("expected duration", 0.9 * least, top, "time")
     return Chart(title, label, view.time_axis("timeout"), y, tuple(lines), tuple(bands), tuple(marks))
-
-
-def result_stands(view: View) -> bool:
-    """Whether the formula's timeout is the decision."""
-    return view.result.timeout.verdict != "withheld" and view.result.timeout.basis != "replay"
 
 
 def frontier_chart(view: View) -> Chart | None:
@@ -250,12 +227,12 @@ def frontier_chart(view: View) -> Chart | None:
     least = float(E.min(initial=math.inf))
     if not 0 < least < math.inf:
         return None
-    shown = FRONTIER_SPAN * least >= E
+    shown = 2.5 * least >= E
     named = [(best.timeout, "dot", "optimum")] if best.verdict == "finite" and best.timeout else []
     marks = []
     for at, style, name in [*named, (view.cutoff, "square", "at the cutoff,")]:
         E_at = float(expected_duration(law, at, cost=best.cost))
-        if E_at <= FRONTIER_SPAN * least:
+        if E_at <= 2.5 * least:
             marks.append(Mark(f"{name} {seconds(at)}", float(submissions(law, at)), E_at, style))
     x = Axis("submissions per job", 1.0, 1.02 * float(N[shown].max()), "count")
     y = Axis("expected duration", 0.95 * least, 1.02 * float(E[shown].max()), "time")
@@ -299,10 +276,9 @@ def tail_chart(view: View) -> Chart:
     return _tails(view, "Jobs not yet done", lines, "Share of jobs not yet done against time, logarithmic")
 
 
-def strategies_chart(view: View, strategies: Strategies | None = None) -> Chart | None:
+def strategies_chart(view: View) -> Chart | None:
     """The share of jobs not yet done under the recommended timeout and under other strategies, on log axes."""
-    strategies = strategies or strategies_of(view.result, view.law)
-    tails = [] if strategies is None else strategies.tails(view.times)
+    tails = view.strategies.tails(view.times) if view.strategies else []
     lines = [Line(name, view.times, _above(view, left), f"s{i}") for i, (name, left) in enumerate(tails)]
     label = "Share of jobs not yet done against time under each strategy, logarithmic"
     return _tails(view, "Strategies", lines, label) if lines else None
@@ -341,14 +317,13 @@ def survival_chart(view: View) -> Chart:
 def qq_chart(view: View) -> Chart | None:
     """Quantiles of the log against those of the best laws; a law that fits lies on the diagonal."""
     positive = view.sample.completed.values[view.sample.completed.values > 0]
-    fits = [fitted.fit for fitted in view.result.decision.fits if fitted.fit.law is not None][:SHOWN_LAWS]
     if not positive.size:
         return None
     low, high = float(positive[0]), max(float(positive[-1]), 1.01 * float(positive[0]))
     lines = [Line("", np.array([low, high]), np.array([low, high]), "limit")]
-    for i, fit in enumerate(fits, 1):
+    for i, fit in enumerate(view.fits, 1):
         model, observed = qq(view.sample, fit)
-        thin = slice(None, None, max(1, observed.size // MOST_QQ_POINTS))
+        thin = slice(None, None, max(1, observed.size // 500))
         lines.append(Line(fit.name, model[thin], observed[thin], f"s{i}", dots=True))
     x, y = view.time_axis("law", low / 3, high * 3), view.time_axis("log", low, high)
     return Chart("Quantiles", "Quantiles of the log against those of the laws", x, y, tuple(lines))

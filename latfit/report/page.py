@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
@@ -22,39 +21,26 @@ from latfit.analysis import Analysis
 from latfit.curve import MIN_COMPLETIONS
 from latfit.errors import printable
 from latfit.laws import Empirical
-from latfit.numbers import Floats, Ints, finite
-from latfit.report.charts import (
-    STRATEGY_STEPS,
-    Chart,
-    Strategies,
-    View,
-    cdf_chart,
-    duration_chart,
-    ratio_chart,
-    strategies_chart,
-    strategies_of,
-    tail_chart,
-    time_chart,
-)
-from latfit.report.layout import Number, Section, between, kept_together, shortened
-from latfit.report.sections import advice, evidence_checks, fair_duration, groups_section, reads_as_faster, sections
-from latfit.report.svg import LINE_POINTS, drawn
-from latfit.restart.evaluate import PolicyOutcome
+from latfit.numbers import Floats, finite
+from latfit.report.answers import compared_table
+from latfit.report.charts import CHARTS, STRATEGY_STEPS, Strategies, View, strategies_chart
+from latfit.report.layout import Section, kept_together, shortened
+from latfit.report.sections import advice, evidence_checks, groups_section, sections
+from latfit.report.svg import drawn
 from latfit.sample import LatencySample
 from latfit.settings import TOOLS, Plan
+from latfit.settings.write import DEFAULT_UNDONE
 from latfit.units import seconds
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-MOST_BYTES = 150_000
+MAX_PAGE_BYTES = 150_000
 SHOWN_GROUPS = (200, 100, 50, 20, 5)  # numbers of groups to try until the page is small enough
 KEPT_TIMES = 800  # of the law; with five sums each they are 43 kB of the page
+CURVE_POINTS = 160
 SHOWN_TOOLS = ("timeout", "requests", "tenacity", "aiohttp", "envoy", "nginx", "slurm")
-UNDONE_SHARE = 0.001  # of the jobs, after the last attempt
-MOST_SHOWN_ATTEMPTS = 20
 NOTEBOOK_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
-STRATEGY_ROLES = {"given": "this decision", "reference": "best timeout", "same": "same load", "free": "any load"}
 
 
 @cache
@@ -98,7 +84,7 @@ def to_html(result: Analysis) -> str:
     template = _templates().get_template("page.html")
     for most in SHOWN_GROUPS:
         page = template.render(content, groups=groups_section(result, most) if result.groups else None)
-        if len(page.encode()) < MOST_BYTES:
+        if len(page.encode()) < MAX_PAGE_BYTES:
             break
     return page
 
@@ -109,114 +95,69 @@ def _sha256(text: str) -> str:
 
 def _content(result: Analysis) -> dict[str, Any]:
     """What the template shows; figures only where enough probes completed."""
-    sample, decision = result.decision.sample, result.decision
-    enough = sample is not None and sample.completed.total >= MIN_COMPLETIONS
-    view = View(result, LINE_POINTS) if enough else None
-    curve = duration_chart(view) if view else None
-    strategies = strategies_of(result, view.law) if view else None
-    charts = [chart(view) for chart in (cdf_chart, tail_chart, ratio_chart, time_chart)] if view else []
-    return {
+    sample, codes = result.decision.sample, (*result.decision.codes, *result.timeout.withheld)
+    content: dict[str, Any] = {
         "result": result,
         "advice": advice(result),
-        "tiles": _tiles(result),
-        "needs_cost": "not-identified" in (*decision.codes, *result.timeout.withheld),
+        "needs_cost": "not-identified" in codes,
         "evidence": Section(columns=("question", "found", "so"), rows=tuple(evidence_checks(result))),
-        "curve": drawn(replace(curve, lines=curve.lines[:1]), with_legend=False) if curve else None,
-        "model": _model(view, curve) if view and curve else {},
-        "formula_stands": result.timeout.verdict != "withheld" and result.timeout.basis != "replay",
-        "fails": view is not None and view.law.failures.times.size > 0,
-        "strategies": _strategies(strategies) if strategies else None,
-        "strategies_chart": _drawn(strategies_chart(view, strategies)) if view and strategies else None,
         "sections": {section.title: section for section in sections(result)},
-        "charts": [(chart.title, drawn(chart)) for chart in charts if chart and len(chart.lines[0].x) > 1],
-        "timed": bool(charts) and charts[-1] is not None,
-        "snippets": _snippets(result, view.law) if view else None,
         "tools": len(TOOLS),
         "min_completions": MIN_COMPLETIONS,
+        "view": None,
+    }
+    if sample is None or sample.completed.total < MIN_COMPLETIONS:
+        return content
+    view = View(result, CURVE_POINTS)
+    curve, strategies = CHARTS["expected-duration"](view), view.strategies
+    tails = strategies_chart(view) if strategies else None
+    charts = [CHARTS[name](view) for name in ("cdf", "jobs-tail", "ratio", "time")]
+    return content | {
+        "view": view,
+        "curve": drawn(curve._replace(lines=curve.lines[:1]), with_legend=False) if curve else None,
+        "model": _model(view) if curve else {},
+        "strategies": _strategies_section(strategies) if strategies else None,
+        "strategies_chart": drawn(tails) if tails and len(tails.lines) > 1 else None,
+        "charts": [(chart.title, drawn(chart)) for chart in charts if chart and len(chart.lines[0].x) > 1],
+        "timed": charts[-1] is not None,
+        "snippets": None if "not-identified" in codes else _snippets(result, view.law),
     }
 
 
-def _drawn(chart: Chart | None) -> dict[str, Any] | None:
-    return drawn(chart) if chart and len(chart.lines) > 1 else None
-
-
-def _tiles(result: Analysis) -> list[tuple[str, str]]:
-    """The figures that matter, to be shown large: a number and what it is."""
-    chosen, bounds = result.timeout, result.timeout.intervals
-    if chosen.verdict != "finite" or chosen.basis == "replay" or "not-identified" in result.decision.codes:
-        return []
-    tiles = []
-    earlier = chosen.timeout != chosen.cutoff
-    if chosen.expected_duration is not None:
-        interval = f" ({between(*bounds.expected_duration)})" if bounds else ""
-        instead = f" instead of {seconds(chosen.at_cutoff)} at the cutoff" if earlier and chosen.at_cutoff else ""
-        tiles.append((seconds(fair_duration(chosen)), f"expected duration{interval}{instead}"))
-    if chosen.speed_up_vs_cutoff is not None and reads_as_faster(chosen.speed_up_vs_cutoff):
-        interval = f" ({bounds.speed_up[0]:.3g} to {bounds.speed_up[1]:.3g})" if bounds else ""
-        tiles.append((f"{chosen.speed_up_vs_cutoff:.3g} ×", f"faster than waiting until the cutoff{interval}"))
-    if chosen.submissions is not None:
-        tiles.append((f"{chosen.submissions:.2f}", "submissions per job"))
-    last, end = (each.quantiles.get("0.99") if each else None for each in (chosen.figures, chosen.figures_at_cutoff))
-    if last is not None:
-        instead = f" instead of {seconds(end)} at the cutoff" if earlier and end is not None else ""
-        tiles.append((seconds(last), f"99 % of jobs done within it{instead}"))
-    return tiles
-
-
-def _strategies(strategies: Strategies) -> Section:
+def _strategies_section(strategies: Strategies) -> Section:
     """Other strategies beside the recommended timeout, at the same load and at any."""
     comparison = strategies.comparison
     decision = comparison.decision(time=seconds).replace(comparison.reference.policy.spec(4), "the decision above")
-    notes = [
-        "All of them assume independent attempts. Job-seconds are the time that all copies of a job occupy the system."
-    ]
+    note = "All of them assume independent attempts. Job-time is the time that all copies of a job occupy the system."
     if strategies.coarse:
-        notes[0] += f" Computed on about {STRATEGY_STEPS} steps that stand for all latencies, so that figures may be "
-        notes[0] += "off by 0.5 %."
-    columns = ("strategy", "load", "expected", "50 % within", "95 %", "99 %", "submissions", "job-seconds")
-    rows = [_strategy_row(STRATEGY_ROLES[row.role], row.outcome) for row in comparison.rows]
-    rows = rows if len(rows) > 1 else []
-    return Section("Strategies compared", (decision, *notes, *comparison.notes), columns, tuple(rows))
-
-
-def _strategy_row(role: str, outcome: PolicyOutcome) -> tuple[str, ...]:
-    quantiles = (outcome.quantiles.get(q) for q in ("0.5", "0.95", "0.99"))
-    times = (outcome.expected_duration, *quantiles, outcome.job_seconds)
-    expected, *levels, occupied = (Number("" if time is None else seconds(time), time) for time in times)
-    count = outcome.submissions
-    many = Number("" if count is None else f"{count:.2f}", count)
-    return (outcome.policy.sentence(seconds), role, expected, *levels, many, occupied)
+        note += f" Computed on about {STRATEGY_STEPS} steps that stand for all latencies, so that figures may be "
+        note += "off by 0.5 %."
+    columns, rows = compared_table(comparison, in_words=True)
+    shown = tuple((row[-1], *row[:-1]) for row in rows) if len(rows) > 1 else ()
+    sentences = (decision, note, *comparison.notes)
+    return Section("Strategies compared", sentences, (columns[-1], *columns[:-1]), shown)
 
 
 def _snippets(result: Analysis, law: Empirical) -> dict[str, Any] | None:
     """What to paste into a few tools: None where there is nothing to set."""
     chosen = result.timeout
-    if chosen.verdict != "finite" or not chosen.timeout or "not-identified" in result.decision.codes:
+    missed = 1.0 - float(law.cdf(chosen.timeout)) if chosen.verdict == "finite" and chosen.timeout else 1.0
+    if missed >= 1 or not chosen.timeout:
         return None
-    missed = 1.0 - float(law.cdf(chosen.timeout))
-    if missed >= 1:
-        return None
-    needed = 2 if missed <= 0 else max(2, math.ceil(math.log(UNDONE_SHARE) / math.log(missed) - 1e-9))
-    attempts = min(needed, MOST_SHOWN_ATTEMPTS)
+    needed = 2 if missed <= 0 else max(2, math.ceil(math.log(DEFAULT_UNDONE) / math.log(missed) - 1e-9))
+    attempts = min(needed, 20)
     queue = result.seen is not None and result.seen.facts.queue
     snippets = []
-    for name in SHOWN_TOOLS:
-        if name not in TOOLS or (queue and name != "slurm"):
-            continue
-        tool = TOOLS[name]
+    for tool in (TOOLS[name] for name in SHOWN_TOOLS if name in TOOLS and (name == "slurm" or not queue)):
         timeout = tool.rounded(chosen.timeout)
         if timeout <= tool.longest:
             plan = Plan(timeout, min(attempts, tool.cap or attempts), chosen.cost, law.failures.times.size > 0)
             snippets.append((tool, tool.snippet(plan).splitlines()))
-    return {
-        "timeout": seconds(chosen.timeout),
-        "attempts": attempts,
-        "undone": f"{100 * missed**attempts:.2g} %",
-        "tools": snippets,
-    }
+    undone = f"{100 * missed**attempts:.2g} %"
+    return {"timeout": seconds(chosen.timeout), "attempts": attempts, "undone": undone, "tools": snippets}
 
 
-def _model(view: View, curve: Chart) -> dict[str, Any]:
+def _model(view: View) -> dict[str, Any]:
     """What the script of the page computes with."""
     law, best, result = view.law, view.best, view.result
     sums, steps = kept_sums(law, (best.timeout, best.exact_timeout, view.cutoff))
@@ -252,25 +193,17 @@ def kept_sums(
     """
     t = np.union1d(law.jumps, law.failures.times)
     steps = t.size <= most
-    if not steps:
-        t = t[_thinned(t, law, always, most)]
+    if not steps:  # even levels of F̃ and its whole upper tail, times even in log t, both ends, and those in `always`
+        share = (law.cdf(t) + law.failed(t)) / (law.completions.total + law.failures.total)
+        levels = np.concatenate([np.linspace(0, 1, most // 2), 1 - np.geomspace(0.02, 1e-7, most // 8)])
+        first = max(float(t[t > 0][0]), float(t[-1]) * 1e-9)
+        times = [*np.geomspace(first, t[-1] * (1 - 1e-12), most // 4), *(x for x in always if x and np.isfinite(x))]
+        kept = [np.searchsorted(share, np.minimum(levels, share[-1])), np.searchsorted(t, times), np.arange(8)]
+        t = t[np.unique(np.clip(np.concatenate([*kept, [t.size - 1]]), 0, t.size - 1))]
     sums = {"t": t, "F": law.cdf(t), "M": law.partial_moment(1, t)}
     if law.failures.times.size:
         sums |= {"G": law.failed(t), "H": law.failed_moment(1, t)}
     return sums, steps
-
-
-def _thinned(times: Floats, law: Empirical, always: tuple[float | None, ...], most: int) -> Ints:
-    """Which times to keep: even levels of F̃ and its whole upper tail, times even in log t, and those in `always`."""
-    share = (law.cdf(times) + law.failed(times)) / (law.completions.total + law.failures.total)
-    levels = np.concatenate([np.linspace(0, 1, most // 2), 1 - np.geomspace(0.02, 1e-7, most // 8)])
-    by_level = np.searchsorted(share, np.minimum(levels, share[-1]))
-    positive = max(float(times[times > 0][0]), float(times[-1]) * 1e-9)
-    by_time = np.searchsorted(times, np.geomspace(positive, times[-1] * (1 - 1e-12), most // 4))
-    wanted = np.searchsorted(times, [float(t) for t in always if t is not None and np.isfinite(t)])
-    ends = [times.size - 1, *range(min(8, times.size))]
-    every = np.concatenate([by_level, by_time, wanted, ends]).astype(np.int64)
-    return np.unique(np.clip(every, 0, times.size - 1))
 
 
 def to_html_fragment(result: Analysis) -> str:

@@ -488,7 +488,7 @@ def _group_cells(decision: Decision) -> tuple[str, str, str, str]:
     if chosen is None or chosen.verdict == "withheld":
         few = chosen is None or "few-completions" in chosen.withheld
         return share, Number("too few" if few else "withheld", None), "", Number("", None)
-    duration = chosen.replayed if chosen.basis == "replay" else chosen.expected_duration
+    duration = chosen.expected_duration
     return (
         share,
         Number(seconds(chosen.timeout) if chosen.verdict == "finite" else chosen.verdict, chosen.timeout),

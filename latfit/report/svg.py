@@ -11,24 +11,25 @@ from numpy.typing import ArrayLike
 
 from latfit.numbers import Floats
 from latfit.report.charts import Axis, Chart
-from latfit.units import seconds
+from latfit.units import UNITS, seconds
 
-WIDTH, HEIGHT = 460, 270
-LEFT, RIGHT, TOP, BOTTOM = 76, 18, 12, 46
-MOST_TICKS = 6
-LINE_POINTS = 160
-DAY = 86_400.0
+SIZE = (460, 270)
+INSIDE = {"left": 76, "right": 442, "top": 12, "bottom": 224}  # pixels between the axes
+MAX_TICKS = 6
 CALENDAR_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200] + [
-    DAY * days for days in (1, 2, 7, 14, 30, 91, 182, 365, 730, 1825, 3650)
+    UNITS["d"] * days for days in (1, 2, 7, 14, 30, 91, 182, 365, 730, 1825, 3650)
 ]
 
 
 def drawn(chart: Chart, *, with_legend: bool = True) -> dict[str, Any]:
     """A chart as the template draws it: ticks, areas, paths and marks in pixels, and the legend."""
-    x, y = _scale(chart.x, LEFT, WIDTH - RIGHT), _scale(chart.y, HEIGHT - BOTTOM, TOP)
-    shapes: list[tuple[str, str, Any]] = [
-        ("polygon", band.style, _outline(x(band.x), y(band.low), y(band.high))) for band in chart.bands
-    ]
+    x = _scale(chart.x, INSIDE["left"], INSIDE["right"])
+    y = _scale(chart.y, INSIDE["bottom"], INSIDE["top"])
+    shapes: list[tuple[str, str, Any]] = []
+    for band in chart.bands:
+        edges = np.concatenate([y(band.high), y(band.low)[::-1]]).clip(INSIDE["top"], INSIDE["bottom"])
+        points = zip(np.concatenate([x(band.x), x(band.x)[::-1]]), edges, strict=True)
+        shapes.append(("polygon", band.style, " ".join(f"{a:.1f},{b:.1f}" for a, b in points)))
     for line in sorted(chart.lines, key=lambda line: line.style == "log"):  # the data on top of the laws
         values = np.where(line.y <= chart.y.high * (1 + 1e-9), line.y, np.nan)
         shapes.append(("path", line.style, _path(x(line.x), y(values), line.steps)))
@@ -37,7 +38,7 @@ def drawn(chart: Chart, *, with_legend: bool = True) -> dict[str, Any]:
     for mark in chart.marks:
         at = float(x(mark.x))
         if mark.y is None:
-            shapes.append(("upright", mark.style, (at, mark.name, at < (LEFT + WIDTH) / 2)))
+            shapes.append(("upright", mark.style, (at, mark.name, at < (INSIDE["left"] + SIZE[0]) / 2)))
         elif mark.end is None:
             shapes.append(("dot", mark.style, (at, float(y(mark.y)))))
     named = {line.name: line.style for line in chart.lines} | {band.name: band.style for band in chart.bands}
@@ -49,8 +50,8 @@ def drawn(chart: Chart, *, with_legend: bool = True) -> dict[str, Any]:
         "y_ticks": [(float(y(value)), text) for value, text in ticks(chart.y)],
         "shapes": shapes,
         "legend": [(style, name) for name, style in named.items() if name] if with_legend else [],
-        "size": (WIDTH, HEIGHT),
-        "inside": {"left": LEFT, "right": WIDTH - RIGHT, "top": TOP, "bottom": HEIGHT - BOTTOM},
+        "size": SIZE,
+        "inside": INSIDE,
     }
 
 
@@ -70,17 +71,12 @@ def _path(x: Floats, y: Floats, steps: bool) -> str:
     """A line through points, broken where one is not finite."""
     parts, drawing = [], False
     finite = np.isfinite(x) & np.isfinite(y)
-    for a, b, known in zip(x.tolist(), np.clip(y, TOP - 2, HEIGHT - BOTTOM).tolist(), finite.tolist(), strict=True):
+    y = np.clip(y, INSIDE["top"] - 2, INSIDE["bottom"])
+    for a, b, known in zip(x, y, finite, strict=True):
         if known:
             parts.append(f"M{a:.1f} {b:.1f}" if not drawing else f"H{a:.1f}V{b:.1f}" if steps else f"L{a:.1f} {b:.1f}")
         drawing = known
     return "".join(parts)
-
-
-def _outline(x: Floats, low: Floats, high: Floats) -> str:
-    there = zip(x.tolist(), np.clip(high, TOP, HEIGHT - BOTTOM).tolist(), strict=True)
-    back = zip(x.tolist()[::-1], np.clip(low, TOP, HEIGHT - BOTTOM).tolist()[::-1], strict=True)
-    return " ".join(f"{a:.1f},{b:.1f}" for a, b in [*there, *back])
 
 
 def ticks(axis: Axis) -> list[tuple[float, str]]:
@@ -88,44 +84,43 @@ def ticks(axis: Axis) -> list[tuple[float, str]]:
     if axis.kind == "date":
         return _date_ticks(axis.low, axis.high)
     write = seconds if axis.kind == "time" else lambda value: f"{100 * value:.3g} %"
-    if not axis.log:
-        step = round_step((axis.high - axis.low) or abs(axis.high) or 1.0)
-        first, last = math.ceil(axis.low / step - 1e-9), math.floor(axis.high / step + 1e-9)
-        values = [k * step for k in range(first, last + 1)]
-    else:
-        values = [
-            v for v in rungs(axis.low, axis.high, times=axis.kind == "time") if axis.low <= v <= axis.high * 1.001
-        ]
-        if axis.kind == "share" and len(values) > MOST_TICKS:
-            values = [v for v in values if f"{v:e}".startswith("1")]
-        values = values[:: math.ceil(len(values) / MOST_TICKS)] if values else []
+    values = round_values(axis.low, axis.high, log=axis.log, times=axis.kind == "time")
     texts = {write(value): value for value in reversed(values)}  # one of those that read alike
     return [(value, text) for text, value in reversed(texts.items())]
 
 
-def round_step(span: float) -> float:
-    """1, 2 or 5 times a power of ten, at least a fifth of a span."""
-    raw = span / 5
-    size = 10.0 ** math.floor(math.log10(raw))
-    return next(digit * size for digit in (1, 2, 5, 10) if digit * size >= raw * (1 - 1e-9))
+def round_values(low: float, high: float, *, log: bool, times: bool = False) -> list[float]:
+    """A few round values in a range: 1, 2 and 5 times powers of ten; `times` of an hour and more in hours and days.
 
-
-def rungs(low: float, high: float, *, times: bool = False) -> list[float]:
-    """1, 2 and 5 times powers of ten around a range; `times` of an hour and more in hours and days."""
-    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    values = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
-    if not times:
-        return values
-    hours = [3600.0 * hours for hours in (1, 2, 5, 12)]
-    return [value for value in values if value < 3600] + hours + [DAY * d * 10**p for p in range(5) for d in (1, 2, 5)]
+    >>> round_values(3, 2000, log=True)
+    [5.0, 20.0, 100.0, 500.0, 2000.0]
+    """
+    values: list[float] = []
+    if log:
+        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        values = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
+        if times:
+            values = [value for value in values if value < 3600] + [3600.0 * hours for hours in (1, 2, 5, 12)]
+            values += [UNITS["d"] * digit * 10**power for power in range(5) for digit in (1, 2, 5)]
+        values = [value for value in values if low * (1 - 1e-9) <= value <= high * (1 + 1e-9)]
+    if len(values) < 3:  # a linear axis, or a narrow logarithmic one
+        raw = ((high - low) or abs(high) or 1.0) / 5
+        size = 10.0 ** math.floor(math.log10(raw))
+        step = next(digit * size for digit in (1, 2, 5, 10) if digit * size >= raw * (1 - 1e-9))
+        return [k * step for k in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
+    tens = [value for value in values if f"{value:e}".startswith("1.000000")]
+    if len(values) > MAX_TICKS and len(tens) >= 3 and not times:
+        values = tens
+    return values[:: math.ceil(len(values) / MAX_TICKS)]
 
 
 def _date_ticks(low: float, high: float) -> list[tuple[float, str]]:
     """Times of the calendar (UTC), seconds since 1970, with as much of the date as the step needs."""
-    fits = [s for s in CALENDAR_STEPS if (high - low) / s <= (MOST_TICKS if s >= DAY else MOST_TICKS - 2)]
-    step = fits[0] if fits else CALENDAR_STEPS[-1]
+    day = UNITS["d"]
+    fitting = [s for s in CALENDAR_STEPS if (high - low) / s <= (MAX_TICKS if s >= day else MAX_TICKS - 2)]
+    step = fitting[0] if fitting else CALENDAR_STEPS[-1]
     values = np.arange(math.ceil(low / step), math.floor(high / step) + 1) * step
-    unit = "s" if step < 60 else "m" if step < DAY else "D"
-    start = 0 if unit == "D" and high - low >= 300 * DAY else 5  # with or without the year
+    unit = "s" if step < 60 else "m" if step < day else "D"
+    start = 0 if unit == "D" and high - low >= 300 * day else 5  # with or without the year
     dates = [str(np.datetime64(round(float(value)), "s").astype(f"datetime64[{unit}]")) for value in values]
     return [(float(value), date[start:].replace("T", " ")) for value, date in zip(values, dates, strict=True)]

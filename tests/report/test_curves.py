@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from latfit.laws import Empirical
-from latfit.report.charts import View, jobs_done, strategies_of
+from latfit.report.charts import View, jobs_done
 from latfit.restart.evaluate import simulate_policy
 from pages import analysed
 
@@ -47,7 +47,7 @@ def test_fitted_laws_have_the_failures_of_the_log():
 
 def test_tails_of_strategies():
     law = Empirical.of(analysed("bundled").decision.sample)
-    found = strategies_of(analysed("bundled"), law)
+    found = View(analysed("bundled"), 10).strategies
     t = np.array([150.0, 400.0, 700.0, 1000.0])
     drawn = found.tails(t)
     assert drawn[0][0] == "Cancel and resubmit after 358 s"
@@ -59,4 +59,4 @@ def test_tails_of_strategies():
 
 def test_no_strategies_where_nothing_is_recommended():
     for name in ("mixed", "failures"):
-        assert strategies_of(analysed(name), Empirical.of(analysed(name).decision.sample)) is None
+        assert View(analysed(name), 10).strategies is None

@@ -14,7 +14,7 @@ from latfit.laws import Empirical
 from latfit.report.charts import Axis
 from latfit.report.page import kept_sums
 from latfit.report.sections import advice
-from latfit.report.svg import LEFT, RIGHT, WIDTH, ticks
+from latfit.report.svg import INSIDE, ticks
 from latfit.restart import expected_duration
 from latfit.sample import LatencySample
 from pages import HOSTILE, LOGS, analysed, page
@@ -137,19 +137,13 @@ def test_dates_are_distinct_and_do_not_touch(span):
     shown = ticks(Axis("", 1.7e9, 1.7e9 + span, "date"))
     assert 2 <= len(shown) <= 7
     assert len({text for _, text in shown}) == len(shown)
-    room = (WIDTH - LEFT - RIGHT) * (shown[1][0] - shown[0][0]) / span
+    room = (INSIDE["right"] - INSIDE["left"]) * (shown[1][0] - shown[0][0]) / span
     assert max(len(text) for _, text in shown) * 6.2 < room
 
 
 def test_jobs_that_fail_visibly_have_their_curve():
     assert "resubmitted after" in page("failures")
     assert page("bundled").count("resubmitted after") == 1
-
-
-def test_figures_of_a_decision_that_needs_a_cost_are_not_large():
-    assert "not-identified" in analysed("failures").decision.codes
-    assert 'class="tiles"' not in page("failures")
-    assert 'class="tiles"' in page("bundled")
 
 
 def test_data_cannot_end_its_block():
