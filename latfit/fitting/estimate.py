@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from latfit.errors import FitError, LatfitError
+from latfit.errors import FitError
 from latfit.fitting.likelihood import (
     DECREMENT,
     REFIT_DECREMENT,
@@ -21,7 +21,7 @@ from latfit.fitting.likelihood import (
     maximise,
     ratio_of,
 )
-from latfit.fitting.search import generic_fit, kernel_of, law_class
+from latfit.fitting.search import kernel_of
 from latfit.laws.kernel import ExponentialLimit, Kernel
 from latfit.laws.samples import SampleBatch
 from latfit.numbers import Bools, Floats
@@ -89,10 +89,7 @@ def fit_batch(
 
     `start` are parameters near all estimates, (p,), as a bootstrap knows them; without `errors` there is no covariance.
     """
-    kernel = kernel_of(law)
-    fixed = rho if isinstance(rho, np.ndarray) else read_rho(rho)
-    if kernel is None:
-        return _one_by_one(law, batch, fixed)
+    kernel, fixed = kernel_of(law), rho if isinstance(rho, np.ndarray) else read_rho(rho)
     unit, blocks = batch.prepared
     ends = np.cumsum([block.size for block in blocks])
     parts = [
@@ -100,25 +97,6 @@ def fit_batch(
         for block, end in zip(blocks, ends, strict=True)
     ]
     return BatchFit.concatenate(parts)
-
-
-def _one_by_one(law: str, batch: SampleBatch, rho: Ratio) -> BatchFit:
-    """Each sample by a search of its own, for laws without a kernel."""
-    names = tuple(parameter.name for parameter in law_class(law).parameters)
-    fits = BatchFit.empty(law, names, len(names), np.full(batch.size, "", dtype=object))
-    for row in range(batch.size):
-        sample = batch.take(np.array([row]))
-        try:
-            if not sample.n[0]:
-                raise FitError("no completed probe")
-            known_rho = float(rho[row]) if isinstance(rho, np.ndarray) else rho
-            best, ratio, value, covariance = generic_fit(law, sample, known_rho)
-        except (LatfitError, ArithmeticError, np.linalg.LinAlgError) as problem:
-            fits.error[row] = str(problem)
-            continue
-        fits.params[row], fits.rho[row], fits.log_likelihood[row] = list(best.params.values()), ratio, value
-        fits.covariance[row], fits.converged[row] = covariance, True
-    return fits
 
 
 def _fit_block(
@@ -194,7 +172,6 @@ def _exponential(batch: SampleBatch, rho: Ratio) -> Maximum:
     key = ("exponential", rho.tobytes() if isinstance(rho, np.ndarray) else rho)
     if key not in batch.memory:
         kernel = kernel_of("exponential")
-        assert kernel is not None
         batch.memory[key] = maximise(kernel, batch, rho, kernel.starts(batch))
     maximum: Maximum = batch.memory[key]
     return maximum

@@ -18,13 +18,12 @@ from scipy.special import kolmogorov
 from latfit._system import in_threads
 from latfit.curve import kaplan_meier
 from latfit.errors import FitError
-from latfit.fitting.bootstrap import refitted
+from latfit.fitting.bootstrap import Refits, refit_least_squares
 from latfit.fitting.estimate import fit_batch
 from latfit.fitting.fitted import Fit
 from latfit.fitting.likelihood import REFIT_DECREMENT, maximise
-from latfit.fitting.search import kernel_of
+from latfit.fitting.search import DifferencesKernel, kernel_of
 from latfit.fitting.simulate import Rows, Simulator
-from latfit.laws.kernel import Kernel
 from latfit.laws.location_scale import LocationScaleKernel
 from latfit.laws.samples import LogBatch, cell_width
 from latfit.numbers import Floats, finite
@@ -34,7 +33,6 @@ Cdf = Callable[[Floats], Floats]
 MAX_FAILED_RESAMPLES = 0.02  # share of resamples that may have no fit before the p-value is given up
 RESAMPLED_BLOCK = 1 << 19  # resampled latencies in a block: large, so that threads seldom wait for the interpreter
 MAX_DRAWS = 50_000_000  # simulated probes that a report waits for: some seconds a law
-MAX_SEARCHED_DRAWS = 200_000  # the same for laws that are searched for
 
 
 @dataclass(frozen=True)
@@ -111,10 +109,7 @@ def ks_test(
     d_n = math.sqrt(n) * statistic
     p = None
     if bootstrap:
-        if subsample is None and fit.method == "mle" and kernel_of(fit.name):
-            distances = _batched_distances(sample, fit, bootstrap, generator)
-        else:
-            distances = _distances(sample, fit, bootstrap, generator, subsample)
+        distances = _distances(sample, fit, bootstrap, generator, subsample)
         usable = distances[np.isfinite(distances)]
         failed = bootstrap - usable.size
         if failed > MAX_FAILED_RESAMPLES * bootstrap:
@@ -128,13 +123,11 @@ def assess(
 ) -> GoodnessOfFit | None:
     """`ks_test` for reports: None for a failed fit, no bootstrap where it fails or would take minutes.
 
-    It would where `bootstrap` samples of this size have more than 5·10⁷ probes, or 2·10⁵ for likelihood fits of laws
-    without a kernel, each of which is a search of its own.
+    It would where `bootstrap` samples of this size have more than 5·10⁷ probes, or 2.5·10⁵ for laws without a kernel.
     """
     if fit.law is None:
         return None
-    quick = fit.method == "ls" or kernel_of(fit.name) is not None
-    fast = bootstrap * sample.n <= (MAX_DRAWS if quick else MAX_SEARCHED_DRAWS)
+    fast = bootstrap * sample.n <= MAX_DRAWS / (200 if isinstance(kernel_of(fit.name), DifferencesKernel) else 1)
     try:
         return ks_test(sample, fit, bootstrap=bootstrap if fast else 0, rng=rng, subsample=subsample)
     except FitError:
@@ -179,60 +172,58 @@ def qq(sample: LatencySample, fit: Fit) -> tuple[Floats, Floats]:
     return law.ppf(p[inside]), curve.times[inside]
 
 
-def _block_sizes(n: int, count: int) -> list[int]:
-    """`count` samples of n numbers in blocks."""
-    size = max(1, RESAMPLED_BLOCK // n)
-    return [min(size, count - start) for start in range(0, count, size)]
+def _distances(sample: LatencySample, fit: Fit, count: int, rng: np.random.Generator, subsample: int | None) -> Floats:
+    """The distances of `count` resamples from the laws fitted to them, not a number where there is no fit."""
+    simulator, kernel = Simulator(sample, fit), kernel_of(fit.name)
+    in_arrays = fit.method == "mle" and subsample is None
+    scaled = simulator.complete and not simulator.resolution and isinstance(kernel, LocationScaleKernel)
+    numbers = 2 * simulator.n if in_arrays and scaled else simulator.n  # of latencies, and of probabilities
+    size = max(1, RESAMPLED_BLOCK // numbers)
+    sizes = [min(size, count - start) for start in range(0, count, size)]
 
-
-def _batched_distances(sample: LatencySample, fit: Fit, count: int, rng: np.random.Generator) -> Floats:
-    """The distances of `count` resamples from the laws fitted to them, all in arrays."""
-    simulator, kernel = Simulator.of(sample, fit), kernel_of(fit.name)
-    assert kernel is not None
-    # ρ was estimated if the fit says how well; otherwise it was given
-    rho: str | float = "joint" if "rho" in (fit.std_errors or {}) else simulator.rho
-    params, cell = np.array(list(fit.params.values())), simulator.cell
-    alike = isinstance(kernel, LocationScaleKernel) and simulator.complete and not simulator.resolution
-    sizes = _block_sizes(2 * simulator.n if alike else simulator.n, count)  # latencies and probabilities
-    seeds = rng.integers(2**63, size=(len(sizes), 2))  # a stream of its own for each block, whichever thread has it
-
-    def block(at: int) -> Floats:
-        generator = np.random.default_rng(seeds[at])
-        if alike:
+    def block(at: int, generator: np.random.Generator) -> Floats:
+        if in_arrays and scaled:
             assert isinstance(kernel, LocationScaleKernel)
             return standard_gaps(kernel, simulator.n, sizes[at], generator)
         rows = simulator.rows(sizes[at], generator)
-        batch = rows.batch(cell, simulator.resolution)
-        fits = fit_batch(fit.name, batch, rho=rho, start=None if fit.at_limit else params, errors=False)
-        fitted = fits.error == ""
-        all_params = np.where(fitted[:, None], fits.params, params).T
-        u, held = kernel.from_params(all_params, 1.0), all_params[len(kernel.free) :]
-        ratio = np.where(fitted, fits.rho, simulator.rho)
-        return np.where(fitted, _row_gaps(kernel.holding(held), rows, cell, u, ratio), np.nan)
+        refits = _refitted(fit, rows, simulator, quick=in_arrays)
+        if in_arrays:
+            return np.where(refits.succeeded, _row_gaps(refits, rows, simulator.cell), np.nan)
+        gaps = np.full(sizes[at], np.nan)
+        for row in np.flatnonzero(refits.succeeded).tolist():
+            resample, cdf = rows.sample(row, sample), refits.cdf(row)
+            if subsample is None:
+                gaps[row] = ks_distance(resample, cdf, refits.rho[row], round_up=fit.method == "ls")
+            else:
+                gaps[row] = _subsampled(resample.completed.expand(), cdf, subsample, generator)
+        return gaps
 
-    return np.concatenate(list(in_threads(block, range(len(sizes)))))
-
-
-def _distances(sample: LatencySample, fit: Fit, count: int, rng: np.random.Generator, subsample: int | None) -> Floats:
-    """The distances of `count` resamples, one by one: for least squares, for laws without a kernel and subsamples."""
-    simulator, distances = Simulator.of(sample, fit), np.full(count, np.nan)
-    at = 0
-    for size in _block_sizes(simulator.n, count):
-        rows = simulator.rows(size, rng)
-        samples = [rows.sample(row, sample) for row in range(size)]
-        for resample, again in zip(samples, refitted(samples, fit), strict=True):
-            if again is not None:
-                cdf, rho = again
-                if subsample is None:
-                    distances[at] = ks_distance(resample, cdf, rho, round_up=fit.method == "ls")
-                else:
-                    distances[at] = _subsampled(resample.completed.expand(), cdf, subsample, rng)
-            at += 1
-    return distances
+    if not in_arrays:
+        return np.concatenate([block(at, rng) for at in range(len(sizes))])
+    seeds = rng.integers(2**63, size=(len(sizes), 2))  # a stream of its own for each block, whichever thread has it
+    every = in_threads(lambda at: block(at, np.random.default_rng(seeds[at])), range(len(sizes)))
+    return np.concatenate(list(every))
 
 
-def _row_gaps(kernel: Kernel, rows: Rows, cell: float, u: Floats, rho: Floats) -> Floats:
+def _refitted(fit: Fit, rows: Rows, simulator: Simulator, *, quick: bool) -> Refits:
+    """The law of `fit` fitted to each row by its method; a `quick` search starts at the fit and ends sooner."""
+    if fit.method == "ls":
+        return refit_least_squares([rows.sample(row, simulator.sample) for row in range(len(rows.time))], fit)
+    # ρ was estimated if the fit says how well; otherwise it was given
+    rho: str | float = "joint" if "rho" in (fit.std_errors or {}) else simulator.rho
+    params, kernel = np.array(list(fit.params.values())), kernel_of(fit.name)
+    batch = rows.batch(simulator.cell, simulator.resolution)
+    fits = fit_batch(fit.name, batch, rho=rho, start=params if quick and not fit.at_limit else None, errors=False)
+    succeeded = fits.error == ""
+    all_params = np.where(succeeded[:, None], fits.params, params).T
+    kernel = kernel.holding(all_params[len(kernel.free) :])
+    ratio = np.where(succeeded, fits.rho, simulator.rho)
+    return Refits(kernel, 1.0, kernel.from_params(all_params, 1.0), ratio, succeeded)
+
+
+def _row_gaps(refits: Refits, rows: Rows, cell: float) -> Floats:
     """Sup distances of simulated rows, by the product-limit estimate of each where some were censored early."""
+    kernel, u, rho = refits.kernel, refits.u, refits.rho
     returned, n = rows.returned, rows.time.shape[1]
     if rows.ordered:
         key, after = rows.time, np.arange(1.0, n + 1)[None] / n

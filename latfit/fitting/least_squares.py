@@ -7,13 +7,14 @@ Glatard et al. 2006, §4.3. The steps run from the smallest to the largest laten
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latfit.curve import kaplan_meier
 from latfit.errors import FitError
+from latfit.laws.kernel import Kernel
 from latfit.numbers import Bools, Floats
 from latfit.sample import LatencySample
 
@@ -21,16 +22,6 @@ MAX_GRID_STEPS = 10_000
 COARSE_BLOCKS, FINE_BLOCKS = 100, 250  # blocks of steps, finer towards t_min
 POLISHED_STARTS = 4  # how many of the starts go on from the coarse to the fine blocks
 MAX_DAMPED_STEPS = 200
-
-
-class Model(Protocol):
-    """A law as least squares sees it: F(t) (B, k) with its gradient (p, B, k) in unconstrained parameters u (p, B)."""
-
-    def cdf(self, t: Floats, u: Floats) -> tuple[Floats, Floats]:
-        """F(t) and ∂F/∂u."""
-
-    def take(self, rows: NDArray[np.intp]) -> Model:
-        """The model for some of the samples."""
 
 
 class Target(NamedTuple):
@@ -84,7 +75,7 @@ class LeastSquares(NamedTuple):
     converged: Bools
 
 
-def finalists(model: Model, goal: Target, starts: Sequence[Floats]) -> list[Floats]:
+def finalists(model: Kernel, goal: Target, starts: Sequence[Floats]) -> list[Floats]:
     """The best few fits (p, 1) of one sample from many starts (p,), best first: on coarse blocks, then on fine ones."""
     u = np.stack(starts, axis=1)
     for count, tolerance in ((COARSE_BLOCKS, 1e-2), (FINE_BLOCKS, 1e-7)):
@@ -97,7 +88,7 @@ def finalists(model: Model, goal: Target, starts: Sequence[Floats]) -> list[Floa
     return list(u.T[:, :, None])
 
 
-def levenberg_marquardt(model: Model, goal: Target, start: Floats, *, tolerance: float = 1e-9) -> LeastSquares:
+def levenberg_marquardt(model: Kernel, goal: Target, start: Floats, *, tolerance: float = 1e-9) -> LeastSquares:
     """Damped Gauss–Newton steps on all samples at once; a step to where F is not a number, or falls, is refused.
 
     A sample is done when a step promises to lower its sum of squares by less than `tolerance` of it.
@@ -130,7 +121,7 @@ def levenberg_marquardt(model: Model, goal: Target, start: Floats, *, tolerance:
     return LeastSquares(u, sse, converged)
 
 
-def _normal_equations(model: Model, goal: Target, u: Floats) -> tuple[Floats, Floats, Floats]:
+def _normal_equations(model: Kernel, goal: Target, u: Floats) -> tuple[Floats, Floats, Floats]:
     """Σ w r², Jᵀ w r (B, p) and Jᵀ w J (B, p, p) with r = F − y; the sum is ∞ where F is not a cdf."""
     with np.errstate(all="ignore"):
         F, J = model.cdf(goal.t, u)

@@ -15,7 +15,7 @@ from latfit.errors import FitError, LawError
 from latfit.fitting.estimate import fit_batch
 from latfit.fitting.fitted import Fit
 from latfit.fitting.ranking import fit
-from latfit.fitting.search import law_class, law_log_likelihood
+from latfit.fitting.search import DifferencesKernel, law_class, law_log_likelihood
 from latfit.laws.samples import SampleBatch
 from latfit.numbers import Floats
 from latfit.sample import LatencySample
@@ -85,29 +85,27 @@ def profile_likelihood(
     sample: LatencySample, fitted: Fit, parameter: str, rho: float | None = None
 ) -> Callable[[float], float]:
     """Max ℓ over the other parameters at a value of one, each search starting where the last one ended."""
-    batch, law = SampleBatch.of_sample(sample), law_class(fitted.name)
-    others = [name for name in fitted.std_errors or {} if name not in (parameter, "rho")]
-    positive = {each.name: each.domain != "real" for each in law.parameters}
-    logs = np.array([positive[name] for name in others], dtype=bool)
-    start = np.array([fitted.params[name] for name in others])
-    u = np.where(logs, np.log(np.where(logs, start, 1.0)), start)
+    batch, kernel = SampleBatch.of_sample(sample), DifferencesKernel(law_class(fitted.name))
+    others = [i for i, name in enumerate(fitted.params) if name != parameter and name in (fitted.std_errors or {})]
+    free = kernel.from_params(np.array([[each] for each in fitted.params.values()]), 1.0)[others, 0]
 
     def value_at(value: float) -> float:
-        def cost(u: Floats) -> float:
-            with np.errstate(all="ignore"):
-                moved = dict(zip(others, map(float, np.where(logs, np.exp(u), u)), strict=True))
+        nonlocal free
+        params = fitted.params | {parameter: value}
+        u = kernel.from_params(np.array([[each] for each in params.values()]), 1.0)[:, 0]
+
+        def cost(moved: Floats) -> float:
+            u[others] = moved
             try:
-                moved_law = law(**(fitted.params | moved | {parameter: value}))
-                log_likelihood = law_log_likelihood(moved_law, batch, rho)[0]
-            except LawError:
+                log_likelihood = law_log_likelihood(kernel.build(u), batch, rho)[0]
+            except (LawError, OverflowError):
                 return np.inf
             return -log_likelihood if np.isfinite(log_likelihood) else np.inf
 
-        nonlocal u
         if others:
             options: dict[str, Any] = {"xatol": 1e-9, "fatol": 1e-9}
-            u = scipy.optimize.minimize(cost, u, method="Nelder-Mead", options=options).x  # type: ignore[call-overload]
-        return -cost(u)
+            free = scipy.optimize.minimize(cost, free, method="Nelder-Mead", options=options).x  # type: ignore[call-overload]
+        return -cost(free)
 
     return value_at
 

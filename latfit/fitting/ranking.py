@@ -13,7 +13,7 @@ from latfit.errors import FitError, LatfitError, none_of
 from latfit.fitting.estimate import EXPONENTIAL_DISTANCE, fit_batch, read_rho
 from latfit.fitting.fitted import Fit
 from latfit.fitting.least_squares import counted_ratio, finalists, levenberg_marquardt, target
-from latfit.fitting.search import kernel_of, law_class, problem_of, read_off
+from latfit.fitting.search import kernel_of, law_class
 from latfit.laws import get_law, law_names
 from latfit.laws.kernel import ExponentialLimit
 from latfit.laws.samples import SampleBatch
@@ -91,15 +91,15 @@ def _fit_one(name: str, sample: LatencySample, batch: SampleBatch, method: str, 
 
 def _mle(name: str, sample: LatencySample, batch: SampleBatch, rho: float | None) -> Fit:
     """Maximum likelihood of a batch of one; ρ counts as a parameter where it was estimated, held ones do not."""
-    held, n = read_off(name, batch), sample.n
+    n, kernel = sample.n, kernel_of(name)
     best = fit_batch(name, batch, rho="joint" if rho is None else rho)
     if best.error[0]:
         raise FitError(str(best.error[0]))
+    held = dict(zip(kernel.held, map(float, kernel.read(batch)[:, 0]), strict=True))  # without any rounding
     law = law_class(name)(**(dict(zip(best.parameters, map(float, best.params[0]), strict=True)) | held))
     with np.errstate(invalid="ignore"):
         errors = np.sqrt(np.einsum("ii->i", best.covariance[0]))
-    estimated = [each for each in (*best.parameters, "rho") if each not in held]
-    std_errors = {each: finite(error) for each, error in zip(estimated, errors, strict=True)}
+    std_errors = {each: finite(error) for each, error in zip((*kernel.free, "rho"), errors, strict=True)}
     if rho is not None:
         del std_errors["rho"]
     value, count = float(best.log_likelihood[0]), len(std_errors)
@@ -134,19 +134,28 @@ def _ls(name: str, sample: LatencySample, rho: float | None) -> Fit:
 
 def _free_ls(name: str, sample: LatencySample, rho: float | None) -> Fit:
     """Least squares on the cdf; the best start whose law is a cdf everywhere wins."""
-    goal, batch = target(sample, rho), SampleBatch.of_sample(sample)
-    problem, held = problem_of(name, batch), read_off(name, batch)
-    scaled = goal._replace(t=goal.t / problem.unit)
+    goal, batch, law = target(sample, rho), SampleBatch.of_sample(sample), law_class(name)
+    quartiles = np.quantile(batch.x[0], (0.25, 0.5, 0.75), weights=batch.weights[0], method="inverted_cdf")
+    quartiles = np.maximum(quartiles, batch.step[0] / 2)  # a latency of 0 counts as half a step of the clock
+    unit = float(quartiles[1])
+    scaled = batch.scaled(unit)
+    kernel, goal = kernel_of(name), goal._replace(t=goal.t / unit)
+    held, kernel = kernel.read(batch), kernel.holding(kernel.read(scaled))
+    starts = kernel.starts(scaled)
+    if hasattr(law, "start"):
+        rough = law.start(*map(float, quartiles / unit))
+        starts = [kernel.from_params(np.array([[rough[each]] for each in kernel.parameters]), 1.0), *starts]
     reason = ""
-    for start in finalists(problem.model, scaled, problem.starts):
-        best = levenberg_marquardt(problem.model, scaled, start)
+    for start in finalists(kernel, goal, [u[:, 0] for u in starts]):
+        best = levenberg_marquardt(kernel, goal, start)
+        params = kernel.to_params(best.u, unit)[0][:, 0]
+        params[len(kernel.free) :] = held[:, 0]
         try:
-            law = problem.build(best.u[:, 0]).scaled(problem.unit)
-            law = law_class(name)(**(law.params | held)) if held else law
+            fitted = law(*map(float, params))
         except LatfitError as refused:
             reason = str(refused)
             continue
         ratio = counted_ratio(sample) if rho is None else rho
         sse, converged = float(best.sse[0]), bool(best.converged[0])
-        return Fit(name, "ls", sample.n, law, ratio, dict(law.params), sse=sse, converged=converged)
+        return Fit(name, "ls", sample.n, fitted, ratio, dict(fitted.params), sse=sse, converged=converged)
     raise FitError(f"no start ended at a cdf: {reason}")

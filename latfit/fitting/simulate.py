@@ -9,7 +9,6 @@ import numpy as np
 from latfit.curve import kaplan_meier
 from latfit.errors import FitError
 from latfit.fitting.fitted import Fit
-from latfit.laws import ContinuousLaw
 from latfit.laws.samples import SampleBatch, cell_width
 from latfit.numbers import Bools, Floats
 from latfit.sample import LatencySample, Tally
@@ -81,7 +80,6 @@ def _packed(time: Floats, chosen: Bools) -> tuple[Floats, Floats]:
     return np.take_along_axis(time, front, axis=1), (np.arange(counts.max()) < counts[:, None]).astype(np.float64)
 
 
-@dataclass(frozen=True, eq=False)
 class Simulator:
     """Draws samples of n probes from a fit as the log would have recorded them.
 
@@ -91,41 +89,17 @@ class Simulator:
     to what was recorded at or below t.
     """
 
-    law: ContinuousLaw
-    rho: float
-    n: int
-    cutoff: float
-    resolution: float
-    cell: float
-    round_up: bool
-    known_lost: float
-    loss_times: Floats
-    loss_cdf: Floats
-
-    @classmethod
-    def of(cls, sample: LatencySample, fit: Fit) -> Simulator:
-        """For the probes of `sample` under `fit`."""
-        law, rho = fit.law_and_rho
+    def __init__(self, sample: LatencySample, fit: Fit) -> None:
+        (self.law, self.rho), self.sample, self.round_up = fit.law_and_rho, sample, fit.method == "ls"
+        self.n, self.resolution, self.cell = sample.n, sample.resolution, cell_width(sample)
+        self.cutoff = np.inf if sample.cutoff is None else sample.cutoff
+        self.known_lost = 0.0 if not sample.lost else min(1.0, sample.lost / (sample.n * self.rho))
         sample = sample.failures_censored()
-        at_cutoff = np.inf if sample.cutoff is None else sample.cutoff
-        out = sample.censored
-        early = out.values < at_cutoff
+        out, early = sample.censored, sample.censored.values < self.cutoff
         stayed = Tally.sum([sample.completed, Tally(out.values[~early], out.counts[~early])])
         left = Tally(out.values[early], out.counts[early])
         curve = kaplan_meier(LatencySample(completed=left, censored=stayed, lost=sample.lost))
-        share = 0.0 if not sample.lost else min(1.0, sample.lost / (sample.n * rho))
-        return cls(
-            law,
-            rho,
-            sample.n,
-            at_cutoff,
-            sample.resolution,
-            cell_width(sample),
-            fit.method == "ls",
-            share,
-            curve.times,
-            1 - curve.still_out,
-        )
+        self.loss_times, self.loss_cdf = curve.times, 1 - curve.still_out
 
     @property
     def complete(self) -> bool:

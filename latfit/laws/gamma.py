@@ -23,14 +23,18 @@ def log_gammaincc(a: ArrayLike, x: ArrayLike) -> Floats:
     """
     a, x = np.broadcast_arrays(np.asarray(a, dtype=np.float64), np.asarray(x, dtype=np.float64))
     plain = gammaincc(a, x)
-    if (plain > 1e-290).all():
-        return np.asarray(np.log(plain))
+    far = plain <= 1e-290
     with np.errstate(all="ignore"):
-        fraction = np.zeros_like(x)
-        for k in range(60, 0, -1):
-            fraction = k * (k - a) / (x + 2 * k + 1 - a - fraction)
-        far = -x + a * np.log(x) - gammaln(a) - np.log(x + 1 - a - fraction)
-        return np.where(plain > 1e-290, np.log(plain), np.where(x == np.inf, -np.inf, far))
+        logs = np.log(plain)
+        if far.any():
+            a, x = a[far], x[far]
+            fraction = np.zeros_like(x)
+            for k in range(60, 0, -1):
+                fraction = k * (k - a) / (x + 2 * k + 1 - a - fraction)
+            tail = -x + a * np.log(x) - gammaln(a) - np.log(x + 1 - a - fraction)
+            logs = np.asarray(logs)
+            logs[far] = np.where(x == np.inf, -np.inf, tail)
+    return np.asarray(logs)
 
 
 class _GammaKernel(Kernel):

@@ -110,7 +110,7 @@ def test_resamples_look_like_the_log():
     sample = LatencySample.of(
         np.rint(x[x <= limit]), censored=np.minimum(limit[x > limit], 1000), cutoff=1000.0, resolution=1.0
     )
-    rows = Simulator.of(sample, fit(sample, ["lognormal"])[0]).rows(20, rng)
+    rows = Simulator(sample, fit(sample, ["lognormal"])[0]).rows(20, rng)
     again = [rows.sample(row, sample) for row in range(20)]
     for get in (
         lambda s: s.completed.total / s.n,

@@ -9,9 +9,9 @@ from scipy import stats
 from latfit.fitting import SampleBatch
 from latfit.fitting.likelihood import log_likelihood, profile_rho
 from latfit.fitting.search import kernel_of, law_class
-from latfit.laws import law_names
+from latfit.laws import get_law, law_names
 
-LAWS = [name for name in law_names() if kernel_of(name) and not kernel_of(name).held]
+LAWS = [name for name in law_names() if (kernel := getattr(get_law(name), "kernel", None)) and not kernel.held]
 POINTS = {
     "exponential": [[0.1, 0.2, -0.3]],
     "lognormal": [[0.1, 0.0, -0.1], [0.0, 0.1, -0.2]],
