@@ -69,7 +69,7 @@ def _fitted(name: str, histogram: Histogram) -> Fit:
 
     def cost(u: Floats) -> float:
         try:
-            law = build(u)
+            law = kernel.build(u)
             F, S = law.cdf(edges), law.sf(edges)
         except (LawError, OverflowError):
             return np.inf
@@ -88,7 +88,7 @@ def _fitted(name: str, histogram: Histogram) -> Fit:
         u = search.x
     if not search.success:
         raise FitError(f"the search for the most likely {name} stopped: {search.message}")
-    law, value = build(u).scaled(unit), -cost(u)
+    law, value = kernel.build(u).scaled(unit), -cost(u)
     rho = (histogram.n - histogram.returned) / histogram.n
     bic = p * np.log(histogram.returned) - 2 * value
     return Fit(name, "mle", histogram.n, law, rho, law.params, None, None, value, 2 * p - 2 * value, bic, True)
