@@ -19,61 +19,57 @@ from latfit.restart.derived import coarse, with_wall_clock
 from latfit.restart.policies import Written, in_seconds
 from latfit.sample import LatencySample
 
-RESAMPLED_STEPS = 200  # of the law of a resample, in which strategies are evaluated
-
-CONTRADICTS = 1.1  # replay this many times the formula's figure, and beyond its interval, contradicts it
-
 
 @dataclass(frozen=True)
 class ReplayedChoice:
-    """The chosen strategy replayed on the log, its gain over the first one of the comparison, and whether it stands.
+    """The chosen strategy replayed on the log, its gain `over` the first one of the comparison, and whether it stands.
 
     `formula` is the mean that the comparison has for it, `waiting` what waiting until the cutoff takes on the log.
+    `over` is None where the first strategy is the chosen one.
     """
 
     chosen: ReplayedPolicy
     formula: float | None
     waiting: float
     over: str | None
-    """The first strategy, None where it is the chosen one."""
     stands: bool
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
         gains = {} if self.over is not None else {"gain_low": None, "gain_high": None}
-        return {**self.chosen.to_dict(), **gains, "over": self.over, "formula": self.formula,
-                "waiting": finite(self.waiting), "stands": self.stands}  # fmt: skip
+        rest = {"over": self.over, "formula": self.formula, "waiting": finite(self.waiting), "stands": self.stands}
+        return {**self.chosen.to_dict(), **gains, **rest}
 
     def sentence(self, time: Written = in_seconds) -> str:
         """What the log says, in a line."""
-        one = self.chosen
-        told = f"Replayed on the log, {one.policy.spec(4)} "
-        if not np.isfinite(one.expected_duration):
-            return f"{told}does not always end."
-        told += f"takes {time(one.expected_duration)} ({time(one.low)} to {time(one.high)})"
+        replayed = self.chosen
+        text = f"Replayed on the log, {replayed.policy.spec(4)} "
+        if not np.isfinite(replayed.expected_duration):
+            return f"{text}does not always end."
+        text += f"takes {time(replayed.expected_duration)} ({time(replayed.low)} to {time(replayed.high)})"
         if self.formula is not None and not self.stands:
-            told += f", where the formula says {time(self.formula)}"
-        if self.over is not None and np.isfinite([one.gain_low, one.gain_high]).all():
-            told += f", {100 * one.gain_low:.0f} to {100 * one.gain_high:.0f} % less than {self.over}"
-        return f"{told}; waiting takes {time(self.waiting)}."
+            text += f", where the formula says {time(self.formula)}"
+        gains = replayed.gain_low, replayed.gain_high
+        if self.over is not None and np.isfinite(gains).all():
+            text += f", {100 * gains[0]:.0f} to {100 * gains[1]:.0f} % less than {self.over}"
+        return f"{text}; waiting takes {time(self.waiting)}."
 
 
 def replay_choice(
-    table: Comparison, choice: PolicyOutcome, decision: Decision, *, queue: bool
+    table: Comparison, choice: PolicyOutcome | None, decision: Decision, *, queue: bool
 ) -> ReplayedChoice | None:
     """A strategy of a comparison, replayed on the log that `decision` was made from; None where it was not replayed.
 
     It stands unless replay lies above the formula by more than 10 % and beyond its interval, or the log is of a queue.
     """
-    evidence, first, E = decision.evidence, table.reference, choice.expected_duration
-    if evidence is None or evidence.replay is None:
+    log = decision.evidence.replay if decision.evidence else None
+    if log is None or choice is None:
         return None
-    log = evidence.replay
+    first, E = table.reference, choice.expected_duration
     (chosen,) = replay_policies(log, [choice.policy], against=first.policy)
-    spread = max(chosen.expected_duration - chosen.low, 1e-12)
+    duration, low = chosen.expected_duration, chosen.low
     above = E is not None and (
-        not np.isfinite(chosen.expected_duration)
-        or (chosen.expected_duration > CONTRADICTS * E and chosen.low - spread > E)
+        not np.isfinite(duration) or (duration > 1.1 * E and low - max(duration - low, 1e-12) > E)
     )
     over = None if choice is first else first.policy.spec(4)
     return ReplayedChoice(chosen, E, log.waiting.expected_duration, over, not above and not queue)
@@ -107,10 +103,8 @@ class Standing:
         withheld = decision.timeout.withheld if decision.timeout is not None else ()
         if rescaled:
             return cls(withheld, decision.warnings, clear=clear)
-        chosen, faster = (
-            None if choice is None else replay_choice(table, choice, decision, queue=queue)
-            for choice in (table.chosen(clear), table.faster())
-        )
+        choices = (table.chosen(clear), table.faster())
+        chosen, faster = (replay_choice(table, choice, decision, queue=queue) for choice in choices)
         withheld += ("replay",) if chosen is not None and not chosen.stands else ()
         return cls(withheld, decision.warnings, chosen, faster is None or faster.stands, clear)
 
@@ -134,7 +128,7 @@ class Spread:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
-        return {"low": self.low, "high": self.high, "ratio_low": self.ratio_low, "ratio_high": self.ratio_high}
+        return dict(vars(self))
 
 
 def comparison_intervals(
@@ -179,16 +173,14 @@ def comparison_intervals(
     # under failures a quantile needs the steps of the log's own clock
     by_clock = sample.failed.total > 0 and comparison.objective.name not in ("mean", "std")
     drawn = []
-    for each in resamples(sample, count, source):
-        if each.completed.total:
-            law = Empirical.of(each)
-            few = law if by_clock else coarse(law, RESAMPLED_STEPS)
-            drawn.append(_figures(with_wall_clock(few, wall_clock), comparison, cost))
+    for resample in resamples(sample, count, source):
+        if resample.completed.total:
+            law = Empirical.of(resample) if by_clock else coarse(Empirical.of(resample), 200)
+            drawn.append(_figures(with_wall_clock(law, wall_clock), comparison, cost))
     figures = np.array(drawn)
     with np.errstate(invalid="ignore", divide="ignore"):
-        ratios = figures / figures[:, :1]
-    limits = np.concatenate([interval(figures.T), interval(ratios.T)]).T
-    return [Spread(*map(finite, each)) for each in limits]
+        limits = np.concatenate([interval(figures.T), interval((figures / figures[:, :1]).T)]).T
+    return [Spread(*map(finite, ends)) for ends in limits]
 
 
 def _figures(law: Law, comparison: Comparison, cost: float) -> list[float]:

@@ -1,28 +1,42 @@
-"""Samples to decisions: prepare, fit, optimise, gather the evidence, judge, warn."""
+"""Samples to decisions: prepare, fit, optimise, collect the evidence, apply it, warn."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from latfit.decision.fits import Key, generator, joint, least_squares, put_to_use, ranked, tested, tested_as_needed
-from latfit.decision.options import Options
-from latfit.decision.prepare import Prepared, prepare
-from latfit.decision.recommend import enough, few_completions, law_named, of_optimum, recommend, with_intervals
-from latfit.decision.result import Current, Decision, FittedLaw, LatencySummary, Recommendation, Warned
-from latfit.decision.schedule import with_retry_intervals
-from latfit.decision.verdict import gather, judge
-from latfit.decision.warn import Case, warnings_of
+from latfit.decision.fits import Key, generator, joint, put_to_use, ranked, tested
+from latfit.decision.fits import elaborate as elaborate_laws
+from latfit.decision.prepare import Options, Prepared, prepare
+from latfit.decision.recommend import (
+    Recommended,
+    enough,
+    few_completions,
+    law_named,
+    of_optimum,
+    recommend,
+    with_intervals,
+)
+from latfit.decision.result import Current, Decision, Evidence, FittedLaw, JudgedWorld, LatencySummary, Recommendation
+from latfit.decision.schedule import INDEPENDENT, Choice, Strata, choose_schedule, with_retry_intervals
+from latfit.decision.warn import warnings_of
 from latfit.errors import FitError, LatfitError, counted
-from latfit.fitting import Fit, fitted_law
-from latfit.laws import Empirical, Law
+from latfit.evidence import Mixing, dependence, find_changes, mixing, replay
+from latfit.evidence.worlds import MIN_PROBES_TO_TRUST, Survey, survey
+from latfit.fitting import Fit, fit, fitted_law
+from latfit.laws import Empirical
 from latfit.numbers import finite
 from latfit.restart import expected_duration, optimal_timeout
 from latfit.restart.retry import best_retry
-from latfit.sample import LatencySample
+from latfit.sample import STATUSES, LatencySample
 from latfit.table import ProbeTable
+
+SUSPICION = {"repeats": 1.0, "unseen": 0.3, "plain": 0.1, "fresh": 0.02}  # π: how much the worst case weighs
+MIN_PROBES_FOR_SCHEDULE = 20
+QUICK_RETURN = 5.0  # times below the median: such returns may be errors where the log has no outcomes
 
 
 def decide(
@@ -63,20 +77,30 @@ def decide(
     4.0
 
     """
-    asked = options or Options()
-    if asked.law is not None:
-        law_named(asked.law)
-    names = [()] * len(samples) if keys is None and len(samples) == 1 else keys
-    names = [(str(at),) for at in range(len(samples))] if names is None else names
-    prepared: list[Prepared | str] = [_prepared(sample, asked) for sample in samples]
-    usable = [at for at, case in enumerate(prepared) if isinstance(case, Prepared) and enough(case.sample)]
-    cases = [case for at in usable if isinstance(case := prepared[at], Prepared)]
+    options = options or Options()
+    if options.law is not None:
+        law_named(options.law)
+    if keys is None:
+        keys = [()] if len(samples) == 1 else [(str(at),) for at in range(len(samples))]
+    prepared = [_prepared(sample, options) for sample in samples]
+    usable = {at: case for at, case in enumerate(prepared) if isinstance(case, Prepared) and enough(case.sample)}
+    cases = list(usable.values())
+    decisions = []
     # resamples of small groups in which nothing completes, and latencies near the largest number
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        made = dict(zip(usable, recommend(cases, asked), strict=True))
-        fits = dict(zip(usable, ranked(cases, asked), strict=True))
-        return [_decision(given, case, made.get(at), fits.get(at, []), asked, names[at], detail, figures or detail)
-                for at, (given, case) in enumerate(zip(samples, prepared, strict=True))]  # fmt: skip
+        chosen = dict(zip(usable, zip(recommend(cases, options), ranked(cases, options), strict=True), strict=True))
+        for at, (sample, case) in enumerate(zip(samples, prepared, strict=True)):
+            whole = sample.sample if isinstance(sample, ProbeTable) else sample
+            tallies = (whole.completed.total, whole.failed.total, whole.censored.total, whole.lost)
+            decision = Decision(keys[at], dict(zip(STATUSES, tallies, strict=True)), whole)
+            if isinstance(case, str):
+                decision = replace(decision, error=case)
+            elif at not in chosen:
+                decision = _undecided(decision, case, options)
+            else:
+                decision = _decided(decision, case, *chosen[at], options, detail=detail, figures=figures or detail)
+            decisions.append(decision)
+    return decisions
 
 
 def _prepared(sample: LatencySample | ProbeTable, options: Options) -> Prepared | str:
@@ -86,109 +110,211 @@ def _prepared(sample: LatencySample | ProbeTable, options: Options) -> Prepared 
         return str(problem)
 
 
-def _decision(
-    given: LatencySample | ProbeTable,
-    case: Prepared | str,
-    made: tuple[Recommendation, tuple[Warned, ...]] | None,
-    fits: list[Fit],
-    options: Options,
-    key: Key,
-    detail: bool,
-    figures: bool,
-) -> Decision:
-    whole = given.sample if isinstance(given, ProbeTable) else given
-    counts = {"completed": whole.completed.total, "failed": whole.failed.total, "censored": whole.censored.total,
-              "lost": whole.lost}  # fmt: skip
-    nothing = Decision(key, counts, whole, None, None, None, None, None, (), None, None, None, None, None, ())
-    if isinstance(case, str):
-        return replace(nothing, error=case)
-    nothing = replace(nothing, whole=case.whole, sample=case.sample, cutoff=case.cutoff, outliers=case.ratio,
-                      latency=LatencySummary.of(case.sample))  # fmt: skip
-    if made is None:
-        small, warned = few_completions(case, options)
-        evidence, _ = gather(case, small, options)
-        more = warnings_of(Case(case, small, evidence, None, (), None)) if case.sample.completed.total else ()
-        error = warned.message if not case.sample.completed.total else None
-        return replace(nothing, timeout=small, evidence=evidence, warnings=(warned, *more), error=error)
-    return _decided(nothing, case, made, fits, options, key, detail, figures)
+def _undecided(decision: Decision, case: Prepared, options: Options) -> Decision:
+    """The decision on a sample with too few completions."""
+    withheld, warning = few_completions(case, options)
+    evidence, _ = collect_evidence(case, withheld, options)
+    done = case.sample.completed.total
+    return replace(
+        _with_case(decision, case),
+        timeout=withheld,
+        evidence=evidence,
+        warnings=(warning, *(warnings_of(case, withheld, evidence) if done else ())),
+        error=None if done else warning.message,
+    )
+
+
+def _with_case(decision: Decision, case: Prepared) -> Decision:
+    summary = LatencySummary.of(case.sample)
+    return replace(
+        decision, whole=case.whole, sample=case.sample, cutoff=case.cutoff, outliers=case.ratio, latency=summary
+    )
 
 
 def _decided(
-    nothing: Decision,
+    decision: Decision,
     case: Prepared,
-    made: tuple[Recommendation, tuple[Warned, ...]],
+    recommended: Recommended,
     fits: list[Fit],
     options: Options,
-    key: Key,
+    *,
     detail: bool,
     figures: bool,
 ) -> Decision:
     """The decision on a sample with enough completions."""
-    plain, warned = made
-    evidence, choice = gather(case, plain, options, warned)
-    plain, more = with_intervals(plain, case, options, key, evidence.dependence)
-    law = Empirical.of(case.sample) if figures or options.law is not None else None
-    if law is not None and plain.source is None:
-        plain = replace(plain, source=law)
-    found = [FittedLaw(one, None, None, None) for one in fits]
-    if detail:
-        found = [tested(case, one, options, key) for one in fits]
-    elif options.test:
-        found = tested_as_needed(case, fits, options, key)
-    best = next((one for one in found if one.fit.error is None), None)
+    sample, cutoff, key = case.sample, case.cutoff.cutoff, decision.key
+    formula, unidentified = recommended
+    evidence, choice = collect_evidence(case, formula, options, coarse=bool(unidentified))
+    formula, no_interval = with_intervals(formula, case, options, key, evidence.dependence)
+    law = Empirical.of(sample) if figures or options.law is not None else None
+    formula = replace(formula, source=formula.source or law)
+    by_least_squares = fit(sample, elaborate_laws(), method="ls") if detail and options.laws is None else []
+    fitted = tested(case, [*fits, *by_least_squares], options, key, every=detail)
     together = joint(case, fits, detail=detail) if options.test or detail else None
     if detail and law is not None:
-        every = [*found, *(tested(case, one, options, key) for one in least_squares(case.sample, options))]
-        found = [put_to_use(one, case.sample, options, law, plain.expected_duration) for one in every]
-    chosen = plain if options.law is None else _by_law(options, case, found)
-    judged = judge(chosen, case, evidence, choice, warned) if options.law is None else chosen
+        fitted = [put_to_use(each, sample, options, law, formula.expected_duration) for each in fitted]
+    if options.law is None:
+        chosen = formula
+        judged = apply_evidence(chosen, case, evidence, choice, identified=not unidentified)
+    else:
+        judged = chosen = _by_law(options, case, fitted)
     if judged.retry is not None and options.resamples:
-        retry = with_retry_intervals(
-            judged.retry, case.sample, case.cutoff.cutoff, generator(options.seed, "retry", *key), options=options
-        )
-        judged = replace(judged, retry=retry)
-    seen = Case(case, judged, evidence, together, tuple(found), options.law)
-    told = (*warnings_of(seen), *warned, *more)
-    agree = not any(one.code == "rho-disagree" for one in told)
+        rng = generator(options.seed, "retry", *key)
+        judged = replace(judged, retry=with_retry_intervals(judged.retry, sample, cutoff, rng, options=options))
+    warnings = warnings_of(case, judged, evidence, together, fitted, options.law)
+    agree = not any(warning.code == "rho-disagree" for warning in warnings)
     return replace(
-        nothing,
+        _with_case(decision, case),
         joint=together,
-        fits=tuple(found),
-        best=best,
+        fits=tuple(fitted),
+        best=next((each for each in fitted if each.fit.error is None and each.fit.method == "mle"), None),
         timeout=judged,
-        without_outliers=_without(law, case, options) if detail and law is not None and agree else None,
-        current=None if options.current is None else _current(chosen, case, options),
+        without_outliers=_without_outliers(law, case, options) if detail and law and agree else None,
+        current=_current(chosen, case, options),
         evidence=evidence,
-        warnings=told,
+        warnings=(*warnings, *unidentified, *no_interval),
     )
 
 
-def _by_law(options: Options, case: Prepared, found: Sequence[FittedLaw]) -> Recommendation:
+def _by_law(options: Options, case: Prepared, fitted: Sequence[FittedLaw]) -> Recommendation:
     """The recommendation of the fitted law that the user named."""
-    one = next((f.fit for f in found if f.fit.name == options.law and f.fit.method == "mle"), None)
-    if one is None or one.law is None:
-        reason = one.error if one else "it was not tried"
+    fit = next((each.fit for each in fitted if each.fit.name == options.law and each.fit.method == "mle"), None)
+    if fit is None or fit.law is None:
+        reason = fit.error if fit else "it was not tried"
         raise FitError(f"{options.law} could not be fitted to {counted(case.sample.n, 'probe')}: {reason}")
-    law = fitted_law(case.sample, one)
+    law = fitted_law(case.sample, fit)
     best = optimal_timeout(law, max_submissions=options.max_submissions, **options.policy)
     retry = best_retry(law, cutoff=case.cutoff.cutoff, risk=options.risk, cost=options.cost) if options.plain else None
     return replace(of_optimum(best, law, case, options), retry=retry)
 
 
-def _without(law: Empirical, case: Prepared, options: Options) -> Recommendation | None:
+def _without_outliers(law: Empirical, case: Prepared, options: Options) -> Recommendation | None:
     """The paper's comparison: the law of those that returned, F̃/F̃(T)."""
     returned = law.conditional()
     try:
         best = optimal_timeout(returned, cost=options.cost, min_completions=5, min_timeout=case.sample.resolution)
     except LatfitError:
         return None
-    return of_optimum(best, returned, case, replace(options, rho=None))
+    return of_optimum(best, returned, case, options)
 
 
-def _current(chosen: Recommendation, case: Prepared, options: Options) -> Current:
+def _current(chosen: Recommendation, case: Prepared, options: Options) -> Current | None:
     """What the timeout in use now brings under the law of the recommendation."""
-    law: Law = chosen.source or Empirical.of(case.sample)
-    assert options.current is not None
+    if options.current is None:
+        return None
+    law, least = chosen.source or Empirical.of(case.sample), chosen.expected_duration
     E = float(expected_duration(law, options.current, cost=options.cost))
-    least = chosen.expected_duration
     return Current(options.current, finite(E), max(0.0, E / least - 1) if least else None)
+
+
+def collect_evidence(
+    case: Prepared, formula: Recommendation, options: Options, *, coarse: bool = False
+) -> tuple[Evidence, Choice | None]:
+    """What the log says on whether the theory applies, and the schedule that is best in every world it supports.
+
+    Where the clock is too `coarse` to identify the optimum, a restart is taken to cost a step of it.
+    """
+    probes, sample, cutoff = case.seen, case.sample, case.cutoff.cutoff
+    known = Survey([], {}, {}) if probes is None else survey(probes, cutoff)
+    if probes is None:
+        parts = [sample.completed.expand(), sample.failed.expand(), sample.censored.expand()]
+        parts.append(np.full(sample.lost, np.inf))
+        latency, status = np.concatenate(parts), np.repeat(np.arange(4), [part.size for part in parts])
+    else:
+        latency, status = np.nan_to_num(probes.latency, nan=np.inf, posinf=np.inf), probes.status.astype(np.int64)
+    strata = Strata.of(latency, status, cutoff, known.worlds, options.cost)
+    choice = None
+    if options.plain and options.rho is None and latency.size >= MIN_PROBES_FOR_SCHEDULE:
+        costed = replace(strata, cost=options.cost + (sample.resolution if coarse else 0.0))
+        pi = SUSPICION[_suspicion(probes, known)]
+        choice = choose_schedule(costed, risk=options.risk, suspicion=pi, shortest=sample.resolution)
+    count = len(known.worlds) + 1
+    ratios = choice.ratios if choice else [None] * count
+    unlimited = strata.unlimited(min(formula.timeout, cutoff)).tolist() if formula.timeout else [None] * count
+    names = [(INDEPENDENT, INDEPENDENT, None), *((world.name, world.kind, world.z) for world in known.worlds)]
+    judged = [JudgedWorld(*name, *pair) for name, *pair in zip(names, ratios, unlimited, strict=True)]
+    evidence = Evidence(
+        case.censoring,
+        worlds=tuple(judged),
+        binding=choice.binding if choice else None,
+        columns_used=tuple(known.used),
+        columns_left_out=tuple(known.left_out.items()),
+    )
+    if probes is None:
+        return evidence, choice
+    mixed = _costed(mixing(probes, known.worlds), judged)
+    replayed = None
+    if options.plain and options.law is None:
+        at = [] if formula.timeout is None else [formula.timeout]
+        replayed = replay(
+            probes, cutoff, at=at, cost=options.cost, groups=None if mixed is None else mixed.column.codes
+        )
+    drift = None
+    if probes.submitted is not None:
+        drift = find_changes(probes.submitted, probes.latency, probes.status, cutoff)
+    return replace(evidence, mixing=mixed, dependence=dependence(probes), drift=drift, replay=replayed), choice
+
+
+def _suspicion(probes: ProbeTable | None, known: Survey) -> str:
+    """How likely it is that every retry repeats the fate of the first attempt, whatever the log says.
+
+    In a queue a retry goes to the end, and sticky jobs repeat. A log in which nothing could have been seen (no
+    columns and no times, no outcomes, few rows) keeps a larger suspicion than one that was looked at; attempts of the
+    same jobs that look independent leave little.
+    """
+    if probes is not None and (probes.facts.queue or any(world.kind == "job" for world in known.worlds)):
+        return "repeats"
+    if known.fresh:
+        return "fresh"
+    blind = probes is None or (probes.submitted is None and not known.used)
+    if blind or probes is None or not probes.facts.has_outcomes or probes.n < MIN_PROBES_TO_TRUST:
+        return "unseen"
+    return "plain"
+
+
+def _costed(mixed: Mixing | None, judged: Sequence[JudgedWorld]) -> Mixing | None:
+    """The mixing with what one timeout for all costs in its world."""
+    unlimited = next((world.unlimited for world in judged if mixed and world.name == mixed.column.name), None)
+    if mixed is None or unlimited is None:
+        return mixed
+    return replace(mixed, worst_cost=unlimited - 1, harmed=f"some {mixed.column.name}" if unlimited > 1 else None)
+
+
+def apply_evidence(
+    formula: Recommendation, case: Prepared, evidence: Evidence, choice: Choice | None, *, identified: bool
+) -> Recommendation:
+    """The recommendation as the evidence allows it, with the schedule.
+
+    The formula's timeout, repeated for ever, is withheld where a supported world makes it slower than waiting.
+    """
+    facts = case.seen.facts if case.seen is not None else None
+    retry = choice.retry if choice else None
+    harmed = [world for world in evidence.worlds[1:] if (world.unlimited or 0.0) > 1]
+    codes = ["dependent" if world.kind in ("job", "time", "spell") else "mixed" for world in harmed]
+    if facts is not None and facts.queue and formula.verdict == "finite":
+        codes.insert(0, "queue")
+    early = case.sample.censored_early
+    if early > case.sample.returned and early > 0.5 * case.sample.n:  # more given up than came back
+        codes.insert(0, "censored")
+        retry = None
+    quick = formula.timeout is not None and formula.timeout < case.sample.completed.quantiles([0.5])[0] / QUICK_RETURN
+    if quick and facts is not None and not facts.has_outcomes:  # such returns may be errors
+        codes.insert(0, "no-outcomes")
+        retry = None
+    if formula.timeout == 0 or (codes and not identified):
+        codes.insert(0, "not-identified")
+    if not codes or formula.verdict == "withheld":
+        return replace(formula, retry=retry)
+    absent: dict[str, Any] = dict.fromkeys(
+        ("timeout", "expected_duration", "submissions", "within_1pct", "within_5pct", "speed_up")
+    )
+    return replace(
+        formula,
+        **absent,
+        verdict="withheld",
+        objective={**formula.objective, "value": None},
+        intervals=None,
+        withheld=tuple(dict.fromkeys(codes)),
+        if_independent=formula,
+        retry=retry,
+    )

@@ -1,15 +1,74 @@
-"""From a sample as it was logged to the sample that is decided on: one rule, used by every command."""
+"""What is asked of a decision, and from a sample as it was logged to the one that is decided on."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
-from latfit.decision.options import Options
 from latfit.errors import SampleError
 from latfit.evidence import Censoring, censoring
 from latfit.outliers import CutoffChoice, OutlierRatio, default_cutoff, outlier_ratio
+from latfit.resample import RESAMPLES
 from latfit.sample import LatencySample, Tally
 from latfit.table import CENSORED, COMPLETED, FAILED, LOST, ProbeTable
+
+READINGS = {"failed": ("retry", "completed", "lost"), "censoring": ("auto", "independent", "failed", "lost")}
+
+
+@dataclass(frozen=True)
+class Options:
+    """How samples become decisions.
+
+    `cutoff`: when a probe still out counts as an outlier (None: from the sample). `failed`: how visible failures are
+    read. `censoring`: how probes are read that were given up before the cutoff: `auto` counts those given up at one
+    common time, after which others completed, as failed there; `independent` takes all as censored; `failed` and
+    `lost` read all so. `cost`: seconds that a restart costs. `laws`: those to fit (None: the default ones); `law`: the
+    fitted law that the timeout is taken from (None: the data themselves). `rho`: rescale to this outlier ratio.
+    `risk`: the largest loss, as a share of waiting, that a schedule may bring if every retry takes as long as the first
+    attempt would have; 0 always waits. `current`: the timeout in use.
+    `resamples` = 0 leaves out every interval, `test` = False the tests of fit.
+    The rest is as in `latfit.optimal_timeout`.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> latfit.Options(cost=5.0, objective="quantile:0.95").plain
+    False
+    """
+
+    cutoff: float | None = None
+    failed: str = "retry"
+    censoring: str = "auto"
+    cost: float = 0.0
+    laws: tuple[str, ...] | None = None
+    law: str | None = None
+    rho: float | None = None
+    current: float | None = None
+    resamples: int = RESAMPLES
+    test: bool = True
+    seed: int = 0
+    objective: str = "mean"
+    wall_clock: float = 0.0
+    copies: int = 1
+    max_submissions: float | None = None
+    risk: float = 0.3
+
+    def __post_init__(self) -> None:
+        for name, readings in READINGS.items():
+            if getattr(self, name) not in readings:
+                raise SampleError(f"{name} can be {', '.join(readings)}, not {getattr(self, name)!r}")
+        if not self.risk >= 0:
+            raise SampleError(f"the risk is a share of at least 0, not {self.risk!r}")
+
+    @property
+    def plain(self) -> bool:
+        """Whether the timeout of the least mean duration is asked for, and nothing else."""
+        return (self.objective, self.wall_clock, self.copies, self.max_submissions) == ("mean", 0.0, 1, None)
+
+    @property
+    def policy(self) -> dict[str, Any]:
+        """The arguments of `optimal_timeout`."""
+        return {name: getattr(self, name) for name in ("cost", "wall_clock", "copies", "objective")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,9 +76,7 @@ class Prepared:
     """A sample with its outcomes read, its cutoff, and what is out there.
 
     `whole` is the sample before the cut, `sample` after it; `seen` are the probes in their order, read alike, None
-    where only a sample is known; `jobs` are the same probes as logged, where they are attempts of jobs and some had
-    several. A later attempt is there because an earlier one was slow or failed: where attempts are independent it is
-    a probe like any other, and where they are not, `latfit.evidence.worlds` finds a world of jobs.
+    where only a sample is known.
     """
 
     whole: LatencySample
@@ -28,51 +85,44 @@ class Prepared:
     ratio: OutlierRatio
     censoring: Censoring
     seen: ProbeTable | None = None
-    jobs: ProbeTable | None = None
 
 
-def prepare(given: LatencySample | ProbeTable, options: Options) -> Prepared:
+def prepare(log: LatencySample | ProbeTable, options: Options) -> Prepared:
     """Read the outcomes, choose the cutoff, cut, and count the outliers."""
-    jobs = given.with_failed(options.failed) if isinstance(given, ProbeTable) and given.attempt is not None else None
-    seen = given if isinstance(given, ProbeTable) else None
-    logged = given.sample if isinstance(given, ProbeTable) else given
-    found = censoring(logged, has_outcomes=seen is None or seen.facts.has_outcomes)
-    whole, seen = _given_up(logged, seen, found, options.censoring)
-    whole = whole.with_failed(options.failed)
-    seen = seen and seen.with_failed(options.failed)
-    if not whole.n:
+    probes = log if isinstance(log, ProbeTable) else None
+    sample = log.sample if isinstance(log, ProbeTable) else log
+    given_up = censoring(sample, has_outcomes=probes is None or probes.facts.has_outcomes)
+    sample, probes = _read_given_up(sample, probes, given_up, options.censoring)
+    sample = sample.with_failed(options.failed)
+    if not sample.n:
         raise SampleError("the sample is empty: there is no probe to decide on")
-    choice = default_cutoff(whole) if options.cutoff is None else CutoffChoice(options.cutoff, "given")
-    cut = whole.cut(choice.cutoff)
-    return Prepared(whole, cut, choice, outlier_ratio(cut), found, seen, jobs)
+    choice = default_cutoff(sample) if options.cutoff is None else CutoffChoice(options.cutoff, "given")
+    cut = sample.cut(choice.cutoff)
+    return Prepared(sample, cut, choice, outlier_ratio(cut), given_up, probes and probes.with_failed(options.failed))
 
 
-def _given_up(
-    sample: LatencySample, seen: ProbeTable | None, found: Censoring, reading: str
+def _read_given_up(
+    sample: LatencySample, probes: ProbeTable | None, given_up: Censoring, reading: str
 ) -> tuple[LatencySample, ProbeTable | None]:
-    """The sample with those that were given up read as `reading` says."""
+    """The sample and its probes with those that were given up read as `reading` says."""
     if reading == "independent":
-        return sample, seen
-    if found.cut_at is not None:  # so many at the largest value can only be a timeout
+        return sample, probes
+    if given_up.cut_at is not None:  # so many at the largest value can only be a timeout
         done = sample.completed
-        cut = Tally(done.values[-1:], done.counts[-1:])
-        sample = replace(sample, completed=Tally(done.values[:-1], done.counts[:-1]), censored=cut)
-        return sample, seen and seen.with_status((seen.status == COMPLETED) & (seen.latency == found.cut_at), CENSORED)
-    if reading == "auto":
-        low, high = found.window if found.informative and found.window else (1.0, 0.0)
-    else:
+        cut, rest = Tally(done.values[-1:], done.counts[-1:]), Tally(done.values[:-1], done.counts[:-1])
+        if probes is not None:
+            probes = probes.with_status((probes.status == COMPLETED) & (probes.latency == given_up.cut_at), CENSORED)
+        return replace(sample, completed=rest, censored=cut), probes
+    low, high = (given_up.window if given_up.informative else None) or (1.0, 0.0)
+    if reading != "auto":
         low, high = 0.0, float("inf")
-    inside = (sample.censored.values >= low) & (sample.censored.values <= high)
-    if not inside.any():
-        return sample, seen
-    moved = Tally(sample.censored.values[inside], sample.censored.counts[inside])
-    rest = Tally(sample.censored.values[~inside], sample.censored.counts[~inside])
-    if reading == "lost":
-        return replace(sample, censored=rest, lost=sample.lost + moved.total), seen and seen.with_status(
-            seen.status == CENSORED, LOST
-        )
-    failed = Tally.sum([sample.failed, moved])
-    if seen is not None:
-        given_up = (seen.status == CENSORED) & (seen.latency >= low) & (seen.latency <= high)
-        seen = seen.with_status(given_up, FAILED)
-    return replace(sample, censored=rest, failed=failed), seen
+    values, counts = sample.censored.values, sample.censored.counts
+    inside = (values >= low) & (values <= high)
+    moved, rest = Tally(values[inside], counts[inside]), Tally(values[~inside], counts[~inside])
+    code = LOST if reading == "lost" else FAILED
+    if probes is not None:
+        rows = (probes.status == CENSORED) & (probes.latency >= low) & (probes.latency <= high)
+        probes = probes.with_status(rows, code)
+    if code == LOST:
+        return replace(sample, censored=rest, lost=sample.lost + moved.total), probes
+    return replace(sample, censored=rest, failed=Tally.sum([sample.failed, moved])), probes

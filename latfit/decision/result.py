@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from latfit.errors import SampleError
-from latfit.evidence import Censoring, Dependence, Mixing, Replay
-from latfit.evidence.changes import Changes
+from latfit.evidence import Censoring, Changes, Dependence, Mixing, Replay
 from latfit.fitting import Fit, GoodnessOfFit, JointRatio
 from latfit.laws import Law
 from latfit.numbers import finite
@@ -20,8 +19,6 @@ from latfit.restart import Optimum, evaluate_timeout, optimal_timeout
 from latfit.restart.result import Window
 from latfit.restart.retry import Retry
 from latfit.sample import LatencySample
-
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 
 @dataclass(frozen=True)
@@ -51,8 +48,9 @@ class LatencySummary:
             return None
         mean = float(np.average(x, weights=w))
         std = float(np.sqrt((w * (x - mean) ** 2).sum() / max(1, n - 1)))
-        at = sample.completed.quantiles(QUANTILES)
-        return cls(n, mean, std, float(x[0]), float(x[-1]), dict(zip(map(str, QUANTILES), at.tolist(), strict=True)))
+        levels = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+        quantiles = zip(map(str, levels), sample.completed.quantiles(levels).tolist(), strict=True)
+        return cls(n, mean, std, float(x[0]), float(x[-1]), dict(quantiles))
 
 
 @dataclass(frozen=True)
@@ -61,34 +59,32 @@ class Recommendation:
 
     `verdict`: `finite`, `never` (no timeout helps), `any`, `immediate`, `withheld` (the evidence is against the
     formula, or there is too little of it: `withheld` has the codes, `if_independent` what the formula gives), or
-    `given`. `timeout` is what to set, None where there is none; `exact_timeout` the plain argmin of E_J on the data.
-    `basis` is `independent` (the formula) or `replay` (the log itself). `expected_duration` is the formula at
-    `timeout`; `at_cutoff` what waiting until the cutoff brings.
+    `given`. `timeout` is the best one if repeated without limit, None where there is none; `exact_timeout` the plain
+    argmin of E_J on the data. `expected_duration` is the formula at `timeout`; `at_cutoff` what waiting until the
+    cutoff brings. `retry` is what to set: a finite schedule that ends in waiting; None: wait.
     """
 
     verdict: str
-    timeout: float | None
-    expected_duration: float | None
-    submissions: float | None
-    within_1pct: Window | None
-    within_5pct: Window | None
     rho: float
     law: str
     cost: float
     objective: dict[str, Any]
+    timeout: float | None = None
+    expected_duration: float | None = None
+    submissions: float | None = None
+    within_1pct: Window | None = None
+    within_5pct: Window | None = None
     exact_timeout: float | None = None
     speed_up: float | None = None
     at_cutoff: float | None = None
     intervals: Intervals | None = None
-    basis: str = "independent"
     withheld: tuple[str, ...] = ()
     if_independent: Recommendation | None = None
-    replayed: float | None = None
     source: Law | None = field(default=None, repr=False, compare=False)
     policy: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
     cutoff: float | None = None
     retry: Retry | None = None
-    """What to set: a finite schedule that ends in waiting; None: wait."""
+    basis: ClassVar[str] = "independent"  # replay describes and does not decide
 
     @property
     def formula(self) -> Recommendation:
@@ -117,64 +113,41 @@ class Recommendation:
     @cached_property
     def figures(self) -> Optimum | None:
         """Standard deviation and quantiles at the timeout, computed when they are asked for."""
-        if self.verdict == "immediate" and self.source is not None:  # those of the limit
+        if self.source is None or self.verdict == "withheld":
+            return None
+        if self.verdict == "immediate":  # those of the limit
             return optimal_timeout(self.source, **self.policy)
-        return self._at(np.inf if self.timeout is None else self.timeout) if self.verdict in _SET else None
+        return evaluate_timeout(self.source, np.inf if self.timeout is None else self.timeout, **self.policy)
 
     @cached_property
     def figures_at_cutoff(self) -> Optimum | None:
         """The same when waiting until the cutoff."""
-        return None if self.cutoff is None else self._at(self.cutoff)
-
-    def _at(self, timeout: float) -> Optimum | None:
-        return None if self.source is None else evaluate_timeout(self.source, timeout, **self.policy)
+        if self.source is None or self.cutoff is None:
+            return None
+        return evaluate_timeout(self.source, self.cutoff, **self.policy)
 
     def to_dict(self) -> dict[str, Any]:
         """The contract's fields as plain values."""
-        none = (None, None)
-        bounds, more = self.intervals, self.figures
-        t, E, s = (bounds.timeout, bounds.expected_duration, bounds.speed_up) if bounds else (none, none, none)
-        return {
-            "verdict": self.verdict,
-            "timeout": finite(self.timeout),
-            "retry": self.retry and self.retry.to_dict(),
-            "basis": self.basis,
+        names = ["verdict", "basis", "conservative_timeout", "rho", "law", "cost", "objective", "speed_up_vs_cutoff"]
+        document = {name: getattr(self, name) for name in names}
+        names = ["timeout", "exact_timeout", "expected_duration", "expected_duration_corrected", "submissions"]
+        document |= {name: finite(getattr(self, name)) for name in (*names, "speed_up")}
+        for name in ("retry", "if_independent"):
+            document[name] = getattr(self, name) and getattr(self, name).to_dict()
+        for name in ("within_1pct", "within_5pct"):
+            document[name] = getattr(self, name) and [finite(end) for end in getattr(self, name)]
+        for name in ("std_duration", "job_seconds", "parallel", "success"):
+            document[name] = self.figures and getattr(self.figures, name)
+        limits = {"": "timeout", "expected_duration_": "expected_duration", "speed_up_vs_cutoff_": "speed_up"}
+        for prefix, name in limits.items():
+            ends = getattr(self.intervals, name) if self.intervals else (None, None)
+            document |= {f"{prefix}low": ends[0], f"{prefix}high": ends[1]}
+        return document | {
             "withheld": list(self.withheld),
-            "exact_timeout": finite(self.exact_timeout),
-            "expected_duration": finite(self.expected_duration),
-            "expected_duration_corrected": finite(self.expected_duration_corrected),
-            "std_duration": more and more.std_duration,
-            "quantiles": more.quantiles if more else {},
-            "submissions": finite(self.submissions),
-            "job_seconds": more and more.job_seconds,
-            "parallel": more and more.parallel,
-            "success": more and more.success,
-            "within_1pct": _pair(self.within_1pct),
-            "within_5pct": _pair(self.within_5pct),
-            "conservative_timeout": self.conservative_timeout,
-            "speed_up": finite(self.speed_up),
-            "rho": self.rho,
-            "law": self.law,
-            "cost": self.cost,
-            "objective": self.objective,
-            "low": t[0],
-            "high": t[1],
-            "expected_duration_low": E[0],
-            "expected_duration_high": E[1],
-            "speed_up_vs_cutoff": self.speed_up_vs_cutoff,
-            "speed_up_vs_cutoff_low": s[0],
-            "speed_up_vs_cutoff_high": s[1],
-            "replayed": finite(self.replayed),
+            "quantiles": self.figures.quantiles if self.figures else {},
             "at_cutoff": self.figures_at_cutoff and self.figures_at_cutoff.to_dict(),
-            "if_independent": self.if_independent and self.if_independent.to_dict(),
+            "replayed": None,
         }
-
-
-_SET = ("finite", "never", "any", "given")
-
-
-def _pair(window: Window | None) -> list[float | None] | None:
-    return None if window is None else [finite(end) for end in window]
 
 
 @dataclass(frozen=True)
@@ -182,9 +155,9 @@ class FittedLaw:
     """A fit, its test, and the timeout that it would give with its regret on the data."""
 
     fit: Fit
-    ks: GoodnessOfFit | None
-    optimum: Optimum | None
-    regret: float | None
+    ks: GoodnessOfFit | None = None
+    optimum: Optimum | None = None
+    regret: float | None = None
 
     @property
     def rejected(self) -> bool | None:
@@ -194,9 +167,9 @@ class FittedLaw:
 
     def to_dict(self) -> dict[str, Any]:
         """The contract's fields as plain values."""
-        nothing = {each.name: None for each in fields(GoodnessOfFit)}
+        untested = {each.name: None for each in fields(GoodnessOfFit)}
         timeout = None if self.optimum is None else {**self.optimum.to_dict(), "regret": self.regret}
-        return {**self.fit.to_dict(), "ks": self.ks.to_dict() if self.ks else nothing, "timeout": timeout}
+        return {**self.fit.to_dict(), "ks": self.ks.to_dict() if self.ks else untested, "timeout": timeout}
 
 
 @dataclass(frozen=True)
@@ -209,7 +182,7 @@ class Current:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        return dict(vars(self))
 
 
 @dataclass(frozen=True)
@@ -234,11 +207,11 @@ class JudgedWorld:
 class Evidence:
     """What the log says on whether the theory applies to it; None where it cannot be seen."""
 
-    mixing: Mixing | None
-    dependence: Dependence | None
-    drift: Changes | None
     censoring: Censoring
-    replay: Replay | None
+    mixing: Mixing | None = None
+    dependence: Dependence | None = None
+    drift: Changes | None = None
+    replay: Replay | None = None
     worlds: tuple[JudgedWorld, ...] = ()
     binding: str | None = None
     columns_used: tuple[str, ...] = ()
@@ -249,28 +222,19 @@ class Evidence:
         """The world that the schedule, or waiting, was chosen for."""
         return next((judged for judged in self.worlds if judged.name == self.binding), None)
 
-    def to_dict(self, timeout: float | None = None) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The contract's fields; `replay` at the timeout that the formula gives."""
         return {
             "mixing": self.mixing and self.mixing.to_dict(),
             "dependence": self.dependence and self.dependence.to_dict(),
             "drift": self.drift and self.drift.to_dict(),
             "censoring": self.censoring.to_dict(),
-            "replay": self.replay and _replay_dict(self.replay),
+            "replay": self.replay and self.replay.summary(),
             "worlds": [judged.to_dict() for judged in self.worlds],
             "binding": self.binding,
             "columns_used": list(self.columns_used),
             "columns_left_out": [{"name": name, "why": why} for name, why in self.columns_left_out],
         }
-
-
-def _replay_dict(found: Replay) -> dict[str, Any]:
-    here = (found.at[0] if found.at else found.waiting).to_dict()
-    return here | {
-        "waiting": finite(found.waiting.expected_duration),
-        "best_timeout": finite(found.best.timeout),
-        "best_expected_duration": finite(found.best.expected_duration),
-    }
 
 
 @dataclass(frozen=True)
@@ -283,26 +247,26 @@ class Decision:
     --------
     >>> import latfit
     >>> sample = latfit.LatencySample.of([2.0, 2.5, 3.0, 3.5, 4.0, 60.0, 70.0, 80.0], lost=1)
-    >>> (made,) = latfit.decide([sample], latfit.Options(resamples=0, test=False))
-    >>> made.counts["completed"], made.timeout.verdict, made.best.fit.name
+    >>> (decision,) = latfit.decide([sample], latfit.Options(resamples=0, test=False))
+    >>> decision.counts["completed"], decision.timeout.verdict, decision.best.fit.name
     (8, 'finite', 'lognormal')
     """
 
     key: tuple[str, ...]
     counts: dict[str, int]
     whole: LatencySample
-    sample: LatencySample | None
-    cutoff: CutoffChoice | None
-    outliers: OutlierRatio | None
-    joint: JointRatio | None
-    latency: LatencySummary | None
-    fits: tuple[FittedLaw, ...]
-    best: FittedLaw | None
-    timeout: Recommendation | None
-    without_outliers: Recommendation | None
-    current: Current | None
-    evidence: Evidence | None
-    warnings: tuple[Warned, ...]
+    sample: LatencySample | None = None
+    cutoff: CutoffChoice | None = None
+    outliers: OutlierRatio | None = None
+    joint: JointRatio | None = None
+    latency: LatencySummary | None = None
+    fits: tuple[FittedLaw, ...] = ()
+    best: FittedLaw | None = None
+    timeout: Recommendation | None = None
+    without_outliers: Recommendation | None = None
+    current: Current | None = None
+    evidence: Evidence | None = None
+    warnings: tuple[Warned, ...] = ()
     error: str | None = None
 
     @property

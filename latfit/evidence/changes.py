@@ -1,4 +1,4 @@
-"""When did a log change, and in what? Change points in scale, in shape, in outliers and in failures.
+"""When did a log change, and in what? Change points in scale, in shape, in outliers and in failures; and cycles.
 
 Every probe becomes four scores whose mean is the same throughout a log that does not change: the normal score z
 of its latency's rank (scale), |z| less its mean (shape), and whether it was an outlier or a failure. The log is cut
@@ -16,27 +16,20 @@ taken out first.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtrc, chdtri, ndtri, xlogy
 
-from latfit.curve import KaplanMeier, kaplan_meier
-from latfit.evidence.cycles import DAY, WEEK, Cycle, find_cycle
+from latfit.curve import kaplan_meier
+from latfit.evidence.describe import MIN_PROBES_TO_DESCRIBE
 from latfit.evidence.probes import evenly
-from latfit.numbers import Floats
-from latfit.table import CENSORED, COMPLETED, FAILED, LOST, tallied
+from latfit.numbers import Bools, Floats, Ints
+from latfit.table import A_MONDAY, CENSORED, COMPLETED, FAILED, LOST, Codes, tallied
 
-Codes = NDArray[np.int8]
-Times = NDArray[np.datetime64]
-
-KINDS = ("scale", "shape", "outliers", "failures")
-BLOCKS = 400
-MIN_PROBES = 40
-MIN_BLOCK = 5  # probes
-SIGNIFICANT = 0.01
+DAY = 86_400
+RARE = 0.01  # the chance that a log without changes, or without a cycle, shows one
 
 
 @dataclass(frozen=True)
@@ -59,125 +52,127 @@ class Change:
 
 @dataclass(frozen=True)
 class Changes:
-    """The change points of a log and its cycles; `probes` had a place in time, in `blocks` blocks."""
+    """The change points of a log and its cycles; `probes` had a place in time, in `blocks` blocks.
+
+    The cycles are how many times slower the slowest hour of the day, or day of the week, is than the fastest; None if
+    not significant.
+    """
 
     changes: tuple[Change, ...]
-    daily: Cycle | None
-    weekly: Cycle | None
+    daily_cycle: float | None
+    weekly_cycle: float | None
     probes: int
     blocks: int
 
     def to_dict(self) -> dict[str, Any]:
         """The contract's fields."""
-        shown = [{"at": None if one.at is None else f"{np.datetime_as_string(one.at, unit='s')}Z", "kind": one.kind,
-                  "p_value": one.p_value, "index": one.index} for one in self.changes]  # fmt: skip
+        shown = [
+            {name: getattr(change, name) for name in ("at", "kind", "p_value", "index")} for change in self.changes
+        ]
+        for change in shown:
+            change["at"] = change["at"] and f"{np.datetime_as_string(change['at'], unit='s')}Z"
         return {"changes": shown, "daily_cycle": self.daily_cycle, "weekly_cycle": self.weekly_cycle}
 
-    @property
-    def daily_cycle(self) -> float | None:
-        """How many times slower the slowest hour of the day is than the fastest; None if not significant."""
-        return self.daily.ratio if self.daily else None
 
-    @property
-    def weekly_cycle(self) -> float | None:
-        """How many times slower the slowest day of the week is than the fastest; None if not significant."""
-        return self.weekly.ratio if self.weekly else None
-
-
-def find_changes(submitted: Times | None, latency: Floats, status: Codes, cutoff: float | None = None) -> Changes:
+def find_changes(submitted: Floats | None, latency: Floats, status: Codes, cutoff: float | None = None) -> Changes:
     """The change points and cycles of a log, in order of submission (of the rows where there are no times).
 
-    Parameters: `submitted`, UTC times, NaT where unknown (those rows are left out), or None; `latency` in seconds
-    and `status`, the codes of `latfit.table.STATUSES`; what is still out at `cutoff` is an outlier (default:
-    at the largest latency). Censored before the cutoff, a probe counts with its expected scores given that.
-    Returns no change for fewer than 40 probes, or 10 completions.
+    Parameters
+    ----------
+    submitted
+        Seconds since 1970, NaN where unknown (those rows are left out), or None.
+    latency, status
+        Seconds, and the codes of `latfit.table.STATUSES`. Censored before the cutoff, a probe counts with its expected
+        scores given that.
+    cutoff
+        What is still out then is an outlier (default: at the largest latency).
 
+    Returns
+    -------
+    Changes
+        None for fewer than 40 probes, or 10 completions.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(1)
     >>> x = rng.lognormal(5.5, 1, 2000) * np.where(np.arange(2000) < 1200, 1, 3)
     >>> [(c.index, c.kind) for c in find_changes(None, x, np.zeros(2000, np.int8)).changes]
     [(1200, 'scale')]
+
     """
-    when, x, codes = _in_order(submitted, latency, status)
-    T, whole = cutoff if cutoff is not None else float(np.nanmax(x, initial=0.0)), x.size
-    rows = evenly(whole)
-    if rows.size < whole:
-        when, x, codes = None if when is None else when[rows], x[rows], codes[rows]
+    order = np.arange(latency.size)
+    if submitted is not None and np.isfinite(submitted).any():
+        order = np.argsort(submitted, kind="stable")[: np.count_nonzero(np.isfinite(submitted))]
+    else:
+        submitted = None
+    T = cutoff if cutoff is not None else float(np.nanmax(latency[order], initial=0.0))
+    rows = evenly(order.size)
+    x, codes = latency[order[rows]], status[order[rows]]
+    when = None if submitted is None else submitted[order[rows]]
     out = (codes == LOST) | (x > T) | ((codes == CENSORED) & (x >= T))
     done = (codes == COMPLETED) & ~out
-    n = x.size
-    if n < MIN_PROBES or np.count_nonzero(done) < 10 or not T > 0:
-        return Changes((), None, None, whole, 0)
-    km = kaplan_meier(tallied(np.where(out, T, x), np.where(out, CENSORED, codes).astype(np.int8)))
-    scores = _scores(km, x, codes, out, T)
-    daily, weekly = _without_cycles(scores, when, x, done)
+    if x.size < MIN_PROBES_TO_DESCRIBE or np.count_nonzero(done) < 10 or not T > 0:
+        return Changes((), None, None, order.size, 0)
+    scores = _scores(x, codes, out, T)
+    daily = weekly = None
+    if when is not None:
+        logs = np.log(np.maximum(x[done], np.min(x[done & (x > 0)], initial=np.inf) if (x[done] > 0).any() else 1.0))
+        daily, weekly = (_take_out(scores, done, when[done], logs, *cycle) for cycle in ((DAY, 24), (7 * DAY, 7)))
     table = _Blocks.of(scores)
+    changes = []
     cuts = table.segments()
-    bounds = [0, *cuts, table.n]
-    found = [_described(table, bounds[i - 1 : i + 2], x, done, when) for i in range(1, len(cuts) + 1)]
-    return Changes(tuple(replace(one, index=int(rows[one.index])) for one in found), daily, weekly, whole, table.n)
+    for left, cut, right in zip([0, *cuts], cuts, [*cuts[1:], table.n], strict=False):
+        gain = table.costs(left, right) - table.costs(left, cut) - table.costs(cut, right)
+        p_value = min(1.0, (right - left) * float(chdtrc(table.dimensions, max(gain.sum(), 0.0))))
+        start, index, end = table.starts[[left, cut, right]].tolist()
+        sides = slice(start, index), slice(index, end)
+        before, after = (float(np.median(x[side][done[side]])) if done[side].any() else None for side in sides)
+        ratio = (1 - float(np.mean(done[sides[0]])), 1 - float(np.mean(done[sides[1]])))
+        at = None if when is None else np.datetime64(int(when[index] * 1e6), "us")
+        kind = ("scale", "shape", "outliers", "failures")[int(np.argmax(gain))]
+        changes.append(Change(at, int(rows[index]), kind, p_value, (before, after), ratio))
+    return Changes(tuple(changes), daily, weekly, order.size, table.n)
 
 
-def _in_order(submitted: Times | None, latency: Floats, status: Codes) -> tuple[Times | None, Floats, Codes]:
-    """The rows in order of submission; those without a time are left out where others have one."""
-    if submitted is None or np.isnat(submitted).all():
-        return None, latency, status
-    known = np.flatnonzero(~np.isnat(submitted))
-    order = known[np.argsort(submitted[known], kind="stable")]
-    return submitted[order].astype("datetime64[us]"), latency[order], status[order]
-
-
-def _scores(km: KaplanMeier, x: Floats, codes: Codes, out: NDArray[np.bool_], T: float) -> Floats:
+def _scores(x: Floats, codes: Codes, out: Bools, T: float) -> Floats:
     """The four scores of each probe; censored before the cutoff, their expectation given that."""
-    done = (codes == COMPLETED) & ~out
-    gone = (codes == FAILED) & ~out
+    km = kaplan_meier(tallied(np.where(out, T, x), np.where(out, CENSORED, codes).astype(np.int8)))
     mass = np.diff(km.completed, prepend=0.0)
     z = ndtri(np.clip((km.completed - mass / 2) / km.completed[-1], 1e-9, 1 - 1e-9))
     spread = np.average(z**2, weights=mass)
     z /= np.sqrt(spread) if spread > 0 else 1.0
-    middle = np.average(np.abs(z), weights=mass)
+    shape = np.abs(z) - np.average(np.abs(z), weights=mass)
     scores = np.zeros((4, x.size))
+    done, early = (codes == COMPLETED) & ~out, (codes == CENSORED) & ~out
     at = np.searchsorted(km.times, x[done])
-    scores[0, done], scores[1, done] = z[at], np.abs(z[at]) - middle
-    scores[2, out], scores[3, gone] = 1.0, 1.0
-    early = (codes == CENSORED) & ~out
+    scores[0, done], scores[1, done] = z[at], shape[at]
+    scores[2, out], scores[3, (codes == FAILED) & ~out] = 1.0, 1.0
     if early.any():
         at = np.searchsorted(km.times, x[early], side="right")
         left = np.append(1.0, km.still_out)[at]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            for row, values in enumerate(
-                (z * mass, (np.abs(z) - middle) * mass, None, np.diff(km.failed, prepend=0.0))
-            ):
-                beyond = km.still_out[-1] if values is None else np.append(np.cumsum(values[::-1])[::-1], 0.0)[at]
-                scores[row, early] = np.where(left > 0, beyond / left, 0.0)
+        sums = np.array([z * mass, shape * mass, np.zeros_like(z), np.diff(km.failed, prepend=0.0)])
+        beyond = np.append(np.cumsum(sums[:, ::-1], axis=1)[:, ::-1], np.zeros((4, 1)), axis=1)[:, at]
+        beyond[2] = km.still_out[-1]
+        scores[:, early] = np.divide(beyond, left, out=np.zeros_like(beyond), where=left > 0)
     return scores
 
 
-def _without_cycles(
-    scores: Floats, when: Times | None, x: Floats, done: NDArray[np.bool_]
-) -> tuple[Cycle | None, Cycle | None]:
-    """Find the daily and the weekly cycle of the completions, and take them out of the scores for scale in place."""
-    if when is None:
-        return None, None
-    found = []
-    logs = np.log(np.maximum(x[done], np.min(x[done & (x > 0)], initial=np.inf) if (x[done] > 0).any() else 1.0))
-    for period, parts in ((DAY, 24), (WEEK, 7)):
-        cycle = find_cycle(when[done], scores[0, done], logs, period=period, parts=parts)
-        found.append(cycle)
-        if cycle is not None:
-            seconds = (when[done] - np.datetime64("1970-01-05", "us")) / np.timedelta64(1, "s")
-            part = (seconds % period * parts // period).astype(np.int64)
-            means = np.bincount(part, scores[0, done], minlength=parts) / np.maximum(
-                np.bincount(part, minlength=parts), 1
-            )
-            scores[0, done] -= means[part]
-            scores[1, done] = np.abs(scores[0, done]) - np.mean(np.abs(scores[0, done]))
-    return found[0], found[1]
+def _take_out(scores: Floats, done: Bools, when: Floats, logs: Floats, period: int, parts: int) -> float | None:
+    """The ratio of a cycle of the completions, taken out of the scores for scale in place; None where there is none."""
+    cycle = find_cycle(when, scores[0, done], logs, period=period, parts=parts)
+    if cycle is None:
+        return None
+    part = ((when - A_MONDAY) % period * parts // period).astype(np.int64)
+    means = np.bincount(part, scores[0, done], minlength=parts) / np.maximum(np.bincount(part, minlength=parts), 1)
+    scores[0, done] -= means[part]
+    scores[1, done] = np.abs(scores[0, done]) - np.mean(np.abs(scores[0, done]))
+    return cycle.ratio
 
 
 class _Blocks(NamedTuple):
     """Cumulative sums over the probes of the blocks."""
 
-    starts: NDArray[np.int64]
+    starts: Ints
     size: Floats  # (blocks + 1,) how many
     white: Floats  # (blocks + 1, 2) their whitened scores for scale and shape
     counts: Floats  # (blocks + 1, 2) their outliers and failures
@@ -186,13 +181,22 @@ class _Blocks(NamedTuple):
 
     @classmethod
     def of(cls, scores: Floats) -> _Blocks:
-        """Blocks of equal size, √n probes or more where that makes too many."""
+        """At most 400 blocks of equal size, of 5 and of √n probes or more.
+
+        The noise is the variance of each score as it adds up over blocks, from differences, which a change hardly
+        touches: the largest of that between neighbouring probes and those between the means of blocks 1, 2 and 4 apart.
+        Dependence makes the latter larger, and few blocks make them uncertain.
+        """
         n = scores.shape[1]
-        blocks = min(BLOCKS, n // max(MIN_BLOCK, math.isqrt(n)))
+        blocks = min(400, n // max(5, math.isqrt(n)))
         edges = np.linspace(0, n, blocks + 1).round().astype(np.int64)
         sums = np.add.reduceat(scores, edges[:-1], axis=1)
         size = np.diff(edges).astype(np.float64)
-        noise = _noise(scores, sums / size, n / blocks)
+        means = sums / size
+        variances = [np.mean(np.diff(scores, axis=1) ** 2, axis=1) / 2]
+        for lag in (lag for lag in (1, 2, 4) if blocks > 4 * lag):
+            variances.append(n / blocks * np.mean((means[:, lag:] - means[:, :-lag]) ** 2, axis=1) / 2)
+        noise = np.max(variances, axis=0)
         p = sums[2:].mean(axis=1) / size.mean()
         dispersion = np.maximum(noise[2:] / np.maximum(p * (1 - p), 1e-300), 1.0)
         rows = np.concatenate([sums[:2] / np.sqrt(np.maximum(noise[:2], 1e-300))[:, None], sums[2:]])
@@ -207,10 +211,10 @@ class _Blocks(NamedTuple):
     @property
     def penalty(self) -> float:
         """The cost of a change: 2d + 3.5 ln(blocks), and no less than what makes a change significant."""
-        least = float(chdtri(self.dimensions, SIGNIFICANT / self.n))
+        least = float(chdtri(self.dimensions, RARE / self.n))
         return max(2 * self.dimensions + 3.5 * math.log(self.n), least)
 
-    def costs(self, start: NDArray[np.int64] | int, end: NDArray[np.int64] | int) -> Floats:
+    def costs(self, start: Ints | int, end: Ints | int) -> Floats:
         """The cost of segments by score, up to a constant: −‖Σw‖²/n of the two, the deviances of the others."""
         size = (self.size[end] - self.size[start])[..., None]
         gauss = -((self.white[end] - self.white[start]) ** 2) / size
@@ -236,27 +240,53 @@ class _Blocks(NamedTuple):
         return cuts[::-1]
 
 
-def _noise(scores: Floats, means: Floats, size: float) -> Floats:
-    """The variance of each score as it adds up over blocks: from differences, which a change hardly touches.
+class Cycle(NamedTuple):
+    """A repeating pattern: `ratio` is that of its slowest to its fastest part, `effects` the parts' log offsets."""
 
-    The largest of that between neighbouring probes and those between the means of blocks 1, 2 and 4 apart:
-    dependence makes the latter larger, and few blocks make them uncertain.
+    ratio: float
+    p_value: float
+    effects: Floats
+
+
+def find_cycle(submitted: Floats, scores: Floats, logs: Floats, *, period: int, parts: int) -> Cycle | None:
+    """The cycle of length `period` seconds in `parts` equal parts, or None where none is significant.
+
+    The statistic is the spread of the parts' mean scores. Its distribution without a cycle is that of periods each
+    turned by a random number of parts, which keeps how the parts of one period depend on each other; p ≤ 0.01 counts.
+    Four periods or more are needed, with a probe a part on average and in a quarter of all parts.
+    The offsets in log latency are shrunk towards 0 by the share of their spread that noise explains.
     """
-    found = [np.mean(np.diff(scores, axis=1) ** 2, axis=1) / 2]
-    for lag in (1, 2, 4):
-        if means.shape[1] > 4 * lag:
-            found.append(size * np.mean((means[:, lag:] - means[:, :-lag]) ** 2, axis=1) / 2)
-    return np.asarray(np.max(found, axis=0))
+    since = submitted - A_MONDAY
+    part = (since % period * parts // period).astype(np.int64)
+    number = np.unique((since // period).astype(np.int64), return_inverse=True)[1].ravel()  # empty periods do not count
+    periods = int(number.max(initial=-1)) + 1
+    if submitted.size < 4 * parts or periods < 4:
+        return None
+    counts, sums = (
+        np.bincount(number * parts + part, values, minlength=periods * parts).reshape(periods, parts)
+        for values in (np.ones_like(scores), scores)
+    )
+    rest = sums - counts * (sums.sum(axis=1) / counts.sum(axis=1))[:, None]  # a slow day is not a cycle
+    if np.count_nonzero(counts) < counts.size / 4 or not rest.any():
+        return None
 
+    def spread(columns: Ints) -> float:
+        total, count = (np.take_along_axis(table, columns, axis=1).sum(axis=0) for table in (rest, counts))
+        return float(np.divide(total**2, count, out=np.zeros_like(total), where=count > 0).sum())
 
-def _described(table: _Blocks, bounds: list[int], x: Floats, done: NDArray[np.bool_], when: Times | None) -> Change:
-    """A change with its kind and significance; `bounds` are the blocks where its two segments begin and end."""
-    left, cut, right = bounds
-    gain = table.costs(left, right) - table.costs(left, cut) - table.costs(cut, right)
-    p_value = min(1.0, (right - left) * float(chdtrc(table.dimensions, max(gain.sum(), 0.0))))
-    start, index, end = table.starts[bounds].tolist()
-    sides = slice(start, index), slice(index, end)
-    before, after = (float(np.median(x[side][done[side]])) if done[side].any() else None for side in sides)
-    less, more = (1 - float(np.mean(done[side])) for side in sides)
-    at = None if when is None else when[index]
-    return Change(at, index, KINDS[int(np.argmax(gain))], p_value, (before, after), (less, more))
+    columns = np.broadcast_to(np.arange(parts), (periods, parts))
+    observed, turns = spread(columns), np.random.default_rng(0).integers(0, parts, (499, periods))
+    exceeded = 1
+    for turn in turns:
+        exceeded += spread((columns + turn[:, None]) % parts) >= observed
+        if exceeded / (1 + len(turns)) > RARE:
+            return None
+    logs = logs - (np.bincount(number, logs) / np.bincount(number))[number]
+    count = np.bincount(part, minlength=parts).astype(np.float64)
+    means = np.bincount(part, logs, minlength=parts) / np.maximum(count, 1)
+    known = count > 0
+    means -= np.average(means[known], weights=count[known])
+    noise = float(np.var(logs - means[part])) / np.maximum(count, 1)
+    between = max(0.0, float(np.var(means[known])) - float(np.mean(noise[known])))
+    effects = np.where(known, means * between / np.maximum(between + noise, 1e-300), 0.0)
+    return Cycle(float(np.exp(np.ptp(effects))), exceeded / (1 + len(turns)), effects)

@@ -175,8 +175,7 @@ def _of_group(key: dict[str, str], probes: ProbeTable, window: str | None, optio
     prepared = prepare(probes.take(timed), options)
     probes, T = prepared.seen or probes, prepared.cutoff.cutoff
     assert probes.submitted is not None
-    when = (probes.submitted * 1e6).astype("datetime64[us]")
-    changes = find_changes(when, probes.latency, probes.status.astype(np.int8), T)
+    changes = find_changes(probes.submitted, probes.latency, probes.status, T)
     change_times = np.array([change.at for change in changes.changes], dtype="datetime64[us]").astype(np.int64) / 1e6
     edges = edges_of(probes.submitted, window, change_times.tolist())
     rows = windows(probes, edges, replace(options, cutoff=T, failed="retry", censoring="independent"))

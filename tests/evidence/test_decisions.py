@@ -173,7 +173,7 @@ def test_dependence_against_statsmodels():
     again = probes_of(log_of(ar(0.1, 300, rng), submitted=np.arange(300.0)))
     boxed = acorr_ljungbox(rankdata(again.latency), lags=[10], return_df=True)["lb_pvalue"].iloc[0]
     assert dependence(again).p_value == pytest.approx(boxed, rel=1e-9)
-    assert found.time == pytest.approx((1 + 0.58) / (1 - 0.58), rel=0.4)
+    assert found.autocorrelation_time == pytest.approx((1 + 0.58) / (1 - 0.58), rel=0.4)
 
 
 def test_a_common_time_needs_company():

@@ -7,8 +7,7 @@ import pytest
 from scipy.stats import rankdata
 from statsmodels.stats.diagnostic import acorr_ljungbox
 
-from latfit.evidence import dependence
-from latfit.evidence.dependence import Dependence
+from latfit.evidence import Dependence, dependence
 from latfit.table import CENSORED, COMPLETED, FAILED, LOST, ProbeTable
 
 
@@ -43,7 +42,7 @@ def test_against_loops_and_statsmodels(n, phi):
         if each < 2 / n**0.5:
             break
         time += 2 * each
-    assert found.time == pytest.approx(time, rel=1e-9)
+    assert found.autocorrelation_time == pytest.approx(time, rel=1e-9)
     assert found.lost_after_lost is None
 
 

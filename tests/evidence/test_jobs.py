@@ -104,7 +104,7 @@ def test_the_usual_names_are_known(tmp_path, names):
     first = 0 if names[1].startswith("retry") else 1
     counted = [(job, number - 1 + first, *rest) for job, number, *rest in rows]
     log = latfit.read_log(write(tmp_path / "x.csv", counted, (*names, "start", "latency", "status")))
-    assert attempts_of(log.table).number.tolist() == [row[1] for row in rows]
+    assert attempts_of(log.table)[2].tolist() == [row[1] for row in rows]
     assert not log.facts.refused.count
     assert not any("one probe each" in note for note in log.facts.notes)
     assert decide([probes_of(log)], PLAIN)[0].timeout.withheld == ("dependent",)
@@ -157,7 +157,7 @@ def test_ids_that_come_back_after_a_miss_are_attempts(tmp_path, name):
     assert len(log.frame) == len(rows)
     assert not log.facts.refused.count
     assert not any("one probe each" in note for note in log.facts.notes)
-    assert attempts_of(log.table).number.tolist() == [row[1] for row in rows]
+    assert attempts_of(log.table)[2].tolist() == [row[1] for row in rows]
     assert decide([probes_of(log)], PLAIN)[0].timeout.withheld == ("dependent",)
 
 

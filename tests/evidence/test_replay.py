@@ -9,7 +9,7 @@ import pytest
 
 from latfit.errors import LogError
 from latfit.evidence import replay, replay_policies
-from latfit.evidence.replay import TICK, require_times
+from latfit.evidence.replay import SAME_MOMENT, require_times
 from latfit.laws import Defective, parse_law
 from latfit.restart import expected_duration
 from latfit.restart.policies.timeout import Timeout
@@ -246,8 +246,8 @@ def test_where_nothing_completes_nothing_is_told():
         assert (one.expected_duration, one.ran_off, one.gain_high) == (math.inf, 1.0, -math.inf)
     assert found.curve == ()
     assert found.at[0].to_dict() == {
-        "timeout": 5.0, "expected_duration": None, "low": None, "high": None, "quantiles": {}, "submissions": None,
-        "ran_off": 1.0}  # fmt: skip
+        "timeout": 5.0, "expected_duration": None, "low": None, "high": None,
+        "quantiles": {"0.5": None, "0.95": None, "0.99": None}, "submissions": None, "ran_off": 1.0}  # fmt: skip
 
 
 def test_forty_probes_with_a_time_are_the_fewest():
@@ -288,5 +288,5 @@ def test_a_log_of_less_than_a_second(groups):
     assert np.ptp(seen.submitted) < 0.5
     codes = rng.integers(0, groups, 300)
     for one in replay(seen, 0.05, at=[0.002, 0.01], groups=codes).at:
-        want = plain(seen, 0.05, one.timeout, 0.0, codes, TICK)
+        want = plain(seen, 0.05, one.timeout, 0.0, codes, SAME_MOMENT)
         assert (one.expected_duration, one.submissions) == pytest.approx(want, rel=1e-9)

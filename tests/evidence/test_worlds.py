@@ -3,19 +3,18 @@
 import numpy as np
 import pytest
 
-from latfit.decision.schedule import Attempts, choose_schedule
+from latfit.decision.schedule import Strata, choose_schedule
 from latfit.evidence.worlds import World, choose_columns, find_worlds, ranks
 
 
-def attempts_of(x, cutoff=1000.0):
-    none = np.zeros(x.size, dtype=bool)
-    return Attempts.of(np.minimum(x, cutoff), x <= cutoff, none, none, cutoff)
+def strata_of(x, worlds, cutoff=1000.0):
+    return Strata.of(np.minimum(x, cutoff), np.where(x <= cutoff, 0, 3), cutoff, worlds)
 
 
 def decide(x, columns=None, submitted=None, job=None, **options):
     rank = ranks(x, np.isfinite(x))
     worlds = find_worlds(rank, columns or {}, job=job, submitted=submitted)
-    return choose_schedule(attempts_of(x), worlds, **options), worlds
+    return choose_schedule(strata_of(x, worlds), **options), worlds
 
 
 def test_false_alarms_are_rare_whatever_the_number_of_cells():
@@ -104,7 +103,7 @@ def test_a_world_of_identical_strata_is_the_independent_world():
     rng = np.random.default_rng(7)
     x = np.repeat(rng.lognormal(0, 1.2, 200), 2)
     world = World("halves", "column", np.tile([0, 1], 200), 9.0)
-    choice = choose_schedule(attempts_of(x), [world])
+    choice = choose_schedule(strata_of(x, [world]))
     assert choice is not None
     assert choice.ratios[1] == pytest.approx(choice.ratios[0])
 
@@ -114,7 +113,7 @@ def test_single_attempts_as_strata_are_the_worst_case():
     rng = np.random.default_rng(8)
     x = np.repeat(rng.lognormal(0, 1.0, 60), 50)
     world = World("same", "column", np.repeat(np.arange(60), 50), 9.0)
-    choice = choose_schedule(attempts_of(x), [world], suspicion=0.0)
+    choice = choose_schedule(strata_of(x, [world]), suspicion=0.0)
     assert choice is not None
     retry = choice.retry or choice.refused
     assert choice.ratios[1] == pytest.approx(1 + retry.worst_loss, rel=0.03)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import latfit
-from latfit.decision.schedule import Attempts, choose_schedule
+from latfit.decision.schedule import Strata, choose_schedule
 from latfit.restart.retry import Attempt, ScheduleGrid, best_retry, evaluate_retry
 
 CUTOFF = 10_000.0
@@ -143,8 +143,7 @@ def test_choice_minimises_the_objective_over_every_schedule(suspicion):
     """Against a plain loop over every observed first timeout."""
     rng = np.random.default_rng(9)
     x = np.round(rng.lognormal(0, 1.3, 150), 3)
-    none = np.zeros(150, dtype=bool)
-    choice = choose_schedule(Attempts.of(x, ~none, none, none, 1000.0), suspicion=suspicion)
+    choice = choose_schedule(Strata.of(x, np.zeros(150), 1000.0), suspicion=suspicion)
     law = latfit.Empirical.of(latfit.LatencySample.of(x))
     least = np.inf
     for first in np.sort(x)[18:]:  # at least one in eight completes
@@ -153,7 +152,7 @@ def test_choice_minimises_the_objective_over_every_schedule(suspicion):
             retry = evaluate_retry(law, timeouts, cutoff=1000.0)
             if retry.worst_loss <= 0.3:
                 suspected = retry.worst_loss + sum(timeouts) / 150 / retry.waiting
-                least = min(least, (1 - suspicion) / retry.speed_up + suspicion * (1 + suspected))
+                least = min(least, (1 - suspicion) * (1 - retry.gain) + suspicion * (1 + suspected))
     assert choice is not None
     assert choice.value == pytest.approx(least, rel=2e-3)
 
@@ -164,11 +163,11 @@ def test_weights_of_what_ended_are_those_of_kaplan_meier():
     censored, failed = given_up < x, rng.random(300) < 0.1
     latency = np.minimum(x, given_up)
     completed, failed = ~censored & ~failed, ~censored & failed
-    attempts = Attempts.of(latency, completed, failed, censored, 50.0)
+    strata = Strata.of(latency, np.where(censored, 2, np.where(failed, 1, 0)), 50.0)
     sample = latfit.LatencySample.of(latency[completed], failed=latency[failed], censored=latency[censored])
     law = latfit.Empirical.of(sample.cut(50.0))
     grid = ScheduleGrid(np.array([0.5, 1.0, 2.0]), 50.0)
-    curves = attempts.curves(grid, np.zeros((1, 300), dtype=np.int64), np.array([300.0]))
+    curves = strata.curves(grid)
     inside = grid.times < latency.max()
     expected = Attempt.of(law, grid.times)
     for ours, theirs in zip(curves, expected, strict=True):
