@@ -8,13 +8,12 @@ from collections.abc import Callable
 from latfit.logs.formats import register
 from latfit.logs.rows import COMPLETED, FAILED, Row, RowFormat, epoch, sent_at
 
-LINE = re.compile(
+CELERY_LINE = re.compile(
     r"\[(?P<moment>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.,]\d+): \w+/[^\]]+\] +(?:[\w.]+: )?(?P<event>Received task:|Task) "
     r"(?P<task>[\w.]+)\[(?P<id>[\w-]+)\](?P<rest>.*)"
 )
-SUCCEEDED = re.compile(r" succeeded in ([\d.e-]+)s")
-FAILURE = re.compile(r" (?:raised|failed|INTERNAL ERROR)")
-MOST_REMEMBERED = 1 << 17
+ENDED = re.compile(r" (?:succeeded in ([\d.e-]+)s|raised|failed|INTERNAL ERROR)")
+MAX_TASKS = 1 << 17  # whose times of receipt are kept
 
 
 @register
@@ -28,8 +27,7 @@ class Celery(RowFormat):
     others = "lines that do not end a task"
 
     def sniff(self, head: str) -> bool:
-        """By a task that was received or has ended."""
-        return any(LINE.match(line) for line in head.split("\n"))
+        return any(CELERY_LINE.match(line) for line in head.split("\n"))
 
     def row(self, line: str) -> Row | None:
         """`[2017-12-28 05:51:33,675: INFO/ForkPoolWorker-2] Task app.tasks.add[3e92…] succeeded in 0.165s: None`."""
@@ -40,26 +38,21 @@ class Celery(RowFormat):
         received: dict[str, float | None] = {}
 
         def read(line: str) -> Row | None:
-            match = LINE.match(line)
+            match = CELERY_LINE.match(line)
             if match is None:
                 return None
             now, task = epoch(match["moment"]), match["id"]
             if match["event"] == "Received task:":
-                if len(received) < MOST_REMEMBERED:
+                if len(received) < MAX_TASKS:
                     received[task] = now
                 return None
-            done = SUCCEEDED.match(match["rest"])
-            if done is None and not FAILURE.match(match["rest"]):
+            ended = ENDED.match(match["rest"])
+            if ended is None:
                 return None
             begun = received.pop(task, None)
-            latency = float(done[1]) if done else now - begun if now is not None and begun is not None else None
+            latency = float(ended[1]) if ended[1] else now - begun if now is not None and begun is not None else None
             submitted = None if latency is None else sent_at(now, latency)
-            return {
-                "latency": latency,
-                "submitted": submitted,
-                "status": COMPLETED if done else FAILED,
-                "id": task,
-                "task": match["task"],
-            }
+            status = COMPLETED if ended[1] else FAILED
+            return {"latency": latency, "submitted": submitted, "status": status, "id": task, "task": match["task"]}
 
         return read

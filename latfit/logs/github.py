@@ -1,25 +1,25 @@
-"""Runs of GitHub Actions as a table; what became of a run is its conclusion."""
+"""Runs of GitHub Actions: a table, or what its API answers (`gh api repos/OWNER/REPO/actions/runs`)."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from latfit.errors import MissingColumn, listed
 from latfit.logs.delimited import TableFormat, head_fields
-from latfit.logs.formats import ReadOptions, register
-from latfit.logs.lines import absent, floats, moments
-from latfit.logs.records import UNKNOWN, Records
+from latfit.logs.formats import register
+from latfit.logs.lines import SAY_STATUS, absent, floats, moments, set_statuses
+from latfit.logs.records import Records
+from latfit.logs.rows import JsonRows, Row
 from latfit.logs.source import Source
 from latfit.numbers import Bools
-from latfit.table import CENSORED, STATUSES
+from latfit.table import STATUSES
 from latfit.units import in_seconds
 
-WORDS = {
-    "success": "completed", "failure": "failed", "startup_failure": "failed", "stale": "failed",
-    "cancelled": "censored", "timed_out": "censored", **{status: status for status in STATUSES},
-}  # fmt: skip
+CONCLUSIONS = {"success": "completed", "cancelled": "censored", "timed_out": "censored"}
+CONCLUSIONS |= dict.fromkeys(("failure", "startup_failure", "stale"), "failed") | {word: word for word in STATUSES}
 NOT_RUN = ("skipped", "neutral", "action_required")
 DURATIONS = {"duration_seconds": "s", "duration_ms": "ms", "run_duration_ms": "ms", "duration_s": "s", "duration": "s"}
 STARTS = ("run_started_at", "started_at", "startedAt", "created_at", "createdAt")
@@ -42,70 +42,64 @@ class GitHubActions(TableFormat):
     uses = ("statuses", "unit")
     outcomes = "outcomes by conclusion"
     not_probes = "runs that were skipped"
-    start: str
-    end: str | None
-    measured: str | None
-    unit: str
+    end: str
 
     def sniff(self, head: str) -> bool:
-        """By the columns conclusion, a start, and one that only runs have."""
         names = set(head_fields(head, ","))
         runs = names & {"run_id", "databaseId", "workflow", "workflowName", "run_number", "event", "head_branch"}
-        measured = names & {*DURATIONS, *ENDS}
-        return "conclusion" in names and bool(names & set(STARTS)) and bool(runs) and bool(measured)
+        return "conclusion" in names and all((names & set(STARTS), runs, names & {*DURATIONS, *ENDS}))
 
     def begin(self, source: Source) -> None:
-        """Which columns are start, end and duration."""
-        names = self.names
-        start, end = (next((name for name in usual if name in names), None) for usual in (STARTS, ENDS))
-        measured = self.options.columns.get("latency") or next((name for name in DURATIONS if name in names), None)
-        missing = (measured is None and end is None) or (measured is not None and measured not in names)
-        if "conclusion" not in names or start is None or missing:
+        start, end, usual = (
+            next((name for name in candidates if name in self.names), "") for candidates in (STARTS, ENDS, DURATIONS)
+        )
+        measured = self.options.columns.get("latency") or usual
+        if "conclusion" not in self.names or not start or (measured or end) not in self.names:
             raise MissingColumn(
                 f"{source.name}: runs need conclusion, one of {', '.join(STARTS)}, and a duration "
-                f"({', '.join(DURATIONS)}) or an end ({', '.join(ENDS)}); there are: {listed(names)}"
+                f"({', '.join(DURATIONS)}) or an end ({', '.join(ENDS)}); there are: {listed(self.names)}"
             )
-        self.start, self.end, self.measured = start, end, measured
-        self.unit = self.options.unit or DURATIONS.get(measured or "", "s")
-        self.latency_is = f"{measured} in {self.unit}" if measured else f"{end} - {start}"
-        self.submitted_is = start
-        self.groups = [name for name in names if name not in (measured, start, end, "status", "conclusion")]
+        self.time, self.end, self.measured = start, end, measured
+        self.unit = self.options.unit or DURATIONS.get(measured, "s")
+        self.latency_is = "" if measured else f"{end} - {start}"
+        self.groups = [name for name in self.names if name not in (measured, start, end, "status", "conclusion")]
 
     def left_out(self, frame: pd.DataFrame) -> Bools:
-        """Runs that were skipped."""
         return frame["conclusion"].isin(NOT_RUN).to_numpy(dtype=bool)
 
     def fill(self, records: Records, frame: pd.DataFrame) -> None:
-        """By the conclusion; the latency from a duration or an end."""
-        records.status = _statuses(frame, records, self.options)
-        records.submitted = moments(frame[self.start], self.start, None, "UTC", records)
-        records.latency = _latency(frame, self.measured, self.end, self.unit, records)
+        words = frame["conclusion"].str.strip().str.lower()
+        running = absent(words)
+        outcomes = CONCLUSIONS | self.options.lowered_statuses | {"": "censored"}
+        set_statuses(records, words.mask(running, ""), outcomes, "conclusion", SAY_STATUS)
+        records.submitted = moments(frame[self.time], self.time, None, "UTC", records)
+        if self.measured:
+            records.latency = in_seconds(floats(frame[self.measured], self.measured, records), self.unit)
+        else:
+            ended = moments(frame[self.end], self.end, None, "UTC", records)
+            records.latency = (ended - records.submitted) / np.timedelta64(1, "s")
+        records.latency[running] = np.nan
         self.tally.add(frame["conclusion"], records)
         key = next((name for name in IDS if name in self.names), None)
         records.ids = frame[key].to_numpy(dtype=object) if key and "attempt" not in self.names else None
 
 
-def _statuses(frame: pd.DataFrame, records: Records, options: ReadOptions) -> NDArray[np.int8]:
-    words = frame["conclusion"].str.strip().str.lower()
-    running = absent(words)
-    table = WORDS | options.lowered_statuses
-    codes = words.map({word: STATUSES.index(status) for word, status in table.items()}).fillna(UNKNOWN)
-    status = np.array(codes, dtype=np.int8)
-    status[running] = CENSORED
-    hint = "say what it means: --status completed|failed|censored|lost=WORD"
-    records.refuse(status == UNKNOWN, lambda row: f"unknown conclusion: {str(words.iloc[row])[:40]!r}; {hint}")
-    return status
+@register
+class WorkflowRuns(JsonRows):
+    """Latency is the last update − the start of a run; its conclusion says what became of it."""
 
+    name = "github-runs"
+    description = "GitHub's workflow_runs (JSON); latency = updated_at - run_started_at"
+    rank = 21
 
-def _latency(
-    frame: pd.DataFrame, measured: str | None, end: str | None, unit: str, records: Records
-) -> NDArray[np.float64]:
-    """The duration, or the time from start to end; none for a run that goes on."""
-    if measured is not None:
-        latency = in_seconds(floats(frame[measured], measured, records), unit)
-    else:
-        assert records.submitted is not None
-        ended = moments(frame[end], str(end), None, "UTC", records)
-        latency = (ended - records.submitted) / np.timedelta64(1, "s")
-    latency[absent(frame["conclusion"])] = np.nan
-    return latency
+    def sniff(self, head: str) -> bool:
+        return head.lstrip().startswith("{") and '"workflow_runs"' in head
+
+    def row(self, value: dict[str, Any]) -> Row | None:
+        """An object of the array `workflow_runs`."""
+        began, conclusion = value.get("run_started_at") or value.get("created_at"), value.get("conclusion")
+        if began is None or conclusion in NOT_RUN:
+            return None
+        ended = value.get("updated_at") if conclusion else None
+        groups = {name: value.get(name) for name in ("name", "event", "head_branch", "run_attempt", "run_number")}
+        return {"submitted": began, "ended": ended, "status": conclusion or "in_progress", **groups}

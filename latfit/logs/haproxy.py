@@ -15,15 +15,13 @@ from latfit.numbers import Bools
 from latfit.table import CENSORED, FAILED
 
 WHEN = re.compile(r"\[(\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d(?:\.\d+)?)\] ", re.ASCII)
-LINE = re.compile(
+HAPROXY_LINE = re.compile(
     r"(?P<frontend>\S+) (?P<backend>[^\s/]+)/(?P<server>\S+) (?P<timers>[-+]?\d+(?:/[-+]?\d+){2,4}) "
     r"(?:(?P<code>-1|\d{3}) )?\+?(?P<bytes>\d+) (?:\S+ \S+ )?(?P<state>[-A-Za-z]{2}(?:..)?) "
     r"(?P<actconn>[\d+]+(?:/[\d+]+){4}) (?P<queues>\d+/\d+)(?P<rest>.*)",
     re.ASCII,
 )
 TIMERS = {5: ("Tq", "Tw", "Tc", "Tr", "Tt"), 3: ("Tw", "Tc", "Tt")}
-GAVE_UP, BY_CODE = "cCs", "-L"  # the state's first letter: a timeout or the client's end; nothing special
-NEVER_SENT = ("R", "T")  # the second: the request never was complete, or was kept from every server
 
 
 @register
@@ -41,41 +39,36 @@ class HaProxy(LineFormat):
     uses = ("statuses", "timezone")
     names = ("client", "when", "frontend", "backend", "server", "code", "state", "request", *TIMERS[5])
     groups = ("frontend", "backend", "server", "client", "method", "path")
+    unit, submitted_is = "ms", "the accept date"
     http = True
     outcomes = "outcomes by code and termination state"
-    submitted_is = "the accept date"
     not_probes = "requests that were never sent to a server (termination state CR, PR, …)"
-    measured: str
 
     def begin(self, source: Source) -> None:
-        """Which timer is the latency."""
         self.measured = chosen("latency", self.options, "Tt", TIMERS[5], source.name)
-        self.latency_is = f"{self.measured} in ms"
 
     def parse(self, line: str) -> Parsed:
         """The fields of a request or a connection; other lines are HAProxy's own messages."""
         when = WHEN.search(line)
         if when is None:
             return None
-        match = LINE.match(line, when.end())
+        match = HAPROXY_LINE.match(line, when.end())
         if match is None:
             return f"not a request as HAProxy writes it: {line[when.end() : when.end() + 40]!r}"
         timers = match["timers"].split("/")
         if len(timers) not in TIMERS:
             return f"wrong number of timers: {match['timers'][:40]!r}"
         times = dict(zip(TIMERS[len(timers)], timers, strict=True))
-        rest = match["rest"]
-        request = rest[rest.find('"') + 1 :] if '"' in rest else None
+        request = match["rest"].partition('"')[2] if '"' in match["rest"] else None
         client = line[: when.start()].rstrip().rsplit(" ", 1)[-1].rsplit(":", 1)[0]
-        fields = (match[name] for name in ("frontend", "backend", "server", "code", "state"))
-        return [client, when[1], *fields, request, *(times.get(name) for name in ("Tq", "Tw", "Tc", "Tr", "Tt"))]
+        fields = match.group("frontend", "backend", "server", "code", "state")
+        return [client, when[1], *fields, request, *map(times.get, TIMERS[5])]
 
     def left_out(self, frame: pd.DataFrame) -> Bools:
-        """Requests that were never sent."""
-        return frame["state"].str[1].isin(NEVER_SENT).to_numpy()
+        """Requests that never were complete (R), or were kept from every server (T), by the state's second letter."""
+        return frame["state"].str[1].isin(("R", "T")).to_numpy()
 
     def fill(self, records: Records, frame: pd.DataFrame) -> None:
-        """By the termination state, and the code where that is nothing special."""
         total, part = (floats(frame[name], name, records) / 1000 for name in ("Tt", self.measured))
         reached = part >= 0 if self.measured != "Tt" else np.zeros(total.size, dtype=bool)
         records.latency = np.where(reached, part, total)  # −1: it never got there, and it was over at Tt
@@ -84,13 +77,12 @@ class HaProxy(LineFormat):
         has_code = frame["code"].notna().to_numpy()
         records.status[has_code] = self.tally.statuses(frame["code"].where(has_code, "200"), records)[has_code]
         who = frame["state"].str[0]
-        cut = ~reached & ~who.isin(list(BY_CODE)).to_numpy()
-        gave_up = who.isin(list(GAVE_UP)).to_numpy()
+        cut = ~reached & ~who.isin(("-", "L")).to_numpy()  # not: nothing special, or answered by HAProxy itself
+        gave_up = who.isin(("c", "C", "s")).to_numpy()  # a timeout, or the client's end
         records.status[cut & gave_up] = CENSORED
         records.status[cut & ~gave_up] = FAILED
         fraction = ".%f" if frame["when"].str.contains(".", regex=False).any() else ""
-        records.submitted = moments(
-            frame["when"], "accept date", f"%d/%b/%Y:%H:%M:%S{fraction}", self.options.timezone, records
-        )
+        style = f"%d/%b/%Y:%H:%M:%S{fraction}"
+        records.submitted = moments(frame["when"], "accept date", style, self.options.timezone, records)
         self.tally.add(frame["code"].fillna("TCP") + " " + frame["state"], records)
         records.extras |= request_parts(frame["request"])

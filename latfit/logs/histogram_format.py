@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from latfit.buckets import Histogram
 from latfit.errors import LogError, SampleError, listed
@@ -16,8 +19,10 @@ from latfit.logs.formats import Condition, Format, ReadOptions
 from latfit.logs.records import Records
 from latfit.logs.source import Source
 from latfit.logs.vocabulary import OutcomeWords, split_name, weigh, word_of
+from latfit.numbers import Ints
+from latfit.units import in_seconds
 
-NAME = "name"  # the label under which --where finds a metric's own name
+LABEL = re.compile(r'([^\s=,{"]+)\s*=\s*"?([^",}]*)"?')
 Key = tuple[str, tuple[tuple[str, str], ...]]
 
 
@@ -34,9 +39,14 @@ class Series:
         """What identifies it in another scrape."""
         return self.name, tuple(sorted(self.labels.items()))
 
+    @property
+    def braces(self) -> str:
+        """The labels as Prometheus writes them; nothing where there are none."""
+        return "{" + ",".join(f'{key}="{value}"' for key, value in self.labels.items()) + "}" if self.labels else ""
+
     def meets(self, condition: Condition) -> bool:
-        """Whether its label, or its name, is as a condition says."""
-        return condition.is_met(self.name if condition.column == NAME else self.labels.get(condition.column))
+        """Whether its label, or its name (as `name`), is as a condition says."""
+        return condition.is_met(self.name if condition.column == "name" else self.labels.get(condition.column))
 
 
 @dataclass(frozen=True)
@@ -47,7 +57,7 @@ class HistogramLog:
     format: str
     histograms: tuple[Series, ...]
     counters: tuple[Series, ...] = ()
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def joined(cls, logs: Sequence[HistogramLog]) -> HistogramLog:
@@ -72,15 +82,15 @@ class HistogramLog:
 
     def since(self, earlier: HistogramLog) -> HistogramLog:
         """What happened since an earlier scrape; a series that was not there then began at 0."""
-        before = {one.key: one.value for one in (*earlier.histograms, *earlier.counters)}
+        before = {series.key: series.value for series in (*earlier.histograms, *earlier.counters)}
         try:
-            later = [
-                tuple(Series(one.name, one.labels, _less(one.value, before.get(one.key))) for one in several)
+            histograms, counters = (
+                tuple(replace(series, value=_gained(series.value, before.get(series.key))) for series in several)
                 for several in (self.histograms, self.counters)
-            ]
+            )
         except SampleError as problem:
             raise LogError(f"{self.path} and {earlier.path}: {problem}") from problem
-        return HistogramLog(self.path, self.format, later[0], later[1], self.notes)
+        return replace(self, histograms=histograms, counters=counters)
 
     def select(self, where: Sequence[str]) -> HistogramLog:
         """The series that meet all conditions `LABEL=VALUE`, `LABEL!=VALUE` and `LABEL~REGEX`.
@@ -88,71 +98,70 @@ class HistogramLog:
         `name` is the metric's name. Counters are chosen by the labels that they have.
         """
         conditions = [Condition.parse(text) for text in where]
-        chosen = tuple(one for one in self.histograms if all(one.meets(condition) for condition in conditions))
+        chosen = tuple(series for series in self.histograms if all(map(series.meets, conditions)))
         if not chosen:
-            known = listed(sorted({f"{one.name}{_braces(one.labels)}" for one in self.histograms}))
+            known = listed(sorted({f"{series.name}{series.braces}" for series in self.histograms}))
             raise LogError(f"{self.path}: no histogram meets {listed(where)}; there are: {known}")
         counters = tuple(
-            one for one in self.counters if all(one.meets(test) for test in conditions if test.column in one.labels)
+            series
+            for series in self.counters
+            if all(series.meets(condition) for condition in conditions if condition.column in series.labels)
         )
         return replace(self, histograms=chosen, counters=counters)
 
     def histogram(self) -> tuple[Histogram, list[str]]:
         """All series of the one metric added up, and notes on what was taken."""
-        chosen = self.histograms
-        names = sorted({one.name for one in chosen})
-        if len(names) > 1:
+        name, *others = sorted({series.name for series in self.histograms})
+        if others:
             raise LogError(
-                f"{self.path}: there are {len(names)} histograms here: {listed(names)}; choose one, for example with "
-                f"--where {NAME}={names[0]}"
+                f"{self.path}: there are {len(others) + 1} histograms here: {listed((name, *others))}; choose one, for "
+                f"example with --where name={name}"
             )
-        done, told, notes = *_by_outcome(chosen), [*self.notes]
-        parts = [(_braces(one.labels) or self.path, one.value) for one in done if isinstance(one.value, Histogram)]
+        (completed, ended), notes = _by_outcome(self.histograms), [*self.notes]
+        parts = [(series.braces or self.path, _buckets(series)) for series in completed]
+        filled = [histogram for _, histogram in parts if histogram.returned]  # empty ones may have any buckets
         try:
-            total = _total([value for _, value in parts])
+            total = sum(filled[1:], start=filled[0]) if filled else parts[0][1]
         except SampleError as problem:
-            raise LogError(f"{self.path}: {names[0]}: {problem}. Choose some of them with --where") from problem
+            raise LogError(f"{self.path}: {name}: {problem}. Choose some of them with --where") from problem
         if not total.returned:
-            raise LogError(f"{self.path}: the histogram {names[0] or 'in it'} is empty: nothing was counted")
-        if names[0]:
-            notes.append(f"the latencies are those of {names[0]}")
-        for status, several in told.items():
-            counted = sum(one.value.n for one in several if isinstance(one.value, Histogram))
-            total = total.with_outcomes(**{status: counted})
-            shown = listed(sorted({_braces(one.labels) for one in several}))
-            notes.append(f"{counted} of {shown} count as {status}: their labels say that they have no result")
-        if len(done) > 1:
-            varied = sorted({label for one in done for label, value in one.labels.items()
-                             if any(other.labels.get(label) != value for other in done)})  # fmt: skip
-            of = f" ({listed(varied)} differ)" if varied else ""
-            notes.append(f"{len(done)} series are added up{of}; choose some with --where LABEL=VALUE")
+            raise LogError(f"{self.path}: the histogram {name or 'in it'} is empty: nothing was counted")
+        if name:
+            notes.append(f"the latencies are those of {name}")
+        for status, several in ended.items():
+            count = sum(_buckets(series).n for series in several)
+            total = total.with_outcomes(**{status: count})
+            labels = listed(sorted({series.braces for series in several}))
+            notes.append(f"{count} of {labels} count as {status}: their labels say that they have no result")
+        if len(completed) > 1:
+            pairs = Counter(pair for series in completed for pair in series.labels.items())
+            differ = sorted({label for (label, _), count in pairs.items() if count < len(completed)})
+            which = f" ({listed(differ)} differ)" if differ else ""
+            notes.append(f"{len(completed)} series are added up{which}; choose some with --where LABEL=VALUE")
         return replace(total, parts=tuple(parts)), notes
 
     def counter(self, name: str) -> int:
         """The sum of a counter, written as NAME or NAME{label="value",…}."""
         wanted, _, braces = name.partition("{")
-        labels = dict(LABEL.findall(braces))
-        found = [
-            one.value
-            for one in self.counters
-            if one.name in (wanted, f"{wanted}_total")
-            and all(one.labels.get(key) == value for key, value in labels.items())
+        labels = set(LABEL.findall(braces))
+        values = [
+            series.value
+            for series in self.counters
+            if series.name in (wanted, f"{wanted}_total") and labels <= set(series.labels.items())
         ]
-        if not found:
-            known = listed(sorted({one.name for one in self.counters})) or "none"
+        if not values:
+            known = listed(sorted({series.name for series in self.counters})) or "none"
             raise LogError(f"{self.path}: there is no counter {name!r}; there are: {known}")
-        total = sum(float(value) for value in found if not isinstance(value, Histogram))
+        total = sum(value for value in values if not isinstance(value, Histogram))
         if not 0 <= total < 2**53 or total != int(total):
             raise LogError(f"{self.path}: the counter {name} is {total:g}; a count must be a whole number")
         return int(total)
 
 
-LABEL = re.compile(r'([^\s=,{"]+)\s*=\s*"?([^",}]*)"?')
-
-
 class HistogramFormat(Format):
     """A format whose files hold histograms; `parse` reads them."""
 
+    by_line = False
     uses = ("unit",)
 
     @abstractmethod
@@ -164,38 +173,91 @@ class HistogramFormat(Format):
         raise LogError(HistogramLog(source.name, self.name, ()).not_probes())
 
 
-def _braces(labels: Mapping[str, str]) -> str:
-    return "{" + ",".join(f'{key}="{value}"' for key, value in labels.items()) + "}" if labels else ""
+def numbered_lines(source: Source) -> Iterator[tuple[int, str]]:
+    """The lines of a file that are not blank, and their numbers."""
+    for block in source.blocks():
+        for number, line in enumerate(block.lines(), start=block.first_line):
+            if line.strip():
+                yield number, line
+
+
+def from_buckets(buckets: Iterable[tuple[float, float, int]]) -> Histogram:
+    """A histogram of buckets (low, high, count) that rise; what lies between two of them is empty."""
+    edges, counts = [0.0], list[int]()
+    for low, high, count in buckets:
+        if low > edges[-1]:
+            edges.append(low)
+            counts.append(0)
+        edges.append(high)
+        counts.append(count)
+    return Histogram(np.array(edges if counts else [0.0, 1.0]), np.array(counts or [0]))
+
+
+def native_buckets(
+    indices: Sequence[int], counts: Ints, schema: int, *, zero: tuple[int, float] = (0, 0.0)
+) -> Histogram:
+    """A native histogram of Prometheus, or an exponential one of OpenTelemetry.
+
+    The bucket of index i is (b^(i−1), b^i], b = 2^(2^−schema); empty ones may be left out. `zero` are the count and the
+    upper end of the bucket for values near 0, which begins at 0; where that end is 0, its latencies join the first
+    bucket.
+    """
+    if not -10 <= schema <= 20:
+        raise SampleError(f"the schema of a native histogram is {schema}; it must lie between -10 and 20")
+    if (np.asarray(counts) < 0).any() or len(set(indices)) != len(indices) or list(indices) != sorted(indices):
+        raise SampleError("the buckets of a native histogram must rise, with counts that are not negative")
+    near, end = zero
+    with np.errstate(over="ignore"):
+        buckets = [
+            (float(np.exp2((i - 1) * 2.0**-schema)), float(np.exp2(i * 2.0**-schema)), int(n))
+            for i, n in zip(indices, counts, strict=True)
+            if n
+        ]
+    if near:
+        end = end if end > 0 else buckets[0][0] if buckets else 0.0
+        if not end > 0:
+            raise SampleError("all latencies of this histogram are 0: the clock is too coarse to tell anything")
+        # the bucket around 0 may overlap the first one
+        buckets = [(0.0, end, near), *((max(low, end), high, n) for low, high, n in buckets)]
+    for low, high, _ in buckets:
+        if not (np.isfinite(high) and high > low):
+            raise SampleError(f"a native bucket reaches from {low:g} to {high:g} s: this is no latency")
+    return from_buckets(buckets)
+
+
+def with_sum(histogram: Histogram, total: float | None, unit: str) -> tuple[Histogram, str]:
+    """A histogram with the sum of its latencies in `unit`, and a note where that sum is of no use."""
+    if total is None or not np.isfinite(total) or not histogram.returned:
+        return histogram, ""
+    try:
+        return histogram.with_outcomes(latency_sum=in_seconds(total, unit)), ""
+    except SampleError as problem:
+        return histogram, f"the sum is not used: {problem}"
+
+
+def _buckets(series: Series) -> Histogram:
+    assert isinstance(series.value, Histogram)
+    return series.value
 
 
 def _by_outcome(chosen: Sequence[Series]) -> tuple[list[Series], dict[str, list[Series]]]:
     """The series of what completed, and the others as `failed` and `lost`, where labels tell; all if none completed."""
-    rest, found = list(chosen), dict[str, list[Series]]()
-    for label in dict.fromkeys(label for one in chosen for label in one.labels):
+    completed, ended = list(chosen), dict[str, list[Series]]()
+    for label in dict.fromkeys(label for series in chosen for label in series.labels):
         if weigh("status", split_name(label)[0])[0] < 5:
             continue
-        words = OutcomeWords(label, {}, {word_of(one.labels[label]) for one in chosen if label in one.labels})
-        kept = []
-        for one in rest:
-            status = words.outcome(word_of(one.labels[label])) if label in one.labels else None
+        words = OutcomeWords(label, {}, {word_of(series.labels[label]) for series in chosen if label in series.labels})
+        rest, completed = completed, []
+        for series in rest:
+            status = words.outcome(word_of(series.labels[label])) if label in series.labels else None
             if status in ("failed", "censored", "lost"):
-                found.setdefault("failed" if status == "failed" else "lost", []).append(one)
+                ended.setdefault("failed" if status == "failed" else "lost", []).append(series)
             else:
-                kept.append(one)
-        rest = kept
-    return (rest, found) if rest else (list(chosen), {})
+                completed.append(series)
+    return (completed, ended) if completed else (list(chosen), {})
 
 
-def _total(several: Sequence[Histogram]) -> Histogram:
-    """The sum of some histograms; the empty ones may have any buckets."""
-    counted = [one for one in several if one.returned] or several[:1]
-    total = counted[0]
-    for other in counted[1:]:
-        total = total + other
-    return total
-
-
-def _less(later: Histogram | float, earlier: Histogram | float | None) -> Histogram | float:
+def _gained(later: Histogram | float, earlier: Histogram | float | None) -> Histogram | float:
     """What a series or a counter has gained."""
     if earlier is None:
         return later

@@ -10,27 +10,16 @@ from numpy.typing import NDArray
 from latfit.errors import LogError, listed
 from latfit.logs.delimited import TableFormat
 from latfit.logs.formats import register
-from latfit.logs.lines import (
-    LineFormat,
-    Parsed,
-    RecordFormat,
-    first_lines,
-    floats,
-    json_object,
-    moments,
-    plain_text,
-    seconds_before,
-    told,
-)
+from latfit.logs.lines import LineFormat, Parsed, RecordFormat, first_lines, json_object, plain_text
 from latfit.logs.records import Records
 from latfit.logs.source import Source
 from latfit.numbers import Bools
 from latfit.table import CENSORED, COMPLETED, FAILED
 
-USUAL = "http_req_duration"
+K6_METRIC = "http_req_duration"
 TAGS = ("status", "error", "error_code", "expected_response", "method", "name", "url", "scenario", "group")
-TIMEOUTS = ("1050", "1211")  # k6's error codes: the request, or dialling, took longer than its timeout
-TOLD = ("status", "error", "error_code", "expected_response", "check")  # known with the answer: no groups
+K6_TIMEOUTS = ("1050", "1211")  # error codes: the request, or dialling, took longer than its timeout
+NOT_GROUPS = ("metric", "time", "value", "status", "error", "error_code", "expected_response", "check")
 RENAMED = {"metric_name": "metric", "timestamp": "time", "metric_value": "value"}
 
 
@@ -44,37 +33,35 @@ class _K6(RecordFormat):
     rank = 24
     roles = ("latency",)
     uses = ("statuses",)
+    measured, unit, time, at_end = "value", "ms", "time", True
+    submitted_is = "the point's time, less the latency (k6 writes the end)"
     http = True
     metric: str
 
     def begin(self, source: Source) -> None:
-        """Which metric is the latency."""
-        self.metric = self.options.columns.get("latency", USUAL)
+        self.metric = self.options.columns.get("latency", K6_METRIC)
+        self.latency_is = f"{self.metric} in ms"
+        if self.metric == K6_METRIC:
+            self.latency_is += ", from sending to the last byte, without connecting"
+        self.groups = [name for name in self.names if RENAMED.get(name, name) not in NOT_GROUPS]
 
     def fill(self, records: Records, frame: pd.DataFrame) -> None:
-        """The points of one metric, by their tags."""
-        records.latency = floats(frame["value"], self.metric, records) / 1000
-        when = moments(frame["time"], "time", None, None, records)
-        records.submitted = seconds_before(when, records.latency)
-        if "status" in frame:
-            status = frame["status"].astype("string")
-            records.status = self.tally.statuses(status, records)
-            expected = np.where(self.tally.said_of(status), "", _word(frame, "expected_response"))
-            records.status[(expected == "true") & (records.status >= 0)] = COMPLETED
-            plain = status.str.match(r"[23]", na=False).to_numpy(dtype=bool)
-            records.status[(expected == "false") & plain] = FAILED
-            code = _word(frame, "error_code")
-            records.status[np.isin(code, TIMEOUTS)] = CENSORED
-            told_by = pd.Series(np.where(code == "", "", " error " + code.astype(object)), dtype="str")
-            self.tally.add(status.fillna("none").astype("str") + told_by, records)
-        rest = [str(name) for name in frame.columns if name not in ("metric", "time", "value", *TOLD)]
-        records.extras = {name: frame[name] for name in rest}
-        what = f"{self.metric} in ms"
-        what += ", from sending to the last byte, without connecting" if self.metric == USUAL else ""
-        records.notes.append(told(what, "the point's time, less the latency (k6 writes the end)", rest))
+        super().fill(records, frame)
+        if "status" not in frame:
+            return
+        status = frame["status"].astype("string")
+        records.status = self.tally.statuses(status, records)
+        expected = np.where(self.tally.said_of(status), "", _words(frame, "expected_response"))
+        records.status[(expected == "true") & (records.status >= 0)] = COMPLETED
+        plain = status.str.match(r"[23]", na=False).to_numpy(dtype=bool)
+        records.status[(expected == "false") & plain] = FAILED
+        code = _words(frame, "error_code")
+        records.status[np.isin(code, K6_TIMEOUTS)] = CENSORED
+        error = pd.Series(np.where(code == "", "", " error " + code.astype(object)), dtype="str")
+        self.tally.add(status.fillna("none").astype("str") + error, records)
 
 
-def _word(frame: pd.DataFrame, name: str) -> NDArray[np.str_]:
+def _words(frame: pd.DataFrame, name: str) -> NDArray[np.str_]:
     """A column of words in lower case, empty where it is not there."""
     if name not in frame:
         return np.full(len(frame), "", dtype=str)
@@ -89,33 +76,28 @@ class K6Csv(_K6, TableFormat):
     description = "k6 results as CSV; latency = the metric http_req_duration"
     needed = ("metric_name", "metric_value", "timestamp")
     not_probes = "points of other metrics"
-    metrics: set[str]
+    metrics: set[str]  # that came, to name them where the one asked for did not
 
     def begin(self, source: Source) -> None:
-        """Keep the metrics that come, to name them where the one asked for does not."""
         super().begin(source)
         self.metrics = set()
 
     def types(self) -> dict[str, pa.DataType]:
-        """Values are numbers, times are text."""
         return {"metric_value": pa.float64(), "timestamp": pa.string()}
 
     def left_out(self, frame: pd.DataFrame) -> Bools:
-        """Points of other metrics."""
         metrics = frame["metric_name"].astype("string")
         self.metrics.update(metrics.dropna().unique())
         return ~(metrics == self.metric).fillna(False).to_numpy(dtype=bool)
 
     def fill(self, records: Records, frame: pd.DataFrame) -> None:
-        """As the points of JSON are called."""
         records.raw = frame.rename(columns=RENAMED)
         super().fill(records, records.raw)
 
     def finish(self, source: Source) -> None:
-        """Refuse a log without the metric."""
         if self.metric not in self.metrics:
-            there = listed(sorted(self.metrics))
-            raise LogError(f"{source.name}: there is no metric {self.metric!r}; there are: {there}")
+            metrics = listed(sorted(self.metrics))
+            raise LogError(f"{source.name}: there is no metric {self.metric!r}; there are: {metrics}")
 
 
 @register
@@ -128,13 +110,11 @@ class K6Json(_K6, LineFormat):
     others = "points of other metrics"
 
     def sniff(self, head: str) -> bool:
-        """The first line is a metric or a point of k6's."""
         lines = first_lines(head, 1)
         value = json_object(lines[0]) if lines else None
         return isinstance(value, dict) and value.get("type") in ("Metric", "Point") and "metric" in value
 
     def parse(self, line: str) -> Parsed:
-        """A point of the metric."""
         value = json_object(line)
         if isinstance(value, str):
             return value
@@ -145,8 +125,5 @@ class K6Json(_K6, LineFormat):
             return "a point without data"
         tags = data.get("tags")
         tags = tags if isinstance(tags, dict) else {}
-        return [
-            self.metric,
-            *(plain_text(data.get(key)) for key in ("time", "value")),
-            *(plain_text(tags.get(tag)) for tag in TAGS),
-        ]
+        values = (data.get("time"), data.get("value"), *(tags.get(tag) for tag in TAGS))
+        return [self.metric, *map(plain_text, values)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,36 +16,43 @@ from numpy.typing import NDArray
 from latfit.errors import LogError, MissingColumn, listed
 from latfit.logs.formats import Format, ReadOptions
 from latfit.logs.outcomes import HttpOutcomes
-from latfit.logs.records import A_CENTURY, Records, shown
+from latfit.logs.records import A_CENTURY, UNKNOWN, Records, shown
 from latfit.logs.source import Block, Source
 from latfit.logs.times import numeric, parse_times
 from latfit.numbers import Bools
-from latfit.table import CANONICAL, COMPLETED
+from latfit.table import CANONICAL, COMPLETED, STATUSES
+from latfit.units import in_seconds
 
 MAX_CHARACTERS = 1 << 17
-NOT_REQUESTS = "lines that are not requests"
 ABSENT = ("", "-")
 APACHE_TIME = "%d/%b/%Y:%H:%M:%S %z"
+SAY_STATUS = "; say what it means: --status completed|failed|censored|lost=WORD"
 
 Fields = Sequence[str | None]
-Parsed = Fields | str | None  # the fields of a record, why it is refused, or nothing: no record
 Convert = Callable[[pd.DataFrame, NDArray[np.int64]], Records]
+Parsed = Fields | dict[str, str] | str | None  # a record, why it is refused, or nothing: no record
 
 
 class RecordFormat(Format):
     """A format whose `fill` understands a block of rows: sets latency, status and time of submission of its records.
 
-    For each log there is a reader of its own, a copy of the format; `begin` keeps what holds for the whole log, such
-    as the column to measure. A reader has the `options`, and the `tally` of outcomes, by HTTP code or by the words
-    of `outcomes`.
+    Without a `fill` of its own it reads the columns `measured`, `code` and `time`. For each log there is a reader, a
+    copy of the format; `begin` keeps what holds for the whole log. A reader has the `options`, and the `tally` of
+    outcomes, by HTTP code or by the words of `outcomes`.
     """
 
-    names: Sequence[str] = ()  # of the fields
+    names: Sequence[str] = ()  # of the fields; none where each record names its own
     groups: Sequence[str] = ()  # the columns to group by
+    measured: str = ""  # the column of the latency, and its unit
+    unit: str = "s"
+    code: str = ""  # the column of HTTP codes
+    time: str = ""  # the column of times, how they are written, and whether they are those of the answer
+    time_style: str | None = None
+    at_end: bool = False
     outcomes: ClassVar[str] = ""  # what the outcomes go by, for the note that counts them
     outcomes_change: ClassVar[str] = ""  # how to change them
     http: ClassVar[bool] = False
-    latency_is: str = ""  # for the note
+    latency_is: str = ""  # for the note, unless it is `measured`
     submitted_is: str = ""
     not_probes: str = ""  # what `left_out` leaves out
     options: ReadOptions
@@ -52,17 +60,26 @@ class RecordFormat(Format):
 
     def begin(self, source: Source) -> None:
         """Look at the beginning of a log."""
+        if self.measured:
+            self.measured = chosen("latency", self.options, self.measured, self.names, source.name)
 
-    def finish(self, source: Source) -> None:
-        """Look back when a log is through."""
+    def finish(self, source: Source) -> Records | None:
+        """Look back when a log is through: an error, or records that are known only now."""
 
     def left_out(self, frame: pd.DataFrame) -> Bools | None:
         """Which rows are not probes."""
         return None
 
-    @abstractmethod
     def fill(self, records: Records, frame: pd.DataFrame) -> None:
         """Understand the rows of a block."""
+        records.latency = in_seconds(floats(frame[self.measured], self.measured, records), self.unit)
+        if self.code:
+            records.status = self.tally.statuses(frame[self.code], records)
+        if self.time:
+            when = moments(frame[self.time], self.time, self.time_style, self.options.timezone, records)
+            records.submitted = seconds_before(when, records.latency) if self.at_end else when
+        if self.code:
+            self.tally.add(frame[self.code], records)
 
     def reader(self, source: Source, options: ReadOptions) -> Self:
         """The reader of one log."""
@@ -84,16 +101,24 @@ class RecordFormat(Format):
         self.fill(records, frame)
         if out is not None and out.any():
             records.skipped[self.not_probes] = int(np.count_nonzero(out))
-        if self.latency_is:
-            records.notes.append(told(self.latency_is, self.submitted_is, self.groups))
+        latency = self.latency_is or (self.measured and f"{self.measured} in {self.unit}")
+        if latency:
+            names = listed(f"log_{name}" if name in CANONICAL else name for name in self.groups)  # as in the table
+            submitted = self.submitted_is or self.time or "unknown"
+            records.notes.append(
+                f"latency is {latency}; submitted is {submitted}; columns to group by: {names or 'none'}"
+            )
         return records
 
 
 class LineFormat(RecordFormat):
     """One record a line: `parse` takes a line apart into the fields `names`."""
 
-    others: ClassVar[str] = NOT_REQUESTS  # lines that are no records
+    others: ClassVar[str] = "lines that are not requests"  # that are no records; empty: not counted
+    nothing: ClassVar[str] = "no line of this log is a record of this format"
     sniffed: ClassVar[int] = 50  # lines at the beginning, of which one must be a record
+    number: int = 0  # of the line that is parsed
+    skipped: Counter[str]  # what was skipped in this block
 
     @abstractmethod
     def parse(self, line: str) -> Parsed:
@@ -101,48 +126,30 @@ class LineFormat(RecordFormat):
 
     def sniff(self, head: str) -> bool:
         """Whether one of the first lines is a record."""
-        return any(isinstance(self.parse(line), list) for line in first_lines(head, self.sniffed))
+        return any(isinstance(self.parse(line), (list, dict)) for line in first_lines(head, self.sniffed))
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """Records of the lines."""
         reader = self.reader(source, options)
-        yield from read_lines(source, reader.names, reader.parse, reader.records, others=self.others)
-        reader.finish(source)
-        yield reader.tally.last()
-
-
-def read_lines(
-    source: Source,
-    names: Sequence[str],
-    parse: Callable[[str], Parsed],
-    convert: Convert,
-    *,
-    others: str | None = NOT_REQUESTS,
-) -> Iterator[Records]:
-    """The records of a log's lines.
-
-    `parse` takes a line apart into the fields `names`; a text from it is the reason (`kind: detail`) for
-    which the line is refused, None says that the line is no record: it is skipped, and counted as `others`, if
-    these are to be told.
-    `convert` makes records of the rows of a block and their line numbers.
-    """
-    found = False
-    for block in source.blocks():
-        rows, numbers, refused, skipped = parsed_lines(block, parse)
-        found = found or bool(rows or refused)
-        if refused:
-            yield Records.unusable(refused)
-        frame = pd.DataFrame(rows, columns=list(names), dtype="str")
-        records = convert(frame, np.array(numbers, dtype=np.int64)) if rows else Records.unusable({})
-        if skipped and others:
-            records.skipped[others] += skipped
-        yield records
-    if not found:
-        raise LogError(f"{source.name}: no line of this log is a record of this format")
+        is_empty = True
+        for block in source.blocks():
+            reader.skipped = Counter()
+            rows, numbers, refused, skipped = parsed_lines(block, reader.parse, reader=reader)
+            if refused:
+                yield Records.unusable(refused)
+            frame = pd.DataFrame(rows, columns=list(reader.names) or None, dtype="str")
+            records = reader.records(frame, np.array(numbers, dtype=np.int64)) if rows else Records.unusable({})
+            records.skipped += reader.skipped + Counter({self.others: skipped if self.others else 0})
+            is_empty = is_empty and not rows and not refused
+            yield records
+        last = reader.finish(source)
+        if is_empty and last is None:
+            raise LogError(f"{source.name}: {self.nothing}")
+        yield from filter(None, (last, reader.tally.last()))
 
 
 def parsed_lines(
-    block: Block, parse: Callable[[str], Any], longest: int = MAX_CHARACTERS
+    block: Block, parse: Callable[[str], Any], longest: int = MAX_CHARACTERS, *, reader: LineFormat | None = None
 ) -> tuple[list[Any], list[int], dict[int, str], int]:
     """The rows of a block, their line numbers, the refused lines, and how many lines were no records."""
     rows, numbers, skipped = [], [], 0
@@ -150,6 +157,8 @@ def parsed_lines(
     for number, line in enumerate(block.lines(), start=block.first_line):
         if not line.strip():
             continue
+        if reader is not None:
+            reader.number = number
         fields = parse(line) if len(line) <= longest else f"line too long: {len(line)} characters"
         if fields is None:
             skipped += 1
@@ -192,6 +201,19 @@ def moments(
     return times
 
 
+def set_statuses(records: Records, words: pd.Series[str], known: Mapping[str, str], what: str, hint: str = "") -> None:
+    """Set the status of each row by its word; rows with a word that is not known are refused."""
+    codes = {word: STATUSES.index(status) for word, status in known.items()}
+    records.status = np.array(words.map(codes).fillna(UNKNOWN), dtype=np.int8)
+    unknown = records.status == UNKNOWN
+    records.refuse(unknown, lambda row: f"unknown {what}: {str(words.iloc[row])[:40]!r}{hint}")
+
+
+def contains(column: pd.Series[Any], pattern: str) -> NDArray[np.bool_]:
+    """Which cells a regular expression is found in; not those that hold nothing."""
+    return column.astype("string").str.contains(pattern, na=False).to_numpy(dtype=bool)
+
+
 def seconds_before(times: NDArray[np.datetime64], latency: NDArray[np.float64]) -> NDArray[np.datetime64]:
     """When a request was sent that was answered at `times` after `latency`."""
     spent = np.where(np.isfinite(latency), np.clip(latency, 0, A_CENTURY), 0)
@@ -222,12 +244,6 @@ def plain_text(value: object) -> str | None:
         return None
     text = str(value).lower() if isinstance(value, bool) else str(value)
     return text.encode("utf-8", "replace").decode()
-
-
-def told(latency: str, submitted: str, groups: Iterable[str]) -> str:
-    """The note that says which fields became what, and by which columns the log can be grouped."""
-    names = (f"log_{name}" if name in CANONICAL else name for name in groups)  # as in the table
-    return f"latency is {latency}; submitted is {submitted}; columns to group by: {listed(names) or 'none'}"
 
 
 def request_parts(request: pd.Series[str]) -> dict[str, pd.Series[str]]:

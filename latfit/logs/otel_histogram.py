@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,11 @@ import numpy as np
 from latfit.buckets import Histogram, from_cumulative
 from latfit.errors import LogError, SampleError, listed
 from latfit.logs.formats import register
-from latfit.logs.histogram_format import HistogramFormat, HistogramLog, Series
-from latfit.logs.native import native_buckets
+from latfit.logs.histogram_format import HistogramFormat, HistogramLog, Key, Series, native_buckets, with_sum
 from latfit.logs.source import Source
-from latfit.units import UNIT_WORDS, in_seconds
+from latfit.units import UNIT_WORDS
 
-MAX_DOCUMENT = 1 << 26  # characters of one JSON document
-Run = tuple[str, tuple[tuple[str, str], ...], int]  # a series, and when its counts began
+MAX_METRICS = 1 << 26  # characters of one JSON document
 DELTA = (1, "1", "AGGREGATION_TEMPORALITY_DELTA", "DELTA")
 
 
@@ -27,62 +25,73 @@ class OtelHistogram(HistogramFormat):
     """Data points of histograms, explicit or exponential; of cumulative ones the latest of each series is taken."""
 
     name = "otel-histogram"
-    by_line = False
     description = "OpenTelemetry metrics as JSON (OTLP or SDK): explicit and exponential histograms"
     rank = 14
 
     def sniff(self, head: str) -> bool:
-        """By the key of the outermost object."""
         return bool(re.match(r'\s*\{\s*"resource_?[mM]etrics"', head))
 
     def parse(self, source: Source, unit: str | None) -> HistogramLog:
         """The documents of a file, one after the other, on a line each or not."""
-        found: dict[Run, tuple[int, Series]] = {}
+        latest: dict[tuple[Key, int], tuple[int, Histogram]] = {}  # by series, and when its counts began
         notes: dict[str, None] = {}
         others: set[str] = set()
-        for document in _documents(source):
-            for metric in _metrics(document):
-                name, data = str(metric.get("name", "")), _data(metric)
-                if data is None:
-                    others.add(name)
-                    continue
-                used = unit or _unit(name, str(metric.get("unit") or ""), notes)
-                for point in _objects(_get(data, "dataPoints")):
-                    try:
-                        one = Series(name, _labels(point), _histogram(point, used, notes, name))
-                        _take(found, one, point, _get(data, "aggregationTemporality"))
-                    except (SampleError, ValueError, TypeError, OverflowError) as problem:
-                        raise LogError(f"{source.name}: {name or 'a histogram'}: {problem}") from problem
-        if not found:
-            told = f"; it has: {listed(sorted(others))}" if others else ""
-            raise LogError(f"{source.name}: there is no data point of a histogram here{told}")
-        return HistogramLog(source.name, self.name, tuple(one for _, one in found.values()), notes=tuple(notes))
+        metrics = (metric for document in _documents(source) for metric in _metrics(document))
+        for metric in metrics:
+            name, data = str(metric.get("name", "")), _data(metric)
+            if data is None:
+                others.add(name)
+                continue
+            written = str(metric.get("unit") or "")
+            if not unit and written not in UNIT_WORDS:
+                guess = f"the unit of {name} is {written!r}: its buckets are taken to be in seconds"
+                notes[f"{guess}; --unit says otherwise"] = None
+            is_delta = _get(data, "aggregationTemporality") in DELTA
+            for point in _objects(_get(data, "dataPoints")):
+                try:
+                    histogram, problem_with_sum = _histogram(point, unit or UNIT_WORDS.get(written, "s"))
+                    labels, time = _labels(point), _whole(point, "timeUnixNano")
+                    began = 0 if is_delta else _whole(point, "startTimeUnixNano")
+                    key = (name, tuple(sorted(labels.items()))), began
+                    earlier, so_far = latest.get(key, (-1, None))
+                    if is_delta and so_far is not None:  # deltas add up
+                        histogram = so_far + histogram
+                    if is_delta or time >= earlier:
+                        latest[key] = time, histogram
+                except (SampleError, ValueError, TypeError, OverflowError) as problem:
+                    raise LogError(f"{source.name}: {name or 'a histogram'}: {problem}") from problem
+                notes |= {f"{name}: {problem_with_sum}": None} if problem_with_sum else {}
+        if not latest:
+            metrics_here = f"; it has: {listed(sorted(others))}" if others else ""
+            raise LogError(f"{source.name}: there is no data point of a histogram here{metrics_here}")
+        series = (Series(name, dict(labels), histogram) for ((name, labels), _), (_, histogram) in latest.items())
+        return HistogramLog(source.name, self.name, tuple(series), notes=tuple(notes))
 
 
 def _documents(source: Source) -> Iterator[Any]:
     """JSON values that follow each other, with white space between them."""
-    decoder, rest = json.JSONDecoder(), ""
+    decoder, blank, rest = json.JSONDecoder(), re.compile(r"\s*"), ""
     for block in source.blocks():
-        rest, at = rest + block.data.decode(), 0
+        rest, at = (rest + block.data.decode()).lstrip(), 0
         while at < len(rest):
-            if rest[at].isspace():
-                at += 1
-                continue
             try:
                 value, at = decoder.raw_decode(rest, at)
             except (ValueError, RecursionError):
                 break  # perhaps the rest is still to come
             yield value
+            at += len(blank.match(rest, at)[0])  # type: ignore[index]
         rest = rest[at:]
-        if len(rest) > MAX_DOCUMENT:
-            raise LogError(f"{source.name}: a JSON document is longer than {MAX_DOCUMENT >> 20} MiB")
+        if len(rest) > MAX_METRICS:
+            raise LogError(f"{source.name}: a JSON document is longer than {MAX_METRICS >> 20} MiB")
     if rest:
         raise LogError(f"{source.name}: the JSON is broken or cut short where it reads {rest[:40]!r}")
 
 
-def _get(thing: Mapping[str, Any], name: str) -> Any:
-    """A value by its camelCase name, or by the same name in snake_case."""
-    return thing.get(name, thing.get(re.sub(r"([A-Z])", lambda found: "_" + found[1].lower(), name)))
+def _get(value: Any, name: str) -> Any:
+    """A value of an object by its camelCase name, or by the same name in snake_case."""
+    if not isinstance(value, dict):
+        return None
+    return value.get(name, value.get(re.sub(r"([A-Z])", lambda match: "_" + match[1].lower(), name)))
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:
@@ -92,7 +101,7 @@ def _objects(value: Any) -> list[dict[str, Any]]:
 
 def _metrics(document: Any) -> Iterator[dict[str, Any]]:
     """Every metric of a document."""
-    for resource in _objects(_get(document, "resourceMetrics")) if isinstance(document, dict) else []:
+    for resource in _objects(_get(document, "resourceMetrics")):
         for scope in _objects(_get(resource, "scopeMetrics")):
             yield from _objects(scope.get("metrics"))
 
@@ -103,46 +112,27 @@ def _data(metric: dict[str, Any]) -> dict[str, Any] | None:
     if isinstance(known, dict):
         return known
     data = metric.get("data")
-    points = _objects(_get(data, "dataPoints")) if isinstance(data, dict) else []
-    kind = set(points[0]) if points else set()
-    return data if kind & {"bucketCounts", "bucket_counts", "scale"} else None
+    first = next(iter(_objects(_get(data, "dataPoints"))), {})
+    return data if {"bucketCounts", "bucket_counts", "scale"} & set(first) else None
 
 
 def _labels(point: dict[str, Any]) -> dict[str, str]:
     """Attributes, which OTLP writes as a list of keys and typed values, and the SDK as an object."""
     attributes = point.get("attributes")
-    if isinstance(attributes, dict):
-        return {str(key): str(value) for key, value in attributes.items()}
-    found = {}
-    for item in _objects(attributes):
-        value = item.get("value")
-        found[str(item.get("key"))] = str(next(iter(value.values()), "")) if isinstance(value, dict) else str(value)
-    return found
+    if not isinstance(attributes, dict):
+        attributes = {item.get("key"): item.get("value") for item in _objects(attributes)}
+        typed = {key: value for key, value in attributes.items() if isinstance(value, dict)}
+        attributes |= {key: next(iter(value.values()), "") for key, value in typed.items()}
+    return {str(key): str(value) for key, value in attributes.items()}
 
 
-def _take(found: dict[Run, tuple[int, Series]], one: Series, point: dict[str, Any], temporality: Any) -> None:
-    """Deltas add up; of cumulative points the latest since each start counts, whatever the order in the file."""
-    run = (*one.key, 0 if temporality in DELTA else _whole(point, "startTimeUnixNano"))
-    time = _whole(point, "timeUnixNano")
-    earlier = found.get(run)
-    if earlier is None:
-        found[run] = time, one
-    elif temporality in DELTA:
-        both = (earlier[1].value, one.value)
-        assert isinstance(both[0], Histogram)
-        assert isinstance(both[1], Histogram)
-        found[run] = time, Series(one.name, one.labels, both[0] + both[1])
-    elif time >= earlier[0]:
-        found[run] = time, one
-
-
-def _histogram(point: dict[str, Any], unit: str, notes: dict[str, None], name: str) -> Histogram:
-    """The histogram of a data point in seconds."""
+def _histogram(point: dict[str, Any], unit: str) -> tuple[Histogram, str]:
+    """The histogram of a data point in seconds, and a note where its sum is of no use."""
     if "scale" in point:
         histogram = _exponential(point)
     else:
         bounds = [float(bound) for bound in _get(point, "explicitBounds") or []]
-        counts = np.array([int(count) for count in _get(point, "bucketCounts") or []], dtype=np.int64)
+        counts = _counts(point)
         if counts.size != len(bounds) + 1:
             raise SampleError(
                 f"{counts.size} counts do not match {len(bounds)} bounds: there must be one count more, for what "
@@ -153,24 +143,20 @@ def _histogram(point: dict[str, Any], unit: str, notes: dict[str, None], name: s
         histogram = from_cumulative([*bounds, np.inf], np.cumsum(counts))
     if _get(point, "count") is not None and _whole(point, "count") != histogram.returned:
         raise SampleError(f"the count is {_whole(point, 'count')}, but the buckets have {histogram.returned}")
-    scaled = histogram.in_unit(unit)
     total = point.get("sum")
-    if not isinstance(total, (int, float)) or not np.isfinite(total) or not scaled.returned:
-        return scaled
-    try:
-        return scaled.with_outcomes(latency_sum=in_seconds(float(total), unit))
-    except SampleError as problem:
-        notes[f"{name}: the sum is not used: {problem}"] = None
-        return scaled
+    return with_sum(histogram.in_unit(unit), float(total) if isinstance(total, (int, float)) else None, unit)
+
+
+def _counts(buckets: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
+    return np.array([int(count) for count in _get(buckets, "bucketCounts") or []], dtype=np.int64)
 
 
 def _exponential(point: dict[str, Any]) -> Histogram:
     """Bucket i of OpenTelemetry is (b^i, b^(i+1)], which is i + 1 of Prometheus."""
-    positive, negative = point.get("positive") or {}, point.get("negative") or {}
-    if any(int(count) for count in _get(negative, "bucketCounts") or []):
+    if _counts(point.get("negative")).any():
         raise SampleError("there are latencies below 0 in this histogram: clocks that disagree cannot tell latencies")
-    counts = np.array([int(count) for count in _get(positive, "bucketCounts") or []], dtype=np.int64)
-    first = int(positive.get("offset") or 0) + 1
+    counts = _counts(point.get("positive"))
+    first = int(_get(point.get("positive"), "offset") or 0) + 1
     zero = int(_get(point, "zeroCount") or 0), float(_get(point, "zeroThreshold") or 0.0)
     return native_buckets(range(first, first + counts.size), counts, int(point["scale"]), zero=zero)
 
@@ -178,11 +164,3 @@ def _exponential(point: dict[str, Any]) -> Histogram:
 def _whole(point: dict[str, Any], name: str) -> int:
     """A whole number, which OTLP writes as a text."""
     return int(_get(point, name) or 0)
-
-
-def _unit(name: str, unit: str, notes: dict[str, None]) -> str:
-    """The metric's unit, or seconds and a note where it says none that is a time."""
-    if unit in UNIT_WORDS:
-        return UNIT_WORDS[unit]
-    notes[f"the unit of {name} is {unit!r}: its buckets are taken to be in seconds; --unit says otherwise"] = None
-    return "s"

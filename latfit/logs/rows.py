@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
-from latfit.logs.formats import Format, ReadOptions
+from latfit.logs.formats import ROLES, Format, ReadOptions
 from latfit.logs.jsonlines import JsonArray, read_found
 from latfit.logs.lines import first_lines
 from latfit.logs.records import Records
@@ -20,52 +20,51 @@ COMPLETED, FAILED, CENSORED = "completed", "failed", "censored"
 NOT_YET = (0, -1, 4294967294, 4294967295)  # in place of a time; the last two are 2^32 - 2 and 2^32 - 1
 
 
-class RowFormat(Format):
-    """One probe a line; `row` gives its cells, called latency, submitted, ended, status and id, or else extra columns.
+class _KnownCells(Format):
+    """A format whose `row` gives cells called latency, submitted, ended, status and id, or else extra columns.
 
     Times are ISO 8601 or seconds since 1970. `unit` is that of the latency, unless the cells have units.
     """
 
     unit: ClassVar[str] = "s"
+    cells: ClassVar[tuple[str, ...]] = ("latency", "submitted", "status")
+    uses: ClassVar[tuple[str, ...]] = ("statuses", "timezone")
+
+    def known(self, options: ReadOptions) -> ReadOptions:
+        """The options, with every role settled."""
+        columns = {role: role if role in self.cells else "" for role in ROLES}
+        return replace(options, columns=columns, unit=self.unit if "latency" in self.cells else None)
+
+
+class RowFormat(_KnownCells):
+    """One probe a line."""
+
     others: ClassVar[str] = "lines that are not probes"
     nothing: ClassVar[str] = "no line of this log is a record of this format"
-    sniffed_share: ClassVar[float] = 0.5  # of the first lines that must be probes
-    cells: ClassVar[tuple[str, ...]] = ("latency", "submitted", "status")
-    uses = ("statuses", "timezone")
 
     @abstractmethod
     def row(self, line: str) -> Row | None:
         """The cells of a line, None where it is not a probe."""
 
     def rows(self) -> Callable[[str], Row | None]:
-        """What reads one line after another; formats with records of several lines keep what they have seen here."""
+        """What reads one line after another; formats with records of several lines keep what they have read here."""
         return self.row
 
     def sniff(self, head: str) -> bool:
-        """Whether enough of the first lines are probes."""
+        """Whether half of the first lines are probes."""
         read, lines = self.rows(), first_lines(head)
         count = sum(read(line) is not None for line in lines)
-        return count > 0 and count >= self.sniffed_share * len(lines)
+        return count > 0 and 2 * count >= len(lines)
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """Records of the lines that are probes."""
-        known = replace(
-            options,
-            columns={
-                **dict.fromkeys(("latency", "submitted", "ended", "status", "id"), ""),
-                **{name: name for name in self.cells},
-            },
-            unit=None if "latency" not in self.cells else self.unit,
-        )
-        yield from read_found(source, known, self.rows(), self.others, nothing=self.nothing)
+        yield from read_found(source, self.known(options), self.rows(), self.others, nothing=self.nothing)
 
 
-class JsonRows(JsonArray):
-    """One probe for each object of an array inside a JSON document; `row` gives its cells as in `RowFormat`."""
+class JsonRows(_KnownCells, JsonArray):
+    """One probe for each object of an array inside a JSON document."""
 
     cells: ClassVar[tuple[str, ...]] = ("submitted", "ended", "status")
-    unit: ClassVar[str] = "s"
-    uses = ("statuses", "timezone")
     roles = ()
 
     @abstractmethod
@@ -74,15 +73,7 @@ class JsonRows(JsonArray):
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """Records of the objects that are probes."""
-        known = replace(
-            options,
-            columns={
-                **dict.fromkeys(("latency", "submitted", "ended", "status", "id"), ""),
-                **{name: name for name in self.cells},
-            },
-            unit=None if "latency" not in self.cells else self.unit,
-        )
-        yield from super().read(source, known)
+        yield from super().read(source, self.known(options))
 
 
 def json_line(line: str) -> dict[str, Any] | None:

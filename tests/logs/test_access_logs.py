@@ -81,7 +81,7 @@ def test_the_users_unit_and_field(tmp_path):
     assert latencies(read(written(tmp_path, ["3", "12"]), unit="ms"), "completed") == [0.003, 0.012]
     path = written(tmp_path, ["300 12345", "12 23456"])
     assert latencies(read(path, columns={"latency": "field10"}, unit="ms"), "completed") == [0.012, 0.3]
-    with pytest.raises(latfit.LogError, match="there is no field 'nope'"):
+    with pytest.raises(latfit.LogError, match="there is no 'nope'"):
         read(path, columns={"latency": "nope"})
 
 

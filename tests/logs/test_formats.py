@@ -430,7 +430,7 @@ def test_condor_tells_evictions_and_measures_what_is_asked(tmp_path):
     assert (latencies(log, "completed"), latencies(log, "censored")) == ([360], [10, 120])
     (tmp_path / "x.log").write_text(CONDOR.format(value=1))
     assert latencies(read(tmp_path / "x.log", columns={"latency": "turnaround"}), "failed") == [360]
-    with pytest.raises(latfit.LogError, match="the latency is one of first, every, turnaround"):
+    with pytest.raises(latfit.LogError, match="there are: first, every, turnaround"):
         read(tmp_path / "x.log", columns={"latency": "last"})
 
 

@@ -1,0 +1,152 @@
+"""SLURM accounting: the output of `sacct --parsable2`, and jobs as JSON (`sacct --json`, `squeue --json`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from latfit.errors import MissingColumn, listed
+from latfit.logs.delimited import head_fields, read_delimited
+from latfit.logs.formats import ReadOptions, register
+from latfit.logs.lines import RecordFormat, moments
+from latfit.logs.records import Records
+from latfit.logs.rows import NOT_YET, JsonRows, Row, inside
+from latfit.logs.source import Source
+from latfit.numbers import Bools
+from latfit.table import CENSORED
+
+# what XDMoD asks sacct for, the usual choice where the output has no header
+WITHOUT_HEADER = (
+    "jobid jobidraw cluster partition qos account group gid user uid submit eligible start end elapsed exitcode state "
+    "nnodes ncpus reqcpus reqmem reqtres alloctres timelimit nodelist jobname"
+).split()
+EXPORT = "JobID,Submit,Eligible,Start,End,Elapsed,State,NodeList,Partition"
+JOB = re.compile(r"\d+(_\d+|_\[.*\])?(\.\w+)?")
+STATE = re.compile("COMPLETED|FAILED|TIMEOUT|NODE_FAIL|PENDING|RUNNING|PREEMPTED|OUT_OF_MEMORY|CANCELLED.*")
+TIME = re.compile(r"....-..-..T.{8}")
+
+
+@register
+class Sacct(RecordFormat):
+    """Latency is start − submit (`--column submitted=eligible` counts from when the job could start).
+
+    A job that started is completed. One cancelled while queued (start = end, no node) is censored
+    when it was cancelled; one still pending, when the log ends. Steps of a job are left out.
+    """
+
+    name = "sacct"
+    description = "sacct --parsable2, with or without header; latency = start - submit"
+    rank = 20
+    kind = "jobs"
+    queue = True
+    roles = ("submitted",)
+    uses = ("time_format", "timezone")
+    not_probes = "steps of jobs"
+    header: bool
+
+    def sniff(self, head: str) -> bool:
+        """A header with sacct's names, or 26 fields with times where they should be, or a job and a state."""
+        fields = head_fields(head, "|")
+        lowered = [field.lower() for field in fields]
+        if "submit" in lowered and "state" in lowered and len(fields) > 3:
+            return True
+        if len(fields) == len(WITHOUT_HEADER) and all(TIME.fullmatch(fields[at]) for at in (10, 11)):
+            return True
+        return len(fields) > 3 and JOB.fullmatch(fields[0]) is not None and any(map(STATE.fullmatch, fields[1:]))
+
+    def begin(self, source: Source) -> None:
+        first = [field.lower() for field in head_fields(source.text, "|")]
+        self.header = "submit" in first
+        if not self.header and len(first) != len(WITHOUT_HEADER):
+            raise MissingColumn(
+                f"{source.name}: this looks like sacct's output without a header, and its {len(first)} fields are not "
+                f"known. Export it with: sacct --parsable2 --format={EXPORT}"
+            )
+        names = first if self.header else WITHOUT_HEADER
+        self.names = [name or f"column{at}" for at, name in enumerate(names)]
+        self.time = self.options.columns.get("submitted", "submit").lower()
+        for name in ("jobid", "submit", "start", "end", "state", self.time):
+            if name not in names:
+                raise MissingColumn(f"{source.name}: sacct's field {name!r} is missing; there are: {listed(names)}")
+        self.groups = [name for name in self.names if name not in ("submit", "start", "end")]
+
+    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
+        reader = self.reader(source, options)
+        types = dict.fromkeys(reader.names, pa.string())
+        yield from read_delimited(source, "|", reader.names, types, reader.records, header=reader.header)
+
+    def left_out(self, frame: pd.DataFrame) -> Bools:
+        return frame["jobid"].str.contains(".", regex=False, na=False).to_numpy(dtype=bool)
+
+    def fill(self, records: Records, frame: pd.DataFrame) -> None:
+        style, zone = self.options.time_format or "iso", self.options.timezone
+        submitted, start, end = (
+            moments(frame[name].mask(frame[name].isin(("Unknown", "None"))), name, style, zone, records)
+            for name in (self.time, "start", "end")
+        )
+        records.refuse(np.isnat(submitted) & records.kept, f"missing {self.time}")
+        queued = np.isnat(start)
+        if "nodelist" in frame:
+            queued |= (frame["nodelist"] == "None assigned").to_numpy() & (start == end)
+        else:
+            cancelled = frame["state"].str.startswith("CANCELLED", na=False).to_numpy() & (start == end)
+            queued |= cancelled & (frame["elapsed"] == "00:00:00").to_numpy() if "elapsed" in frame else cancelled
+        records.status[queued] = CENSORED
+        waited_until = np.where(queued, end, start)  # no end: still pending when the log ends
+        records.latency = (waited_until - submitted) / np.timedelta64(1, "s")
+        records.refuse(
+            records.latency < 0,
+            lambda row: f"end before start: {waited_until[row]} comes before {self.time} {submitted[row]}",
+        )
+        known = ~np.isnat(end)
+        records.last_seen = end[known].max() if known.any() else None
+        records.submitted = submitted
+        records.ids = frame["jobid"].to_numpy(dtype=object)
+
+
+@register
+class SlurmJson(JsonRows):
+    """Latency is start − submission. A job that never started is censored when it ended, or when the log does.
+
+    SLURM writes 0 or 4294967294 for a time that is not known; squeue writes when a pending job is expected to start.
+    """
+
+    name = "slurm-json"
+    description = "sacct --json or squeue --json; latency = start - submission"
+    rank = 21
+    kind = "jobs"
+    queue = True
+
+    def sniff(self, head: str) -> bool:
+        jobs = re.search(r'"jobs"\s*:\s*\[', head)
+        return jobs is not None and re.search(r'"(submission|submit_time)"\s*:', head) is not None
+
+    def row(self, value: dict[str, Any]) -> Row | None:
+        """An object of the array `jobs`."""
+        times = value.get("time") or {}
+        submitted, start, end = (
+            _number(times.get(name, value.get(other)))
+            for name, other in (("submission", "submit_time"), ("start", "start_time"), ("end", "end_time"))
+        )
+        if submitted is None:
+            return None
+        state = inside(value, "state.current") or value.get("job_state") or value.get("state")
+        state = state[0] if isinstance(state, list) and state else state
+        queued = start is None or state == "PENDING" or (state == "CANCELLED" and not value.get("nodes"))
+        ended = start if not queued else None if state == "PENDING" else end
+        groups = {name: value.get(name) for name in ("partition", "qos", "account", "cluster", "name")}
+        owner = {"jobid": value.get("job_id"), "user": value.get("user") or value.get("user_name")}
+        status = "censored" if queued else "completed"
+        return {"submitted": submitted, "ended": ended, "status": status, "state": state, **owner, **groups}
+
+
+def _number(value: Any) -> int | None:
+    """A number of SLURM's JSON, which newer versions wrap: `{"set": true, "infinite": false, "number": 7}`."""
+    if isinstance(value, dict):
+        value = value.get("number") if value.get("set", True) else None
+    return value if isinstance(value, int) and value not in NOT_YET else None
