@@ -134,31 +134,36 @@ def guaranteed_timeout(histogram: Histogram, *, cost: float = 0.0) -> Guarantee:
 
 def _warnings(histogram: Histogram, regret: float, fitted: Likely | None) -> tuple[Warned, ...]:
     """What the reader of a guarantee should know."""
-    warnings = {}
+    warnings = []
     if np.isinf(regret):
-        warnings["not-identified"] = (
+        message = (
             f"the first bucket begins at 0 s, ends at {histogram.edges[1]:g} s, and restarts are free, so that a much "
             "shorter timeout might be best: give --cost, the seconds that a restart costs"
         )
+        warnings.append(Warned("not-identified", message))
     if not histogram.lost and not histogram.failed:
-        warnings["lost-unknown"] = (
+        message = (
             "a histogram holds only what returned: give the number that never did with --lost, or the bounds are "
             "those of a system that loses nothing"
         )
+        warnings.append(Warned("lost-unknown", message))
     if fitted is not None and fitted.law == EVEN:
         why = "can be fitted to so few buckets"
         if fitted.distance is not None:
             why = f"fits the buckets: the best misses a count by {fitted.distance:.0%}"
-        warnings["no-law"] = f"no law {why}; the likely regret takes latencies to be spread evenly inside each bucket"
+        message = f"no law {why}; the likely regret takes latencies to be spread evenly inside each bucket"
+        warnings.append(Warned("no-law", message))
     if histogram.together is not None and histogram.together > MAX_CORRELATION:
-        warnings["dependence"] = (
+        message = (
             "slow latencies come together: within an interval of the log, being among the slowest 5 % is correlated "
             f"by {histogram.together:.2f}, so that a resubmission meets what the first attempt met; E_J takes attempts "
             "to be independent"
         )
+        warnings.append(Warned("dependence", message))
     else:
-        warnings["untested"] = (
+        message = (
             "a histogram keeps no order: whether slow attempts follow each other, so that a resubmission is slow too, "
             "cannot be checked; E_J takes attempts to be independent"
         )
-    return tuple(Warned(code, message) for code, message in warnings.items())
+        warnings.append(Warned("untested", message))
+    return tuple(warnings)

@@ -16,7 +16,7 @@ import os
 import re
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,9 +25,6 @@ from typing import Any
 
 from latfit.errors import ProbeError
 from latfit.measure.targets.base import Attempt, Outcome
-
-HEADER = b'{"latfit": "probe"'
-RUN = re.compile("[0-9A-Za-z][0-9A-Za-z-]{0,63}")
 
 
 def new_run() -> str:
@@ -119,16 +116,13 @@ def open_journal(path: Path, run: str, *, resume: bool) -> Iterator[tuple[Journa
 
 def _read(path: Path) -> tuple[Earlier, bool]:
     """What the log holds, and whether its last line is cut short."""
-    earlier, run = Earlier(), ""
-    line = b"\n"
+    earlier, run, line = Earlier(), "", b"\n"
     with path.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
-            if number == 1 and not line.startswith(HEADER):
+            if number == 1 and not line.startswith(b'{"latfit": "probe"'):
                 raise ProbeError(f"{path}: line 1 is not one of a log of latfit probe; name another file")
-            try:
+            with suppress(ValueError, KeyError, TypeError, RecursionError):  # cut short by a full disk
                 run = _note(earlier, json.loads(line), run)
-            except (ValueError, KeyError, TypeError, RecursionError):  # cut short by a full disk; refused by a reader
-                continue
     return earlier, not line.endswith(b"\n")
 
 
@@ -136,7 +130,7 @@ def _note(earlier: Earlier, line: dict[str, Any], run: str) -> str:
     """Take a line into account; returns the run that is now being read."""
     if "latfit" in line:
         run = str(line["run"])
-        if not RUN.fullmatch(run):  # it becomes a word of commands that clear up
+        if not re.fullmatch("[0-9A-Za-z][0-9A-Za-z-]{0,63}", run):  # it becomes a word of commands that clear up
             return ""
         _ = line["kind"], line["target"]  # what has neither is no header
         earlier.unfinished[run] = {}

@@ -70,11 +70,8 @@ class Target(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     example: ClassVar[str]
-    pause: ClassVar[float] = 1.0
-    """The longest random wait of a closed loop before the next probe (s), so that it does not lock to a tick."""
-
-    same: ClassVar[tuple[str, ...]] = ()
-    """The entries of `public` that say what is measured: a log has one value of each."""
+    pause: ClassVar[float] = 1.0  # the longest random wait before the next probe (s), so that loops lock to no tick
+    same: ClassVar[tuple[str, ...]] = ()  # entries of `public` that say what is measured: a log has one value of each
 
     @abstractmethod
     def open(self, run: str) -> AbstractAsyncContextManager[Session]:
