@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,25 +47,19 @@ class BatchFit:
     converged: Bools
     at_limit: Bools
     covariance: Floats
-    error: NDArray[np.str_ | np.object_]
+    error: NDArray[np.object_]
 
     @classmethod
-    def empty(cls, law: str, parameters: tuple[str, ...], free: int, error: NDArray[np.str_ | np.object_]) -> BatchFit:
-        """No estimate yet, of as many samples as `error` has entries."""
-        size = error.size
-        params, covariance = np.full((size, len(parameters)), np.nan), np.full((size, free + 1, free + 1), np.nan)
+    def empty(cls, kernel: Kernel, size: int) -> BatchFit:
+        """No estimate yet."""
+        free, error = len(kernel.free), np.full(size, "", dtype=object)
+        params, covariance = (
+            np.full((size, len(kernel.parameters)), np.nan),
+            np.full((size, free + 1, free + 1), np.nan),
+        )
         rho, value = np.full((2, size), np.nan)
         converged, at_limit = np.zeros((2, size), dtype=bool)
-        return cls(law, parameters, params, rho, value, converged, at_limit, covariance, error)
-
-    @classmethod
-    def concatenate(cls, parts: list[BatchFit]) -> BatchFit:
-        """The fits of several blocks of samples in one."""
-        if len(parts) == 1:
-            return parts[0]
-        names = ("params", "rho", "log_likelihood", "converged", "at_limit", "covariance", "error")
-        arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-        return cls(parts[0].law, parts[0].parameters, **arrays)
+        return cls(kernel.law, kernel.parameters, params, rho, value, converged, at_limit, covariance, error)
 
 
 def read_rho(rho: str | float) -> float | None:
@@ -90,37 +84,41 @@ def fit_batch(
     `start` are parameters near all estimates, (p,), as a bootstrap knows them; without `errors` there is no covariance.
     """
     kernel, fixed = kernel_of(law), rho if isinstance(rho, np.ndarray) else read_rho(rho)
-    unit, blocks = batch.prepared
-    ends = np.cumsum([block.size for block in blocks])
-    parts = [
-        _fit_block(kernel, block, ratio_of(fixed, slice(end - block.size, end)), unit, start, errors)
-        for block, end in zip(blocks, ends, strict=True)
-    ]
-    return BatchFit.concatenate(parts)
+    (unit, blocks), end = batch.prepared, 0
+    fits = BatchFit.empty(kernel, batch.size)
+    for block in blocks:
+        rows = np.arange(end, end + block.size)
+        _fit_block(fits, rows, kernel, block, ratio_of(fixed, rows), unit, start, errors)
+        end += block.size
+    return fits
 
 
 def _fit_block(
-    kernel: Kernel, batch: SampleBatch, rho: Ratio, unit: float, start: Floats | None, errors: bool
-) -> BatchFit:
-    p = len(kernel.free)
-    fits = BatchFit.empty(kernel.law, kernel.parameters, p, _unfit(kernel, batch, rho))
-    rows = np.flatnonzero(fits.error == "")
-    if not rows.size:
-        return fits
-    part = batch if rows.size == batch.size else batch.take(rows)
-    rho, kernel = ratio_of(rho, rows), kernel.holding(kernel.read(part))
-    best, limit = _maximum(kernel, part, rho, None if start is None else kernel.from_params(start[:, None], unit))
+    fits: BatchFit,
+    rows: NDArray[np.intp],
+    kernel: Kernel,
+    batch: SampleBatch,
+    rho: Ratio,
+    unit: float,
+    start: Floats | None,
+    errors: bool,
+) -> None:
+    """Put the estimates of `batch` into those rows of `fits`."""
+    fits.error[rows] = _unfit(kernel, batch, rho)
+    usable = np.flatnonzero(fits.error[rows] == "")
+    if not usable.size:
+        return
+    if usable.size < rows.size:
+        rows, batch, rho = rows[usable], batch.take(usable), ratio_of(rho, usable)
+    kernel = kernel.holding(kernel.read(batch))
+    best, limit = _maximum(kernel, batch, rho, None if start is None else kernel.from_params(start[:, None], unit))
     params, jacobian = kernel.to_params(best.u, unit)
     fits.params[rows], fits.rho[rows] = params.T, best.at.rho
-    fits.log_likelihood[rows] = best.at.value - part.n * np.log(unit)
+    fits.log_likelihood[rows] = best.at.value - batch.n * np.log(unit)
     fits.converged[rows], fits.at_limit[rows] = best.converged, limit
     if errors and kernel.regular and not limit.all():
         fits.covariance[rows] = np.where(limit[:, None, None], np.nan, _covariance(best.at, jacobian, rho))
-    if best.converged.all():
-        return fits
-    unconverged = (fits.error == "") & ~fits.converged
-    problem = "the likelihood has no maximum that Newton's method could find"
-    return replace(fits, error=np.where(unconverged, problem, fits.error))
+    fits.error[rows[~best.converged]] = "the likelihood has no maximum that Newton's method could find"
 
 
 def _unfit(kernel: Kernel, batch: SampleBatch, rho: Ratio) -> NDArray[np.str_]:
@@ -133,15 +131,13 @@ def _unfit(kernel: Kernel, batch: SampleBatch, rho: Ratio) -> NDArray[np.str_]:
         and not (zero.any() and batch.lost.any())
     ):
         return np.zeros(batch.size, dtype="U1")
+    no_clock = "latencies of 0 without a known clock: give the sample its resolution"
     reasons = [
         (batch.n == 0, "no completed probe"),
         ((batch.lost > 0) & zero, "with lost probes the outlier ratio cannot be 0"),
         (high == 0, "all latencies are 0: the clock is too coarse for a law"),
         ((low >= high) & (kernel.min_distinct > 1), "all latencies are equal: the likelihood has no maximum"),
-        (
-            (low == 0) & (batch.cell == 0) & (not kernel.zero_allowed),
-            "latencies of 0 without a known clock: give the sample its resolution",
-        ),
+        ((low == 0) & (batch.cell == 0) & (not kernel.zero_allowed), no_clock),
         *special,
     ]
     return np.select([bad for bad, _ in reasons], [reason for _, reason in reasons], "")

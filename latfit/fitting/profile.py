@@ -37,47 +37,50 @@ def profile_interval(sample: LatencySample, fitted: Fit, parameter: str, *, leve
         raise FitError(
             f"{fitted.name} has no free parameter {parameter!r}; it has {', '.join(fitted.std_errors or {})}"
         )
-    fall = float(chdtri(1, 1 - level))
+    top, estimate, limits = fitted.log_likelihood, fitted.rho, (0.0, 1 - 1e-9)
     if parameter == "rho":
-        return _ratio_interval(sample, fitted, fall)
-    joint = "rho" in (fitted.std_errors or {})
-    profile = profile_likelihood(sample, fitted, parameter, None if joint else fitted.rho)
-    value, lowest = fitted.params[parameter], fitted.log_likelihood - fall / 2
-    (domain,) = (each.domain for each in law_class(fitted.name).parameters if each.name == parameter)
-    step = abs(value) / 10 or 0.1
+        batch, step = SampleBatch.of_sample(sample), max(estimate, 1.0 / sample.n)
 
-    def excess(v: float) -> float:
-        return profile(v) - lowest
+        def profile(values: Floats) -> Floats:
+            return fit_batch(fitted.name, batch.repeated(values.size), rho=values, errors=False).log_likelihood
+    else:
+        joint = "rho" in (fitted.std_errors or {})
+        value_at = profile_likelihood(sample, fitted, parameter, None if joint else fitted.rho)
+        (domain,) = (each.domain for each in law_class(fitted.name).parameters if each.name == parameter)
+        estimate, limits = fitted.params[parameter], (-np.inf if domain == "real" else 0.0, np.inf)
+        step = abs(estimate) / 10 or 0.1
 
-    return _end(excess, value, -np.inf if domain == "real" else 0.0, -step), _end(excess, value, np.inf, step)
+        def profile(values: Floats) -> Floats:
+            return np.array([value_at(float(value)) for value in values])
+
+    def excess(values: Floats) -> Floats:
+        """The signed root of the likelihood ratio, which is nearly linear, beyond what is allowed."""
+        likelihood = profile(values)
+        with np.errstate(invalid="ignore"):
+            fall = 2 * (top - np.where(np.isnan(likelihood), -np.inf, likelihood))
+        return np.sqrt(np.clip(fall, 0.0, 1e6)) - math.sqrt(chdtri(1, 1 - level))
+
+    return _roots(excess, estimate, step, np.array(limits))
 
 
-def _ratio_interval(sample: LatencySample, fitted: Fit, allowed: float) -> tuple[float, float]:
-    """Both ends for ρ at once: the roots of the signed root of the likelihood ratio, which is nearly linear in ρ."""
+def _roots(excess: Callable[[Floats], Floats], inside: float, step: float, limits: Floats) -> tuple[float, float]:
+    """The roots on both sides of a point, found by steps that double; a limit where there is none before it."""
     from scipy.optimize.elementwise import find_root  # slow to import
 
-    batch, top = SampleBatch.of_sample(sample), fitted.log_likelihood
-    assert fitted.rho is not None
-    assert top is not None
-
-    def excess(rho: Floats) -> Floats:
-        values = fit_batch(fitted.name, batch.repeated(rho.size), rho=rho, errors=False).log_likelihood
-        with np.errstate(invalid="ignore"):
-            fall = 2 * (top - np.where(np.isnan(values), -np.inf, values))
-        return np.sqrt(np.clip(fall, 0.0, 1e6)) - math.sqrt(allowed)
-
-    limits, steps = np.array([0.0, 1 - 1e-9]), np.array([-1.0, 1.0]) * max(fitted.rho, 1.0 / sample.n)
-    near = np.full(2, fitted.rho)
+    near, steps = np.full(2, inside), np.array([-step, step])
     far = np.clip(near + steps, *limits)
     outside = excess(far) >= 0
-    while (growing := ~outside & (far != limits)).any():
+    for _ in range(60):
+        growing = ~outside & (far != limits)
+        if not growing.any():
+            break
         steps *= 2
         near[growing], far[growing] = far[growing], np.clip(far + steps, *limits)[growing]
         outside[growing] = excess(far[growing]) >= 0
     if outside.any():
         tolerances = {"xatol": 1e-12, "xrtol": 1e-8, "fatol": 1e-9, "frtol": 0.0}
         far[outside] = find_root(excess, (near[outside], far[outside]), tolerances=tolerances).x  # type: ignore[call-overload]
-    low, high = map(float, far)
+    low, high = map(float, np.where(outside, far, limits))
     return low, high
 
 
@@ -108,21 +111,6 @@ def profile_likelihood(
         return -cost(free)
 
     return value_at
-
-
-def _end(excess: Callable[[float], float], inside: float, limit: float, step: float) -> float:
-    """The root of `excess` between a point inside and a limit, by growing steps and Brent's method; or the limit."""
-    near = inside
-    for _ in range(60):
-        far = near + step
-        if abs(far - inside) >= abs(limit - inside):
-            far = limit
-        if excess(far) < 0:
-            return float(scipy.optimize.brentq(lambda v: max(excess(v), -1e6), near, far, xtol=1e-12, rtol=1e-8))
-        if far == limit:
-            break
-        near, step = far, 2 * step
-    return limit
 
 
 @dataclass(frozen=True)

@@ -32,26 +32,18 @@ def default_laws(method: str) -> list[str]:
 
 
 def fit(
-    sample: Any,
-    laws: str | Sequence[str] | None = None,
-    *,
-    method: str = "mle",
-    rho: str | float = "joint",
+    sample: Any, laws: str | Sequence[str] | None = None, *, method: str = "mle", rho: str | float = "joint"
 ) -> list[Fit]:
     """Fit each law to the sample; the best comes first, laws that failed come last and say why.
-
-    `method="mle"`: censored maximum likelihood, ranked by BIC; ρ is estimated with the law, or given.
-    `method="ls"`: least squares on the cdf, ranked by the sum of squares; ρ is counted, or given.
-    The default laws are those of `default_laws(method)`. `sample` may also be a log, or an array of latencies.
 
     Parameters
     ----------
     sample
         A `LatencySample`, a log, or an array, Series or DataFrame of latencies in seconds.
     laws
-        Names of laws, or one of them (default: all classical ones).
+        Names of laws, or one of them (default: those of `default_laws(method)`).
     method
-        `mle` or `ls`.
+        `mle`: censored maximum likelihood, ranked by BIC. `ls`: least squares on the cdf, ranked by the sum of squares.
     rho
         The outlier ratio, or `joint`: with `mle` it is then estimated with the law, with `ls` it is counted.
 
@@ -103,20 +95,9 @@ def _mle(name: str, sample: LatencySample, batch: SampleBatch, rho: float | None
     if rho is not None:
         del std_errors["rho"]
     value, count = float(best.log_likelihood[0]), len(std_errors)
-    return Fit(
-        name,
-        "mle",
-        n,
-        law=law,
-        rho=float(best.rho[0]),
-        params=dict(law.params),
-        std_errors=std_errors,
-        log_likelihood=value,
-        aic=2 * count - 2 * value,
-        bic=count * math.log(n) - 2 * value,
-        converged=True,
-        at_limit=bool(best.at_limit[0]),
-    )
+    aic, bic = 2 * count - 2 * value, count * math.log(n) - 2 * value
+    fit = Fit(name, "mle", n, law, float(best.rho[0]), dict(law.params), std_errors, converged=True)
+    return replace(fit, log_likelihood=value, aic=aic, bic=bic, at_limit=bool(best.at_limit[0]))
 
 
 def _ls(name: str, sample: LatencySample, rho: float | None) -> Fit:

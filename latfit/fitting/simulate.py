@@ -28,11 +28,11 @@ class Rows:
     ordered: bool
 
     def batch(self, cell: float, step: float) -> SampleBatch:
-        """The rows as a batch to fit; with cells the distinct values of each row, with their numbers."""
+        """The rows as a batch to fit; with cells distinct values, with their numbers."""
         out = ~self.returned & ~self.lost
         x, weights = self.time, np.ones((1, self.time.shape[1]))
         if cell:
-            x, weights = _tallied(self.time, self.returned)
+            x, weights = _packed(self.time, self.returned)
         elif not self.returned.all():
             weights = self.returned.astype(np.float64)
         c, c_weights = _packed(self.time, out)
@@ -48,20 +48,6 @@ class Rows:
             cutoff=like.cutoff,
             resolution=like.resolution,
         )
-
-
-def _tallied(time: Floats, chosen: Bools) -> tuple[Floats, Floats]:
-    """The distinct times chosen in each row (B, m), in order, and how often each was; padded with weight 0."""
-    key = np.sort(np.where(chosen, time, np.inf), axis=1)
-    new = np.isfinite(key)
-    kept = new.copy()
-    new[:, 1:] &= key[:, 1:] != key[:, :-1]
-    place = np.cumsum(new, axis=1) - 1  # of each time among the distinct ones of its row
-    shape = time.shape[0], int(place[:, -1].max()) + 1
-    values = np.ones(shape)
-    values[np.nonzero(new)[0], place[new]] = key[new]
-    flat = np.nonzero(kept)[0] * shape[1] + place[kept]
-    return values, np.bincount(flat, minlength=values.size).reshape(shape).astype(np.float64)
 
 
 def _packed(time: Floats, chosen: Bools) -> tuple[Floats, Floats]:
