@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +17,7 @@ from latfit.errors import LogError
 from latfit.logs.reading import MAX_REFUSED, read_log
 from latfit.table import CANONICAL, LogFacts, ProbeLog
 
-Writer = Callable[[Path, pa.Schema], AbstractContextManager[Callable[[pa.Table], None]]]
 ROWS_AT_A_TIME = 1 << 18
-TYPED = ("parquet",)  # formats whose columns have types of their own; elsewhere they are text
 
 
 def convert_log(
@@ -71,9 +68,8 @@ def convert_log(
         raise LogError(f"{output}: this is the log itself; write to another file")
     log = read_log(path, max_refused=max_refused, **how)
     table = _inert(_arrow(log)) if spreadsheet else _arrow(log)
-    with whole_file(output) as part, WRITERS[output.suffix](part, table.schema) as write:
-        for start in range(0, table.num_rows, ROWS_AT_A_TIME):
-            write(table.slice(start, ROWS_AT_A_TIME))
+    with whole_file(output) as part:
+        WRITERS[output.suffix](part, table)
     return log.facts, log.counts
 
 
@@ -81,7 +77,8 @@ def _arrow(log: ProbeLog) -> pa.Table:
     """The log with plain column types."""
     frame = log.frame.copy(deep=False)
     for name in frame.columns:
-        text = name == "status" or (name not in CANONICAL and log.facts.format not in TYPED)
+        # the columns of Parquet have types of their own; elsewhere they are text
+        text = name == "status" or (name not in CANONICAL and log.facts.format != "parquet")
         if text or isinstance(frame[name].dtype, pd.CategoricalDtype):
             frame[name] = frame[name].astype("string")
     try:
@@ -103,42 +100,33 @@ def _inert(table: pa.Table) -> pa.Table:
     return table.rename_columns([inert(name) for name in table.schema.names])
 
 
-@contextmanager
-def _csv(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
+def _write_csv(path: Path, table: pa.Table) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
-
-        def put(text: str) -> None:
-            file.write(text.replace("\0", "\ufffd"))  # JSON can hold a null character, a text file cannot
-
-        put(pd.DataFrame(columns=schema.names).to_csv(index=False, lineterminator="\n"))
-
-        def write(table: pa.Table) -> None:
-            frame = table.to_pandas()
+        for start in range(0, max(1, table.num_rows), ROWS_AT_A_TIME):
+            frame = table.slice(start, ROWS_AT_A_TIME).to_pandas()
             whole = (frame["submitted"].dt.microsecond.fillna(0) == 0).all()
             pattern = "%Y-%m-%dT%H:%M:%SZ" if whole else "%Y-%m-%dT%H:%M:%S.%fZ"
             frame["submitted"] = frame["submitted"].dt.strftime(pattern)
-            put(frame.to_csv(index=False, header=False, lineterminator="\n"))
-
-        yield write
-
-
-@contextmanager
-def _parquet(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
-    with path.open("wb") as file, pa.parquet.ParquetWriter(file, schema) as writer:
-        yield writer.write_table
+            text = frame.to_csv(index=False, header=not start, lineterminator="\n")
+            file.write(text.replace("\0", "\ufffd"))  # JSON can hold a null character, a text file cannot
 
 
-@contextmanager
-def _jsonl(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
+def _write_parquet(path: Path, table: pa.Table) -> None:
+    with path.open("wb") as file:
+        pa.parquet.write_table(table, file, row_group_size=ROWS_AT_A_TIME)
+
+
+def _write_jsonl(path: Path, table: pa.Table) -> None:
     with path.open("w", encoding="utf-8") as file:
-
-        def write(table: pa.Table) -> None:
-            for row in table.to_pylist():
+        for batch in table.to_batches(ROWS_AT_A_TIME):
+            for row in batch.to_pylist():
                 row["submitted"] = row["submitted"] and row["submitted"].isoformat().replace("+00:00", "Z")
                 row["latency"] = None if row["latency"] != row["latency"] else row["latency"]
                 file.write(json.dumps(row, ensure_ascii=False, default=str) + "\n")
 
-        yield write
 
-
-WRITERS: dict[str, Writer] = {".csv": _csv, ".parquet": _parquet, ".jsonl": _jsonl}
+WRITERS: dict[str, Callable[[Path, pa.Table], None]] = {
+    ".csv": _write_csv,
+    ".parquet": _write_parquet,
+    ".jsonl": _write_jsonl,
+}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,13 +9,12 @@ import pandas as pd
 
 from latfit.errors import LogError, SampleError
 from latfit.logs.formats import ReadOptions, RowFilter
-from latfit.logs.reading import MAX_REFUSED, check_refused
-from latfit.logs.records import checked
+from latfit.logs.reading import MAX_REFUSED, joined_log, probe_tables
 from latfit.logs.tabular import read_tables
 from latfit.sample import LatencySample
-from latfit.table import LogFacts, ProbeLog, ProbeTable
+from latfit.table import LogFacts, ProbeLog
 
-NAME = "<DataFrame>"
+FRAME = "<DataFrame>"
 
 
 def from_frame(
@@ -27,14 +25,8 @@ def from_frame(
     ended: str | None = None,
     status: str | None = None,
     id: str | None = None,  # noqa: A002
-    unit: str | None = None,
-    statuses: Mapping[str, str] | None = None,
-    time_format: str | None = None,
-    timezone: str | None = None,
-    where: Sequence[str] = (),
-    since: str | None = None,
-    until: str | None = None,
     max_refused: float = MAX_REFUSED,
+    **options: Any,
 ) -> ProbeLog:
     """A log of the rows of a data frame, by the same rules as a file with these columns.
 
@@ -50,33 +42,20 @@ def from_frame(
     if not isinstance(frame, pd.DataFrame):
         raise LogError(f"from_frame needs a pandas DataFrame, not {type(frame).__name__}: for numbers use as_log")
     if not len(frame):
-        raise LogError(f"{NAME}: there is no row in it")
-    given = {"latency": latency, "submitted": submitted, "ended": ended, "status": status, "id": id}
-    columns = {role: name for role, name in given.items() if name is not None}
-    options = ReadOptions(
-        columns, statuses or {}, unit, time_format, timezone, where=where, since=since, until=until
-    )  # fmt: skip
-    table = frame.reset_index(drop=True)
-    if isinstance(table.columns, pd.MultiIndex):
-        table.columns = pd.Index(["_".join(map(str, names)) for names in table.columns])
-    table = table.rename(columns=str)
-    if table.columns.has_duplicates:
-        raise LogError(f"{NAME}: two columns have the same name ({', '.join(table.columns)})")
-    records, last = read_tables(iter([(table, np.arange(1, len(table) + 1), {})]), NAME, options)
-    facts = LogFacts(NAME, "frame")
-    choice = RowFilter.of(options, lambda: _end(records.submitted))
-    parts = [part.table(told) for part, told in checked(iter([records, last]), facts, choice)]
-    if choice is not None:
-        choice.finish(NAME)
-    joined = ProbeTable.concat(parts)
-    check_refused(joined.n, joined.facts, max_refused)
-    return ProbeLog(joined)
-
-
-def _end(submitted: np.ndarray[Any, Any] | None) -> np.datetime64 | None:
-    """The last time of submission."""
-    known = None if submitted is None else submitted[~np.isnat(submitted)]
-    return None if known is None or not known.size else known.max()
+        raise LogError(f"{FRAME}: there is no row in it")
+    roles = {"latency": latency, "submitted": submitted, "ended": ended, "status": status, "id": id}
+    how = ReadOptions({role: name for role, name in roles.items() if name is not None}, **options)
+    rows = frame.reset_index(drop=True)
+    if isinstance(rows.columns, pd.MultiIndex):
+        rows.columns = pd.Index(["_".join(map(str, names)) for names in rows.columns])
+    rows = rows.rename(columns=str)
+    if rows.columns.has_duplicates:
+        raise LogError(f"{FRAME}: two columns have the same name ({', '.join(rows.columns)})")
+    chunks = list(read_tables(iter([(rows, np.arange(1, len(rows) + 1), {})]), FRAME, how))
+    times = chunks[0].submitted
+    last = None if times is None or np.isnat(times).all() else np.nanmax(times)
+    tables = probe_tables(iter(chunks), LogFacts(FRAME, "frame"), RowFilter.of(how, lambda: last))
+    return joined_log(tables, max_refused)
 
 
 def as_log(data: Any) -> ProbeLog:

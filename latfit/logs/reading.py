@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from latfit.errors import LogError, TooManyRefused, none_of
 from latfit.logs.formats import ReadOptions, RowFilter, find_format
 from latfit.logs.histogram_format import HistogramFormat, HistogramLog
-from latfit.logs.records import checked, latest
+from latfit.logs.records import Records, checked, latest
 from latfit.logs.source import Progress, open_source
 from latfit.table import LogFacts, ProbeLog, ProbeTable
 
@@ -69,7 +69,7 @@ def open_log(
     'HistogramLog'
     """
     how = ReadOptions(**options)
-    choice = None
+    row_filter = None
     tables: list[ProbeTable] = []
     histograms: list[HistogramLog] = []
     for file in _paths(path):
@@ -80,20 +80,48 @@ def open_log(
                 if isinstance(kind, HistogramFormat):
                     histograms.append(kind.parse(source, how.unit))
                 else:
-                    choice = choice or RowFilter.of(how, lambda: _log_end(path, format, options))
+                    row_filter = row_filter or RowFilter.of(how, lambda: _log_end(path, format, options))
                     facts = LogFacts(source.name, kind.name, kind=kind.kind, queue=kind.waits_in_queue(source.text))
-                    chunks = checked(kind.read(source, how), facts, choice)
-                    tables += [records.table(of_chunk) for records, of_chunk in chunks]
-                    if choice is not None:
-                        choice.finish(source.name)
+                    tables += probe_tables(kind.read(source, how), facts, row_filter)
             except LogError as error:
                 raise error if source.name in str(error) else type(error)(f"{source.name}: {error}") from error
     if tables and histograms:
         raise LogError(f"{histograms[0].path} holds histograms, {tables[0].facts.path} probes: read them one by one")
     if histograms:
         return HistogramLog.joined(histograms).select(how.where)
+    return joined_log(tables, max_refused)
+
+
+def probe_tables(chunks: Iterator[Records], facts: LogFacts, row_filter: RowFilter | None) -> list[ProbeTable]:
+    """The checked probes of a log that its options ask for, chunk by chunk."""
+    tables = [records.table(of_chunk) for records, of_chunk in checked(chunks, facts, row_filter)]
+    if row_filter is not None:
+        row_filter.finish(facts.path)
+    return tables
+
+
+def joined_log(tables: Sequence[ProbeTable], max_refused: float) -> ProbeLog:
+    """The log of all tables; an error if nothing could be taken, or more was refused than allowed, one row apart."""
     table = ProbeTable.concat(tables)
-    check_refused(table.n, table.facts, max_refused)
+    facts, refused = table.facts, table.facts.refused
+    advice = " ".join(f"{sentence}." for sentence in facts.advice)
+    if refused.count and not table.n:
+        first = refused.earliest
+        raise TooManyRefused(
+            f"{facts.path}: {none_of(refused.count, 'row')} can be used; line {first.line}: {first.reason}"
+            + (f". {advice}" if advice else "")
+        )
+    if not table.n and facts.unchosen:
+        raise LogError(f"{facts.path}: {none_of(facts.unchosen, 'row')} is what --where, --since and --until ask for")
+    if not table.n:
+        raise LogError(f"{facts.path}: there is no probe in this log")
+    if refused.count > max(1.0, max_refused * (table.n + refused.count)):
+        first = refused.earliest
+        advice = advice or "Mend the log or the options, or allow it: --max-refused 1."
+        raise TooManyRefused(
+            f"{facts.path}: {refused.count} of {table.n + refused.count} rows were refused, more than "
+            f"{max_refused:.0%}. {advice} The first, line {first.line}: {first.reason}"
+        )
     return ProbeLog(table)
 
 
@@ -187,12 +215,8 @@ def read_histograms(
     return log
 
 
-def _log_end(
-    path: Paths,
-    format: str | None,  # noqa: A002
-    options: dict[str, Any],
-) -> np.datetime64 | None:
-    """The last time seen in a log, which is read once for it."""
+def _log_end(path: Paths, format: str | None, options: dict[str, Any]) -> np.datetime64 | None:  # noqa: A002
+    """The last time in a log, which is read once for it."""
     plain = ReadOptions(**{key: value for key, value in options.items() if key not in ("since", "until", "where")})
     end = None
     for file in _paths(path):
@@ -210,39 +234,14 @@ def _paths(path: Paths) -> list[str | Path]:
     if hasattr(path, "columns") or hasattr(path, "dtype"):
         raise LogError(f"this is a {type(path).__name__} and not the path of a log: use latfit.from_frame for it")
     if not isinstance(path, (str, Path)):
-        found = [one for each in path for one in _paths(each)]
-        if not found:
+        files = [file for each in path for file in _paths(each)]
+        if not files:
             raise LogError("there is no log to read")
-        return found
+        return files
     text = str(path)
     if not glob.has_magic(text) or Path(text).exists():
         return [path]
-    matches: list[str | Path] = [
-        *sorted(name for name in glob.glob(text, recursive=True) if Path(name).is_file())  # noqa: PTH207
-    ]
+    matches = sorted(name for name in glob.glob(text, recursive=True) if Path(name).is_file())  # noqa: PTH207
     if not matches:
         raise LogError(f"{text}: no file matches")
-    return matches
-
-
-def check_refused(taken: int, facts: LogFacts, allowed: float) -> None:
-    """Raise if nothing could be taken, or more was refused than `allowed`, one row apart."""
-    refused = facts.refused
-    advice = " ".join(f"{sentence}." for sentence in facts.advice)
-    if refused.count and not taken:
-        first = refused.earliest
-        raise TooManyRefused(
-            f"{facts.path}: {none_of(refused.count, 'row')} can be used; line {first.line}: {first.reason}"
-            + (f". {advice}" if advice else "")
-        )
-    if not taken and facts.unchosen:
-        raise LogError(f"{facts.path}: {none_of(facts.unchosen, 'row')} is what --where, --since and --until ask for")
-    if not taken:
-        raise LogError(f"{facts.path}: there is no probe in this log")
-    if refused.count > max(1.0, allowed * (taken + refused.count)):
-        first = refused.earliest
-        advice = advice or "Mend the log or the options, or allow it: --max-refused 1."
-        raise TooManyRefused(
-            f"{facts.path}: {refused.count} of {taken + refused.count} rows were refused, more than {allowed:.0%}. "
-            f"{advice} The first, line {first.line}: {first.reason}"
-        )
+    return [*matches]

@@ -16,10 +16,10 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +29,7 @@ from latfit.errors import LogError
 HEAD_BYTES = 1 << 16
 BLOCK_BYTES = 1 << 21
 MAX_LINE_BYTES = 1 << 24
-MAGIC_BYTES = 8
+MAX_QUOTED_BYTES = 1 << 20  # a quote that stays open for longer is a stray one
 MAX_IN_MEMORY = 1 << 26
 PARQUET_MAGIC = b"PAR1"
 OLD_SPREADSHEET = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -63,17 +63,17 @@ class Source:
     path: Path | None = None
     packed: bool = False
     opened: ExitStack = field(default_factory=ExitStack)
+    report: Callable[[], None] = lambda: None  # called after each read
+    bytes_read: int = 0
     head: bytes = field(init=False, default=b"")
 
     def __post_init__(self) -> None:
-        with self.reading():
-            self.head = _read_up_to(self.stream, HEAD_BYTES)
-        if self.head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            whole = io.BufferedReader(_Chained(self.head, self.stream))  # type: ignore[type-var]
-            self.stream = codecs.EncodedFile(whole, "utf-8", "utf-16", errors="replace")
-            with self.reading():
-                self.head = _read_up_to(self.stream, HEAD_BYTES)
-        self.head = self.head.removeprefix(codecs.BOM_UTF8)
+        with _reading(self.name):
+            stream = io.BufferedReader(cast(Any, self.stream))
+            self.stream = stream
+            if stream.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+                self.stream = codecs.EncodedFile(stream, "utf-8", "utf-16", errors="replace")
+            self.head = self.stream.read(HEAD_BYTES).removeprefix(codecs.BOM_UTF8)
         if not self.head:
             raise LogError(f"{self.name}: the file is empty")
         if b"\0" in self.head and not self.is_parquet:
@@ -97,14 +97,10 @@ class Source:
         """Whether the content begins as a Parquet file does."""
         return self.head.startswith(PARQUET_MAGIC)
 
-    def reading(self) -> _Reading:
-        """A context in which trouble with the bytes becomes a LogError that names the log."""
-        return _Reading(self.name)
-
     def seekable(self) -> IO[bytes]:
         """Everything, for formats that need to seek: in memory while it is small, else in a file."""
         whole = self.opened.enter_context(tempfile.SpooledTemporaryFile(max_size=MAX_IN_MEMORY))  # noqa: SIM115
-        with self.reading():
+        with _reading(self.name):
             whole.write(self.head)
             shutil.copyfileobj(self.stream, whole, BLOCK_BYTES)
         whole.seek(0)
@@ -126,23 +122,29 @@ class Source:
                     "this is not a log of one record a line"
                 )
             if end:
-                block = _block(data[:end], line)
-                yield block
-                line += block.n_lines
+                lines = data[:end]
+                if not lines.isascii():
+                    lines = lines.decode(errors="replace").encode()
+                # numpy counts frequent bytes several times faster than bytes.count
+                n_lines = int(np.count_nonzero(np.frombuffer(lines, np.uint8) == ord("\n")))
+                yield Block(lines, line, n_lines)
+                line += n_lines
             rest = data[end:]
 
-    def texts(self, *, size: int = BLOCK_BYTES) -> Iterator[str]:
+    def texts(self) -> Iterator[str]:
         """The text in pieces that may end anywhere, for formats that are not made of lines."""
         decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-        for chunk in self._chunks(size):
+        for chunk in self._chunks(BLOCK_BYTES):
             yield decoder.decode(chunk)
 
     def _chunks(self, size: int) -> Iterator[bytes]:
         """The bytes with every line end as a line feed."""
         data, held = self.head, b""
         while data:
-            with self.reading():
+            with _reading(self.name):
                 following = self.stream.read(size)
+                self.bytes_read += len(following)
+                self.report()
             data = held + data
             held = b"\r" if following and data.endswith(b"\r") else b""  # half a line end, perhaps
             if b"\r" in data:
@@ -151,52 +153,25 @@ class Source:
             data = following
 
 
-class _Reading:
-    """Turns trouble with the bytes of a log into a LogError that names it."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    """Turn trouble with the bytes of a log into a LogError that names it."""
+    try:
+        yield
+    except (*DAMAGED, OSError) as error:
         if isinstance(error, DAMAGED) or any(words in str(error) for words in DAMAGED_WORDS):
-            raise LogError(f"{self.name}: the compressed data are damaged or cut short ({error})") from error
-        if isinstance(error, OSError):
-            raise LogError(f"{self.name}: cannot be read ({error.strerror or error})") from error
+            raise LogError(f"{name}: the compressed data are damaged or cut short ({error})") from error
+        raise LogError(f"{name}: cannot be read ({error.strerror or error})") from error
 
 
-class _Chained(io.RawIOBase):
-    """The bytes already read, then the rest of the stream."""
-
-    def __init__(self, first: bytes, then: IO[bytes]) -> None:
-        self.first, self.then = io.BytesIO(first), then
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
-        data = self.first.read(len(buffer)) or self.then.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-
-class _Counted(io.RawIOBase):
-    """A file that tells how much of it has been read."""
-
-    def __init__(self, file: IO[bytes], total: int | None, progress: Progress) -> None:
-        self.file, self.total, self.progress, self.done = file, total, progress, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
-        data = self.file.read(len(buffer))
-        buffer[: len(data)] = data
-        self.done += len(data)
-        self.progress(self.done, self.total)
-        return len(data)
+def _whole_lines(data: bytes, quoted: bool) -> int:
+    """Where the last whole record ends: after a line feed that no open quote contains."""
+    end = data.rfind(b"\n") + 1
+    if quoted and b'"' in data and data.count(b'"', 0, end) % 2:
+        before = data.rfind(b"\n", 0, data.rfind(b'"', 0, end)) + 1
+        if end - before < MAX_QUOTED_BYTES:
+            return before
+    return end
 
 
 def open_source(path: str | Path, progress: Progress | None = None) -> Source:
@@ -204,88 +179,39 @@ def open_source(path: str | Path, progress: Progress | None = None) -> Source:
     name, known = str(path), None if str(path) == "-" else Path(path)
     if known is None and sys.stdin is None:
         raise LogError("<stdin>: standard input is closed")
+    if known is not None and known.is_dir():
+        raise LogError(f"{path}: this is a directory; name its files, or a glob such as '{path}/*.csv'")
+    if known is not None and not known.exists():
+        raise LogError(f"{path}: there is no such file")
     with ExitStack() as opened:
-        with _Reading(name):
-            stream: IO[bytes] = sys.stdin.buffer if known is None else opened.enter_context(_open_file(known))
-            if progress is not None:
-                total = known.stat().st_size if known else None
-                stream = io.BufferedReader(_Counted(stream, total, progress), 1 << 20)  # type: ignore[type-var]
-            inside = _unpacked(stream, stream.peek(MAGIC_BYTES)[:MAGIC_BYTES], name)  # type: ignore[attr-defined]
-        if inside is not None:
-            stream = opened.enter_context(inside)
+        with _reading(name):
+            file: Any = sys.stdin.buffer if known is None else opened.enter_context(known.open("rb"))
+            inside = _unpacked(file, file.peek(8)[:8], name)
+        stream = file if inside is None else opened.enter_context(inside)
         source = Source("<stdin>" if known is None else name, stream, known, packed=inside is not None)
+        if progress is not None:
+            total = None if known is None else known.stat().st_size
+            source.report = lambda: progress(source.bytes_read if known is None else file.tell(), total)
         source.opened = opened.pop_all()  # all is well: it is closed with the source
         return source
 
 
-def _open_file(path: Path) -> IO[bytes]:
-    if path.is_dir():
-        raise LogError(f"{path}: this is a directory; name its files, or a glob such as '{path}/*.csv'")
-    if not path.exists():
-        raise LogError(f"{path}: there is no such file")
-    return path.open("rb")
-
-
-def _read_up_to(stream: IO[bytes], size: int) -> bytes:
-    """`size` bytes, or fewer at the end: a pipe may give less at a time."""
-    parts = []
-    while size > 0 and (data := stream.read(size)):
-        parts.append(data)
-        size -= len(data)
-    return b"".join(parts)
-
-
-def _whole_lines(data: bytes, quoted: bool) -> int:
-    """Where the last whole record ends: after a line feed that no open quote contains."""
-    end = data.rfind(b"\n") + 1
-    if quoted and b'"' in data and data.count(b'"', 0, end) % 2:
-        opening = data.rfind(b'"', 0, end)
-        before = data.rfind(b"\n", 0, opening) + 1
-        # a quote that stays open for a megabyte is a stray one: leave it to the row parser
-        if end - before < 1 << 20:
-            return before
-    return end
-
-
-def _block(data: bytes, line: int) -> Block:
-    """A block in which bytes that are not UTF-8 are replaced."""
-    if not data.isascii():
-        try:
-            data.decode()
-        except UnicodeDecodeError:
-            data = data.decode(errors="replace").encode()
-    # numpy counts frequent bytes several times faster than bytes.count
-    return Block(data, line, int(np.count_nonzero(np.frombuffer(data, np.uint8) == ord("\n"))))
-
-
-def _unpacked(stream: IO[bytes], magic: bytes, name: str) -> IO[bytes] | None:
+def _unpacked(stream: IO[bytes], magic: bytes, name: str) -> Any:
     """A stream of what is packed in `stream`, which begins with `magic`; None if nothing is."""
-    for start, open_packed in PACKINGS.items():
-        if magic.startswith(start):
-            return open_packed(stream, name)
+    if magic.startswith(b"\x1f\x8b"):
+        return gzip.GzipFile(fileobj=stream)
+    if magic.startswith(b"BZh"):
+        return bz2.BZ2File(stream)
+    if magic.startswith(b"\xfd7zXZ\x00"):
+        return lzma.LZMAFile(stream)
+    if magic.startswith(b"\x28\xb5\x2f\xfd"):
+        return pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), "zstd")
     if magic.startswith(OLD_SPREADSHEET):
         raise LogError(f"{name}: {EXPORT}")
-    return None
+    return _unzipped(stream, name) if magic.startswith(b"PK\x03\x04") else None
 
 
-def _gzip(stream: IO[bytes], _: str) -> IO[bytes]:
-    return gzip.GzipFile(fileobj=stream)  # type: ignore[return-value]
-
-
-def _bzip2(stream: IO[bytes], _: str) -> IO[bytes]:
-    return bz2.BZ2File(stream)
-
-
-def _xz(stream: IO[bytes], _: str) -> IO[bytes]:
-    return lzma.LZMAFile(stream)
-
-
-def _zstandard(stream: IO[bytes], _: str) -> IO[bytes]:
-    unpacking: IO[bytes] = pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), "zstd")
-    return unpacking
-
-
-def _zip(stream: IO[bytes], name: str) -> IO[bytes]:
+def _unzipped(stream: IO[bytes], name: str) -> IO[bytes]:
     """The one member of a zip file; spreadsheets are zip files too."""
     if not stream.seekable():  # the list of members stands at the end
         whole = tempfile.SpooledTemporaryFile(max_size=MAX_IN_MEMORY)  # noqa: SIM115
@@ -294,24 +220,13 @@ def _zip(stream: IO[bytes], name: str) -> IO[bytes]:
         stream = whole
     try:
         archive = zipfile.ZipFile(stream)
-    except NotImplementedError as error:  # a version that is not known
-        raise LogError(f"{name}: this zip file cannot be unpacked ({error})") from error
-    names = archive.namelist()
-    if {"[Content_Types].xml", "mimetype"} & set(names):
-        raise LogError(f"{name}: {EXPORT}")
-    members = [member for member in names if not member.endswith("/") and not member.startswith("__MACOSX/")]
-    if len(members) != 1:
-        raise LogError(f"{name}: this zip file has {len(members)} members, not one log: unpack it, and name the logs")
-    try:
+        names = archive.namelist()
+        if {"[Content_Types].xml", "mimetype"} & set(names):
+            raise LogError(f"{name}: {EXPORT}")
+        members = [member for member in names if not member.endswith("/") and not member.startswith("__MACOSX/")]
+        if len(members) != 1:
+            members_found = f"this zip file has {len(members)} members, not one log"
+            raise LogError(f"{name}: {members_found}: unpack it, and name the logs")
         return archive.open(members[0])
-    except (RuntimeError, NotImplementedError) as error:  # a password, or a method that is not known
+    except (RuntimeError, NotImplementedError) as error:  # a password, or a version or method that is not known
         raise LogError(f"{name}: this zip file cannot be unpacked ({error})") from error
-
-
-PACKINGS: dict[bytes, Callable[[IO[bytes], str], IO[bytes]]] = {
-    b"\x1f\x8b": _gzip,
-    b"BZh": _bzip2,
-    b"\xfd7zXZ\x00": _xz,
-    b"\x28\xb5\x2f\xfd": _zstandard,
-    b"PK\x03\x04": _zip,
-}
