@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from latfit.errors import LatfitError
-from latfit.logs.times import MOMENT, MONTHS, numeric, parse_times, time_format_of
+from latfit.logs.times import MOMENT, MONTHS, is_typed_time, numeric, parse_times, time_format_of
 from latfit.logs.vocabulary import NEVER, NOTHING, split_name, weigh
 from latfit.numbers import Bools, Floats
 from latfit.units import LONGEST, UNITS, parse_duration
@@ -20,45 +20,57 @@ NOT_A_TIME = "is not a time that can be read without --time-format"
 MAX_CELL_CHARACTERS = 80
 WRITTEN_DATE = r"(\d{1,2}[/.-]\d{1,2}[/.-]\d{4}|.*\b(" + "|".join(MONTHS) + r")[a-z]*\b.*)\D+\d{1,2}:\d\d.*"
 EPOCH_RANGES = {"s": (6e8, 4.2e9), "ms": (6e11, 4.2e12), "us": (6e14, 4.2e15), "ns": (6e17, 4.2e18)}
-NOT_YET = (4294967294.0, 4294967295.0)  # in place of a time: 2^32 - 2 and 2^32 - 1, as Slurm writes them
+NO_TIME_YET = (4294967294.0, 4294967295.0)  # in place of a time: 2^32 - 2 and 2^32 - 1, as Slurm writes them
 
 
 class Cells:
-    """What the sampled cells of one column hold: `kind` is number, duration, clock, time, text or empty."""
+    """What the sampled cells of one column hold: `kind` is number, duration, clock, time, text or empty.
+
+    `stage` says whether a time is that of a submission, a start, an end or just a moment, by its name, and
+    `stage_weight` how sure that is. `trouble` says why times cannot be read.
+    """
 
     def __init__(self, name: str, column: pd.Series[Any], time_format: str | None = None) -> None:
         self.name, self.column, self.time_format = name, column, time_format
         self.words, self.unit = split_name(name)
+        stages = {stage: weigh(stage, self.words)[0] for stage in ("submitted", "started", "ended")}
+        self.stage = max(stages, key=lambda stage: stages[stage])
+        self.stage_weight = stages[self.stage]
+        if self.stage_weight < 4:
+            self.stage, self.stage_weight = "moment", weigh("moment", self.words)[0]
         self.numbers: Floats = np.full(len(column), np.nan)
-        self.trouble, self.order_is_open = "", False  # why times cannot be read: day and month may be either way round
         self.seconds: Floats = np.full(len(column), np.nan)  # of times and of durations with units
-        if column.dtype.kind in "mM" or isinstance(column.dtype, pd.DatetimeTZDtype):
-            self.text: list[str] = []
-            self.known: Bools = column.notna().to_numpy()
+        self.trouble, self.order_is_open = "", False  # day and month may be either way round
+        self.text: list[str] = []
+        self.known: Bools = column.notna().to_numpy()
+        if column.dtype.kind == "m" or is_typed_time(column):
             self.kind = "empty" if not self.known.any() else "duration" if column.dtype.kind == "m" else "time"
         else:
             texts = [str(cell)[:MAX_CELL_CHARACTERS].strip() for cell in column]
-            absent = column.isna().to_numpy() | np.array([text.lower() in NOTHING for text in texts], dtype=bool)
-            self.known, self.text = ~absent, [text for text, blank in zip(texts, absent, strict=True) if not blank]
+            self.known = self.known & np.array([text.lower() not in NOTHING for text in texts], dtype=bool)
+            self.text = [text for text, known in zip(texts, self.known, strict=True) if known]
             self.kind = self._kind()
-            if time_format and self.kind in ("text", "number") and stage_of(self)[1]:
+            if time_format and self.kind in ("text", "number") and self.stage_weight:
                 self.kind = "time"
         if self.kind == "number":
             self.numbers = np.where(self.known, numeric(column), np.nan)
             if self.text and not np.isfinite(self.numbers).any():  # decimal commas, or marks of thousands
                 self.numbers[self.known] = [_number(text) for text in self.text]
         self.numbers[np.abs(self.numbers) > LONGEST * 1e9] = np.nan  # no time in any unit, and too large to add up
-        self.epoch = self._epoch()
-        if self.kind == "duration" or self.kind == "clock":
+        stamps = np.where(np.isin(self.numbers, NO_TIME_YET) | ~(self.numbers > 0), np.nan, self.numbers)
+        self.epoch = _epoch(stamps[np.isfinite(stamps)])
+        if self.kind in ("duration", "clock"):
             typed = column.dtype.kind == "m"
             spent = column.to_numpy()[self.known] / np.timedelta64(1, "s") if typed else map(_duration, self.text)
             self.seconds[self.known] = list(spent)
-        elif self.kind == "time" or self.epoch:
+        elif self.epoch:
+            self.seconds = stamps * UNITS[self.epoch]
+        elif self.kind == "time":
             self.seconds = self._times()
         elif self.is_relative:
             self.seconds = self.numbers * UNITS[self.unit or "s"]
-        measured = self.numbers if self.kind == "number" else self.seconds
-        self.measures: Floats = measured[np.isfinite(measured)]
+        self.cell_values = self.numbers if self.kind == "number" else self.seconds
+        self.measures: Floats = self.cell_values[np.isfinite(self.cell_values)]
 
     def _kind(self) -> str:
         if not self.text:
@@ -66,28 +78,15 @@ class Cells:
         first = self.text[:50]
         if self.column.dtype.kind == "b":
             return "text"
-        if _most(re.match(MOMENT, text) is not None or _is_date(text) for text in first):
+        if _most(re.match(MOMENT, text) or re.fullmatch(WRITTEN_DATE, text.lower()) for text in first):
             return "time"
         shapes = [_shape(text) for text in first]
-        if not _most(map(bool, shapes)):
+        if not _most(shapes):
             return "text"
         return "duration" if "duration" in shapes else max(set(shapes) - {"word"} or {"text"}, key=shapes.count)
 
-    def _epoch(self) -> str | None:
-        """The unit of numbers that are times since 1970."""
-        known = self.numbers[np.isfinite(self.numbers) & ~np.isin(self.numbers, NOT_YET) & (self.numbers > 0)]
-        if known.size:
-            middle = float(np.median(known))
-            for unit, (low, high) in EPOCH_RANGES.items():
-                if low <= middle <= high and (known.min() >= low / 100):
-                    return unit
-        return None
-
     def _times(self) -> Floats:
         """Seconds since 1970, NaN throughout where the times cannot be read."""
-        if self.epoch:
-            stamps = np.where(np.isin(self.numbers, NOT_YET) | (self.numbers <= 0), np.nan, self.numbers)
-            return stamps * UNITS[self.epoch]
         text = self.column.where(self.known)
         try:
             written = self.time_format or time_format_of(text, self.name)
@@ -95,11 +94,10 @@ class Cells:
         except LatfitError as error:
             self.trouble, self.order_is_open = str(error), True
             return self.seconds
-        stamps = np.where(np.isnat(parsed), np.nan, parsed.astype("datetime64[us]").astype(np.int64) / 1e6)
         if bad[self.known].all():
             first = str(self.column[self.known].iloc[0])[:40]
             self.trouble = f"column {self.name!r} is not used: {first!r} {NOT_A_TIME}"
-        return np.asarray(stamps)
+        return np.where(np.isnat(parsed), np.nan, parsed.astype("datetime64[us]").astype(np.int64) / 1e6)
 
     @property
     def is_time(self) -> bool:
@@ -109,8 +107,7 @@ class Cells:
     @property
     def is_relative(self) -> bool:
         """Whether these are numbers that count from the beginning of the log, by their name."""
-        stage, weight = stage_of(self)
-        named = stage != "moment" and weight >= 7 and weigh("latency", self.words)[0] < 7
+        named = self.stage != "moment" and self.stage_weight >= 7 and weigh("latency", self.words)[0] < 7
         return self.kind == "number" and self.epoch is None and named
 
     @property
@@ -121,7 +118,7 @@ class Cells:
         if self.text:
             return not any(":" in text for text in self.text)
         days = np.unique(self.measures / 86400)  # jobs that were submitted together may be so at midnight
-        return bool((days % 1 == 0).all()) and (days.size > 1 or not stage_of(self)[1])
+        return bool((days % 1 == 0).all()) and (days.size > 1 or not self.stage_weight)
 
     @property
     def rises(self) -> bool:
@@ -130,25 +127,31 @@ class Cells:
         return steps.size > 3 and bool((steps >= 0).all()) and bool(steps.any())
 
 
-def _most(answers: Iterable[bool]) -> bool:
+def _epoch(stamps: Floats) -> str | None:
+    """The unit of numbers that are times since 1970."""
+    if stamps.size:
+        middle = float(np.median(stamps))
+        for unit, (low, high) in EPOCH_RANGES.items():
+            if low <= middle <= high and stamps.min() >= low / 100:
+                return unit
+    return None
+
+
+def _most(answers: Iterable[Any]) -> bool:
     """Whether at least seven tenths are true; there may be a word for a lost probe among numbers."""
-    known = list(answers)
+    known = [bool(answer) for answer in answers]
     return sum(known) >= 0.7 * len(known) - 0.5
-
-
-def _is_date(text: str) -> bool:
-    return re.fullmatch(WRITTEN_DATE, text.lower()) is not None
 
 
 def _shape(text: str) -> str:
     """What a cell of measurements is: a number, a duration with a unit, a clock, or a word for what never came."""
-    if _is_number(text):
+    if math.isfinite(_number(text)):
         return "number"
     if re.fullmatch(r"(\d+-)?\d?\d:\d\d:\d\d([.,]\d+)?", text):
         return "clock"
     if has_unit(text):
         return "duration"
-    return "word" if text.lower() in NEVER or text.lower() in ("inf", "infinity") else ""
+    return "word" if text.lower() in (*NEVER, "inf", "infinity") else ""
 
 
 def _number(text: str) -> float:
@@ -162,10 +165,6 @@ def _number(text: str) -> float:
         return math.nan
 
 
-def _is_number(text: str) -> bool:
-    return math.isfinite(_number(text))
-
-
 def _duration(text: str) -> float:
     try:
         return parse_duration(text.replace(",", "."))
@@ -176,10 +175,3 @@ def _duration(text: str) -> float:
 def has_unit(text: str) -> bool:
     """Whether a text is a duration with a unit."""
     return re.search(r"[a-zµμ]\s*$", text, re.IGNORECASE) is not None and not math.isnan(_duration(text))
-
-
-def stage_of(cells: Cells) -> tuple[str, float]:
-    """Whether a time is that of a submission, a start, an end or just a moment, by its name, and with which weight."""
-    weights = {section: weigh(section, cells.words)[0] for section in ("submitted", "started", "ended", "moment")}
-    best = max(("submitted", "started", "ended"), key=lambda section: weights[section])
-    return (best, weights[best]) if weights[best] >= 4 else ("moment", weights["moment"])

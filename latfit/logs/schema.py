@@ -10,15 +10,16 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from latfit.errors import LogError, MissingColumn, listed
-from latfit.logs.cells import NOT_A_TIME, Cells, has_unit, stage_of
+from latfit.logs.cells import NOT_A_TIME, Cells, has_unit
 from latfit.logs.formats import ReadOptions
 from latfit.logs.times import MOMENT
 from latfit.logs.vocabulary import (
@@ -42,9 +43,9 @@ MARGIN: float = VOCABULARY["decide"]["margin"]
 CONTENT: dict[str, dict[str, Any]] = VOCABULARY["content"]
 NO_OUTCOMES = "there is no status column: every row with a latency is taken as completed"
 SAMPLED_ROWS = 500
-UNIT_REASONS = {"option": "--unit", "name": "its name says so", "times": "it equals an end minus a start"}
-EPOCH_FORMATS = {"s": "epoch", "ms": "epoch-ms", "us": "epoch-us", "ns": "epoch-ns"}
 MAX_OUTCOME_WORDS = 12
+UNIT_REASONS = {"option": "--unit", "name": "its name says so", "times": "it equals an end minus a start"}
+STAGES = {"submitted": "submission", "started": "a start", "ended": "an end", "moment": "an event"}
 
 
 @dataclass
@@ -64,6 +65,12 @@ class Score:
         """Count what the cells hold, by its weight in the vocabulary."""
         self.add(CONTENT[kind]["weight"] * share, CONTENT[kind]["why"])
 
+    def add_name(self, section: str, words: Sequence[str], sign: int = 1) -> float:
+        """Count the words of a name by their weight in a section of the vocabulary, which is returned."""
+        weight, word = weigh(section, words)
+        self.add(sign * weight, f"{word!r} in its name")
+        return weight
+
     @property
     def why(self) -> str:
         """The reasons that count for it, the strongest first."""
@@ -79,13 +86,6 @@ class Candidate:
     score: Score
     ended: str | None = None
     unit: str | None = None  # where the rows themselves prove it
-
-    @property
-    def option(self) -> str:
-        """The options that choose it."""
-        if self.ended:
-            return f"--column submitted={self.columns[0]} --column ended={self.ended}"
-        return f"--column latency={self.columns[0]}"
 
 
 @dataclass(frozen=True)
@@ -115,18 +115,16 @@ class Roles:
     @property
     def columns(self) -> dict[str, tuple[str, str]]:
         """The role of each column that has one, and the evidence."""
-        single = {"submitted": self.submitted, "ended": self.ended, "status": self.status, "id": self.id}
-        roles = [
-            *((name, "latency") for name in self.latency),
-            *((name, role) for role, name in single.items() if name),
-        ]
-        return {name: (role, self.why.get(role) or "as the options or the format say") for name, role in roles}
+        roles = dict.fromkeys(self.latency, "latency")
+        for role in ("submitted", "ended", "status", "id"):
+            if name := getattr(self, role):
+                roles[name] = role
+        return {name: (role, self.why.get(role) or "as the options or the format say") for name, role in roles.items()}
 
     @property
     def used(self) -> set[str]:
         """All columns that have a role."""
-        single = (self.submitted, self.ended, self.status, self.id)
-        return {*self.latency, *(name for name in single if name)}
+        return set(self.columns)
 
 
 def resolve_roles(names: list[str], options: ReadOptions, log: str, rows: pd.DataFrame) -> tuple[Roles, list[str]]:
@@ -136,35 +134,35 @@ def resolve_roles(names: list[str], options: ReadOptions, log: str, rows: pd.Dat
     """
     if not names:
         raise MissingColumn(f"{log}: there is no column with a name and plain values")
-    _check_named(names, options, log)
-    cells = {
-        name: Cells(name, rows[name], options.time_format)
-        for name in names
-        if name and isinstance(rows.get(name), pd.Series)
-    }
-    pairs = _pairs(cells)
-    candidates = _latencies(cells, pairs)
-    taken = _decide_latency(candidates, options.columns, names, log)
-    why: dict[str, str] = {"latency": taken.score.why}
-    notes: list[str] = []
-    submitted = _submitted(cells, taken, options, why, notes)
-    own = _id(cells, taken, submitted, options, notes)
-    used = {*taken.columns, taken.ended, submitted, own}
-    status = _status(cells, used, options, why, notes)
-    unit, evidence = ("s", "") if taken.ended else _unit(taken, cells, submitted, options.unit, log)
+    for role, wanted in options.columns.items():
+        for name in wanted.split("+") if role == "latency" else [wanted]:
+            if wanted and name not in names:
+                raise MissingColumn(f"{log}: there is no column {name!r} for {role}; there are: {listed(names)}")
+    resolver = _Resolver(names, options, log, rows)
+    latency = resolver.latency()
+    submitted = resolver.submitted(latency)
+    id_column = resolver.id(latency, submitted)
+    status = resolver.status({*latency.columns, latency.ended, submitted, id_column})
+    unit, evidence = (None, "") if latency.ended else resolver.unit(latency, submitted)
+    formats = {}
+    for name in filter(None, (submitted, latency.ended)):  # as the user says, or its name: `start_ms`
+        in_name = split_name(name)[1] or (options.unit if latency.ended else None)
+        epoch = {"s": "epoch", "ms": "epoch-ms", "us": "epoch-us", "ns": "epoch-ns"}.get(in_name or "")
+        if options.time_format or epoch:
+            formats[name] = options.time_format or str(epoch)
     roles = Roles(
-        latency=() if taken.ended else taken.columns,
+        latency=() if latency.ended else latency.columns,
         submitted=submitted,
-        ended=taken.ended,
+        ended=latency.ended,
         status=status,
-        id=own,
-        unit=None if taken.ended else unit,
+        id=id_column,
+        unit=unit,
         unit_evidence=evidence,
-        has_outcomes=bool(status or taken.ended or "status" in options.columns),
-        time_formats=_time_formats((submitted, taken.ended), options, pair=taken.ended is not None),
-        why=why,
+        has_outcomes=bool(status or latency.ended or "status" in options.columns),
+        time_formats=formats,
+        why={"latency": latency.score.why, **resolver.why},
     )
-    return roles, [*_guesses(roles, options, attempt_column(names)), *notes]
+    return roles, [*_guesses(roles, options, attempt_column(names)), *resolver.notes]
 
 
 def sample_rows(frame: pd.DataFrame) -> pd.DataFrame:
@@ -177,24 +175,6 @@ def sample_rows(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.iloc[np.unique(np.concatenate([rows, *filled]))]
 
 
-def _check_named(names: list[str], options: ReadOptions, log: str) -> None:
-    for role, wanted in options.columns.items():
-        for name in wanted.split("+") if role == "latency" else [wanted]:
-            if wanted and name not in names:
-                raise MissingColumn(f"{log}: there is no column {name!r} for {role}; there are: {listed(names)}")
-
-
-def _time_formats(names: Iterable[str | None], options: ReadOptions, *, pair: bool) -> dict[str, str]:
-    """Formats that the user gave, or that a column's name says: `start_ms` holds milliseconds."""
-    formats = {}
-    for name in filter(None, names):
-        unit = split_name(name)[1] or (options.unit if pair else None)
-        known = options.time_format or EPOCH_FORMATS.get(unit or "")
-        if known:
-            formats[name] = known
-    return formats
-
-
 def _guesses(roles: Roles, options: ReadOptions, attempts: str | None) -> list[str]:
     """The guesses made, in words; a column called just what it is needs none."""
     notes = []
@@ -204,9 +184,8 @@ def _guesses(roles: Roles, options: ReadOptions, attempts: str | None) -> list[s
         notes.append(f"column {roles.latency[0]!r} is read as the latency in {unit}")
     if roles.ended:
         notes.append(f"latency is {roles.ended!r} minus {roles.submitted!r}")
-    notes += [
-        f"column {name!r} is read as {kind}" for name, kind in roles.time_formats.items() if not options.time_format
-    ]
+    if not options.time_format:
+        notes += [f"column {name!r} is read as {kind}" for name, kind in roles.time_formats.items()]
     if not roles.has_outcomes:
         notes.append(NO_OUTCOMES)
     for role in ("submitted", "status", "id"):
@@ -219,122 +198,332 @@ def _guesses(roles: Roles, options: ReadOptions, attempts: str | None) -> list[s
     return notes
 
 
-# ---------------------------------------------------------------------------------------------------- the latency
+class _Resolver:
+    """Weighs the columns of one log for each role; `why` has the evidence for a role, `notes` what is to be said."""
 
+    def __init__(self, names: list[str], options: ReadOptions, log: str, rows: pd.DataFrame) -> None:
+        self.names, self.options, self.log = names, options, log
+        self.cells = {
+            name: Cells(name, rows[name], options.time_format)
+            for name in names
+            if name and isinstance(rows.get(name), pd.Series)
+        }
+        self.why: dict[str, str] = {}
+        self.notes: list[str] = []
 
-def _pairs(cells: Mapping[str, Cells]) -> list[Candidate]:
-    """Every start and end of the same row, as a latency."""
-    times = {
-        name: each
-        for name, each in cells.items()
-        if np.isfinite(each.seconds).any() and ((each.is_time and not each.is_day) or each.is_relative)
-    }
-    stages = {name: stage_of(each) for name, each in times.items()}
-    pairs = []
-    for start, (begin, weight) in stages.items():
-        for end, (finish, end_weight) in stages.items():
-            a, b = times[start], times[end]
-            if start == end or begin == "ended" or finish == "submitted" or a.is_time != b.is_time:
+    # ------------------------------------------------------------------------------------------------ the latency
+
+    def latency(self) -> Candidate:
+        """The reading of the latency that leads clearly; an error with the options where none does."""
+        candidates, said = self._latencies(), self.options.columns
+        if said.get("latency"):
+            columns = tuple(said["latency"].split("+"))
+            known = (each for each in candidates if each.columns == columns and not each.ended)
+            return next(known, Candidate(columns, Score()))
+        if said.get("ended"):
+            starts = [each.columns[0] for each in candidates if each.ended == said["ended"] and "submitted" not in said]
+            start = said.get("submitted") or next(iter(starts), None)
+            if start is None:
+                raise MissingColumn(f"{self.log}: name the start of {said['ended']!r} too: --column submitted=NAME")
+            return Candidate((start,), Score(), ended=said["ended"])
+        good = [each for each in candidates if each.score.total >= THRESHOLD]
+        if said.get("submitted"):  # a pair would begin there
+            good = [each for each in good if not each.ended or each.columns[0] == said["submitted"]]
+        if "latency" in said:  # switched off: a start and an end are asked for
+            good = [each for each in good if each.ended]
+        if not good:
+            raise MissingColumn(self._no_latency(candidates))
+        close = [each for each in good[:3] if good[0].score.total - each.score.total < MARGIN]
+        if len(close) > 1:
+            readings, choices = [], []
+            for each in close:
+                first, ended = each.columns[0], each.ended
+                readings.append(f"{ended!r} minus {first!r}" if ended else repr(first))
+                choice = f"--column submitted={first} --column ended={ended}" if ended else f"--column latency={first}"
+                choices.append(choice)
+            question = f"the latency may be {' or '.join(readings)}. Choose one: {', or '.join(choices)}"
+            raise MissingColumn(f"{self.log}: {question}")
+        return good[0]
+
+    def _no_latency(self, candidates: Sequence[Candidate]) -> str:
+        """What to say where no column is the latency: perhaps which one can be."""
+        text = f"{self.log}: no column looks like a latency, nor a pair like a submission and an end; there are: "
+        text += listed(self.names)
+        if any(re.match(rf"{MOMENT}|[\d.]+$|column\d+$", name.strip()) or has_unit(name) for name in self.names):
+            text += " (the first line seems to hold data: there is no header that names the columns)"
+        for each in candidates:
+            if not each.ended and 2 * each.score.total >= THRESHOLD:
+                return f"{text}. Name it, for example: --column latency={each.columns[0][:40]}"
+        return f"{text}. Name it: --column latency=NAME, or --column submitted=NAME --column ended=NAME"
+
+    def _latencies(self) -> list[Candidate]:
+        """Every reading of the latency with a score, the best first."""
+        pairs, candidates = self._pairs(), []
+        summaries = any({"max", "avg", "mean", "average", "mdev"} & set(each.words) for each in self.cells.values())
+        explained: set[tuple[str, str | None]] = set()
+        for name, each in self.cells.items():
+            canonical = each.words == ("latency",)
+            if not canonical and (each.kind not in ("number", "duration", "clock") or not each.measures.size):
                 continue
-            if (begin, finish) in (("started", "started"), ("moment", "started"), ("moment", "moment")):
-                continue
-            spent = b.seconds - a.seconds
-            spent = spent[np.isfinite(spent)]
-            if not spent.size or (spent >= 0).mean() < 0.7 or (spent.size > 2 and np.ptp(spent) == 0):
-                continue
+            words, unit = each.words, each.unit
+            if unit == "min" and summaries and name.lower().rstrip(")] ").endswith("min"):
+                words, unit = (*words, "min"), None
             score = Score()
-            score.add(0.55 * (weight), f"{start!r} is the time of {_STAGES[begin]}")
-            score.add(0.55 * end_weight, f"{end!r} is the time of {_STAGES[finish]}")
-            if begin == "started" and any(stage == "submitted" and weight >= 7 for stage, weight in stages.values()):
-                score.add_content("work_not_wait")
-            if begin == "submitted" and finish == "ended" and any(stage == "started" for stage, _ in stages.values()):
-                score.add_content("turnaround")
-            pairs.append(Candidate((start,), score, ended=end))
-    return pairs
+            weight = score.add_name("latency", words)
+            for section in ("part", "other"):
+                score.add_name(section, words, -1)
+            if any(re.fullmatch(r"[pq]\d{1,4}|\d+(th|pct|ile)", word) for word in words):
+                score.add(-WEIGHTS["other"]["percentile"], "its name is that of a percentile")
+            if unit and weight >= 0:
+                score.add_content("unit_in_name")
+            if canonical:
+                score.add_content("canonical")
+            _weigh_numbers(each, score)
+            pair, proof = self._equal_pair(each, pairs)
+            if pair is not None:
+                score.add_content("difference")
+                if any(weight < 0 for weight, _ in pair.score.reasons):
+                    score.add_content("work_not_wait")
+                if score.total >= THRESHOLD:
+                    explained.add((pair.columns[0], pair.ended))
+                    score.add(max(0.0, pair.score.total - score.total), pair.score.why)
+            if self._outlasts_rows(each, unit):
+                score.add_content("longer_than_row")
+            candidates.append(Candidate((name,), score, unit=unit or proof))
+        self._weigh_twins(candidates)
+        kept = [pair for pair in pairs if (pair.columns[0], pair.ended) not in explained]
+        return sorted([*candidates, *kept], key=lambda each: -each.score.total)
 
+    def _pairs(self) -> list[Candidate]:
+        """Every start and end of the same row, as a latency, the best first."""
+        times = [
+            each
+            for each in self.cells.values()
+            if np.isfinite(each.seconds).any() and ((each.is_time and not each.is_day) or each.is_relative)
+        ]
+        submissions = any(each.stage == "submitted" and each.stage_weight >= 7 for each in times)
+        starts = any(each.stage == "started" for each in times)
+        pairs = []
+        for start in times:
+            for end in times:
+                stages = start.stage, end.stage
+                if start is end or stages[0] == "ended" or stages[1] == "submitted" or start.is_time != end.is_time:
+                    continue
+                if stages in (("started", "started"), ("moment", "started"), ("moment", "moment")):
+                    continue
+                spent = end.seconds - start.seconds
+                spent = spent[np.isfinite(spent)]
+                if not spent.size or (spent >= 0).mean() < 0.7 or (spent.size > 2 and np.ptp(spent) == 0):
+                    continue
+                score = Score()
+                for each in (start, end):
+                    score.add(0.55 * each.stage_weight, f"{each.name!r} is the time of {STAGES[each.stage]}")
+                if stages[0] == "started" and submissions:
+                    score.add_content("work_not_wait")
+                if stages == ("submitted", "ended") and starts:
+                    score.add_content("turnaround")
+                pairs.append(Candidate((start.name,), score, ended=end.name))
+        return sorted(pairs, key=lambda pair: -pair.score.total)
 
-_STAGES = {"submitted": "submission", "started": "a start", "ended": "an end", "moment": "an event"}
+    def _equal_pair(self, each: Cells, pairs: Sequence[Candidate]) -> tuple[Candidate | None, str | None]:
+        """The start and end whose difference a column holds, and the unit that this proves."""
+        for pair in pairs:
+            spent = self.cells[str(pair.ended)].seconds - self.cells[pair.columns[0]].seconds
+            known = (spent > 0) & (each.cell_values > 0) & np.isfinite(spent)
+            if np.count_nonzero(known) < 3:
+                continue
+            ratio = each.cell_values[known] / spent[known]
+            middle = float(np.median(ratio))
+            for unit in ("s", "ms", "us", "ns", "min", "h") if each.kind == "number" else ("s",):
+                if abs(middle * UNITS[unit] - 1) < 0.1 and (np.abs(ratio * UNITS[unit] - 1) < 0.25).mean() > 0.7:
+                    return pair, unit if each.kind == "number" else None
+        return None, None
 
-
-def _latencies(cells: Mapping[str, Cells], pairs: Sequence[Candidate]) -> list[Candidate]:
-    """Every reading of the latency with a score, the best first."""
-    candidates = []
-    summaries = any({"max", "avg", "mean", "average", "mdev"} & set(each.words) for each in cells.values())
-    explained: set[tuple[str, str | None]] = set()
-    for name, each in cells.items():
-        canonical = each.words == ("latency",)
-        if not canonical and (each.kind not in ("number", "duration", "clock") or not each.measures.size):
-            continue
-        words, unit = each.words, each.unit
-        if unit == "min" and summaries and name.lower().rstrip(")] ").endswith("min"):
-            words, unit = (*words, "min"), None
-        score = Score()
-        weight, word = weigh("latency", words)
-        score.add(weight, f"{word!r} in its name")
-        for section in ("part", "other"):
-            against, word = weigh(section, words)
-            score.add(-against, f"{word!r} in its name")
-        if any(re.fullmatch(r"[pq]\d{1,4}|\d+(th|pct|ile)", word) for word in words):
-            score.add(-WEIGHTS["other"]["percentile"], "its name is that of a percentile")
-        if unit and weight >= 0:
-            score.add_content("unit_in_name")
-        if canonical:
-            score.add_content("canonical")
-        _weigh_numbers(each, score)
-        proof, equal = None, _equal_pair(each, cells, pairs)
-        if equal is not None:
-            pair, proof = equal
-            score.add_content("difference")
-            if any(weight < 0 for weight, _ in pair.score.reasons):
-                score.add_content("work_not_wait")
-            if score.total >= THRESHOLD:
-                explained.add((pair.columns[0], pair.ended))
-                score.add(max(0.0, pair.score.total - score.total), pair.score.why)
-        if _outlasts_rows(each, unit, cells):
-            score.add_content("longer_than_row")
-        candidates.append(Candidate((name,), score, unit=unit or proof))
-    _weigh_twins(candidates, cells)
-    kept = [pair for pair in pairs if (pair.columns[0], pair.ended) not in explained]
-    return sorted([*candidates, *kept], key=lambda each: -each.score.total)
-
-
-def _outlasts_rows(each: Cells, unit: str | None, cells: Mapping[str, Cells]) -> bool:
-    """Whether durations are often longer than all that happened between the first and the last time of their row."""
-    stamps = [
-        other.seconds
-        for other in cells.values()
-        if other.is_time and not other.is_day and np.isfinite(other.seconds).any()
-    ]
-    if len(stamps) < 2 or (each.kind == "number" and unit is None) or each.epoch or each.kind == "text":
-        return False
-    measured = each.numbers * UNITS[unit] if each.kind == "number" and unit else each.seconds
-    rows = np.array(stamps)
-    with np.errstate(invalid="ignore"):
-        spans = np.where(np.isfinite(rows), rows, -np.inf).max(axis=0) - np.where(np.isfinite(rows), rows, np.inf).min(
-            axis=0
-        )
+    def _outlasts_rows(self, each: Cells, unit: str | None) -> bool:
+        """Whether durations are often longer than all that happened between the first and the last time of a row."""
+        times = (other for other in self.cells.values() if other.is_time and not other.is_day)
+        stamps = [other.seconds for other in times if np.isfinite(other.seconds).any()]
+        if len(stamps) < 2 or (each.kind == "number" and unit is None) or each.epoch or each.kind == "text":
+            return False
+        measured = each.cell_values * UNITS[unit] if each.kind == "number" and unit else each.seconds
+        spans = np.fmax.reduce(stamps) - np.fmin.reduce(stamps)
         longer = measured[np.isfinite(spans)] > 1.1 * spans[np.isfinite(spans)] + 1
-    return longer.size > 0 and bool(longer.mean() > 0.1)
+        return longer.size > 0 and bool(longer.mean() > 0.1)
 
-
-def _weigh_twins(candidates: Sequence[Candidate], cells: Mapping[str, Cells]) -> None:
-    """Columns whose names differ by the unit only: one duration twice, of which the better counts, or in two parts."""
-    for at, one in enumerate(candidates):
-        for other in candidates[at + 1 :]:
-            a, b = cells[one.columns[0]], cells[other.columns[0]]
+    def _weigh_twins(self, candidates: Sequence[Candidate]) -> None:
+        """Names that differ by the unit only: one duration twice, of which the better counts, or in two parts."""
+        for pair in combinations(candidates, 2):
+            a, b = (self.cells[each.columns[0]] for each in pair)
             if a.words != b.words or not a.unit or not b.unit or a.unit == b.unit or a.kind != b.kind:
                 continue
-            if np.allclose(
-                a.numbers * UNITS[a.unit],
-                b.numbers * UNITS[b.unit],
-                rtol=0.05,
-                atol=max(UNITS[a.unit], UNITS[b.unit]),
-                equal_nan=True,
-            ):
-                max(one, other, key=lambda each: UNITS[str(each.unit)]).score.add_content("twin")
+            sizes = UNITS[a.unit], UNITS[b.unit]
+            same = np.allclose(a.numbers * sizes[0], b.numbers * sizes[1], 0.05, max(sizes), equal_nan=True)
+            if same:
+                max(pair, key=lambda each: UNITS[str(each.unit)]).score.add_content("twin")
             else:
-                one.score.add_content("part_of_two")
-                other.score.add_content("part_of_two")
+                for each in pair:
+                    each.score.add_content("part_of_two")
+
+    # --------------------------------------------------------------------------------------------------- the unit
+
+    def unit(self, latency: Candidate, submitted: str | None) -> tuple[str | None, str]:
+        """The unit of a latency, None where its cells have their own, and the evidence; an error where it is open."""
+        name, column = latency.columns[0], self.cells.get(latency.columns[0])
+        if self.options.unit:
+            return self.options.unit, "option"
+        if column is None or (column.kind in ("duration", "clock", "text") and not column.unit):
+            return None, "cells"
+        if name in VOCABULARY["exact_units"]:
+            return str(VOCABULARY["exact_units"][name]), "name"
+        if latency.unit:
+            return latency.unit, "name" if latency.unit == column.unit else "times"
+        if name == "latency" and {"submitted", "status"} & set(self.cells):
+            return "s", "name"  # as `convert` writes them
+        scores = {unit: Score(prior) for unit, prior in VOCABULARY["units"].items()}
+        self._weigh_units(scores, column, submitted)
+        ranked = sorted(scores, key=lambda unit: -scores[unit].total)
+        close = [unit for unit in ranked if scores[ranked[0]].total - scores[unit].total < MARGIN]
+        if len(close) > 1:
+            choices = ", or ".join(f"--unit {unit}" for unit in close)
+            may_be = f"column {name!r} may be in {' or '.join(close)}: nothing says which"
+            raise LogError(f"{self.log}: {may_be}. Choose one: {choices}")
+        return ranked[0], scores[ranked[0]].why
+
+    def _weigh_units(self, scores: dict[str, Score], column: Cells, submitted: str | None) -> None:
+        """What the other columns, what is possible and what is usual say of the unit."""
+        if column.name == "latency":
+            scores["s"].add_content("own_name")
+        values = column.measures[column.measures > 0]
+        if not values.size:
+            return
+        middle, largest = float(np.median(values)), float(np.quantile(values, 0.95))
+        systems = self._systems()
+        times = self.cells.get(submitted or "")
+        span = float(np.ptp(times.measures)) if times is not None and times.is_time and times.measures.size else 0.0
+        for unit, score in scores.items():
+            at = math.log10(middle * UNITS[unit])
+            density = sum(
+                weight * math.exp(-0.5 * ((at - system["typical"]) / system["spread"]) ** 2) / system["spread"]
+                for weight, system in systems
+            )
+            score.add(max(-8.0, math.log(density + 1e-9)) + 3, "a usual latency for what the other columns hold")
+            if span > 0:
+                score.add_content("longer_than_log", max(0.0, math.log10(2 * largest * UNITS[unit] / span)))
+        epochs = {each.epoch for each in self.cells.values()}
+        unit = next((unit for unit in ("ms", "us") if unit in epochs), None)
+        if unit:
+            scores[unit].add_content(f"epoch_{unit}_beside")
+        usual = next((USUAL_UNITS[phrase] for phrase in phrases(column.words) if phrase in USUAL_UNITS), None)
+        if usual:
+            scores[usual].add_content("usual_unit")
+        decimals = (len(text.partition(".")[2]) for text in column.text[:100] if "e" not in text.lower())
+        if not (values % 1).any():
+            if np.unique(values).size >= 5:
+                in_ms = sum(w for w, system in systems if system["unit"] == "ms") / sum(w for w, _ in systems)
+                scores["ms"].add_content("whole_numbers", in_ms)
+                scores["s"].add_content("whole_numbers", 1 - in_ms)
+        elif max(decimals, default=0) >= 5:
+            scores["s"].add_content("many_decimals")
+        elif middle < 10:
+            scores["s"].add_content("fractions")
+
+    def _systems(self) -> list[tuple[float, dict[str, Any]]]:
+        """The kinds of systems that the words of all columns speak of, with their shares."""
+        words = Counter(phrase for each in self.cells.values() for phrase in {*phrases(each.words)})
+        for each in self.cells.values():
+            some = each.text[:50]
+            if {"GET", "POST", "PUT"} & set(some) or (is_http_column(some) and weigh("status", each.words)[0]):
+                words["method"] += 2
+        return [
+            (0.05 + min(4.0, sum(min(2, words[word]) for word in system["words"])) ** 1.5, system)
+            for system in VOCABULARY["systems"].values()
+        ]
+
+    # ------------------------------------------------------------------------------------- submission and outcome
+
+    def submitted(self, latency: Candidate) -> str | None:
+        """The column of submission times: named so, holding times, and the earliest of its row."""
+        if "submitted" in self.options.columns:
+            return self.options.columns["submitted"] or None
+        if latency.ended:
+            return latency.columns[0]
+        others = {name: each for name, each in self.cells.items() if name not in latency.columns}
+        scores: dict[str, Score] = {}
+        for name, each in others.items():
+            relative = each.kind == "number" and each.rises and not each.epoch
+            if each.is_day or not (each.is_time or relative):
+                continue
+            score = scores[name] = Score()
+            weight = -each.stage_weight if each.stage == "ended" else each.stage_weight
+            score.add(weight, f"{' '.join(each.words)!r} is the name of a time")
+            score.add(-0.3 * weigh("other", each.words)[0] if relative else 0, "")
+            score.add_content("is_time", 0.4 if relative else 1.0)
+        for name, each in others.items():
+            if each.kind == "clock" and each.rises and each.stage_weight:
+                without_date = "holds times of day without a date: it is not used; join it with the date"
+                self.notes.append(f"column {name!r} {without_date}")
+            elif each.kind == "text" and each.stage_weight >= 5 and not scores:
+                self.notes.append(f"column {name!r} is not used: {each.text[0][:40]!r} {NOT_A_TIME}")
+        times = [name for name in scores if others[name].is_time and np.isfinite(others[name].seconds).any()]
+        if len(times) > 1:
+            first = min(times, key=lambda name: float(np.nanmedian(others[name].seconds)))
+            scores[first].add_content("earliest")
+        best = max(scores, key=lambda name: scores[name].total, default=None)
+        if best is None or scores[best].total < THRESHOLD:
+            return None
+        times = [name for name in times if others[name].stage != "ended"]
+        if len(times) > 1 and not others[best].stage_weight:
+            self.notes.append(f"{listed(times)} may be the time of submission: --column submitted=NAME says which")
+            return None
+        if others[best].trouble and not self.options.time_format:
+            if others[best].order_is_open:
+                raise LogError(others[best].trouble)
+            self.notes.append(others[best].trouble)
+            return None
+        self.why["submitted"] = scores[best].why
+        return best
+
+    def id(self, latency: Candidate, submitted: str | None) -> str | None:
+        """The column that names probes, unless its values repeat or come back at other times."""
+        if "id" in self.options.columns:
+            return self.options.columns["id"] or None
+        plain = {
+            "".join(each.words): each for each in reversed(self.cells.values()) if each.name not in latency.columns
+        }
+        column = next((plain[word] for word in WEIGHTS["id"] if word in plain), None)
+        if column is None:
+            return None
+        if len(set(column.text)) < len(column.text) / 2:
+            self.notes.append(f"column {column.name!r} repeats its values: it is not an id of probes")
+            return None
+        times = self.cells.get(submitted or "")
+        if times is not None and attempt_column(self.cells) is None:
+            again = pd.DataFrame({"id": column.column.astype(str), "time": times.column.astype(str)})
+            again = again[column.known & again["id"].duplicated(keep=False)]
+            if len(again) and not again.duplicated().any():
+                attempts = "comes back at other times: they are attempts of one job, each a probe"
+                self.notes.append(f"column {column.name!r} {attempts}")
+                return None
+        return column.name
+
+    def status(self, used: set[str | None]) -> str | None:
+        """The column of outcomes; others that may tell them too are reported."""
+        if "status" in self.options.columns:
+            return self.options.columns["status"] or None
+        said = self.options.lowered_statuses
+        scores = {name: _weigh_outcomes(each, said) for name, each in self.cells.items() if name not in used}
+        ranked = sorted(scores, key=lambda name: -scores[name].total)
+        good = [name for name in ranked if scores[name].total >= THRESHOLD]
+        others = [name for name in ranked if name not in good[:1] and scores[name].total >= THRESHOLD - MARGIN]
+        if others:
+            may_tell = f"{listed(others)} may tell outcomes too and {'is' if len(others) == 1 else 'are'} not used"
+            self.notes.append(f"{may_tell}: --column status=NAME changes that")
+        if not good and "latency" in self.cells and "status" in scores and self.cells["status"].text:
+            good = ["status"]  # latfit's own names: unknown words are reported, not passed over
+        if not good:
+            return None
+        self.why["status"] = scores[good[0]].why
+        return good[0]
 
 
 def _weigh_numbers(cells: Cells, score: Score) -> None:
@@ -360,282 +549,25 @@ def _weigh_numbers(cells: Cells, score: Score) -> None:
         score.add_content("decimals")
 
 
-def _equal_pair(
-    each: Cells, cells: Mapping[str, Cells], pairs: Sequence[Candidate]
-) -> tuple[Candidate, str | None] | None:
-    """The start and end whose difference a column holds, and the unit that this proves."""
-    measured = each.numbers if each.kind == "number" else each.seconds
-    for pair in sorted(pairs, key=lambda pair: -pair.score.total):
-        spent = cells[str(pair.ended)].seconds - cells[pair.columns[0]].seconds
-        with np.errstate(invalid="ignore"):
-            known = (spent > 0) & (measured > 0) & np.isfinite(spent)
-        if np.count_nonzero(known) < 3:
-            continue
-        ratio = measured[known] / spent[known]
-        middle = float(np.median(ratio))
-        for unit in ("s", "ms", "us", "ns", "min", "h") if each.kind == "number" else ("s",):
-            if abs(middle * UNITS[unit] - 1) < 0.1 and (np.abs(ratio * UNITS[unit] - 1) < 0.25).mean() > 0.7:
-                return pair, unit if each.kind == "number" else None
-    return None
-
-
-def _decide_latency(
-    candidates: Sequence[Candidate], said: Mapping[str, str], names: Sequence[str], log: str
-) -> Candidate:
-    """The reading of the latency that leads clearly; an error with the options where none does."""
-    if said.get("latency"):
-        columns = tuple(said["latency"].split("+"))
-        known = (each for each in candidates if each.columns == columns and not each.ended)
-        return next(known, Candidate(columns, Score()))
-    if said.get("ended"):
-        starts = [each for each in candidates if each.ended == said["ended"] and "submitted" not in said]
-        start = said.get("submitted") or (starts[0].columns[0] if starts else None)
-        if start is None:
-            raise MissingColumn(f"{log}: name the start of {said['ended']!r} too: --column submitted=NAME")
-        return Candidate((start,), Score(), ended=said["ended"])
-    good = [each for each in candidates if each.score.total >= THRESHOLD]
-    if said.get("submitted"):  # a pair would begin there
-        good = [each for each in good if not each.ended or each.columns[0] == said["submitted"]]
-    if "latency" in said:  # switched off: a start and an end are asked for
-        good = [each for each in good if each.ended]
-    if not good:
-        raise MissingColumn(
-            f"{log}: no column looks like a latency, nor a pair like a submission and an end; there are: "
-            f"{listed(names)}{_first_line(names)}. {_suggestion(candidates)}"
-        )
-    close = [each for each in good[:3] if good[0].score.total - each.score.total < MARGIN]
-    if len(close) > 1:
-        described = [
-            f"{each.ended!r} minus {each.columns[0]!r}" if each.ended else repr(each.columns[0]) for each in close
-        ]
-        options = ", or ".join(each.option for each in close)
-        raise MissingColumn(f"{log}: the latency may be {' or '.join(described)}. Choose one: {options}")
-    return good[0]
-
-
-def _suggestion(candidates: Sequence[Candidate]) -> str:
-    """How to name the latency's column: the best one whose numbers can be durations at all."""
-    best = next((each for each in candidates if not each.ended and 2 * each.score.total >= THRESHOLD), None)
-    if best is None:
-        return "Name it: --column latency=NAME, or --column submitted=NAME --column ended=NAME"
-    return f"Name it, for example: --column latency={best.columns[0][:40]}"
-
-
-def _first_line(names: Sequence[str]) -> str:
-    """What to say where the names of columns look like cells."""
-    data = any(re.match(rf"{MOMENT}|[\d.]+$|column\d+$", name.strip()) or has_unit(name) for name in names)
-    return " (the first line seems to hold data: there is no header that names the columns)" if data else ""
-
-
-# ------------------------------------------------------------------------------------------------------- the unit
-
-
-def _unit(
-    taken: Candidate, cells: Mapping[str, Cells], submitted: str | None, said: str | None, log: str
-) -> tuple[str | None, str]:
-    """The unit of a latency, None where its cells have their own, and the evidence; an error where it is open."""
-    name, column = taken.columns[0], cells.get(taken.columns[0])
-    if said:
-        return said, "option"
-    if column is None or (column.kind in ("duration", "clock", "text") and not column.unit):
-        return None, "cells"
-    if name in VOCABULARY["exact_units"]:
-        return str(VOCABULARY["exact_units"][name]), "name"
-    if taken.unit:
-        return taken.unit, "name" if taken.unit == column.unit else "times"
-    if name == "latency" and {"submitted", "status"} & set(cells):
-        return "s", "name"  # as `convert` writes them
-    scores = {unit: Score(prior) for unit, prior in VOCABULARY["units"].items()}
-    _weigh_units(scores, column, cells, submitted)
-    ranked = sorted(scores, key=lambda unit: -scores[unit].total)
-    close = [unit for unit in ranked if scores[ranked[0]].total - scores[unit].total < MARGIN]
-    if len(close) > 1:
-        options = ", or ".join(f"--unit {unit}" for unit in close)
-        raise LogError(
-            f"{log}: column {name!r} may be in {' or '.join(close)}: nothing says which. Choose one: {options}"
-        )
-    return ranked[0], scores[ranked[0]].why
-
-
-def _weigh_units(scores: dict[str, Score], column: Cells, cells: Mapping[str, Cells], submitted: str | None) -> None:
-    """What the other columns, what is possible and what is usual say of the unit."""
-    if column.name == "latency":
-        scores["s"].add_content("own_name")
-    values = column.measures[column.measures > 0]
-    if not values.size:
-        return
-    middle, largest = float(np.median(values)), float(np.quantile(values, 0.95))
-    weights = _systems(cells)
-    for unit, score in scores.items():
-        at = math.log10(middle * UNITS[unit])
-        density = sum(
-            weight * math.exp(-0.5 * ((at - system["typical"]) / system["spread"]) ** 2) / system["spread"]
-            for weight, system in weights
-        )
-        score.add(max(-8.0, math.log(density + 1e-9)) + 3, "a usual latency for what the other columns hold")
-    beside = {each.epoch for each in cells.values() if each.epoch}
-    if "ms" in beside:
-        scores["ms"].add_content("epoch_ms_beside")
-    elif "us" in beside:
-        scores["us"].add_content("epoch_us_beside")
-    for phrase in phrases(column.words):
-        if phrase in USUAL_UNITS:
-            scores[USUAL_UNITS[phrase]].add_content("usual_unit")
-            break
-    decimals = max((len(text.partition(".")[2]) for text in column.text[:100] if "e" not in text.lower()), default=0)
-    if not (values % 1).any():
-        if np.unique(values).size >= 5:
-            conventions = sum(w for w, s in weights if s["unit"] == "ms") / sum(w for w, _ in weights)
-            scores["ms"].add_content("whole_numbers", conventions)
-            scores["s"].add_content("whole_numbers", 1 - conventions)
-    elif decimals >= 5:
-        scores["s"].add_content("many_decimals")
-    elif middle < 10:
-        scores["s"].add_content("fractions")
-    times = cells.get(submitted or "")
-    span = float(np.ptp(times.measures)) if times is not None and times.is_time and times.measures.size else 0.0
-    if span > 0:
-        for unit, score in scores.items():
-            excess = math.log10(2 * largest * UNITS[unit] / span)
-            if excess > 0:
-                score.add_content("longer_than_log", excess)
-
-
-def _systems(cells: Mapping[str, Cells]) -> list[tuple[float, dict[str, Any]]]:
-    """The kinds of systems that the words of all columns speak of, with their shares."""
-    words = Counter(phrase for each in cells.values() for phrase in {*phrases(each.words)})
-    for each in cells.values():
-        if set(each.text[:50]) & {"GET", "POST", "PUT"} or (
-            is_http_column(each.text[:50]) and weigh("status", each.words)[0]
-        ):
-            words["method"] += 2
-    return [
-        (0.05 + min(4.0, sum(min(2, words[word]) for word in system["words"])) ** 1.5, system)
-        for system in VOCABULARY["systems"].values()
-    ]
-
-
-# ------------------------------------------------------------------------------------- submission and outcome
-
-
-def _submitted(
-    cells: Mapping[str, Cells], taken: Candidate, options: ReadOptions, why: dict[str, str], notes: list[str]
-) -> str | None:
-    """The column of submission times: named so, holding times, and the earliest of its row."""
-    if "submitted" in options.columns:
-        return options.columns["submitted"] or None
-    if taken.ended:
-        return taken.columns[0]
-    used = set(taken.columns)
-    scores: dict[str, Score] = {}
-    for name, each in cells.items():
-        relative = each.kind == "number" and each.rises and not each.epoch
-        if name in used or each.is_day or not (each.is_time or relative):
-            continue
-        score, (stage, weight) = Score(), stage_of(each)
-        score.add(-weight if stage == "ended" else weight, f"{' '.join(each.words)!r} is the name of a time")
-        score.add(-0.3 * weigh("other", each.words)[0] if relative else 0, "")
-        score.add_content("is_time", 0.4 if relative else 1.0)
-        scores[name] = score
-    for name, each in cells.items():
-        if each.kind == "clock" and each.rises and name not in used and stage_of(each)[1]:
-            notes.append(f"column {name!r} holds times of day without a date: it is not used; join it with the date")
-        elif each.kind == "text" and name not in used and stage_of(each)[1] >= 5 and not scores:
-            first = each.text[0][:40]
-            notes.append(f"column {name!r} is not used: {first!r} {NOT_A_TIME}")
-    times = [name for name in scores if cells[name].is_time and np.isfinite(cells[name].seconds).any()]
-    if len(times) > 1:
-        first = min(times, key=lambda name: float(np.nanmedian(cells[name].seconds)))
-        scores[first].add_content("earliest")
-    best = max(scores, key=lambda name: scores[name].total, default=None)
-    if best is None or scores[best].total < THRESHOLD:
-        return None
-    times = [name for name in times if stage_of(cells[name])[0] != "ended"]
-    if len(times) > 1 and not stage_of(cells[best])[1]:
-        notes.append(f"{listed(times)} may be the time of submission: --column submitted=NAME says which")
-        return None
-    if cells[best].order_is_open and not options.time_format:
-        raise LogError(cells[best].trouble)
-    if cells[best].trouble and not options.time_format:
-        notes.append(cells[best].trouble)
-        return None
-    why["submitted"] = scores[best].why
-    return best
-
-
-def _id(
-    cells: Mapping[str, Cells], taken: Candidate, submitted: str | None, options: ReadOptions, notes: list[str]
-) -> str | None:
-    """The column that names probes, unless its values repeat or come back at other times."""
-    if "id" in options.columns:
-        return options.columns["id"] or None
-    names = {"".join(each.words): name for name, each in reversed(list(cells.items())) if name not in taken.columns}
-    own: str | None = next((names[word] for word in WEIGHTS["id"] if word in names), None)
-    if own is None:
-        return None
-    values = pd.Series(cells[own].text)
-    if values.nunique() < len(values) / 2:
-        notes.append(f"column {own!r} repeats its values: it is not an id of probes")
-        return None
-    times = cells.get(submitted or "")
-    if times is not None and attempt_column(cells) is None:
-        again = pd.DataFrame({"id": cells[own].column.astype(str), "time": times.column.astype(str)})
-        again = again[cells[own].known & again["id"].duplicated(keep=False)]
-        if len(again) and not again.duplicated().any():
-            notes.append(f"column {own!r} comes back at other times: they are attempts of one job, each a probe")
-            return None
-    return own
-
-
-def _status(
-    cells: Mapping[str, Cells], used: set[str | None], options: ReadOptions, why: dict[str, str], notes: list[str]
-) -> str | None:
-    """The column of outcomes; others that may tell them too are reported."""
-    if "status" in options.columns:
-        return options.columns["status"] or None
-    said = options.lowered_statuses
-    scores = {name: _weigh_outcomes(each, said) for name, each in cells.items() if name not in used}
-    ranked = sorted(scores, key=lambda name: -scores[name].total)
-    good = [name for name in ranked if scores[name].total >= THRESHOLD]
-    others = [name for name in ranked if name not in good[:1] and scores[name].total >= THRESHOLD - MARGIN]
-    if others:
-        verb = "is" if len(others) == 1 else "are"
-        notes.append(f"{listed(others)} may tell outcomes too and {verb} not used: --column status=NAME changes that")
-    if not good and "latency" in cells and "status" in scores and cells["status"].text:
-        good = ["status"]  # latfit's own names: unknown words are reported, not passed over
-    if not good:
-        return None
-    why["status"] = scores[good[0]].why
-    return good[0]
-
-
 def _weigh_outcomes(each: Cells, statuses: Mapping[str, str]) -> Score:
-    score = Score()
-    if each.kind in ("time", "duration", "clock") or each.epoch or each.unit:
-        score.add(-20, "")
-        return score
-    counts = Counter(word_of(text) for text in each.text)
+    """What speaks for a column of outcomes, and against it."""
+    score, counts = Score(), Counter(word_of(text) for text in each.text)
+    if not counts or each.kind in ("time", "duration", "clock") or each.epoch or each.unit:
+        return Score(-20.0)
     table = OutcomeWords(each.name, statuses, counts)
-    blanks = int(np.count_nonzero(~each.known))
-    weight, word = weigh("status", each.words)
-    against, other = weigh("nostatus", each.words)
-    score.add(weight, f"{word!r} in its name")
-    score.add(-against, f"{other!r} in its name")
-    if not counts:
-        score.add(-20, "")
-        return score
+    blanks = not each.known.all()
+    weight = score.add_name("status", each.words)
+    score.add_name("nostatus", each.words, -1)
     meant = {text: table.outcome(text) for text in counts}
     share = sum(count for text, count in counts.items() if meant[text]) / counts.total()
-    bad = any(outcome not in (None, "completed") for outcome in meant.values())
     if len(counts) > MAX_OUTCOME_WORDS and not table.has_errors and not table.is_http:
         score.add_content("many_words")
+    numbers = all(re.fullmatch(r"-?\d+(\.\d+)?", text) for text in counts)
+    fractions = numbers and any("." in text and not text.endswith(".0") for text in counts)
     plain_flags = set(counts) <= {*YES, *NO} and not table.flags and weight < 7
     counted_losses = table.flags.get("1") == "lost" and set(counts) <= {"0", "1"}
     unlike_its_name = share < 0.5 and (table.flags or table.has_exits or table.has_levels)
-    if plain_flags or counted_losses or unlike_its_name:
-        score.add(-20, "")
-    numbers = all(re.fullmatch(r"-?\d+(\.\d+)?", text) for text in counts)
-    if numbers and any("." in text and not text.endswith(".0") for text in counts):
+    if plain_flags or counted_losses or unlike_its_name or fractions:
         score.add(-20, "")
     elif numbers and table.is_http:
         usual = sum(count for text, count in counts.items() if re.fullmatch(r"[2345]\d\d(\.0)?", text)) / counts.total()
@@ -651,7 +583,7 @@ def _weigh_outcomes(each: Cells, statuses: Mapping[str, str]) -> Score:
         score.add_content("unknown_words", 1 - share)
         if table.is_http and share < 0.8:  # a column called code may hold those of countries
             score.add_content("many_words")
-    if bad and share > 0.7:
+    if share > 0.7 and any(outcome not in (None, "completed") for outcome in meant.values()):
         score.add_content("says_failures")
     if len(counts) == 1 and not (blanks and table.has_errors):
         score.add_content("one_word")

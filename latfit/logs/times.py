@@ -104,6 +104,11 @@ def time_format_of(column: pd.Series[Any], name: str) -> str | None:
     )
 
 
+def is_typed_time(column: pd.Series[Any]) -> bool:
+    """Whether the cells of a column are times already."""
+    return column.dtype.kind == "M" or isinstance(column.dtype, pd.DatetimeTZDtype)
+
+
 def has_offset(column: pd.Series[Any]) -> bool | None:
     """Whether times are written with their offset from UTC; None where that cannot be told."""
     if isinstance(column.dtype, pd.DatetimeTZDtype) or column.dtype.kind == "M":
