@@ -10,31 +10,35 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from latfit.errors import LogError
-from latfit.numbers import Bools
+from latfit.numbers import Bools, Floats
 
-EPOCHS = {"epoch": "s", "epoch-ms": "ms", "epoch-us": "us", "epoch-ns": "ns"}
-ORDERS = ("day-first", "month-first")
+MICROSECONDS = {"epoch": 1e6, "epoch-ms": 1e3, "epoch-us": 1.0, "epoch-ns": 1e-3}
+ORDERS = {"day-first": "{2}-{1:0>2}-{0:0>2}", "month-first": "{2}-{0:0>2}-{1:0>2}"}
 NAMED = "named-months"  # Mon Mar 2 06:00:04 UTC 2026, 02/Mar/2026:06:00:04 +0000, Mar 2, 2026 6:00 AM
 MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _MONTH, _DAY = rf"(?P<month>{'|'.join(MONTHS)})[a-z]{{0,6}}\.?", r"(?P<day>\d{1,2})"
 _TIME = r"(?P<hour>\d{1,2}):(?P<rest>\d\d(?::\d\d(?:[.,]\d{1,9})?)?) ?(?P<half>[ap]m)?"
 _ZONE = r"(?: ?(?P<zone>utc|gmt|z|[+-]\d\d:?\d\d))?"
-NAMED_DATES = (
-    re.compile(
-        rf"(?:[a-z]{{3,9}},? )?{_MONTH} +{_DAY},? +(?P<year>\d{{4}}),? +(?:@ |at )?{_TIME}{_ZONE}", re.IGNORECASE
-    ),
-    re.compile(rf"(?:[a-z]{{3,9}},? )?{_MONTH} +{_DAY},? +{_TIME}{_ZONE} (?P<year>\d{{4}})", re.IGNORECASE),
-    re.compile(rf"(?:[a-z]{{3,9}},? )?{_DAY}[ /-]{_MONTH}[ /-](?P<year>\d{{4}})[ :,T]+{_TIME}{_ZONE}", re.IGNORECASE),
-)
+NAMED_DATES = [
+    re.compile(rf"(?:[a-z]{{3,9}},? )?{date}", re.IGNORECASE)
+    for date in (
+        rf"{_MONTH} +{_DAY},? +(?P<year>\d{{4}}),? +(?:@ |at )?{_TIME}{_ZONE}",
+        rf"{_MONTH} +{_DAY},? +{_TIME}{_ZONE} (?P<year>\d{{4}})",
+        rf"{_DAY}[ /-]{_MONTH}[ /-](?P<year>\d{{4}})[ :,T]+{_TIME}{_ZONE}",
+    )
+]
 DATE = re.compile(r"^\s*(\d{1,2})([/.-])(\d{1,2})\2(\d{4})(?:\D|$)")
-SERIAL = 25_569, 73_050  # the days from 1970 to 2100, counted from 1900
+SERIAL_DAYS = 25_569, 73_050  # from 1970 to 2100, counted from 1900
 COMPACT = {14: "%Y%m%d%H%M%S", 12: "%Y%m%d%H%M"}  # 20260302060624 is no number of milliseconds
-SINCE = np.datetime64("1980-01-01")
-ZERO = np.datetime64("1970-01-01T00:00:00")
 MOMENT = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d"  # a date with a time of day
 HALF = re.compile(r"(?<=[ T])(\d\d)(:[\d:.,]*?) ?([AaPp])[Mm]$")
 OFFSET = re.compile(r":\d\d(?:\.\d+)?\s*(?:Z|[+-]\d\d(?::?\d\d)?)$")
-FIRST, LAST = np.datetime64("0001-01-01"), np.datetime64("9999-12-31T23:59:59.999999")
+TO_ISO = {  # what is left to rewrite in times that are nearly ISO 8601
+    r"([+-]\d\d:?\d\d) [A-Z]{3,4}$": r"\1",
+    r" ?(?:UTC|GMT)$": "Z",
+    r"(:\d\d),(\d)": r"\1.\2",  # of Python's loggers
+    r"(:\S*)\[[\w/+-]+\]$": r"\1",  # 06:00+01:00[Europe/Paris]
+}
 Times = NDArray[np.datetime64]
 
 
@@ -48,13 +52,17 @@ def parse_times(
     `named-months` (31 Dec 2026 10:00) or in the given strptime pattern.
     """
     time_format = time_format or epoch_format(column)
-    if isinstance(column.dtype, pd.DatetimeTZDtype) or column.dtype.kind == "M":
+    if is_typed_time(column):
         times = _to_utc(column, name, timezone)
-    elif time_format in EPOCHS:
-        times = _from_epoch(numeric(column), EPOCHS[time_format])
+    elif time_format in MICROSECONDS:
+        with np.errstate(over="ignore"):
+            micro = numeric(column) * MICROSECONDS[time_format]
+        sane = np.abs(micro) < 1e17
+        times = np.full(micro.size, "NaT", "datetime64[us]")
+        times[sane] = np.rint(micro[sane]).astype(np.int64).astype("datetime64[us]")
     else:
         times = _from_text(column, name, time_format, timezone)
-    beyond = (times < FIRST) | (times > LAST)
+    beyond = (times < np.datetime64("0001-01-01")) | (times >= np.datetime64("10000-01-01"))
     if beyond.any():  # where pandas has times, but no calendar has
         times = np.where(beyond, np.datetime64("NaT"), times)
     return times, np.isnat(times) & ~column.isna().to_numpy()
@@ -65,21 +73,17 @@ def time_format_of(column: pd.Series[Any], name: str) -> str | None:
 
     None for ISO 8601 and what is unknown. Dates such as 01/02/2026 of which none proves the order are an error.
     """
-    if found := epoch_format(column):
-        numbers = numeric(column)
-        known = numbers[np.isfinite(numbers)]
-        if (
-            known.size
-            and found == "epoch"
-            and ((known > SERIAL[0]) & (known < SERIAL[1])).all()
-            and (known % 1 != 0).all()
-        ):
+    if epoch := epoch_format(column):
+        known = numeric(column)
+        known = known[np.isfinite(known)]
+        days = (known > SERIAL_DAYS[0]) & (known < SERIAL_DAYS[1]) & (known % 1 != 0)
+        if epoch == "epoch" and known.size and days.all():
             raise LogError(
                 f"column {name!r}: {known[0]:g} looks like a day as spreadsheets count them; write times as dates "
                 "(2026-03-02 06:00:04), or say --time-format epoch"
             )
-        return found
-    if column.dtype.kind == "M" or isinstance(column.dtype, pd.DatetimeTZDtype):
+        return epoch
+    if is_typed_time(column):
         return None
     words = column.dropna().astype("string")
     if len(words) and _iso_of_named(words.iloc[0]) is not None:
@@ -111,7 +115,7 @@ def is_typed_time(column: pd.Series[Any]) -> bool:
 
 def has_offset(column: pd.Series[Any]) -> bool | None:
     """Whether times are written with their offset from UTC; None where that cannot be told."""
-    if isinstance(column.dtype, pd.DatetimeTZDtype) or column.dtype.kind == "M":
+    if is_typed_time(column):
         return isinstance(column.dtype, pd.DatetimeTZDtype) if column.notna().any() else None
     some = column.dropna().head(20).astype("string").str.strip()
     some = some[some.str.match(MOMENT, na=False)]
@@ -120,16 +124,13 @@ def has_offset(column: pd.Series[Any]) -> bool | None:
 
 def without_zero_epochs(columns: list[Times]) -> list[Times]:
     """Times of 0 or −1 since 1970 mean "never" where others of the log are of our days: they become NaT."""
-    if not any((times > SINCE).any() for times in columns):
+    if not any((times > np.datetime64("1980-01-01")).any() for times in columns):
         return columns
-    never = [(times <= ZERO) & (times >= ZERO - np.timedelta64(1, "s")) for times in columns]
-    return [
-        np.where(absent, np.datetime64("NaT"), times) if absent.any() else times
-        for times, absent in zip(columns, never, strict=True)
-    ]
+    zero, second = np.datetime64("1970-01-01T00:00:00"), np.timedelta64(1, "s")
+    return [np.where((times <= zero) & (times >= zero - second), np.datetime64("NaT"), times) for times in columns]
 
 
-def numeric(column: pd.Series[Any]) -> NDArray[np.float64]:
+def numeric(column: pd.Series[Any]) -> Floats:
     """The numbers of a column, NaN for what is none."""
     # integers beyond 64 bits are objects, which pandas cannot convert but as text
     plain = column.astype("string") if column.dtype == object else column
@@ -138,8 +139,12 @@ def numeric(column: pd.Series[Any]) -> NDArray[np.float64]:
 
 def epoch_format(column: pd.Series[Any]) -> str | None:
     """The time format of a column of numbers, by their size; None for a column of anything else."""
-    if column.dtype.kind == "M" or isinstance(column.dtype, pd.DatetimeTZDtype) or not _is_numeric(column):
+    if is_typed_time(column):
         return None
+    if not pd.api.types.is_numeric_dtype(column.dtype):
+        some = column.dropna().astype(str).head(20)
+        if not len(some) or pd.to_numeric(some, errors="coerce").notna().mean() <= 0.5:
+            return None
     numbers = numeric(column)
     known = numbers[np.isfinite(numbers)]
     for digits, pattern in COMPACT.items():
@@ -150,38 +155,21 @@ def epoch_format(column: pd.Series[Any]) -> str | None:
     return "epoch" if size < 1e11 else "epoch-ms" if size < 1e14 else "epoch-us" if size < 1e17 else "epoch-ns"
 
 
-def _is_numeric(column: pd.Series[Any]) -> bool:
-    if pd.api.types.is_numeric_dtype(column.dtype):
-        return True
-    some = column.dropna().astype(str).head(20)
-    return len(some) > 0 and pd.to_numeric(some, errors="coerce").notna().mean() > 0.5
-
-
-def _from_epoch(numbers: NDArray[np.float64], unit: str) -> Times:
-    scale = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}[unit]
-    with np.errstate(over="ignore"):
-        micro = numbers * scale
-    sane = np.isfinite(micro) & (np.abs(micro) < 1e17)
-    times = np.full(numbers.size, "NaT", "datetime64[us]")
-    times[sane] = np.rint(micro[sane]).astype(np.int64).astype("datetime64[us]")
-    return times
-
-
 def _from_text(column: pd.Series[Any], name: str, time_format: str | None, timezone: str | None) -> Times:
     plain = column.astype("Int64") if time_format in COMPACT.values() and column.dtype.kind == "f" else column
     text = plain.astype("string").str.strip()
     if time_format in ORDERS:
-        text, time_format = _year_first(text, time_format), None
-    if time_format is None:
-        text = text.str.replace(HALF, lambda m: f"{int(m[1]) % 12 + 12 * (m[3] in 'Pp'):02d}{m[2]}", regex=True)
+        order, time_format = ORDERS[time_format], None
+        text = text.str.replace(
+            r"^(\d\d?)[/.-](\d\d?)[/.-](\d{4}),?", lambda match: order.format(*match.groups()), regex=True
+        )
+        text = text.str.replace(r"(?<=[ T])(\d):", r"0\1:", regex=True)
     if time_format == NAMED:
         text, time_format = text.map(_iso_of_named, na_action="ignore").astype("string"), "iso"
-    pattern = "ISO8601" if time_format in (None, "iso") else time_format
     if time_format is None:
-        text = text.str.replace(r"([+-]\d\d:?\d\d) [A-Z]{3,4}$", r"\1", regex=True)
-        text = text.str.replace(r" ?(?:UTC|GMT)$", "Z", regex=True)
-        text = text.str.replace(r"(:\d\d),(\d)", r"\1.\2", regex=True)  # of Python's loggers
-        text = text.str.replace(r"(:\S*)\[[\w/+-]+\]$", r"\1", regex=True)  # 06:00+01:00[Europe/Paris]
+        text = text.str.replace(HALF, lambda m: f"{int(m[1]) % 12 + 12 * (m[3] in 'Pp'):02d}{m[2]}", regex=True)
+        for pattern, iso in TO_ISO.items():
+            text = text.str.replace(pattern, iso, regex=True)
     present = text.notna() & (text != "") & ~text.str.lower().isin(["now", "today"])  # pandas would ask the clock
     has_offset = text.str.contains(OFFSET, na=False)
     without = (present & ~has_offset & text.str.contains(r"^\d{4}-\d\d-\d\d", na=False)).to_numpy(dtype=bool)
@@ -190,42 +178,33 @@ def _from_text(column: pd.Series[Any], name: str, time_format: str | None, timez
             f"column {name!r} mixes times with and without an offset from UTC, such as {text[has_offset].iloc[0]!r} "
             f"and {text[without].iloc[0]!r}; say which zone those without one are in: --timezone UTC"
         )
+    written = "ISO8601" if time_format in (None, "iso") else time_format
     times = np.full(len(text), "NaT", "datetime64[us]")
     try:
         for rows, utc in ((has_offset, True), (present & ~has_offset, False)):
             if rows.any():
-                parsed = pd.to_datetime(text[rows], format=pattern, errors="coerce", utc=utc)
+                parsed = pd.to_datetime(text[rows], format=written, errors="coerce", utc=utc)
                 times[rows.to_numpy()] = _to_utc(parsed, name, timezone)
     except (ValueError, re.error) as error:  # such as %d given twice
         raise LogError(f"column {name!r}: {time_format!r} is not a time format that can be read ({error})") from error
     return times
 
 
-def _year_first(text: pd.Series[str], order: str) -> pd.Series[str]:
-    """Dates such as 1/2/2026, 10:00 as ISO 8601 writes them."""
-    padded = text.str.replace(r"^(\d)([/.-])", r"0\1\2", regex=True)
-    padded = padded.str.replace(r"^(\d\d[/.-])(\d)([/.-])", r"\g<1>0\2\3", regex=True)
-    turned = r"\3-\2-\1" if order == "day-first" else r"\3-\1-\2"
-    dated = padded.str.replace(r"^(\d\d)[/.-](\d\d)[/.-](\d{4}),?", turned, regex=True)
-    return dated.str.replace(r"(?<=[ T])(\d):", r"0\1:", regex=True)
-
-
 def _iso_of_named(text: str) -> str | None:
     """A date whose month has a name, as ISO 8601 writes it; None for anything else.
 
     >>> _iso_of_named("Mon Mar  2 06:00:04 UTC 2026"), _iso_of_named("02/Mar/2026:06:00:04 +0100")
-    ('2026-03-02T06:00:04+00:00', '2026-03-02T06:00:04+01:00')
+    ('2026-03-02T06:00:04+00:00', '2026-03-02T06:00:04+0100')
     """
-    found = next(filter(None, (pattern.fullmatch(text.strip()[:60]) for pattern in NAMED_DATES)), None)
-    if found is None:
+    match = next(filter(None, (pattern.fullmatch(text.strip()[:60]) for pattern in NAMED_DATES)), None)
+    if match is None:
         return None
-    hour, month = int(found["hour"]), MONTHS.index(found["month"].lower()) + 1
-    if found["half"]:
-        hour = hour % 12 + 12 * (found["half"].lower() == "pm")
-    zone = (found["zone"] or "").lower()
+    hour, month = int(match["hour"]), MONTHS.index(match["month"].lower()) + 1
+    if match["half"]:
+        hour = hour % 12 + 12 * (match["half"].lower() == "pm")
+    zone = (match["zone"] or "").lower()
     offset = "+00:00" if zone in ("utc", "gmt", "z") else zone
-    when = f"{found['year']}-{month:02d}-{int(found['day']):02d}T{hour:02d}:{found['rest'].replace(',', '.')}"
-    return when + (offset if len(offset) != 5 else f"{offset[:3]}:{offset[3:]}")
+    return f"{match['year']}-{month:02d}-{int(match['day']):02d}T{hour:02d}:{match['rest'].replace(',', '.')}{offset}"
 
 
 def _to_utc(parsed: pd.Series[Any], name: str, timezone: str | None) -> Times:
