@@ -57,7 +57,7 @@ def convert(log: str, output: str, spreadsheet: bool, as_json: bool, **parsed: A
 
     Its columns are submitted (UTC), latency (s), status, and the log's own.
     """
-    from latfit.logs.convert import WRITERS, convert_log
+    from latfit.logs.frames import WRITERS, convert_log
     from latfit.report.answers import converted_sections
 
     if not output.endswith(tuple(WRITERS)):

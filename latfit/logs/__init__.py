@@ -3,9 +3,8 @@
 import importlib
 import pkgutil
 
-from latfit.logs.convert import convert_log
 from latfit.logs.formats import FORMATS, Format, ReadOptions
-from latfit.logs.frames import as_log, as_sample, from_frame
+from latfit.logs.frames import as_log, as_sample, convert_log, from_frame
 from latfit.logs.histogram_format import HistogramLog
 from latfit.logs.reading import example_log, open_log, read_histograms, read_log
 from latfit.table import LogFacts, ProbeLog, Refusal, Refusals

@@ -15,12 +15,12 @@ from latfit.errors import LogError, listed
 from latfit.logs.delimited import head_fields, read_delimited
 from latfit.logs.formats import Format, ReadOptions, register
 from latfit.logs.lines import chosen, contains, set_statuses
-from latfit.logs.outcomes import OutcomeTally
 from latfit.logs.records import Records
 from latfit.logs.rows import Row, RowFormat
 from latfit.logs.schema import Roles
 from latfit.logs.source import Source
 from latfit.logs.tabular import TableReader
+from latfit.logs.vocabulary import OutcomeTally
 from latfit.table import CENSORED, FAILED
 
 GAVE_UP = r"(?i)time[d-]? ?-?out"

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from latfit.errors import LogError, MissingColumn, listed
 from latfit.logs.formats import Format, ReadOptions
-from latfit.logs.outcomes import HttpOutcomes
 from latfit.logs.records import A_CENTURY, UNKNOWN, Records, shown
 from latfit.logs.source import Block, Source
 from latfit.logs.times import numeric, parse_times
+from latfit.logs.vocabulary import HttpOutcomes
 from latfit.numbers import Bools
 from latfit.table import CANONICAL, COMPLETED, STATUSES
 from latfit.units import in_seconds

@@ -410,10 +410,11 @@ class _Resolver:
             if span > 0:
                 score.add_content("longer_than_log", max(0.0, math.log10(2 * largest * UNITS[unit] / span)))
         epochs = {each.epoch for each in self.cells.values()}
-        unit = next((unit for unit in ("ms", "us") if unit in epochs), None)
-        if unit:
-            scores[unit].add_content(f"epoch_{unit}_beside")
-        usual = next((USUAL_UNITS[phrase] for phrase in phrases(column.words) if phrase in USUAL_UNITS), None)
+        if "ms" in epochs:
+            scores["ms"].add_content("epoch_ms_beside")
+        elif "us" in epochs:
+            scores["us"].add_content("epoch_us_beside")
+        usual = next((USUAL_UNITS[phrase] for _, phrase in phrases(column.words) if phrase in USUAL_UNITS), None)
         if usual:
             scores[usual].add_content("usual_unit")
         decimals = (len(text.partition(".")[2]) for text in column.text[:100] if "e" not in text.lower())
@@ -429,7 +430,7 @@ class _Resolver:
 
     def _systems(self) -> list[tuple[float, dict[str, Any]]]:
         """The kinds of systems that the words of all columns speak of, with their shares."""
-        words = Counter(phrase for each in self.cells.values() for phrase in {*phrases(each.words)})
+        words = Counter(phrase for each in self.cells.values() for phrase in {run[1] for run in phrases(each.words)})
         for each in self.cells.values():
             some = each.text[:50]
             if {"GET", "POST", "PUT"} & set(some) or (is_http_column(some) and weigh("status", each.words)[0]):

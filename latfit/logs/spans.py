@@ -15,11 +15,10 @@ import pandas as pd
 from latfit.errors import LogError
 from latfit.logs.formats import ReadOptions, register
 from latfit.logs.lines import RecordFormat, floats, json_object, moments, plain_text
-from latfit.logs.outcomes import CHANGE
 from latfit.logs.records import Records, shown
 from latfit.logs.rows import JsonRows, Row, inside
 from latfit.logs.source import Block, Source
-from latfit.logs.vocabulary import http_outcome
+from latfit.logs.vocabulary import CHANGE, http_outcome
 from latfit.table import FAILED, STATUSES
 
 MAX_TRACES = 1 << 28  # bytes of one JSON document

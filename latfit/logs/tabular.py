@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from latfit.errors import LatfitError, LogError, counted, listed
 from latfit.logs.formats import ReadOptions
-from latfit.logs.outcomes import StatusWords
 from latfit.logs.records import AS_LOST, UNKNOWN, Ids, Records
 from latfit.logs.schema import Roles, resolve_roles, sample_rows
 from latfit.logs.times import Times, has_offset, numeric, parse_times, time_format_of, without_zero_epochs
-from latfit.logs.vocabulary import NEVER, NOTHING, OUTCOME_PATTERNS, attempt_column, is_blank, word_of
+from latfit.logs.vocabulary import NEVER, NOTHING, OUTCOME_PATTERNS, StatusWords, attempt_column, is_blank, word_of
 from latfit.numbers import Bools, Floats
 from latfit.table import CENSORED, COMPLETED, FAILED, LOST
 from latfit.units import in_seconds, parse_duration

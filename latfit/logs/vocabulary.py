@@ -1,13 +1,18 @@
-"""What the words of a log mean: `vocabulary.toml`, and how names of columns and cells are looked up in it."""
+"""What the words of a log mean: `vocabulary.toml`, and how names of columns and cells are looked up in it.
+
+Which word became which outcome is counted over the whole log, for one note.
+"""
 
 from __future__ import annotations
 
 import re
+import threading
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +20,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from latfit.errors import listed
+from latfit.logs.records import UNKNOWN, Records
+from latfit.numbers import Bools
+from latfit.table import CENSORED, COMPLETED, LOST, STATUSES
 from latfit.units import UNIT_WORDS
+
+if TYPE_CHECKING:
+    from latfit.logs.formats import ReadOptions
 
 VOCABULARY: dict[str, Any] = tomllib.loads(resources.files("latfit.logs").joinpath("vocabulary.toml").read_text())
 WEIGHTS: dict[str, dict[str, float]] = {
@@ -43,11 +55,14 @@ ERROR_NAMES = re.compile(
 EXIT_NAMES = re.compile("(exit|return|ret)(code|status|value|val)|exit|rc")
 GRPC_NAMES = re.compile("grpc(status(code)?|code)")
 LEVEL_NAMES = re.compile("(log)?level|lvl|severity")
+CAME_BACK = r"(?s)[1-5]\d\d(\.0)?$|.*(?:refused|reset|reject|unavailable|unreachable|denied|http)"
+CHANGE = "; change it with --status, for example --status failed=4xx"
+MAX_UNKNOWN_WORDS = 8  # that a message lists
 LONGEST_PHRASE = 4  # words of a name that are looked up together
 MOST_NAME_WORDS, LONGEST_COMPOUND = 16, 40  # words of a name that are looked at, from its end, and letters of one
 
 
-def is_blank(column: pd.Series[Any], absent: tuple[str, ...] = ABSENT) -> NDArray[np.bool_]:
+def is_blank(column: pd.Series[Any], absent: tuple[str, ...] = ABSENT) -> Bools:
     """Which cells hold nothing, or a word for it."""
     if column.dtype.kind in "Mmfiub":
         return column.isna().to_numpy(dtype=bool)
@@ -92,17 +107,16 @@ def _apart(word: str) -> list[str]:
     """A word that is not known as the fewest known words that it is made of, or as it is."""
     if word in KNOWN_WORDS or not 4 <= len(word) <= LONGEST_COMPOUND:
         return [word]
-    best: list[list[str] | None] = [[]] + [None] * len(word)
+    best: dict[int, list[str]] = {0: []}
     for end in range(2, len(word) + 1):
-        for start in range(end - 1):
-            before, piece = best[start], word[start:end]
-            if (
-                before is not None
-                and piece in KNOWN_WORDS
-                and (best[end] is None or len(before) + 1 < len(best[end] or []))
-            ):
-                best[end] = [*before, piece]
-    return best[-1] or [word]
+        parts = [
+            [*best[start], word[start:end]]
+            for start in range(end - 1)
+            if start in best and word[start:end] in KNOWN_WORDS
+        ]
+        if parts:
+            best[end] = min(parts, key=len)
+    return best.get(len(word), [word])
 
 
 KNOWN_WORDS = {
@@ -113,10 +127,11 @@ KNOWN_WORDS = {
 }
 
 
-def phrases(words: Sequence[str]) -> list[str]:
-    """All runs of up to four words, joined, the longest first."""
-    runs = ((size, at) for size in range(min(LONGEST_PHRASE, len(words)), 0, -1) for at in range(len(words) - size + 1))
-    return ["".join(words[at : at + size]) for size, at in runs]
+def phrases(words: Sequence[str]) -> Iterator[tuple[slice, str]]:
+    """All runs of up to four words: where they stand, and the words joined, the longest first."""
+    for size in range(min(LONGEST_PHRASE, len(words)), 0, -1):
+        for at in range(len(words) - size + 1):
+            yield slice(at, at + size), "".join(words[at : at + size])
 
 
 def weigh(section: str, words: Sequence[str]) -> tuple[float, str]:
@@ -125,12 +140,10 @@ def weigh(section: str, words: Sequence[str]) -> tuple[float, str]:
     Longer phrases stand for the words in them: `response time` is not a `response`.
     """
     weights, free, matches = WEIGHTS[section], [True] * len(words), []
-    for size in range(min(LONGEST_PHRASE, len(words)), 0, -1):
-        for at in range(len(words) - size + 1):
-            phrase = "".join(words[at : at + size])
-            if phrase in weights and all(free[at : at + size]):
-                free[at : at + size] = [False] * size
-                matches.append((weights[phrase], phrase))
+    for place, phrase in phrases(words):
+        if phrase in weights and all(free[place]):
+            free[place] = [False] * len(free[place])
+            matches.append((weights[phrase], phrase))
     if not matches:
         return 0.0, ""
     matches.sort(key=lambda match: abs(match[0]), reverse=True)
@@ -195,7 +208,10 @@ def is_http_column(words: Iterable[str]) -> bool:
 
 
 class OutcomeWords:
-    """What the words of a column mean: by the user's word, by known words, by codes, by what the column is called."""
+    """What the words of a column mean: by the user's word, by known words, by codes, by what the column is called.
+
+    A column that is called so may hold yes and no, errors in words (empty where there is none), or exit codes.
+    """
 
     def __init__(self, name: str, said: Mapping[str, str], words: Iterable[str] = ()) -> None:
         self.said = said
@@ -203,15 +219,17 @@ class OutcomeWords:
         self.has_levels, self.has_grpc = ends_in(name, LEVEL_NAMES), ends_in(name, GRPC_NAMES)
         yes, no = next((meaning for names, meaning in FLAG_NAMES.items() if ends_in(name, names)), (None, None))
         self.flags = {**dict.fromkeys(YES, yes), **dict.fromkeys(NO, no)} if yes else {}
-        by_name: dict[str, str] = {**self.flags, **(VOCABULARY["exit"] if self.has_exits else {})}
+        self.table: dict[str, str] = {**OUTCOME_WORDS, **self.flags}
+        if self.has_exits:
+            self.table |= VOCABULARY["exit"]
         for applies, section in ((self.has_levels, "levels"), (self.has_grpc, "grpc")):
             if applies:
-                by_name |= {word: outcome for outcome, known in VOCABULARY[section].items() for word in known}
+                self.table |= {word: outcome for outcome, known in VOCABULARY[section].items() for word in known}
         if self.has_grpc:  # Go writes NotFound
-            by_name |= {word.replace("_", ""): outcome for word, outcome in OUTCOME_WORDS.items()}
+            self.table |= {word.replace("_", ""): outcome for word, outcome in OUTCOME_WORDS.items()}
         if self.has_errors:
-            by_name |= dict.fromkeys((*ABSENT, "0", "00000"), "completed")
-        self.table = {**OUTCOME_WORDS, **by_name, **said}
+            self.table |= dict.fromkeys((*ABSENT, "0", "00000"), "completed")
+        self.table |= said
         self.is_http = False
         self.settle(words)
 
@@ -231,3 +249,136 @@ class OutcomeWords:
         if status is None:
             status = next((outcome for outcome, known in OUTCOME_PATTERNS.items() if known.search(word)), None)
         return "failed" if status is None and self.has_errors and word else status
+
+
+class OutcomeTally:
+    """Counts of the log's words (HTTP codes, states of jobs) and of the outcomes that were made of them.
+
+    `answers` says that a word is what was answered, and not what became of the probe: asked again, it is the same.
+    Blocks of a log may be counted in several threads. `last()` is the chunk without rows, that a reader
+    yields when it is through, to say it.
+    """
+
+    def __init__(self, what: str, *, change: str = "", answers: bool = False) -> None:
+        self.what, self.change, self.answers = what, change, answers
+        self.counts: Counter[tuple[str, str]] = Counter()
+        self.lock = threading.Lock()
+
+    def add(self, words: pd.Series[Any], records: Records) -> None:
+        """Count the words of the rows that were not refused so far, and will not be for want of a latency.
+
+        Where the words are answers (200, 404), a completed one keeps its own as the column `log_status`.
+        """
+        timed = (records.latency >= 0) | (np.isnan(records.latency) & np.isin(records.status, (CENSORED, LOST)))
+        kept = records.kept & (records.status >= 0) & timed
+        codes, names = pd.factorize(words[kept], use_na_sentinel=False)
+        pairs, counts = np.unique(codes * len(STATUSES) + records.status[kept], return_counts=True)
+        with self.lock:
+            for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
+                at, status = divmod(pair, len(STATUSES))
+                word = "none" if pd.isna(names[at]) else str(names[at]).strip() or "none"
+                self.counts[word, STATUSES[status]] += count
+        if self.answers:
+            category = words.astype("category").cat
+            answers = np.array([*map(word_of, category.categories), ""], dtype=object)[category.codes.to_numpy()]
+            records.answer = pd.Series(answers, dtype="str").where(kept & (records.status == COMPLETED))
+
+    def note(self) -> str | None:
+        """For example: `HTTP code: 200 (2358), 404 (2604) completed; 502 (2) failed`."""
+        parts = []
+        for status in STATUSES:
+            words = sorted((word, count) for (word, outcome), count in self.counts.items() if outcome == status)
+            if words:
+                parts.append(f"{listed(f'{word[:40]} ({count})' for word, count in words)} {status}")
+        return f"{self.what}: {'; '.join(parts)}{self.change}" if parts else None
+
+    def last(self) -> Records:
+        """A chunk without rows that says what was counted."""
+        records = Records.unusable({})
+        note = self.note()
+        records.notes += [note] if note else []
+        return records
+
+
+def _coded(words: pd.Series[Any], outcomes: Iterable[str | None], blank: str | None = None) -> NDArray[np.int8]:
+    """The codes of categories that have these outcomes, and of cells that are empty."""
+    codes = [UNKNOWN if outcome is None else STATUSES.index(outcome) for outcome in (*outcomes, blank)]
+    return np.array(codes, dtype=np.int8)[words.cat.codes.to_numpy()]
+
+
+class HttpOutcomes(OutcomeTally):
+    """The outcomes of a log's HTTP codes, by the table and the user's word, with the counts of each."""
+
+    def __init__(self, options: ReadOptions, what: str = "outcomes by HTTP code") -> None:
+        super().__init__(what, change=CHANGE, answers=True)
+        self.said = options.lowered_statuses
+
+    def statuses(self, codes: pd.Series[str], records: Records) -> NDArray[np.int8]:
+        """The status of each row; rows without a code that can be read are refused."""
+        words = codes.astype("string").fillna("-").astype("category")
+        status = _coded(words, [http_outcome(str(word), self.said) for word in words.cat.categories])
+        hint = "say what it means: --status completed|failed|censored|lost=CODE"
+        records.refuse(status == UNKNOWN, lambda row: f"unknown HTTP code: {str(words.iloc[row])[:40]!r}; {hint}")
+        return status
+
+    def said_of(self, codes: pd.Series[str]) -> Bools:
+        """Which codes, or their classes, the user has given an outcome."""
+        words = codes.astype("string").str.strip().str.lower()
+        classes = words.str.replace(r"^(\d)\d\d$", r"\1xx", regex=True)
+        return (words.isin(list(self.said)) | classes.isin(list(self.said))).to_numpy(dtype=bool, na_value=False)
+
+
+class StatusWords(OutcomeTally, OutcomeWords):
+    """The outcomes of a status column: by the user's word, by known words, by HTTP codes; unknown words are counted."""
+
+    def __init__(self, name: str, options: ReadOptions) -> None:
+        OutcomeTally.__init__(self, f"outcomes by {name!r}")
+        OutcomeWords.__init__(self, name, options.lowered_statuses)
+        self.answers = self.has_grpc
+        self.unknown: Counter[str] = Counter()
+
+    def statuses(self, column: pd.Series[Any], records: Records, out: Bools | None = None) -> NDArray[np.int8]:
+        """The codes of a column of words; each distinct word is looked up once.
+
+        Rows that are `out` have no end: whatever their word is, it is not needed to know what became of them.
+        """
+        cells = column.astype("category")
+        words = ["" if word in ABSENT else word for word in map(word_of, cells.cat.categories)]
+        used = np.bincount(cells.cat.codes + 1, minlength=len(words) + 1)[1:]
+        self.settle(word_of(word) for word, count in zip(cells.cat.categories, used, strict=True) if count)
+        if self.is_http:
+            self.answers, self.change = True, CHANGE
+        status = _coded(cells, map(self.outcome, words), self.outcome(""))
+        if (status == UNKNOWN).any():
+            unknown = (status == UNKNOWN) & ~is_blank(column) & (True if out is None else ~out)
+            with self.lock:
+                self.unknown.update(cells[unknown].value_counts(sort=False).loc[lambda n: n > 0].to_dict())
+            records.refuse(unknown, lambda row: f"unknown status: {str(column.iloc[row])[:40]!r}")
+        return status
+
+    def answered(self, column: pd.Series[Any]) -> Bools:
+        """Which of these words say that an answer came, or the connection was refused: the client knew at once."""
+        words = column.astype("string").str.strip().str.lower()
+        return words.str.match(CAME_BACK).fillna(False).to_numpy(dtype=bool)
+
+    def timed_out(self, column: pd.Series[Any]) -> Bools:
+        """Which of these words say that a timeout ended the wait."""
+        words = column.astype("string").str.strip().str.lower()
+        return words.str.contains(TIMED_OUT).fillna(False).to_numpy(dtype=bool)
+
+    def note(self) -> str | None:
+        """Which word became which outcome, unless they are the same."""
+        return super().note() if any(word.lower() != status for word, status in self.counts) else None
+
+    def advice(self) -> list[str]:
+        """What to say of the words that mean nothing here, with the options to paste."""
+        if not self.unknown:
+            return []
+        common = self.unknown.most_common(MAX_UNKNOWN_WORDS)
+        words = ", ".join(f"{str(word)[:40]!r} ({count})" for word, count in common)
+        more = len(self.unknown) - len(common)
+        options = " ".join(
+            f"--status {SUGGESTED.get(word_of(word), 'completed|failed|censored|lost')}={str(word)[:40]}"
+            for word, _ in common
+        )
+        return [f"unknown status words: {words}{f' and {more} more' if more else ''}; say what each means: {options}"]

@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 
 from latfit.logs import ReadOptions
-from latfit.logs.outcomes import HttpOutcomes
 from latfit.logs.records import Records
-from latfit.logs.vocabulary import http_outcome
+from latfit.logs.vocabulary import HttpOutcomes, http_outcome
 
 
 @pytest.mark.parametrize("code", HTTPStatus)
