@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     from latfit.restart import evaluate_policy as evaluate_policy
     from latfit.restart import evaluate_timeout as evaluate_timeout
     from latfit.restart import expected_duration as expected_duration
-    from latfit.restart import geometric_bounds as geometric_bounds
     from latfit.restart import moments as moments
     from latfit.restart import optimal_policy as optimal_policy
     from latfit.restart import optimal_schedule as optimal_schedule
@@ -90,7 +89,7 @@ _HOME = {
     "outliers": "OutlierRatio default_cutoff outlier_ratio ratio_by_cutoff",
     "restart": (
         "Optimum Schedule compare_policies completion_cdf evaluate_policy evaluate_timeout expected_duration "
-        "geometric_bounds moments optimal_policy optimal_schedule optimal_strategy optimal_timeout restart_helps"
+        "moments optimal_policy optimal_schedule optimal_strategy optimal_timeout restart_helps"
     ),
     "sample": "LatencySample",
     "tracking.tracker": "Tracker",

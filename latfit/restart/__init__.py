@@ -1,12 +1,10 @@
 """Stage 7: law and policy to completion time."""
 
-from latfit.restart.agents import Strategy, optimal_strategy
 from latfit.restart.compare import Comparison, compare_policies, load_of
 from latfit.restart.completion import (
     completion_cdf,
     completion_quantile,
     expected_duration,
-    geometric_bounds,
     moments,
     simulate,
     std_duration,
@@ -19,13 +17,14 @@ from latfit.restart.policies import Policy, parse_policy, policy_names
 from latfit.restart.result import Optimum
 from latfit.restart.schedule import (
     Schedule,
-    evaluate_schedule,
+    Strategy,
     optimal_schedule,
+    optimal_strategy,
     restart_helps,
     schedule_cdf,
     schedule_moments,
 )
-from latfit.restart.search import Budget, optimal_policy, single_r
+from latfit.restart.search import Budget, optimal_policy
 
 __all__ = [
     "Budget",
@@ -41,10 +40,8 @@ __all__ = [
     "completion_quantile",
     "earliest_timeout",
     "evaluate_policy",
-    "evaluate_schedule",
     "evaluate_timeout",
     "expected_duration",
-    "geometric_bounds",
     "load_of",
     "moments",
     "optimal_policy",
@@ -58,7 +55,6 @@ __all__ = [
     "schedule_moments",
     "simulate",
     "simulate_policy",
-    "single_r",
     "std_duration",
     "submissions",
 ]

@@ -9,16 +9,15 @@ from typing import Any, Literal
 from latfit.errors import RestartError
 from latfit.laws.base import Law
 from latfit.laws.empirical import as_law
+from latfit.restart.derived import has_failures
 from latfit.restart.evaluate import PolicyOutcome, evaluate_policy
 from latfit.restart.objectives import Objective
 from latfit.restart.optimum import optimal_timeout
-from latfit.restart.policies import Policy, Written, as_policy, get_policy, in_seconds, policy_names
+from latfit.restart.policies import REGISTRY, Policy, Written, in_seconds, policy_names
 from latfit.restart.result import ratio
 from latfit.restart.search import Budget, optimal_policy
-from latfit.restart.times import has_failures
 
 Role = Literal["given", "reference", "same", "free"]
-MIN_WORTHWHILE_GAIN = 0.01  # a smaller gain, as a share, is not worth a change
 
 
 @dataclass(frozen=True)
@@ -94,17 +93,17 @@ class Comparison:
         """What the others are compared with: the first row."""
         return self.rows[0].outcome
 
-    def best(self, clear: Sequence[bool] | None = None) -> Compared:
-        """The best row within the budget; the reference where none is better, or none is `clear` to be."""
-        sure = [True] * len(self.rows) if clear is None else list(clear)
-        within = [row for row, is_clear in zip(self.rows[1:], sure[1:], strict=True) if row.role == "same" and is_clear]
-        return min([self.rows[0], *within], key=lambda row: self.figure(row.outcome))
+    def best(self, clear: Sequence[bool] | None = None) -> PolicyOutcome:
+        """The best within the budget; the reference where none is better, or none is `clear` to be."""
+        sure = [True] * len(self.rows) if clear is None else clear
+        within = [row.outcome for row, is_clear in zip(self.rows, sure, strict=True) if row.role == "same" and is_clear]
+        return min([self.reference, *within], key=self.figure)
 
     def chosen(self, clear: Sequence[bool] | None = None) -> PolicyOutcome:
         """The strategy that the decision names: the best one, the reference where it gains less than 1 % over that."""
-        best = self.best(clear).outcome
+        best = self.best(clear)
         gain = self.gain(best)
-        return self.reference if gain is not None and gain < MIN_WORTHWHILE_GAIN else best
+        return self.reference if gain is not None and gain < 0.01 else best
 
     def figure(self, outcome: PolicyOutcome) -> float:
         """The objective's figure, less being better."""
@@ -130,8 +129,8 @@ class Comparison:
 
     def decision(self, clear: Sequence[bool] | None = None, time: Written = in_seconds) -> str:
         """The sentence that decides; `clear` says of each row whether its gain is beyond chance."""
-        best, gain = self.chosen(clear), self.gain(self.chosen(clear))
-        order, other = best.policy.sentence(time), self.reference.policy.spec(4)
+        best = self.chosen(clear)
+        gain, order, other = self.gain(best), best.policy.sentence(time), self.reference.policy.spec(4)
         load = "the same load"
         if self.budget is not None:
             unit = "submission" if self.budget.name == "submissions" else "job-second"
@@ -152,9 +151,8 @@ class Comparison:
         """The best without a limit, if it is better than what is decided on; None otherwise."""
         free = [row.outcome for row in self.rows if row.role == "free"]
         best = min(free, key=self.figure, default=None)
-        if best is None or best.submissions is None or not self.figure(best) < self.figure(self.best().outcome):
-            return None
-        return best
+        better = best is not None and best.submissions is not None and self.figure(best) < self.figure(self.best())
+        return best if better else None
 
     def beyond(self, time: Written = in_seconds) -> str | None:
         """What more submissions would bring, if they bring more than what is decided on; None otherwise."""
@@ -211,10 +209,10 @@ def compare_policies(
     law = as_law(law)
     options: dict[str, Any] = {"cost": cost, "wall_clock": wall_clock, "objective": objective}
     timeout = optimal_policy(law, "timeout", min_time=min_time, **options)
-    rows = [Compared("given", evaluate_policy(law, as_policy(policy), **options)) for policy in policies]
+    rows = [Compared("given", evaluate_policy(law, policy, **options)) for policy in policies]
     rows = rows or [Compared("reference", timeout)]
-    budget = budget_of(same, rows[0].outcome, timeout)
-    kinds = [name for name in policy_names() if get_policy(name).searched and get_policy(name).compared]
+    budget = _budget_of(same, rows[0].outcome, timeout)
+    kinds = [name for name in policy_names() if REGISTRY[name].searched and REGISTRY[name].compared]
     kinds.remove("timeout")
     notes: list[str] = []
     if has_failures(law):
@@ -257,7 +255,7 @@ def _best_of_kinds(
     """
     outcomes: list[PolicyOutcome] = []
     for kind in kinds:
-        if budget is None and get_policy(kind).needs_budget:
+        if budget is None and REGISTRY[kind].needs_budget:
             continue
         try:
             best = optimal_policy(law, kind, budget=budget, min_time=min_time, **options)
@@ -277,11 +275,11 @@ def _figure(objective: Objective, outcome: PolicyOutcome) -> float:
     return float("inf") if value is None else objective.report(value)
 
 
-def budget_of(same: str, now: PolicyOutcome, timeout: PolicyOutcome) -> Budget | None:
+def _budget_of(same: str, now: PolicyOutcome, timeout: PolicyOutcome) -> Budget | None:
     """The load that `same` asks for: that of the present strategy, or a share of extra requests."""
     if same in ("submissions", "job-seconds"):
         name: Literal["submissions", "job_seconds"] = "submissions" if same == "submissions" else "job_seconds"
-        loads = [getattr(outcome, name) for outcome in (now, timeout)]
+        loads = (getattr(outcome, name) for outcome in (now, timeout))
         return next((Budget(name, load) for load in loads if load is not None), None)
     try:
         share = float(same.rstrip("%")) / 100 if same.endswith("%") else float(same)

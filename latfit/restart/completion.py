@@ -8,6 +8,7 @@ F̃ = (1−ρ)F, that of Glatard et al.
 
 from __future__ import annotations
 
+from itertools import chain, repeat
 from math import comb
 
 import numpy as np
@@ -17,8 +18,7 @@ from latfit.errors import RestartError
 from latfit.laws.base import Law
 from latfit.laws.empirical import as_law
 from latfit.numbers import Floats
-from latfit.restart.derived import with_copies
-from latfit.restart.times import (
+from latfit.restart.derived import (
     check_time,
     check_timeouts,
     completion_probability,
@@ -26,6 +26,7 @@ from latfit.restart.times import (
     has_failures,
     inverse_cdf,
     still_out,
+    with_copies,
 )
 
 
@@ -148,37 +149,6 @@ def std_duration(law: Law, t_inf: ArrayLike, *, cost: float = 0.0) -> Floats:
     return np.sqrt(np.where(finite, variance, np.inf))
 
 
-def geometric_bounds(law: Law, t_inf: ArrayLike, *, cost: float = 0.0) -> tuple[Floats, Floats]:
-    """E[A] ≤ E_J ≤ E[B] = E[A] + t, A counting only the attempts that did not complete.
-
-    E[A] = (1−F̃)/F̃ (t+c) without failures. van Moorsel & Wolter 2004, eq. 8.
-
-    Parameters
-    ----------
-    law, t_inf, cost
-        As in `expected_duration`.
-
-    Returns
-    -------
-    (Floats, Floats)
-        The lower and the upper bound, in the shape of `t_inf`.
-
-    Examples
-    --------
-    >>> import latfit
-    >>> law = latfit.Defective(latfit.parse_law("lognormal(mu=5.5,sigma=1)"), 0.025)
-    >>> low, high = latfit.geometric_bounds(law, 358.0)
-    >>> bool(low <= latfit.expected_duration(law, 358.0) <= high), float(high - low)
-    (True, 358.0)
-    """
-    law = as_law(law)
-    t, c = check_timeouts(t_inf), check_time("cost", cost)
-    F = law.cdf(t)
-    with np.errstate(all="ignore"):
-        lower = np.where(F > 0, lost_moment(law, 1, t, c) / F, np.inf)
-    return lower, lower + t
-
-
 def completion_cdf(law: Law, x: ArrayLike, t_inf: float, *, cost: float = 0.0) -> Floats:
     """F_J(x) = 1 − (1−F̃(t))ⁿ (1−F̃(min(x − n(t+c), t))), n = ⌊x/(t+c)⌋.
 
@@ -268,40 +238,29 @@ def submissions(law: Law, t_inf: ArrayLike, *, copies: int = 1) -> Floats:
         return copies / F
 
 
-def simulate(
-    law: Law,
-    t_inf: ArrayLike,
-    size: int,
-    rng: np.random.Generator,
-    *,
-    cost: float = 0.0,
-) -> Floats:
+def simulate(law: Law, t_inf: ArrayLike, size: int, rng: np.random.Generator, *, cost: float = 0.0) -> Floats:
     """Completion times of `size` jobs, with one timeout for ever, or with several in turn and then none."""
-    schedule, c = np.atleast_1d(check_timeouts(t_inf)), check_time("cost", cost)
-    finite = np.ndim(t_inf) > 0
-    last = np.inf if finite else float(schedule[0])
-    if not finite and not float(law.cdf(last)) > 0:
+    timeouts, c = np.atleast_1d(check_timeouts(t_inf)), check_time("cost", cost)
+    last = np.inf if np.ndim(t_inf) else float(timeouts[0])
+    if not np.ndim(t_inf) and not float(law.cdf(last)) > 0:
         raise RestartError(f"nothing completes within the timeout {last:g}: no job would ever end")
     done, waiting = np.zeros(size), np.arange(size)
-    attempt = 0
-    while waiting.size:
-        t = float(schedule[attempt]) if attempt < schedule.size else last
+    for t in chain(timeouts, repeat(last)):
         latency, failure = draw(law, waiting.size, rng)
-        completed = latency <= t
-        spent = np.where(completed, latency, np.minimum(failure, t) + c)
+        spent = np.where(latency <= t, latency, np.minimum(failure, t) + c)
         done[waiting] += spent
-        waiting = waiting[~completed & np.isfinite(spent)]
-        attempt += 1
+        waiting = waiting[(latency > t) & np.isfinite(spent)]
+        if not waiting.size:
+            break
     return done
 
 
 def draw(law: Law, size: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Latency and time of visible failure of `size` attempts; ∞ for what does not happen."""
-    p, F, G = rng.random(size), completion_probability(law), float(law.failed(np.inf))
+    p, F = rng.random(size), completion_probability(law)
     latency = np.where(p <= F, inverse_cdf(law, np.minimum(p, F)), np.inf)
-    if not G:
+    if not has_failures(law):
         return latency, np.full(size, np.inf)
     times = failure_times(law)
-    where = np.searchsorted(law.failed(times), p - F, side="left")
-    failure = np.concatenate([times, [np.inf]])[where]
+    failure = np.append(times, np.inf)[np.searchsorted(law.failed(times), p - F, side="left")]
     return latency, np.where(p > F, failure, np.inf)

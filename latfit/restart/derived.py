@@ -1,4 +1,4 @@
-"""Laws made from another law: several copies at once, a fixed running time on top, a few hundred steps."""
+"""What a strategy asks of a law (its quantiles, a grid over its range), and laws made from another one."""
 
 from __future__ import annotations
 
@@ -11,29 +11,125 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from latfit.errors import RestartError
-from latfit.laws.base import Law, SameTimes
+from latfit.laws.base import Law, ParametricLaw, SameTimes
+from latfit.laws.defective import Defective
+from latfit.laws.empirical import Empirical
+from latfit.laws.quadrature import gauss_legendre
 from latfit.laws.steps import Steps
 from latfit.numbers import Bools, Floats
-from latfit.restart.times import (
-    Failing,
-    beyond_power_tail,
-    completion_probability,
-    failure_times,
-    has_failures,
-    inverse_cdf,
-    scan_times,
-    still_out,
-)
 
 MAX_COPIES = 10**9
-EARLIEST_PANEL = 1e-280  # seconds above the start: earlier no moment can begin, and a density may overflow
-MIN_DENSITY = 1e-290  # a smaller density has lost its digits
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
-TAIL_LEVELS = np.geomspace(1e-9, 1e-3, 40)  # levels of a coarse law near 0 and near F̃(∞), beside the even ones
+HUGE = 1e300  # stands for ∞ where a finite number is needed
+ROUNDING = 1e-12  # figures this close are equal: 0.3 + 0.3 + 0.1 must reach 0.7
+
+
+def check_time(name: str, value: float) -> float:
+    """`value` in seconds, if it is finite and not negative."""
+    if not (np.isfinite(value) and value >= 0):
+        raise RestartError(f"the {name} is {value}; it must be a finite number of seconds, not negative")
+    return float(value)
+
+
+def check_timeouts(t_inf: ArrayLike) -> Floats:
+    """Timeouts in seconds, if none is negative; ∞ means no timeout."""
+    t = np.asarray(t_inf, dtype=np.float64)
+    if np.isnan(t).any() or (t < 0).any():
+        raise RestartError("a timeout must be a number and not negative (∞ means no timeout)")
+    return t
+
+
+def completion_probability(law: Law) -> float:
+    """F̃(∞): the probability that an attempt without timeout ever completes."""
+    return float(law.cdf(np.inf))
+
+
+def has_failures(law: Law) -> bool:
+    """Whether an attempt can fail visibly, G̃(∞) > 0."""
+    return type(law).failed is not Law.failed and float(law.failed(np.inf)) > 0
+
+
+def failure_times(law: Law) -> Floats:
+    """The times at which an attempt can fail visibly."""
+    failures: Steps | None = getattr(law, "failures", None)
+    return np.empty(0) if failures is None else failures.times
+
+
+def still_out(law: Law, t: ArrayLike) -> Floats:
+    """S(t); on a step law what is below any share of a sample is rounding and counts as 0."""
+    S = law.still_out(t)
+    return S if law.jumps is None else np.where(S < 1e-14, 0.0, S)
+
+
+def not_completed(law: Law, t: Floats) -> Floats:
+    """1 − F̃(t) = S(t) + G̃(t), accurate in the upper tail; 1 before age 0."""
+    age = np.maximum(t, 0.0) if law.jumps is None else t  # a step law is 1 there anyway
+    out = still_out(law, age)
+    if has_failures(law):
+        out = out + law.failed(age)
+    return np.where(t < 0, 1.0, out) if law.jumps is None else out
+
+
+def kinks(law: Law) -> Floats:
+    """The times at which the density of a law may jump, the ends of its support among them."""
+    edges = np.array([*law.support, *law.kinks], dtype=np.float64)
+    return edges[np.isfinite(edges) & (edges > 0)]
+
+
+def inverse_cdf(law: Law, p: ArrayLike) -> Floats:
+    """The smallest t with F̃(t) ≥ p, ∞ where no t reaches p."""
+    levels = np.asarray(p, dtype=np.float64)
+    if law.jumps is not None:
+        # a level computed from F̃ itself must find its own jump again in spite of rounding
+        where = np.searchsorted(law.cdf(law.jumps), levels * (1 - 1e-12) - 1e-15, side="left")
+        return np.append(law.jumps, np.inf)[where]
+    top = completion_probability(law)
+    inner = law.law if isinstance(law, Defective) else law
+    if isinstance(inner, ParametricLaw):
+        return np.where(levels > top, np.inf, inner.ppf(np.clip(levels / top, 0.0, 1.0)))
+    start = law.support[0]
+    # bisect on y = log(t − start), so that every unit of time is resolved alike
+    low, high = np.full(levels.shape, -700.0), np.full(levels.shape, 700.0)
+    for _ in range(64):
+        middle = 0.5 * (low + high)
+        below = law.cdf(start + np.exp(middle)) < levels
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.where(levels > top, np.inf, np.where(levels > 0, start + np.exp(high), start))
+
+
+def scan_times(law: Law) -> Floats:
+    """Times over the whole range of a law with a density, dense where it has mass.
+
+    Levels of F̃ even on the log scale below and on the logit scale above, times even in log t
+    between them, times far beyond, and the kinks: a grid that follows the law, not the unit.
+    """
+    start, end = law.support
+    low = np.linspace(-650, -16, 250, endpoint=False)
+    centre = np.linspace(-16, 16, 1500)
+    levels = completion_probability(law) * np.concatenate([np.exp(low), 1 / (1 + np.exp(-centre))])
+    at_levels = inverse_cdf(law, levels)
+    first, last = at_levels[low.size] - start, at_levels[-1] - start
+    if not (first > 0 and np.isfinite(last)):
+        raise RestartError(f"the times of {law!r} are too small, too large or too close to compute with")
+    even, late = start + np.geomspace(first, last, 1000), at_levels[-1] * np.geomspace(1, 1e4, 60)
+    t = np.concatenate([at_levels, even, late, kinks(law)])
+    return np.unique(t[(t > start) & (t <= end) & np.isfinite(t)])
+
+
+def beyond_power_tail(last: float, before: float, total: float) -> float:
+    """The rest of an integral after its last two panels, even in log t, if the tail is a power of t (geometric series).
+
+    0 where the last panel is negligible beside the `total`, ∞ where the panels do not fall.
+    """
+    if not last > 1e-30 * total:
+        return 0.0
+    r = last / before
+    return np.inf if r > 1 - 1e-9 else last * r / (1 - r)
 
 
 @dataclass(frozen=True)
 class _Derived(Law):
+    """A law made from another one; subclasses state when that one's failures are theirs."""
+
     law: Law
     rho: float = field(init=False)
 
@@ -45,7 +141,7 @@ class _Derived(Law):
 
     @property
     def resolution(self) -> float:
-        return self.law.resolution if isinstance(self.law, Failing) else 0.0
+        return float(getattr(self.law, "resolution", 0.0))
 
     def failed_moment(self, n: int, t: ArrayLike) -> Floats:
         return self.failures.moment(n, t)
@@ -87,7 +183,6 @@ class Copies(SameTimes, _Derived):
         return self.b * self._not_completed(t) ** (self.b - 1) * self.law.pdf(t)
 
     def failed(self, t: ArrayLike) -> Floats:
-        """G̃ᵇ: all copies have failed."""
         return self.law.failed(t) ** self.b
 
     def still_out(self, t: ArrayLike) -> Floats:
@@ -106,44 +201,38 @@ class Copies(SameTimes, _Derived):
             return self.cdf(at)
         if self.jumps is not None:
             return Steps.of(self.jumps, np.diff(self.cdf(self.jumps), prepend=0.0)).moment(n, at)
-        edges, before = self._edges, self._moments_at_edges(n)
+        edges, before = _moments_at_edges(self, n)
         inside = np.clip(at, edges[0], edges[-1])
         left = np.clip(np.searchsorted(edges, inside, side="right") - 1, 0, edges.size - 2)
         value = before[left] + self._integral(n, edges[left], inside)
         at_start = self.support[0] ** n * self.cdf(at)
         return np.where(at >= edges[-1], before[-1], np.where(at <= edges[0], at_start, value))
 
-    @cached_property
-    def _edges(self) -> Floats:
-        edges = scan_times(self.law)
-        edges = edges[edges - self.support[0] > EARLIEST_PANEL]
-        return np.append(edges, edges[-1] * np.geomspace(1, 1e100, 700)[1:]) if np.isinf(self.support[1]) else edges
-
-    @cached_property
-    def _moment_sums(self) -> dict[int, Floats]:
-        return {}
-
-    def _moments_at_edges(self, n: int) -> Floats:
-        """∫ uⁿ dF̃_b up to each edge, computed once for each n; the last is ∞ where the tail is too heavy."""
-        if n not in self._moment_sums:
-            edges = self._edges
-            panels = self._integral(n, edges[:-1], edges[1:])
-            sums = self.support[0] ** n * float(self.cdf(edges[0])) + np.append(0.0, np.cumsum(panels))
-            last = np.flatnonzero(self.pdf(edges) > MIN_DENSITY)[-1:]
-            if last.size and last[0] > 1 and np.isinf(self.support[1]):
-                k = int(last[0])
-                sums[-1] = sums[k] + beyond_power_tail(panels[k - 1], panels[k - 2], sums[k])
-            self._moment_sums[n] = sums
-        return self._moment_sums[n]
-
     def _integral(self, n: int, low: Floats, high: Floats) -> Floats:
         """∫ uⁿ f̃_b(u) du over panels, in the variable log(u − start) that follows the law's scale."""
         start = self.support[0]
-        a, b = np.log(low - start), np.log(high - start)
-        half = 0.5 * (b - a)[..., None]
-        gap = np.exp(0.5 * (a + b)[..., None] + half * NODES)
-        u = start + gap
-        return np.asarray((u**n * self.pdf(u) * gap * half) @ WEIGHTS)
+
+        def integrand(y: Floats) -> Floats:
+            u = start + np.exp(y)
+            return np.asarray(u**n * self.pdf(u) * np.exp(y))
+
+        return gauss_legendre(integrand, np.log(low - start), np.log(high - start))
+
+
+@lru_cache(maxsize=32)
+def _moments_at_edges(law: Copies, n: int) -> tuple[Floats, Floats]:
+    """Edges of panels, and ∫ uⁿ dF̃_b up to each of them; the last is ∞ where the tail is too heavy."""
+    start, endless = law.support[0], bool(np.isinf(law.support[1]))
+    edges = scan_times(law.law)
+    edges = edges[edges - start > 1e-280]  # earlier no moment can begin, and a density may overflow
+    if endless:
+        edges = np.append(edges, edges[-1] * np.geomspace(1, 1e100, 700)[1:])
+    panels = law._integral(n, edges[:-1], edges[1:])
+    sums = start**n * float(law.cdf(edges[0])) + np.append(0.0, np.cumsum(panels))
+    accurate = np.flatnonzero(law.pdf(edges) > 1e-290)  # a smaller density has lost its digits
+    if endless and accurate.size and (last := int(accurate[-1])) > 1:
+        sums[-1] = sums[last] + beyond_power_tail(panels[last - 1], panels[last - 2], sums[last])
+    return edges, sums
 
 
 def with_wall_clock(law: Law, r: float) -> Law:
@@ -204,64 +293,27 @@ class Shifted(_Derived):
         return self.law.failed(t)
 
 
-@dataclass(frozen=True, eq=False)
-class Coarse(Law):
-    """A law in steps, each at the mean of the latencies that it stands for; with visible failures in steps as well."""
-
-    name: ClassVar[str] = "coarse"
-    steps: Steps
-    failures: Steps
-    rho: float
-    resolution: ClassVar[float] = 0.0
-
-    @property
-    def support(self) -> tuple[float, float]:
-        return float(self.steps.times[0]), float(self.steps.times[-1])
-
-    @property
-    def jumps(self) -> Floats:
-        return self.steps.times
-
-    def cdf(self, t: ArrayLike) -> Floats:
-        """F̃(t); a search asks for it so often that the sums are kept with a 0 in front."""
-        return np.asarray(self._sums[np.searchsorted(self.steps.times, t, side="right")])
-
-    @cached_property
-    def _sums(self) -> Floats:
-        return np.append(0.0, self.steps.cumulative)
-
-    def partial_moment(self, n: int, t: ArrayLike) -> Floats:
-        return self.steps.moment(n, t)
-
-    def still_out(self, t: ArrayLike) -> Floats:
-        done = self.cdf(t)
-        return np.maximum(1.0 - done - self.failed(t), 0.0) if self.failures.times.size else 1.0 - done
-
-    def failed(self, t: ArrayLike) -> Floats:
-        return self.failures.mass(t)
-
-    def failed_moment(self, n: int, t: ArrayLike) -> Floats:
-        return self.failures.moment(n, t)
-
-
 def coarse(law: Law, cells: int) -> Law:
     """The law in at most about `cells` steps of even probability, finer in both tails; itself if it has no more.
 
-    Its cdf and its mean are those of the law, up to the width of a step: what a search over many policies can afford.
+    Each step is at the mean of the latencies that it stands for, so the cdf and the mean are those of the law up to
+    the width of a step: what a search over many policies can afford.
     """
     failed_at = failure_times(law)
     if law.jumps is not None and law.jumps.size + failed_at.size <= cells:
         return law
-    levels = np.concatenate([TAIL_LEVELS, np.linspace(1e-3, 1 - 1e-3, cells), 1 - TAIL_LEVELS[::-1]])
+    tail = np.geomspace(1e-9, 1e-3, 40)
+    levels = np.concatenate([tail, np.linspace(1e-3, 1 - 1e-3, cells), 1 - tail[::-1]])
     edges = inverse_cdf(law, completion_probability(law) * levels)
     edges = np.unique(np.append(edges[np.isfinite(edges)], law.support[1]))
-    steps = _steps_at_means(law.cdf(edges), law.partial_moment(1, edges))
-    rho = 1.0 - float(steps.masses.sum())
-    if not has_failures(law):
-        return Coarse(steps, Steps.of(np.empty(0), np.empty(0)), rho)
-    G = law.failed(failed_at)
-    edges = failed_at[np.unique(np.searchsorted(G, G[-1] * np.linspace(0, 1, cells + 1)[1:] * (1 - 1e-12)))]
-    return Coarse(steps, _steps_at_means(law.failed(edges), law.failed_moment(1, edges)), rho)
+    completions = _steps_at_means(law.cdf(edges), law.partial_moment(1, edges))
+    failures = Steps.of(np.empty(0), np.empty(0))
+    if has_failures(law):
+        G = law.failed(failed_at)
+        edges = failed_at[np.unique(np.searchsorted(G, G[-1] * np.linspace(0, 1, cells + 1)[1:] * (1 - 1e-12)))]
+        failures = _steps_at_means(law.failed(edges), law.failed_moment(1, edges))
+    never = max(1.0 - completions.total - failures.total, 0.0)
+    return Empirical(completions, failures, never, np.arange(1, completions.times.size + 1))
 
 
 def _steps_at_means(cumulative: Floats, moment: Floats) -> Steps:

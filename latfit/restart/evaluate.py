@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,10 @@ from latfit.laws.base import Law
 from latfit.laws.empirical import as_law
 from latfit.numbers import Bools, Floats, Ints, finite
 from latfit.restart.completion import draw
-from latfit.restart.derived import with_wall_clock
+from latfit.restart.derived import ROUNDING, check_time, completion_probability, with_wall_clock
 from latfit.restart.objectives import Objective
-from latfit.restart.plan import ROUNDING
 from latfit.restart.policies import Policy, Submission, as_policy
 from latfit.restart.result import Figures, label
-from latfit.restart.times import check_time, completion_probability
 
 Attempts = Callable[[Ints, Floats, float], tuple[Floats, Floats]]
 """Latency and time of visible failure of attempts, ∞ for what does not happen, NaN where nothing is known of one.
@@ -83,20 +81,14 @@ def evaluate_policy(
     303.37
 
     """
-    law = as_law(law)
+    law, policy, goal = as_law(law), as_policy(policy), Objective.parse(objective)
     c, r = check_time("cost", cost), check_time("wall-clock time", wall_clock)
-    chosen = as_policy(policy)
     if not completion_probability(law) > 0:
         raise RestartError("no attempt ever completes under this law: no policy can help")
-    goal = Objective.parse(objective)
-    plan = chosen.plan(with_wall_clock(law, r), c)
-    return PolicyOutcome(
-        policy=chosen,
-        **plan.figures,
-        objective={"name": str(goal), "value": finite(goal.report(goal.of_plan(plan)))},
-        law=label(law),
-        cost=c,
-    )
+    plan = policy.plan(with_wall_clock(law, r), c)
+    value = finite(goal.report(goal.of_plan(plan)))
+    objective_figure = {"name": str(goal), "value": value}
+    return PolicyOutcome(policy=policy, **plan.figures, objective=objective_figure, law=label(law), cost=c)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,16 +106,13 @@ class Followed:
     off: Bools
 
 
-@dataclass(eq=False)
 class _Jobs:
     """Jobs under way: when each is done, when the last of its copies is over, when its next copy begins."""
 
-    size: int
-    copies: list[tuple[Ints, Floats, Floats]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.done, self.left = np.full((2, self.size), np.inf)  # when a job is done or goes off; ∞ until it is known
-        self.over, self.begins, self.planned_start, self.planned_end, self.submitted = np.zeros((5, self.size))
+    def __init__(self, size: int) -> None:
+        self.copies: list[tuple[Ints, Floats, Floats]] = []
+        self.done, self.left = np.full((2, size), np.inf)  # when a job is done or goes off; ∞ until it is known
+        self.over, self.begins, self.planned_start, self.planned_end, self.submitted = np.zeros((5, size))
 
     @np.errstate(invalid="ignore")  # what follows a copy that is never cancelled has no planned time: NaN loses
     def due(self, copy: Submission, cost: float) -> Bools:
@@ -138,13 +127,11 @@ class _Jobs:
         return np.asarray((self.begins * (1 + ROUNDING) < self.done) & np.isinf(self.left))
 
     def submit(self, jobs: Ints, age: float, attempts: Attempts) -> None:
+        latency, failure = attempts(jobs, self.begins[jobs], age)
+        known = ~np.isnan(latency)
+        self.left[jobs[~known]] = self.begins[jobs[~known]]
+        jobs, latency, failure = jobs[known], latency[known], failure[known]
         begins = self.begins[jobs]
-        latency, failure = attempts(jobs, begins, age)
-        unknown = np.isnan(latency)
-        if unknown.any():
-            self.left[jobs[unknown]] = begins[unknown]
-            jobs, begins = jobs[~unknown], begins[~unknown]
-            latency, failure = latency[~unknown], failure[~unknown]
         ends = begins + np.minimum(np.minimum(latency, failure), age)
         self.done[jobs] = np.minimum(self.done[jobs], np.where(latency <= np.minimum(failure, age), ends, np.inf))
         self.over[jobs] = np.maximum(self.over[jobs], ends)
@@ -166,25 +153,11 @@ def follow(
 ) -> Followed:
     """`size` jobs under a policy, all of them one copy at a time.
 
-    Where a job has no copy out because all of them failed visibly, the next one begins at once: after the pause that
-    the policy makes between the end of the last copy and the start of the next, after the cost where these overlap. A
-    copy that is only made beside another (the second request of a hedge) is left out then.
-
-    Parameters
-    ----------
-    policy
-        What is submitted when.
-    size
-        How many jobs.
-    attempts
-        Where latencies and failures come from.
-    rng
-        Draws who makes a copy that is made with a probability, and sleeps with jitter.
-    cost
-        Seconds between the decision to submit again and the start of the new copy.
-    most
-        Submissions after which a job that is not done counts as `off`.
-
+    `rng` draws who makes a copy that is made with a probability, and sleeps with jitter. A job that is not done after
+    `most` submissions counts as `off`. Where a job has no copy out because all of them failed visibly, the next one
+    begins at once: after the pause that the policy makes between the end of the last copy and the start of the next,
+    after the cost where these overlap. A copy that is only made beside another (the second request of a hedge) is
+    left out then.
     """
     jobs = _Jobs(size)
     for number, copy in enumerate(policy.submissions(cost, size, rng)):

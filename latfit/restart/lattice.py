@@ -9,20 +9,9 @@ from latfit.errors import RestartError
 from latfit.laws.base import Law
 from latfit.numbers import Floats
 from latfit.restart.completion import expected_duration, std_duration
-from latfit.restart.times import Failing, failure_times, still_out
+from latfit.restart.derived import failure_times, still_out
 
 MAX_LATTICE_STEPS = 2**16  # steps of the clock that are followed at most
-MIN_LOST = 1e-16  # attempts that are less likely than this are not counted
-
-
-def lattice_quantiles(law: Law, levels: tuple[float, ...], t: float, cost: float) -> list[float | None]:
-    """The smallest x with P(J ≤ x) ≥ q for each q; None where the times fit on no short lattice."""
-    t = _last_time(law, t)
-    lattice = _distribution(law, t, cost, _reach(law, max(levels), t, cost))
-    if lattice is None:
-        return [None] * len(levels)
-    step, F_J = lattice
-    return [float(step * np.searchsorted(F_J, q - 1e-12)) for q in levels]
 
 
 def lattice_quantile(law: Law, q: float, t: Floats, cost: float) -> Floats:
@@ -44,14 +33,25 @@ def _quantile(law: Law, q: float, t: float, cost: float) -> float:
     lattice = None
     if np.isfinite(t):
         lattice = _distribution(law, t, cost, _reach(law, q, t, cost), clipped=True)
-    elif isinstance(law, Failing) and law.jumps is not None:  # what is still out at the end stays so
+    elif law.jumps is not None:  # what is still out at the end stays so
         last = max(law.jumps[-1], *failure_times(law)[-1:])
-        lattice = _distribution(law, t, cost, min(MAX_LATTICE_STEPS // 2 * law.resolution, 100.0 * float(last)))
+        resolution = float(getattr(law, "resolution", 0.0))
+        lattice = _distribution(law, t, cost, min(MAX_LATTICE_STEPS // 2 * resolution, 100.0 * float(last)))
     if lattice is None:
         raise RestartError(_refusal("a quantile"))
     step, F_J = lattice
     at = int(np.searchsorted(F_J, q - 1e-12))
     return step * at if at < F_J.size else np.nan if np.isfinite(t) else np.inf
+
+
+def lattice_quantiles(law: Law, levels: tuple[float, ...], t: float, cost: float) -> list[float | None]:
+    """The smallest x with P(J ≤ x) ≥ q for each q; None where the times fit on no short lattice."""
+    t = _last_time(law, t)
+    lattice = _distribution(law, t, cost, _reach(law, max(levels), t, cost))
+    if lattice is None:
+        return [None] * len(levels)
+    step, F_J = lattice
+    return [float(step * np.searchsorted(F_J, q - 1e-12)) for q in levels]
 
 
 def lattice_survival(law: Law, x: float, t: Floats, cost: float) -> Floats:
@@ -98,44 +98,38 @@ def _distribution(
     step = _common_step(law, t, cost) if np.isfinite(upto) else None
     if step is None or (upto / step >= MAX_LATTICE_STEPS and not clipped):
         return None
-    upto = min(upto, (MAX_LATTICE_STEPS - 1) * step)
-    total, lost = _attempt(law, t, cost, step, int(upto / step) + 2)
-    if lost[0] >= 1 - MIN_LOST:
-        return step, np.zeros(total.size)
-    while lost.sum() > MIN_LOST:
-        total = total + _convolved(total, lost)
-        lost = _convolved(lost, lost)
+    size = int(min(upto, (MAX_LATTICE_STEPS - 1) * step) / step) + 2
+    jumps, failures = (times[times <= t] for times in (np.asarray(law.jumps), failure_times(law)))
+    total = _on_lattice(jumps / step, np.diff(law.cdf(jumps), prepend=0.0), size)
+    lost = _on_lattice((failures + cost) / step, np.diff(law.failed(failures), prepend=0.0), size)
+    if np.isfinite(t):
+        lost += _on_lattice(np.array([(t + cost) / step]), np.array([float(still_out(law, t))]), size)
+    negligible = 1e-16
+    if lost[0] >= 1 - negligible:
+        return step, np.zeros(size)
+    fast = next_fast_len(2 * size, real=True)
+    while lost.sum() > negligible:
+        spectrum = rfft(lost, fast)
+        total = total + irfft(rfft(total, fast) * spectrum, fast)[:size]
+        lost = irfft(spectrum * spectrum, fast)[:size]
     return step, np.maximum.accumulate(np.cumsum(total))
 
 
-def _convolved(a: Floats, b: Floats) -> Floats:
-    size = next_fast_len(2 * a.size, real=True)
-    return np.asarray(irfft(rfft(a, size) * rfft(b, size), size)[: a.size])
-
-
-def _attempt(law: Law, t: float, cost: float, step: float, n: int) -> tuple[Floats, Floats]:
-    """The probabilities, step by step of the clock, to complete then, and to be over with its cost but not complete."""
-    done, over = np.zeros(n), np.zeros(n)
-    jumps, failures = (times[times <= t] for times in (np.asarray(law.jumps), failure_times(law)))
-    cut = np.array([t + cost]) if np.isfinite(t) else np.empty(0)
-    for mass, times, probability in (
-        (done, jumps, np.diff(law.cdf(jumps), prepend=0.0)),
-        (over, failures + cost, np.diff(law.failed(failures), prepend=0.0)),
-        (over, cut, np.full(cut.shape, float(still_out(law, t)))),
-    ):
-        at = np.rint(times / step).astype(np.int64)
-        np.add.at(mass, at[at < n], probability[at < n])
-    return done, over
+def _on_lattice(places: Floats, masses: Floats, size: int) -> Floats:
+    """Point masses added up at the nearest whole places below `size`."""
+    at = np.rint(places).astype(np.int64)
+    return np.asarray(np.bincount(at[at < size], masses[at < size], minlength=size), dtype=np.float64)
 
 
 def _common_step(law: Law, t: float, cost: float) -> float | None:
     """A step of which the law's times, the timeout and the cost are all multiples."""
-    if not isinstance(law, Failing) or law.jumps is None or not law.resolution > 0:
+    resolution = float(getattr(law, "resolution", 0.0))
+    if law.jumps is None or not resolution > 0:
         return None
     times = np.concatenate([law.jumps, failure_times(law), [t, cost]])
     times = times[np.isfinite(times) & (times <= t + cost)]
     for part in (1, 2, 10, 60, 100, 1000):
-        steps = times * (part / law.resolution)
+        steps = times * (part / resolution)
         if (np.abs(steps - np.rint(steps)) < 1e-6).all():
-            return float(law.resolution / part)
+            return resolution / part
     return None

@@ -13,12 +13,8 @@ from latfit.laws.base import Law
 from latfit.laws.empirical import Empirical, as_law
 from latfit.numbers import Floats, finite
 from latfit.restart.completion import completion_quantile, expected_duration, std_duration
-from latfit.restart.derived import with_copies
-from latfit.restart.lattice import lattice_quantiles
-from latfit.restart.minimise import candidates, flat_windows, thinned
-from latfit.restart.objectives import Objective
-from latfit.restart.result import QUANTILES, Optimum, Verdict, Window, label, ratio
-from latfit.restart.times import (
+from latfit.restart.derived import (
+    ROUNDING,
     check_time,
     check_timeouts,
     completion_probability,
@@ -26,10 +22,14 @@ from latfit.restart.times import (
     inverse_cdf,
     scan_times,
     still_out,
+    with_copies,
 )
+from latfit.restart.lattice import lattice_quantiles
+from latfit.restart.minimise import candidates, flat_windows, thinned
+from latfit.restart.objectives import Objective
+from latfit.restart.result import QUANTILES, Optimum, Verdict, Window, label, ratio
 
 MIN_GAIN = 1e-9  # a smaller relative gain is none
-TIE = 1e-12  # figures this close are equal
 
 
 @np.errstate(all="ignore")  # figures beyond all floats are ∞, which is reported as such
@@ -47,11 +47,8 @@ def optimal_timeout(
     """The timeout t̂ that minimises E_J (or another objective) when restarts are unbounded.
 
     Exact on step laws (empirical, discrete): the optimum is one of the times at which they
-    complete. Global on laws with a density, limits at 0 and ∞ included. `max_submissions` B keeps
-    F̃(t) ≥ 1/B; `min_completions` is the least number of observed completions at or below t̂ on empirical
-    laws. Equal figures: the smallest E_J, then the smallest t.
-
-    van Moorsel & Wolter 2004, §3.1; Glatard et al. 2006, §3.
+    complete. Global on laws with a density, limits at 0 and ∞ included. Equal figures: the smallest E_J, then the
+    smallest t. van Moorsel & Wolter 2004, §3.1; Glatard et al. 2006, §3.
 
     Parameters
     ----------
@@ -66,9 +63,9 @@ def optimal_timeout(
     objective
         What to minimise: `mean`, `std`, `moment:n`, `quantile:q` or `deadline:D`.
     max_submissions
-        B, the largest mean number of submissions.
+        B, the largest mean number of submissions: F̃(t) ≥ 1/B.
     min_completions
-        Observed completions needed at or below t̂.
+        On empirical laws, the observed completions needed at or below t̂.
     min_timeout
         Seconds; nothing is cancelled earlier.
 
@@ -85,12 +82,32 @@ def optimal_timeout(
     >>> round(best.timeout), round(best.expected_duration), round(best.submissions, 2)
     (384, 375, 1.52)
     """
-    law = as_law(law)
-    problem = _Problem.of(law, cost, wall_clock, copies, objective)
-    if not completion_probability(law) > 0:
+    problem = _Problem.of(as_law(law), cost, wall_clock, copies, objective)
+    first, c, goal = problem.law, problem.cost, problem.objective
+    if not completion_probability(first) > 0:
         raise RestartError("no attempt ever completes under this law: no timeout can help")
     at_least = _earliest(problem, max_submissions, min_completions, min_timeout)
-    return (_on_density if law.jumps is None else _on_steps)(problem, at_least)
+    t = candidates(
+        first,
+        problem.value,
+        lambda t: goal.slope(first, t, c),
+        special=goal.special_times(first, c),
+        at_least=at_least,
+        at_most=goal.latest,
+    )
+    if first.jumps is None:
+        best = _argmin(problem, np.append(t, np.inf))
+        E_0 = _origin_limit(first, c) if at_least == 0 else np.inf
+        at_zero = goal.limit(E_0) if np.isfinite(E_0) else np.inf
+        if np.isfinite(at_zero) and _is_constant(problem, at_zero):
+            return _outcome(problem, "any", np.inf)
+        if at_zero <= float(problem.value(np.array(best))) * (1 + ROUNDING):
+            return _outcome(problem, "immediate", 0.0, E_0=E_0)
+    else:  # a sample never says `any` or `immediate`
+        best = _argmin(problem, thinned(problem.value, t) if problem.on_lattice else t) if t.size else np.inf
+        best = best if float(still_out(first, best)) > 0 else np.inf
+    never = _no_gain(problem, best)
+    return _outcome(problem, "never" if never else "finite", np.inf if never else best, at_least)
 
 
 @np.errstate(all="ignore")  # figures beyond all floats are ∞, which is reported as such
@@ -178,7 +195,7 @@ def _earliest(problem: _Problem, max_submissions: float | None, min_completions:
     limits = [max(0.0, check_time("smallest timeout", min_timeout) - problem.r)]
     if max_submissions is not None:
         top = completion_probability(problem.law)
-        if not max_submissions >= problem.b / top * (1 - TIE):
+        if not max_submissions >= problem.b / top * (1 - ROUNDING):
             raise RestartError(
                 f"at most {max_submissions:g} submissions a job are allowed, but even without a timeout "
                 f"{problem.b / top:.6g} are needed: allow more"
@@ -196,41 +213,15 @@ def _earliest(problem: _Problem, max_submissions: float | None, min_completions:
     return max(limits)
 
 
-def _on_steps(problem: _Problem, at_least: float) -> Optimum:
-    """The exact optimum on a step law. A sample never says `any` or `immediate`."""
-    t = candidates(problem.law, problem.value, None, at_least=at_least, at_most=problem.objective.latest)
-    best = _argmin(problem, thinned(problem.value, t) if problem.on_lattice else t) if t.size else np.inf
-    if not float(still_out(problem.law, best)) > 0 or _no_gain(problem, best):
-        return _outcome(problem, "never", np.inf, at_least)
-    return _outcome(problem, "finite", best, at_least)
-
-
-def _on_density(problem: _Problem, at_least: float) -> Optimum:
-    law, cost, objective = problem.law, problem.cost, problem.objective
-    slope, special = objective.slope(law, cost), objective.special_times(law, cost)
-    t = candidates(law, problem.value, slope, special=special, at_least=at_least, at_most=objective.latest)
-    best = _argmin(problem, np.append(t, np.inf))
-    figure = float(problem.value(np.array(best)))
-    E_0 = _origin_limit(law, cost) if at_least == 0 else np.inf
-    at_zero = objective.limit(E_0) if np.isfinite(E_0) else np.inf
-    if np.isfinite(at_zero) and _is_constant(problem, at_zero):
-        return _outcome(problem, "any", np.inf)
-    if at_zero <= figure * (1 + TIE):
-        return _immediate(problem, E_0)
-    if _no_gain(problem, best):
-        return _outcome(problem, "never", np.inf, at_least)
-    return _outcome(problem, "finite", best, at_least)
-
-
 def _argmin(problem: _Problem, t: Floats) -> float:
     """The t of the smallest figure; among equal ones that of the smallest E_J, then the smallest."""
     v = problem.value(t)
     v = np.where(np.isnan(v), np.inf, v)
     if not np.isfinite(v).any():
         raise RestartError(f"the objective {problem.objective} is infinite for every timeout")
-    equal = t[v <= v.min() * (1 + TIE)]
+    equal = t[v <= v.min() * (1 + ROUNDING)]
     E_J = problem.mean(equal)
-    return float(equal[E_J.min() * (1 + TIE) >= E_J].min())
+    return float(equal[E_J.min() * (1 + ROUNDING) >= E_J].min())
 
 
 def _no_gain(problem: _Problem, t: float) -> bool:
@@ -267,75 +258,52 @@ def _origin_limit(law: Law, cost: float) -> float:
     return float(t[0] / F[0]) if power < 1 + 1e-6 else np.inf
 
 
-def _outcome(problem: _Problem, verdict: Verdict, t: float, at_least: float = 0.0) -> Optimum:
-    """What a timeout brings; its windows hold only timeouts that are allowed."""
-    law, cost, r = problem.law, problem.cost, problem.r
+def _outcome(
+    problem: _Problem, verdict: Verdict, t: float, at_least: float = 0.0, *, E_0: float | None = None
+) -> Optimum:
+    """What a timeout brings; its windows hold only timeouts that are allowed.
+
+    With E_0: the limit t → 0, in which J is exponential with mean E_0.
+    """
+    law, cost, r, b, goal = problem.law, problem.cost, problem.r, problem.b, problem.objective
     untimed = float(problem.value(np.array([t, np.inf]))[1])
-    figure = float(problem.value(np.array([t]))[0])  # alone: an error where it cannot be computed
-    E_J, F, failing = float(problem.mean(np.array(t))), float(law.cdf(t)), has_failures(law)
+    quantiles: list[float | None]
+    if E_0 is not None:
+        figure, E_J, std, job_seconds, F = goal.limit(E_0), E_0, E_0, b * E_0, 0.0
+        quantiles = [float(-E_0 * np.log1p(-q)) for q in QUANTILES]
+    else:
+        figure = float(problem.value(np.array([t]))[0])  # alone: an error where it cannot be computed
+        E_J, std = float(problem.mean(np.array(t))), float(std_duration(law, t, cost=cost))
+        F, job_seconds = float(law.cdf(t)), b * (r + float(expected_duration(law, t, cost=r)))
+        if has_failures(law):  # quantiles only where all times are whole steps of a clock
+            quantiles = lattice_quantiles(law, QUANTILES, t, cost)
+            job_seconds = job_seconds if b == 1 else np.nan  # some copies may fail before the others end
+        else:
+            quantiles = [finite(completion_quantile(law, q, t, cost=cost)) for q in QUANTILES]
     windows: list[Window] | None = None
     if verdict == "any":
-        windows = [(0.0, np.inf), (0.0, np.inf)]
+        windows = [(0.0, np.inf)] * 2
+    elif E_0 == 0:
+        windows = [(0.0, 0.0)] * 2
     elif verdict != "given" and np.isfinite(figure) and not problem.on_lattice:
-        limits = [1.01 * figure, 1.05 * figure]
-        windows = [
-            (max(low, at_least) + r, high + r)
-            for low, high in flat_windows(law, t, limits, cost=cost, objective=problem.objective)
-        ]
-    if failing:  # only where all times are whole steps of a clock
-        quantiles = lattice_quantiles(law, QUANTILES, t, cost)
-    else:
-        quantiles = [finite(completion_quantile(law, q, t, cost=cost)) for q in QUANTILES]
-    job_seconds = None  # not computed for copies of which some may fail before the others end
-    if problem.b == 1 or not failing:
-        job_seconds = finite(problem.b * (r + expected_duration(law, t, cost=r)))
-    return _optimum(
-        problem,
-        figure,
-        windows,
+        around = flat_windows(law, t, [1.01 * figure, 1.05 * figure], cost=cost, objective=goal)
+        windows = [(max(low, at_least) + r, high + r) for low, high in around]
+    within_1pct, within_5pct = windows or (None, None)
+    return Optimum(
         verdict=verdict,
         timeout=finite(t + r),
         expected_duration=finite(E_J),
-        std_duration=finite(std_duration(law, t, cost=cost)),
+        std_duration=finite(std),
         quantiles={str(q): None if x is None else x + r for q, x in zip(QUANTILES, quantiles, strict=True)},
-        submissions=finite(problem.b / F) if F > 0 and verdict != "any" else None,
+        submissions=finite(b / F) if F > 0 and verdict != "any" else None,
         speed_up=1.0 if figure == untimed < np.inf else ratio(finite(untimed), figure),
-        job_seconds=job_seconds,
+        job_seconds=finite(job_seconds),
         success=1.0 if np.isfinite(E_J) else None,
-    )
-
-
-def _immediate(problem: _Problem, E_0: float) -> Optimum:
-    """The limit t → 0, in which J is exponential with mean E_0."""
-    figure = problem.objective.limit(E_0)
-    windows: list[Window] = [(0.0, 0.0), (0.0, 0.0)]
-    if E_0 > 0:
-        windows = flat_windows(problem.law, 0.0, [1.01 * figure, 1.05 * figure], objective=problem.objective)
-    return _optimum(
-        problem,
-        figure,
-        windows,
-        verdict="immediate",
-        timeout=0.0,
-        expected_duration=E_0,
-        std_duration=E_0,
-        quantiles={str(q): float(-E_0 * np.log1p(-q)) for q in QUANTILES},
-        submissions=None,
-        speed_up=ratio(finite(problem.value(np.array(np.inf))), figure),
-        job_seconds=problem.b * E_0,
-        success=1.0,
-    )
-
-
-def _optimum(problem: _Problem, figure: float, windows: list[Window] | None, **fields: Any) -> Optimum:
-    within_1pct, within_5pct = windows or (None, None)
-    return Optimum(
         rho=float(problem.single.rho),
         law=label(problem.single),
         cost=problem.c,
-        objective={"name": str(problem.objective), "value": finite(problem.objective.report(figure))},
+        objective={"name": str(goal), "value": finite(goal.report(figure))},
         within_1pct=within_1pct,
         within_5pct=within_5pct,
         conservative_timeout=None if within_5pct is None else finite(within_5pct[1]),
-        **fields,
     )

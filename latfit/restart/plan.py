@@ -8,9 +8,9 @@ not completing, two moments of the time spent, submissions, job-seconds) gives t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,11 +18,22 @@ import numpy as np
 from latfit.errors import RestartError
 from latfit.laws.base import Law
 from latfit.numbers import Floats, finite
+from latfit.restart.completion import lost_moment
+from latfit.restart.derived import (
+    HUGE,
+    ROUNDING,
+    beyond_power_tail,
+    failure_times,
+    has_failures,
+    kinks,
+    scan_times,
+    still_out,
+)
 from latfit.restart.lattice import lattice_quantile, lattice_survival
 from latfit.restart.result import QUANTILES
 
-NEGLIGIBLE = 1e-16  # a round that is reached less often than this is left out
-ROUNDING = 1e-12  # 0.3 + 0.3 + 0.1 must reach 0.7 in spite of rounding
+TAIL_PANELS = 600  # from the end of the range of a law with a power tail to HUGE
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +43,7 @@ class Round:
     `p_incomplete` is the probability of not having completed at its end, `mean` and `second_moment` are those of the
     time spent in it, `lost_time` = E[time spent; not completed], `survival(u)` the probability of not having
     completed at age u (None where failures end attempts early), `ages` where it may jump or bend, `pause` the mean
-    time until the next round, `p_stuck` the probability that it never ends.
+    time until the next round, `p_under_way` the probability that a copy is still out at its end.
     """
 
     length: float
@@ -46,7 +57,12 @@ class Round:
     ages: Floats = field(default_factory=lambda: np.empty(0))
     pause: float = 0.0
     pause_variance: float = 0.0
-    p_stuck: float = 0.0
+    p_under_way: float = 0.0
+
+    @property
+    def goes_on(self) -> float:
+        """The probability that the next round is reached: an attempt without timeout may never end."""
+        return self.p_incomplete - (self.p_under_way if np.isinf(self.length) else 0.0)
 
     def alive(self, age: float) -> float:
         """The probability of not having completed at an age, at most the round's length."""
@@ -76,13 +92,13 @@ class Round:
 
 
 class Totals(NamedTuple):
-    """What follows from some round on; `second` is E[J²]."""
+    """What follows from some round on."""
 
-    mean: float
-    second: float
-    submissions: float
-    job_seconds: float
-    success: float
+    mean: float = 0.0
+    second_moment: float = 0.0
+    submissions: float = 0.0
+    job_seconds: float = 0.0
+    success: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,38 +108,34 @@ class Plan:
     `lattice` is the law, the timeout and the cost of a plan whose attempts may fail visibly: its distribution is that
     of a lattice. `starts` has a row of starting times for each draw of random pauses: the distribution is then the
     average over these.
+
+    `mean` and `second_moment` are E[J] and E[J²] (of a finite plan those of the time until success or giving up),
+    `submissions` the mean number of jobs submitted, `job_seconds` the mean time that all of them together are out.
     """
 
     rounds: tuple[Round, ...]
     repeats: bool
     lattice: tuple[Law, float, float] | None = None
     starts: Floats | None = None
+    mean: float = field(init=False)
+    second_moment: float = field(init=False)
+    submissions: float = field(init=False)
+    job_seconds: float = field(init=False)
+    success: float = field(init=False)
 
-    @property
-    def mean(self) -> float:
-        """E[J], of a finite plan that of the time until success or giving up."""
-        return self._totals.mean
-
-    @property
-    def second_moment(self) -> float:
-        """E[J²]."""
-        return self._totals.second
+    def __post_init__(self) -> None:
+        last = self.rounds[-1]
+        total = _repeated(last) if self.repeats else _followed(last, Totals(), pauses=False)
+        for this in reversed(self.rounds[:-1]):
+            total = _followed(this, total)
+        for name, value in total._asdict().items():
+            object.__setattr__(self, name, value)
 
     @property
     def std(self) -> float:
         """√Var J."""
-        mean, second = self._totals.mean, self._totals.second
-        return float(np.sqrt(max(second - mean * mean, 0.0))) if np.isfinite(second) else np.inf
-
-    @property
-    def submissions(self) -> float:
-        """The mean number of jobs submitted."""
-        return self._totals.submissions
-
-    @property
-    def job_seconds(self) -> float:
-        """The mean time that all jobs together are out."""
-        return self._totals.job_seconds
+        variance = self.second_moment - self.mean * self.mean if np.isfinite(self.second_moment) else np.inf
+        return float(np.sqrt(max(variance, 0.0)))
 
     @property
     def figures(self) -> dict[str, Any]:
@@ -138,16 +150,8 @@ class Plan:
             "quantiles": quantiles,
             "submissions": finite(self.submissions),
             "job_seconds": finite(self.job_seconds),
-            "success": finite(self._totals.success),
+            "success": finite(self.success),
         }
-
-    @cached_property
-    def _totals(self) -> Totals:
-        last = self.rounds[-1]
-        after = _repeated(last) if self.repeats else _followed(last, Totals(0.0, 0.0, 0.0, 0.0, 0.0), pauses=False)
-        for this in reversed(self.rounds[:-1]):
-            after = _followed(this, after)
-        return after
 
     def quantile(self, q: float) -> float:
         """The smallest x with P(J ≤ x) ≥ q, ∞ where it is not reached."""
@@ -220,12 +224,12 @@ class Plan:
 
 def _followed(this: Round, after: Totals, *, pauses: bool = True) -> Totals:
     """What follows from a round on, if `after` follows from the next one on; a weight of 0 wins over ∞."""
-    goes_on = this.p_incomplete - this.p_stuck
+    goes_on = this.goes_on
     if goes_on <= 0:
         return Totals(this.mean, this.second_moment, this.submissions, this.job_seconds, 1.0 - this.p_incomplete)
     pause, variance = (this.pause, this.pause_variance) if pauses else (0.0, 0.0)
     later = pause + after.mean
-    later_second = pause * pause + variance + 2 * pause * after.mean + after.second
+    later_second = pause * pause + variance + 2 * pause * after.mean + after.second_moment
     return Totals(
         this.mean + goes_on * later,
         this.second_moment + 2 * this.lost_time * later + goes_on * later_second,
@@ -237,7 +241,7 @@ def _followed(this: Round, after: Totals, *, pauses: bool = True) -> Totals:
 
 def _repeated(this: Round) -> Totals:
     """What follows when a round is repeated until it completes: the fixed point of `_followed`."""
-    goes_on = this.p_incomplete - this.p_stuck
+    goes_on = this.goes_on
     if goes_on >= 1:
         return Totals(np.inf, np.inf, np.inf, np.inf, 0.0)
     ends = 1.0 - goes_on
@@ -248,3 +252,129 @@ def _repeated(this: Round) -> Totals:
     return Totals(
         mean, second / ends, this.submissions / ends, this.job_seconds / ends, (1.0 - this.p_incomplete) / ends
     )
+
+
+def attempt(law: Law, length: float, *, pause: float = 0.0, copies: int = 1) -> Round:
+    """One attempt with a timeout; `law` is that of the first of `copies` that run side by side."""
+    t, failing = np.array(length, dtype=np.float64), has_failures(law)
+    lost = [float(lost_moment(law, m, t, 0.0)) for m in (0, 1, 2)]
+    mean, second = (float(law.partial_moment(m, t)) + lost[m] for m in (1, 2))
+    return Round(
+        length,
+        p_incomplete=lost[0],
+        mean=mean,
+        second_moment=second,
+        lost_time=lost[1],
+        submissions=float(copies),
+        job_seconds=copies * mean,
+        survival=None if failing else (lambda u: still_out(law, u)),
+        ages=np.empty(0) if failing else knots(law),
+        pause=pause,
+        p_under_way=float(still_out(law, t)),
+    )
+
+
+class Ages(NamedTuple):
+    """Of copies at some ages: the probabilities of being under way and of having completed, the mean copies out.
+
+    Under way means that neither has one completed nor have all failed.
+    """
+
+    alive: Floats
+    done: Floats
+    running: Floats
+
+
+def overlapping(
+    law: Law,
+    ages: Sequence[float],
+    length: float,
+    at: Callable[[Floats], Ages],
+    *,
+    submissions: float = 1.0,
+    pause: float = 0.0,
+) -> Round:
+    """A round with several copies out, by quadrature of `at`: it ends with a completion, all failed, or at `length`.
+
+    `ages` are those of the copies when it begins; that of a copy which starts later is negative. A copy that failed is
+    gone. While another one is out, nothing is done about it; when none is out any more, the next round begins, after
+    its pause.
+    """
+    edges, failing = _edges(law, ages, length), has_failures(law)
+    u, w = quadrature(edges, steps=law.jumps is not None)
+    alive, done, running = at(np.append(u, length))
+    under_way, tail = float(alive[-1]), bool(edges[-1] == HUGE)
+    mean = second = lost = used = np.inf
+    if np.isfinite(length) or not under_way > 0:
+        mean, second, used = (_integral(w, y, tail=tail) for y in (alive[:-1], 2 * u * alive[:-1], running[:-1]))
+        lost = under_way * length if under_way > 0 else 0.0
+        if failing:
+            fails_later = alive[:-1] - alive[-1] + done[:-1] - done[-1]
+            # less is rounding, and the tail is long
+            lost += _integral(w, np.where(fails_later > 1e-14, fails_later, 0.0), tail=tail)
+    return Round(
+        length,
+        p_incomplete=1.0 - float(done[-1]) if failing else under_way,
+        mean=mean,
+        second_moment=second,
+        lost_time=lost,
+        submissions=submissions,
+        job_seconds=used,
+        survival=None if failing else (lambda u: at(u).alive),
+        ages=np.empty(0) if failing else edges,
+        pause=pause,
+        p_under_way=under_way,
+    )
+
+
+@lru_cache(maxsize=32)
+def knots(law: Law) -> Floats:
+    """The jumps of a step law; panels over the whole range of a law with a density, its kinks among them.
+
+    The times of failure are among both.
+    """
+    if law.jumps is not None:
+        return np.union1d(law.jumps, failure_times(law)) if has_failures(law) else law.jumps
+    scan = scan_times(law)
+    panels = scan[np.linspace(0, scan.size - 1, 240).astype(np.intp)]
+    return np.unique(np.concatenate([panels, kinks(law), failure_times(law)]))
+
+
+def _edges(law: Law, ages: Sequence[float], length: float) -> Floats:
+    """The times, 0 and the end among them, between which S of every copy is smooth (or constant)."""
+    inner = np.concatenate([*(knots(law) - age for age in ages), [-age for age in ages]])
+    end = length if np.isfinite(length) else max(float(inner.max()), 0.0)
+    edges = np.unique(np.concatenate([[0.0, end], inner[(inner > 0) & (inner < end)]]))
+    if np.isfinite(length) or law.jumps is not None:
+        return edges
+    power_tail = law.still_out(np.array(HUGE)) < 1e-25 < law.still_out(np.array(end))
+    return np.append(edges, np.geomspace(end, HUGE, TAIL_PANELS)[1:]) if power_tail else edges
+
+
+def quadrature(edges: Floats, *, steps: bool) -> tuple[Floats, Floats]:
+    """Nodes and weights of Gauss–Legendre panels; the middles where all is constant between the edges."""
+    middle, half = 0.5 * (edges[1:] + edges[:-1]), 0.5 * np.diff(edges)
+    if steps:
+        return middle, 2 * half
+    return (middle[:, None] + half[:, None] * _NODES).ravel(), (half[:, None] * _WEIGHTS).ravel()
+
+
+def _integral(weights: Floats, values: Floats, *, tail: bool) -> float:
+    """Σ weights · values; not by BLAS, whose threads cost more than they bring on arrays of this size.
+
+    With a `tail` the panels go on up to HUGE, where it is that of a power: what follows the last panel in which no
+    probability underflows is added.
+    """
+    with np.errstate(over="ignore"):
+        parts = weights * values
+        total = float(parts.sum())
+    if not tail:
+        return total
+    panels, written = (y.reshape(-1, _NODES.size) for y in (parts, values > 1e-290 * weights))
+    accurate = np.flatnonzero(written.all(axis=1))
+    last = int(accurate[-1]) if accurate.size else 0
+    if last < len(panels) - TAIL_PANELS + 2:  # it ends before the tail
+        return total
+    each = panels[: last + 1].sum(axis=1)
+    total = float(each.sum())
+    return total + beyond_power_tail(each[-1], each[-2], total)

@@ -15,8 +15,7 @@ been. Without a limit on it the best schedule is that of van Moorsel and Wolter 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,10 +26,10 @@ from latfit.numbers import Floats, Ints, finite
 GROWTHS = (1.0, 1.5, 2.0)
 MAX_CANCELLATIONS = 7
 COARSE_TIMEOUTS = 32  # first timeouts that a search looks at before it looks at every one near the best
-LAW_TIMEOUTS = 4096  # first timeouts of a continuous law, evenly spaced in log t
 
-_MULTIPLES = np.unique([growth**j for growth in GROWTHS for j in range(MAX_CANCELLATIONS)])
-_STEPS = np.array([[np.searchsorted(_MULTIPLES, g**j) for j in range(MAX_CANCELLATIONS)] for g in GROWTHS])
+_FACTORS = np.array(GROWTHS)[:, None] ** np.arange(MAX_CANCELLATIONS)
+_MULTIPLES = np.unique(_FACTORS)
+_STEPS = np.searchsorted(_MULTIPLES, _FACTORS)  # (growth, cancellation) place among the multiples
 
 
 class Attempt(NamedTuple):
@@ -67,7 +66,8 @@ class Retry:
 
     `expected_duration` and `submissions` are means per job if attempts are independent, `undone` is the share of jobs
     not done when the last attempt reaches the cutoff; they are submitted again, as by waiting. `worst_duration` is the
-    mean if every retry takes as long as the first attempt would have; `waiting` that without any cancellation.
+    mean if every retry takes as long as the first attempt would have; `waiting` that without any cancellation. The
+    intervals are those of 1 − E/W and of ℓ, with 95 % confidence; None where nothing was resampled.
     """
 
     timeouts: tuple[float, ...]
@@ -77,9 +77,7 @@ class Retry:
     undone: float
     waiting: float
     gain_interval: tuple[float, float] | None = None
-    """Of 1 − E/W, with 95 % confidence; None where nothing was resampled."""
     loss_interval: tuple[float, float] | None = None
-    """Of ℓ."""
 
     @property
     def attempts(self) -> int:
@@ -95,24 +93,6 @@ class Retry:
     def gain(self) -> float:
         """1 − E/W: the share of the time of waiting that is saved if attempts are independent."""
         return 1 - self.expected_duration / self.waiting
-
-    @property
-    def speed_up(self) -> float:
-        """How many times faster than waiting, if attempts are independent."""
-        return self.waiting / self.expected_duration
-
-    def sentence(self, time: Callable[[float], str]) -> str:
-        """What to set and what it brings, in a sentence; `time` writes seconds for people."""
-        first, count = self.timeouts[0], len(self.timeouts)
-        if count == 1:
-            when = f"Cancel after {time(first)} and resubmit once"
-        elif first == self.timeouts[-1]:
-            when = f"Cancel after {time(first)} and resubmit, {count} times"
-        else:
-            listed = ", ".join(map(time, self.timeouts[:-1]))
-            when = f"Cancel after {listed} and {time(self.timeouts[-1])}, resubmitting each time"
-        gain = f"{time(self.expected_duration)} a job instead of {time(self.waiting)} if retries are independent"
-        return f"{when}, then wait: {gain}, at most {100 * self.worst_loss:.0f} % slower than waiting if they are not."
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -157,8 +137,7 @@ def evaluate_retry(law: Law, timeouts: Sequence[float], *, cutoff: float = np.in
     (659.6, 392.4, 0.331)
 
     """
-    attempt = Attempt.of(law, np.array([*timeouts, cutoff], dtype=np.float64))
-    return retry_of(attempt, tuple(map(float, timeouts)), cost)
+    return retry_of(Attempt.of(law, np.array([*timeouts, cutoff])), tuple(map(float, timeouts)), cost)
 
 
 def retry_of(attempt: Attempt, timeouts: tuple[float, ...], cost: float) -> Retry:
@@ -192,19 +171,15 @@ def _cancelled(attempt: Attempt, steps: Sequence[int | Ints]) -> list[Floats]:
     if np.array_equal(attempt.missed, attempt.out):
         return [attempt.out[..., step] for step in steps]
     chances: list[Floats] = []
-    previous: Attempt | None = None
+    same, failed, G_before = np.ones(()), np.zeros(()), np.zeros(())
     for step in steps:
-        now = attempt.at(step)
-        seen_failing = now.missed - now.out
-        if previous is None:
-            cancelled, failed = now.out, seen_failing
-        else:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                same = np.where(previous.out > 0, chances[-1] / previous.out, 0.0)
-            more = seen_failing - (previous.missed - previous.out)
-            cancelled, failed = same * now.out + failed * now.out, same * more + failed * seen_failing
-        chances.append(cancelled)
-        previous = now
+        Q, S, _ = attempt.at(step)
+        G = Q - S
+        chances.append(same * S + failed * S)
+        failed = same * (G - G_before) + failed * G
+        with np.errstate(divide="ignore", invalid="ignore"):
+            same = np.where(S > 0, chances[-1] / S, 0.0)
+        G_before = G
     return chances
 
 
@@ -217,43 +192,34 @@ class ScheduleGrid:
 
     first: Floats
     cutoff: float
+    limits: Floats = field(init=False)
+    """(multiple, first timeout) the timeouts, none beyond the cutoff."""
+    times: Floats = field(init=False)
+    """The times at which an `Attempt` must be known, sorted; the last is the cutoff."""
+    place: Ints = field(init=False)
+    """(multiple, first timeout) where each timeout is among the times."""
+    shape: tuple[int, int, int] = field(init=False)
 
-    @cached_property
-    def limits(self) -> Floats:
-        """(multiple, first timeout) the timeouts, none beyond the cutoff."""
-        return np.minimum(np.outer(_MULTIPLES, self.first), self.cutoff)
-
-    @cached_property
-    def _unique(self) -> tuple[Floats, Ints]:
-        times, place = np.unique(np.append(self.limits.ravel(), self.cutoff), return_inverse=True)
-        return times, place[:-1].reshape(self.limits.shape).astype(np.int64)
-
-    @property
-    def times(self) -> Floats:
-        """The times at which an `Attempt` must be known, sorted; the last is the cutoff."""
-        return self._unique[0]
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """Of an array over all schedules."""
-        return len(GROWTHS), MAX_CANCELLATIONS, self.first.size
+    def __post_init__(self) -> None:
+        limits = np.minimum(np.outer(_MULTIPLES, self.first), self.cutoff)
+        times, place = np.unique(np.append(limits.ravel(), self.cutoff), return_inverse=True)
+        object.__setattr__(self, "limits", limits)
+        object.__setattr__(self, "times", times)
+        object.__setattr__(self, "place", place[:-1].reshape(limits.shape).astype(np.int64))
+        object.__setattr__(self, "shape", (*_STEPS.shape, self.first.size))
 
     def durations(self, attempt: Attempt, waiting: Floats, cost: float, *, span: Floats | None = None) -> Floats:
         """(rows, *shape) E of every schedule for each row of `attempt`, given what waiting takes in each.
 
         With a `span` a job leaves each row at the rate 1/span, for the first row, the pool.
         """
-        rows = attempt.missed.shape[0]
-        result = np.empty((rows, *self.shape))
-        place = self._unique[1]
+        result = np.empty((attempt.missed.shape[0], *self.shape))
         last = waiting[:, None]
-        missed, _, spent = (values[:, place].swapaxes(0, 1) for values in attempt)  # (multiple, row, first timeout)
+        missed, _, spent = (values[:, self.place].swapaxes(0, 1) for values in attempt)  # (multiple, row, timeout)
         taken = spent + cost * missed
         stays = None if span is None else np.exp(-(self.limits[:, None] + cost) / span[:, None])
         for g, steps in enumerate(_STEPS):
-            here: Floats | float = 1.0
-            gone: Floats | float = 0.0
-            total: Floats | float = 0.0
+            here, gone, total = np.ones(()), np.zeros(()), np.zeros(())
             for j, step in enumerate(steps):
                 total = total + here * taken[step]
                 here = here * missed[step]
@@ -267,10 +233,9 @@ class ScheduleGrid:
 
     def losses(self, attempt: Attempt, waiting: float, cost: float, *, unseen: float = 0.0) -> Floats:
         """ℓ of every schedule: Σ_j (τ_j + c) P(still out at τ_j) / W, with a share `unseen` more still out."""
-        place = self._unique[1]
         result = np.empty(self.shape)
         for g, steps in enumerate(_STEPS):
-            cancelled = _cancelled(attempt, [place[step] for step in steps])
+            cancelled = _cancelled(attempt, [self.place[step] for step in steps])
             result[g] = np.cumsum((self.limits[steps] + cost) * (np.array(cancelled) + unseen), axis=0) / waiting
         return result
 
@@ -346,16 +311,15 @@ def best_retry(
 
     """
     times = _first_timeouts(law, cutoff) if first is None else first
-    end = Attempt.of(law, np.array([cutoff]))
-    waiting = end.waiting(cost)
+    waiting = float(Attempt.of(law, np.array([cutoff])).waiting(cost))
     if not times.size or not np.isfinite(waiting):
         return None
 
     def objective(grid: ScheduleGrid) -> Floats:
         attempt = Attempt.of(law, grid.times)
-        losses = grid.losses(attempt, float(waiting), cost)
+        losses = grid.losses(attempt, waiting, cost)
         rows = Attempt(*(values[None] for values in attempt))
-        ratios = grid.durations(rows, np.atleast_1d(waiting), cost)[0] / float(waiting)
+        ratios = grid.durations(rows, np.array([waiting]), cost)[0] / waiting
         return np.where(losses <= risk, (1 - suspicion) * ratios + suspicion * (1 + losses), np.inf)
 
     grid, best, value = search_schedules(times, cutoff, objective, continuous=law.jumps is None)
@@ -369,7 +333,7 @@ def _first_timeouts(law: Law, cutoff: float) -> Floats:
     if law.jumps is not None:
         return law.jumps[(law.jumps > 0) & (law.jumps < cutoff)]
     low, high = law.support
-    times = np.geomspace(1e-9, 1e9, LAW_TIMEOUTS)
+    times = np.geomspace(1e-9, 1e9, 4096)
     chance = law.cdf(times) / (1 - law.rho)
     inside = times[(times > low) & (times < min(high, cutoff)) & (chance > 1e-3) & (chance < 1 - 1e-9)]
-    return np.geomspace(inside[0], inside[-1], LAW_TIMEOUTS) if inside.size else inside
+    return np.geomspace(inside[0], inside[-1], times.size) if inside.size else inside

@@ -1,9 +1,9 @@
-"""A finite number of restarts with timeouts of their own, the last attempt without one."""
+"""A finite number of restarts, the last attempt without a timeout: on one law, or over several agents."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from math import comb
 from typing import Any
 
@@ -14,17 +14,14 @@ from latfit.errors import RestartError
 from latfit.laws.base import Law
 from latfit.laws.empirical import as_law
 from latfit.numbers import Floats, finite
-from latfit.restart.completion import lost_moment, refuse_failures
+from latfit.restart.completion import lost_moment
+from latfit.restart.derived import ROUNDING, check_time, check_timeouts, completion_probability, still_out
 from latfit.restart.minimise import candidates
-from latfit.restart.optimum import MIN_GAIN
-from latfit.restart.plan import Plan
+from latfit.restart.optimum import MIN_GAIN, optimal_timeout
+from latfit.restart.plan import Plan, attempt, quadrature
 from latfit.restart.result import Figures, label, ratio
-from latfit.restart.rounds import attempt, quadrature
-from latfit.restart.times import check_time, check_timeouts, completion_probability, still_out
 
 MAX_RESTARTS = 10_000  # more are as good as unbounded ones
-MIN_COMPLETION = 1e-200  # an attempt that completes less often is a restart at τ → 0
-CANCELS = 1e-4  # a share of E[Tⁿ] below which a difference of moments has lost digits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,27 +86,43 @@ def optimal_schedule(law: Law, restarts: int, *, cost: float = 0.0, min_timeout:
     >>> len(best.timeouts), best.expected_duration < 20.0  # the mean without restarts
     (2, True)
     """
-    law = as_law(law)
-    c = check_time("cost", cost)
-    if not 1 <= restarts <= MAX_RESTARTS or restarts != int(restarts):
-        raise RestartError(f"the number of restarts is {restarts}; it must be a whole number from 1 to {MAX_RESTARTS}")
+    law, c = as_law(law), check_time("cost", cost)
+    _check_restarts(restarts, 1)
     _refuse_never_ending(law)
-    E = float(law.partial_moment(1, np.inf))
+    E_R = E = float(law.partial_moment(1, np.inf))
     if not np.isfinite(E):
         raise RestartError("the last attempt has no timeout and its mean is infinite: allow unbounded restarts")
     timeouts: list[float] = []
     while len(timeouts) < restarts:
-        before, (tau, E) = E, best_attempt(law, E, c, min_timeout)
+        before, (tau, E) = E, _best_attempt(law, E, c, min_timeout)
         settled = abs(E - before) <= 1e-15 * before  # as good as unbounded: the rest are all alike
         timeouts += [tau] * (int(restarts) - len(timeouts) if settled else 1)
-    timeouts.reverse()
-    return evaluate_schedule(law, timeouts, cost=c)
+    plan = _plan(law, timeouts[::-1], c)
+    speed_up = ratio(E_R, finite(plan.mean))
+    return Schedule(**plan.figures, timeouts=tuple(timeouts[::-1]), speed_up=speed_up, law=label(law), cost=c)
 
 
-def best_attempt(law: Law, following: float, cost: float, at_least: float = 0.0) -> tuple[float, float]:
+def _check_restarts(restarts: int, least: int) -> None:
+    if not least <= restarts <= MAX_RESTARTS or restarts != int(restarts):
+        raise RestartError(
+            f"the number of restarts is {restarts}; it must be a whole number from {least} to {MAX_RESTARTS}"
+        )
+
+
+def _refuse_never_ending(law: Law) -> None:
+    never = 1 - completion_probability(law)
+    if never > ROUNDING:
+        raise RestartError(
+            f"a share {never:.4g} of attempts never completes, and with finitely many restarts the last "
+            "one has no timeout, so every moment is infinite: allow unbounded restarts (no --restarts), if need be "
+            "with a deadline (--objective deadline:D)"
+        )
+
+
+def _best_attempt(law: Law, following: float, cost: float, at_least: float) -> tuple[float, float]:
     """The timeout of one attempt after which `following` is still to be expected, and the mean from its start.
 
-    M̃₁(τ) + ∫₀^τ (u+c) dG̃ + S(τ) (τ+c) + (1−F̃(τ)) E; ∞ where no timeout gains. With E = ∞: no timeout.
+    M̃₁(τ) + ∫₀^τ (u+c) dG̃ + S(τ) (τ+c) + (1−F̃(τ)) E; ∞ where no timeout gains.
     """
 
     def value(t: Floats) -> Floats:
@@ -119,10 +132,8 @@ def best_attempt(law: Law, following: float, cost: float, at_least: float = 0.0)
         return still_out(law, t) - law.pdf(t) * (cost + following)
 
     no_timeout = float(value(np.array(np.inf)))
-    if not np.isfinite(following):
-        return np.inf, no_timeout
     t = candidates(law, value, slope, at_least=at_least)
-    t = t[law.cdf(t) > MIN_COMPLETION]
+    t = t[law.cdf(t) > 1e-200]  # an attempt that completes less often is a restart at τ → 0
     v = value(t)
     best = v.min(initial=np.inf)
     if best >= no_timeout * (1 - MIN_GAIN):
@@ -130,19 +141,9 @@ def best_attempt(law: Law, following: float, cost: float, at_least: float = 0.0)
     return float(t[v <= best * (1 + 1e-13)].min()), float(best)
 
 
-@np.errstate(all="ignore")  # figures beyond all floats are ∞, which is reported as such
-def evaluate_schedule(law: Law, schedule: Sequence[float], *, cost: float = 0.0) -> Schedule:
-    """What given timeouts bring, in the order of use."""
-    _refuse_never_ending(law)
-    plan = _plan(law, schedule, cost)
-    E_R = finite(law.partial_moment(1, np.inf))
-    return Schedule(
-        **plan.figures,
-        timeouts=tuple(float(tau) for tau in schedule),
-        speed_up=ratio(E_R, finite(plan.mean)),
-        law=label(law),
-        cost=float(cost),
-    )
+def _plan(law: Law, schedule: Sequence[float], cost: float) -> Plan:
+    timeouts, c = check_timeouts(schedule), check_time("cost", cost)
+    return Plan(tuple(attempt(law, float(tau), pause=c) for tau in np.append(timeouts, np.inf)), repeats=False)
 
 
 def schedule_cdf(law: Law, x: ArrayLike, schedule: Sequence[float], *, cost: float = 0.0) -> Floats:
@@ -152,26 +153,8 @@ def schedule_cdf(law: Law, x: ArrayLike, schedule: Sequence[float], *, cost: flo
     1 − Π_{i≥k} (1−F̃(τ_i)) while it is being replaced. van Moorsel & Wolter 2004, eq. 10, whose second
     branch prints i > k.
     """
-    refuse_failures(law, "the distribution of the completion time")
-    plan = _plan(law, schedule, cost)
-    at = np.asarray(x, dtype=np.float64)
+    plan, at = _plan(law, schedule, cost), np.asarray(x, dtype=np.float64)
     return np.reshape([1.0 - plan.survival(float(each)) if each >= 0 else 0.0 for each in at.ravel()], at.shape)
-
-
-def _plan(law: Law, schedule: Sequence[float], cost: float) -> Plan:
-    timeouts, c = check_timeouts(schedule), check_time("cost", cost)
-    rounds = [attempt(law, float(tau), pause=c) for tau in np.append(timeouts, np.inf)]
-    return Plan(tuple(rounds), repeats=False)
-
-
-def _refuse_never_ending(law: Law) -> None:
-    never = 1 - completion_probability(law)
-    if never > 1e-12:
-        raise RestartError(
-            f"a share {never:.4g} of attempts never completes, and with finitely many restarts the last "
-            "one has no timeout, so every moment is infinite: allow unbounded restarts (no --restarts), if need be "
-            "with a deadline (--objective deadline:D)"
-        )
 
 
 def schedule_moments(law: Law, schedule: Sequence[float], order: int = 2, *, cost: float = 0.0) -> Floats:
@@ -222,28 +205,116 @@ def restart_helps(law: Law, tau: ArrayLike, *, cost: float = 0.0, order: int = 1
     >>> latfit.restart_helps(latfit.parse_law("weibull(shape=2,scale=10)"), 5.0).tolist()
     False
     """
-    law = as_law(law)
-    t, c = check_timeouts(tau), check_time("cost", cost)
+    law, t, c = as_law(law), check_timeouts(tau), check_time("cost", cost)
     if order < 1:
         raise RestartError(f"the order of the moment is {order}; it must be 1 or more")
     S = still_out(law, t)
     E = [1.0] + [float(law.partial_moment(n, np.inf)) for n in range(1, order + 1)]
-    if completion_probability(law) < 1 - 1e-12 or np.isinf(E[order]):
+    if completion_probability(law) < 1 - ROUNDING or np.isinf(E[order]):
         return np.asarray((S > 0) & (law.cdf(t) > 0))
     restarted = sum(comb(order, k) * (t + c) ** (order - k) * E[k] for k in range(order + 1))
     with np.errstate(all="ignore"):
         late = _late_moment(law, order, t, E[order])
-        return np.asarray((S > 0) & (S * restarted * (1 + 1e-12) < late))  # for the exponential law they are equal
+        return np.asarray((S > 0) & (S * restarted * (1 + ROUNDING) < late))  # for the exponential law they are equal
 
 
 def _late_moment(law: Law, n: int, tau: Floats, total: float) -> Floats:
     """E[Tⁿ; T > τ]: E[Tⁿ] − Mₙ(τ), and where that cancels τⁿ S(τ) + n ∫ uⁿ⁻¹ S(u) du over u > τ."""
     difference = total - law.partial_moment(n, tau)
-    if law.jumps is not None or (difference > CANCELS * total).all():
+    accurate = difference > 1e-4 * total  # a smaller one has lost digits
+    if law.jumps is not None or accurate.all():
         return difference
     S = law.still_out(tau)
     residual = np.where(S > 0, S / law.pdf(tau), 1.0)[..., None]  # about the mean residual life
     nodes, weights = quadrature(np.append(0.0, np.geomspace(0.25, 1e9, 80)), steps=False)
     u = tau[..., None] + residual * nodes
     tail = n * np.sum(u ** (n - 1) * law.still_out(u) * residual * weights, axis=-1)
-    return np.where(difference > CANCELS * total, difference, tau**n * S + tail)
+    return np.where(accurate, difference, tau**n * S + tail)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strategy(Figures):
+    """Whom to ask and how long to wait, in the order of use; the last timeout of a finite strategy is None.
+
+    With unbounded restarts there is one step, repeated for ever; a timeout of 0 is the limit: the sooner the better.
+    """
+
+    steps: tuple[tuple[str, float | None], ...]
+    unbounded: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {**self.figures(), "strategy": [{"agent": agent, "timeout": timeout} for agent, timeout in self.steps]}
+
+
+@np.errstate(all="ignore")  # figures beyond all floats are ∞, which is reported as such
+def optimal_strategy(
+    agents: Mapping[str, Law],
+    *,
+    restarts: int | None = None,
+    cost: float = 0.0,
+    min_timeouts: Mapping[str, float] | None = None,
+) -> Strategy:
+    """The strategy of the least expected duration over several agents, none cut before its `min_timeouts`.
+
+    E*_k = min over agents i and timeouts τ of M̃₁ᵢ(τ) + (1−F̃ᵢ(τ)) (τ + c + E*_{k−1}), from
+    E*_0 = min E[Tᵢ] on; without a limit on restarts the best agent's own E_J.
+
+    Chalasani et al. 1998, eqs. 2–4, whose remaining term drops the time τ that was waited.
+
+    Parameters
+    ----------
+    agents
+        The law of each agent by its name.
+    restarts
+        K, how often at most (default: no limit).
+    cost
+        Seconds between a cancellation and the next attempt.
+
+    Returns
+    -------
+    Strategy
+        Agents and timeouts in the order of use, and the expected duration.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> near, far = map(latfit.parse_law, ("lognormal(mu=4,sigma=1.5)", "lognormal(mu=5,sigma=0.3)"))
+    >>> agents = {"near": near, "far": far}
+    >>> best = latfit.optimal_strategy(agents, restarts=1)
+    >>> [agent for agent, _ in best.steps], round(best.expected_duration, 1)
+    (['near', 'far'], 110.2)
+    """
+    agents = {name: as_law(law) for name, law in agents.items()}
+    c = check_time("cost", cost)
+    if not agents:
+        raise RestartError("there is no agent to ask")
+    limits = dict.fromkeys(agents, 0.0) | dict(min_timeouts or {})
+    if restarts is None:
+        optima = {name: optimal_timeout(law, cost=c, min_timeout=limits[name]) for name, law in agents.items()}
+        durations = {name: E for name, best in optima.items() if (E := best.expected_duration) is not None}
+        if not durations:
+            raise RestartError("no agent has a finite expected duration")
+        name = min(durations, key=lambda key: durations[key])
+        figures = {each.name: getattr(optima[name], each.name) for each in fields(Figures)}
+        return Strategy(steps=((name, optima[name].timeout),), unbounded=True, **figures)
+    _check_restarts(restarts, 0)
+    always = {name: law for name, law in agents.items() if completion_probability(law) >= 1 - ROUNDING}
+    means = {name: float(law.partial_moment(1, np.inf)) for name, law in always.items()}
+    name = min(means, key=lambda key: means[key], default="")
+    E = means.get(name, np.inf)
+    if not np.isfinite(E):
+        raise RestartError(
+            "the last attempt has no timeout, and no agent completes in a finite mean time without one "
+            "(outliers, failures or a tail too heavy): allow unbounded restarts"
+        )
+    steps: list[tuple[str, float | None]] = [(name, None)]
+    for _ in range(int(restarts)):
+        options = {name: _best_attempt(law, E, c, limits[name]) for name, law in agents.items()}
+        name = min(options, key=lambda key: options[key][1])
+        tau, value = options[name]
+        if np.isinf(tau) or value >= E * (1 - ROUNDING):
+            break
+        E, steps = value, [(name, tau), *steps]
+    rounds = tuple(attempt(agents[name], np.inf if t is None else t, pause=c) for name, t in steps)
+    return Strategy(steps=tuple(steps), unbounded=False, **Plan(rounds, repeats=False).figures)

@@ -13,29 +13,25 @@ from latfit.errors import RestartError
 from latfit.laws.base import Law
 from latfit.laws.empirical import as_law
 from latfit.numbers import Floats
-from latfit.restart.derived import coarse, with_wall_clock
-from latfit.restart.evaluate import PolicyOutcome, evaluate_policy
-from latfit.restart.objectives import Objective
-from latfit.restart.optimum import optimal_timeout
-from latfit.restart.plan import Plan
-from latfit.restart.policies import Policy, get_policy
-from latfit.restart.policies.hedge import Hedge
-from latfit.restart.rounds import knots
-from latfit.restart.times import (
+from latfit.restart.derived import (
+    HUGE,
     check_time,
+    coarse,
     completion_probability,
-    has_failures,
     inverse_cdf,
     not_completed,
     scan_times,
+    with_wall_clock,
 )
+from latfit.restart.evaluate import PolicyOutcome, evaluate_policy
+from latfit.restart.objectives import Objective
+from latfit.restart.optimum import optimal_timeout
+from latfit.restart.plan import Plan, knots
+from latfit.restart.policies import REGISTRY, Policy
+from latfit.restart.policies.hedge import Hedge
 
-ROUGH_CELLS = 300  # steps of the law on which the search begins
-EXACT_CELLS = 4000  # steps of a law that has many more of them, at the end
-TIMES, RATIOS = 24, 9  # the grid over the two free times
-BORDER = 1e-3  # a load this close to the budget is limited by it
-SLACK = 1e-7  # a load this little above the budget is within it
-SIMPLEX = np.array([[0.0, 0.0], [0.02, 0.0], [0.0, -0.05]])
+EXACT_CELLS = 4000  # steps of a law that has many more of them, at the end of a search
+BUDGET_SLACK = 1e-7  # a load this little above the budget is within it
 
 
 @dataclass(frozen=True)
@@ -51,7 +47,7 @@ class Budget:
 
 
 class _Point(NamedTuple):
-    """A point of the search; its figure is ∞ where the budget does not allow it."""
+    """Two free times and the figure there, ∞ where it is not allowed or not computable."""
 
     figure: float
     time: float
@@ -75,35 +71,31 @@ class _Search:
     min_time: float = 0.0
     earliest_end: float = 0.0
 
-    def plan(self, time: float, ratio: float) -> Plan | None:
-        """The plan at a point, None where it is not computable or too early."""
+    def plan(self, time: float, ratio: float) -> Plan:
         if time < self.min_time or time * ratio < self.earliest_end:
-            return None
-        try:
-            return self.kind.from_times(time, ratio).plan(self.law, self.cost)
-        except RestartError:
-            return None
+            raise RestartError(f"{self.kind.name}: {time:g} s is too early")
+        return self.kind.from_times(time, ratio).plan(self.law, self.cost)
 
     def excess(self, time: float, ratio: float) -> float:
         """By which share the load there goes beyond the budget."""
         if self.budget is None:
             return -1.0
-        if self.budget.name == "submissions":
-            try:
-                load = self.kind.from_times(time, ratio).mean_submissions(self.law, self.cost)
-            except RestartError:
-                return np.inf
-            return self.budget.excess(load)
-        plan = self.plan(time, ratio)
-        return np.inf if plan is None else self.budget.excess(plan.job_seconds)
+        try:
+            if self.budget.name == "submissions":
+                return self.budget.excess(self.kind.from_times(time, ratio).mean_submissions(self.law, self.cost))
+            return self.budget.excess(self.plan(time, ratio).job_seconds)
+        except RestartError:
+            return np.inf
 
     def at(self, time: float, ratio: float) -> _Point:
-        """The figure there; ∞ where it is not allowed or not computable."""
-        outside = _Point(np.inf, time, ratio)
-        if self.budget is not None and self.budget.name == "submissions" and self.excess(time, ratio) > SLACK:
+        outside, budget = _Point(np.inf, time, ratio), self.budget
+        if budget is not None and budget.name == "submissions" and self.excess(time, ratio) > BUDGET_SLACK:
             return outside
-        plan = self.plan(time, ratio)
-        if plan is None or (self.budget and self.budget.excess(getattr(plan, self.budget.name)) > 2 * SLACK):
+        try:
+            plan = self.plan(time, ratio)
+        except RestartError:
+            return outside
+        if budget is not None and budget.excess(getattr(plan, budget.name)) > 2 * BUDGET_SLACK:
             return outside
         figure = self.objective.of_plan(plan)
         return _Point(figure, time, ratio) if np.isfinite(figure) else outside
@@ -125,7 +117,7 @@ class _Search:
 
     def edge(self, inside: float, time: float, ratio: float) -> float:
         """`time` if the budget allows it, otherwise the last allowed time on the way to it from `inside`."""
-        if self.budget is None or not self.excess(time, ratio) > SLACK:
+        if self.budget is None or not self.excess(time, ratio) > BUDGET_SLACK:
             return time
         good, bad = np.log(inside), np.log(time)
 
@@ -136,19 +128,19 @@ class _Search:
             return inside
         root = float(scipy.optimize.brentq(excess, good, bad, xtol=self.precision))
         steps_back = root + self.precision * np.sign(good - bad) * np.arange(3)
-        return float(np.exp(next((y for y in steps_back if excess(y) <= SLACK), good)))
+        return float(np.exp(next((y for y in steps_back if excess(y) <= BUDGET_SLACK), good)))
 
     def everywhere(self, times: Floats) -> _Point:
         """The best time and ratio: rows of times for a grid of ratios, then between the best ratio's neighbours."""
         if self.kind.ratios is None:
             return self.along(times, 1.0)
-        ratios = np.geomspace(*self.kind.ratios, RATIOS)
+        ratios = np.geomspace(*self.kind.ratios, 9)
         points = [self.along(times, float(r)) if self.budget else self.row(times, float(r))[0] for r in ratios]
         best = _best(*points)
         if not np.isfinite(best.figure):
             return best
         i = points.index(best)
-        low, high = np.log(ratios[max(i - 1, 0)]), np.log(ratios[min(i + 1, RATIOS - 1)])
+        low, high = np.log(ratios[max(i - 1, 0)]), np.log(ratios[min(i + 1, ratios.size - 1)])
         near = _near(best.time, 1.4)
         inner = _polished(lambda y: self.along(near, float(np.exp(y))).figure, low, high, 10 * self.precision)
         return _best(best, self.along(near, best.ratio), self.along(near, float(np.exp(inner))))
@@ -171,16 +163,17 @@ class _Search:
             return self.at(float(np.exp(x[0])), float(np.clip(np.exp(x[1]), low, high)))
 
         origin: Floats = np.log(np.array([start.time, start.ratio]))
-        options = {"maxfev": 60, "xatol": 1e-6, "fatol": 0.0, "initial_simplex": origin + SIMPLEX}
-        found = scipy.optimize.minimize(  # type: ignore[call-overload]
-            lambda x: min(at(x).figure, 1e300), origin, method="Nelder-Mead", options=options
+        simplex = origin + np.array([[0.0, 0.0], [0.02, 0.0], [0.0, -0.05]])
+        options = {"maxfev": 60, "xatol": 1e-6, "fatol": 0.0, "initial_simplex": simplex}
+        best = scipy.optimize.minimize(  # type: ignore[call-overload]
+            lambda x: min(at(x).figure, HUGE), origin, method="Nelder-Mead", options=options
         )
-        return at(found.x)
+        return at(best.x)
 
     def on_border(self, start: _Point) -> _Point:
         """Along the border of the budget, if that is what limits: the best ratio near the one of `start`."""
         low, high = np.log(self.kind.ratios or (1.0, 1.0))
-        if self.excess(start.time, start.ratio) < -BORDER:
+        if self.excess(start.time, start.ratio) < -1e-3:
             return start
 
         def at(y: float) -> _Point:
@@ -201,8 +194,8 @@ class _Search:
         earlier = self.law.jumps[self.law.jumps <= point.time * point.ratio][-1:]
         if self.kind.ratios is None:
             return [self.at(float(time), 1.0) for time in earlier]
-        this = self.kind.from_times(point.time, point.ratio).plan(self.law, self.cost).rounds[-1]
-        ages = np.append(earlier, this.ages[this.ages < this.length][-1:])
+        last = self.plan(point.time, point.ratio).rounds[-1]
+        ages = np.append(earlier, last.ages[last.ages < last.length][-1:])
         return [self.at(point.time, float(age / point.time)) for age in ages if age >= point.time]
 
 
@@ -211,11 +204,11 @@ def _near(time: float, factor: float, count: int = 5) -> Floats:
 
 
 def _polished(figure: Callable[[float], float], low: float, high: float, tolerance: float) -> float:
-    """The minimum of a figure between two places; ∞ counts as very large."""
+    """The minimum of a figure between two places."""
     if not low < high:
         return low
     best = scipy.optimize.minimize_scalar(
-        lambda y: min(figure(y), 1e300), bounds=(low, high), method="bounded", options={"xatol": tolerance}
+        lambda y: min(figure(y), HUGE), bounds=(low, high), method="bounded", options={"xatol": tolerance}
     )
     return float(best.x)
 
@@ -262,18 +255,18 @@ def optimal_policy(
     (101, 253)
 
     """
-    law = as_law(law)
-    c, r, chosen, goal = check_time("cost", cost), wall_clock, get_policy(kind), Objective.parse(objective)
+    law, chosen, goal = as_law(law), REGISTRY[kind], Objective.parse(objective)
+    c, r = check_time("cost", cost), check_time("wall-clock time", wall_clock)
     if not chosen.searched:
         raise RestartError(f"{kind} has no parameter to optimise: write it out, as in {chosen.example}")
-    whole = with_wall_clock(law, check_time("wall-clock time", r))
     if chosen.needs_budget and budget is None:
         raise RestartError(f"{kind}: the more submissions the better; give a budget of submissions or job-seconds")
     policy = _exact_optimum(law, chosen, budget, cost=c, wall_clock=r, objective=objective, min_timeout=min_time)
     if policy is None:
+        whole = with_wall_clock(law, r)
         times = _times(whole, min_time)
         earliest_end = 0.0 if chosen.needs_budget else float(times[0])  # earlier, figures are rounding: few complete
-        rough = _Search(chosen, coarse(whole, ROUGH_CELLS), c, goal, budget, 3e-3, min_time, earliest_end)
+        rough = _Search(chosen, coarse(whole, 300), c, goal, budget, 3e-3, min_time, earliest_end)
         many_steps = whole.jumps is not None and whole.jumps.size > 5 * EXACT_CELLS
         exact = replace(rough, law=coarse(whole, EXACT_CELLS) if many_steps else whole, precision=1e-7)
         policy, figure = exact.finished(rough.everywhere(times))
@@ -291,7 +284,7 @@ def _exact_optimum(law: Law, kind: type[Policy], budget: Budget | None, **option
     """The optimum of a policy with one timeout, where it is a time or none; None where it is to be sought."""
     if kind.copies_at_once is None or (budget is not None and budget.name != "submissions"):
         return None
-    limit = None if budget is None else budget.value * (1 + SLACK)
+    limit = None if budget is None else budget.value * (1 + BUDGET_SLACK)
     best = optimal_timeout(law, copies=kind.copies_at_once, max_submissions=limit, **options)
     if best.verdict == "finite" and best.timeout:
         return kind.from_times(best.timeout, 1.0)
@@ -299,33 +292,19 @@ def _exact_optimum(law: Law, kind: type[Policy], budget: Budget | None, **option
 
 
 def _times(law: Law, least: float) -> Floats:
-    """Times over the range of a law that matters, even in the logarithm."""
+    """24 times over the range of a law that matters, even in the logarithm."""
     low, high = inverse_cdf(law, completion_probability(law) * np.array([0.01, 0.999]))
     if not max(high, least) > 0:
         raise RestartError("every attempt takes 0 s: the clock is too coarse to compare strategies; record finer times")
-    return np.geomspace(max(low, high * 1e-12, least), 2 * max(high, least), TIMES)
+    return np.geomspace(max(low, high * 1e-12, least), 2 * max(high, least), 24)
 
 
 def single_r(law: Law, level: float, extra: float) -> tuple[Hedge, float]:
     """The hedge with the least quantile `level` and at most a share `extra` of extra requests; and that quantile.
 
     P(J ≤ t) = F̃(t) + q S(t) F̃(t−d) with q S(d) ≤ B: for fixed t maximise min(1, B/S(d)) F̃(t−d) over d, and bisect
-    on t. Kaler, He and Elnikety, SPAA 2017.
-
-    Examples
-    --------
-    >>> import latfit
-    >>> from latfit.restart import single_r
-    >>> law = latfit.Defective(latfit.parse_law("lognormal(mu=5.5,sigma=1)"), 0.025)
-    >>> hedge, t = single_r(law, 0.95, 0.05)
-    >>> round(t), round(hedge.d), round(hedge.q, 3)
-    (1313, 942, 0.448)
-
+    on t. Kaler, He and Elnikety, SPAA 2017. Not for laws with visible failures.
     """
-    if has_failures(law):
-        raise RestartError("a hedge is not computed for a law with visible failures: read them as lost (--failed lost)")
-    if not 0 < level < 1 or not extra >= 0:
-        raise RestartError(f"the level {level} must lie between 0 and 1 and the extra requests {extra} not below 0")
     rough = coarse(law, EXACT_CELLS) if law.jumps is not None else law
     starts = np.append(0.0, knots(rough) if rough.jumps is not None else scan_times(rough))
 

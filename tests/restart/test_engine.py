@@ -12,7 +12,6 @@ from latfit.restart import (
     Copies,
     completion_cdf,
     completion_quantile,
-    evaluate_schedule,
     evaluate_timeout,
     expected_duration,
     moments,
@@ -22,6 +21,7 @@ from latfit.restart import (
     std_duration,
     submissions,
 )
+from latfit.restart.plan import Plan, attempt
 from latfit.sample import LatencySample
 
 JOBS = 20_000
@@ -112,14 +112,15 @@ def test_finite_restarts(seed):
     E = schedule_moments(law, timeouts, 2, cost=cost)
     heavy = law.name == "pareto" and law.nu <= 4
     agrees(J, E[1], None if heavy else np.sqrt(E[2] - E[1] ** 2))
-    result = evaluate_schedule(law, timeouts, cost=cost)
-    agrees(tries, result.submissions)
-    for q, x in result.quantiles.items():
+    plan = Plan(tuple(attempt(law, t, pause=cost) for t in (*timeouts, np.inf)), repeats=False)
+    agrees(tries, plan.submissions)
+    for q in (0.5, 0.95, 0.99):
+        x = plan.quantile(q)
         assert (
             abs(np.mean(x * (1 + 1e-12) >= J) - float(schedule_cdf(law, x * (1 + 1e-12), timeouts, cost=cost))) < 0.015
         )
-        assert float(schedule_cdf(law, x * (1 + 1e-12), timeouts, cost=cost)) >= float(q) - 1e-9
-        assert float(schedule_cdf(law, x * (1 - 1e-9), timeouts, cost=cost)) < float(q) + 1e-9
+        assert float(schedule_cdf(law, x * (1 + 1e-12), timeouts, cost=cost)) >= q - 1e-9
+        assert float(schedule_cdf(law, x * (1 - 1e-9), timeouts, cost=cost)) < q + 1e-9
 
 
 def random_sample(rng, failures=True):

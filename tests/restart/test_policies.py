@@ -7,7 +7,7 @@ import latfit
 from latfit.errors import RestartError
 from latfit.laws import Defective, Empirical, parse_law
 from latfit.restart import evaluate_policy, optimal_timeout, parse_policy, policy_names, simulate, simulate_policy
-from latfit.restart.policies import get_policy
+from latfit.restart.policies import REGISTRY
 from latfit.restart.policies.luby import luby_sequence
 from latfit.sample import LatencySample
 
@@ -280,10 +280,10 @@ def test_sleeps_of_grpc_are_20_per_cent_around_the_backoff():
 
 @pytest.mark.parametrize("name", policy_names())
 def test_every_policy_is_written_and_read(name):
-    policy = parse_policy(get_policy(name).example)
+    policy = parse_policy(REGISTRY[name].example)
     assert parse_policy(policy.spec()) == policy
     assert policy.sentence()
-    assert get_policy(name).says
+    assert REGISTRY[name].says
 
 
 @pytest.mark.parametrize(

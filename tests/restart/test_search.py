@@ -8,11 +8,12 @@ import pytest
 import latfit
 from latfit.errors import RestartError
 from latfit.laws import Defective, Empirical, parse_law
-from latfit.restart import Budget, compare_policies, evaluate_policy, optimal_policy, optimal_timeout, single_r
+from latfit.restart import Budget, compare_policies, evaluate_policy, optimal_policy, optimal_timeout
 from latfit.restart.compare import load_of
 from latfit.restart.derived import coarse
-from latfit.restart.policies import REGISTRY, get_policy, parse_policy, register
+from latfit.restart.policies import REGISTRY, parse_policy, register
 from latfit.restart.policies.timeout import Timeout
+from latfit.restart.search import single_r
 from latfit.sample import LatencySample
 
 L = Defective(parse_law("lognormal(mu=5.5,sigma=1)"), 0.025)
@@ -59,7 +60,7 @@ def test_never_cancelling_at_the_same_number_of_submissions():
 
 def brute(law, kind, objective, budget, cost):
     """The least figure over a plain grid of both free times on a coarse law, and the point of it."""
-    chosen, goal, rough = get_policy(kind), latfit.restart.objectives.Objective.parse(objective), coarse(law, 150)
+    chosen, goal, rough = REGISTRY[kind], latfit.restart.objectives.Objective.parse(objective), coarse(law, 150)
     top = float(rough.jumps[-1])
     times = np.geomspace(float(rough.jumps[0]), min(top, 4 * float(law.partial_moment(1, 1e9)) + top / 50), 40)
     ratios = [1.0] if chosen.ratios is None else np.geomspace(chosen.ratios[0], min(chosen.ratios[1], 60), 14)
@@ -83,7 +84,7 @@ def test_optimum_against_brute_force(kind, objective, law):
     cost = 0.02 * float(law.partial_moment(1, 1e9))
     found = optimal_policy(law, kind, objective=objective, cost=cost)
     _, time, ratio = brute(law, kind, objective, None, cost)
-    there = evaluate_policy(law, get_policy(kind).from_times(time, ratio), objective=objective, cost=cost)
+    there = evaluate_policy(law, REGISTRY[kind].from_times(time, ratio), objective=objective, cost=cost)
     assert found.objective["value"] <= there.objective["value"] * 1.003
 
 
@@ -101,7 +102,7 @@ def test_optimum_under_a_budget_against_brute_force(kind, name, law):
     assert getattr(found, name) <= budget.value * (1 + 1e-5)
     _, time, ratio = brute(law, kind, "mean", Budget(name, 0.995 * budget.value), 0.0)
     if time:
-        there = evaluate_policy(law, get_policy(kind).from_times(time, ratio))
+        there = evaluate_policy(law, REGISTRY[kind].from_times(time, ratio))
         if getattr(there, name) <= budget.value:
             assert found.expected_duration <= there.expected_duration * 1.003
 

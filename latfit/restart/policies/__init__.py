@@ -97,8 +97,8 @@ class Policy(ABC):
 
     @classmethod
     def from_times(cls, time: float, ratio: float) -> Policy:
-        """The policy whose first free time is `time` and whose second one is `ratio` times it."""
-        raise RestartError(f"{cls.name} has no parameter to optimise")
+        """The policy whose free time is `time`; with two of them the second one is `ratio` times it."""
+        return cls(**{cls.parameters[0].name: time})
 
     @property
     def most_submissions(self) -> int | None:
@@ -149,12 +149,12 @@ def parse_policy(text: str) -> Policy:
     if name not in REGISTRY:
         close = get_close_matches(name, REGISTRY, n=1)
         hint = f"; did you mean {close[0]}?" if close else ""
-        raise RestartError(f"there is no policy {name!r}{hint} (known: {', '.join(sorted(REGISTRY))})")
+        raise RestartError(f"there is no policy {name!r}{hint} (known: {', '.join(policy_names())})")
     kind = REGISTRY[name]
     required = {item.name: item.default is MISSING for item in fields(kind)}
-    unknown = next((key for key in values if key not in required), None)
-    if unknown is not None:
-        raise RestartError(f"{name} has no parameter {unknown!r}: write it like {kind.example}")
+    for key in values:
+        if key not in required:
+            raise RestartError(f"{name} has no parameter {key!r}: write it like {kind.example}")
     missing = [key for key, needed in required.items() if needed and key not in values]
     if missing:
         raise RestartError(f"{name} lacks {' and '.join(missing)}: write it like {kind.example}")
@@ -169,11 +169,6 @@ def as_policy(policy: str | Policy) -> Policy:
 def policy_names() -> list[str]:
     """The names of all policies, in alphabetical order."""
     return sorted(REGISTRY)
-
-
-def get_policy(name: str) -> type[Policy]:
-    """The kind of policy of that name."""
-    return REGISTRY[name]
 
 
 for _module in iter_modules(__path__):

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import ClassVar
 
 import numpy as np
 
 from latfit.laws.base import Law, Parameter
 from latfit.numbers import Floats
-from latfit.restart.derived import with_copies
-from latfit.restart.plan import Plan
+from latfit.restart.derived import has_failures, not_completed, still_out, with_copies
+from latfit.restart.plan import Ages, Plan, attempt, overlapping
 from latfit.restart.policies import Policy, Submission, Written, in_seconds, register
-from latfit.restart.rounds import Ages, attempt, stretch
-from latfit.restart.times import has_failures, not_completed, still_out
 
 
 @register
@@ -26,18 +23,17 @@ class CopiesPolicy(Policy):
     The attempt has the law 1 − (1−F̃)ᵇ; N = b/(1 − (1−F̃(t_inf))ᵇ).
     """
 
-    name: ClassVar[str] = "copies"
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("b", "count"), Parameter("t_inf", "positive"))
-    example: ClassVar[str] = "copies(b=2,t_inf=435)"
-    says: ClassVar[str] = "submit b at once, cancel all after t_inf and submit b again"
-    searched: ClassVar[bool] = True
-    copies_at_once: ClassVar[int | None] = 2
+    name = "copies"
+    parameters = (Parameter("b", "count"), Parameter("t_inf", "positive"))
+    example = "copies(b=2,t_inf=435)"
+    says = "submit b at once, cancel all after t_inf and submit b again"
+    searched = True
+    copies_at_once = 2
     b: int = 2
     t_inf: float | None = None
 
     def plan(self, law: Law, cost: float) -> Plan:
-        t = np.inf if self.t_inf is None else self.t_inf
-        first = with_copies(law, self.b)
+        t, first = self.t_inf or np.inf, with_copies(law, self.b)
         this = attempt(first, t, pause=cost, copies=self.b)
         if not has_failures(law):
             return Plan((this,), repeats=True)
@@ -46,11 +42,11 @@ class CopiesPolicy(Policy):
             out = self.b * still_out(law, u) * not_completed(law, u) ** (self.b - 1)
             return Ages(out, np.zeros_like(u), out)
 
-        this = replace(this, job_seconds=stretch(law, (0.0,), t, running).job_seconds)
+        this = replace(this, job_seconds=overlapping(law, (0.0,), t, running).job_seconds)
         return Plan((this,), repeats=True, lattice=(first, t, cost))
 
     def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
-        t = np.inf if self.t_inf is None else self.t_inf
+        t = self.t_inf or np.inf
         for k in count():
             start = k * (t + cost) if k else 0.0
             yield Submission(start, t)

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
-from typing import ClassVar
 
 import numpy as np
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law, Parameter
 from latfit.numbers import Floats
-from latfit.restart.plan import Plan, Round
+from latfit.restart.derived import has_failures, not_completed, still_out
+from latfit.restart.plan import Ages, Plan, Round, attempt, overlapping
 from latfit.restart.policies import Policy, Submission, Written, in_seconds, register
 from latfit.restart.policies.timeout import Timeout
-from latfit.restart.rounds import Ages, attempt, overlapping, stretch
-from latfit.restart.times import has_failures, not_completed, still_out
 
 
 @register
@@ -29,12 +27,12 @@ class Delayed(Policy):
     With a cost c the copies start every t0 + c.
     """
 
-    name: ClassVar[str] = "delayed"
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("t0", "positive"), Parameter("t_inf", "positive"))
-    example: ClassVar[str] = "delayed(t0=300,t_inf=450)"
-    says: ClassVar[str] = "submit again every t0, cancel each copy at age t_inf"
-    searched: ClassVar[bool] = True
-    ratios: ClassVar[tuple[float, float] | None] = (1.0, 2.0)
+    name = "delayed"
+    parameters = (Parameter("t0", "positive"), Parameter("t_inf", "positive"))
+    example = "delayed(t0=300,t_inf=450)"
+    says = "submit again every t0, cancel each copy at age t_inf"
+    searched = True
+    ratios = (1.0, 2.0)
     t0: float
     t_inf: float
 
@@ -56,7 +54,7 @@ class Delayed(Policy):
         if has_failures(law):
             return Plan((self._failing(law, gap, cost),), repeats=True)
         ages = (0.0, gap, gap - self.t_inf)  # the last one: where the older copy is cancelled
-        two = overlapping(law, ages, gap, self._two_copies(law, gap), submissions=1.0)
+        two = overlapping(law, ages, gap, self._two_copies(law, gap))
         return Plan((attempt(law, gap), two), repeats=True)
 
     def mean_submissions(self, law: Law, cost: float) -> float:
@@ -95,21 +93,21 @@ class Delayed(Policy):
             S = still_out(law, u)
             return Ages(S, law.cdf(u), S)
 
-        one = stretch(law, (0.0,), gap, alone)
-        two = stretch(law, (0.0, gap, gap - self.t_inf), gap, self._two_copies(law, gap))
-        S_gap, ends = float(law.still_out(np.array(gap))), 1.0 - two.alive
+        one = overlapping(law, (0.0,), gap, alone)
+        two = overlapping(law, (0.0, gap, gap - self.t_inf), gap, self._two_copies(law, gap))
+        S_gap, ends = float(law.still_out(np.array(gap))), 1.0 - two.p_under_way
         if ends <= 0:
-            return Round(np.inf, 1.0 - one.done, np.inf, np.inf, np.inf, np.inf, np.inf, pause=cost)
+            return Round(np.inf, one.p_incomplete, np.inf, np.inf, np.inf, np.inf, np.inf, pause=cost)
+        done = (1.0 - two.p_incomplete) / ends
         mean = two.mean / ends
-        second = (two.second_moment + 2 * gap * two.alive * mean) / ends
-        fails = (ends - two.done) / ends
-        lost = (two.lost_time + two.alive * gap * fails) / ends
+        second = (two.second_moment + 2 * gap * two.p_under_way * mean) / ends
+        lost = (two.lost_time - two.p_under_way * gap * done) / ends
         return Round(
             np.inf,
-            p_incomplete=1.0 - one.done - S_gap * two.done / ends,
+            p_incomplete=one.p_incomplete - S_gap * done,
             mean=one.mean + S_gap * mean,
             second_moment=one.second_moment + S_gap * (2 * gap * mean + second),
-            lost_time=one.lost_time + S_gap * (gap * fails + lost),
+            lost_time=one.lost_time + S_gap * (lost - gap * done),
             submissions=1.0 + S_gap / ends,
             job_seconds=one.job_seconds + S_gap * two.job_seconds / ends,
             pause=cost,

@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
-from typing import ClassVar
 
 import numpy as np
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law, Parameter
 from latfit.numbers import Floats
-from latfit.restart.plan import Plan
+from latfit.restart.derived import has_failures, not_completed, still_out
+from latfit.restart.plan import Ages, Plan, overlapping
 from latfit.restart.policies import Policy, Submission, Written, in_seconds, register
 from latfit.restart.policies.copies import CopiesPolicy
 from latfit.restart.policies.timeout import Timeout
-from latfit.restart.rounds import Ages, overlapping
-from latfit.restart.times import has_failures, not_completed, still_out
-
-AT_ONCE = 1000.0  # a hedge that ends this many times later than it begins is two copies
 
 
 @register
@@ -32,16 +28,16 @@ class Hedge(Policy):
     request starts at d + c.
     """
 
-    name: ClassVar[str] = "hedge"
-    parameters: ClassVar[tuple[Parameter, ...]] = (
+    name = "hedge"
+    parameters = (
         Parameter("d", "non-negative"),
         Parameter("t_inf", "positive"),
         Parameter("q", "non-negative"),
     )
-    example: ClassVar[str] = "hedge(d=300,t_inf=900,q=1)"
-    says: ClassVar[str] = "a second request after d with probability q, cancel both at t_inf and begin again"
-    searched: ClassVar[bool] = True
-    ratios: ClassVar[tuple[float, float] | None] = (1.0, AT_ONCE)
+    example = "hedge(d=300,t_inf=900,q=1)"
+    says = "a second request after d with probability q, cancel both at t_inf and begin again"
+    searched = True
+    ratios = (1.0, 1000.0)
     d: float
     t_inf: float | None = None
     q: float = 1.0
@@ -59,7 +55,7 @@ class Hedge(Policy):
         Once the second request is made, A(u) = P(first out at `start` and not completed by u) and B(u) = P(it has
         failed since). The round is under way with probability (1−q) S + q (S (1−F̃₂) + B S₂).
         """
-        start, end = self.d + cost, np.inf if self.t_inf is None else self.t_inf
+        start, end = self.d + cost, self.t_inf or np.inf
         q = self.q if start < end else 0.0
         F_start, G_start, S_start = (float(f(np.array(start))) for f in (law.cdf, law.failed, law.still_out))
 
@@ -80,13 +76,13 @@ class Hedge(Policy):
         """(1 + q S(d))/H(t_inf)."""
         if has_failures(law):
             return super().mean_submissions(law, cost)
-        end, d = np.inf if self.t_inf is None else self.t_inf, self.d + cost
+        end, d = self.t_inf or np.inf, self.d + cost
         at_d, at_end, after = not_completed(law, np.array([d, end, max(end - d, 0.0)]))
         made, out = (1.0 + self.q * at_d, at_end * (1.0 - self.q + self.q * after)) if d < end else (1.0, at_end)
         return float(made if np.isinf(end) else made / (1.0 - out) if out < 1 else np.inf)
 
     def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
-        end = np.inf if self.t_inf is None else self.t_inf
+        end = self.t_inf or np.inf
         for k in count():
             start = k * (end + cost) if k else 0.0
             yield Submission(start, end)
@@ -102,7 +98,7 @@ class Hedge(Policy):
         """The first time is d; a hedge at the end is a timeout, and one that begins very early is two copies."""
         if ratio <= 1 + 1e-9:
             return Timeout(time)
-        return cls(time, time * ratio) if ratio < AT_ONCE else CopiesPolicy(2, time * ratio)
+        return cls(time, time * ratio) if ratio < cls.ratios[1] else CopiesPolicy(2, time * ratio)
 
     def sentence(self, time: Written = in_seconds) -> str:
         share = "" if self.q == 1 else f" in {self.q:.2%} of the cases"

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count
-from typing import ClassVar
+from itertools import count, islice
 
 import numpy as np
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law, Parameter
-from latfit.restart.plan import NEGLIGIBLE, Plan, Round
+from latfit.restart.plan import Plan, Round, attempt
 from latfit.restart.policies import Policy, Submission, Written, in_seconds, register
-from latfit.restart.rounds import attempt
 
 MAX_LUBY_ATTEMPTS = 200_000
 
@@ -27,12 +25,12 @@ class Luby(Policy):
     continuous time (Lorenz 2021): the unit matters.
     """
 
-    name: ClassVar[str] = "luby"
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("unit", "positive"),)
-    example: ClassVar[str] = "luby(unit=60)"
-    says: ClassVar[str] = "timeouts 1, 1, 2, 1, 1, 2, 4, … times unit, for when nothing is known"
-    searched: ClassVar[bool] = True
-    compared: ClassVar[bool] = False
+    name = "luby"
+    parameters = (Parameter("unit", "positive"),)
+    example = "luby(unit=60)"
+    says = "timeouts 1, 1, 2, 1, 1, 2, 4, … times unit, for when nothing is known"
+    searched = True
+    compared = False
     unit: float
 
     def plan(self, law: Law, cost: float) -> Plan:
@@ -40,15 +38,13 @@ class Luby(Policy):
         kinds: dict[int, Round] = {}
         rounds: list[Round] = []
         reached = 1.0
-        for multiple in luby_sequence():
+        for multiple in islice(luby_sequence(), MAX_LUBY_ATTEMPTS):
             if multiple not in kinds:
                 kinds[multiple] = attempt(law, self.unit * multiple, pause=cost)
             rounds.append(kinds[multiple])
             reached *= rounds[-1].p_incomplete
-            if reached <= NEGLIGIBLE:
+            if reached <= 1e-16:
                 return Plan(tuple(rounds), repeats=rounds[-1].p_incomplete > 0)
-            if len(rounds) >= MAX_LUBY_ATTEMPTS:
-                break
         raise RestartError(
             f"luby: with a unit of {self.unit:g} s more than {MAX_LUBY_ATTEMPTS} attempts are needed; take a larger one"
         )
@@ -59,10 +55,6 @@ class Luby(Policy):
             yield Submission(start, self.unit * multiple)
             start += self.unit * multiple + cost
 
-    @classmethod
-    def from_times(cls, time: float, ratio: float) -> Luby:
-        return cls(time)
-
     def sentence(self, time: Written = in_seconds) -> str:
         return f"Take timeouts of 1, 1, 2, 1, 1, 2, 4, … times {time(self.unit)}"
 
@@ -71,6 +63,6 @@ def luby_sequence() -> Iterator[int]:
     """1, 1, 2, 1, 1, 2, 4, …: the i-th is 2^(k−1) if i = 2^k − 1, else that of i − 2^(k−1) + 1."""
     for i in count(1):
         at = i
-        while (at + 1) & at:  # at + 1 is no power of two
+        while (at + 1) & at:  # at + 1 is not a power of two
             at -= (1 << (at.bit_length() - 1)) - 1
         yield (at + 1) >> 1

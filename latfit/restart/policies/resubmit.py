@@ -6,19 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from typing import ClassVar
 
 import numpy as np
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law, Parameter
 from latfit.numbers import Floats
-from latfit.restart.plan import Plan, Round
+from latfit.restart.derived import has_failures, not_completed
+from latfit.restart.plan import Plan, Round, knots, quadrature
 from latfit.restart.policies import Policy, Submission, Written, in_seconds, register
-from latfit.restart.rounds import knots, quadrature
-from latfit.restart.times import has_failures, not_completed
 
-MIN_REACHED = 1e-12  # copies that are submitted less often are left out
 MAX_COPIES_OUT = 2000  # at a time
 
 
@@ -30,12 +27,12 @@ class Resubmit(Policy):
     With a cost c the copies start every d + c.
     """
 
-    name: ClassVar[str] = "resubmit"
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("d", "positive"),)
-    example: ClassVar[str] = "resubmit(d=306)"
-    says: ClassVar[str] = "submit again every d and never cancel"
-    searched: ClassVar[bool] = True
-    needs_budget: ClassVar[bool] = True
+    name = "resubmit"
+    parameters = (Parameter("d", "positive"),)
+    example = "resubmit(d=306)"
+    says = "submit again every d and never cancel"
+    searched = True
+    needs_budget = True
     d: float
 
     def plan(self, law: Law, cost: float) -> Plan:
@@ -49,7 +46,7 @@ class Resubmit(Policy):
         gap = self.d + cost
         S_at = not_completed(law, gap * np.arange(1.0, MAX_COPIES_OUT + 1.0))
         reached = np.cumprod(S_at)
-        count = int(np.count_nonzero(reached > MIN_REACHED)) + 1
+        count = int(np.count_nonzero(reached > 1e-12)) + 1  # others are hardly ever submitted
         if count > MAX_COPIES_OUT and reached[-1] > 1e-9:
             raise RestartError(
                 f"resubmit: with d = {self.d:g} s more than {MAX_COPIES_OUT} copies would be out at a time; "
@@ -85,10 +82,6 @@ class Resubmit(Policy):
 
     def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
         return (Submission(k * (self.d + cost), np.inf) for k in count())
-
-    @classmethod
-    def from_times(cls, time: float, ratio: float) -> Resubmit:
-        return cls(time)
 
     def sentence(self, time: Written = in_seconds) -> str:
         return f"Submit again every {time(self.d)} and cancel none"

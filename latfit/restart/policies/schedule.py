@@ -1,22 +1,26 @@
-"""A given schedule of timeouts and sleeps, as retry libraries run them."""
+"""A given schedule of timeouts and sleeps, and those that common tools run: a row of a table each.
+
+A tool's schedule has equal timeouts with sleeps between them, as its documentation gives them; `timeout` is what the
+client itself sets for each attempt.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, dataclass, field, make_dataclass, replace
+from itertools import accumulate, repeat
+from operator import mul
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from latfit.errors import RestartError, counted
 from latfit.laws.base import Law, Parameter
 from latfit.numbers import Floats
-from latfit.restart.plan import Plan
+from latfit.restart.plan import Plan, attempt
 from latfit.restart.policies import Policy, Submission, Written, in_seconds, register
-from latfit.restart.rounds import attempt
 
-DRAWS = 256  # schedules with sleeps drawn evenly, whose distributions are averaged
-EVEN = (np.arange(DRAWS) + 0.5) / DRAWS
+MAX_TOOL_ATTEMPTS = 1000
 
 
 @register
@@ -28,14 +32,14 @@ class SchedulePolicy(Policy):
     jitter = 1 (full jitter) a sleep is uniform on [0, s_i], with 0 it is s_i.
     """
 
-    name: ClassVar[str] = "schedule"
-    parameters: ClassVar[tuple[Parameter, ...]] = (
+    name = "schedule"
+    parameters = (
         Parameter("timeouts", "positive", many=True),
         Parameter("sleeps", "non-negative", many=True),
         Parameter("jitter", "non-negative"),
     )
-    example: ClassVar[str] = "schedule(timeouts=[300,600,1200],sleeps=[10,20])"
-    says: ClassVar[str] = "attempts with given timeouts and sleeps between them, then give up"
+    example = "schedule(timeouts=[300,600,1200],sleeps=[10,20])"
+    says = "attempts with given timeouts and sleeps between them, then give up"
     timeouts: tuple[float, ...]
     sleeps: tuple[float, ...] = ()
     jitter: float = 0.0
@@ -70,13 +74,13 @@ class SchedulePolicy(Policy):
         return Plan(tuple(rounds), repeats=False, starts=starts)
 
     def _starts(self, cost: float) -> Floats:
-        """The starts of the attempts for sleeps drawn evenly over their range (a Latin square)."""
-        rng = np.random.default_rng(len(self.timeouts))
+        """The starts of the attempts for 256 draws of sleeps, even over their range (a Latin square)."""
+        rng, even = np.random.default_rng(len(self.timeouts)), (np.arange(256) + 0.5) / 256
         steps = [
-            tau + cost + s * (1 - self.jitter * rng.permutation(EVEN))
+            tau + cost + s * (1 - self.jitter * rng.permutation(even))
             for tau, s in zip(self.timeouts[:-1], self.pauses, strict=False)
         ]
-        return np.cumsum([np.zeros(DRAWS), *steps], axis=0).T
+        return np.cumsum([np.zeros(even.size), *steps], axis=0).T
 
     def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
         start: Floats = np.zeros(size)
@@ -88,3 +92,128 @@ class SchedulePolicy(Policy):
         waits = ", then ".join(time(tau) for tau in self.timeouts[:4])
         more = " …" if len(self.timeouts) > 4 else ""
         return f"Wait {waits}{more} ({counted(len(self.timeouts), 'attempt')}), then give up"
+
+
+def _growing(attempts: int, first: float, factor: float, most: float = np.inf) -> list[float]:
+    """Sleeps first · factorⁱ, at most `most`, after each attempt but the last."""
+    return [min(s, most) for s in accumulate(repeat(factor, attempts - 2), mul, initial=first)][: attempts - 1]
+
+
+class Tool(NamedTuple):
+    """A row of the table: `defaults` by parameter (MISSING: to be given), the (longest) sleeps that follow from them.
+
+    `drawn` is the share of the longest sleep that is drawn: 0 is no jitter, 1 full jitter.
+    """
+
+    says: str
+    example: str
+    defaults: dict[str, Any]
+    sleeps: Callable[[Any], list[float]]
+    drawn: float = 0.0
+
+
+TOOLS = {
+    "tenacity": Tool(
+        "stop_after_attempt with wait_exponential",
+        "tenacity(attempts=5,timeout=10,wait=1,factor=2,max=60)",
+        {"attempts": 5, "timeout": MISSING, "wait": 1.0, "factor": 2.0, "max": 60.0},
+        lambda p: _growing(p.attempts, p.wait, p.factor, p.max),
+    ),
+    # a jitter of up to 1 s is added, of which half is counted
+    "stamina": Tool(
+        "stamina.retry with its defaults (without its total timeout)",
+        "stamina(attempts=10,timeout=10)",
+        {"attempts": 10, "timeout": MISSING, "wait": 0.1, "factor": 2.0, "max": 5.0, "jitter": 1.0},
+        lambda p: [min(p.max, s + p.jitter / 2) for s in _growing(p.attempts, p.wait, p.factor, p.max)],
+    ),
+    # no sleep before the first retry, then factor · 2ⁱ
+    "urllib3": Tool(
+        "Retry(total, backoff_factor, backoff_max)",
+        "urllib3(total=3,timeout=10,factor=0.5)",
+        {"total": 10, "timeout": MISSING, "factor": 0.0, "max": 120.0},
+        lambda p: [0.0, *_growing(p.total, 2.0 * p.factor, 2.0, p.max)],
+    ),
+    # `wait` is 0.05 s since botocore 1.44 (0.025 s with DynamoDB; 1 s after throttling), and was 1 s before
+    "botocore": Tool(
+        "the standard retry mode",
+        "botocore(attempts=3,timeout=60)",
+        {"attempts": 3, "timeout": 60.0, "wait": 0.05, "max": 20.0},
+        lambda p: _growing(p.attempts, p.wait, 2.0, p.max),
+        drawn=1.0,
+    ),
+    # gRFC A6: sleeps b · [0.8, 1.2] since 2024 (grpc-go pull request 7869, grpc-java 11858), [0, b] before;
+    # more than 5 attempts count as 5
+    "grpc": Tool(
+        "retryPolicy: maxAttempts, initialBackoff, backoffMultiplier, maxBackoff",
+        "grpc(attempts=4,timeout=1,wait=0.1,factor=2,max=1)",
+        {"attempts": 5, "timeout": MISSING, "wait": 0.1, "factor": 2.0, "max": 10.0},
+        lambda p: [1.2 * b for b in _growing(min(p.attempts, 5), p.wait, p.factor, p.max)],
+        drawn=1 / 3,
+    ),
+    "resilience4j": Tool(
+        "RetryConfig: maxAttempts, waitDuration",
+        "resilience4j(attempts=3,timeout=1,wait=0.5)",
+        {"attempts": 3, "timeout": MISSING, "wait": 0.5, "factor": 1.0},
+        lambda p: _growing(p.attempts, p.wait, p.factor),
+    ),
+    # `timeout` is the deadline of a pod
+    "kubernetes": Tool(
+        "a Job with backoffLimit and a deadline for each pod",
+        "kubernetes(limit=6,timeout=600)",
+        {"limit": 6, "timeout": MISSING},
+        lambda p: _growing(p.limit + 1, 10.0, 2.0, 360.0),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Preset(Policy):
+    """A schedule with the parameters of a tool."""
+
+    tool: ClassVar[Tool]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, value in self.params.items():
+            if isinstance(value, int) and value > MAX_TOOL_ATTEMPTS:
+                raise RestartError(
+                    f"{self.name}: {name} is {value}; schedules of at most {MAX_TOOL_ATTEMPTS} attempts are followed"
+                )
+
+    @property
+    def schedule(self) -> SchedulePolicy:
+        """The schedule that the tool runs."""
+        sleeps = tuple(self.tool.sleeps(self))
+        timeout = float(self.params["timeout"])
+        return SchedulePolicy((timeout,) * (len(sleeps) + 1), sleeps, self.tool.drawn)
+
+    @property
+    def most_submissions(self) -> int | None:
+        return self.schedule.most_submissions
+
+    def plan(self, law: Law, cost: float) -> Plan:
+        return self.schedule.plan(law, cost)
+
+    def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
+        return self.schedule.submissions(cost, size, rng)
+
+    def sentence(self, time: Written = in_seconds) -> str:
+        return self.schedule.sentence(time)
+
+
+def _parameter(name: str, default: Any) -> Parameter:
+    if isinstance(default, int):
+        return Parameter(name, "count")
+    return Parameter(name, "positive" if name == "timeout" or (name == "factor" and default) else "non-negative")
+
+
+for _name, _tool in TOOLS.items():
+    _constants = {
+        "name": _name,
+        "tool": _tool,
+        "says": _tool.says,
+        "example": _tool.example,
+        "parameters": tuple(_parameter(name, default) for name, default in _tool.defaults.items()),
+    }
+    _fields = [(name, Any, field(default=default)) for name, default in _tool.defaults.items()]
+    register(make_dataclass(_name.title(), _fields, bases=(Preset,), namespace=_constants, frozen=True, kw_only=True))

@@ -1,0 +1,310 @@
+"""What to minimise: the objectives and their registry; `register` makes another one known."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import comb, factorial
+from typing import ClassVar, TypeVar
+
+import numpy as np
+
+from latfit.errors import LatfitError, RestartError
+from latfit.laws.base import Law
+from latfit.numbers import Floats
+from latfit.restart.completion import (
+    completion_quantile,
+    expected_duration,
+    log_survival,
+    lost_moment,
+    moments,
+    std_duration,
+)
+from latfit.restart.derived import has_failures, inverse_cdf
+from latfit.restart.lattice import lattice_quantile, lattice_survival
+from latfit.restart.plan import Plan
+from latfit.units import parse_duration
+
+MAX_MOMENT = 20
+
+Figure = Callable[[Floats], Floats]
+"""A figure of J as a function of the timeout."""
+
+
+@dataclass(frozen=True)
+class Objective(ABC):
+    """A figure of the completion time J to minimise; less is better.
+
+    J = r + J′, where J′ is the completion time with cost c + r and `shift` is the wall-clock time r that each
+    attempt needs beside its latency. `parameter` is the number after the colon, as in `quantile:0.95`.
+
+    An objective states `name`, `usage`, `value` and `of_plan`; the rest where the general way is not right for it.
+
+    Examples
+    --------
+    >>> from latfit.restart.objectives import Objective
+    >>> str(Objective.parse("quantile:0.95"))
+    'quantile:0.95'
+
+    """
+
+    name: ClassVar[str]
+    usage: ClassVar[str]
+    """How a user writes it, for help and messages."""
+    takes_parameter: ClassVar[bool] = True
+    parameter: float = 0.0
+    shift: float = 0.0
+
+    @staticmethod
+    def parse(text: str, *, shift: float = 0.0) -> Objective:
+        """The objective that `text` writes, such as `mean`, `quantile:0.95` or `deadline:600`."""
+        name, colon, number = text.partition(":")
+        kind = REGISTRY.get(name)
+        if kind is not None and not kind.takes_parameter and not colon:
+            return kind(shift=shift)
+        try:
+            value = kind.read(number) if kind is not None else np.nan
+        except ValueError:
+            value = np.nan
+        if kind is None or not kind.takes_parameter or not kind.allows(value, shift):
+            usages = ", ".join(kind.usage for kind in REGISTRY.values())
+            raise RestartError(f"the objective {text!r} is not understood: give one of {usages}")
+        return kind(value, shift)
+
+    @classmethod
+    def read(cls, number: str) -> float:
+        """What is written after the colon."""
+        return float(number)
+
+    @classmethod
+    def allows(cls, value: float, shift: float) -> bool:
+        """Whether a number after the colon makes sense, `shift` being the wall-clock time."""
+        return bool(np.isfinite(value))
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.parameter:.12g}" if self.takes_parameter else self.name
+
+    @abstractmethod
+    def value(self, law: Law, t: Floats, cost: float) -> Floats:
+        """The figure under restarts for ever with the timeouts t."""
+
+    @abstractmethod
+    def of_plan(self, plan: Plan) -> float:
+        """The figure under any plan of attempts."""
+
+    def slope(self, law: Law, t: Floats, cost: float) -> Floats | None:
+        """At each t a number with the sign of the figure's derivative, None where there is none to use."""
+        return None
+
+    def limit(self, E_0: float) -> float:
+        """The figure for t → 0, where J is exponential with mean E_0 (c = r = 0)."""
+        return E_0
+
+    def special_times(self, law: Law, cost: float) -> Floats:
+        """Timeouts at which the figure may jump or bend though the law is smooth."""
+        return np.empty(0)
+
+    @property
+    def latest(self) -> float:
+        """The latest timeout, less r, that makes sense."""
+        return np.inf
+
+    def report(self, figure: float) -> float:
+        """The figure as a user reads it."""
+        return figure
+
+    def text(self, reported: float) -> str:
+        """The reported figure with its unit."""
+        return f"{reported:.6g} s"
+
+
+O = TypeVar("O", bound="type[Objective]")  # noqa: E741
+
+REGISTRY: dict[str, type[Objective]] = {}
+
+
+def register(objective: O) -> O:
+    """Class decorator: make an objective known by its name to the parser and the command line."""
+    if objective.name in REGISTRY:
+        raise RestartError(f"two objectives are called {objective.name!r}")
+    REGISTRY[objective.name] = objective
+    return objective
+
+
+@register
+@dataclass(frozen=True)
+class Mean(Objective):
+    """E[J], the default."""
+
+    name = "mean"
+    usage = "mean"
+    takes_parameter = False
+
+    def value(self, law: Law, t: Floats, cost: float) -> Floats:
+        return self.shift + expected_duration(law, t, cost=cost)
+
+    def of_plan(self, plan: Plan) -> float:
+        return plan.mean
+
+    def slope(self, law: Law, t: Floats, cost: float) -> Floats:
+        """S(t) − f̃(t) (E_J(t) + c), of the sign of dE_J/dt (van Moorsel & Wolter 2004, Theorem 2)."""
+        with np.errstate(all="ignore"):
+            lost = law.pdf(t) * (expected_duration(law, t, cost=cost) + cost)
+        return law.still_out(t) - np.where(np.isnan(lost), np.inf, lost)
+
+
+@register
+@dataclass(frozen=True)
+class Moment(Objective):
+    """E[Jⁿ], which weighs long durations more the higher n is."""
+
+    name = "moment"
+    usage = f"moment:n with a whole n from 1 to {MAX_MOMENT}"
+
+    @classmethod
+    def allows(cls, value: float, shift: float) -> bool:
+        return bool(1 <= value <= MAX_MOMENT) and value == int(value)
+
+    def value(self, law: Law, t: Floats, cost: float) -> Floats:
+        return self._shifted(moments(law, t, int(self.parameter), cost=cost))
+
+    def of_plan(self, plan: Plan) -> float:
+        if self.parameter > 2:
+            raise RestartError(f"the objective {self} is known for one timeout only; take moment:2, std or a quantile")
+        return plan.mean if self.parameter == 1 else plan.second_moment
+
+    def slope(self, law: Law, t: Floats, cost: float) -> Floats:
+        return self._shifted(_moment_slopes(law, t, int(self.parameter), cost)[1])
+
+    def limit(self, E_0: float) -> float:
+        """N! E_0ⁿ, the moment of an exponential law."""
+        return float(factorial(int(self.parameter)) * np.float64(E_0) ** self.parameter)
+
+    def text(self, reported: float) -> str:
+        return f"{reported:.6g} s^{self.parameter:g}"
+
+    def _shifted(self, E: Floats) -> Floats:
+        """E[(r + J′)ⁿ] from the moments of J′ (and the same for their slopes)."""
+        n, r = int(self.parameter), np.float64(self.shift)  # whose powers are ∞ where a float's are an error
+        return E[n] if r == 0 else np.asarray(sum(comb(n, k) * r ** (n - k) * E[k] for k in range(n + 1)))
+
+
+@register
+@dataclass(frozen=True)
+class Std(Objective):
+    """√Var J, for steady rather than short durations; the wall-clock time does not matter."""
+
+    name = "std"
+    usage = "std"
+    takes_parameter = False
+
+    def value(self, law: Law, t: Floats, cost: float) -> Floats:
+        return std_duration(law, t, cost=cost)
+
+    def of_plan(self, plan: Plan) -> float:
+        return plan.std
+
+    def slope(self, law: Law, t: Floats, cost: float) -> Floats:
+        """dE[J²]/dt − 2 E[J] dE[J]/dt."""
+        E, dE = _moment_slopes(law, t, 2, cost)
+        with np.errstate(all="ignore"):
+            return np.asarray(dE[2] - 2 * E[1] * dE[1])
+
+
+def _moment_slopes(law: Law, t: Floats, order: int, cost: float) -> tuple[Floats, Floats]:
+    """E[Jⁿ] and dE[Jⁿ]/dt for n = 0…order, by differentiating Algorithm 1 of van Moorsel & Wolter 2004."""
+    E, F, S, f = moments(law, t, order, cost=cost), law.cdf(t), law.still_out(t), law.pdf(t)
+    dE = [np.zeros(np.shape(t))]
+    with np.errstate(all="ignore"):
+        for n in range(1, order + 1):
+            total = f * ((t**n - (t + cost) ** n) - E[n]) + n * S * (t + cost) ** (n - 1)
+            for k in range(1, n):
+                m = n - k
+                total += comb(n, k) * (m * S * (t + cost) ** (m - 1) - f * (t + cost) ** m) * E[k]
+                total += comb(n, k) * lost_moment(law, m, t, cost) * dE[k]
+            dE.append(total / F)
+    return E, np.array(dE)
+
+
+@register
+@dataclass(frozen=True)
+class Quantile(Objective):
+    """The time within which a share q of the jobs is done; with visible failures on the lattice of the clock."""
+
+    name = "quantile"
+    usage = "quantile:q with 0 < q < 1"
+
+    @classmethod
+    def allows(cls, value: float, shift: float) -> bool:
+        return 0 < value < 1
+
+    def value(self, law: Law, t: Floats, cost: float) -> Floats:
+        if has_failures(law):
+            return self.shift + lattice_quantile(law, self.parameter, t, cost)
+        return self.shift + completion_quantile(law, self.parameter, t, cost=cost)
+
+    def of_plan(self, plan: Plan) -> float:
+        return plan.quantile(self.parameter)
+
+    def limit(self, E_0: float) -> float:
+        """−E_0 log(1−q), the quantile of an exponential law."""
+        return float(-E_0 * np.log1p(-self.parameter))
+
+    def special_times(self, law: Law, cost: float) -> Floats:
+        """F̃(t) = 1 − (1−q)^(1/k): one attempt less is enough from here on."""
+        t = inverse_cdf(law, -np.expm1(np.log1p(-self.parameter) / np.arange(1.0, 301.0)))
+        return t[np.isfinite(t) & (t > 0)]
+
+
+@register
+@dataclass(frozen=True)
+class Deadline(Objective):
+    """P(J > D), reported as the chance 1 − P(J > D) to be done in time; with visible failures on the lattice.
+
+    No timeout is later than D: what is still out then has missed the deadline. Windows and speed-up are those of
+    the chance to miss: within 5 % means P(J > D) at most 1.05 times the least one.
+    """
+
+    name = "deadline"
+    usage = "deadline:D with D seconds (more than the wall-clock time) or a duration such as 20min"
+
+    @classmethod
+    def read(cls, number: str) -> float:
+        """Seconds, or a duration with its unit."""
+        try:
+            return parse_duration(number)
+        except LatfitError:
+            return float(number)
+
+    @classmethod
+    def allows(cls, value: float, shift: float) -> bool:
+        return bool(shift < value < np.inf)
+
+    @property
+    def latest(self) -> float:
+        return self.parameter - self.shift
+
+    def value(self, law: Law, t: Floats, cost: float) -> Floats:
+        if has_failures(law):
+            return lattice_survival(law, self.latest, t, cost)
+        return np.exp(log_survival(law, np.full(np.shape(t), self.latest), np.asarray(t), cost))
+
+    def of_plan(self, plan: Plan) -> float:
+        return plan.survival(self.parameter)
+
+    def limit(self, E_0: float) -> float:
+        """The chance exp(−D/E_0) of an exponential law."""
+        return float(np.exp(-self.parameter / E_0)) if E_0 > 0 else 0.0
+
+    def special_times(self, law: Law, cost: float) -> Floats:
+        """The timeouts with which k attempts fit exactly before D."""
+        k = np.arange(1.0, 301.0)
+        t = (self.latest - (k - 1) * cost) / k
+        return t[t > 0]
+
+    def report(self, figure: float) -> float:
+        return 1.0 - figure
+
+    def text(self, reported: float) -> str:
+        return f"{reported:.2%} of jobs in time"
