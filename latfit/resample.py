@@ -132,7 +132,7 @@ def bootstrap(
     """
     from latfit.outliers import outlier_ratio  # with pandas, which a tracker does not need
 
-    bins = Bins.of(sample, 0.35)
+    bins = Bins.of(sample, 0.35)  # calibrated
     unblurred = bins.unblurred(sample)
     ratio = outlier_ratio(sample, level=LEVEL)
     draws = _draws(bins, blocks, resamples, rng)
@@ -522,7 +522,7 @@ def _by_ratio(
     optima, figures = [], []
     for rho in (_lower_ratio(ratio), ratio.estimate, ratio.high):
         share = (1 - rho) / (1 - ratio.estimate)
-        S, W = (share * own + (1 - share) * other for own, other in ((curve.S, unfailed.S), (curve.W, unfailed.W)))
+        S, W = (share * a + (1 - share) * b for a, b in ((curve.S, unfailed.S), (curve.W, unfailed.W)))
         scaled = replace(curve, F=share * curve.F, S=S, W=W)
         optima.append(float(_optima(scaled, cost, curve.allowed(sample.resolution))[0]))
         E, waiting = float(scaled.E_J_at(t, cost)[0]), float(scaled.E_J(cost)[0, -1])

@@ -21,7 +21,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import os
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -30,12 +29,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
 from subprocess import TimeoutExpired
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from latfit.errors import RestartError
-
-if TYPE_CHECKING:
-    from tenacity import RetryCallState
 
 T = TypeVar("T")
 Errors = tuple[type[BaseException], ...]
@@ -90,7 +86,7 @@ class Retrying:
         """The result of `function(t)`, t the timeout of the attempt, which the function has to keep itself."""
         from tenacity import Retrying as Loop
 
-        job = self._new_job()
+        job = f"{self._run}-{next(self._jobs)}"
         for attempt in Loop(**self._rules()):
             number = attempt.retry_state.attempt_number
             with attempt:
@@ -103,7 +99,7 @@ class Retrying:
         """The result of awaiting `function(t)`, which is cancelled after t seconds."""
         from tenacity import AsyncRetrying as Loop
 
-        job = self._new_job()
+        job = f"{self._run}-{next(self._jobs)}"
         async for attempt in Loop(**self._rules()):
             number = attempt.retry_state.attempt_number
             with attempt:
@@ -115,18 +111,14 @@ class Retrying:
 
     def _rules(self) -> dict[str, Any]:
         """When tenacity stops, waits and tries again."""
-        from tenacity import stop_after_attempt, wait_fixed
+        from tenacity import retry_if_exception, stop_after_attempt, wait_fixed
 
         return {
             "stop": stop_after_attempt(self.attempts),
             "wait": wait_fixed(self.pause),
-            "retry": self._again,
+            "retry": retry_if_exception(lambda error: self.is_timeout(error) or isinstance(error, self.failures)),
             "reraise": True,
         }
-
-    def _again(self, state: RetryCallState) -> bool:
-        error = state.outcome.exception() if state.outcome is not None else None
-        return error is not None and (self.is_timeout(error) or isinstance(error, self.failures))
 
     def is_timeout(self, error: BaseException) -> bool:
         """Whether an attempt was cut: by its class, or as HTTP clients and gRPC call it."""
@@ -136,10 +128,6 @@ class Retrying:
             return True
         code = getattr(error, "code", None)
         return callable(code) and getattr(code(), "name", "") == "DEADLINE_EXCEEDED"  # gRPC
-
-    def _new_job(self) -> str:
-        with self._lock:
-            return f"{self._run}-{next(self._jobs)}"
 
     def _next(self, number: int) -> float:
         if self._source is None:
@@ -166,11 +154,8 @@ class Retrying:
                 when = submitted.isoformat(timespec="microseconds").replace("+00:00", "Z")
                 latency = round(latency, 6)
                 row = {"job": job, "attempt": number, "submitted": when, "latency": latency, "status": status}
-                file = os.open(self._log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-                try:  # one write: a line is there as a whole or not at all
-                    os.write(file, (json.dumps(row) + "\n").encode())
-                finally:
-                    os.close(file)
+                with self._log.open("ab", buffering=0) as file:  # one write: a line is there as a whole or not at all
+                    file.write((json.dumps(row) + "\n").encode())
 
 
 def _schedule(timeout: float | Sequence[float] | Source) -> tuple[float, ...]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from latfit.curve import Counts, StepCurves, hazards, masses, survival
 from latfit.numbers import Floats
-from latfit.resample import RESAMPLES, interval, weights
+from latfit.resample import RESAMPLES, Limits, interval, weights
 from latfit.tracking.memories import BUCKET_WIDTH, LEVELS, Memories
 
 MIDDLE = math.exp(-BUCKET_WIDTH / 2)  # of a bucket in the logarithm, as a share of its end
@@ -187,7 +187,7 @@ def regret(memories: Memories, level: int, timeout: float, *, cost: float) -> fl
     return max(E / least - 1, 0.0)
 
 
-def intervals(memories: Memories, levels: list[int], *, cost: float, slack: float) -> tuple[Floats, Floats]:
+def intervals(memories: Memories, levels: list[int], *, cost: float, slack: float) -> tuple[Limits, Limits]:
     """95 % intervals of the best timeout and of E_J at it, the union over some memories.
 
     A Poisson bootstrap of the effective counts, W/W₂ times the weights. The lower end of the timeout is that of the
@@ -205,6 +205,7 @@ def intervals(memories: Memories, levels: list[int], *, cost: float, slack: floa
                 figures[row, :, at] = plain.timeout, late.timeout, plain.expected_duration
     figures = figures[np.isfinite(figures).any(axis=(1, 2))]
     if not figures.size:
-        return np.array([0.0, np.inf]), np.array([0.0, np.inf])
-    lower, upper = interval(figures)
-    return np.array([lower[:, 0].min(), upper[:, 1].max()]), np.array([lower[:, 2].min(), upper[:, 2].max()])
+        return (0.0, math.inf), (0.0, math.inf)
+    low, high = interval(figures)
+    low, high = low.min(axis=0).tolist(), high.max(axis=0).tolist()
+    return (low[0], high[1]), (low[2], high[2])

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from latfit.errors import RestartError
-from latfit.numbers import Floats
 from latfit.sample import CENSORED, COMPLETED, FAILED, LOST, STATUSES
 from latfit.tracking.estimate import Estimate, estimate, intervals, regret
 from latfit.tracking.memories import BUCKETS, LEVELS, Hours, Memories, checked
@@ -168,10 +167,10 @@ class Tracker:
         tell what lies beyond the timeout, so none of them is taken as a sign of trouble, and once twenty are known the
         tracker no longer starts carefully.
         """
-        x = np.atleast_1d(_floats("latencies", latency))
+        x = _numbers("latencies", latency)
         codes = np.asarray(status)
         if codes.dtype.kind != "i":
-            words = _one_each("statuses", np.asarray(status, dtype=object), x).tolist()
+            words = _numbers("statuses", status, x.shape, object).tolist()
             if unknown := set(map(str, words)) - set(STATUSES):
                 raise RestartError(f"{unknown.pop()!r} is not how a probe can end; choose from {', '.join(STATUSES)}")
             codes = np.array(list(map(STATUSES.index, words)), dtype=np.int8)
@@ -180,7 +179,7 @@ class Tracker:
             raise RestartError("a latency is negative or not a number: latencies are seconds, at least 0")
         with self._lock:
             if at is not None:
-                times = _one_each("times", _floats("times", _seconds(at) if isinstance(at, datetime) else at), x)
+                times = _numbers("times", _seconds(at) if isinstance(at, datetime) else at, x.shape)
                 if not np.isfinite(times).all():
                     raise RestartError("a time is not a number: times are seconds since 1970")
                 x = np.array(list(map(self._without_hour, x.tolist(), codes.tolist(), times.tolist())))
@@ -284,9 +283,7 @@ class Tracker:
             level = self._estimate.level
             levels = [level] if level in (0, LEVELS - 1) else [level - 1, level]
             t, E = intervals(self._memories, levels, cost=self.cost, slack=self.slack)
-            if of == "timeout":
-                return min(float(t[0]), self._t), min(max(float(t[1]), self._t), self.cutoff)
-            return float(E[0]), float(E[1])
+            return (min(t[0], self._t), min(max(t[1], self._t), self.cutoff)) if of == "timeout" else E
 
     def __add__(self, other: Tracker) -> Tracker:
         """What two trackers of one system know together, each as of now; settings and exploration of the first.
@@ -357,11 +354,8 @@ class Tracker:
         if state["latfit-tracker"] != STATE_VERSION:
             version = state["latfit-tracker"]
             raise RestartError(f"this state has the version {version}; this latfit reads {STATE_VERSION}")
-        tracker, guard, latest = (
-            cls(**{name: checked(state, name) for name in SETTINGS}),
-            state["guard"],
-            state["found"],
-        )
+        tracker = cls(**{name: checked(state, name) for name in SETTINGS})
+        guard, latest = state["guard"], state["found"]
         tracker._memories = Memories.from_dict(state["memories"], tracker.cutoff)
         tracker._hours = Hours.from_dict(state["hours"])
         tracker._rng.bit_generator.state = state["random"]
@@ -375,8 +369,9 @@ class Tracker:
             list(map(tuple, checked(guard, "run", 0, [BUCKETS - 1, LOST], (-1, 2), whole=True).tolist())),
         )
         tracker._buckets = checked(state, "buckets", 0, BUCKETS - 1, (-1,), whole=True).tolist()
-        waiting = (len(tracker._buckets),)
-        tracker._statuses = checked(state, "statuses", 0, LOST, waiting, whole=True).tolist() if waiting[0] else []
+        tracker._statuses = checked(state, "statuses", 0, LOST, (-1,), whole=True).tolist()
+        if len(tracker._buckets) != len(tracker._statuses):
+            raise ValueError("there are more buckets than statuses, or fewer")
         if latest is not None:
             limits = {"timeout": (5e-324, 1e300), "still_out": (-1e-9, 1 + 1e-9)}
             names = ("timeout", "expected_duration", "still_out", "effective")
@@ -395,27 +390,19 @@ def _is_number(value: object) -> bool:
 
 def _seconds(at: float | datetime) -> float:
     """A time as seconds since 1970, UTC."""
-    try:
-        seconds = at.timestamp() if isinstance(at, datetime) else float(0.0 + at)  # a text is not a time
-    except (TypeError, ValueError, OverflowError, OSError):
-        seconds = math.nan
-    if not math.isfinite(seconds):
+    seconds = at.timestamp() if isinstance(at, datetime) else at
+    if not _is_number(seconds):  # a text is not a time
         raise RestartError(f"the time is {at!r}: it must be seconds since 1970, or a datetime")
-    return seconds
+    return float(seconds)
 
 
-def _floats(what: str, values: ArrayLike) -> Floats:
-    """A caller's array of numbers, which may be infinite or NaN."""
+def _numbers(what: str, values: ArrayLike, shape: tuple[int, ...] = (), dtype: Any = np.float64) -> NDArray[Any]:
+    """A caller's array, of which a single value may stand for a whole shape; numbers may be infinite or NaN."""
     try:
-        return np.asarray(values, dtype=np.float64)
+        array = np.asarray(values, dtype=dtype)
     except (TypeError, ValueError):
         raise RestartError(f"the {what} are not all numbers of seconds") from None
-
-
-def _one_each(what: str, values: NDArray[Any], latency: Floats) -> NDArray[Any]:
-    """One value for each latency, where a single one may stand for all of them."""
-    if values.ndim and values.shape != latency.shape:
-        raise RestartError(
-            f"there are {latency.size} latencies and {values.size} {what}: give one for all, or one each"
-        )
-    return np.broadcast_to(values, latency.shape)
+    if shape and array.ndim and array.shape != shape:
+        sizes = f"{math.prod(shape)} latencies and {array.size} {what}"
+        raise RestartError(f"there are {sizes}: give one for all, or one each")
+    return np.broadcast_to(array, shape) if shape else np.atleast_1d(array)
