@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import latfit
 from latfit.cli import common as cli
 from latfit.cli.timeout import check_histogram_options, histogram_options, show_guarantee
-
-if TYPE_CHECKING:
-    from latfit.analysis import Analysis
 
 
 @cli.command(
@@ -40,9 +38,9 @@ def analyze(log: str, as_json: bool, markdown: bool, output: str | None, figures
     Reads the log, estimates the share of probes that never return, fits and tests latency laws, and
     recommends a timeout with its uncertainty, what it brings, and what to be careful about.
     """
-    from latfit.analysis import analyze as analyse
     from latfit.decision.recommend import law_named
     from latfit.logs import HistogramLog
+    from latfit.report import sections, to_markdown
 
     if as_json and markdown:
         raise click.UsageError("--json and --markdown exclude each other: one of them is printed")
@@ -61,18 +59,16 @@ def analyze(log: str, as_json: bool, markdown: bool, output: str | None, figures
         show_guarantee(probes, parsed, as_json, inside="timeout")
         return
     check_histogram_options(parsed)
-    result = cli.call(analyse, probes, **parsed)
+    result = cli.call(latfit.analyze, probes, **parsed)
     if output is not None:
         _write_report(result, Path(output), figures)
-    from latfit.report import sections, to_markdown
-
     if markdown:
         click.echo(to_markdown(result), nl=False)
     else:
         cli.show(result.to_dict() if as_json else {}, sections(result), as_json=as_json)
 
 
-def _write_report(result: Analysis, folder: Path, ending: str) -> None:
+def _write_report(result: latfit.Analysis, folder: Path, ending: str) -> None:
     """Every file is written before the first one takes its place, and they do so together."""
     from latfit._system import whole_files
     from latfit.plots import FIGURES, draw_figure

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import latfit
+from latfit._system import whole_file
 from latfit.cli import common as cli
 from latfit.errors import LogError, counted
 from latfit.units import seconds
@@ -167,7 +169,6 @@ def _once(watched: Watch, textfile: str | None, matters: float, as_json: bool) -
 
 def _look(watched: Watch, textfile: str | None, matters: float, as_json: bool) -> None:
     """Read what is new, and report it."""
-    from latfit._system import whole_file
     from latfit.tracking.watch import prometheus
 
     fresh = watched.read()
@@ -187,7 +188,6 @@ def _look(watched: Watch, textfile: str | None, matters: float, as_json: bool) -
 
 def _report(latest: Review, before: tuple[str, ...], *, first: bool) -> None:
     """Say on stderr what the reader noted, at first, and why the decision on the log is withheld, where that is new."""
-    from latfit.analysis import Analysis
     from latfit.report.sections import advice
 
     cli.notify("note", latest.facts.notes if first else ())
@@ -196,7 +196,7 @@ def _report(latest: Review, before: tuple[str, ...], *, first: bool) -> None:
     if not latest.withheld:
         cli.notify("note", ["the decision on the log is no longer withheld"])
         return
-    result = Analysis(latest.facts, latest.decision, (), (), (), latest.decision.warnings)
+    result = latfit.Analysis(latest.facts, latest.decision, (), (), (), latest.decision.warnings)
     words = advice(result)
     why = f"{words.headline}. {' '.join(words.reasons)}"
     mixed = latest.decision.evidence.mixing if latest.decision.evidence and "mixed" in latest.withheld else None

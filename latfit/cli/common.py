@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,13 +15,14 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import click
 
+import latfit
 from latfit.errors import UNPRINTABLE, LatfitError, LawError, LogError, printable
-from latfit.units import LONGEST, SHORTEST, UNITS, parse_duration
+from latfit.units import LONGEST, SHORTEST, UNITS, parse_duration, seconds
 
 if TYPE_CHECKING:
-    from latfit.decision import Options, Prepared, Warned
+    from latfit.decision import Prepared, Warned
     from latfit.laws import ParametricLaw
-    from latfit.logs import HistogramLog, LogFacts, ProbeLog
+    from latfit.logs import HistogramLog, LogFacts
     from latfit.report import Section
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -66,37 +66,21 @@ class Commands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(self.summaries.items()))
 
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run a command."""
-        with _one_line_errors():
-            return super().invoke(ctx)
-
-    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        """Parse what comes before the command; `--help` and `--version` print already here."""
-        with _one_line_errors():
-            return super().make_context(*args, **kwargs)
-
-
-@contextmanager
-def _one_line_errors() -> Iterator[None]:
-    """Bad data, a full disk or a closed pipe end in one line and exit code 1, without a traceback."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without "×" is no reason to fail
-    try:
-        yield
-        return
-    except LatfitError as error:
-        message = " ".join(str(error).split())
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise click.exceptions.Exit(1) from None
-    except OSError as error:
-        message = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
-    except MemoryError:
-        message = "there is not enough memory for this"
-    say(f"latfit: {message if len(message) <= MAX_ERROR_LENGTH else message[:MAX_ERROR_LENGTH] + ' …'}", err=True)
-    raise click.exceptions.Exit(1)
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run a command; bad data, a full disk or too little memory end in one line and exit code 1."""
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")  # a terminal without "×" is no reason to fail
+        try:
+            return super().main(*args, **kwargs)
+        except LatfitError as error:
+            message = " ".join(str(error).split())
+        except OSError as error:
+            message = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
+        except MemoryError:
+            message = "there is not enough memory for this"
+        say(f"latfit: {message if len(message) <= MAX_ERROR_LENGTH else message[:MAX_ERROR_LENGTH] + ' …'}", err=True)
+        sys.exit(1)
 
 
 def say(text: str, *, err: bool = False) -> None:
@@ -212,10 +196,9 @@ def duration(text: str | float) -> float:
 
 def positive_duration(text: str | float) -> float:
     """A time greater than 0."""
-    seconds = duration(text)
-    if seconds == 0:
+    if (length := duration(text)) == 0:
         raise click.BadParameter(f"{text!r} must be greater than 0")
-    return seconds
+    return length
 
 
 def share(text: str) -> float:
@@ -332,7 +315,7 @@ def read_arguments(parsed: Mapping[str, Any]) -> dict[str, Any]:
     return {**{name: parsed[name] for name in kept}, "columns": dict(parsed["column"]), "statuses": statuses}
 
 
-def load_log(log: str, parsed: Mapping[str, Any]) -> ProbeLog:
+def load_log(log: str, parsed: Mapping[str, Any]) -> latfit.ProbeLog:
     """The probes of a LOG argument; guesses and refusals are printed to stderr."""
     from latfit.logs import HistogramLog
 
@@ -342,7 +325,7 @@ def load_log(log: str, parsed: Mapping[str, Any]) -> ProbeLog:
     return probes
 
 
-def open_log(log: str, parsed: Mapping[str, Any]) -> ProbeLog | HistogramLog:
+def open_log(log: str, parsed: Mapping[str, Any]) -> latfit.ProbeLog | HistogramLog:
     """What a LOG argument holds; guesses and refusals are printed to stderr."""
     from latfit import logs
 
@@ -362,11 +345,10 @@ def notify_reading(facts: LogFacts) -> None:
     notify("warning", warnings)
 
 
-def prepared(log: str | ProbeLog, parsed: Mapping[str, Any]) -> Prepared:
+def prepared(log: str | latfit.ProbeLog, parsed: Mapping[str, Any]) -> Prepared:
     """The sample that LOG is decided on; a cutoff that was not given is printed to stderr."""
     from latfit.decision import prepare
     from latfit.evidence import probes_of
-    from latfit.units import seconds
 
     probes = load_log(log, parsed) if isinstance(log, str) else log
     case = prepare(probes_of(probes), decision_options(parsed))
@@ -376,20 +358,16 @@ def prepared(log: str | ProbeLog, parsed: Mapping[str, Any]) -> Prepared:
     return case
 
 
-def decision_options(parsed: Mapping[str, Any], **more: Any) -> Options:
+def decision_options(parsed: Mapping[str, Any], **more: Any) -> latfit.Options:
     """The options of a decision from those of the command line."""
-    from latfit.decision import Options
-
-    return call(Options, **{**parsed, **more})
+    return call(latfit.Options, **{**parsed, **more})
 
 
 def written_law(text: str) -> ParametricLaw:
     """The law that an option writes; one whose median is no possible latency is refused."""
     import numpy as np
 
-    from latfit.laws import parse_law
-
-    law = parse_law(text)
+    law = latfit.parse_law(text)
     with np.errstate(all="ignore"):
         median = float(law.ppf(0.5))
     if not SHORTEST <= median <= LONGEST:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+import latfit
 from latfit.cli import common as cli
 
 
@@ -44,7 +45,6 @@ def fit(log: str, laws: tuple[str, ...], method: str, rho: float | None, as_json
 
     from latfit.decision.fits import ranked
     from latfit.fitting import assess, with_std_errors
-    from latfit.fitting import fit as fit_laws
     from latfit.report.answers import fit_sections
     from latfit.report.layout import fits_table
 
@@ -53,7 +53,7 @@ def fit(log: str, laws: tuple[str, ...], method: str, rho: float | None, as_json
     case = cli.prepared(log, parsed)
     sample, bootstrap = case.sample, parsed["bootstrap"]
     if laws or method == "ls" or rho is not None:
-        fits = fit_laws(sample, laws or None, method=method, rho="joint" if rho is None else rho)
+        fits = latfit.fit(sample, laws or None, method=method, rho="joint" if rho is None else rho)
     else:  # the laws that every command tries
         fits = ranked([case], cli.decision_options(parsed))[0]
     if method == "ls" and bootstrap:
@@ -83,19 +83,17 @@ def outliers(log: str, as_json: bool, **parsed: Any) -> None:
     The ratio is that of the probes still out at the cutoff, with a 95 % interval, and how it changes
     with the cutoff: where it is still falling, some of those outliers are only late.
     """
-    from latfit.errors import FitError
-    from latfit.fitting import joint_outlier_ratio
-    from latfit.outliers import cutoff_verdict, ratio_by_cutoff
+    from latfit.outliers import cutoff_verdict
     from latfit.report.answers import outliers_sections
 
     case = cli.prepared(log, parsed)
     ratio, joint = case.ratio, None
     try:
-        joint = joint_outlier_ratio(case.sample)
-    except FitError as problem:
+        joint = latfit.joint_outlier_ratio(case.sample)
+    except latfit.FitError as problem:
         cli.notify("note", [f"no joint estimate of the ratio and a law: {problem}"])
     verdict = cutoff_verdict(case.whole, ratio)
-    by_cutoff = ratio_by_cutoff(case.whole, cutoff=ratio.cutoff)
+    by_cutoff = latfit.ratio_by_cutoff(case.whole, cutoff=ratio.cutoff)
     document = {
         **ratio.to_dict(),
         "count": ratio.count,

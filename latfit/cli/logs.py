@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+import latfit
 from latfit.cli import common as cli
 
 FIGURE_NAMES = ["summary", "expected-duration", "frontier", "completion", "jobs-tail", "cdf", "survival", "qq"]
@@ -29,10 +30,9 @@ def plot(log: str, output: str, figure: str, **parsed: Any) -> None:
     They are E_J against the timeout and against the load, jobs done and not yet done, the cdf, the tail, quantiles,
     the outlier ratio, the latencies over the calendar, and jobs not yet done under other strategies.
     """
-    from latfit.analysis import analyze
     from latfit.plots import save_figure
 
-    save_figure(cli.call(analyze, cli.load_log(log, parsed), test=False, **parsed), figure, output)
+    save_figure(cli.call(latfit.analyze, cli.load_log(log, parsed), test=False, **parsed), figure, output)
     cli.say(f"{output}: {figure}")
 
 
@@ -57,14 +57,14 @@ def convert(log: str, output: str, spreadsheet: bool, as_json: bool, **parsed: A
 
     Its columns are submitted (UTC), latency (s), status, and the log's own.
     """
-    from latfit.logs.frames import WRITERS, convert_log
+    from latfit.logs.frames import WRITERS
     from latfit.report.answers import converted_sections
 
     if not output.endswith(tuple(WRITERS)):
         raise click.BadParameter(f"the ending of {output!r} must be one of {', '.join(WRITERS)}", param_hint="-o")
     how = cli.read_arguments(parsed)
     with cli.reading_line() as progress:
-        facts, counts = convert_log(log, output, spreadsheet=spreadsheet, progress=progress, **how)
+        facts, counts = latfit.convert_log(log, output, spreadsheet=spreadsheet, progress=progress, **how)
     cli.notify_reading(facts)
     refused = {"refused": facts.refused.to_list(), "refused_count": facts.refused.count}
     document = {"output": output, "format": facts.format, "probes": sum(counts.values()), **counts, **refused}

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import latfit
 from latfit.cli import common as cli
 
 if TYPE_CHECKING:
     from latfit.decision.compared import Spread, Standing
-    from latfit.laws import Law
     from latfit.restart import Comparison
 
 OPTIONS_OF_ONE_AGENT = ("format", "unit", "time_format", "timezone", "failed", "cutoff")
@@ -95,7 +95,6 @@ def compare(log: str | None, law: str | None, as_json: bool, **parsed: Any) -> N
     What you have now comes first, then the best of each kind with the same load, then the best without a limit.
     """
     from latfit.decision.compared import Standing
-    from latfit.laws import Defective
     from latfit.report.answers import compare_sections
 
     if (log is None) == (law is None):
@@ -103,7 +102,7 @@ def compare(log: str | None, law: str | None, as_json: bool, **parsed: Any) -> N
     if log is not None:
         comparison, spreads, standing = _compare_log(log, parsed)
     else:
-        comparison = _compare(Defective(cli.written_law(law or ""), parsed["rho"] or 0.0), parsed)
+        comparison = _compare(latfit.Defective(cli.written_law(law or ""), parsed["rho"] or 0.0), parsed)
         spreads, standing = None, Standing()
     document = {**comparison.to_dict(), "decision": standing.sentence(comparison)}
     for row, spread in zip(document["strategies"], spreads or [], strict=False):
@@ -114,28 +113,27 @@ def compare(log: str | None, law: str | None, as_json: bool, **parsed: Any) -> N
     cli.show(document, sections, as_json=as_json, warnings=standing.warnings)
 
 
-def _compare(law: Law, parsed: dict[str, Any]) -> Comparison:
-    from latfit.restart import compare_policies, earliest_timeout
+def _compare(law: latfit.Law, parsed: dict[str, Any]) -> Comparison:
+    from latfit.restart import earliest_timeout
 
     current = () if parsed["current"] is None else (f"timeout(t={parsed['current']!r})",)
     policies = (*current, *parsed["policy"])
-    return cli.call(compare_policies, law, policies, min_time=earliest_timeout(law), **parsed)
+    return cli.call(latfit.compare_policies, law, policies, min_time=earliest_timeout(law), **parsed)
 
 
 def _compare_log(log: str, parsed: dict[str, Any]) -> tuple[Comparison, list[Spread] | None, Standing]:
     """The strategies on the law of LOG, their intervals, and what the log says of the choice."""
     import numpy as np
 
-    from latfit.decision import decide, prepare
+    from latfit.decision import prepare
     from latfit.decision.compared import Standing, comparison_intervals
     from latfit.evidence import probes_of
-    from latfit.laws import Empirical
 
     probes, rho = probes_of(cli.load_log(log, parsed)), parsed["rho"]
     options = cli.decision_options({**parsed, "objective": "mean"}, test=False, resamples=0)
     sample = prepare(probes, options).sample
-    decision = decide([probes], options)[0].require()
-    law = Empirical.of(sample)
+    decision = latfit.decide([probes], options)[0].require()
+    law = latfit.Empirical.of(sample)
     comparison = _compare(law if rho is None else law.rescaled(rho), parsed)
     spreads = clear = None
     if rho is None:
@@ -164,7 +162,7 @@ def _compare_log(log: str, parsed: dict[str, Any]) -> tuple[Comparison, list[Spr
 def agents(agent: tuple[tuple[str, str], ...], restarts: int | None, as_json: bool, **parsed: Any) -> None:
     """Find whom of several agents to ask first, and how long to wait, and whom to ask then."""
     from latfit.report.answers import agents_sections
-    from latfit.restart import earliest_timeout, optimal_strategy
+    from latfit.restart import earliest_timeout
 
     readings: dict[str, dict[str, Any]] = {name: {} for name, _ in agent}
     if len(readings) < len(agent):
@@ -178,14 +176,12 @@ def agents(agent: tuple[tuple[str, str], ...], restarts: int | None, as_json: bo
         readings[name][key] = cli.positive_duration(value) if key == "cutoff" else value
     laws = {name: _agent_law(text, {**parsed, **readings[name]}) for name, text in agent}
     least = {name: earliest_timeout(law) for name, law in laws.items()}
-    strategy = optimal_strategy(laws, restarts=restarts, cost=parsed["cost"], min_timeouts=least)
+    strategy = latfit.optimal_strategy(laws, restarts=restarts, cost=parsed["cost"], min_timeouts=least)
     cli.show(strategy.to_dict(), agents_sections(strategy), as_json=as_json)
 
 
-def _agent_law(text: str, parsed: dict[str, Any]) -> Law:
+def _agent_law(text: str, parsed: dict[str, Any]) -> latfit.Law:
     """The law that is written out, or the empirical law of the log of that name."""
-    from latfit.laws import Empirical
-
     if "(" in text and not Path(text).exists():
         return cli.written_law(text)
-    return Empirical.of(cli.prepared(text, parsed).sample)
+    return latfit.Empirical.of(cli.prepared(text, parsed).sample)

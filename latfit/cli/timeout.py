@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import latfit
 from latfit.cli import common as cli
 from latfit.errors import FitError, LogError, SampleError
 
 if TYPE_CHECKING:
-    from latfit.buckets import Histogram
     from latfit.decision import Warned
-    from latfit.laws import Law
-    from latfit.logs import HistogramLog, ProbeLog
+    from latfit.logs import HistogramLog
 
 histogram_options = cli.options(
     cli.option("--lost N|COUNTER...", "Histograms: how many never returned, or the counter that has it."),
@@ -57,7 +56,6 @@ def timeout(log: str | None, law: str | None, as_json: bool, **parsed: Any) -> N
     the law is written out with --law SPEC. LOG may be a histogram: then the timeout has a guarantee that
     holds whatever happened inside the buckets.
     """
-    from latfit.laws import Defective
     from latfit.logs import HistogramLog
     from latfit.report.answers import timeout_sections
 
@@ -76,7 +74,7 @@ def timeout(log: str | None, law: str | None, as_json: bool, **parsed: Any) -> N
         if probes is not None:
             document, warnings, fails = _on_log(probes, law, parsed)
         else:
-            document = _answer(Defective(cli.written_law(law or ""), parsed["rho"] or 0.0), parsed)
+            document = _answer(latfit.Defective(cli.written_law(law or ""), parsed["rho"] or 0.0), parsed)
     sections = timeout_sections(document, at=parsed["at"], fails=fails)
     cli.show(document, sections, as_json=as_json, warnings=warnings)
 
@@ -100,46 +98,47 @@ def _changed_options(log: str | None, law: str | None, parsed: dict[str, Any]) -
     return used + [f"--{name}" for name in ("rho", "restarts") if parsed[name] is not None]
 
 
-def _answer(law: Law, parsed: dict[str, Any]) -> dict[str, Any]:
+def _answer(law: latfit.Law, parsed: dict[str, Any]) -> dict[str, Any]:
     """What a law says of the policy that the options ask for."""
-    from latfit.restart import earliest_timeout, evaluate_timeout, optimal_schedule, optimal_timeout
+    from latfit.restart import earliest_timeout
 
     if parsed["restarts"] is not None:
-        return cli.call(optimal_schedule, law, min_timeout=earliest_timeout(law), **parsed).to_dict()
+        return cli.call(latfit.optimal_schedule, law, min_timeout=earliest_timeout(law), **parsed).to_dict()
     if parsed["at"] is not None:
-        return cli.call(evaluate_timeout, law, parsed["at"], **parsed).to_dict()
-    return cli.call(optimal_timeout, law, **parsed).to_dict()
+        return cli.call(latfit.evaluate_timeout, law, parsed["at"], **parsed).to_dict()
+    return cli.call(latfit.optimal_timeout, law, **parsed).to_dict()
 
 
-def _on_log(log: ProbeLog, law: str | None, parsed: dict[str, Any]) -> tuple[dict[str, Any], tuple[Warned, ...], bool]:
+def _on_log(
+    log: latfit.ProbeLog, law: str | None, parsed: dict[str, Any]
+) -> tuple[dict[str, Any], tuple[Warned, ...], bool]:
     """The decision on LOG, as `analyze` takes it, or what its law says of --restarts or --at; its warnings; failures.
 
     A law's answer takes attempts to be independent and alike: one line says so where the decision is withheld.
     """
-    from latfit.decision import Warned, decide
+    from latfit.decision import Warned
     from latfit.evidence import probes_of
-    from latfit.fitting import fit, fitted_law
-    from latfit.laws import Empirical
+    from latfit.fitting import fitted_law
 
     name = None if law == "empirical" else law
     if parsed["restarts"] is None and parsed["at"] is None:
         options = cli.decision_options({**parsed, "law": name}, test=False, laws=() if name is None else (name,))
-        decision = decide([probes_of(log)], options, figures=True)[0].require()
+        decision = latfit.decide([probes_of(log)], options, figures=True)[0].require()
         assert decision.timeout is not None
         assert decision.evidence is not None
         fails = decision.sample is not None and decision.sample.failed.total > 0
         return {**decision.timeout.to_dict(), "evidence": decision.evidence.to_dict()}, decision.warnings, fails
     sample, rho = cli.prepared(log, parsed).sample, parsed["rho"]
     if name is None:
-        empirical = Empirical.of(sample)
+        empirical = latfit.Empirical.of(sample)
         document = _answer(empirical if rho is None else empirical.rescaled(rho), parsed)
     else:
-        best = fit(sample, [name], rho="joint" if rho is None else rho)[0]
+        best = latfit.fit(sample, [name], rho="joint" if rho is None else rho)[0]
         if best.law is None:
             raise FitError(f"{name} could not be fitted: {best.error}")
         document = _answer(fitted_law(sample, best), parsed)
     plain = {name: parsed[name] for name in ("cutoff", "failed", "censoring", "cost")}
-    chosen = decide([probes_of(log)], cli.decision_options(plain, laws=(), test=False, resamples=0))[0].timeout
+    chosen = latfit.decide([probes_of(log)], cli.decision_options(plain, laws=(), test=False, resamples=0))[0].timeout
     if chosen is None or chosen.verdict != "withheld":
         return document, (), sample.failed.total > 0
     message = (
@@ -156,15 +155,13 @@ def check_histogram_options(parsed: dict[str, Any]) -> None:
             raise click.UsageError(f"--{name} is for histograms, and LOG has none")
 
 
-def load_histogram(read: HistogramLog, parsed: dict[str, Any]) -> Histogram:
+def load_histogram(read: HistogramLog, parsed: dict[str, Any]) -> latfit.Histogram:
     """The histogram that LOG holds, with what the options add to it; choices are printed to stderr."""
-    from latfit.logs import read_histograms
-
     for name in ("since", "until"):
         if parsed[name] is not None:
             raise click.UsageError(f"--{name} needs the times of probes, which a histogram does not keep; see --before")
     if parsed["before"] is not None:
-        read = read.since(cli.call(read_histograms, parsed["before"], **parsed))
+        read = read.since(cli.call(latfit.read_histograms, parsed["before"], **parsed))
     histogram, notes = read.histogram()
     cli.notify("note", notes)
     counts = {"lost": 0, "failures": 0}
@@ -181,11 +178,10 @@ def load_histogram(read: HistogramLog, parsed: dict[str, Any]) -> Histogram:
         raise LogError(f"{read.path}: {problem}") from problem
 
 
-def _likely_law(histogram: Histogram, name: str | None) -> tuple[Law, tuple[Warned, ...]]:
+def _likely_law(histogram: latfit.Histogram, name: str | None) -> tuple[latfit.Law, tuple[Warned, ...]]:
     """The law for questions that have no guaranteed answer: even inside the buckets, or fitted to the counts."""
     from latfit.decision import Warned
     from latfit.histograms import fit_buckets, histogram_law
-    from latfit.laws import Defective
 
     if name is None or name == "empirical":
         message = "inside each bucket, latencies are taken to be spread evenly: this answer is likely, not guaranteed"
@@ -193,14 +189,13 @@ def _likely_law(histogram: Histogram, name: str | None) -> tuple[Law, tuple[Warn
     best = fit_buckets(histogram, [name])[0]
     if best.law is None or best.rho is None:
         raise FitError(f"{name} could not be fitted to the buckets: {best.error}")
-    return Defective(best.law, best.rho), ()
+    return latfit.Defective(best.law, best.rho), ()
 
 
 def show_guarantee(read: HistogramLog, parsed: dict[str, Any], as_json: bool, *, inside: str | None = None) -> None:
     """Print the decision on a histogram with its guarantee; its JSON is `inside` a key where one is named."""
-    from latfit.histograms import guaranteed_timeout
     from latfit.report.answers import guarantee_sections
 
-    guarantee = guaranteed_timeout(load_histogram(read, parsed), cost=parsed["cost"])
+    guarantee = latfit.guaranteed_timeout(load_histogram(read, parsed), cost=parsed["cost"])
     sections = guarantee_sections(guarantee)
     cli.show(guarantee.to_dict(), sections, as_json=as_json, warnings=guarantee.warnings, inside=inside)

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from latfit.verify import Verification
 
 SHOWN_WINDOWS = 30  # windows and changes in the text; all are in the JSON
-SHOWN_FAULTS = 20  # logs or groups named on stderr; the rows have them all
 BACKTESTED = {
     "fixed": "set once, at the start",
     "pooled": "from all that was known",
@@ -69,8 +68,6 @@ def timeout_sections(document: dict[str, Any], *, at: float | None, fails: bool)
     verdict, E, schedule = document["verdict"], document["expected_duration"], document.get("schedule")
     share = f"{100 * document['rho']:.4g} % of attempts do not complete" if fails else f"rho = {document['rho']:.4g}"
     law = f"{document['law']}, {share}, cost = {document['cost']:g} s"
-    if document.get("basis") == "replay":
-        return _replayed_timeout(document)
     if verdict == "withheld":
         codes = ", ".join(document["withheld"])
         return [Section("", (f"No timeout can be recommended: {codes} ({law}); see latfit analyze.",))]
@@ -84,16 +81,18 @@ def timeout_sections(document: dict[str, Any], *, at: float | None, fails: bool)
     action += "; then let it run" if schedule and verdict == "finite" else ""
     if verdict == "given" and E is None:
         return [Section("", (f"{action} ({law}) no job would ever end: no attempt completes by then.",))]
-    objective, factors = document["objective"], {"submissions per job": "submissions", "speed-up": "speed_up"}
+    duration, corrected = seconds(E), document.get("expected_duration_corrected")
+    if E and corrected is not None and abs(corrected / E - 1) > TELLING_OPTIMISM:
+        duration = f"{seconds(corrected)} (the data's {duration} is optimistic)"
+    goal, value = document["objective"]["name"], document["objective"]["value"]
+    objective = "infinite" if value is None else Objective.parse(goal).text(value)
+    factors = {"submissions per job": "submissions", "speed-up": "speed_up"}
     windows = {share: document[f"within_{share}pct"] for share in "15"}
     figures = _figures(
-        ("expected duration", _corrected_duration(document)),
-        (objective["name"], None if objective["name"] == "mean" else _objective_text(objective)),
+        ("expected duration", duration),
+        (goal, None if goal == "mean" else objective),
         ("standard deviation", seconds(document["std_duration"])),
-        *(
-            (f"{float(q):.0%} of jobs within", None if x is None else seconds(x))
-            for q, x in document["quantiles"].items()
-        ),
+        *((f"{float(q):.0%} of jobs within", seconds(x)) for q, x in document["quantiles"].items() if x is not None),
         *((name, document[key] and f"{document[key]:.4g}") for name, key in factors.items()),
         *((f"within {share} %", between(*ends)) for share, ends in windows.items() if ends and ends[0] != ends[1]),
     )
@@ -101,31 +100,6 @@ def timeout_sections(document: dict[str, Any], *, at: float | None, fails: bool)
     if document["conservative_timeout"] not in (None, document["timeout"]):
         sentences.append(f"Waiting up to {seconds(document['conservative_timeout'])} costs at most 5 % more.")
     return [Section("", tuple(sentences), **figures)]
-
-
-def _corrected_duration(document: dict[str, Any]) -> str:
-    """E_J, without the optimism of having chosen the minimum where that counts, as `analyze` has it."""
-    E, corrected = document["expected_duration"], document.get("expected_duration_corrected")
-    if not E or corrected is None or abs(corrected / E - 1) <= TELLING_OPTIMISM:
-        return seconds(E)
-    return f"{seconds(corrected)} (the data's {seconds(E)} is optimistic)"
-
-
-def _objective_text(objective: dict[str, Any]) -> str:
-    value = objective["value"]
-    return "infinite" if value is None else Objective.parse(objective["name"]).text(value)
-
-
-def _replayed_timeout(document: dict[str, Any]) -> list[Section]:
-    """A timeout that rests on the log itself: the formula's spread and windows do not hold for it."""
-    action = f"Cancel and resubmit after {seconds(document['timeout'])} (replayed on the log itself, cost = "
-    formula = f"The formula, which assumes independent attempts, gives {seconds(document['expected_duration'])}."
-    figures = _figures(
-        ("expected duration", seconds(document["replayed"])),
-        ("by waiting", seconds(document["evidence"]["replay"]["waiting"])),
-        ("submissions per job", f"{document['submissions']:.4g}"),
-    )
-    return [Section("", (f"{action}{document['cost']:g} s).", formula), **figures)]
 
 
 def guarantee_sections(guarantee: Guarantee) -> list[Section]:
@@ -150,18 +124,16 @@ def guarantee_sections(guarantee: Guarantee) -> list[Section]:
         then = "no timeout" if other.timeout is None else seconds(other.timeout)
         likely.append(("likely regret", f"{_share_or_unbounded(guarantee.likely.regret)} ({under})"))
         likely.append(("likely best", f"{then}, mean {seconds(other.expected_duration)}"))
-    buckets = counted(histogram.counts.size, "bucket")
-    counts = [f"{int(histogram.counts.sum())} in {buckets}", f"{histogram.n_inf} beyond"]
-    counts += [f"{n} {what}" for what, n in (("failed", histogram.failed), ("lost", histogram.lost)) if n]
+    counts = f"{int(histogram.counts.sum())} in {counted(histogram.counts.size, 'bucket')}, {histogram.n_inf} beyond"
+    counts += "".join(f", {getattr(histogram, name)} {name}" for name in ("failed", "lost") if getattr(histogram, name))
     total = "" if histogram.latency_sum is None else f"; their sum is {seconds(histogram.latency_sum)}"
-    worst = f"{_share_or_unbounded(guarantee.worst_regret)} (the most that another timeout could save)"
-    evenly = None if best.expected_duration is None else seconds(best.expected_duration)
+    worst = _share_or_unbounded(guarantee.worst_regret)
     figures = _figures(
-        ("worst regret", worst),
+        ("worst regret", f"{worst} (the most that another timeout could save)"),
         *likely,
-        ("mean if spread evenly", evenly),
+        ("mean if spread evenly", None if best.expected_duration is None else seconds(best.expected_duration)),
         ("submissions per job", None if best.submissions is None else f"{best.submissions:.4g}"),
-        ("latencies", f"{', '.join(counts)}{total}"),
+        ("latencies", f"{counts}{total}"),
     )
     least = f"no timeout can do better than {seconds(guarantee.least)}"
     return [Section("", (f"{action}: {bound}; {least}.",), **figures)]
@@ -196,12 +168,9 @@ def outliers_sections(
 ) -> list[Section]:
     """The share that never returns, then as a function of the cutoff."""
     sentences = [still_out(ratio, sample, seconds(ratio.cutoff))]
-    if not ratio.estimate:
-        sentences.append("Nothing was still out.")
-    elif verdict == "stable":
-        sentences.append("The ratio is stable.")
-    else:
-        sentences.append("The ratio is still falling at this cutoff: some of these probes are late rather than lost.")
+    falling = "The ratio is still falling at this cutoff: some of these probes are late rather than lost."
+    stable = "The ratio is stable." if verdict == "stable" else falling
+    sentences.append(stable if ratio.estimate else "Nothing was still out.")
     if joint:
         interval = f"95 % interval {100 * joint.low:.2f} to {100 * joint.high:.2f} %"
         sentences.append(f"Estimated together with the law {joint.law}: {percent(joint.estimate)} ({interval}).")
@@ -238,10 +207,8 @@ def compare_sections(
 ) -> list[Section]:
     """The sentence that decides, what replay says of it, the table, and what no strategy can do."""
     sentences = [standing.sentence(comparison, seconds)]
-    if standing.replay is not None and not {*standing.withheld} - {
-        "dependent",
-        "replay",
-    }:  # replay flatters a mixed log
+    flattered = {*standing.withheld} - {"dependent", "replay"}  # a mixed log looks better in a replay than it is
+    if standing.replay is not None and not flattered:
         sentences.append(standing.replay.sentence(seconds))
     if not standing.withheld and standing.faster_stands and (more := comparison.beyond(seconds)) is not None:
         sentences.append(more)
@@ -316,9 +283,7 @@ def agents_sections(strategy: Strategy) -> list[Section]:
     """Whom to ask, and how long to wait for each."""
     lines = []
     for step, (name, timeout) in enumerate(strategy.steps):
-        wait = (
-            "let it run" if timeout is None else f"give up after {seconds(timeout)}" if timeout else "give up at once"
-        )
+        wait = "let it run" if timeout is None else f"give up {f'after {seconds(timeout)}' if timeout else 'at once'}"
         lines.append(f"{'then ask' if step else 'ask'} {name}, {wait}")
     if strategy.unbounded and strategy.steps[0][1] is not None:
         lines.append("and so on until it answers")
@@ -344,12 +309,11 @@ def drift_sections(drift: Drift) -> list[Section]:
     columns = ("from (UTC)", "probes", "still out", "timeout", "95 % interval", "E_J", "last kept")
     sections.append(Section("", tuple(sentences), columns, tuple(map(_window_row, drift.windows[-SHOWN_WINDOWS:]))))
     if drift.backtest is not None:
-        times = [
-            (f"{seconds(s.expected_duration)} a job", f"{s.submissions:.2f} submissions") for s in drift.backtest.scores
-        ]
-        policies = [score.policy for score in drift.backtest.scores]
-        rows = tuple((name, *time, BACKTESTED[name]) for name, time in zip(policies, times, strict=True))
-        sections.append(Section("", ("Backtest, each with only what was known at the time:",), ("",) * 4, rows))
+        rows = []
+        for score in drift.backtest.scores:
+            time, load = f"{seconds(score.expected_duration)} a job", f"{score.submissions:.2f} submissions"
+            rows.append((score.policy, time, load, BACKTESTED[score.policy]))
+        sections.append(Section("", ("Backtest, each with only what was known at the time:",), ("",) * 4, tuple(rows)))
     if drift.warnings:
         sections.append(Section("", tuple(f"Warning: {warning.message}." for warning in drift.warnings)))
     return [*sections, *(section for group in drift.groups for section in drift_sections(group))]
@@ -408,14 +372,14 @@ def settings_sections(settings: Settings) -> list[Section]:
 
 
 def batch_summary(result: BatchResult) -> tuple[list[str], str]:
-    """Warnings about what went wrong, by name, and how many groups were decided."""
+    """Warnings about what went wrong, by name (at most 20; the rows have them all), and how many were decided."""
     warnings = [f"rows refused: {result.refused}"] if result.refused else []
     for what, faults in (("logs could not be read", result.bad_files), ("groups have no timeout", result.bad_groups)):
         if faults:
             warnings.append(f"{what}: {len(faults)}")
-        warnings += [reason if name in reason else f"{name}: {reason}" for name, reason in faults[:SHOWN_FAULTS]]
-        if len(faults) > SHOWN_FAULTS:
-            warnings.append(f"and {len(faults) - SHOWN_FAULTS} more: see the rows with an error")
+        warnings += [reason if name in reason else f"{name}: {reason}" for name, reason in faults[:20]]
+        if len(faults) > 20:
+            warnings.append(f"and {len(faults) - 20} more: see the rows with an error")
     decided = sum(row.get("timeout") is not None for row in result.rows)
     withheld = sum(row.get("verdict") == "withheld" for row in result.rows)
     more = f", withheld: {withheld}" if withheld else ""
@@ -430,11 +394,7 @@ def reading_document(log: ProbeLog) -> dict[str, Any]:
         unit = facts.unit if role == "latency" else None
         columns.append({"name": name, "role": role, "unit": unit, "why": why, "option": f"--column {role}=NAME"})
     return {
-        "path": facts.path,
-        "format": facts.format,
-        "unit": facts.unit,
-        "unit_evidence": facts.unit_evidence,
-        "has_outcomes": facts.has_outcomes,
+        **{name: getattr(facts, name) for name in ("path", "format", "unit", "unit_evidence", "has_outcomes")},
         "columns": columns,
         "groups": [str(name) for name in log.frame.columns[3:]],
         "outcomes": log.counts,

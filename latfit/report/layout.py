@@ -15,7 +15,7 @@ from latfit.units import seconds
 
 NO_BREAK = "\u00a0"
 TEXT_WIDTH = 80
-LONGEST_KEY, SHORTEST_KEY = 24, 6  # characters of a group's name in a table
+LONGEST_KEY = 24  # characters of a group's name in a table
 LATEX_ESCAPES = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 
 
@@ -125,7 +125,7 @@ def text_table(
     moved = columns.index(below) if below in columns and _table_width([columns, *rows]) > width else None
     inline = [i for i in range(len(columns)) if i != moved]
     cells = [[row[i] for i in inline] for row in (columns, *rows)]
-    for longest in range(LONGEST_KEY, SHORTEST_KEY - 1, -2):
+    for longest in range(LONGEST_KEY, 5, -2):
         cut = [[shortened(cell, longest) if i < keys else cell for i, cell in enumerate(row)] for row in cells]
         if _table_width(cut) <= width:
             break
@@ -149,10 +149,9 @@ def _definitions(rows: Sequence[Sequence[str]], width: int) -> list[str]:
     lines = []
     for row in rows:
         names = "".join(f"{cell.ljust(size)}  " for cell, size in zip(row, widths, strict=False))
-        text = kept_together(row[-1])
-        lines += textwrap.wrap(text, width, initial_indent=names, subsequent_indent=" " * len(names)) or [
-            names.rstrip()
-        ]
+        indent = " " * len(names)
+        text = textwrap.wrap(kept_together(row[-1]), width, initial_indent=names, subsequent_indent=indent)
+        lines += text or [names.rstrip()]
     return lines
 
 
@@ -201,21 +200,8 @@ def p_value(value: float | None) -> str:
 def fits_table(results: Sequence[tuple[Fit, GoodnessOfFit | None]], kind: Literal["latex", "markdown"]) -> str:
     """Fits with their tests as a table for a paper; a standard error stands in brackets behind its parameter.
 
-    Parameters
-    ----------
-    results
-        Pairs of a fit and its test (None where there is none), best first. A law that could not be fitted has the
-        reason in place of its parameters.
-    kind
-        `latex` (needs the package booktabs) or `markdown`.
+    A law that could not be fitted has the reason in place of its parameters; `latex` needs the package booktabs.
 
-    Returns
-    -------
-    str
-        The table, ending in a newline.
-
-    Examples
-    --------
     >>> import latfit
     >>> fits = latfit.fit(latfit.example_log().sample(cutoff=10_000), laws=["lognormal"])
     >>> print(fits_table([(fits[0], None)], "markdown"))  # doctest: +ELLIPSIS
@@ -240,15 +226,12 @@ def _fit_cells(fit: Fit, ks: GoodnessOfFit | None, by_bic: bool) -> list[str]:
     errors = {name: f" ({error:.2g})" for name, error in (fit.std_errors or {}).items() if error}
     params = ", ".join(f"{name} = {value:.4g}{errors.get(name, '')}" for name, value in fit.params.items())
     score = fit.bic if by_bic else fit.sse
-    return [
-        fit.name,
-        fit.describe(4) if fit.at_limit else params,
-        "" if fit.rho is None else f"{fit.rho:.4f}",
-        "" if score is None else f"{score:.1f}" if by_bic else f"{score:.4g}",
-        "" if ks is None else f"{ks.statistic:.4f}",
-        "" if ks is None else p_value(ks.p_asymptotic),
-        "" if ks is None else p_value(ks.p_bootstrap),
-    ]
+    tests = ["", "", ""]
+    if ks is not None:
+        tests = [f"{ks.statistic:.4f}", p_value(ks.p_asymptotic), p_value(ks.p_bootstrap)]
+    scores = ["" if fit.rho is None else f"{fit.rho:.4f}"]
+    scores.append("" if score is None else f"{score:.1f}" if by_bic else f"{score:.4g}")
+    return [fit.name, fit.describe(4) if fit.at_limit else params, *scores, *tests]
 
 
 def _latex_escaped(cell: str) -> str:

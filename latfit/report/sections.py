@@ -64,21 +64,22 @@ def to_markdown(result: Analysis, *, figures: tuple[str, ...] = ()) -> str:
 
 def sections(result: Analysis) -> list[Section]:
     """The report of an analysis, the decision first."""
-    told = advice(result)
-    first = f"{told.headline}. {' '.join(told.reasons)}".strip()
-    found = [Section("Decision", (first, told.basis, *told.figures, *told.notes))]
+    words = advice(result)
+    first = f"{words.headline}. {' '.join(words.reasons)}".strip()
+    report = [Section("Decision", (first, words.basis, *words.figures, *words.notes))]
     if checks := evidence_checks(result):
-        text = "; ".join(finding for _, finding, _ in checks)
-        found.append(Section("Evidence", (f"{text[0].upper()}{text[1:]}.",)))
+        report.append(Section("Evidence", (_sentence("; ".join(finding for _, finding, _ in checks)),)))
     if result.groups:
-        found.append(groups_section(result))
+        report.append(groups_section(result))
     if result.warnings:
         warnings = tuple(f"{warning.code}: {warning.message}" for warning in result.warnings)
-        found.append(Section("Warnings", warnings, as_items=True))
-    found += [_outliers_section(result), _latency_section(result)]
-    if result.decision.fits:
-        found.append(_fits_section(result.decision.fits))
-    return found
+        report.append(Section("Warnings", warnings, as_items=True))
+    report += [_outliers_section(result), _latency_section(result)]
+    return [*report, _fits_section(result.decision.fits)] if result.decision.fits else report
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 @dataclass(frozen=True)
@@ -109,41 +110,35 @@ def advice(result: Analysis) -> Advice:
     >>> advice(latfit.analyze(latfit.example_log(), resamples=0, test=False)).headline
     'Resubmit after 358 s and 716 s, then wait'
     """
-    chosen, decision = result.timeout, result.decision
+    chosen, retry = result.timeout, result.timeout.retry
     withheld = chosen.verdict == "withheld"
     reasons = _withheld_reasons(result) if withheld else []
-    current = _current(decision, withheld=withheld)
-    if chosen.retry is None:
+    figures: list[str] = []
+    notes = _if_independent(chosen)
+    if retry is None:
         action, target = _without_schedule(result)
         reasons = [*_why_waiting(result), *reasons]
-        return Advice(action, target, tuple(reasons), _basis(result), (), (*_if_independent(chosen), *current))
-    retry = chosen.retry
-    listed = [seconds(t) for t in retry.timeouts]
-    times = f"{', '.join(listed[:-1])} and {listed[-1]}" if len(listed) > 1 else f"{listed[0]}, once"
-    if len(listed) > 1 and len(set(listed)) == 1:
-        times = f"{listed[0]}, {len(listed)} times"
-    brings = (
-        f"{seconds(retry.expected_duration)} a job instead of {seconds(retry.waiting)} by waiting if retries are "
-        f"independent, at most {100 * retry.worst_loss:.0f} % slower than waiting if they are not."
-    )
-    if withheld:
-        notes = (*_if_independent(chosen), *current)
-        return Advice("Resubmit after", f"{times}, then wait", (brings, *reasons), _basis(result), (), notes)
-    figures = [_unlimited(chosen), _gain(chosen), _load(chosen)] if chosen.verdict == "finite" else []
-    return Advice(
-        "Resubmit after",
-        f"{times}, then wait",
-        (brings,),
-        _basis(result),
-        tuple(filter(None, figures)),
-        (*_how_sure(chosen), *current),
-    )
-
-
-def _unlimited(chosen: Recommendation) -> str:
-    window = chosen.within_1pct
-    near = f" (anything from {between(*window)} takes at most 1 % longer)" if window else ""
-    return f"Without a limit on retries the best timeout is {seconds(chosen.timeout)}{near}."
+    else:
+        times = [seconds(t) for t in retry.timeouts]
+        target = f"{', '.join(times[:-1])} and {times[-1]}" if len(times) > 1 else f"{times[0]}, once"
+        if len(times) > 1 and len(set(times)) == 1:
+            target = f"{times[0]}, {len(times)} times"
+        action, target = "Resubmit after", f"{target}, then wait"
+        brings = (
+            f"{seconds(retry.expected_duration)} a job instead of {seconds(retry.waiting)} by waiting if retries are "
+            f"independent, at most {100 * retry.worst_loss:.0f} % slower than waiting if they are not."
+        )
+        reasons = [brings, *reasons]
+        if not withheld:
+            figures = _figures(chosen) if chosen.verdict == "finite" else []
+            notes = _how_sure(chosen)
+    if now := result.decision.current:
+        cost = "jobs would never end"
+        if now.expected_duration is not None and now.regret is not None:
+            cost = f"jobs take {seconds(now.expected_duration)}"
+            cost += " by the formula" if withheld else f", {100 * now.regret:.1f} % longer than with the best"
+        notes.append(f"Your current timeout of {seconds(now.timeout)}: {cost}.")
+    return Advice(action, target, tuple(reasons), _basis(result), tuple(figures), tuple(notes))
 
 
 def _without_schedule(result: Analysis) -> tuple[str, str]:
@@ -152,21 +147,19 @@ def _without_schedule(result: Analysis) -> tuple[str, str]:
         return "Record finer times first", ""
     if result.groups and not no_group_decided(result):
         return "Decide by", ", ".join(result.by)
-    if result.seen is not None and result.seen.facts.queue:
-        return WITHHELD_HEADLINES["queue"], ""
-    code = next((code for code in result.timeout.withheld if code in WITHHELD_HEADLINES), None)
-    return WITHHELD_HEADLINES[code] if code else "Wait", ""
+    codes = ("queue",) if _is_queue(result) else result.timeout.withheld
+    return next((WITHHELD_HEADLINES[code] for code in codes if code in WITHHELD_HEADLINES), "Wait"), ""
+
+
+def _is_queue(result: Analysis) -> bool:
+    return result.seen is not None and result.seen.facts.queue
 
 
 def _why_waiting(result: Analysis) -> list[str]:
     """The world that binds, as the reason for waiting."""
     evidence = result.decision.evidence
     world = evidence.binding_world if evidence else None
-    if (
-        world is None
-        or {"no-outcomes", "censored"} & set(result.timeout.withheld)
-        or (result.seen is not None and result.seen.facts.queue)
-    ):
+    if world is None or {"no-outcomes", "censored"} & set(result.timeout.withheld) or _is_queue(result):
         return []
     reasons = {
         "independent": "No schedule gains enough for the loss that it risks if retries are not independent.",
@@ -177,16 +170,25 @@ def _why_waiting(result: Analysis) -> list[str]:
     return [reasons.get(world.kind, f"Latencies differ by {world.name}, and a retry stays where it was.")]
 
 
-def _gain(chosen: Recommendation) -> str:
-    bounds, factor = chosen.intervals, chosen.speed_up_vs_cutoff
-    text = f"Expected duration {seconds(fair_duration(chosen))}"
-    text += f", 95 % interval {between(*bounds.expected_duration)}" if bounds else ""
-    if factor is None or chosen.verdict != "finite" or chosen.timeout == chosen.cutoff:
-        return text + "."
-    if not reads_as_faster(factor):
-        return text + ", no less than when waiting until the cutoff."
-    text += f", instead of {seconds(chosen.at_cutoff)} when waiting until the cutoff: {factor:.3g} × faster"
-    return text + (f" ({bounds.speed_up[0]:.3g} to {bounds.speed_up[1]:.3g})." if bounds else ".")
+def _figures(chosen: Recommendation) -> list[str]:
+    """What the best timeout brings without a limit on retries: its window, E_J, the load and the slowest jobs."""
+    bounds, factor, end = chosen.intervals, chosen.speed_up_vs_cutoff, chosen.figures_at_cutoff
+    near = f" (anything from {between(*chosen.within_1pct)} takes at most 1 % longer)" if chosen.within_1pct else ""
+    duration = f"Expected duration {seconds(fair_duration(chosen))}"
+    duration += f", 95 % interval {between(*bounds.expected_duration)}" if bounds else ""
+    if factor is not None and chosen.timeout != chosen.cutoff:
+        if reads_as_faster(factor):
+            duration += f", instead of {seconds(chosen.at_cutoff)} when waiting until the cutoff: {factor:.3g} × faster"
+            duration += f" ({bounds.speed_up[0]:.3g} to {bounds.speed_up[1]:.3g})" if bounds else ""
+        else:
+            duration += ", no less than when waiting until the cutoff"
+    load = [] if chosen.submissions is None else [f"{chosen.submissions:.2f} submissions per job"]
+    last, at_cutoff = (each.quantiles.get("0.99") if each else None for each in (chosen.figures, end))
+    if last is not None:
+        instead = f" ({seconds(at_cutoff)} at the cutoff)" if at_cutoff and chosen.timeout != chosen.cutoff else ""
+        load.append(f"99 % of jobs done within {seconds(last)}{instead}")
+    best = f"Without a limit on retries the best timeout is {seconds(chosen.timeout)}{near}."
+    return [best, f"{duration}.", *(["; ".join(load) + "."] if load else [])]
 
 
 def reads_as_faster(factor: float) -> bool:
@@ -200,35 +202,18 @@ def fair_duration(chosen: Recommendation) -> float | None:
     return corrected if plain and corrected and abs(corrected / plain - 1) > TELLING_OPTIMISM else plain
 
 
-def _load(chosen: Recommendation) -> str:
-    if chosen.basis != "independent":
-        return ""
-    parts = []
-    if chosen.submissions is not None and chosen.verdict == "finite":
-        parts.append(f"{chosen.submissions:.2f} submissions per job")
-    last = chosen.figures.quantiles.get("0.99") if chosen.figures else None
-    if last is not None:
-        end = chosen.figures_at_cutoff if chosen.timeout != chosen.cutoff else None
-        at_cutoff = f" ({seconds(end.quantiles['0.99'])} at the cutoff)" if end and end.quantiles.get("0.99") else ""
-        parts.append(f"99 % of jobs done within {seconds(last)}{at_cutoff}")
-    return "; ".join(parts) + "." if parts else ""
-
-
 def _how_sure(chosen: Recommendation) -> list[str]:
     """The interval of the timeout, which side is safer, and the plain minimum where it is another."""
     notes = []
-    if chosen.basis == "independent" and fair_duration(chosen) != chosen.expected_duration:
-        plain = seconds(chosen.expected_duration)
-        notes.append(
-            f"The data alone give {plain}, which is optimistic because the timeout was chosen as their minimum."
-        )
+    if fair_duration(chosen) != chosen.expected_duration:
+        why = "which is optimistic because the timeout was chosen as their minimum"
+        notes.append(f"The data alone give {seconds(chosen.expected_duration)}, {why}.")
     if chosen.verdict != "finite":
         return notes
-    if chosen.intervals and chosen.basis == "independent":
-        notes.append(
-            f"The best timeout lies between {between(*chosen.intervals.timeout).replace(' to ', ' and ')} (95 %)."
-        )
-    if chosen.within_5pct is not None and chosen.basis == "independent":
+    if chosen.intervals:
+        interval = between(*chosen.intervals.timeout).replace(" to ", " and ")
+        notes.append(f"The best timeout lies between {interval} (95 %).")
+    if chosen.within_5pct is not None:
         latest = chosen.within_5pct[1]
         late = "any later timeout" if latest == math.inf else f"waiting up to {seconds(latest)}"
         notes.append(f"Too late is safer than too early: {late} costs at most 5 % more.")
@@ -237,17 +222,6 @@ def _how_sure(chosen: Recommendation) -> list[str]:
         why = "; it rests on fewer completions, and too early costs more than too late" if earlier else ""
         notes.append(f"The plain minimum of the data is at {seconds(chosen.exact_timeout)}{why}.")
     return notes
-
-
-def _current(decision: Decision, *, withheld: bool = False) -> list[str]:
-    now = decision.current
-    if now is None:
-        return []
-    cost = "jobs would never end"
-    if now.expected_duration is not None and now.regret is not None:
-        cost = f"jobs take {seconds(now.expected_duration)}"
-        cost += " by the formula" if withheld else f", {100 * now.regret:.1f} % longer than with the best"
-    return [f"Your current timeout of {seconds(now.timeout)}: {cost}."]
 
 
 def _withheld_reasons(result: Analysis) -> list[str]:
@@ -263,7 +237,8 @@ def _withheld_reasons(result: Analysis) -> list[str]:
                 f"would be slower than by waiting.{where}"
             )
         elif code == "few-completions" or (code in WITHHELD_REASONS and _all_zero(result)):
-            reasons.append(_warning_text(result.decision, code))
+            messages = {warning.code: warning.message for warning in reversed(result.decision.warnings)}
+            reasons.append(_sentence(messages.get(code, code)))
         elif code in WITHHELD_REASONS:
             reasons.append(WITHHELD_REASONS[code])
     return reasons
@@ -277,11 +252,6 @@ def no_group_decided(result: Analysis) -> bool:
 def _all_zero(result: Analysis) -> bool:
     latency = result.decision.latency
     return latency is not None and latency.max == 0
-
-
-def _warning_text(decision: Decision, code: str) -> str:
-    message = next((warning.message for warning in decision.warnings if warning.code == code), code)
-    return f"{message[:1].upper()}{message[1:]}."
 
 
 def _if_independent(chosen: Recommendation) -> list[str]:
@@ -315,7 +285,15 @@ def evidence_checks(result: Analysis) -> list[tuple[str, str, str]]:
     evidence, seen = result.decision.evidence, result.seen
     if evidence is None or seen is None:
         return []
-    rows = [("Is it one population?", *_population(result))]
+    finding, verdict = "the log has no column that could explain the latencies", "not known"
+    if (mixing := evidence.mixing) is not None:
+        finding = f"the column {mixing.column.name} explains {100 * mixing.share:.0f} % of how the latencies rank "
+        finding += f"({counted(mixing.groups, 'group')})"
+        harm = mixing.harmed is not None or "mixed" in result.timeout.withheld
+        verdict = "one timeout for all does harm" if harm else "one timeout still serves all"
+    elif seen.columns:
+        finding, verdict = "no column of the log explains the latencies", "fine"
+    rows = [("Is it one population?", finding, verdict)]
     if evidence.dependence is not None:
         depends, lag1 = evidence.dependence.found, evidence.dependence.lag1
         finding = f"slow probes {'' if depends else 'do not '}follow slow ones (lag-1 rank correlation {lag1:.2f})"
@@ -344,20 +322,6 @@ def evidence_checks(result: Analysis) -> list[tuple[str, str, str]]:
         finding = "there are no submission times to check dependence, drift and replay"
         rows.append(("Dependence, drift and replay", finding, "trust it less"))
     return rows
-
-
-def _population(result: Analysis) -> tuple[str, str]:
-    assert result.decision.evidence is not None
-    assert result.seen is not None
-    mixing = result.decision.evidence.mixing
-    if mixing is not None:
-        finding = f"the column {mixing.column.name} explains {100 * mixing.share:.0f} % of how the latencies rank "
-        harm = mixing.harmed is not None or "mixed" in result.timeout.withheld
-        finding += f"({counted(mixing.groups, 'group')})"
-        return finding, "one timeout for all does harm" if harm else "one timeout still serves all"
-    if result.seen.columns:
-        return "no column of the log explains the latencies", "fine"
-    return "the log has no column that could explain the latencies", "not known"
 
 
 def still_out(ratio: OutlierRatio, sample: LatencySample, when: str) -> str:
