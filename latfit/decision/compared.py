@@ -91,13 +91,7 @@ class Standing:
 
     @classmethod
     def of(
-        cls,
-        table: Comparison,
-        decision: Decision,
-        *,
-        queue: bool,
-        clear: tuple[bool, ...] | None,
-        rescaled: bool = False,
+        cls, table: Comparison, decision: Decision, *, queue: bool, clear: tuple[bool, ...] | None, rescaled: bool
     ) -> Standing:
         """What the log of a decision says; with a law that was `rescaled`, nothing is replayed."""
         withheld = decision.timeout.withheld if decision.timeout is not None else ()

@@ -8,23 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from latfit.decision.fits import Key, generator, joint, put_to_use, ranked, tested
-from latfit.decision.fits import elaborate as elaborate_laws
+from latfit.decision import recommend as timeouts
+from latfit.decision.fits import Key, elaborate, generator, joint, put_to_use, ranked, tested
 from latfit.decision.prepare import Options, Prepared, prepare
-from latfit.decision.recommend import (
-    Recommended,
-    enough,
-    few_completions,
-    law_named,
-    of_optimum,
-    recommend,
-    with_intervals,
-)
 from latfit.decision.result import Current, Decision, Evidence, FittedLaw, JudgedWorld, LatencySummary, Recommendation
 from latfit.decision.schedule import INDEPENDENT, Choice, Strata, choose_schedule, with_retry_intervals
 from latfit.decision.warn import warnings_of
 from latfit.errors import FitError, LatfitError, counted
-from latfit.evidence import Mixing, dependence, find_changes, mixing, replay
+from latfit.evidence import dependence, find_changes, mixing, replay
 from latfit.evidence.worlds import MIN_PROBES_TO_TRUST, Survey, survey
 from latfit.fitting import Fit, fit, fitted_law
 from latfit.laws import Empirical
@@ -79,76 +70,70 @@ def decide(
     """
     options = options or Options()
     if options.law is not None:
-        law_named(options.law)
+        timeouts.law_named(options.law)
     if keys is None:
         keys = [()] if len(samples) == 1 else [(str(at),) for at in range(len(samples))]
-    prepared = [_prepared(sample, options) for sample in samples]
-    usable = {at: case for at, case in enumerate(prepared) if isinstance(case, Prepared) and enough(case.sample)}
+    prepared: list[Prepared | str] = []
+    for sample in samples:
+        try:
+            prepared.append(prepare(sample, options))
+        except LatfitError as problem:
+            prepared.append(str(problem))
+    usable = {
+        at: case for at, case in enumerate(prepared) if isinstance(case, Prepared) and timeouts.enough(case.sample)
+    }
     cases = list(usable.values())
     decisions = []
     # resamples of small groups in which nothing completes, and latencies near the largest number
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        chosen = dict(zip(usable, zip(recommend(cases, options), ranked(cases, options), strict=True), strict=True))
+        chosen = dict(
+            zip(usable, zip(timeouts.recommend(cases, options), ranked(cases, options), strict=True), strict=True)
+        )
         for at, (sample, case) in enumerate(zip(samples, prepared, strict=True)):
             whole = sample.sample if isinstance(sample, ProbeTable) else sample
             tallies = (whole.completed.total, whole.failed.total, whole.censored.total, whole.lost)
             decision = Decision(keys[at], dict(zip(STATUSES, tallies, strict=True)), whole)
             if isinstance(case, str):
-                decision = replace(decision, error=case)
-            elif at not in chosen:
-                decision = _undecided(decision, case, options)
-            else:
+                decisions.append(replace(decision, error=case))
+                continue
+            decision = replace(decision, whole=case.whole, sample=case.sample, cutoff=case.cutoff, outliers=case.ratio)
+            decision = replace(decision, latency=LatencySummary.of(case.sample))
+            if at in chosen:
                 decision = _decided(decision, case, *chosen[at], options, detail=detail, figures=figures or detail)
+            else:
+                decision = _undecided(decision, case, options)
             decisions.append(decision)
     return decisions
 
 
-def _prepared(sample: LatencySample | ProbeTable, options: Options) -> Prepared | str:
-    try:
-        return prepare(sample, options)
-    except LatfitError as problem:
-        return str(problem)
-
-
 def _undecided(decision: Decision, case: Prepared, options: Options) -> Decision:
     """The decision on a sample with too few completions."""
-    withheld, warning = few_completions(case, options)
+    withheld, few = timeouts.few_completions(case, options)
     evidence, _ = collect_evidence(case, withheld, options)
-    done = case.sample.completed.total
-    return replace(
-        _with_case(decision, case),
-        timeout=withheld,
-        evidence=evidence,
-        warnings=(warning, *(warnings_of(case, withheld, evidence) if done else ())),
-        error=None if done else warning.message,
-    )
-
-
-def _with_case(decision: Decision, case: Prepared) -> Decision:
-    summary = LatencySummary.of(case.sample)
-    return replace(
-        decision, whole=case.whole, sample=case.sample, cutoff=case.cutoff, outliers=case.ratio, latency=summary
-    )
+    if not case.sample.completed.total:
+        return replace(decision, timeout=withheld, evidence=evidence, warnings=(few,), error=few.message)
+    warnings = (few, *warnings_of(case, withheld, evidence))
+    return replace(decision, timeout=withheld, evidence=evidence, warnings=warnings)
 
 
 def _decided(
     decision: Decision,
     case: Prepared,
-    recommended: Recommended,
+    recommended: timeouts.Recommended,
     fits: list[Fit],
     options: Options,
     *,
     detail: bool,
     figures: bool,
 ) -> Decision:
-    """The decision on a sample with enough completions."""
+    """The decision on a sample with timeouts.enough completions."""
     sample, cutoff, key = case.sample, case.cutoff.cutoff, decision.key
     formula, unidentified = recommended
     evidence, choice = collect_evidence(case, formula, options, coarse=bool(unidentified))
-    formula, no_interval = with_intervals(formula, case, options, key, evidence.dependence)
+    formula, no_interval = timeouts.with_intervals(formula, case, options, key, evidence.dependence)
     law = Empirical.of(sample) if figures or options.law is not None else None
     formula = replace(formula, source=formula.source or law)
-    by_least_squares = fit(sample, elaborate_laws(), method="ls") if detail and options.laws is None else []
+    by_least_squares = fit(sample, elaborate(), method="ls") if detail and options.laws is None else []
     fitted = tested(case, [*fits, *by_least_squares], options, key, every=detail)
     together = joint(case, fits, detail=detail) if options.test or detail else None
     if detail and law is not None:
@@ -164,7 +149,7 @@ def _decided(
     warnings = warnings_of(case, judged, evidence, together, fitted, options.law)
     agree = not any(warning.code == "rho-disagree" for warning in warnings)
     return replace(
-        _with_case(decision, case),
+        decision,
         joint=together,
         fits=tuple(fitted),
         best=next((each for each in fitted if each.fit.error is None and each.fit.method == "mle"), None),
@@ -185,7 +170,7 @@ def _by_law(options: Options, case: Prepared, fitted: Sequence[FittedLaw]) -> Re
     law = fitted_law(case.sample, fit)
     best = optimal_timeout(law, max_submissions=options.max_submissions, **options.policy)
     retry = best_retry(law, cutoff=case.cutoff.cutoff, risk=options.risk, cost=options.cost) if options.plain else None
-    return replace(of_optimum(best, law, case, options), retry=retry)
+    return replace(timeouts.of_optimum(best, law, case, options), retry=retry)
 
 
 def _without_outliers(law: Empirical, case: Prepared, options: Options) -> Recommendation | None:
@@ -195,7 +180,7 @@ def _without_outliers(law: Empirical, case: Prepared, options: Options) -> Recom
         best = optimal_timeout(returned, cost=options.cost, min_completions=5, min_timeout=case.sample.resolution)
     except LatfitError:
         return None
-    return of_optimum(best, returned, case, options)
+    return timeouts.of_optimum(best, returned, case, options)
 
 
 def _current(chosen: Recommendation, case: Prepared, options: Options) -> Current | None:
@@ -215,41 +200,37 @@ def collect_evidence(
     Where the clock is too `coarse` to identify the optimum, a restart is taken to cost a step of it.
     """
     probes, sample, cutoff = case.seen, case.sample, case.cutoff.cutoff
-    known = Survey([], {}, {}) if probes is None else survey(probes, cutoff)
-    if probes is None:
-        parts = [sample.completed.expand(), sample.failed.expand(), sample.censored.expand()]
-        parts.append(np.full(sample.lost, np.inf))
-        latency, status = np.concatenate(parts), np.repeat(np.arange(4), [part.size for part in parts])
+    known = Survey([], {}, {})
+    if probes is not None:
+        known = survey(probes, cutoff)
     else:
-        latency, status = np.nan_to_num(probes.latency, nan=np.inf, posinf=np.inf), probes.status.astype(np.int64)
-    strata = Strata.of(latency, status, cutoff, known.worlds, options.cost)
+        parts = [tally.expand() for tally in (sample.completed, sample.failed, sample.censored)]
+        parts.append(np.full(sample.lost, np.inf))
+        probes = ProbeTable(np.concatenate(parts), np.repeat(np.arange(4), [part.size for part in parts]))
+    strata = Strata.of(probes.latency, probes.status, cutoff, known.worlds, options.cost)
     choice = None
-    if options.plain and options.rho is None and latency.size >= MIN_PROBES_FOR_SCHEDULE:
+    if options.plain and options.rho is None and probes.n >= MIN_PROBES_FOR_SCHEDULE:
         costed = replace(strata, cost=options.cost + (sample.resolution if coarse else 0.0))
-        pi = SUSPICION[_suspicion(probes, known)]
+        pi = SUSPICION[_suspicion(case.seen, known)]
         choice = choose_schedule(costed, risk=options.risk, suspicion=pi, shortest=sample.resolution)
-    count = len(known.worlds) + 1
-    ratios = choice.ratios if choice else [None] * count
-    unlimited = strata.unlimited(min(formula.timeout, cutoff)).tolist() if formula.timeout else [None] * count
-    names = [(INDEPENDENT, INDEPENDENT, None), *((world.name, world.kind, world.z) for world in known.worlds)]
-    judged = [JudgedWorld(*name, *pair) for name, *pair in zip(names, ratios, unlimited, strict=True)]
+    absent: list[float | None] = [None] * len(strata.names)
+    unlimited = strata.unlimited(min(formula.timeout, cutoff)).tolist() if formula.timeout else absent
+    kinds = [(INDEPENDENT, None), *((world.kind, world.z) for world in known.worlds)]
+    rows = zip(strata.names, kinds, choice.ratios if choice else absent, unlimited, strict=True)
     evidence = Evidence(
         case.censoring,
-        worlds=tuple(judged),
+        worlds=tuple(JudgedWorld(name, *kind, ratio, forever) for name, kind, ratio, forever in rows),
         binding=choice.binding if choice else None,
         columns_used=tuple(known.used),
         columns_left_out=tuple(known.left_out.items()),
     )
-    if probes is None:
+    if case.seen is None:
         return evidence, choice
-    mixed = _costed(mixing(probes, known.worlds), judged)
-    replayed = None
+    mixed = mixing(probes, known.worlds, dict(zip(strata.names, unlimited, strict=True)))
+    drift = replayed = None
     if options.plain and options.law is None:
-        at = [] if formula.timeout is None else [formula.timeout]
-        replayed = replay(
-            probes, cutoff, at=at, cost=options.cost, groups=None if mixed is None else mixed.column.codes
-        )
-    drift = None
+        at, groups = [] if formula.timeout is None else [formula.timeout], mixed.column.codes if mixed else None
+        replayed = replay(probes, cutoff, at=at, cost=options.cost, groups=groups)
     if probes.submitted is not None:
         drift = find_changes(probes.submitted, probes.latency, probes.status, cutoff)
     return replace(evidence, mixing=mixed, dependence=dependence(probes), drift=drift, replay=replayed), choice
@@ -262,22 +243,14 @@ def _suspicion(probes: ProbeTable | None, known: Survey) -> str:
     columns and no times, no outcomes, few rows) keeps a larger suspicion than one that was looked at; attempts of the
     same jobs that look independent leave little.
     """
-    if probes is not None and (probes.facts.queue or any(world.kind == "job" for world in known.worlds)):
+    if probes is None:
+        return "unseen"
+    if probes.facts.queue or any(world.kind == "job" for world in known.worlds):
         return "repeats"
     if known.fresh:
         return "fresh"
-    blind = probes is None or (probes.submitted is None and not known.used)
-    if blind or probes is None or not probes.facts.has_outcomes or probes.n < MIN_PROBES_TO_TRUST:
-        return "unseen"
-    return "plain"
-
-
-def _costed(mixed: Mixing | None, judged: Sequence[JudgedWorld]) -> Mixing | None:
-    """The mixing with what one timeout for all costs in its world."""
-    unlimited = next((world.unlimited for world in judged if mixed and world.name == mixed.column.name), None)
-    if mixed is None or unlimited is None:
-        return mixed
-    return replace(mixed, worst_cost=unlimited - 1, harmed=f"some {mixed.column.name}" if unlimited > 1 else None)
+    blind = (probes.submitted is None and not known.used) or not probes.facts.has_outcomes
+    return "unseen" if blind or probes.n < MIN_PROBES_TO_TRUST else "plain"
 
 
 def apply_evidence(

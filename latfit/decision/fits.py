@@ -10,24 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from latfit import fitting
 from latfit.decision.prepare import Options, Prepared
 from latfit.decision.result import FittedLaw
 from latfit.errors import FitError, LatfitError
-from latfit.fitting import (
-    COMPETING,
-    BatchFit,
-    Fit,
-    JointRatio,
-    SampleBatch,
-    assess,
-    cell_width,
-    default_laws,
-    fit,
-    fit_batch,
-    fitted_law,
-    joint_outlier_ratio,
-    ks_distance,
-)
+from latfit.fitting import Fit, default_laws, fit
 from latfit.fitting.search import kernel_of, law_class
 from latfit.laws import Law
 from latfit.resample import RESAMPLES
@@ -71,22 +58,22 @@ def ranked(cases: Sequence[Prepared], options: Options) -> list[list[Fit]]:
         return [fits if options.test else fits[:1] for fits in _fit_together(some, laws)]
 
     results = fit_all(samples, laws)
-    if options.laws is None:
-        far = [at for at, sample in enumerate(samples) if _is_far(sample, results[at][0])]
-        for at, others in zip(far, fit_all([samples[at] for at in far], elaborate()), strict=True):
-            results[at] = _best_first([*results[at], *others])
+    far = []
+    for at, (sample, (best, *_)) in enumerate(zip(samples, results, strict=True)):
+        if (
+            options.laws is None
+            and sample.completed.values.size >= MIN_LATENCIES_FOR_ELABORATE
+            and best.law is not None
+        ):
+            distance = float(np.sqrt(sample.n)) * fitting.ks_distance(sample, best.law.cdf, best.rho or 0.0)
+            far += [at] if distance > MAX_SIMPLE_DISTANCE else []
+    for at, others in zip(far, fit_all([samples[at] for at in far], elaborate()), strict=True):
+        results[at] = _best_first([*results[at], *others])
     return results
 
 
 def _best_first(fits: Sequence[Fit]) -> list[Fit]:
     return sorted(fits, key=lambda fit: (fit.error is not None, fit.score))
-
-
-def _is_far(sample: LatencySample, best: Fit) -> bool:
-    """Whether even the best of the simple laws does not come near, so that those of many parameters are tried."""
-    if sample.completed.values.size < MIN_LATENCIES_FOR_ELABORATE or best.law is None:
-        return False
-    return float(np.sqrt(sample.n)) * ks_distance(sample, best.law.cdf, best.rho or 0.0) > MAX_SIMPLE_DISTANCE
 
 
 def _fit_together(samples: Sequence[LatencySample], laws: Sequence[str]) -> list[list[Fit]]:
@@ -97,14 +84,14 @@ def _fit_together(samples: Sequence[LatencySample], laws: Sequence[str]) -> list
     """
     alike: dict[tuple[float, int], list[int]] = defaultdict(list)
     for at, sample in enumerate(samples):
-        alike[cell_width(sample), sample.completed.values.size.bit_length()].append(at)
+        alike[fitting.cell_width(sample), sample.completed.values.size.bit_length()].append(at)
     results: list[list[Fit]] = [[] for _ in samples]
     for members in alike.values():
         some = [samples[at] for at in members]
         try:
             with np.errstate(all="ignore"):  # a step may go too far, where it is refused
-                batch = SampleBatch.of_samples(some)
-                by_law = [_fits_of(fit_batch(law, batch, errors=False), batch) for law in laws]
+                batch = fitting.SampleBatch.of_samples(some)
+                by_law = [_fits_of(fitting.fit_batch(law, batch, errors=False), batch) for law in laws]
             by_sample = [_best_first(fits) for fits in zip(*by_law, strict=True)]
         except (LatfitError, ArithmeticError, np.linalg.LinAlgError):
             by_sample = [fit(sample, laws) for sample in some]
@@ -113,7 +100,7 @@ def _fit_together(samples: Sequence[LatencySample], laws: Sequence[str]) -> list
     return results
 
 
-def _fits_of(best: BatchFit, batch: SampleBatch) -> list[Fit]:
+def _fits_of(best: fitting.BatchFit, batch: fitting.SampleBatch) -> list[Fit]:
     """The fit of one law to each sample of a batch, without standard errors."""
     kernel, law = kernel_of(best.law), law_class(best.law)
     held = {} if kernel is None else dict(zip(kernel.held, kernel.read(batch).tolist(), strict=True))
@@ -148,7 +135,7 @@ def tested(case: Prepared, fits: Sequence[Fit], options: Options, key: Key, *, e
         ks = None
         if each.law is not None and (every or (options.test and (each is best_simple or not accepted))):
             rng = generator(options.seed, "test", each.name, each.method, *key)
-            ks = assess(case.sample, each, bootstrap=resamples, rng=rng)
+            ks = fitting.assess(case.sample, each, bootstrap=resamples, rng=rng)
         results.append(FittedLaw(each, ks))
         accepted = accepted or results[-1].rejected is False
     return results
@@ -159,7 +146,7 @@ def put_to_use(fitted: FittedLaw, sample: LatencySample, options: Options, data:
     if fitted.fit.law is None:
         return fitted
     try:
-        optimum = optimal_timeout(fitted_law(sample, fitted.fit), cost=options.cost)
+        optimum = optimal_timeout(fitting.fitted_law(sample, fitted.fit), cost=options.cost)
     except (LatfitError, ArithmeticError):  # a law so extreme that it has no usable times
         return fitted
     regret = None
@@ -169,7 +156,7 @@ def put_to_use(fitted: FittedLaw, sample: LatencySample, options: Options, data:
     return replace(fitted, optimum=optimum, regret=regret)
 
 
-def joint(case: Prepared, fits: Sequence[Fit], *, detail: bool) -> JointRatio | None:
+def joint(case: Prepared, fits: Sequence[Fit], *, detail: bool) -> fitting.JointRatio | None:
     """The ratio estimated together with the best of the simple laws; None where no law could be fitted.
 
     Without `detail` also where it lies inside the interval of the counted ratio: then the two agree, whatever its own.
@@ -178,6 +165,8 @@ def joint(case: Prepared, fits: Sequence[Fit], *, detail: bool) -> JointRatio | 
     if not simple or not (detail or not case.ratio.low <= (simple[0].rho or 0.0) <= case.ratio.high):
         return None
     try:
-        return joint_outlier_ratio(case.sample, [f.name for f in simple if f.score - simple[0].score < COMPETING])
+        return fitting.joint_outlier_ratio(
+            case.sample, [f.name for f in simple if f.score - simple[0].score < fitting.COMPETING]
+        )
     except FitError:
         return None

@@ -16,16 +16,10 @@ from latfit.decision.prepare import Options
 from latfit.evidence.worlds import NEGLIGIBLE, World
 from latfit.numbers import Bools, Floats, Ints
 from latfit.resample import interval, resampled_curves
-from latfit.restart.retry import (
-    MAX_CANCELLATIONS,
-    Attempt,
-    Retry,
-    ScheduleGrid,
-    retry_of,
-    schedule_figures,
-    search_schedules,
-)
+from latfit.restart import retry as retries
+from latfit.restart.retry import Attempt, Retry, ScheduleGrid
 from latfit.sample import CENSORED, COMPLETED, FAILED, LatencySample
+from latfit.table import Codes
 
 INDEPENDENT = "independent"
 
@@ -54,9 +48,10 @@ class Strata:
 
     @classmethod
     def of(
-        cls, latency: Floats, status: Ints, cutoff: float, worlds: Sequence[World] = (), cost: float = 0.0
+        cls, latency: Floats, status: Ints | Codes, cutoff: float, worlds: Sequence[World] = (), cost: float = 0.0
     ) -> Strata:
-        """From latencies, ∞ for what was lost, and codes of their status."""
+        """From latencies, ∞ or NaN for what was lost, and codes of their status."""
+        latency = np.nan_to_num(latency, nan=np.inf, posinf=np.inf)
         inside = latency <= cutoff
         completed, failed = (status == COMPLETED) & inside, (status == FAILED) & inside
         early = (status == CENSORED) & (latency < cutoff)
@@ -188,35 +183,26 @@ def choose_schedule(
 ) -> Choice | None:
     """The minimiser of the objective; None where too few attempts completed.
 
-    Parameters
-    ----------
-    strata
-        The attempts, in the worlds that the log supports.
-    risk
-        The largest loss allowed if every retry takes as long as the first attempt would have.
-    suspicion
-        π: how much that case weighs whatever the log says.
-    shortest
-        No timeout is below it (the resolution of the log's clock).
-
+    `risk` is the largest loss allowed if every retry takes as long as the first attempt would have, `suspicion` (π) how
+    much that case weighs whatever the log says; no timeout is below `shortest`, the resolution of the log's clock.
     """
     latencies, cutoff = np.sort(strata.latency[strata.completed]), strata.cutoff
     # attempts that complete less often than once in as many as there may be cannot be worth it
-    fewest = max(MIN_COMPLETIONS, -(-latencies.size // (MAX_CANCELLATIONS + 1)))
+    fewest = max(MIN_COMPLETIONS, -(-latencies.size // (retries.MAX_CANCELLATIONS + 1)))
     first = np.unique(latencies[fewest - 1 :])
     first = first[(first >= shortest) & (first > 0) & (first < cutoff)]
     if not first.size:
         return None
-    grid, best, value = search_schedules(first, cutoff, lambda grid: strata.values(grid, risk, suspicion))
+    grid, best, value = retries.search_schedules(first, cutoff, lambda grid: strata.values(grid, risk, suspicion))
     kept = value <= 1 - NEGLIGIBLE
     if not kept:  # what cancelling would be best for if attempts were independent: the world that speaks against it
         pool = strata.independent()
-        grid, best, _ = search_schedules(first, cutoff, lambda grid: pool.values(grid, np.inf, 0.0))
+        grid, best, _ = retries.search_schedules(first, cutoff, lambda grid: pool.values(grid, np.inf, 0.0))
     every, attempt, *_ = strata.ratios(grid)
     ratios = every.reshape(len(every), -1)[:, best]
     timeouts = grid.schedule(best)
     at = np.append(np.searchsorted(grid.times, timeouts), grid.times.size - 1)
-    retry = retry_of(attempt.at(at), timeouts, strata.cost)
+    retry = retries.retry_of(attempt.at(at), timeouts, strata.cost)
     binding = strata.names[int(np.argmax(ratios))]
     return Choice(retry if kept else None, None if kept else retry, value, tuple(ratios.tolist()), binding)
 
@@ -229,7 +215,7 @@ def with_retry_intervals(
     for curves in resampled_curves(Counts.of_sample(sample), rng, count=options.resamples):
         at = [curves.at(np.full(len(curves.F), t)) for t in (*retry.timeouts, cutoff)]
         F, S, W = (np.stack(values, axis=-1) for values in zip(*at, strict=True))
-        duration, waiting, loss = schedule_figures(Attempt(1 - F, S, W), retry.timeouts, options.cost)
+        duration, waiting, loss = retries.schedule_figures(Attempt(1 - F, S, W), retry.timeouts, options.cost)
         drawn.append([1 - duration / waiting, loss / waiting])
     gain, loss = interval(np.concatenate(drawn, axis=1)).T.tolist()
     return replace(retry, gain_interval=tuple(gain), loss_interval=tuple(loss))

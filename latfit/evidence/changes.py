@@ -77,28 +77,14 @@ class Changes:
 def find_changes(submitted: Floats | None, latency: Floats, status: Codes, cutoff: float | None = None) -> Changes:
     """The change points and cycles of a log, in order of submission (of the rows where there are no times).
 
-    Parameters
-    ----------
-    submitted
-        Seconds since 1970, NaN where unknown (those rows are left out), or None.
-    latency, status
-        Seconds, and the codes of `latfit.table.STATUSES`. Censored before the cutoff, a probe counts with its expected
-        scores given that.
-    cutoff
-        What is still out then is an outlier (default: at the largest latency).
+    Rows whose time is NaN are left out. What is still out at the `cutoff` (default: the largest latency) is an outlier;
+    censored before it, a probe counts with its expected scores given that. Nothing is found in fewer than 40 probes, or
+    10 completions.
 
-    Returns
-    -------
-    Changes
-        None for fewer than 40 probes, or 10 completions.
-
-    Examples
-    --------
     >>> rng = np.random.default_rng(1)
     >>> x = rng.lognormal(5.5, 1, 2000) * np.where(np.arange(2000) < 1200, 1, 3)
     >>> [(c.index, c.kind) for c in find_changes(None, x, np.zeros(2000, np.int8)).changes]
     [(1200, 'scale')]
-
     """
     order = np.arange(latency.size)
     if submitted is not None and np.isfinite(submitted).any():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,8 +121,7 @@ class Mixing:
     """The column that explains most of the latencies, and the share of their rank variance between its groups.
 
     `groups` is how many there are. `worst_cost` is by which share one timeout for all is slower than waiting in the
-    world of this column (∞: some jobs never end, negative: faster), `harmed` what is slower, None where nothing is:
-    both are filled in once there is a timeout.
+    world of this column (∞: some jobs never end, negative: faster), `harmed` what is slower, None where nothing is.
     """
 
     column: Column
@@ -142,12 +141,18 @@ class Mixing:
         return {**vars(self), "column": self.column.name}
 
 
-def mixing(probes: ProbeTable, worlds: Sequence[World] | None = None) -> Mixing | None:
-    """The column with the largest share of the rank variance among those that explain latencies beyond chance."""
+def mixing(
+    probes: ProbeTable, worlds: Sequence[World] | None = None, unlimited: Mapping[str, float | None] | None = None
+) -> Mixing | None:
+    """The column with the largest share of the rank variance among those that explain latencies beyond chance.
+
+    `unlimited` is what one timeout, repeated for ever, takes in each world, as a share of waiting.
+    """
     candidates = survey(probes).worlds if worlds is None else worlds
     columns = [world for world in candidates if world.kind == "column" and world.shared >= NEGLIGIBLE]
     if not columns:
         return None
     strongest = max(columns, key=lambda world: world.shared)
-    column = probes.columns[strongest.name]
-    return Mixing(column, strongest.shared, int(np.unique(column.codes).size), float(ndtr(-strongest.z)))
+    column, ratio = probes.columns[strongest.name], (unlimited or {}).get(strongest.name)
+    costs = (None, None) if ratio is None else (ratio - 1, f"some {column.name}" if ratio > 1 else None)
+    return Mixing(column, strongest.shared, int(np.unique(column.codes).size), float(ndtr(-strongest.z)), *costs)

@@ -7,7 +7,6 @@ attempts where the log tells them.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -43,8 +42,12 @@ def as_logged(log: ProbeLog) -> ProbeTable:
     table, when = log.table, log.table.submitted
     if when is not None and np.ptp(when[np.isfinite(when)]) == 0:
         when = None
-    apart, job, attempt = attempts_of(table) or ((), None, None)
-    columns = explaining(table, apart)
+    apart, job, attempt = attempts_of(table) or ((), None, None)  # columns that name the job and number its attempts
+    columns: dict[str, Column] = {}
+    for name in [name for name in table.columns if name not in apart][: 4 * MAX_COLUMNS]:
+        column = as_groups(_filled(table, table.columns[name])) if len(columns) < MAX_COLUMNS else None
+        if column is not None:
+            columns[name] = column
     return replace(table, submitted=when, columns=columns, job=job, attempt=attempt, clock=log.resolution)
 
 
@@ -61,16 +64,6 @@ def group_column(log: ProbeLog, by: str) -> Ints:
     log.table.group_by([by])  # which refuses what is no column to group by
     named = replace(log.table, columns={by: log.table.columns[by].as_text()}).ordered()
     return named.columns[by].codes.astype(np.int64)
-
-
-def explaining(table: ProbeTable, apart: Sequence[str] = ()) -> dict[str, Column]:
-    """The columns of a log that have groups; those `apart` name the job and number its attempts."""
-    columns: dict[str, Column] = {}
-    for name in [name for name in table.columns if name not in apart][: 4 * MAX_COLUMNS]:
-        column = as_groups(_filled(table, table.columns[name])) if len(columns) < MAX_COLUMNS else None
-        if column is not None:
-            columns[name] = column
-    return columns
 
 
 def _filled(table: ProbeTable, column: Column) -> Column:
@@ -208,9 +201,7 @@ def _job_numbers(column: Column) -> Ints:
 def _attempt_numbers(column: Column) -> Ints | None:
     """The numbers of attempts from 1 on, where the log may count from 0; None where they cannot be such numbers."""
     values = _numbers(column)
-    if not values.size or not np.isfinite(values).all() or (values % 1 != 0).any():
-        return None
-    if values.min() < 0 or values.max() > 10_000:
+    if not values.size or not ((values >= 0) & (values <= 10_000) & (values % 1 == 0)).all():
         return None
     return values.astype(np.int64) + int(values.min() == 0)
 

@@ -201,37 +201,35 @@ class Replay:
     at: tuple[Replayed, ...]
     _track: _Track
 
-    @property
-    def curve(self) -> tuple[Replayed, ...]:
-        """Timeouts that follow the latencies of the log; of a long log fewer jobs are followed for them."""
-        return self._curve_and_best[0]
-
-    @property
-    def best(self) -> Replayed:
-        """The best of the curve, of `at` and of waiting, as all jobs tell."""
-        return self._curve_and_best[1]
+    @cached_property
+    def _coarse(self) -> _Track:
+        return replace(self._track, starts=self._track.starts[:: max(1, 5 * self._track.starts.size // MAX_JOBS)])
 
     @cached_property
-    def _curve_and_best(self) -> tuple[tuple[Replayed, ...], Replayed]:
-        """The curve; the best is compared on the same jobs, among those under which few more run off the log."""
-        track, cutoff = self._track, self.waiting.timeout
-        x = track.latency[track.completed & (track.latency > 0)]
+    def curve(self) -> tuple[Replayed, ...]:
+        """Timeouts that follow the latencies of the log; of a long log fewer jobs are followed for them."""
+        x = self._track.latency[self._track.completed & (self._track.latency > 0)]
         levels = 1 / (1 + np.exp(-np.linspace(-3.5, 6.0, 60)))  # denser towards the longest
-        tried = np.quantile(x, levels[levels * x.size >= 5], method="inverted_cdf") if x.size >= 5 else np.empty(0)
-        timeouts = np.unique(tried[tried < cutoff]).tolist()
-        coarse = replace(track, starts=track.starts[:: max(1, 5 * track.starts.size // MAX_JOBS)])
-        surely = {each.timeout: each for each in coarse.followed([cutoff, *(each.timeout for each in self.at)])}
-        quick = {each.timeout: each for each in coarse.followed([cutoff, *timeouts], MAX_ATTEMPTS_ON_CURVE)}
+        timeouts = np.quantile(x, levels[levels * x.size >= 5], method="inverted_cdf") if x.size >= 5 else np.empty(0)
+        cutoff = self.waiting.timeout
+        tried = np.unique(timeouts[timeouts < cutoff]).tolist()
+        return tuple(self._coarse.followed([cutoff, *tried], MAX_ATTEMPTS_ON_CURVE)[1:])
+
+    @cached_property
+    def best(self) -> Replayed:
+        """The best of the curve, of `at` and of waiting among those under which few more jobs run off the log."""
+        cutoff = self.waiting.timeout
+        results = {each.timeout: each for each in self.curve}
+        surely = {each.timeout: each for each in self._coarse.followed([cutoff, *(each.timeout for each in self.at)])}
         while True:
-            results = quick | surely
-            usable = [each for each in results.values() if each.ran_off <= results[cutoff].ran_off + 0.05]
-            best = min(usable, key=lambda each: each.expected_duration, default=results[cutoff])
+            results |= surely
+            usable = [each for each in results.values() if each.ran_off <= surely[cutoff].ran_off + 0.05]
+            best = min(usable, key=lambda each: each.expected_duration, default=surely[cutoff])
             if best.timeout in surely:
                 break
-            surely[best.timeout] = coarse.followed([cutoff, best.timeout])[1]
-        if coarse.starts.size < track.starts.size:
-            best = track.followed([cutoff, best.timeout])[1]
-        return tuple(results[t] for t in timeouts), best
+            surely[best.timeout] = self._coarse.followed([cutoff, best.timeout])[1]
+        fewer = self._coarse.starts.size < self._track.starts.size
+        return self._track.followed([cutoff, best.timeout])[1] if fewer else best
 
     def to_dict(self) -> dict[str, Any]:
         """The document of `latfit replay`."""
@@ -263,23 +261,10 @@ def replay(
     groups: Ints | None = None,
     seed: int = 0,
 ) -> Replay | None:
-    """The log replayed at timeouts, and at the best of 60 that follow its latencies.
+    """The log, in the order of submission, replayed `at` timeouts, and at the best of 60 that follow its latencies.
 
-    Parameters
-    ----------
-    probes
-        In the order of submission; without times, or with fewer than 40 that have one, there is no replay (None).
-    cutoff
-        Waiting means giving up here.
-    at
-        Timeouts to replay.
-    cost
-        Seconds that each resubmission costs.
-    groups
-        A code for each probe; a job is resubmitted into its own group.
-    seed
-        Of the resampled blocks.
-
+    Waiting means giving up at the `cutoff`. With `groups`, a code for each probe, a job is resubmitted into its own.
+    None where fewer than 40 probes have a time.
     """
     if probes.submitted is None:
         return None
@@ -304,19 +289,8 @@ def require_times(probes: ProbeTable) -> None:
 def replay_policies(
     log: Replay, policies: Sequence[Policy], *, against: Policy | None = None
 ) -> tuple[ReplayedPolicy, ...]:
-    """Policies replayed on a log.
+    """Policies replayed on a log as `replay` has it; gains are over `against`, by default waiting until the cutoff.
 
-    Parameters
-    ----------
-    log
-        The log as `replay` has it, with its cutoff, cost, groups and seed.
-    policies
-        What to replay.
-    against
-        The policy that gains are told over; None: waiting until the cutoff.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from latfit.evidence import replay, replay_policies
     >>> from latfit.restart.policies import parse_policy
@@ -326,7 +300,6 @@ def replay_policies(
     >>> (hedge,) = replay_policies(replay(probes, 1e5), [parse_policy("hedge(d=300)")])
     >>> hedge.expected_duration < replay(probes, 1e5).waiting.expected_duration
     True
-
     """
     track = log._track
 

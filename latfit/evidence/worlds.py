@@ -62,14 +62,11 @@ class Survey:
 def survey(probes: ProbeTable, cutoff: float = np.inf) -> Survey:
     """What a log in its order says, with its columns, its jobs and its times; without times, in the order of the file.
 
-    Examples
-    --------
     >>> import latfit
     >>> from latfit.evidence import probes_of
     >>> found = survey(probes_of(latfit.example_log()), 10_000.0)
     >>> [world.kind for world in found.worlds], sorted(found.used)
     (['column'], ['broker'])
-
     """
     completed = (probes.status == COMPLETED) & (probes.latency <= cutoff)
     early = (probes.status == CENSORED) & (probes.latency < cutoff)
@@ -79,18 +76,15 @@ def survey(probes: ProbeTable, cutoff: float = np.inf) -> Survey:
     used, left_out = choose_columns({name: codes[name] for name in codes if name not in measured}, rank, completed)
     left_out |= dict.fromkeys(measured, "is measured with the latency")
     timed = probes.submitted is not None and bool(np.isfinite(probes.submitted).all())
-    worlds = find_worlds(
-        rank, used, job=probes.job, submitted=probes.submitted if timed else None, in_file_order=not timed
-    )
-    named = []
-    for world in worlds:
+    when = probes.submitted if timed else None
+    worlds = find_worlds(rank, used, job=probes.job, submitted=when, in_file_order=not timed)
+    for at, world in enumerate(worlds):
         name, _, cell = world.name.rpartition("=")
         if world.kind == "cell" and name in probes.columns:
-            world = replace(world, name=f"{name}={probes.columns[name].labels[int(cell)]}")
-        named.append(world)
+            worlds[at] = replace(world, name=f"{name}={probes.columns[name].labels[int(cell)]}")
     several = 0 if probes.job is None else int((np.bincount(probes.job)[probes.job] > 1).sum())
     fresh = several >= MIN_PROBES_TO_TRUST and not any(world.kind == "job" for world in worlds)
-    return Survey(named, used, left_out, fresh)
+    return Survey(worlds, used, left_out, fresh)
 
 
 def ranks(latency: Floats, completed: Bools, censored: Bools | None = None) -> Floats:
@@ -146,43 +140,26 @@ def find_worlds(
 ) -> list[World]:
     """Every world in which attempts resemble their neighbours beyond chance.
 
-    Parameters
-    ----------
-    rank
-        Of each attempt, from `ranks`.
-    columns
-        Codes from 0 for each attempt.
-    job
-        A code of the job of each attempt, where jobs have several.
-    submitted
-        Seconds. Without it attempts have no neighbours in time unless `in_file_order` says that their order is one; how
-        long a neighbourhood lasts is unknown then, and taken as for ever.
+    `rank` is from `ranks`, `columns` and `job` are codes from 0. Without `submitted`, in seconds, attempts have
+    neighbours in time only if `in_file_order`, and how long a neighbourhood lasts is taken as for ever.
 
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> path = rng.integers(0, 5, 400)
     >>> rank = ranks(rng.lognormal(0.8 * path), np.full(400, True))
     >>> [(world.name, world.kind) for world in find_worlds(rank, {"path": path}) if world.kind == "column"]
     [('path', 'column')]
-
     """
-    worlds = list(_column_worlds(rank, columns, "column"))
-    pairs = {}
+    pairs: dict[str, Ints] = {}
     for (a, first), (b, second) in combinations(columns.items(), 2):
         width = int(second.max()) + 1
         if (int(first.max()) + 1) * width <= rank.size:
             pairs[f"{a} × {b}"] = first * width + second
-    worlds += _column_worlds(rank, pairs, "pair")
-    if job is not None:
-        worlds += _column_worlds(rank, {"job": job}, "job")
-    if submitted is not None or in_file_order:
-        worlds += _time_worlds(rank, submitted)
-    kinds: dict[str, list[World]] = {}
-    for world in sorted(worlds, key=lambda world: -world.z):
-        kinds.setdefault(world.kind, []).append(world)
-    kept = {id(world) for same_kind in kinds.values() for world in same_kind[:MAX_WORLDS_OF_A_KIND]}
-    return [world for world in worlds if id(world) in kept]
+    worlds = [*_column_worlds(rank, columns, "column"), *_column_worlds(rank, pairs, "pair")]
+    worlds += [] if job is None else _column_worlds(rank, {"job": job}, "job")
+    worlds += [] if submitted is None and not in_file_order else _time_worlds(rank, submitted)
+    strongest = sorted(range(len(worlds)), key=lambda at: -worlds[at].z)
+    kept = [[at for at in strongest if worlds[at].kind == kind] for kind in {world.kind for world in worlds}]
+    return [worlds[at] for at in sorted(at for kind in kept for at in kind[:MAX_WORLDS_OF_A_KIND])]
 
 
 def _correlation(a: Ints | Floats, b: Ints | Floats) -> float:
@@ -283,52 +260,32 @@ def _slow_cells(rank: Floats, codes: Ints, sizes: Ints, name: str, level: float)
 def _time_worlds(rank: Floats, submitted: Floats | None) -> Iterator[World]:
     """Strata by the mean rank of neighbours in time, and slow spells."""
     n = rank.size
-    if n < 3:
-        return
     order = np.arange(n) if submitted is None else np.argsort(submitted, kind="stable")
-    ordered = rank[order]
-    when = None if submitted is None else submitted[order]
-    if abs(_correlation(np.arange(n), ordered)) > SAME_QUANTITY:  # sorted by latency
+    place = np.argsort(order, kind="stable")
+    ordered, when = rank[order], None if submitted is None else submitted[order]
+    if n < 3 or abs(_correlation(np.arange(n), ordered)) > SAME_QUANTITY:  # sorted by latency
         return
     below = np.concatenate([[0.0], np.cumsum(ordered)])
-    for count in NEIGHBOURS:
-        if 4 * count + 2 > n:
-            break
+    for count in (count for count in NEIGHBOURS if 4 * count + 2 <= n):
         low, high = np.maximum(np.arange(n) - count, 0), np.minimum(np.arange(n) + count + 1, n)
         score = (below[high] - below[low] - ordered) / (high - low - 1)
         z = float(np.sqrt(n / 2)) * _correlation(ordered, score)  # each pair counts twice: √n r has variance 2
         if z > BEYOND_CHANCE:
             span = np.inf if when is None else max(float(np.median(when[count:] - when[:-count])), 1e-9)
-            yield World(f"time, {count} neighbours", "time", _placed(order, _at_quantiles(score)), z, span)
-    gap = 0.0 if when is None else float(np.median(np.diff(when)))
+            strata = np.searchsorted(np.quantile(score, QUANTILES), score)[place]
+            yield World(f"time, {count} neighbours", "time", strata, z, span)
     for quantile in QUANTILES:
         slow = ordered > quantile
         count, pairs = int(slow.sum()), int((slow[1:] & slow[:-1]).sum())
-        share, expected = count / n, (count - 1) * count / n
-        if count < 3 or share == 1:
+        if not pairs or not 3 <= count < n:
             continue
-        z = float(-ndtri(max(float(pdtrc(pairs - 1, expected)), 1e-300))) if pairs else 0.0
+        z = float(-ndtri(max(float(pdtrc(pairs - 1, (count - 1) * count / n)), 1e-300)))
         if z > BEYOND_CHANCE:
             inside = slow & (np.append(slow[1:], False) | np.append(False, slow[:-1]))
             edges = np.flatnonzero(np.diff(np.concatenate([[0], inside.astype(np.int8), [0]])))
             span = np.inf
             if when is not None:
-                span = max(float(np.mean(when[edges[1::2] - 1] - when[edges[::2]])) + gap, 1e-9)
-            yield World(
-                f"spells beyond the {100 * quantile:g} % quantile",
-                "spell",
-                _placed(order, inside.astype(np.int64)),
-                z,
-                span,
-            )
-
-
-def _at_quantiles(score: Floats) -> Ints:
-    return np.searchsorted(np.quantile(score, QUANTILES), score).astype(np.int64)
-
-
-def _placed(order: Ints, values: Ints) -> Ints:
-    """Values of the ordered attempts, for the attempts as they came."""
-    result = np.empty_like(values)
-    result[order] = values
-    return result
+                lasted = np.mean(when[edges[1::2] - 1] - when[edges[::2]]) + np.median(np.diff(when))
+                span = max(float(lasted), 1e-9)
+            name = f"spells beyond the {100 * quantile:g} % quantile"
+            yield World(name, "spell", inside.astype(np.int64)[place], z, span)

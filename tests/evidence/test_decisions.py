@@ -132,6 +132,7 @@ def test_a_cut_without_a_status_column_is_a_cut():
     assert whole.decision.evidence.censoring.cut_at is None
 
 
+@pytest.mark.slow
 def test_innocent_columns_explain_nothing():
     """Identifiers, random hosts, times and constants in independent logs: at most 1 % are withheld."""
     rng = np.random.default_rng(10)
@@ -147,6 +148,7 @@ def test_innocent_columns_explain_nothing():
     assert withheld <= 1
 
 
+@pytest.mark.slow
 def test_a_few_probes_of_like_things_are_decided():
     rng = np.random.default_rng(12)
     withheld = []
@@ -184,6 +186,7 @@ def test_a_common_time_needs_company():
     assert not censoring(last).informative
 
 
+@pytest.mark.slow
 def test_a_queue_is_never_ordered_about_by_the_formula(shared):
     for name in ("kth-sp2.swf.gz", "sacct-pozidriv.log.gz"):
         own = analyze(latfit.read_log(shared / name), laws=("lognormal",), resamples=0, test=False).timeout

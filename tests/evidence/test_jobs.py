@@ -58,6 +58,7 @@ def mean_duration(rng, t, *, sticky, jobs=3000, most=100, share=0.15):
     return total / jobs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limits", LIMITS.values(), ids=LIMITS)
 def test_sticky_jobs_are_withheld_and_independent_ones_decided_as_ever(tmp_path, limits):
     """Twelve logs of either population, 60 to 600 jobs: no false alarm, and what would do harm is caught."""
@@ -111,6 +112,7 @@ def test_the_usual_names_are_known(tmp_path, names):
     assert latfit.analyze(log.frame, resamples=0, test=False, laws=()).timeout.withheld == ("dependent",)
 
 
+@pytest.mark.slow
 def test_every_command_says_so(tmp_path, run):
     rows = attempts(np.random.default_rng(5), 300, sticky=True, limits=LIMITS["last awaited"])
     path = write(tmp_path / "x.csv", rows, ("request_id", "attempt", "start", "latency", "status"))

@@ -41,6 +41,7 @@ def test_replay_resubmits_into_the_own_group(run, log):
     assert told["at"][0]["expected_duration"] > 5 * told["waiting"]
 
 
+@pytest.mark.slow
 def test_drift_and_batch_say_it_too(run, log, tmp_path):
     path, _ = log
     assert "groups-differ" in {each["code"] for each in json.loads(run("drift", path, "--json").stdout)["warnings"]}
@@ -94,6 +95,7 @@ def _times(n):
     return [f"2026-03-01T{i // 60 % 24:02d}:{i % 60:02d}:00Z" for i in range(n)]
 
 
+@pytest.mark.slow
 def test_answers_that_are_fixed_by_the_request_are_populations(run, tmp_path):
     """A page that is not there is told in 3 ms, one that is takes 300: asked again, each is the same as before."""
     rng, n = np.random.default_rng(2), 300
@@ -122,6 +124,7 @@ def test_failures_are_no_population(run, tmp_path):
     assert (told["verdict"], told["evidence"]["mixing"]) == ("finite", None)
 
 
+@pytest.mark.slow
 def test_sizes_explain_latencies_whatever_they_are_called(run, tmp_path):
     """2 s for a megabyte: what is large never ends under the timeout of what is small."""
     rng, n = np.random.default_rng(4), 300
