@@ -117,9 +117,6 @@ class Condition:
         same = empty if not self.value else not empty and self.value in (str(value).strip(), word_of(value))
         return same == (self.operator == "=")
 
-    def __str__(self) -> str:
-        return f"{self.column}{self.operator}{self.value}"
-
 
 class RowFilter:
     """Picks the rows that `where`, `since` and `until` ask for, from one chunk after another."""
@@ -283,16 +280,11 @@ def find_format(source: Source, name: str | None = None, *, pattern: str | None 
     for candidate in ordered:
         if candidate.sniff(source.text):
             return candidate
-    shown = source.text.lstrip().split("\n", 1)[0][:60]
-    suggested = suggested_pattern(source.text)
-    if suggested is not None:
-        pattern, count = suggested
-        raise UnknownFormat(
-            f"{source.name}: no format recognises this content (it begins {shown!r}), but {count} of its first lines "
-            f"hold a duration; read it with: --pattern '{pattern}'"
-        )
-    raise UnknownFormat(
-        f"{source.name}: no format recognises this content (it begins {shown!r}); "
-        f"name one with --format: {', '.join(f.name for f in ordered)}; or say how a probe looks in a line of it with "
+    advice = (
+        f"; name one with --format: {', '.join(f.name for f in ordered)}; or say how a probe looks in a line of it with "
         "--pattern, such as 'took (?P<latency>[0-9.]+ms)'"
     )
+    if suggested := suggested_pattern(source.text):
+        advice = f", but {suggested[1]} of its first lines hold a duration; read it with: --pattern '{suggested[0]}'"
+    first = source.text.lstrip().split("\n", 1)[0][:60]
+    raise UnknownFormat(f"{source.name}: no format recognises this content (it begins {first!r}){advice}")

@@ -159,15 +159,12 @@ def convert_log(
 ) -> tuple[LogFacts, dict[str, int]]:
     r"""Write a log's canonical table to `output`, whole or not at all; return its facts and counts.
 
-    The ending of `output` (.csv, .parquet, .jsonl) says how; `how` is as for `read_log`. `spreadsheet` keeps texts from
-    being run as formulas.
-
     Parameters
     ----------
     path
         A path, a glob, `-` for standard input, or several of these.
     output
-        The file to write; its ending says in which format.
+        The file to write; its ending (.csv, .parquet, .jsonl) says in which format.
     max_refused
         The largest share of rows that may be refused, with their reasons, before it is an error.
     spreadsheet

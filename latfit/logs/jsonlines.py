@@ -169,7 +169,8 @@ def read_found(
 def _of_block(block: Block) -> Rows:
     """The objects of a block of JSON lines as a table, their line numbers, and the lines that hold none."""
     # pyarrow crashes on a line that is null (apache/arrow#47409), so it sees lines of objects only
-    if block.data.startswith(b"{") and block.data.count(b"\n{") == block.n_lines - 1 and _is_shallow(block):
+    objects = block.data.startswith(b"{") and block.data.count(b"\n{") == block.n_lines - 1
+    if objects and max(line.count(b"[") + line.count(b"{") for line in block.data.split(b"\n")) <= MAX_OPENED:
         try:
             table = pa.json.read_json(
                 pa.BufferReader(block.data), read_options=pa.json.ReadOptions(block_size=len(block.data) + 1)
@@ -190,16 +191,6 @@ def _of_block(block: Block) -> Rows:
 
     rows, numbers, broken, _ = parsed_lines(block, parse, MAX_LINE_BYTES)
     return pd.DataFrame(rows), np.array(numbers, dtype=np.int64), broken
-
-
-def _is_shallow(block: Block) -> bool:
-    """Whether no line opens more brackets than pyarrow can take one inside the other."""
-    if block.data.count(b"[") + block.data.count(b"{") <= MAX_OPENED:
-        return True
-    data = np.frombuffer(block.data, np.uint8)
-    ends = np.flatnonzero(data == ord("\n"))
-    brackets = np.flatnonzero((data == ord("[")) | (data == ord("{")))
-    return int(np.bincount(np.searchsorted(ends, brackets)).max()) <= MAX_OPENED
 
 
 def _flat_table(table: pa.Table) -> pa.Table:

@@ -117,7 +117,7 @@ def joined_log(tables: Sequence[ProbeTable], max_refused: float) -> ProbeLog:
         raise LogError(f"{facts.path}: there is no probe in this log")
     if refused.count > max(1.0, max_refused * (table.n + refused.count)):
         first = refused.earliest
-        advice = advice or "Mend the log or the options, or allow it: --max-refused 1."
+        advice = advice or "Fix the log or the options, or accept this with --max-refused 1."
         raise TooManyRefused(
             f"{facts.path}: {refused.count} of {table.n + refused.count} rows were refused, more than "
             f"{max_refused:.0%}. {advice} The first, line {first.line}: {first.reason}"
@@ -135,10 +135,6 @@ def read_log(
 ) -> ProbeLog:
     r"""The whole table of a log: a path, a glob, `-` for standard input, or several of these.
 
-    `options` are the fields of `ReadOptions`: columns, statuses, unit, time_format, timezone, year, where,
-    since, until, pattern.
-    More than the share `max_refused` of refused rows, one row apart, is an error.
-
     Parameters
     ----------
     path
@@ -146,12 +142,12 @@ def read_log(
     format
         The name of one of `latfit formats` (default: recognised by content).
     max_refused
-        The largest share of rows that may be refused, with their reasons, before it is an error.
+        The largest share of rows, one row apart, that may be refused, with their reasons, before it is an error.
     progress
         Called with the bytes read so far and those of the whole, None where they are not known.
     options
-        `columns` (a role to a column's name), `statuses` (a word of the log to an outcome), `unit`, `time_format`,
-        `timezone`, `year`, `where`, `since`, `until`, `pattern`.
+        The fields of `ReadOptions`: `columns` (a role to a column's name), `statuses` (a word of the log to an
+        outcome), `unit`, `time_format`, `timezone`, `year`, `where`, `since`, `until`, `pattern`.
 
     Returns
     -------
