@@ -281,7 +281,7 @@ def find_format(source: Source, name: str | None = None, *, pattern: str | None 
         if candidate.sniff(source.text):
             return candidate
     advice = (
-        f"; name one with --format: {', '.join(f.name for f in ordered)}; or say how a probe looks in a line of it with "
+        f"; name one with --format: {', '.join(f.name for f in ordered)}; or say how a probe looks in a line with "
         "--pattern, such as 'took (?P<latency>[0-9.]+ms)'"
     )
     if suggested := suggested_pattern(source.text):

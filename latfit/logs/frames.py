@@ -17,12 +17,11 @@ from latfit._system import FORMULA, NUMBER, inert, whole_file
 from latfit.errors import LogError, SampleError
 from latfit.logs.formats import ReadOptions, RowFilter
 from latfit.logs.reading import MAX_REFUSED, joined_log, probe_tables, read_log
-from latfit.logs.tabular import read_tables
+from latfit.logs.tabular import ROWS_AT_A_TIME, read_tables
 from latfit.sample import LatencySample
 from latfit.table import CANONICAL, LogFacts, ProbeLog
 
 FRAME = "<DataFrame>"
-ROWS_AT_A_TIME = 1 << 18
 
 
 def from_frame(

@@ -12,9 +12,7 @@ from latfit.errors import LogError, listed
 from latfit.logs.formats import ROLES, Format, ReadOptions, register
 from latfit.logs.records import Records
 from latfit.logs.source import PARQUET_MAGIC, Source
-from latfit.logs.tabular import Rows, read_tables
-
-BATCH_ROWS = 1 << 19
+from latfit.logs.tabular import ROWS_AT_A_TIME, Rows, read_tables
 
 
 @register
@@ -52,7 +50,7 @@ def _batches(source: Source) -> Iterator[Rows]:
     if not file.metadata.num_rows:
         raise LogError(f"{source.name}: there are columns ({listed(names)}) but no row")
     row = 1
-    for batch in file.iter_batches(BATCH_ROWS, columns=names):
+    for batch in file.iter_batches(ROWS_AT_A_TIME, columns=names):
         batch.validate(full=True)  # text that is no UTF-8 would fail only later
         frame = batch.to_pandas(ignore_metadata=True)  # an index that pandas saved is a column too
         for field in fields:

@@ -35,8 +35,8 @@ def example_log() -> ProbeLog:
     >>> len(latfit.example_log().frame)
     2137
     """
-    here = Path(__file__).parent.parent
-    installed, checkout = here / "egee-2006.csv", here.parent / "data" / "egee-2006.csv"
+    package = Path(__file__).parent.parent
+    installed, checkout = package / "egee-2006.csv", package.parent / "data" / "egee-2006.csv"
     return read_log(installed if installed.exists() else checkout)
 
 
@@ -201,8 +201,8 @@ def read_histograms(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder) / "buckets.csv"
     ...     _ = path.write_text("le,count\n0.1,10\n0.5,70\n1,10\n+Inf,6\n")
-    ...     found, notes = latfit.read_histograms(path).histogram()
-    >>> found.n, found.n_inf, found.edges.tolist()
+    ...     histogram, notes = latfit.read_histograms(path).histogram()
+    >>> histogram.n, histogram.n_inf, histogram.edges.tolist()
     (96, 6, [0.0, 0.1, 0.5, 1.0])
     """
     log = open_log(path, format=format, unit=unit, where=where, max_refused=1.0)

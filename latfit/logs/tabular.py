@@ -22,6 +22,7 @@ from latfit.numbers import Bools, Floats
 from latfit.table import CENSORED, COMPLETED, FAILED, LOST
 from latfit.units import in_seconds, parse_duration
 
+ROWS_AT_A_TIME = 1 << 18  # of typed tables
 MIN_DUMMIES = 3  # negative latencies, all of them -1, that stand for lost probes
 
 Rows = tuple[pd.DataFrame, NDArray[np.int64], dict[int, str]]  # their line numbers, and lines that hold none
