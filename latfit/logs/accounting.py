@@ -59,20 +59,18 @@ class Pbs(LineFormat):
     rank = 12
     roles = ("submitted",)
     uses = ("timezone",)
-    kind = "jobs"
-    queue = True
+    kind, queue = "jobs", True
     names = ("id", "what", "at", "since", "start", "end", *PBS_KEYS.values())
     groups = ("user", "group", "account", "queue", "walltime", "nodes")
     others = ""
     nothing = "no line is a record such as 12/21/2009 15:27:00;E;6.server;user=…"
-    since: str
-    jobs: dict[str, tuple[int, list[str | None]]]  # the line and the row of those that have not ended
 
     def sniff(self, head: str) -> bool:
         return any(PBS_LINE.match(line) for line in first_lines(head, 3))
 
     def begin(self, source: Source) -> None:
-        self.since, self.jobs = chosen("submitted", self.options, "qtime", PBS_TIMES, source.name), {}
+        self.since = chosen("submitted", self.options, "qtime", PBS_TIMES, source.name)
+        self.jobs: dict[str, tuple[int, list[str | None]]] = {}  # the line and the row of those that have not ended
         self.latency_is = f"start - {self.since}"
         self.submitted_is = f"{self.since} (where it is missing, {PBS_TIMES[-1]})"
 
@@ -147,18 +145,12 @@ class Lsf(LineFormat):
     name = "lsf"
     description = "LSF lsb.acct; latency = start - submission of JOB_FINISH events"
     rank = 11
-    kind = "jobs"
-    queue = True
+    kind, queue = "jobs", True
     names = (*LSF_FIELDS, *LSF_AFTER_HOSTS)
     groups = ("user", "queue", "project", "from_host", "processors")
     others = "events that are not JOB_FINISH"
     latency_is, submitted_is = "start - submission in s (fields 11 and 8)", "field 8"
-
-    def sniff(self, head: str) -> bool:
-        lines = first_lines(head, 3)
-        return any((match := LSF_EVENT.match(line)) and match[1] == "JOB_FINISH" for line in lines) or (
-            bool(lines) and bool(LSF_EVENT.match(lines[0])) and '"JOB_FINISH" ' in head
-        )
+    begins, signs = r'(?:.*\n){0,2}?"[A-Z_]+" "[^"]*" \d+ ', ('^"JOB_FINISH" ',)
 
     def parse(self, line: str) -> Parsed:
         event = LSF_EVENT.match(line)
@@ -211,8 +203,7 @@ class Sge(LineFormat):
     name = "sge"
     description = "SGE or UGE accounting; latency = start - submission"
     rank = 13
-    kind = "jobs"
-    queue = True
+    kind, queue = "jobs", True
     names = tuple(SGE_FIELDS)
     groups = ("queue", "host", "owner", "group", "project", "department", "pe", "slots")
     others = "comments"

@@ -41,14 +41,7 @@ class Aslib(LineFormat):
     outcomes = "outcomes by runstatus"
     others = "lines of the header, and comments"
     not_probes = "runs that do not apply"
-    status: str
-    cutoff: float
-    below_header: bool
-    longest: float  # run time of those that are ok
-    shortest: float  # of those that ran into the cutoff
-
-    def sniff(self, head: str) -> bool:
-        return {"algorithm", "runstatus"} <= {name.lower() for name in _attributes(head)}
+    signs = (r"(?i)^\s*@attribute\s+['\"]?algorithm['\"\s]", r"(?i)^\s*@attribute\s+['\"]?runstatus['\"\s]")
 
     def begin(self, source: Source) -> None:
         self.names = names = _attributes(source.text)
@@ -64,7 +57,8 @@ class Aslib(LineFormat):
         self.groups = [name for name in names if name not in (self.measured, self.status)]
         cut = "as it is: no description is beside the log" if np.isinf(self.cutoff) else f"cut at {self.cutoff:g} s"
         self.latency_is = f"{self.measured} in s, {cut}"
-        self.below_header, self.longest, self.shortest = False, 0.0, np.inf
+        self.below_header = False
+        self.longest, self.shortest = 0.0, np.inf  # run time of those that are ok, of those that ran into the cutoff
 
     def parse(self, line: str) -> Parsed:
         stripped = line.strip()

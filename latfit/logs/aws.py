@@ -11,7 +11,7 @@ from latfit.errors import MissingColumn
 from latfit.logs.formats import register
 from latfit.logs.lines import LineFormat, Parsed, floats, moments, request_parts, seconds_before
 from latfit.logs.records import Records
-from latfit.logs.rows import COMPLETED, Row, RowFormat, epoch, sent_at
+from latfit.logs.rows import Row, RowFormat, epoch, sent_at
 from latfit.logs.source import Source
 
 PARTS = ("request_processing_time", "target_processing_time", "response_processing_time")
@@ -24,7 +24,7 @@ ALB_LINE = re.compile(
 )
 ALB_BEGINS = re.compile(r"(?:[a-z0-9]{2,5} )?\d{4}-\d\d-\d\dT\S+ \S+ \S+:\d+ ", re.ASCII)
 CREATED = re.compile(r' \d+ (\d{4}-\d\d-\d\dT\S+) "', re.ASCII)  # the rule's priority, then when the request came
-REPORT = re.compile(r"REPORT RequestId: (?P<id>[\w-]+)\s+Duration: (?P<latency>[\d.]+) ms")
+REPORT = r"REPORT RequestId: (?P<id>[\w-]+)\s+Duration: (?P<latency>[\d.]+) ms"
 REPORT_FIELD = re.compile(r"(Memory Size|Init Duration|Status): ([\w.]+)")
 REPORT_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?Z?|\b\d{13}\b")
 
@@ -47,7 +47,6 @@ class AwsLoadBalancer(LineFormat):
     submitted_is = "the request's creation"
     http = True
     sniffed = 20
-    parts: list[str]
 
     def begin(self, source: Source) -> None:
         self.parts = self.options.columns.get("latency", "+".join(PARTS)).split("+")
@@ -88,13 +87,11 @@ class Lambda(RowFormat):
     unit = "ms"
     cells = ("latency", "submitted", "status", "id")
     others = "lines that are not REPORT lines"
-
-    def sniff(self, head: str) -> bool:
-        return REPORT.search(head) is not None
+    signs = (REPORT,)
 
     def row(self, line: str) -> Row | None:
         """A time where there is one, then `REPORT RequestId: … Duration: 19.14 ms Billed Duration: 20 ms …`."""
-        match = REPORT.search(line)
+        match = re.search(REPORT, line)
         if match is None:
             return None
         fields = dict(REPORT_FIELD.findall(line, match.end()))
@@ -102,5 +99,5 @@ class Lambda(RowFormat):
         ended = moment and (int(moment[0]) / 1e3 if moment[0].isdigit() else epoch(moment[0]))
         submitted = sent_at(ended, float(match["latency"]) / 1e3)
         groups = {"memory_mb": fields.get("Memory Size"), "cold_start": "yes" if "Init Duration" in fields else "no"}
-        status = fields.get("Status", COMPLETED)
+        status = fields.get("Status", "completed")
         return {"latency": match["latency"], "submitted": submitted, "status": status, "id": match["id"], **groups}

@@ -16,12 +16,12 @@ from latfit.errors import LogError, counted
 from latfit.logs.formats import register
 from latfit.logs.lines import LineFormat, Parsed, chosen
 from latfit.logs.records import Records
-from latfit.logs.rows import NOT_YET, JsonRows, Row
+from latfit.logs.rows import UNKNOWN_TIMES, JsonRows, Row
 from latfit.logs.source import Source
 from latfit.table import CENSORED, COMPLETED, FAILED
 
-EVENT = re.compile(
-    r"^(?P<code>\d{3}) \((?P<job>\d+\.\d+)\.\d+\) "
+EVENT = (
+    r"(?P<code>\d{3}) \((?P<job>\d+\.\d+)\.\d+\) "
     r"(?:(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)|(?P<m>\d\d)/(?P<d>\d\d))[ T]"
     r"(?P<h>\d\d):(?P<min>\d\d):(?P<s>\d\d)(?P<fraction>\.\d+)?(?P<offset>Z|[+-]\d\d:?\d\d)?\b"
 )
@@ -98,14 +98,11 @@ class HtCondor(LineFormat):
     by_line = False
     description = "HTCondor user event log; latency = first execute - submit"
     rank = 15
-    kind = "jobs"
-    queue = True
+    kind, queue = "jobs", True
     roles = ("latency",)
     uses = ("year",)
     others = ""
-
-    def sniff(self, head: str) -> bool:
-        return bool(EVENT.match(head.lstrip().split("\n", 1)[0]))
+    begins = EVENT
 
     def begin(self, source: Source) -> None:
         self.measure = chosen("latency", self.options, "first", MEASURES, source.name)
@@ -122,7 +119,7 @@ class HtCondor(LineFormat):
             self.is_between, self.terminated = True, None
         elif self.is_between:
             self.is_between = False
-            match = EVENT.match(line)
+            match = re.match(EVENT, line)
             at = self._time(match) if match else None
             if match is None or at is None:
                 return f"unparseable event: {line[:40]!r}"
@@ -219,18 +216,15 @@ class CondorHistory(JsonRows):
     name = "condor-history"
     description = "condor_history -json or condor_q -json; latency = start - QDate"
     rank = 21
-    kind = "jobs"
-    queue = True
-
-    def sniff(self, head: str) -> bool:
-        return head.lstrip()[:1] in ("[", "{") and re.search(r'"QDate"\s*:', head) is not None
+    kind, queue = "jobs", True
+    begins, signs = r"[\[{]", (r'"QDate"\s*:',)
 
     def row(self, value: dict[str, Any]) -> Row | None:
         """The ad of one job."""
 
         def moment(*names: str) -> int | None:
             times = (value.get(name) for name in names)
-            return next((time for time in times if isinstance(time, int) and time not in NOT_YET), None)
+            return next((time for time in times if isinstance(time, int) and time not in UNKNOWN_TIMES), None)
 
         submitted, state = moment("QDate"), value.get("JobStatus")
         if submitted is None:

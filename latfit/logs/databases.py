@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from latfit.logs.formats import register
 from latfit.logs.lines import first_lines
-from latfit.logs.rows import COMPLETED, FAILED, Row, RowFormat, epoch, inside, json_line, sent_at
+from latfit.logs.rows import Row, RowFormat, epoch, inside, json_line, sent_at
 
 MYSQL_TIME = re.compile(r"# Time: (\S+(?: +\d\d?:\d\d:\d\d)?)")
 MYSQL_USER = re.compile(r"# User@Host: (\S+?)\[")
@@ -28,9 +28,7 @@ class Mongod(RowFormat):
     unit = "ms"
     others = "lines that are not slow operations"
     nothing = "it logs no operation with durationMillis; log all of them with db.setProfilingLevel(0, {slowms: 0})"
-
-    def sniff(self, head: str) -> bool:
-        return head.lstrip().startswith('{"t":{"$date":')
+    begins = r'\{"t":\{"\$date":'
 
     def row(self, line: str) -> Row | None:
         """An object with t, s, c, id, ctx, msg and attr."""
@@ -42,7 +40,7 @@ class Mongod(RowFormat):
         submitted = sent_at(epoch(inside(entry, "t.$date")), latency / 1e3)
         names = {"operation": "type", "namespace": "ns", "plan": "planSummary", "application": "appName"}
         groups = {column: inside(entry, f"attr.{name}") for column, name in names.items()}
-        return {"latency": latency, "submitted": submitted, "status": FAILED if failed else COMPLETED, **groups}
+        return {"latency": latency, "submitted": submitted, "status": "failed" if failed else "completed", **groups}
 
 
 @register
@@ -53,9 +51,7 @@ class MySqlSlow(RowFormat):
     description = "slow query log of MySQL or MariaDB; latency = Query_time"
     rank = 26
     others = "lines of statements and headers"
-
-    def sniff(self, head: str) -> bool:
-        return re.search(r"^# .*Query_time: [\d.]+ +Lock_time: ", head, re.MULTILINE) is not None
+    signs = (r"^# .*Query_time: [\d.]+ +Lock_time: ",)
 
     def row(self, line: str) -> Row | None:
         """`# Query_time: 0.000123  Lock_time: 0.000045 Rows_sent: 1  Rows_examined: 10`."""
@@ -63,7 +59,7 @@ class MySqlSlow(RowFormat):
         if match is None:
             return None
         numbers = dict(re.findall(r"(\w+): (-?\d+(?:\.\d+)?)", match["rest"]))
-        status = FAILED if numbers.get("Errno", "0") != "0" else COMPLETED
+        status = "failed" if numbers.get("Errno", "0") != "0" else "completed"
         return {"latency": match["latency"], "submitted": None, "status": status, "user": None, **numbers}
 
     def rows(self) -> Callable[[str], Row | None]:
@@ -104,7 +100,7 @@ class PgBench(RowFormat):
             return None
         latency = int(match["time"]) if match["time"].isdigit() else None
         ended = int(match["seconds"]) + int(match["microseconds"]) / 1e6
-        status = FAILED if latency is None else COMPLETED
+        status = "failed" if latency is None else "completed"
         submitted = sent_at(ended, (latency or 0) / 1e6)
         groups = {"client": match["client"], "script": match["script"]}
         return {"latency": latency, "submitted": submitted, "status": status, **groups}

@@ -211,6 +211,8 @@ class Format(ABC):
     name: ClassVar[str]
     description: ClassVar[str]
     rank: ClassVar[int] = 50  # formats of lower rank are asked first
+    begins: ClassVar[str] = ""  # a pattern that its logs begin with, but for white space
+    signs: ClassVar[tuple[str, ...]] = ()  # patterns that are all found in the first lines of its logs
     roles: ClassVar[tuple[str, ...]] = ()  # the columns that the user may choose
     uses: ClassVar[tuple[str, ...]] = ()  # the other options that mean something for it
     kind: ClassVar[str] = "probes"  # what a row is: a probe (or request), or one of the `jobs` of a batch system
@@ -231,9 +233,11 @@ class Format(ABC):
         """Whether the latencies of a log that begins with `head` contain waits in a queue."""
         return self.queue
 
-    @abstractmethod
     def sniff(self, head: str) -> bool:
-        """Whether a log that begins with `head` is in this format."""
+        """Whether a log that begins with `head` is in this format: by the patterns `begins` and `signs`."""
+        return re.match(self.begins, head.lstrip()) is not None and all(
+            re.search(sign, head, re.MULTILINE) for sign in self.signs
+        )
 
     @abstractmethod
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:

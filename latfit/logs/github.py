@@ -42,7 +42,6 @@ class GitHubActions(TableFormat):
     uses = ("statuses", "unit")
     outcomes = "outcomes by conclusion"
     not_probes = "runs that were skipped"
-    end: str
 
     def sniff(self, head: str) -> bool:
         names = set(head_fields(head, ","))
@@ -91,9 +90,7 @@ class WorkflowRuns(JsonRows):
     name = "github-runs"
     description = "GitHub's workflow_runs (JSON); latency = updated_at - run_started_at"
     rank = 21
-
-    def sniff(self, head: str) -> bool:
-        return head.lstrip().startswith("{") and '"workflow_runs"' in head
+    begins, signs = r"\{", ('"workflow_runs"',)
 
     def row(self, value: dict[str, Any]) -> Row | None:
         """An object of the array `workflow_runs`."""

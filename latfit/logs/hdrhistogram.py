@@ -19,7 +19,7 @@ from latfit.logs.source import Source
 from latfit.numbers import Floats
 from latfit.units import in_seconds
 
-INTERVAL = re.compile(r"(?:Tag=([^,]*),)?([\d.]+),([\d.]+),([\d.]+),(HIST\S+)\s*$")
+INTERVAL = r"(?:Tag=([^,]*),)?([\d.]+),([\d.]+),([\d.]+),(HIST\S+)\s*(?:\n|$)"
 MAX_PAYLOAD = 1 << 26  # bytes of one histogram, once inflated
 MIN_INTERVALS = 10  # of which it can be told whether slow values come together
 SLOW_QUANTILE = 0.95
@@ -32,10 +32,7 @@ class HdrLog(HistogramFormat):
     name = "hdrhistogram"
     description = "HdrHistogram interval log (.hlog, V2), values in ns; needs latfit[histograms]"
     rank = 12
-
-    def sniff(self, head: str) -> bool:
-        first = head.lstrip().split("\n")[:20]
-        return any(line.startswith("#[Histogram log format") or INTERVAL.match(line) for line in first)
+    begins = rf"(?:.*\n){{0,19}}?(?:#\[Histogram log format|{INTERVAL})"
 
     def parse(self, source: Source, unit: str | None) -> HistogramLog:
         """The sum of the intervals of each tag, in whatever order they come."""
@@ -44,7 +41,7 @@ class HdrLog(HistogramFormat):
         for number, line in numbered_lines(source):
             if line.startswith(("#", '"StartTimestamp"')):
                 continue
-            match = INTERVAL.match(line)
+            match = re.match(INTERVAL, line)
             if match is None:
                 raise LogError(f"{source.name}: line {number} is not an interval [Tag=…,]start,length,max,payload")
             try:

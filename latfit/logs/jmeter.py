@@ -97,9 +97,7 @@ class JMeterXml(RowFormat):
     rank = 24
     unit = "ms"
     others = "lines that are not samples, or parts of one"
-
-    def sniff(self, head: str) -> bool:
-        return "<testResults" in head[:2000]
+    signs = ("<testResults",)
 
     def row(self, line: str) -> Row | None:
         """`<httpSample t="268" ts="1506112408625" s="true" lb="Landing Page" rc="200" rm="OK" tn="Users 1-7"/>`."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from latfit.errors import LogError, listed
 from latfit.logs.delimited import TableFormat
 from latfit.logs.formats import register
-from latfit.logs.lines import LineFormat, Parsed, RecordFormat, first_lines, json_object, plain_text
+from latfit.logs.lines import LineFormat, Parsed, RecordFormat, json_object, plain_text
 from latfit.logs.records import Records
 from latfit.logs.source import Source
 from latfit.numbers import Bools
@@ -36,7 +36,6 @@ class _K6(RecordFormat):
     measured, unit, time, at_end = "value", "ms", "time", True
     submitted_is = "the point's time, less the latency (k6 writes the end)"
     http = True
-    metric: str
 
     def begin(self, source: Source) -> None:
         self.metric = self.options.columns.get("latency", K6_METRIC)
@@ -76,11 +75,10 @@ class K6Csv(_K6, TableFormat):
     description = "k6 results as CSV; latency = the metric http_req_duration"
     needed = ("metric_name", "metric_value", "timestamp")
     not_probes = "points of other metrics"
-    metrics: set[str]  # that came, to name them where the one asked for did not
 
     def begin(self, source: Source) -> None:
         super().begin(source)
-        self.metrics = set()
+        self.metrics: set[str] = set()  # that came, to name them where the one asked for did not
 
     def types(self) -> dict[str, pa.DataType]:
         return {"metric_value": pa.float64(), "timestamp": pa.string()}
@@ -108,11 +106,7 @@ class K6Json(_K6, LineFormat):
     description = "k6 results as JSON lines; latency = the metric http_req_duration"
     names = ("metric", "time", "value", *TAGS)
     others = "points of other metrics"
-
-    def sniff(self, head: str) -> bool:
-        lines = first_lines(head, 1)
-        value = json_object(lines[0]) if lines else None
-        return isinstance(value, dict) and value.get("type") in ("Metric", "Point") and "metric" in value
+    begins = r'(?=\{.*"type"\s*:\s*"(?:Metric|Point)")\{.*"metric"'
 
     def parse(self, line: str) -> Parsed:
         value = json_object(line)

@@ -24,6 +24,7 @@ from latfit.table import CANONICAL, COMPLETED, STATUSES
 from latfit.units import in_seconds
 
 MAX_CHARACTERS = 1 << 17
+EPOCH_FROM = 5e8  # numbers of this size are seconds since 1970
 ABSENT = ("", "-")
 APACHE_TIME = "%d/%b/%Y:%H:%M:%S %z"
 SAY_STATUS = "; say what it means: --status completed|failed|censored|lost=WORD"
@@ -125,7 +126,9 @@ class LineFormat(RecordFormat):
         """The fields of a record, the reason (`kind: detail`) why it is refused, or None: the line is no record."""
 
     def sniff(self, head: str) -> bool:
-        """Whether one of the first lines is a record."""
+        """By patterns, or whether one of the first lines is a record."""
+        if self.begins or self.signs:
+            return super().sniff(head)
         return any(isinstance(self.parse(line), (list, dict)) for line in first_lines(head, self.sniffed))
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:

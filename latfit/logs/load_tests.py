@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator
+from typing import ClassVar
 
 import pandas as pd
 import pyarrow as pa
@@ -26,7 +27,6 @@ GATLING_KINDS = ("RUN", "USER", "REQUEST", "GROUP", "ACTION", "ASSERTION", "ERRO
 GATLING_TIMEOUT = r"(?i)time[d-]? ?-?out|actually found (?:408|504)\b"
 MILLISECONDS = re.compile(r"\d{9,16}", re.ASCII)
 LOCUST = ({"Name", "Request Count", "Failure Count"}, {"Timestamp", "User Count", "Requests/s"})
-WRK = re.compile(r"Running \S+ test @ .*|\s*Thread Stats\s+Avg\s+Stdev", re.ASCII)
 
 
 @register
@@ -158,42 +158,43 @@ class Gatling(LineFormat):
         self.tally.add(frame["status"].mask(timed_out, "KO (timeout)"), records)
 
 
+class _Summary(Format):
+    """A summary of a load test, with percentiles of many requests: always refused, with the way to single requests."""
+
+    by_line = False
+    rank = 23
+    advice: ClassVar[str]
+
+    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
+        raise LogError(f"{source.name}: {self.advice}")
+
+
 @register
-class Locust(Format):
-    """Locust's statistics and their history are percentiles of many requests, not the requests: always refused."""
+class Locust(_Summary):
+    """Locust's statistics and their history."""
 
     name = "locust"
-    by_line = False
     description = "Locust statistics: percentiles only, refused with the way to single requests"
-    rank = 23
+    advice = (
+        "these are Locust's statistics (percentiles of many requests, also with --csv-full-history), not single "
+        "requests; log each one from the locustfile: @events.request.add_listener, def log(request_type, name, "
+        "response_time, exception, start_time, **_): print one CSV row of start_time, name, response_time (ms), "
+        '"failed" if exception else "completed"'
+    )
 
     def sniff(self, head: str) -> bool:
         names = set(head_fields(head, ","))
         return any(names >= needed for needed in LOCUST)
 
-    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        raise LogError(
-            f"{source.name}: these are Locust's statistics (percentiles of many requests, also with "
-            "--csv-full-history), not single requests; log each one from the locustfile: "
-            "@events.request.add_listener, def log(request_type, name, response_time, exception, start_time, **_): "
-            'print one CSV row of start_time, name, response_time (ms), "failed" if exception else "completed"'
-        )
-
 
 @register
-class Wrk(Format):
-    """What wrk prints is a summary, too: always refused."""
+class Wrk(_Summary):
+    """What wrk prints."""
 
     name = "wrk"
-    by_line = False
     description = "wrk summary: percentiles only, refused with the way to single requests"
-    rank = 23
-
-    def sniff(self, head: str) -> bool:
-        return bool(WRK.match(head.lstrip("\n")))
-
-    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        raise LogError(
-            f"{source.name}: wrk prints a summary and keeps no single requests; measure with a tool that writes them: "
-            "hey -o csv, vegeta attack | vegeta encode --to csv, or k6 run --out csv=FILE"
-        )
+    advice = (
+        "wrk prints a summary and keeps no single requests; measure with a tool that writes them: "
+        "hey -o csv, vegeta attack | vegeta encode --to csv, or k6 run --out csv=FILE"
+    )
+    begins = r"Running \S+ test @ |Thread Stats\s+Avg\s+Stdev"

@@ -82,17 +82,16 @@ class Ping(LineFormat):
     names = ("time", "host", "ms")
     groups = ("host",)
     others = "lines that are no answers"
-    pings: list[_Packets]
-    current: dict[str | None, _Packets]  # by host
-    host: str | None  # of the last line
-    has_begun: bool  # a ping has said that it begins, and the first answer is still to come
 
     def sniff(self, head: str) -> bool:
         patterns = (ANSWER, *UNNUMBERED, UNANSWERED)
         return any(pattern.match(line[:1000]) for line in first_lines(head, 8) for pattern in patterns)
 
     def begin(self, source: Source) -> None:
-        self.pings, self.current, self.host, self.has_begun = [], {}, None, False
+        self.pings: list[_Packets] = []
+        self.current: dict[str | None, _Packets] = {}  # by host
+        self.host: str | None = None  # of the last line
+        self.has_begun = False  # a ping has said that it begins, and the first answer is still to come
 
     def parse(self, line: str) -> Parsed:
         """Time, host and milliseconds of an answer, no milliseconds for a loss."""

@@ -27,9 +27,7 @@ class OtelHistogram(HistogramFormat):
     name = "otel-histogram"
     description = "OpenTelemetry metrics as JSON (OTLP or SDK): explicit and exponential histograms"
     rank = 14
-
-    def sniff(self, head: str) -> bool:
-        return bool(re.match(r'\s*\{\s*"resource_?[mM]etrics"', head))
+    begins = r'\{\s*"resource_?[mM]etrics"'
 
     def parse(self, source: Source, unit: str | None) -> HistogramLog:
         """The documents of a file, one after the other, on a line each or not."""

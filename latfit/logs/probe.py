@@ -25,9 +25,7 @@ class Probe(Format):
     name = "probe"
     description = "log of latfit probe; latency by a monotonic clock"
     rank = 12
-
-    def sniff(self, head: str) -> bool:
-        return head.lstrip().startswith('{"latfit": "probe"')
+    begins = r'\{"latfit": "probe"'
 
     def waits_in_queue(self, head: str) -> bool:
         """A batch system was probed: who resubmits goes to the end of its queue."""

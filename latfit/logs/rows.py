@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -11,13 +10,12 @@ from typing import Any, ClassVar
 
 from latfit.logs.formats import ROLES, Format, ReadOptions
 from latfit.logs.jsonlines import JsonArray, read_found
-from latfit.logs.lines import first_lines
+from latfit.logs.lines import first_lines, json_object
 from latfit.logs.records import Records
 from latfit.logs.source import Source
 
 Row = dict[str, Any]
-COMPLETED, FAILED, CENSORED = "completed", "failed", "censored"
-NOT_YET = (0, -1, 4294967294, 4294967295)  # in place of a time; the last two are 2^32 - 2 and 2^32 - 1
+UNKNOWN_TIMES = (0, -1, 4294967294, 4294967295)  # in place of a time; the last two are 2^32 - 2 and 2^32 - 1
 
 
 class _KnownCells(Format):
@@ -51,7 +49,9 @@ class RowFormat(_KnownCells):
         return self.row
 
     def sniff(self, head: str) -> bool:
-        """Whether half of the first lines are probes."""
+        """By patterns, or whether half of the first lines are probes."""
+        if self.begins or self.signs:
+            return super().sniff(head)
         read, lines = self.rows(), first_lines(head)
         count = sum(read(line) is not None for line in lines)
         return count > 0 and 2 * count >= len(lines)
@@ -67,6 +67,10 @@ class JsonRows(_KnownCells, JsonArray):
     cells: ClassVar[tuple[str, ...]] = ("submitted", "ended", "status")
     roles = ()
 
+    def sniff(self, head: str) -> bool:
+        """By patterns."""
+        return Format.sniff(self, head)
+
     @abstractmethod
     def row(self, value: dict[str, Any]) -> Row | None:
         """The cells of an object, None where it is not a probe."""
@@ -78,12 +82,7 @@ class JsonRows(_KnownCells, JsonArray):
 
 def json_line(line: str) -> dict[str, Any] | None:
     """The object of a line of JSON, None where there is none."""
-    if not line.startswith("{"):
-        return None
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
+    value = json_object(line) if line.startswith("{") else None
     return value if isinstance(value, dict) else None
 
 
@@ -97,7 +96,7 @@ def inside(value: Any, path: str) -> Any:
 def epoch(moment: Any) -> float | None:
     """Seconds since 1970 of a number of them, or of an ISO 8601 time (UTC unless it has an offset)."""
     if isinstance(moment, (int, float)) and not isinstance(moment, bool):
-        return None if moment in NOT_YET else float(moment)
+        return None if moment in UNKNOWN_TIMES else float(moment)
     try:
         when = datetime.fromisoformat(str(moment).strip().replace("/", "-").replace(",", "."))
     except ValueError:

@@ -15,7 +15,7 @@ from latfit.logs.delimited import head_fields, read_delimited
 from latfit.logs.formats import ReadOptions, register
 from latfit.logs.lines import RecordFormat, moments
 from latfit.logs.records import Records
-from latfit.logs.rows import NOT_YET, JsonRows, Row, inside
+from latfit.logs.rows import UNKNOWN_TIMES, JsonRows, Row, inside
 from latfit.logs.source import Source
 from latfit.numbers import Bools
 from latfit.table import CENSORED
@@ -42,12 +42,10 @@ class Sacct(RecordFormat):
     name = "sacct"
     description = "sacct --parsable2, with or without header; latency = start - submit"
     rank = 20
-    kind = "jobs"
-    queue = True
+    kind, queue = "jobs", True
     roles = ("submitted",)
     uses = ("time_format", "timezone")
     not_probes = "steps of jobs"
-    header: bool
 
     def sniff(self, head: str) -> bool:
         """A header with sacct's names, or 26 fields with times where they should be, or a job and a state."""
@@ -119,12 +117,8 @@ class SlurmJson(JsonRows):
     name = "slurm-json"
     description = "sacct --json or squeue --json; latency = start - submission"
     rank = 21
-    kind = "jobs"
-    queue = True
-
-    def sniff(self, head: str) -> bool:
-        jobs = re.search(r'"jobs"\s*:\s*\[', head)
-        return jobs is not None and re.search(r'"(submission|submit_time)"\s*:', head) is not None
+    kind, queue = "jobs", True
+    signs = (r'"jobs"\s*:\s*\[', r'"(submission|submit_time)"\s*:')
 
     def row(self, value: dict[str, Any]) -> Row | None:
         """An object of the array `jobs`."""
@@ -149,4 +143,4 @@ def _number(value: Any) -> int | None:
     """A number of SLURM's JSON, which newer versions wrap: `{"set": true, "infinite": false, "number": 7}`."""
     if isinstance(value, dict):
         value = value.get("number") if value.get("set", True) else None
-    return value if isinstance(value, int) and value not in NOT_YET else None
+    return value if isinstance(value, int) and value not in UNKNOWN_TIMES else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -101,9 +100,7 @@ class OpenTelemetry(_Spans):
 
     name = "otel"
     description = "OpenTelemetry spans as JSON (resourceSpans); latency = end - start"
-
-    def sniff(self, head: str) -> bool:
-        return head.lstrip()[:1] in ("{", "[") and '"resourceSpans"' in head
+    begins, signs = r"[\[{]", ('"resourceSpans"',)
 
     def spans(self, document: Any) -> Iterator[Span | str]:
         for resource in _listed(document, "resourceSpans"):
@@ -120,9 +117,7 @@ class Jaeger(_Spans):
     name = "jaeger"
     by_line = False
     description = "Jaeger traces as JSON; latency = duration"
-
-    def sniff(self, head: str) -> bool:
-        return head.lstrip()[:1] in ("{", "[") and all(f'"{name}"' in head for name in ("traceID", "operationName"))
+    begins, signs = r"[\[{]", ('"traceID"', '"operationName"')
 
     def spans(self, document: Any) -> Iterator[Span | str]:
         for trace in _listed(document, "data") or [document]:
@@ -228,10 +223,7 @@ class Zipkin(JsonRows):
     rank = 21
     unit = "us"
     cells = ("latency", "submitted", "status")
-
-    def sniff(self, head: str) -> bool:
-        start = head.lstrip()[:3000]
-        return bool(re.match(r'\[.*"traceId"', start, re.DOTALL) and re.search(r'"(local|remote)Endpoint"', start))
+    begins, signs = r"\[", ('"traceId"', r'"(local|remote)Endpoint"')
 
     def row(self, value: dict[str, Any]) -> Row | None:
         latency, began = value.get("duration"), value.get("timestamp")

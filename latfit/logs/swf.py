@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from latfit.errors import LogError, MissingColumn
 from latfit.logs.formats import register
-from latfit.logs.lines import LineFormat, Parsed
+from latfit.logs.lines import EPOCH_FROM, LineFormat, Parsed
 from latfit.logs.records import Records
 from latfit.logs.source import Source
 from latfit.numbers import Bools
@@ -19,7 +19,6 @@ from latfit.table import CENSORED
 
 NUMBER = re.compile(r"^[-+]?[\d.]+(?:[eE][-+]?\d+)?$")
 CANCELLED, PARTIAL = 5, (2, 3, 4)  # statuses; partial executions are of a job that has a line of its own
-EPOCH_FROM = 5e8  # submit times of this size are seconds since 1970
 EPOCH_TO = 1e11
 
 
@@ -30,8 +29,7 @@ class Workload(LineFormat):
     A job that started is completed, whatever became of it; one cancelled before it ran is censored.
     """
 
-    kind = "jobs"
-    queue = True
+    kind, queue = "jobs", True
     roles = ("latency",)
     others = ""
     nothing = "there is a header but no job below it"
@@ -39,10 +37,6 @@ class Workload(LineFormat):
     fields: ClassVar[tuple[str, ...]]
     comment: ClassVar[str]
     added: ClassVar[int] = 0  # how many fields beyond its own a line may have that are columns too
-    parts: list[str]
-    start: int | None
-    jobs: int
-    waits: int
 
     def sniff(self, head: str) -> bool:
         rows = [line for line in head.split("\n")[:-1] or [head] if line.strip() and not line.startswith((";", "#"))]

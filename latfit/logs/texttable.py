@@ -40,10 +40,6 @@ class TextTable(LineFormat):
     roles = ROLES
     uses = ("statuses", "unit", "time_format", "timezone")
     others = ""
-    split: Split
-    header: list[str] | None
-    starts: list[int]  # where the fields of the first line begin
-    table: TableReader
 
     def sniff(self, head: str) -> bool:
         """A rule of dashes below or above a header with bars; or columns by spaces in the first lines."""

@@ -1,8 +1,9 @@
-"""Tasks of scientific workflows: Nextflow's trace, and instances in the JSON schema of WfCommons."""
+"""Tasks: Nextflow's trace, workflow instances in the JSON schema of WfCommons, and logs of Celery workers."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from latfit.logs.delimited import TableFormat
 from latfit.logs.formats import register
 from latfit.logs.lines import absent, moments, set_statuses
 from latfit.logs.records import UNKNOWN, Records
-from latfit.logs.rows import JsonRows, Row, inside
+from latfit.logs.rows import JsonRows, Row, RowFormat, epoch, inside, sent_at
 from latfit.logs.source import Source
 from latfit.logs.times import numeric
 from latfit.numbers import Bools
@@ -24,6 +25,12 @@ STATES = dict.fromkeys(("COMPLETED", "FAILED", "RUNNING"), "completed")
 STATES |= dict.fromkeys(("ABORTED", "SUBMITTED", "NEW"), "censored")
 # what is known of a task when it is submitted: what it used, and how it ended, is not
 KNOWN = "task_id name process tag module queue container attempt cpus memory disk time".split()
+CELERY_LINE = (
+    r"\[(?P<moment>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.,]\d+): \w+/[^\]]+\] +(?:[\w.]+: )?(?P<event>Received task:|Task) "
+    r"(?P<task>[\w.]+)\[(?P<id>[\w-]+)\](?P<rest>.*)"
+)
+CELERY_ENDED = re.compile(r" (?:succeeded in ([\d.e-]+)s|raised|failed|INTERNAL ERROR)")
+MAX_TASKS = 1 << 17  # whose times of receipt are kept
 
 
 @register
@@ -38,8 +45,7 @@ class Nextflow(TableFormat):
     description = "Nextflow trace; latency = start - submit, or duration - realtime"
     rank = 27
     uses = ("timezone",)
-    kind = "jobs"
-    queue = True
+    kind, queue = "jobs", True
     delimiter = "\t"
     needed = ("task_id", "status", "submit")
     marks = ("hash",)
@@ -104,9 +110,7 @@ class WfInstances(JsonRows):
     kind = "jobs"
     cells = ("latency", "status")
     array = "workflow.execution.tasks"
-
-    def sniff(self, head: str) -> bool:
-        return re.search(r'"schemaVersion"\s*:', head) is not None and '"workflow"' in head
+    signs = (r'"schemaVersion"\s*:', '"workflow"')
 
     def row(self, value: dict[str, Any]) -> Row | None:
         """An object of the array `workflow.execution.tasks`."""
@@ -117,3 +121,43 @@ class WfInstances(JsonRows):
         groups = {"program": inside(value, "command.program"), "task": value.get("id"), "machine": machines[0]}
         sizes = {"cores": value.get("coreCount"), "read_bytes": value.get("readBytes")}
         return {"latency": latency, "status": "completed", **groups, **sizes}
+
+
+@register
+class Celery(RowFormat):
+    """Latency is the run time of a task; one that raised has taken the time since it was received."""
+
+    name = "celery"
+    description = "Celery worker log; latency = the run time of tasks"
+    rank = 27
+    cells = ("latency", "submitted", "status", "id")
+    others = "lines that do not end a task"
+    signs = (rf"^{CELERY_LINE}",)
+
+    def row(self, line: str) -> Row | None:
+        """`[2017-12-28 05:51:33,675: INFO/ForkPoolWorker-2] Task app.tasks.add[3e92…] succeeded in 0.165s: None`."""
+        return self.rows()(line)
+
+    def rows(self) -> Callable[[str], Row | None]:
+        """Times of receipt are kept for tasks that raise, whose lines have no run time."""
+        received: dict[str, float | None] = {}
+
+        def read(line: str) -> Row | None:
+            match = re.match(CELERY_LINE, line)
+            if match is None:
+                return None
+            now, task = epoch(match["moment"]), match["id"]
+            if match["event"] == "Received task:":
+                if len(received) < MAX_TASKS:
+                    received[task] = now
+                return None
+            ended = CELERY_ENDED.match(match["rest"])
+            if ended is None:
+                return None
+            begun = received.pop(task, None)
+            latency = float(ended[1]) if ended[1] else now - begun if now is not None and begun is not None else None
+            submitted = None if latency is None else sent_at(now, latency)
+            status = "completed" if ended[1] else "failed"
+            return {"latency": latency, "submitted": submitted, "status": status, "id": task, "task": match["task"]}
+
+        return read
