@@ -34,6 +34,7 @@ def egee():
     return analyze(latfit.example_log(), by="broker", current=1000, resamples=199)
 
 
+@pytest.mark.slow
 def test_the_papers_figures_through_the_shell(run):
     """Glatard et al. 2006, §4: 2.5 %, 393 s, 792 s; 360 s / 289 s / 1.36; 358 s / 300 s."""
     done = run("analyze", EGEE, "--json", "--resamples", 99)
@@ -50,6 +51,7 @@ def test_the_papers_figures_through_the_shell(run):
     assert hybrid["ks"]["d_n"] == pytest.approx(1.35, abs=0.1)
 
 
+@pytest.mark.slow
 def test_python_and_the_shell_agree(run, egee):
     shell = json.loads(run("analyze", EGEE, "--json", "--resamples", 199, "--by", "broker", "--current", 1000).stdout)
     from latfit.cli.common import json_values
@@ -189,6 +191,7 @@ def test_markdown_escapes_what_came_from_the_log(tmp_path):
     assert len(rows) == 1
 
 
+@pytest.mark.slow
 def test_output_folder_holds_everything(run, tmp_path):
     done = run("analyze", EGEE, "--output", tmp_path / "out", "--resamples", 19, "--figures", "svg", "--json")
     assert done.returncode == 0, done.stderr
@@ -211,6 +214,7 @@ def test_figures_show_their_numbers(egee, name):
         assert points == [(358.0, pytest.approx(300, abs=0.1))]
 
 
+@pytest.mark.slow
 def test_plot_command(run, tmp_path):
     for ending in ("png", "svg", "pdf"):
         done = run("plot", EGEE, "-o", tmp_path / f"x.{ending}", "--figure", "cdf")

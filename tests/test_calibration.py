@@ -48,6 +48,7 @@ def test_counted_ratio_of_small_samples():
     assert covers([ratio.low <= 0.1 <= ratio.high for ratio in ratios])
 
 
+@pytest.mark.slow
 def test_speed_up_with_few_outliers():
     """Two outliers expected in 200 probes, none in one sample of seven: a plain interval covered 85 %."""
     law, cutoff, n = Defective(parse_law("gamma(shape=2.5,scale=100)"), 0.01), 5000.0, 200
@@ -87,6 +88,7 @@ def calibration(monkeypatch):
     return script
 
 
+@pytest.mark.slow
 def test_the_script_runs_and_fills_its_page(calibration):
     done = calibration.results(list(calibration.PARTS), 2, 1)
     page = calibration.page(done, 2)

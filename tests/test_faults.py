@@ -104,6 +104,7 @@ def bind_root():
 # full disks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_full_disk_leaves_the_old_file(name, place):
     arguments = WRITERS[name]
@@ -155,6 +156,7 @@ def test_a_full_disk_behind_standard_output(name, place):
 # folders that cannot be written, and what is there already
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["closed", "log.csv", "nowhere"])
 @pytest.mark.parametrize("name", ["csv", "batch"])
 def test_a_folder_that_cannot_be_written(name, where, place):
@@ -185,6 +187,7 @@ def test_the_closed_folder_is_closed(place):
     assert not (place / "closed" / "x").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["csv", "batch", "analyze"])
 def test_what_is_there_is_replaced_and_a_link_is_not_followed(name, place):
     arguments = WRITERS[name]
@@ -198,6 +201,7 @@ def test_what_is_there_is_replaced_and_a_link_is_not_followed(name, place):
     assert output.read_bytes().startswith((b"\x89PNG", b"PAR1", b"{", b"submitted,"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["csv", "batch"])
 def test_a_folder_in_the_place_of_a_file_stays(name, place):
     output = output_of(WRITERS[name], place)
@@ -254,6 +258,7 @@ def stopped(arguments, folder, number, moment):
     return subprocess.CompletedProcess(arguments, process.returncode, "", told)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not LINUX, reason="looks into /proc for the moment when Python has started")
 @pytest.mark.parametrize(
     ("arguments", "tries"),
@@ -297,6 +302,7 @@ def test_a_signal_at_any_moment(arguments, tries, place):
         assert sum(code > 0 for code in codes) >= tries // 3, codes
 
 
+@pytest.mark.slow
 def test_a_signal_that_the_parent_ignores_stays_ignored(place):
     """As `nohup` and a shell's background jobs do."""
     process = subprocess.Popen(
@@ -316,6 +322,7 @@ def test_a_signal_that_the_parent_ignores_stays_ignored(place):
 # pipes and streams
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PRINTERS)
 def test_a_pipe_that_nobody_reads(name, place):
     reader, writer = os.pipe()
@@ -328,6 +335,7 @@ def test_a_pipe_that_nobody_reads(name, place):
     assert not [line for line in done.stderr.splitlines() if not line.startswith(("note: ", "warning: "))], done.stderr
 
 
+@pytest.mark.slow
 def test_head_takes_one_line(place):
     done = subprocess.run(
         f"{LATFIT} laws | head -1", shell=True, cwd=place, capture_output=True, text=True, timeout=60, check=True
@@ -335,6 +343,7 @@ def test_head_takes_one_line(place):
     assert (done.stdout, done.stderr) == ("discrete\n", "")
 
 
+@pytest.mark.slow
 def test_closed_streams(place):
     onto = ["-o", "out.csv", "--json"]
     done = call(["convert", "-", *onto], place, preexec_fn=partial(os.close, 0))
@@ -416,7 +425,7 @@ def test_an_installation_that_cannot_be_written(place):
 @pytest.mark.parametrize("name", ["probe", "watch"])
 def test_kill_9_by_the_script(name):
     """scripts/kill does it 100 times; the batch has its own test."""
-    words = [sys.executable, REPO / "scripts" / "kill", "3", "--only", name]
+    words = [sys.executable, REPO / "scripts" / "kill", "1", "--only", name]
     done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "nothing wrong" in done.stdout

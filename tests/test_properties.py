@@ -98,6 +98,7 @@ def test_parts_in_any_order_and_grouping_are_the_whole(sample, count, order):
     assert parts[0] == sample
 
 
+@pytest.mark.slow
 @examples(3)
 @given(tables(most=30), st.integers(2, 5), st.randoms(use_true_random=False))
 def test_the_analysis_does_not_depend_on_how_a_log_is_cut_up(tmp_path_factory, table, count, order):
@@ -259,6 +260,7 @@ def assert_scaled(before, after, factor):
                 assert new[score] - old[score] == pytest.approx(-2 * moved, abs=1e-6)
 
 
+@pytest.mark.slow
 @examples(8)
 @given(tables(), st.integers(-8, 8), st.sampled_from([0.0, 1.0, 7.0]), st.booleans())
 def test_scaling_time_scales_every_time_and_nothing_else(table, exponent, cost, cut):
@@ -279,6 +281,7 @@ def test_scaling_time_scales_every_time_and_nothing_else(table, exponent, cost, 
     assert_scaled(*documents, factor)
 
 
+@pytest.mark.slow
 def test_scaling_time_with_every_law():
     rng = np.random.default_rng(8)
     x, status = np.round(rng.lognormal(4, 1, 80)), rng.choice(STATUSES, 80, p=WEIGHTS)
@@ -450,6 +453,7 @@ def written(tmp_path_factory):
     return write
 
 
+@pytest.mark.slow
 @examples(3)
 @given(
     tables(most=20), cutoffs, ways, costs, st.none() | st.just("lognormal"), st.none() | st.just(90.0), st.booleans(),
@@ -464,6 +468,7 @@ def test_analyze(written, table, cutoff, failed, cost, law, current, grouped, se
     assert got == python(lambda: analyze(latfit.read_log(path), by=by or (), **options).to_dict())
 
 
+@pytest.mark.slow
 @examples(25)
 @given(tables(), cutoffs, ways, st.sampled_from(["mle", "ls"]), st.none() | st.just(0.1), st.integers(0, 9))
 def test_fit(written, table, cutoff, failed, method, rho, seed):
@@ -489,6 +494,7 @@ def prepared(path, **options):
     return prepare(probes_of(latfit.read_log(path)), Options(**options))
 
 
+@pytest.mark.slow
 @examples(20)
 @given(
     tables(), cutoffs, ways, costs, st.sampled_from([None, "lognormal"]), st.sampled_from([None, 0.0, 0.2]),
@@ -521,6 +527,7 @@ def test_timeout(written, table, cutoff, failed, cost, law, rho, more):
     assert got == python(compute)
 
 
+@pytest.mark.slow
 @examples(4)
 @given(tables(), cutoffs, ways)
 def test_outliers(written, table, cutoff, failed):
@@ -545,6 +552,7 @@ def test_outliers(written, table, cutoff, failed):
     assert got == python(compute)
 
 
+@pytest.mark.slow
 @examples(25)
 @given(tables(), cutoffs, ways, costs, st.none() | st.integers(0, 3))
 def test_agents(written, table, cutoff, failed, cost, restarts):
@@ -561,6 +569,7 @@ def test_agents(written, table, cutoff, failed, cost, restarts):
     assert got == python(compute)
 
 
+@pytest.mark.slow
 @examples(4)
 @given(tables(most=30), tables(most=30), cutoffs, ways, costs, st.integers(0, 9))
 def test_batch(tmp_path_factory, one, two, cutoff, failed, cost, seed):

@@ -14,6 +14,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [c for c in COMMANDS if c.startswith("latfit")])
 def test_commands(command, run_anew, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

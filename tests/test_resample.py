@@ -61,7 +61,7 @@ def test_coverage_and_regret():
     speed_up = float(expected_duration(law, 10_000)) / truth.expected_duration
     rng = np.random.default_rng(5)
     hits, regret = np.zeros(3), 0.0
-    rounds = 150
+    rounds = 60
     for _ in range(rounds):
         best, found = intervals(draw(law, 500, rng), rng)
         pairs = (
@@ -236,11 +236,11 @@ def test_intervals_of_a_product():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("phi", "n"), [(0.6, 600), (0.9, 1500)])
+@pytest.mark.parametrize(("phi", "n"), [(0.9, 1500)])
 def test_blocks_cover_under_dependence(phi, n):
     """E_J of probes of which slow ones follow slow ones: resampled one by one the interval covered 70 and 40 %."""
     law, rng, hits = Defective(parse_law("lognormal(mu=5.5,sigma=1)"), 0.025), np.random.default_rng(12), []
-    for _ in range(60):
+    for _ in range(30):
         z = lfilter([np.sqrt(1 - phi**2)], [1, -phi], rng.standard_normal(n + 300))[300:]
         x = np.where(rng.random(n) < 0.025, np.inf, np.exp(5.5 + z))
         latency, status = np.minimum(x, 10_000.0), np.where(x <= 10_000, 0, 2)
@@ -309,7 +309,7 @@ def test_a_chosen_minimum_is_never_too_high():
     rng = np.random.default_rng(5)
     x = np.where(np.arange(600) < 300, 100.0, 400.0) * rng.lognormal(0, 0.7, 600)
     when = pd.date_range("2026-03-01", periods=600, freq="10min", tz="UTC")
-    for seed in range(5):
+    for seed in range(2):
         made = latfit.analyze(
             latfit.from_frame(pd.DataFrame({"submitted": when, "latency": x})), resamples=60, seed=seed
         ).timeout

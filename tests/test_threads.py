@@ -54,6 +54,7 @@ def test_the_number_of_threads_changes_no_number(law, monkeypatch):
     assert found[0] == found[1]
 
 
+@pytest.mark.slow
 def test_a_log_is_read_alike(monkeypatch, tmp_path):
     path = tmp_path / "long.csv"
     header, rest = EGEE.read_bytes().split(b"\n", 1)

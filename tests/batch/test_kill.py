@@ -12,7 +12,7 @@ from batch_logs import write_logs
 from latfit.cli import main
 
 LATFIT = Path(sys.executable).parent / "latfit"
-KILLS = 4  # `scripts/kill 100` makes more of them
+KILLS = 3  # `scripts/kill 100` makes more of them
 
 
 def in_session(session):
@@ -64,4 +64,4 @@ def test_kill_9_at_random_moments(tmp_path):
         assert not in_session(process.pid), "workers outlived the run"
         assert run(output, "--resume", "--workers", "1") == want
         assert not journal.exists()
-    assert interrupted >= KILLS // 4
+    assert interrupted >= 1

@@ -82,6 +82,7 @@ def test_failures_and_early_losses_are_analysed_too():
     assert counted["failed"] == 20
 
 
+@pytest.mark.slow
 def test_groups_of_many_clocks_and_sizes_share_a_chunk():
     rng = np.random.default_rng(3)
     kinds = {
@@ -126,6 +127,7 @@ def test_three_formats_hold_the_same_table(run, logs, tmp_path):
     assert {row["cutoff"] for row in rows} == {CUTOFF}
 
 
+@pytest.mark.slow
 def test_spread_over_files_or_not_in_any_order_on_any_workers(logs, tmp_path):
     files = sorted(logs.iterdir())
     together = tmp_path / "one.csv"
@@ -139,6 +141,7 @@ def test_spread_over_files_or_not_in_any_order_on_any_workers(logs, tmp_path):
     assert run_batch(logs, workers=1, by="site", resamples=20, seed=1).rows != want
 
 
+@pytest.mark.slow
 def test_bad_files_are_rows_and_the_others_are_right(run, tmp_path):
     good = write_logs(tmp_path / "good", 40, count=12, sites=4)
     mixed = write_logs(tmp_path / "mixed", 40, count=12, sites=4)
@@ -202,6 +205,7 @@ def test_names_of_groups_never_hide_results(tmp_path):
     assert (row["log_mean"], row["mean"]) == ("m", 15.5)
 
 
+@pytest.mark.slow
 def test_the_output_is_not_read_as_a_log(run, logs, tmp_path):
     folder = write_logs(tmp_path / "logs", 2)
     for _ in range(2):
@@ -255,6 +259,7 @@ def test_nothing_to_read_is_an_error(run, tmp_path):
         run_batch(EGEE, window="soon", **QUICK)
 
 
+@pytest.mark.slow
 def test_wrong_usage(run, tmp_path):
     for arguments in ([EGEE], ["-o", tmp_path / "x.csv"], [EGEE, "-o", tmp_path / "x.csv", "--engine", "cloud"],
                       [EGEE, "-o", tmp_path / "x.csv", "--engine", "processes", "--scheduler", "x"]):  # fmt: skip
@@ -273,6 +278,7 @@ def test_wrong_usage(run, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_without_dask_the_error_says_how_to_get_it(tmp_path):
     arguments = ["batch", str(EGEE), "-o", str(tmp_path / "x.csv"), "--engine", "dask"]
     code = f"import sys; sys.modules['distributed'] = None; from latfit.cli import main; main({arguments})"
@@ -334,6 +340,7 @@ def test_ctrl_c_stops_with_one_line_and_resume_goes_on(run, tmp_path):
     assert output.read_bytes() == (tmp_path / "y.csv").read_bytes()
 
 
+@pytest.mark.slow
 def test_progress_on_a_terminal_only(logs, tmp_path):
     terminal, end = pty.openpty()
     arguments = [LATFIT, "batch", logs, "--by", "site", "-o", tmp_path / "x.csv", "--workers", "1"]

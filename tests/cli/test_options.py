@@ -28,6 +28,7 @@ def times(command):
     return [one for one in command.params if getattr(one.type, "func", None) in (duration, positive_duration)]
 
 
+@pytest.mark.slow
 def test_times_take_units(run):
     plain = run("timeout", "--law", "lognormal(mu=5,sigma=1)", "--rho", "0.1", "--cost", "90", "--json")
     units = run("timeout", "--law", "lognormal(mu=5,sigma=1)", "--rho", "0.1", "--cost", "1m30s", "--json")

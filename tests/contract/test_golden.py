@@ -172,6 +172,7 @@ def test_without_a_log(name):
     check("laws-and-lists", name, run(WITHOUT_LOG[name]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMATS)
 def test_formats(name, tmp_path):
     log = DATA / name

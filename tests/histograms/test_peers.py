@@ -155,6 +155,7 @@ class TestHdr:
 
         return write
 
+    @pytest.mark.slow
     def test_slow_values_that_come_together(self, write, run):
         """Stalls of a second, each written as what every millisecond of it had still to wait, as jHiccup does."""
         rng = np.random.default_rng(4)

@@ -40,6 +40,7 @@ def aalen_johansen(completed, failed, censored, lost):
     return rows, out
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(samples())
 def test_against_the_product_limit_in_fractions(raw):

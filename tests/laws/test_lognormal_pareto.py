@@ -45,6 +45,7 @@ def exact_cdf(law, v):
     return (1 - alpha) * body + alpha * (1 - (p["a"] / (p["a"] + t)) ** p["nu"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", [FITTED, SMALL])
 def test_partial_moments_against_mpmath(law):
     """M_n(t) = tⁿF(t) − n∫ uⁿ⁻¹ F(u) du in 60 digits: the density is not used."""

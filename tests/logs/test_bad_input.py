@@ -130,6 +130,7 @@ def test_many_refused_are_counted_and_the_first_are_shown(tmp_path):
     assert len(log.facts.refused.first) == 1000
 
 
+@pytest.mark.slow
 def test_a_bad_log_leaves_no_file(tmp_path, run):
     (tmp_path / "x.csv").write_text("latency\n" + "-1\n" * 10 + "1\n")
     assert run("convert", tmp_path / "x.csv", "-o", tmp_path / "y.csv").returncode == 1

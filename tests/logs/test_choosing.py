@@ -98,6 +98,7 @@ def test_other_formats(name, condition, n):
     assert len(read_log(DATA / name, where=[condition], max_refused=1).frame) == n
 
 
+@pytest.mark.slow
 def test_commands_choose_and_say_so(run, tmp_path):
     done = run("outliers", EGEE, "--where", "broker~.", "--since", "1d", "--json")
     assert done.returncode == 0, done.stderr

@@ -332,6 +332,7 @@ def test_a_frame_with_names_of_several_levels():
     assert latfit.from_frame(frame).counts["failed"] == 5
 
 
+@pytest.mark.slow
 def test_quick_errors_that_nothing_tells_apart_withhold_the_timeout(tmp_path, run):
     """One in five comes back at once with an error that the log does not tell: the formula would cancel at 4 ms."""
     rng = np.random.default_rng(5)

@@ -29,6 +29,7 @@ def with_zstandard():
     return package.ZstdCompressor().compress
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [*PACKED, "zst"])
 @pytest.mark.parametrize("name", ["probes.csv", "jobs.swf"])
 def test_packing_does_not_matter(kind, name, tmp_path, run):

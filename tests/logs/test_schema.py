@@ -31,6 +31,7 @@ def tables():
     del sys.modules["tables"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("half", [0, 1])
 def test_tables_of_the_grammar_are_read_right_or_asked_about(half, tables):
     verdicts = [tables.judge(*tables.make(seed, half)) for seed in range(60)]

@@ -203,6 +203,7 @@ def test_a_log_has_one_program_and_one_cutoff(tmp_path, run):
     assert len(latfit.read_log(log).frame) == 2
 
 
+@pytest.mark.slow
 def test_poisson_arrivals_do_not_wait_for_the_slow(tmp_path, run):
     log = tmp_path / "log"
     done = run(

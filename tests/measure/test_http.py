@@ -66,6 +66,7 @@ def test_expected_codes_and_connections(tmp_path, run):
         assert service.connections >= 11
 
 
+@pytest.mark.slow
 def test_answers_that_say_no_are_told(tmp_path, run):
     """By default a 404 is an answer like another; that all of them were is told."""
     with Service(lambda path, rng: 0.0 if path == "/" or int(path[1:]) % 4 else "404").running() as service:
@@ -85,6 +86,7 @@ def test_answers_that_say_no_are_told(tmp_path, run):
         assert f"the url of this log is {service.url}, that of this run is {service.url}/4" in done.stderr
 
 
+@pytest.mark.slow
 def test_headers_are_sent_and_not_logged(tmp_path, run):
     got = []
 
@@ -188,6 +190,7 @@ def test_jobs_on_a_sticky_service_are_stopped_by_the_breaker(tmp_path, run):
     assert frame["job"].nunique() < 400
 
 
+@pytest.mark.slow
 def test_jobs_with_the_careful_schedule_get_done_even_there(tmp_path, run):
     with Service(sticky(0.25)).running() as service:
         done = run(

@@ -139,6 +139,7 @@ def test_a_scheduler_that_restarts(tmp_path):
     assert counts["lost"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [["probe", "command", "-o", "closed/log", "--probes", "1", "--", "true"],
                                    ["watch", "log.csv", "--cutoff", "60", "--state", "closed/state"],
                                    ["watch", "log.csv", "--cutoff", "60", "--textfile", "closed/x.prom"]])  # fmt: skip

@@ -61,6 +61,7 @@ def test_the_careful_timeout_of_a_log(tmp_path):
     assert timeout_for_jobs(str(path), 0.5) == (0.5, pytest.approx(np.mean(drawn(2000, 2) <= 0.5)))
 
 
+@pytest.mark.slow
 def test_a_run_that_ends_when_it_is_precise(tmp_path, run):
     """Half of the jobs are quick, the others take 2 s: any timeout between is right, and soon known to be."""
     done = run(

@@ -47,8 +47,9 @@ def boxes(labels):
     return [label.get_window_extent() for label in labels if label.get_text()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES)
-@pytest.mark.parametrize("which", ["bundled", "fast", "failing"])
+@pytest.mark.parametrize("which", ["fast", "failing"])
 def test_ticks_do_not_overlap(name, which, request):
     page = figure(request.getfixturevalue(which), name)
     page.draw_without_rendering()
@@ -133,6 +134,7 @@ FEW = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FEW)
 def test_few_probes_are_drawn_without_a_word_of_matplotlib(name, run, tmp_path):
     log = tmp_path / "few.json"

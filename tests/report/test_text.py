@@ -85,6 +85,7 @@ def test_cells_that_a_spreadsheet_would_run(cell, safe):
     assert inert(cell) == safe
 
 
+@pytest.mark.slow
 def test_convert_and_batch_neutralise_formulas_when_asked(run, tmp_path):
     rng = np.random.default_rng(2)
     frame = pd.DataFrame({"latency": rng.lognormal(3, 1, 60), "=site": rng.choice(["=cmd|x", "-5", "plain"], 60)})
@@ -113,6 +114,7 @@ def test_a_duration_is_not_torn_at_the_end_of_a_line(length):
         assert any(length in line.replace(NO_BREAK, " ") for line in lines)
 
 
+@pytest.mark.slow
 def test_what_other_commands_print_fits_80_columns(run):
     for asked in (("formats",), ("outliers", EGEE), ("drift", EGEE, "--window", "1d"), ("settings",)):
         done = run(*asked)
@@ -121,6 +123,7 @@ def test_what_other_commands_print_fits_80_columns(run):
         assert "\\n" not in done.stdout
 
 
+@pytest.mark.slow
 def test_the_table_of_strategies_fits_80_columns(run):
     done = run("compare", EGEE, "--policy", "schedule(timeouts=[300,600,1200],sleeps=[10,20])", "--objective", "mean")
     assert done.returncode == 0, done.stderr

@@ -24,6 +24,7 @@ def test_two_copies_of_a_law_with_an_infinite_density_at_0():
     assert best.expected_duration == pytest.approx(38.253, abs=5e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", HARD)
 @pytest.mark.parametrize(("rho", "b"), [(0.0, 2), (0.1, 3)])
 def test_expected_duration_of_copies_against_mpmath(spec, rho, b):

@@ -418,6 +418,7 @@ def test_written_times():
     assert TOOLS["slurm-time"].written(3700) == "01:02:00"
 
 
+@pytest.mark.slow
 def test_command_line(run):
     listed = run("settings")
     assert all(name in listed.stdout for name in NAMES)
@@ -437,6 +438,7 @@ def test_command_line(run):
         assert run("settings", *wrong).returncode == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", ["curl", "envoy"])
 def test_returns_that_may_be_errors_are_nothing_to_paste(tool, tmp_path):
     """The waits of curl move the optimum away from quick returns, which may be errors as before."""

@@ -42,6 +42,7 @@ def call(name, snippet, url, folder):
             names[owner].close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CLIENTS)
 @pytest.mark.parametrize(("status", "failures", "arrivals"), [(404, False, 1), (404, True, 1), (503, True, 2)])
 def test_answers_4xx_are_answers_and_5xx_are_failures(name, status, failures, arrivals, tmp_path):
@@ -53,6 +54,7 @@ def test_answers_4xx_are_answers_and_5xx_are_failures(name, status, failures, ar
         assert len(server.arrivals) == arrivals
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CLIENTS)
 def test_refused_connections_are_retried_where_the_log_has_failures(name, tmp_path):
     """The pause between two attempts tells that there was a second one."""
@@ -65,6 +67,7 @@ def test_refused_connections_are_retried_where_the_log_has_failures(name, tmp_pa
     assert time.monotonic() - begun > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("failures", [False, True])
 def test_tenacity_retries_the_timeout_of_connecting(failures, monkeypatch, tmp_path):
     attempts, real = [], urllib.request.urlopen

@@ -23,6 +23,7 @@ def check(name, folder):
     assert sum(gaps(target)) > TIMEOUT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LIGHT)
 def test_light_tools(name, tmp_path):
     check(name, tmp_path)

@@ -23,6 +23,7 @@ def log_of(tmp_path, x, *, gap=600.0, cutoff=np.inf, site=None):
     return latfit.read_log(path)
 
 
+@pytest.mark.slow
 def test_a_slow_down_is_found_costed_and_followed(tmp_path):
     """A truncated Gaussian that becomes three times slower: the old timeout nearly never completes."""
     rng = np.random.default_rng(1)
@@ -78,6 +79,7 @@ def test_replay_is_that_of_a_loop(tmp_path):
     assert found["current"].ran_off == pytest.approx(1 - done / (600 - start))
 
 
+@pytest.mark.slow
 def test_nothing_of_the_future_is_known(tmp_path):
     """What was submitted before a change, but came back after it, must not have set the timeout before it."""
     rng = np.random.default_rng(3)
@@ -90,6 +92,7 @@ def test_nothing_of_the_future_is_known(tmp_path):
     assert one.tracked[-1] != other.tracked[-1]
 
 
+@pytest.mark.slow
 def test_dependence_withholds_the_timeouts(tmp_path):
     """Slow spells of hours: an attempt that is resubmitted meets the same spell."""
     rng = np.random.default_rng(4)
@@ -102,6 +105,7 @@ def test_dependence_withholds_the_timeouts(tmp_path):
     assert all(window.timeout is None for window in found.windows)
 
 
+@pytest.mark.slow
 def test_groups_and_the_figure(tmp_path, run):
     rng = np.random.default_rng(5)
     site = np.where(np.arange(1200) % 2, "near", "far")

@@ -10,7 +10,7 @@ import pytest
 
 import latfit
 
-THREADS, EACH = 8, 200
+THREADS, EACH = 8, 50
 
 
 @pytest.fixture
