@@ -186,7 +186,7 @@ def verify(
         if not agrees:
             verdict = "worse" if measured.expected_duration > prediction.expected_duration else "better"
             reasons = _reasons(jobs, t, cost, tests)
-    return Verification(
+    verification = Verification(
         timeout=t,
         basis=basis,
         predicted=predicted,
@@ -196,11 +196,12 @@ def verify(
         agrees=agrees,
         p_value=p_value,
         verdict=verdict,
-        sentence=_sentence(verdict, predicted, measured, speed_up, reasons, t, decision),
+        sentence="",
         reasons=reasons,
         tests=tests,
         warnings=_warnings(jobs),
     )
+    return replace(verification, sentence=_sentence(verification, decision))
 
 
 # What a sample predicts
@@ -481,31 +482,23 @@ def _warnings(jobs: Jobs) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def _sentence(
-    verdict: str,
-    predicted: Estimate | None,
-    measured: Measured,
-    speed_up: dict[str, float | None],
-    reasons: tuple[Reason, ...],
-    timeout: float | None,
-    decision: dict[str, Any],
-) -> str:
+def _sentence(result: Verification, decision: dict[str, Any]) -> str:
     """The verdict in one sentence, or two where jobs are slower than before."""
 
     def with_interval(estimate: Estimate) -> str:
         return f"{seconds(estimate.expected_duration)} ({seconds(estimate.low)} to {seconds(estimate.high)})"
 
-    took = f"jobs take {with_interval(measured)}"
-    faster, low, high = (speed_up[name] or 0.0 for name in ("measured", "low", "high"))
+    took = f"jobs take {with_interval(result.measured)}"
+    faster, low, high = (result.speed_up[name] or 0.0 for name in ("measured", "low", "high"))
     gain = f"{faster:.3g} × ({low:.3g} to {high:.3g}) the speed of waiting until the cutoff"
-    if predicted is None:
+    if result.predicted is None:
         withheld = f"the decision of BEFORE is withheld ({', '.join(decision.get('withheld') or ())})"
         why = withheld if decision.get("verdict") == "withheld" else "BEFORE decides for no timeout"
         return f"No prediction, as {why}: {took}, {gain}."
-    expected = f"{with_interval(predicted)} were predicted for a timeout of {seconds(timeout)}"
-    if verdict == "as predicted":
+    expected = f"{with_interval(result.predicted)} were predicted for a timeout of {seconds(result.timeout)}"
+    if result.agrees:
         return f"As predicted: {took}, and {expected}; {gain}."
-    because = "; ".join(reason.message for reason in reasons)
-    text = f"{verdict.capitalize()} than predicted: {took}, where {expected}; {because}; {gain}."
+    because = "; ".join(reason.message for reason in result.reasons)
+    text = f"{result.verdict.capitalize()} than predicted: {took}, where {expected}; {because}; {gain}."
     slower = " Jobs are slower than by waiting until the cutoff: take the timeout back."
     return text + slower if high < 1 else text

@@ -293,12 +293,8 @@ def _recommendations(
 def backtest(probes: ProbeTable, cutoff: float, *, cost: float = 0.0, current: float | None = None) -> Backtest | None:
     """Fixed, pooled, tracked and best in hindsight, waiting, and the timeout in use, on one group of probes.
 
-    Parameters
-    ----------
-    probes : the probes in order of submission; None is returned without times, or with too few of them.
-    cutoff : the longest that an attempt may take; `waiting` gives up here.
-    cost : seconds that each resubmission costs.
-    current : a timeout in use, to be scored too.
+    `probes` are in order of submission; without times, or with too few of them, there is no backtest. `cutoff` is the
+    longest that an attempt may take, where `waiting` gives up; `cost` the seconds that each resubmission costs.
     """
     if probes.submitted is None:
         return None
