@@ -90,6 +90,8 @@ def fit_batch(
         rows = np.arange(end, end + block.size)
         _fit_block(fits, rows, kernel, block, ratio_of(fixed, rows), unit, start, errors)
         end += block.size
+    held = kernel.read(batch) if kernel.held else np.empty((0, batch.size))  # without the rounding of a unit
+    fits.params[:, len(kernel.free) :] = np.where(fits.error == "", held, np.nan).T
     return fits
 
 

@@ -55,14 +55,13 @@ class Likelihood(NamedTuple):
 def log_likelihood(kernel: Kernel, batch: SampleBatch, u: Floats, rho: Ratio) -> Likelihood:
     """ℓ of each sample at u; ρ is profiled out where it is None."""
     done = kernel.completions(batch, u)
-    legal = kernel.is_law(u)
     late = kernel.survival(batch.c, u)
     log_s = np.where(batch.c_weights > 0, late.value, 0.0)
     r = profile_rho(batch, log_s) if rho is None else np.full(batch.size, rho)
     log_late = np.log1p(-r)[:, None] + log_s
     log_out = np.logaddexp(np.log(r)[:, None], log_late)
     q = np.where(r[:, None] > 0, np.exp(log_late - log_out), 1.0)  # P(merely late | still out at c)
-    value = np.where(legal, done.value, -np.inf) + batch.n * np.log1p(-r) + weighted_sum(batch.c_weights, log_out)
+    value = done.value + batch.n * np.log1p(-r) + weighted_sum(batch.c_weights, log_out)
     inverse = np.exp(-log_out)
     curve = -batch.n / (1 - r) ** 2 - weighted_sum(batch.c_weights, (inverse * -np.expm1(log_s)) ** 2)
     if batch.lost.any():
@@ -153,7 +152,11 @@ def maximise(
         starts = _best_starts(kernel, batch, rho, starts)
     elif batch.x.shape[1] > SMALL_SAMPLE or len(starts) == 1:
         return _newton(kernel, batch, rho, starts, above, decrement)
-    best, *others = _from_each(kernel, batch, rho, starts, decrement)
+    every = np.tile(np.arange(batch.size), len(starts))
+    wide, all_u = batch.repeated(len(starts)), np.concatenate(starts, axis=1)
+    tried = _newton(kernel.take(every), wide, ratio_of(rho, every), [all_u], None, decrement)
+    parts = [slice(at, at + batch.size) for at in range(0, every.size, batch.size)]
+    best, *others = (Maximum(tried.u[:, part], tried.at.take(part), tried.converged[part]) for part in parts)
     for other in others:
         with np.errstate(invalid="ignore"):
             better = (other.at.value > best.at.value + 1e-9) | ~np.isfinite(best.at.value)
@@ -167,25 +170,9 @@ def maximise(
     return best
 
 
-def _from_each(kernel: Kernel, batch: SampleBatch, rho: Ratio, starts: list[Floats], decrement: float) -> list[Maximum]:
-    """The maxima that Newton's method finds from each start; all at once where the samples are small."""
-    if batch.x.shape[1] > SMALL_SAMPLE:
-        return [_newton(kernel, batch, rho, [start], None, decrement) for start in starts]
-    every = np.tile(np.arange(batch.size), len(starts))
-    wide, all_u = batch.repeated(len(starts)), np.concatenate(starts, axis=1)
-    best = _newton(kernel.take(every), wide, ratio_of(rho, every), [all_u], None, decrement)
-    parts = [slice(at, at + batch.size) for at in range(0, every.size, batch.size)]
-    return [Maximum(best.u[:, part], best.at.take(part), best.converged[part]) for part in parts]
-
-
 @np.errstate(all="ignore")
 def _newton(
-    kernel: Kernel,
-    batch: SampleBatch,
-    rho: Ratio,
-    starts: list[Floats],
-    above: Floats | None,
-    decrement: float,
+    kernel: Kernel, batch: SampleBatch, rho: Ratio, starts: list[Floats], above: Floats | None, decrement: float
 ) -> Maximum:
     """Newton's method with eigenvalues made negative and step halving, from the best start of each sample."""
     u, at = best_start(kernel, batch, rho, starts)

@@ -87,8 +87,7 @@ def _mle(name: str, sample: LatencySample, batch: SampleBatch, rho: float | None
     best = fit_batch(name, batch, rho="joint" if rho is None else rho)
     if best.error[0]:
         raise FitError(str(best.error[0]))
-    held = dict(zip(kernel.held, map(float, kernel.read(batch)[:, 0]), strict=True))  # without any rounding
-    law = law_class(name)(**(dict(zip(best.parameters, map(float, best.params[0]), strict=True)) | held))
+    law = law_class(name)(*map(float, best.params[0]))
     with np.errstate(invalid="ignore"):
         errors = np.sqrt(np.einsum("ii->i", best.covariance[0]))
     std_errors = {each: finite(error) for each, error in zip((*kernel.free, "rho"), errors, strict=True)}

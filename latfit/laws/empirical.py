@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -95,7 +95,8 @@ class Empirical(StepLaw, FailingLaw):
         if not 0 <= rho < 1:
             raise LawError(f"the outlier ratio rho is {rho:g}; it must lie in [0, 1)")
         if not self.failures.times.size:
-            completions = self.completions.times_factor((1.0 - rho) / self.completions.total)
+            steps, factor = self.completions, (1.0 - rho) / self.completions.total
+            completions = Steps(steps.times, steps.masses * factor, steps.cumulative * factor)
             return Empirical(completions, self.failures, rho, self.completed, self.resolution)
         times, F, failing = self._apart()
         F = F * ((1.0 - rho) / F[-1])
@@ -124,8 +125,7 @@ class Empirical(StepLaw, FailingLaw):
 
     def conditional(self) -> Empirical:
         """The law of those that completed, F̃/F̃(T)."""
-        completions = self.completions.times_factor(1.0 / self.completions.total)
-        return Empirical(completions, Steps.of(np.empty(0), np.empty(0)), 0.0, self.completed, self.resolution)
+        return replace(self, failures=Steps.of(np.empty(0), np.empty(0))).rescaled(0.0)
 
 
 def as_law(data: Any) -> Law:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from latfit.laws.samples import SampleBatch, weighted_sum
+from latfit.laws.samples import SampleBatch
 from latfit.numbers import Bools, Floats
 
 
@@ -34,13 +34,6 @@ class Jet(NamedTuple):
             for j in range(i, p):
                 full[i, j] = full[j, i] = next(entries)
         return cls(value, np.array(grad), full)
-
-    def summed(self, weights: Floats) -> Jet:
-        """Σ over the last axis with weights."""
-        p = self.grad.shape[0]
-        grad = np.stack([weighted_sum(weights, self.grad[i]) for i in range(p)])
-        hess = np.stack([np.stack([weighted_sum(weights, self.hess[i, j]) for j in range(p)]) for i in range(p)])
-        return Jet(weighted_sum(weights, self.value), grad, hess)
 
 
 class Kernel(ABC):
@@ -96,10 +89,6 @@ class Kernel(ABC):
         """Which samples (B,) have no estimate that this law could give, and why."""
         return []
 
-    def is_law(self, u: Floats) -> Bools:
-        """(B,) whether u is a law; others are not searched."""
-        return np.ones(u.shape[1], dtype=bool)
-
     @abstractmethod
     def starts(self, batch: SampleBatch) -> list[Floats]:
         """Starting points (p, B); the best of them is used."""
@@ -109,11 +98,25 @@ class Kernel(ABC):
         """Σ w log f(x) over the completions of each sample."""
 
     def completions(self, batch: SampleBatch, u: Floats) -> Jet:
-        """Σ w log f(x) over the completions that are points and Σ w log(P(cell)/width) over those that are cells."""
+        """Σ w log f(x) over the completions that are points and Σ w log(P(cell)/width) over those that are cells.
+
+        P = S(low) − S(high): the likelihood of a latency read on a coarse clock.
+        """
         points = self.density(batch.points, u)
         if not batch.cell:
             return points
-        return Jet(*(a + b for a, b in zip(points, cell_density(self, batch.cells, u), strict=True)))
+        cells = batch.cells
+        low, high = (self.survival(edge, u) for edge in cells.edges)
+        ratio = np.exp(high.value - low.value)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share_low = 1 / (1 - ratio)  # S(low)/P, and S(high)/P = share_low − 1
+            grad = share_low * low.grad - (share_low - 1) * high.grad
+            outer_low, outer_high = (jet.grad[:, None] * jet.grad[None] for jet in (low, high))
+            hess = share_low * (low.hess + outer_low) - (share_low - 1) * (high.hess + outer_high)
+            value = low.value + np.log1p(-ratio) - np.log(cells.edges[1] - cells.edges[0])
+        parts = (np.where(cells.weights > 0, part, 0.0) for part in (value, grad, hess - grad[:, None] * grad[None]))
+        sums = (np.einsum("bm,...bm->...b", cells.weights, part) for part in parts)
+        return Jet(*(a + b for a, b in zip(points, sums, strict=True)))
 
     @abstractmethod
     def survival(self, t: Floats, u: Floats) -> Jet:
@@ -162,19 +165,3 @@ class ExponentialLimit(Kernel):
     @abstractmethod
     def near_exponential(self, log_rate: Floats, distance: float) -> Floats:
         """The u (p, B) at this distance from the exponential of this rate; at 1e-12 it is that law to rounding."""
-
-
-def cell_density(kernel: Kernel, batch: SampleBatch, u: Floats) -> Jet:
-    """Σ w log(P(cell)/width) with P = S(low) − S(high), for latencies read on a coarse clock."""
-    low, high = (kernel.survival(edge, u) for edge in batch.edges)
-    ratio = np.exp(high.value - low.value)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share_low = 1 / (1 - ratio)  # S(low)/P, and S(high)/P = share_low − 1
-        grad = share_low * low.grad - (share_low - 1) * high.grad
-        outer_low, outer_high = (jet.grad[:, None] * jet.grad[None] for jet in (low, high))
-        hess = share_low * (low.hess + outer_low) - (share_low - 1) * (high.hess + outer_high)
-        width = batch.edges[1] - batch.edges[0]
-        value = low.value + np.log1p(-ratio) - np.log(width)
-    jet = Jet(value, grad, hess - grad[:, None] * grad[None])
-    used = batch.weights > 0
-    return Jet(*(np.where(used, part, 0.0) for part in jet)).summed(batch.weights)

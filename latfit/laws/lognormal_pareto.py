@@ -97,7 +97,7 @@ class _HybridKernel(Kernel):
             starts.append(np.array([middle - shift * sigma, np.log(sigma * (1 - shift)), *tail]))
         return starts
 
-    def is_law(self, u: Floats) -> Bools:
+    def _is_law(self, u: Floats) -> Bools:
         """Whether the density is nowhere negative, on a grid; the law itself looks more closely.
 
         The likelihood has no bound: a body or a turn that shrinks to one latency makes it infinite. Such are no laws.
@@ -148,7 +148,8 @@ class _HybridKernel(Kernel):
         def total(values: Floats) -> Floats:
             return weighted_sum(w, np.where(w > 0, values, 0.0))
 
-        return Jet.of(total(value), [total(part) for part in grad], [total(h) for h in _log_curvature(grad, second)])
+        value = np.where(self._is_law(u), total(value), -np.inf)
+        return Jet.of(value, [total(part) for part in grad], [total(h) for h in _log_curvature(grad, second)])
 
     def survival(self, t: Floats, u: Floats) -> Jet:
         """Log S with S = (1 − α) Φ(−z) + α (a/(a + t))^nu."""
@@ -222,53 +223,34 @@ class LogNormalPareto(ContinuousLaw):
 
     @property
     def support(self) -> tuple[float, float]:
-        """t_min and ∞."""
         return self.t_min, np.inf
 
     @property
     def kinks(self) -> tuple[float, ...]:
-        """t_max."""
         return (self.t_max,)
 
-    def scaled(self, factor: float) -> LogNormalPareto:
-        """The law of factor · T."""
-        law = object.__new__(LogNormalPareto)
-        for each in self.parameters:
-            object.__setattr__(law, each.name, each.scaled(getattr(self, each.name), factor))
-        super(LogNormalPareto, law).__post_init__()  # in another unit F does not fall either: that is not checked again
-        return law
-
-    def _weight(self, v: Floats) -> tuple[Floats, Floats]:
-        """α and 1 − α at t_min + v."""
+    def _parts(self, v: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """α, 1 − α, z and log S of the Pareto law at t_min + v."""
         exponent = self.k * np.log(np.minimum(v / (self.t_max - self.t_min), 1.0))
-        return np.exp(exponent), -np.expm1(exponent)
-
-    def _pareto_logsf(self, v: Floats) -> Floats:
-        return -self.nu * log1p_ratio(self.t_min + v, self.a)
-
-    def _z(self, v: Floats) -> Floats:
-        return (np.log(v) - self.mu) / self.sigma
+        z = (np.log(v) - self.mu) / self.sigma
+        return np.exp(exponent), -np.expm1(exponent), z, -self.nu * log1p_ratio(self.t_min + v, self.a)
 
     def _cdf(self, t: Floats) -> Floats:
         return self._cdf_above(np.maximum(t - self.t_min, 0.0))
 
     def _cdf_above(self, v: Floats) -> Floats:
-        alpha, rest = self._weight(v)
-        return rest * ndtr(self._z(v)) - alpha * np.expm1(self._pareto_logsf(v))
-
-    def _sf(self, t: Floats) -> Floats:
-        v = np.maximum(t - self.t_min, 0.0)
-        alpha, rest = self._weight(v)
-        return rest * ndtr(-self._z(v)) + alpha * np.exp(self._pareto_logsf(v))
+        alpha, rest, z, logsf = self._parts(v)
+        return rest * ndtr(z) - alpha * np.expm1(logsf)
 
     def _logsf(self, t: Floats) -> Floats:
-        return np.where(t < self.t_max, np.log(self._sf(t)), self._pareto_logsf(t - self.t_min))
+        alpha, rest, z, logsf = self._parts(np.maximum(t - self.t_min, 0.0))
+        return np.where(t < self.t_max, np.log(rest * ndtr(-z) + alpha * np.exp(logsf)), logsf)
 
     def _logpdf(self, t: Floats) -> Floats:
         return np.where(t > self.t_min, self._logpdf_above(t - self.t_min), -np.inf)
 
     def _logpdf_above(self, v: Floats) -> Floats:
-        beyond = np.log(self.nu / (self.a + self.t_min + v)) + self._pareto_logsf(v)
+        beyond = np.log(self.nu / (self.a + self.t_min + v)) + self._parts(v)[3]
         density, _ = self._density_in_log(v)
         return np.where(v <= self.t_max - self.t_min, np.log(np.maximum(density, 0.0)) - np.log(v), beyond)
 
@@ -277,8 +259,7 @@ class LogNormalPareto(ContinuousLaw):
 
         (1 − α) φ(z)/sigma + α (v f_Pareto + k (F_Pareto − Φ(z))).
         """
-        alpha, rest = self._weight(v)
-        z, logsf = self._z(v), self._pareto_logsf(v)
+        alpha, rest, z, logsf = self._parts(v)
         body = rest * np.exp(-0.5 * z**2) / (self.sigma * np.sqrt(2 * np.pi))
         tail = alpha * self.nu * v / (self.a + self.t_min + v) * np.exp(logsf)
         more, less = np.where(z < 0, (-np.expm1(logsf), ndtr(z)), (ndtr(-z), np.exp(logsf)))

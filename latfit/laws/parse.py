@@ -59,7 +59,7 @@ def parse_law(text: str) -> ParametricLaw:
     shape = f"{name}({','.join(f'{p.name}=[…]' if p.many else f'{p.name}=…' for p in law.parameters)})"
     if inside is None:
         raise LawError(f"{text!r} has no parameters: write {shape}")
-    values = _arguments(text, inside, call.start(2), shape)
+    values = parse_call(text, shape)[1]
     for argument in values:
         if argument not in names:
             close = get_close_matches(argument, names, n=1)
@@ -71,35 +71,28 @@ def parse_law(text: str) -> ParametricLaw:
     return law(**values)
 
 
-def _arguments(text: str, inside: str, offset: int, shape: str) -> dict[str, Any]:
-    """The `name=value` pairs between the parentheses; `offset` is where they begin in `text`."""
-    values: dict[str, Any] = {}
-    at = 0
-    while at < len(inside.rstrip()):
-        match = _ARGUMENT.match(inside, at)
-        if match is None:
-            where = f"{inside[at:].strip()!r} at position {offset + at + 1} of {text!r}"
-            raise LawError(f"cannot read {where}: write {shape}")
-        name, value, _ = match.groups()
-        if name in values:
-            raise LawError(f"{name} is given twice in {text!r}")
-        items = [_number(name, item, text) for item in value.strip().strip("[]").split(",")]
-        values[name] = items if value.strip().startswith("[") else items[0]
-        at = match.end()
-    return values
-
-
-def _number(name: str, value: str, text: str) -> float:
-    try:
-        return float(value)
-    except ValueError:
-        raise LawError(f"{name} is {value.strip()!r} in {text!r}; it must be a number") from None
-
-
 def parse_call(text: str, example: str) -> tuple[str, dict[str, Any]]:
     """The name and the arguments of anything that is written like a law, such as `hedge(d=300,t_inf=900)`."""
     call = _CALL.fullmatch(text.rstrip())
     if call is None:
         raise LawError(f"{text!r} cannot be read: write it like {example}")
-    name, inside = call.groups()
-    return name, {} if inside is None else _arguments(text, inside, call.start(2), example)
+    name, inside = call[1], (call[2] or "").rstrip()
+    values: dict[str, Any] = {}
+    at = 0
+    while at < len(inside):
+        match = _ARGUMENT.match(inside, at)
+        if match is None:
+            where = f"{inside[at:].strip()!r} at position {call.start(2) + at + 1} of {text!r}"
+            raise LawError(f"cannot read {where}: write {example}")
+        argument, value, _ = match.groups()
+        if argument in values:
+            raise LawError(f"{argument} is given twice in {text!r}")
+        items = []
+        for item in value.strip().strip("[]").split(","):
+            try:
+                items.append(float(item))
+            except ValueError:
+                raise LawError(f"{argument} is {item.strip()!r} in {text!r}; it must be a number") from None
+        values[argument] = items if value.strip().startswith("[") else items[0]
+        at = match.end()
+    return name, values

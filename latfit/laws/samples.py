@@ -8,7 +8,7 @@ right-censored at their time, as what was still out then.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -22,8 +22,6 @@ from latfit.sample import LatencySample, Tally
 
 COARSE_CLOCK = 0.05  # a clock whose step exceeds this share of the median makes cells of the latencies
 MAX_CELL_STEPS = 64.5  # latencies of more steps of a coarse clock than that are points again
-THINNED_VALUES = 1000  # how many values a thinned sample has
-CACHED_VALUES = 1 << 17  # rows are worked on in blocks of this many values, so that they stay in the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,35 +43,22 @@ class SampleBatch:
     cell: float = 0.0
     step: Floats = field(default_factory=lambda: np.zeros(1))
 
-    @cached_property
-    def size(self) -> int:
-        """How many samples there are."""
-        return int(max(self.weights.shape[0], self.c_weights.shape[0], self.lost.size, self.x.shape[0]))
+    size: int = field(init=False, repr=False)
+    """How many samples there are."""
+    n: Floats = field(init=False, repr=False)
+    """(B,) how many completions each sample has."""
+    n_out: Floats = field(init=False, repr=False)
+    """(B,) how many probes of each sample were still out when last seen."""
+    probes: Floats = field(init=False, repr=False)
+    """(B,) how many probes each sample has, of every status."""
+    complete: bool = field(init=False, repr=False)
+    """Whether everything returned in every sample, each latency a point."""
 
-    @cached_property
-    def n(self) -> Floats:
-        """(B,) how many completions each sample has."""
-        return np.broadcast_to(self.weights.sum(axis=1), (self.size,))
-
-    @cached_property
-    def complete(self) -> bool:
-        """Whether everything returned in every sample, each latency a point."""
-        return not (self.cell or self.lost.any() or self.c_weights.any())
-
-    @cached_property
-    def unweighted(self) -> bool:
-        """Whether every value counts once in every sample."""
-        return self.weights.shape[0] == 1 and bool((self.weights == 1).all())
-
-    @cached_property
-    def n_out(self) -> Floats:
-        """(B,) how many probes of each sample were still out when last seen."""
-        return np.broadcast_to(self.c_weights.sum(axis=1), (self.size,))
-
-    @cached_property
-    def probes(self) -> Floats:
-        """(B,) how many probes each sample has, of every status."""
-        return self.n + self.n_out + self.lost
+    def __post_init__(self) -> None:
+        size = max(self.weights.shape[0], self.c_weights.shape[0], self.lost.size, self.x.shape[0])
+        n, n_out = (np.broadcast_to(part.sum(axis=1), (size,)) for part in (self.weights, self.c_weights))
+        complete = not (self.cell or self.lost.any() or n_out.any())
+        vars(self).update(size=size, n=n, n_out=n_out, probes=n + n_out + self.lost, complete=complete)
 
     @cached_property
     def log_x(self) -> Floats:
@@ -111,17 +96,14 @@ class SampleBatch:
 
     @cached_property
     def mean_x(self) -> Floats:
-        """(B,) the mean latency."""
         return self.mean_of(self.inner)
 
     @cached_property
     def mean_log(self) -> Floats:
-        """(B,) the mean of log x."""
         return self.mean_of(self.log_x)
 
     @cached_property
     def log_squared(self) -> Floats:
-        """(log x)²."""
         return np.asarray(self.log_x**2)
 
     @cached_property
@@ -154,23 +136,16 @@ class SampleBatch:
             return replace(self, lost=np.repeat(self.lost, times))
         return self.take(np.tile(np.arange(self.size), times))
 
-    def blocks(self) -> Iterator[SampleBatch]:
-        """The batch in runs of rows that stay in the processor's cache."""
-        rows = max(1, CACHED_VALUES // max(1, self.x.shape[1] + self.c.shape[1]))
-        for start in range(0, self.size, rows):
-            yield self.take(slice(start, start + rows))
-
     @cached_property
     def mean_square(self) -> Floats:
-        """(B,) the mean of x²."""
         return self.mean_of(self.inner**2)
 
     @cached_property
     def thinned(self) -> SampleBatch | None:
         """The same samples with runs of neighbouring values at their means, to start from, where values are many."""
-        if self.x.shape[0] > 1 or self.x.shape[1] <= 4 * THINNED_VALUES or self.cell:
+        if self.x.shape[0] > 1 or self.x.shape[1] <= 4000 or self.cell:
             return None
-        starts = np.unique(np.linspace(0, self.x.shape[1], THINNED_VALUES, endpoint=False).astype(np.intp))
+        starts = np.unique(np.linspace(0, self.x.shape[1], 1000, endpoint=False).astype(np.intp))
         total = np.maximum(self.weights.sum(axis=0), 1e-300)
         x = np.add.reduceat(self.x[0] * total, starts) / np.add.reduceat(total, starts)
         return replace(self, x=x[None], weights=np.add.reduceat(self.weights, starts, axis=1))
@@ -180,7 +155,9 @@ class SampleBatch:
         """A typical latency, and the blocks of samples measured in it: what fits of several laws share."""
         means = self.mean_x[self.n > 0] if self.n.any() else np.ones(1)
         unit = float(np.exp(np.mean(np.log(np.maximum(means, 1e-300)))))
-        return unit, [block.scaled(unit) for block in self.blocks()]
+        values = max(1, self.x.shape[1] + self.c.shape[1])
+        rows = max(1, (1 << 17) // values)  # so many values stay in the processor's cache
+        return unit, [self.take(slice(at, at + rows)).scaled(unit) for at in range(0, self.size, rows)]
 
     @cached_property
     def memory(self) -> dict[object, Any]:
@@ -226,7 +203,6 @@ class LogBatch(SampleBatch):
 
     @cached_property
     def log_x(self) -> Floats:
-        """As given."""
         return self.x
 
 

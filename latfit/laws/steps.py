@@ -36,10 +36,6 @@ class Steps:
         """All mass together."""
         return float(self.cumulative[-1]) if self.times.size else 0.0
 
-    def times_factor(self, factor: float) -> Steps:
-        """The same steps, `factor` times as high."""
-        return Steps(self.times, self.masses * factor, self.cumulative * factor)
-
     def count(self, t: ArrayLike) -> NDArray[np.intp]:
         """How many steps lie at or below t."""
         at = np.asarray(t, dtype=np.float64)

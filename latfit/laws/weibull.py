@@ -28,7 +28,7 @@ class _WeibullKernel(LocationScaleKernel):
         with np.errstate(over="ignore", invalid="ignore"):
             e = self.standard(batch.log_x, u)
             np.exp(e, out=e)
-            if not batch.unweighted:
+            if batch.weights.shape[0] > 1 or (batch.weights != 1).any():
                 e *= batch.weights
             e0 = e.sum(axis=1)
             y1, y2 = weighted_sum(e, batch.log_x), weighted_sum(e, batch.log_squared)
