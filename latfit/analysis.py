@@ -20,8 +20,6 @@ from latfit.resample import RESAMPLES
 from latfit.sample import LatencySample
 from latfit.table import Groups, ProbeTable
 
-WORTH_IT = 0.01  # what a group must gain by a timeout of its own
-
 
 @dataclass(frozen=True)
 class Group:
@@ -38,21 +36,21 @@ class Group:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
-        own, ratio = self.decision, self.decision.outliers
+        decision, ratio = self.decision, self.decision.outliers
         return {
             "group": self.key,
             **self.key,
-            "probes": sum(own.counts.values()),
+            "probes": sum(decision.counts.values()),
             "count": ratio and ratio.count,
             "ratio": ratio and ratio.estimate,
             "ratio_low": ratio and ratio.low,
             "ratio_high": ratio and ratio.high,
-            "best": own.best and own.best.fit.name,
-            **(own.timeout.to_dict() if own.timeout else {"verdict": None, "timeout": None}),
+            "best": decision.best and decision.best.fit.name,
+            **(decision.timeout.to_dict() if decision.timeout else {"verdict": None, "timeout": None}),
             "differs": self.differs,
             "pooled_regret": self.pooled_regret,
-            "warnings": list(own.codes),
-            "error": own.error,
+            "warnings": list(decision.codes),
+            "error": decision.error,
         }
 
 
@@ -84,62 +82,61 @@ class Analysis:
 
     def to_dict(self) -> dict[str, Any]:
         """The contract's document; numbers may be infinite where the command line writes null."""
-        made, refused = self.decision, self.facts.refused
-        ratio, joint, latency = made.outliers, made.joint, made.latency
+        decision, refused = self.decision, self.facts.refused
+        ratio, joint = decision.outliers, decision.joint
         assert ratio is not None
-        assert made.cutoff is not None
+        assert decision.cutoff is not None
         return {
             "log": {
                 "path": self.facts.path,
                 "format": self.facts.format,
-                "probes": sum(made.counts.values()),
-                **made.counts,
+                "probes": sum(decision.counts.values()),
+                **decision.counts,
                 "refused": refused.to_list(),
                 "refused_count": refused.count,
-                "resolution": made.whole.resolution,
+                "resolution": decision.whole.resolution,
             },
             "outliers": {
                 **ratio.to_dict(),
                 "count": ratio.count,
                 "method": ratio.method,
-                "cutoff_reason": made.cutoff.reason,
-                "joint_ratio": joint.estimate if joint else None,
-                "joint_low": joint.low if joint else None,
-                "joint_high": joint.high if joint else None,
-                "joint_law": joint.law if joint else None,
-                "by_cutoff": [r.to_dict() for r in self.by_cutoff],
+                "cutoff_reason": decision.cutoff.reason,
+                "joint_ratio": joint and joint.estimate,
+                "joint_low": joint and joint.low,
+                "joint_high": joint and joint.high,
+                "joint_law": joint and joint.law,
+                "by_cutoff": [row.to_dict() for row in self.by_cutoff],
             },
-            "latency": vars(latency) if latency else None,
-            "fits": [fitted.to_dict() for fitted in made.fits],
-            "best": made.best and made.best.fit.name,
+            "latency": vars(decision.latency) if decision.latency else None,
+            "fits": [fitted.to_dict() for fitted in decision.fits],
+            "best": decision.best and decision.best.fit.name,
             "timeout": self.timeout.to_dict(),
-            "timeout_without_outliers": made.without_outliers and made.without_outliers.to_dict(),
-            "evidence": made.evidence and made.evidence.to_dict(),
-            "current": made.current and made.current.to_dict(),
+            "timeout_without_outliers": decision.without_outliers and decision.without_outliers.to_dict(),
+            "evidence": decision.evidence and decision.evidence.to_dict(),
+            "current": decision.current and decision.current.to_dict(),
             "groups": [group.to_dict() for group in self.groups],
-            "warnings": [{"code": w.code, "message": w.message} for w in self.warnings],
+            "warnings": [{"code": warning.code, "message": warning.message} for warning in self.warnings],
         }
 
     def to_frame(self) -> Any:
         """The fitted laws as a pandas DataFrame, one row a law."""
         import pandas as pd
 
-        return pd.DataFrame([_flat(fitted.to_dict()) for fitted in self.decision.fits])
+        rows = []
+        for fit in (fitted.to_dict() for fitted in self.decision.fits):
+            ks, timeout = fit.pop("ks"), fit.pop("timeout") or {}
+            more = {"timeout": timeout.get("timeout"), "regret": timeout.get("regret")}
+            rows.append({**fit, **{f"ks_{key}": value for key, value in ks.items()}, **more})
+        return pd.DataFrame(rows)
 
     def __repr__(self) -> str:
-        made = self.timeout
-        what = f"timeout {made.timeout:g} s" if made.timeout is not None else made.verdict
+        t = self.timeout.timeout
+        what = f"timeout {t:g} s" if t is not None else self.timeout.verdict
         return f"<Analysis of {self.facts.path}: {counted(sum(self.decision.counts.values()), 'probe')}, {what}>"
 
     def _repr_html_(self) -> str:
         shown: str = import_module("latfit.report").to_html_fragment(self)  # a later stage: a view of this value
         return shown
-
-
-def _flat(fit: dict[str, Any]) -> dict[str, Any]:
-    ks, timeout = fit.pop("ks"), fit.pop("timeout") or {}
-    more = {"timeout": timeout.get("timeout"), "regret": timeout.get("regret")}
-    return {**fit, **{f"ks_{key}": value for key, value in ks.items()}, **more}
 
 
 def analyze(
@@ -194,97 +191,103 @@ def analyze(
 
     """
     table = log if isinstance(log, LatencySample) else as_log(log)
-    named = None if laws is None else (laws,) if isinstance(laws, str) else tuple(laws)
-    options = Options(cutoff=cutoff, failed=failed, censoring=censoring, cost=cost, laws=named, law=law,
-                      current=current, resamples=resamples, test=test, seed=seed, risk=risk)  # fmt: skip
-    seen = table if not isinstance(table, ProbeLog) else probes_of(table)
-    made = decide([seen], options, detail=True)[0].require()
+    options = Options(
+        cutoff=cutoff,
+        failed=failed,
+        censoring=censoring,
+        cost=cost,
+        laws=(laws,) if isinstance(laws, str) else None if laws is None else tuple(laws),
+        law=law,
+        current=current,
+        resamples=resamples,
+        test=test,
+        seed=seed,
+        risk=risk,
+    )
+    probes = probes_of(table) if isinstance(table, ProbeLog) else table
+    decision = decide([probes], options, detail=True)[0].require()
+    assert decision.cutoff is not None
     facts = table.facts if isinstance(table, ProbeLog) else LogFacts("sample", "sample")
-    columns, groups = _grouped(table, seen, (by,) if isinstance(by, str) else tuple(by), made, options)
-    assert made.cutoff is not None
+    columns, groups = _grouped(table, probes, (by,) if isinstance(by, str) else tuple(by), decision, options)
     return Analysis(
         facts=facts,
-        decision=made,
-        by_cutoff=tuple(ratio_by_cutoff(made.whole, cutoff=made.cutoff.cutoff)),
+        decision=decision,
+        by_cutoff=tuple(ratio_by_cutoff(decision.whole, cutoff=decision.cutoff.cutoff)),
         groups=groups,
         by=columns,
-        warnings=(*about_reading(facts), *made.warnings),
-        seen=seen if isinstance(seen, ProbeTable) else None,
+        warnings=(*about_reading(facts), *decision.warnings),
+        seen=probes if isinstance(probes, ProbeTable) else None,
     )
+
+
+def about_reading(facts: LogFacts) -> tuple[Warned, ...]:
+    """Refused rows, and a log without outcomes."""
+    warnings, rows = [], facts.refused
+    if rows.count:
+        reasons = ", ".join(f"{count} × {reason}" for reason, count in rows.reasons.items())
+        message = f"{counted(rows.count, 'row')} of the log {'was' if rows.count == 1 else 'were'} refused ({reasons})"
+        message += f", {'the first ' if rows.count > 1 else ''}at line {rows.earliest.line}"
+        if {"unknown status", "no latency", "no status", "wrong number of fields"} & set(rows.reasons):
+            message += "; if they never came back, the outlier ratio is too low: say so with --status lost=WORD"
+        warnings.append(Warned("refused", message))
+    if not facts.has_outcomes:
+        lost = "rows without a latency are read as lost, " if facts.as_lost else ""
+        hidden = f"probes that {'failed' if facts.as_lost else 'were lost'} or were given up do not show in it"
+        warnings.append(Warned("no-outcomes", f"the log has no column of outcomes: {lost}{hidden}"))
+    return tuple(warnings)
 
 
 def _grouped(
     table: ProbeLog | LatencySample,
-    seen: ProbeTable | LatencySample,
+    probes: ProbeTable | LatencySample,
     by: tuple[str, ...],
-    made: Decision,
+    pooled: Decision,
     options: Options,
 ) -> tuple[tuple[str, ...], tuple[Group, ...]]:
     """The columns to group by, as asked for or the one that a mixed log is mixed by, and the decision of each group."""
     if by:
         if not isinstance(table, ProbeLog):
             raise SampleError(f"a sample has no column {by[0]!r} to group by: give the log that it comes from")
-        return by, _groups(as_logged(table), by, table.table.group_by(by), made, options)
-    mixed = made.evidence.mixing if made.evidence else None
-    if mixed is None or not mixed.few or not isinstance(seen, ProbeTable) or not _splits(made, mixed.column.name):
+        return by, _groups(as_logged(table), by, table.table.group_by(by), pooled, options)
+    assert pooled.timeout is not None
+    mixing = pooled.evidence.mixing if pooled.evidence else None
+    if pooled.evidence is None or mixing is None or not mixing.few or not isinstance(probes, ProbeTable):
         return (), ()
-    column = mixed.column.as_text()
-    return (column.name,), _groups(seen, (column.name,), Groups.of_codes(column.codes, column.keys), made, options)
-
-
-def _splits(made: Decision, column: str) -> bool:
-    """Whether a column is why the formula is withheld, or why waiting is the answer."""
-    assert made.timeout is not None
-    assert made.evidence is not None
-    binding = made.evidence.binding or ""
-    return "mixed" in made.timeout.withheld or (
-        made.timeout.retry is None and (binding == column or binding.startswith(f"{column}="))
-    )
-
-
-def about_reading(facts: LogFacts) -> tuple[Warned, ...]:
-    """Refused rows, and a log without outcomes."""
-    found = []
-    if facts.refused.count:
-        rows = facts.refused
-        reasons = ", ".join(f"{count} × {reason}" for reason, count in rows.reasons.items())
-        what = f"{counted(rows.count, 'row')} of the log {'was' if rows.count == 1 else 'were'} refused ({reasons})"
-        told = f"{what}, {'the first ' if rows.count > 1 else ''}at line {rows.earliest.line}"
-        if {"unknown status", "no latency", "no status", "wrong number of fields"} & set(rows.reasons):
-            told += "; if they never came back, the outlier ratio is too low: say so with --status lost=WORD"
-        found.append(Warned("refused", told))
-    if not facts.has_outcomes:
-        told = "rows without a latency are read as lost, " if facts.as_lost else ""
-        told += f"probes that {'failed' if facts.as_lost else 'were lost'} or were given up do not show in it"
-        told = f"the log has no column of outcomes: {told}"
-        found.append(Warned("no-outcomes", told))
-    return tuple(found)
+    column, binding = mixing.column.as_text(), pooled.evidence.binding or ""
+    waits = pooled.timeout.retry is None and (binding == column.name or binding.startswith(f"{column.name}="))
+    if not waits and "mixed" not in pooled.timeout.withheld:
+        return (), ()
+    groups = Groups.of_codes(column.codes, column.keys)
+    return (column.name,), _groups(probes, (column.name,), groups, pooled, options)
 
 
 def _groups(
-    seen: ProbeTable, by: Sequence[str], groups: Groups, pooled: Decision, options: Options
+    probes: ProbeTable, by: Sequence[str], groups: Groups, pooled: Decision, options: Options
 ) -> tuple[Group, ...]:
     """One decision a group, all at the pooled cutoff."""
     assert pooled.cutoff is not None
-    parts = [part.ordered() for part in seen.parts(groups)]
-    found = decide(parts, replace(options, cutoff=pooled.cutoff.cutoff, law=None, current=None), keys=groups.keys)
-    t = pooled.timeout.formula if pooled.timeout else None
-    regrets = np.full(len(found), np.nan)
-    if t is not None and t.timeout is not None:
-        samples = [one.sample if one.sample is not None else one.whole for one in found]
-        regrets, _ = group_costs(samples, t.timeout, pooled.cutoff.cutoff, options.cost)
+    parts = [part.ordered() for part in probes.parts(groups)]
+    options = replace(options, cutoff=pooled.cutoff.cutoff, law=None, current=None)
+    decisions = decide(parts, options, keys=groups.keys)
+    formula = pooled.timeout.formula if pooled.timeout else None
+    regrets = np.full(len(decisions), np.nan)
+    if formula is not None and formula.timeout is not None:
+        samples = [each.whole if each.sample is None else each.sample for each in decisions]
+        regrets = group_costs(samples, formula.timeout, pooled.cutoff.cutoff, options.cost)
     return tuple(
-        Group(dict(zip(by, key, strict=True)), one, _differs(one.timeout, t, regret), _regret(regret))
-        for key, one, regret in zip(groups.keys, found, regrets.tolist(), strict=True)
+        Group(
+            dict(zip(by, key, strict=True)),
+            decision,
+            regret > 0.01 and _apart(decision.timeout, formula),
+            None if np.isnan(regret) else max(0.0, regret),
+        )
+        for key, decision, regret in zip(groups.keys, decisions, regrets.tolist(), strict=True)
     )
 
 
-def _regret(value: float) -> float | None:
-    return None if np.isnan(value) else max(0.0, value)
-
-
-def _differs(own: Recommendation | None, pooled: Recommendation | None, regret: float) -> bool:
-    if own is None or pooled is None or own.intervals is None or pooled.intervals is None or not regret > WORTH_IT:
+def _apart(group: Recommendation | None, pooled: Recommendation | None) -> bool:
+    """Whether the intervals of two timeouts have nothing in common."""
+    if group is None or pooled is None or group.intervals is None or pooled.intervals is None:
         return False
-    (low, high), (pooled_low, pooled_high) = own.intervals.timeout, pooled.intervals.timeout
+    (low, high), (pooled_low, pooled_high) = group.intervals.timeout, pooled.intervals.timeout
     return low > pooled_high or high < pooled_low
