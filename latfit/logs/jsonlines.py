@@ -37,12 +37,9 @@ class JsonLines(Format):
     name = "jsonl"
     description = "JSON lines, one object a probe"
     rank = 80
+    begins = r"\{"
     roles = ROLES
     uses = ("statuses", "unit", "time_format", "timezone")
-
-    def sniff(self, head: str) -> bool:
-        """The first line is an object."""
-        return head.lstrip().startswith("{")
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """Records by key."""
@@ -59,12 +56,9 @@ class Pattern(Format):
     name = "pattern"
     description = "lines of free text: --pattern 'task (?P<id>\\d+) took (?P<latency>\\S+)'"
     rank = 999
+    begins = "(?!)"  # nothing: nobody but the user knows the pattern
     roles = ROLES
     uses = ("pattern", "statuses", "unit", "time_format", "timezone")
-
-    def sniff(self, head: str) -> bool:
-        """Never: nobody but the user knows the pattern."""
-        return False
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """Records by the names of groups; lines without a match are left out, and counted."""
@@ -184,10 +178,7 @@ def _of_block(block: Block) -> Rows:
         value = json_object(line)
         if isinstance(value, str):
             return value
-        row = flat_object(value)
-        if r"\ud" in line.lower():
-            row = {_whole_text(key): _whole_text(item) for key, item in row.items()}
-        return row
+        return {_whole_text(key): _whole_text(item) for key, item in flat_object(value).items()}
 
     rows, numbers, broken, _ = parsed_lines(block, parse, MAX_LINE_BYTES)
     return pd.DataFrame(rows), np.array(numbers, dtype=np.int64), broken

@@ -11,7 +11,7 @@ import pyarrow.parquet
 from latfit.errors import LogError, listed
 from latfit.logs.formats import ROLES, Format, ReadOptions, register
 from latfit.logs.records import Records
-from latfit.logs.source import PARQUET_MAGIC, Source
+from latfit.logs.source import Source
 from latfit.logs.tabular import ROWS_AT_A_TIME, Rows, read_tables
 
 
@@ -23,12 +23,9 @@ class Parquet(Format):
     by_line = False
     description = "Parquet with named columns"
     rank = 10
+    begins = "PAR1"
     roles = ROLES
     uses = ("statuses", "unit", "time_format", "timezone")
-
-    def sniff(self, head: str) -> bool:
-        """By the magic number."""
-        return head.startswith(PARQUET_MAGIC.decode())
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """Records by column name; nested columns are left out."""

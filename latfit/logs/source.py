@@ -31,7 +31,6 @@ BLOCK_BYTES = 1 << 21
 MAX_LINE_BYTES = 1 << 24
 MAX_QUOTED_BYTES = 1 << 20  # a quote that stays open for longer is a stray one
 MAX_IN_MEMORY = 1 << 26
-PARQUET_MAGIC = b"PAR1"
 OLD_SPREADSHEET = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 EXPORT = "this is a spreadsheet: save its sheet as CSV (File, Save as, CSV UTF-8) and read that file"
 DAMAGED = (gzip.BadGzipFile, zlib.error, lzma.LZMAError, zipfile.BadZipFile, EOFError)
@@ -95,7 +94,7 @@ class Source:
     @property
     def is_parquet(self) -> bool:
         """Whether the content begins as a Parquet file does."""
-        return self.head.startswith(PARQUET_MAGIC)
+        return self.head.startswith(b"PAR1")
 
     def seekable(self) -> IO[bytes]:
         """Everything, for formats that need to seek: in memory while it is small, else in a file."""
