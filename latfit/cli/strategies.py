@@ -125,14 +125,14 @@ def _compare_log(log: str, parsed: dict[str, Any]) -> tuple[Comparison, list[Spr
     """The strategies on the law of LOG, their intervals, and what the log says of the choice."""
     import numpy as np
 
-    from latfit.decision import prepare
+    from latfit.decision import decide, prepare
     from latfit.decision.compared import Standing, comparison_intervals
     from latfit.evidence import probes_of
 
     probes, rho = probes_of(cli.load_log(log, parsed)), parsed["rho"]
     options = cli.decision_options({**parsed, "objective": "mean"}, test=False, resamples=0)
     sample = prepare(probes, options).sample
-    decision = latfit.decide([probes], options)[0].require()
+    decision = decide([probes], options)[0].require()
     law = latfit.Empirical.of(sample)
     comparison = _compare(law if rho is None else law.rescaled(rho), parsed)
     spreads = clear = None

@@ -116,14 +116,14 @@ def _on_log(
 
     A law's answer takes attempts to be independent and alike: one line says so where the decision is withheld.
     """
-    from latfit.decision import Warned
+    from latfit.decision import Warned, decide
     from latfit.evidence import probes_of
     from latfit.fitting import fitted_law
 
     name = None if law == "empirical" else law
     if parsed["restarts"] is None and parsed["at"] is None:
         options = cli.decision_options({**parsed, "law": name}, test=False, laws=() if name is None else (name,))
-        decision = latfit.decide([probes_of(log)], options, figures=True)[0].require()
+        decision = decide([probes_of(log)], options, figures=True)[0].require()
         assert decision.timeout is not None
         assert decision.evidence is not None
         fails = decision.sample is not None and decision.sample.failed.total > 0
@@ -138,7 +138,7 @@ def _on_log(
             raise FitError(f"{name} could not be fitted: {best.error}")
         document = _answer(fitted_law(sample, best), parsed)
     plain = {name: parsed[name] for name in ("cutoff", "failed", "censoring", "cost")}
-    chosen = latfit.decide([probes_of(log)], cli.decision_options(plain, laws=(), test=False, resamples=0))[0].timeout
+    chosen = decide([probes_of(log)], cli.decision_options(plain, laws=(), test=False, resamples=0))[0].timeout
     if chosen is None or chosen.verdict != "withheld":
         return document, (), sample.failed.total > 0
     message = (

@@ -88,16 +88,6 @@ class Strategies(NamedTuple):
     cost: float
     coarse: bool
 
-    def tails(self, t: Floats) -> list[tuple[str, Floats]]:
-        """The share of jobs not yet done by t under four of them: the recommended one, then the best at its load."""
-        first, *others = self.comparison.rows
-        tails = []
-        for row in [first, *sorted(others, key=lambda row: row.role != "same")][:4]:
-            plan = row.outcome.policy.plan(self.law, self.cost)
-            with suppress(RestartError):  # visible failures, on no common clock
-                tails.append((row.outcome.policy.sentence(seconds), np.array([plan.survival(float(x)) for x in t])))
-        return tails
-
 
 class View:
     """An analysis as its figures see it: the law of the data, its fits, and the times of a line's `points`."""
@@ -278,8 +268,16 @@ def tail_chart(view: View) -> Chart:
 
 def strategies_chart(view: View) -> Chart | None:
     """The share of jobs not yet done under the recommended timeout and under other strategies, on log axes."""
-    tails = view.strategies.tails(view.times) if view.strategies else []
-    lines = [Line(name, view.times, _above(view, left), f"s{i}") for i, (name, left) in enumerate(tails)]
+    if view.strategies is None:
+        return None
+    first, *others = view.strategies.comparison.rows
+    lines: list[Line] = []
+    for row in [first, *sorted(others, key=lambda row: row.role != "same")][:4]:
+        policy = row.outcome.policy
+        plan = policy.plan(view.strategies.law, view.strategies.cost)
+        with suppress(RestartError):  # visible failures, on no common clock
+            left = np.array([plan.survival(float(t)) for t in view.times])
+            lines.append(Line(policy.sentence(seconds), view.times, _above(view, left), f"s{len(lines)}"))
     label = "Share of jobs not yet done against time under each strategy, logarithmic"
     return _tails(view, "Strategies", lines, label) if lines else None
 
@@ -289,14 +287,17 @@ def _tails(view: View, title: str, lines: Sequence[Line], label: str) -> Chart:
     return Chart(title, label, view.time_axis("time since submission"), y, tuple(lines))
 
 
+def _log_and_fits(view: View, share: Literal["cdf", "still_out"]) -> list[Line]:
+    t = view.times
+    fits = [Line(name, t, getattr(law, share)(t), f"s{i}") for i, (name, law) in enumerate(view.fitted, 1)]
+    return [Line("log", t, getattr(view.law, share)(t), "log", steps=True), *fits]
+
+
 def cdf_chart(view: View) -> Chart:
     """The empirical cdf and the best fitted laws, over the logarithm of time."""
-    t, law = view.times, view.law
-    lines = [Line("log", t, law.cdf(t), "log", steps=True)]
-    lines += [Line(name, t, fitted.cdf(t), f"s{i}") for i, (name, fitted) in enumerate(view.fitted, 1)]
-    ends = np.array([view.low, view.high])
-    lines.append(Line("", ends, np.full(2, 1 - law.rho), "limit"))
-    label = f"Share of probes that returned against time; {100 * (1 - law.rho):.1f} % within {seconds(view.high)}"
+    returned = 1 - view.law.rho
+    lines = [*_log_and_fits(view, "cdf"), Line("", view.times[[0, -1]], np.full(2, returned), "limit")]
+    label = f"Share of probes that returned against time; {100 * returned:.1f} % within {seconds(view.high)}"
     y = Axis("share returned", 0.0, 1.0, "share")
     return Chart("Latency and fitted laws", label, view.time_axis("latency"), y, tuple(lines))
 
@@ -304,11 +305,9 @@ def cdf_chart(view: View) -> Chart:
 def survival_chart(view: View) -> Chart:
     """The share still out on log axes, where tails show; its floor is the outlier ratio."""
     assert view.result.decision.outliers is not None
-    t, ratio = view.times, view.result.decision.outliers.estimate
-    lines = [Line("log", t, view.law.still_out(t), "log", steps=True)]
-    lines += [Line(name, t, fitted.still_out(t), f"s{i}") for i, (name, fitted) in enumerate(view.fitted, 1)]
+    lines, ratio = _log_and_fits(view, "still_out"), view.result.decision.outliers.estimate
     if ratio > 0:
-        lines.append(Line("outlier ratio", np.array([view.low, view.high]), np.full(2, ratio), "limit"))
+        lines.append(Line("outlier ratio", view.times[[0, -1]], np.full(2, ratio), "limit"))
     y = Axis("share still out", max(1e-6, 0.3 / view.sample.n, 0.4 * ratio), 1.0, "share", log=True)
     label = "Share of probes still out against time, logarithmic"
     return Chart("The tail", label, view.time_axis("latency"), y, tuple(lines))

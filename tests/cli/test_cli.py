@@ -80,6 +80,7 @@ def test_standard_input(run):
     assert json.loads(done.stdout)["count"] == 53
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_ends_quietly():
     latfit = Path(sys.executable).parent / "latfit"
     done = subprocess.run(
@@ -90,6 +91,7 @@ def test_a_closed_pipe_ends_quietly():
     assert "Exception" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_locale_that_is_not_utf_8(run):
     done = run("outliers", EGEE, LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", HOME="/nonexistent")
     assert done.returncode == 0
@@ -108,3 +110,9 @@ def test_a_time_that_nothing_takes_is_refused(run, given):
     done = run("timeout", "--law", "exponential(rate=1)", "--at", given)
     assert (done.returncode, done.stdout) == (2, "")
     assert "is out of range" in done.stderr
+
+
+def test_a_timeout_that_tends_to_0_is_printed(run):
+    done = run("timeout", EGEE, "--law", "weibull", "--resamples", 0)
+    assert done.returncode == 0, done.stderr
+    assert "The sooner the better" in done.stdout
