@@ -16,7 +16,7 @@ from latfit.resample import RESAMPLES, interval, resamples
 from latfit.restart import PolicyOutcome
 from latfit.restart.compare import Comparison
 from latfit.restart.derived import coarse, with_wall_clock
-from latfit.restart.policies import Written, in_seconds
+from latfit.restart.policies import Policy, Written, in_seconds
 from latfit.sample import LatencySample
 
 
@@ -167,24 +167,21 @@ def comparison_intervals(
     # under failures a quantile needs the steps of the log's own clock
     by_clock = sample.failed.total > 0 and comparison.objective.name not in ("mean", "std")
     drawn = []
-    for resample in resamples(sample, count, source):
-        if resample.completed.total:
-            law = Empirical.of(resample) if by_clock else coarse(Empirical.of(resample), 200)
-            drawn.append(_figures(with_wall_clock(law, wall_clock), comparison, cost))
-    figures = np.array(drawn)
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(all="ignore"):
+        for resample in resamples(sample, count, source):
+            if resample.completed.total:
+                law = Empirical.of(resample) if by_clock else coarse(Empirical.of(resample), 200)
+                law = with_wall_clock(law, wall_clock)
+                drawn.append([_figure(law, row.outcome.policy, comparison, cost) for row in comparison.rows])
+        figures = np.array(drawn)
         limits = np.concatenate([interval(figures.T), interval((figures / figures[:, :1]).T)]).T
     return [Spread(*map(finite, ends)) for ends in limits]
 
 
-def _figures(law: Law, comparison: Comparison, cost: float) -> list[float]:
-    """The figure of every strategy on one resample, ∞ where it does not end there."""
-    figures = []
-    for row in comparison.rows:
-        try:
-            with np.errstate(all="ignore"):
-                figure = comparison.objective.of_plan(row.outcome.policy.plan(law, cost))
-        except LatfitError:
-            figure = np.inf
-        figures.append(np.inf if np.isnan(figure) else figure)
-    return figures
+def _figure(law: Law, policy: Policy, comparison: Comparison, cost: float) -> float:
+    """The figure of a strategy on one resample, ∞ where it does not end there."""
+    try:
+        figure = comparison.objective.of_plan(policy.plan(law, cost))
+    except LatfitError:
+        return np.inf
+    return np.inf if np.isnan(figure) else figure

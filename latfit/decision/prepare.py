@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
+from latfit.curve import MIN_COMPLETIONS
 from latfit.errors import SampleError
-from latfit.evidence import Censoring, censoring
 from latfit.outliers import CutoffChoice, OutlierRatio, default_cutoff, outlier_ratio
 from latfit.resample import RESAMPLES
 from latfit.sample import LatencySample, Tally
@@ -69,6 +71,58 @@ class Options:
     def policy(self) -> dict[str, Any]:
         """The arguments of `optimal_timeout`."""
         return {name: getattr(self, name) for name in ("cost", "wall_clock", "copies", "objective")}
+
+
+@dataclass(frozen=True)
+class Censoring:
+    """What share was given up before the cutoff, whether most of it at one time, and whether that is a rule.
+
+    `common_time` is where most were given up, None where there is no such time. `informative` says that probes
+    given up there ended there: others completed later, so giving up was a decision of the system about the probe.
+    `cut_at` is a largest value that so many rows share that it must be a timeout, in a log without outcomes.
+    """
+
+    share: float
+    common_time: float | None = None
+    informative: bool = False
+    cut_at: float | None = None
+    window: tuple[float, float] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The contract's fields."""
+        return {name: value for name, value in vars(self).items() if name != "window"}
+
+
+def censoring(sample: LatencySample, *, has_outcomes: bool = True) -> Censoring:
+    """How the probes that did not return were given up.
+
+    The common time is the narrowest window [a, 1.02 a] that holds most of them; three completions after it make it a
+    rule of the system.
+    """
+    values, counts, total = sample.censored.values, sample.censored.counts, sample.censored.total
+    share = total / sample.n if sample.n else 0.0
+    if not total:
+        return Censoring(share, cut_at=None if has_outcomes or sample.lost else _shared_maximum(sample.completed))
+    before = np.concatenate([[0], np.cumsum(counts)])
+    ends = np.searchsorted(values, values * 1.02, side="right")
+    held = before[ends] - before[:-1]
+    start = int(held.argmax())
+    inside = slice(start, ends[start])
+    if held[start] < max(MIN_COMPLETIONS, total / 2):
+        return Censoring(share)
+    common = float(np.average(values[inside], weights=counts[inside] / counts[inside].sum()))  # 1e308s do not overflow
+    window = float(values[start]), float(values[ends[start] - 1])
+    later = int(sample.completed.counts[sample.completed.values > window[1]].sum())
+    return Censoring(share, common, later >= 3, window=window)
+
+
+def _shared_maximum(completed: Tally) -> float | None:
+    """The largest latency if far more probes share it than any of those just below."""
+    if completed.values.size < 10:
+        return None
+    last, below = int(completed.counts[-1]), completed.counts[-21:-1]
+    enough = last >= max(MIN_COMPLETIONS, 0.005 * completed.total) and last > 8 * below.max()
+    return float(completed.values[-1]) if enough else None
 
 
 @dataclass(frozen=True, eq=False)

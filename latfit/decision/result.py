@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from latfit.decision.prepare import Censoring
 from latfit.errors import SampleError
-from latfit.evidence import Censoring, Changes, Dependence, Mixing, Replay
+from latfit.evidence import Changes, Dependence, Mixing, Replay
 from latfit.fitting import Fit, GoodnessOfFit, JointRatio
 from latfit.laws import Law
 from latfit.numbers import finite

@@ -1,4 +1,4 @@
-"""When did a log change, and in what? Change points in scale, in shape, in outliers and in failures; and cycles.
+"""When did a log change, and in what? Change points in scale, shape, outliers and failures; cycles; dependence.
 
 Every probe becomes four scores whose mean is the same throughout a log that does not change: the normal score z
 of its latency's rank (scale), |z| less its mean (shape), and whether it was an outlier or a failure. The log is cut
@@ -23,12 +23,10 @@ import numpy as np
 from scipy.special import chdtrc, chdtri, ndtri, xlogy
 
 from latfit.curve import kaplan_meier
-from latfit.evidence.describe import MIN_PROBES_TO_DESCRIBE
-from latfit.evidence.probes import evenly
+from latfit.evidence.probes import MIN_PROBES_TO_DESCRIBE, evenly
 from latfit.numbers import Bools, Floats, Ints
-from latfit.table import A_MONDAY, CENSORED, COMPLETED, FAILED, LOST, Codes, tallied
+from latfit.table import A_MONDAY, CENSORED, COMPLETED, FAILED, LOST, Codes, ProbeTable, tallied
 
-DAY = 86_400
 RARE = 0.01  # the chance that a log without changes, or without a cycle, shows one
 
 
@@ -103,7 +101,7 @@ def find_changes(submitted: Floats | None, latency: Floats, status: Codes, cutof
     daily = weekly = None
     if when is not None:
         logs = np.log(np.maximum(x[done], np.min(x[done & (x > 0)], initial=np.inf) if (x[done] > 0).any() else 1.0))
-        daily, weekly = (_take_out(scores, done, when[done], logs, *cycle) for cycle in ((DAY, 24), (7 * DAY, 7)))
+        daily, weekly = (_take_out(scores, done, when[done], logs, *cycle) for cycle in ((86_400, 24), (7 * 86_400, 7)))
     table = _Blocks.of(scores)
     changes = []
     cuts = table.segments()
@@ -276,3 +274,50 @@ def find_cycle(submitted: Floats, scores: Floats, logs: Floats, *, period: int, 
     between = max(0.0, float(np.var(means[known])) - float(np.mean(noise[known])))
     effects = np.where(known, means * between / np.maximum(between + noise, 1e-300), 0.0)
     return Cycle(float(np.exp(np.ptp(effects))), exceeded / (1 + len(turns)), effects)
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """Rank correlation of successive probes, its significance, and how losses cluster.
+
+    `lag1` is that of neighbours, `strongest` the largest over ten lags; `p_value` is Ljung and Box's over these lags.
+    By the integrated `autocorrelation_time` n probes are worth about n/time independent ones.
+    `lost_after_lost` is the share lost among those that follow a lost one, None where none was.
+    """
+
+    lag1: float
+    strongest: float
+    p_value: float
+    autocorrelation_time: float
+    lost_after_lost: float | None
+
+    @property
+    def found(self) -> bool:
+        """Whether it is strong enough to matter and too strong for chance."""
+        return self.strongest > 0.1 and self.p_value < 1e-3
+
+    def to_dict(self) -> dict[str, Any]:
+        """The contract's fields and more."""
+        return dict(vars(self))
+
+
+def dependence(probes: ProbeTable) -> Dependence | None:
+    """The dependence between probes in the order of their submission; None without times or with few probes.
+
+    The autocorrelation time is 1 + 2 Σ r_k, summed until r_k falls into the noise. Of a longer log the last 10⁶ probes
+    are looked at.
+    """
+    probes = probes.take(slice(-1_000_000, None))
+    n, ranks, lost = probes.n, probes.ranks, probes.lost
+    if probes.submitted is None or n < MIN_PROBES_TO_DESCRIBE or not np.ptp(ranks):
+        return None
+    spectrum = np.fft.rfft(ranks - ranks.mean(), 2 * n)
+    r = np.fft.irfft(spectrum * spectrum.conj())[:n]
+    r = r / r[0]
+    lags = np.arange(1, 1 + min(10, n // 5))
+    Q = n * (n + 2) * float((r[lags] ** 2 / (n - lags)).sum())  # Ljung and Box 1978
+    noise = np.flatnonzero(r < 2 / np.sqrt(n))
+    time = max(1.0, 1 + 2 * float(r[1 : noise[0] if noise.size else n].sum()))
+    follows = lost[1:][lost[:-1]]
+    after = float(follows.mean()) if follows.size else None
+    return Dependence(float(r[1]), float(r[lags].max()), float(chdtrc(lags.size, Q)), time, after)

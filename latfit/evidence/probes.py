@@ -21,6 +21,7 @@ from latfit.table import COMPLETED, UNKNOWN_GROUP, Column, ProbeTable
 
 MAX_ROWS_LOOKED_AT = 200_000  # of a longer log, where more would tell nothing new
 MAX_COLUMNS = 40
+MIN_PROBES_TO_DESCRIBE = 40  # fewer say nothing of dependence, drift or replay
 BIN_EDGES = (0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98)  # quantiles at which a column of numbers is cut
 # parts of a name that differ from request to request: queries, ids, numbers
 VARIABLE_PARTS = re.compile(r"\?.*|(?<![a-z])(?=[a-z-]{0,40}\d)[0-9a-f-]{6,}(?![a-z])|\d+", re.IGNORECASE)

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from latfit.errors import LogError
-from latfit.evidence.describe import MIN_PROBES_TO_DESCRIBE
-from latfit.evidence.probes import evenly
+from latfit.evidence.probes import MIN_PROBES_TO_DESCRIBE, evenly
 from latfit.numbers import Bools, Floats, Ints, finite
 from latfit.resample import RESAMPLES, interval, weights
 from latfit.restart.evaluate import Followed, follow

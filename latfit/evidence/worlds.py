@@ -8,18 +8,19 @@ A world counts if attempts resemble their neighbours in it more than chance allo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from scipy.special import bdtrc, ndtr, ndtri, pdtrc
 
 from latfit.numbers import Bools, Floats, Ints
-from latfit.table import CENSORED, COMPLETED, ProbeTable
+from latfit.table import CENSORED, COMPLETED, Column, ProbeTable
 
 BEYOND_CHANCE = 2.5  # standard deviations; divided among the columns, and among the pairs, that are looked at
-QUANTILES = np.array([0.5, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98])  # where strata are cut and what counts as slow begins
+RANK_QUANTILES = np.array([0.5, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98])  # where strata are cut and what counts as slow begins
 NEIGHBOURS = (1, 4, 16, 64)  # in time, on either side
 SAME_QUANTITY = 0.99  # |rank correlation| from which a column is the latency under another name
 SAME_OUTCOME = 0.95  # share of the rarer outcome that a column tells, from which it is the outcome under another name
@@ -230,26 +231,26 @@ def _strata_of_cells(rank: Floats, codes: Ints, sizes: Ints) -> Ints:
     Means are shrunk by one attempt of rank ½. Attempts of a cell stay together: cut by a score that leaves the attempt
     itself out, a cell would be cut by its own outcomes.
     """
-    if sizes.size <= QUANTILES.size + 1:
+    if sizes.size <= RANK_QUANTILES.size + 1:
         return codes
     mean = (np.bincount(codes, rank) + 0.5) / (sizes + 1)
     order = np.argsort(mean, kind="stable")
     middle = (np.cumsum(sizes[order]) - sizes[order] / 2) / rank.size
     label = np.empty(sizes.size, dtype=np.int64)
-    label[order] = np.searchsorted(QUANTILES, middle)
+    label[order] = np.searchsorted(RANK_QUANTILES, middle)
     return label[codes]
 
 
 def _slow_cells(rank: Floats, codes: Ints, sizes: Ints, name: str, level: float) -> Iterator[World]:
     """Cells with more slow attempts than a binomial allows, each a stratum of its own: strata dilute rare ones."""
     chance = np.ones(sizes.size)
-    for quantile in QUANTILES:
+    for quantile in RANK_QUANTILES:
         slow = rank > quantile
         share = float(slow.mean())
         count = np.bincount(codes, slow)
         if 0 < share < 1:
             chance = np.minimum(chance, np.where(count > 0, bdtrc(np.maximum(count - 1, 0), sizes, share), 1.0))
-    cells = np.flatnonzero(chance * np.count_nonzero(sizes) * QUANTILES.size < level)
+    cells = np.flatnonzero(chance * np.count_nonzero(sizes) * RANK_QUANTILES.size < level)
     if cells.size:
         label = np.zeros(sizes.size, dtype=np.int64)
         label[cells] = np.arange(1, cells.size + 1)
@@ -272,9 +273,9 @@ def _time_worlds(rank: Floats, submitted: Floats | None) -> Iterator[World]:
         z = float(np.sqrt(n / 2)) * _correlation(ordered, score)  # each pair counts twice: √n r has variance 2
         if z > BEYOND_CHANCE:
             span = np.inf if when is None else max(float(np.median(when[count:] - when[:-count])), 1e-9)
-            strata = np.searchsorted(np.quantile(score, QUANTILES), score)[place]
+            strata = np.searchsorted(np.quantile(score, RANK_QUANTILES), score)[place]
             yield World(f"time, {count} neighbours", "time", strata, z, span)
-    for quantile in QUANTILES:
+    for quantile in RANK_QUANTILES:
         slow = ordered > quantile
         count, pairs = int(slow.sum()), int((slow[1:] & slow[:-1]).sum())
         if not pairs or not 3 <= count < n:
@@ -289,3 +290,45 @@ def _time_worlds(rank: Floats, submitted: Floats | None) -> Iterator[World]:
                 span = max(float(lasted), 1e-9)
             name = f"spells beyond the {100 * quantile:g} % quantile"
             yield World(name, "spell", inside.astype(np.int64)[place], z, span)
+
+
+@dataclass(frozen=True)
+class Mixing:
+    """The column that explains most of the latencies, and the share of their rank variance between its groups.
+
+    `groups` is how many there are. `worst_cost` is by which share one timeout for all is slower than waiting in the
+    world of this column (∞: some jobs never end, negative: faster), `harmed` what is slower, None where nothing is.
+    """
+
+    column: Column
+    share: float
+    groups: int
+    p_value: float
+    worst_cost: float | None = None
+    harmed: str | None = None
+
+    @property
+    def few(self) -> bool:
+        """Whether the groups are few enough to be shown each with a decision of its own."""
+        return self.groups <= 30
+
+    def to_dict(self) -> dict[str, Any]:
+        """The contract's fields; an infinite cost is null in JSON."""
+        return {**vars(self), "column": self.column.name}
+
+
+def mixing(
+    probes: ProbeTable, worlds: Sequence[World] | None = None, unlimited: Mapping[str, float | None] | None = None
+) -> Mixing | None:
+    """The column with the largest share of the rank variance among those that explain latencies beyond chance.
+
+    `unlimited` is what one timeout, repeated for ever, takes in each world, as a share of waiting.
+    """
+    candidates = survey(probes).worlds if worlds is None else worlds
+    columns = [world for world in candidates if world.kind == "column" and world.shared >= NEGLIGIBLE]
+    if not columns:
+        return None
+    strongest = max(columns, key=lambda world: world.shared)
+    column, ratio = probes.columns[strongest.name], (unlimited or {}).get(strongest.name)
+    costs = (None, None) if ratio is None else (ratio - 1, f"some {column.name}" if ratio > 1 else None)
+    return Mixing(column, strongest.shared, int(np.unique(column.codes).size), float(ndtr(-strongest.z)), *costs)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from latfit.evidence import censoring
+from latfit.decision.prepare import censoring
 from latfit.sample import LatencySample
 
 

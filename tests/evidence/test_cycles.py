@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from latfit.evidence.changes import DAY, find_cycle
+from latfit.evidence.changes import find_cycle
 from latfit.table import A_MONDAY
 
+DAY = 86_400
 WEEK = 7 * DAY
 
 

@@ -6,7 +6,8 @@ import pytest
 
 import latfit
 from latfit import analyze
-from latfit.evidence import censoring, dependence, probes_of
+from latfit.decision.prepare import censoring
+from latfit.evidence import dependence, probes_of
 from latfit.report import to_text
 from latfit.sample import LatencySample
 

@@ -122,6 +122,7 @@ def observations(x, status, gap, rng):
     return ProbeTable(np.asarray(x), np.asarray(status), np.cumsum(rng.exponential(gap, len(x))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gap", [0.5, 20.0, 2000.0])
 @pytest.mark.parametrize("cost", [0.0, 15.0])
 def test_against_plain_lines(gap, cost):
