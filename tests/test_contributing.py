@@ -4,6 +4,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 from conftest import REPO
 
 USE = """
@@ -59,6 +61,7 @@ print("all seen")
 """
 
 
+@pytest.mark.slow
 def test_recipes(tmp_path):
     text = (REPO / "CONTRIBUTING.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)

@@ -144,6 +144,7 @@ def test_a_small_disk_that_is_really_full(place):
         subprocess.run(["umount", disk], check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("name", ["help", "version", "outliers", "convert"])
 def test_a_full_disk_behind_standard_output(name, place):
@@ -169,6 +170,7 @@ def test_a_folder_that_cannot_be_written(name, where, place):
     assert files(place) == before
 
 
+@pytest.mark.slow
 def test_a_report_that_cannot_be_written(place):
     (place / "closed").mkdir(mode=0o555)
     before = files(place)
@@ -213,6 +215,7 @@ def test_a_folder_in_the_place_of_a_file_stays(name, place):
     assert set(files(place)) == {"log.csv", "tiny.csv"}
 
 
+@pytest.mark.slow
 def test_a_journal_is_not_written_through_a_link(place):
     (place / "other").write_text("mine")
     (place / "out.jsonl.journal").symlink_to(place / "other")
@@ -263,9 +266,9 @@ def stopped(arguments, folder, number, moment):
 @pytest.mark.parametrize(
     ("arguments", "tries"),
     [
-        (["convert", "log.csv", "-o", "out.jsonl"], 4),
-        (["batch", "log.csv", "--by", "site", "--no-test", "--resamples", "9", "--workers", "2", "-o", "out.csv"], 4),
-        (WRITERS["analyze"], 4),
+        (["convert", "log.csv", "-o", "out.jsonl"], 2),
+        (["batch", "log.csv", "--by", "site", "--no-test", "--resamples", "9", "--workers", "2", "-o", "out.csv"], 2),
+        (WRITERS["analyze"], 2),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
@@ -361,6 +364,7 @@ def bare(**more):
     return {"PATH": os.defpath, **more}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "environment",
     [
@@ -378,6 +382,7 @@ def test_figures_without_a_home_or_a_display(environment, place):
     assert (place / "out.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_a_locale_that_is_not_utf_8(encoding, place):
     environment = bare(LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", PYTHONIOENCODING=encoding)
@@ -390,6 +395,7 @@ def test_a_locale_that_is_not_utf_8(encoding, place):
         done.stdout.decode("latin-1" if encoding == "latin-1" else "utf-8")  # click takes ASCII as UTF-8
 
 
+@pytest.mark.slow
 def test_files_are_utf_8_in_any_locale(place):
     (place / "é.csv").write_bytes((place / "log.csv").read_bytes())
     environment = bare(LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", PYTHONIOENCODING="ascii")
@@ -401,6 +407,7 @@ def test_files_are_utf_8_in_any_locale(place):
     assert os.fsencode(path) == "é.csv".encode() or path == "é.csv"
 
 
+@pytest.mark.slow
 def test_an_installation_that_cannot_be_written(place):
     installed = place / "installed"
     shutil.copytree(REPO / "latfit", installed / "latfit", ignore=shutil.ignore_patterns("__pycache__"))

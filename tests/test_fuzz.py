@@ -39,8 +39,9 @@ def test_150_cases(first, tmp_path):
     assert {seed: wrong for seed, wrong in told.items() if wrong} == {}
 
 
-@pytest.mark.parametrize("seed", range(1000, 1012))
-def test_12_cases_through_the_shell(seed, tmp_path):
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1000, 1004))
+def test_4_cases_through_the_shell(seed, tmp_path):
     cases = (make_case(seed + 20 * k) for k in range(100))
     case = next(case for case in cases if case.arguments and case.arguments[0] in SHORT)
     assert broken_in_a_shell(case, tmp_path) == []
@@ -86,6 +87,7 @@ def test_a_page_that_is_not_inert_is_found():
     assert wrong_page(page.replace("default-src 'none'", "default-src *"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PLAIN)
 def test_logs_without_damage_are_read_whole(kind, tmp_path):
     """Every row of a valid log is usable: the cases begin with logs that latfit can read."""
@@ -112,6 +114,7 @@ def test_the_independent_counter_counts(name, rows, tmp_path):
     assert any("accounted for" in told for told in broken(wrong, tmp_path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("head", "fill"),
     [(b"latency\n", b"x"), (b"latency\n", b"\n"), (b"latency,site\n1,a\n", b'"'), (b'{"latency": 1}\n', b"["),

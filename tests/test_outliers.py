@@ -61,7 +61,7 @@ def test_early_censoring_biases_the_count_and_not_kaplan_meier():
 @pytest.mark.parametrize("early", [False, True])
 def test_intervals_cover(early):
     rng = np.random.default_rng(11)
-    hits, rounds = 0, 1500
+    hits, rounds = 0, 500
     for _ in range(rounds):
         latency = np.where(rng.random(400) < 0.05, np.inf, rng.lognormal(5, 0.8, 400))
         seen = np.minimum(rng.exponential(4000, 400), 2000) if early else np.full(400, 2000.0)

@@ -24,6 +24,7 @@ def test_commands(command, run_anew, tmp_path, monkeypatch):
     assert done.stdout or any(path.name != "data" for path in tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_the_decision_shown_is_the_decision_made(run, monkeypatch):
     monkeypatch.chdir(REPO)
     shown = next(block for kind, block in BLOCKS if kind == "console").split("\n", 1)[1]

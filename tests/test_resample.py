@@ -261,6 +261,7 @@ def test_a_timeout_at_the_smallest_latency_has_an_interval():
     assert 1 < found.speed_up[0] < 3 < found.speed_up[1] < 10
 
 
+@pytest.mark.slow
 def test_optimism_is_that_of_a_timeout_as_early():
     """Exponential latencies with outliers: the earlier the timeout that looks best, the more of that was luck."""
     rng, law, rows = np.random.default_rng(3), Defective(parse_law("exponential(rate=0.003)"), 0.025), []
@@ -304,6 +305,7 @@ def test_a_log_cut_in_half_is_not_counted_twice():
     assert np.mean(found) == pytest.approx(np.mean(widths), rel=0.08)
 
 
+@pytest.mark.slow
 def test_a_chosen_minimum_is_never_too_high():
     """Resampled in blocks, a log whose level changes may look as if the minimum were; it is not told as less."""
     rng = np.random.default_rng(5)

@@ -217,6 +217,7 @@ def test_a_probe_runs_its_words_and_no_shell(canary, run):
     assert not canary.exists()
 
 
+@pytest.mark.slow
 def test_settings_hold_nothing_of_the_log(canary):
     """What is pasted into a shell or a configuration is made of latfit's words and numbers."""
     evil = "$(touch canary)`x`'\";<script>"
@@ -263,6 +264,7 @@ class Redirect(BaseHTTPRequestHandler):
         pass
 
 
+@pytest.mark.slow
 def test_a_target_cannot_send_a_probe_elsewhere_or_learn_a_secret(canary, run):
     with HTTPServer(("127.0.0.1", 0), Redirect) as server:
         server.asked = []
@@ -338,6 +340,7 @@ def test_what_only_some_may_read_stays_so(mode, canary, run):
 NAMES = ["../../evil", "/tmp/latfit-evil", "..", "a\nb", "a\x00b", "con", "~root", "x" * 400, "\x1b[2J", "file:///etc"]
 
 
+@pytest.mark.slow
 def test_names_of_groups_make_no_files(canary):
     inside = canary.parent / "a" / "b"
     inside.mkdir(parents=True)
@@ -392,6 +395,7 @@ def test_markdown_shows_what_came_from_the_log_and_nothing_more(canary):
     assert max(map(len, tables)) == len(set(MARKUP)) + 3  # the groups, all of them, a heading and its line
 
 
+@pytest.mark.slow
 def test_figures_hold_nothing_of_the_log(canary):
     frame = pd.DataFrame({"latency": np.arange(1.0, 31), "<script>x</script>": "<script>y</script>"})
     frame.to_csv("<script>z.csv", index=False)
@@ -430,6 +434,7 @@ def assert_harmless(shown):
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", own), repr(own)
 
 
+@pytest.mark.slow
 def test_a_log_cannot_command_the_terminal(canary):
     odd = canary.parent / "odd"
     odd.mkdir()
@@ -536,6 +541,7 @@ def offline(*arguments):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(SOCKET is None, reason="the system call's number is known for Linux on two machines")
 def test_nothing_goes_out(canary):
     made = offline(sys.executable, "-c", "import socket; socket.socket()")

@@ -50,7 +50,7 @@ def cluster(tmp_path):
 @pytest.mark.slow
 def test_two_workers_give_the_rows_of_processes_and_one_may_die(cluster, tmp_path):
     address, workers = cluster
-    logs = write_logs(tmp_path / "logs", 6, count=150, sites=12)
+    logs = write_logs(tmp_path / "logs", 6, count=150, sites=6)
     arguments = ["batch", logs, "--by", "site", "--window", "1d", "--resamples", 499, "--no-test"]
     outputs = {name: tmp_path / f"{name}.jsonl" for name in ("processes", "dask", "killed")}
 
@@ -63,12 +63,12 @@ def test_two_workers_give_the_rows_of_processes_and_one_may_die(cluster, tmp_pat
         process = begin(name, *more)
         told = process.communicate(timeout=120)[1]
         assert process.returncode == 0, told
-        assert "groups: 72" in told
+        assert "groups: 36" in told
     assert outputs["dask"].read_bytes() == outputs["processes"].read_bytes()
 
     process = begin("killed", "--scheduler", address)
     journal = tmp_path / "killed.jsonl.journal"
-    wait_for(lambda: journal.exists() and journal.read_bytes().count(b"\n") > 2)
+    wait_for(lambda: journal.exists() and journal.read_bytes().count(b"\n") > 1)
     workers[0].kill()
     assert workers[0].wait() == -9
     assert not outputs["killed"].exists()

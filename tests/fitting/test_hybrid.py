@@ -26,6 +26,7 @@ def ordinary(seed):
     return LatencySample.of(seen, censored=out, cutoff=cutoff, resolution=10.0**-decimals)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["mle", "ls"])
 def test_every_fitted_hybrid_has_an_optimum(method):
     """5 % of such logs ended in "its density, integrated, is not its cdf", a third without a likelihood fit."""

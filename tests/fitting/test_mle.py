@@ -217,6 +217,7 @@ def test_hard_samples_give_an_answer_or_a_reason():
                 assert own == pytest.approx(f.log_likelihood, rel=1e-6, abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["mle", "ls"])
 @pytest.mark.parametrize(
     ("latencies", "options"),

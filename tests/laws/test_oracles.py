@@ -47,6 +47,7 @@ EXTREME = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", EXTREME)
 def test_partial_moments_against_mpmath(spec):
     law = parse_law(spec)

@@ -145,6 +145,7 @@ def test_dry_run_submits_nothing(tmp_path, run):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [

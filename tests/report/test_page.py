@@ -46,6 +46,7 @@ def read(name):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOGS)
 def test_one_file_with_its_own_script_only(name):
     text, found = page(name), read(name)

@@ -17,8 +17,7 @@ POLICIES = ["hedge(d=1.5,t_inf=5)", "hedge(d=2.5,t_inf=8,q=0.4)", "hedge(d=0,t_i
             "copies(b=2,t_inf=5)", "copies(b=3,t_inf=4)", "timeout(t=4)"]  # fmt: skip
 
 
-@pytest.mark.parametrize("cost", [0.0, 0.7])
-@pytest.mark.parametrize("law", [STEPS, SMOOTH], ids=["steps", "smooth"])
+@pytest.mark.parametrize(("law", "cost"), [(STEPS, 0.0), (SMOOTH, 0.7)], ids=["steps", "smooth"])
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.slow
 def test_against_copies_drawn_one_by_one(policy, law, cost):

@@ -68,7 +68,7 @@ def grid(law, n=100_000):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("block", range(2))
 def test_smooth_optimum_against_brute_force(block):
     for seed in range(20 * block, 20 * block + 20):
         rng = np.random.default_rng(seed)
@@ -177,7 +177,7 @@ def by_hand(sample, cost):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("block", range(2))
 def test_empirical_optimum_against_brute_force(block):
     for seed in range(50 * block, 50 * block + 50):
         rng = np.random.default_rng(seed)
@@ -303,7 +303,7 @@ def test_max_submissions():
      "log-logistic(shape=2,scale=9)", "truncated-gaussian(mu=300,sigma=100)", "pareto(a=3,nu=1.4)", "uniform(a=1,b=3)",
      "erlang-mixture(p=[0.9,0.1],phases=[2,2],rates=[20,2])", "piecewise-uniform(edges=[0,1,5],probs=[0.6,0.4])"],
 )  # fmt: skip
-@pytest.mark.parametrize("factor", [1e-3, 1000.0])
+@pytest.mark.parametrize("factor", [1000.0])
 @pytest.mark.slow
 def test_unit_of_time(spec, factor):
     law = parse_law(spec)

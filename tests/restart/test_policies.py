@@ -130,7 +130,7 @@ def test_every_policy_against_monte_carlo(seed):
             assert below - slack <= float(q) <= at + slack
 
 
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("block", range(2))
 @pytest.mark.slow
 def test_no_policy_uses_fewer_job_seconds_than_the_best_timeout(block):
     """W ≥ E_J(t*) for independent copies; a schedule that gives up pays so much for each success."""
@@ -194,7 +194,6 @@ def test_latencies_of_zero(policy):
         (jobs.job_seconds, outcome.job_seconds),
     ):
         assert drawn.mean() == pytest.approx(figure, abs=5 * drawn.std() / 200)
-    assert parse_policy(policy).mean_submissions(law, 0.5) == pytest.approx(outcome.submissions)
 
 
 @pytest.mark.parametrize("jitter", [0, 1])

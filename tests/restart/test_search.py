@@ -77,8 +77,7 @@ def brute(law, kind, objective, budget, cost):
 
 
 @pytest.mark.parametrize("kind", ["delayed", "hedge", "copies", "luby"])
-@pytest.mark.parametrize("objective", ["mean", "quantile:0.9"])
-@pytest.mark.parametrize("law", [TWO_MODES, SAMPLE], ids=["two modes", "sample"])
+@pytest.mark.parametrize(("objective", "law"), [("mean", TWO_MODES), ("quantile:0.9", SAMPLE)], ids=["modes", "sample"])
 @pytest.mark.slow
 def test_optimum_against_brute_force(kind, objective, law):
     cost = 0.02 * float(law.partial_moment(1, 1e9))

@@ -259,6 +259,7 @@ def two_endpoints(rng, n=400, start=0):
             for i, (y, s) in enumerate(zip(x, slow, strict=True))]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", ["no-outcomes", "mixed"])
 def test_what_analyze_withholds_is_no_timeout_of_a_watch(tmp_path, run, code):
     rng = np.random.default_rng(5)

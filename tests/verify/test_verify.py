@@ -21,6 +21,7 @@ def pair(seed, n=800, k=300, **after):
     return before, jobs(rng, k, decided(before), **after)
 
 
+@pytest.mark.slow
 def test_size():
     """Nothing has changed: at most one pair in twenty is called different (here by fixed seeds)."""
     results = [verify(*pair(seed, 400, 250)) for seed in range(16)]
@@ -40,6 +41,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", CASES)
 def test_power_and_reason(code):
     results = [verify(*pair(seed, **CASES[code])) for seed in range(5)]
