@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from latfit.buckets import Histogram as Histogram
     from latfit.decision import Decision as Decision
     from latfit.decision import Options as Options
-    from latfit.decision import decide as decide
+    from latfit.decision.decide import decide as decide
     from latfit.errors import FitError as FitError
     from latfit.errors import LatfitError as LatfitError
     from latfit.errors import LawError as LawError

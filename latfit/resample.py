@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,6 +30,7 @@ FEW_OUT = 5  # with fewer out at the cutoff, the best timeout at either end of t
 
 Limits = tuple[float, float]
 Centred = tuple[float, float, float]  # low, estimate, high
+Replicates = tuple[Floats, Limits]  # logs of a figure over what was resampled; the largest and least shift by choosing
 
 
 def interval(values: Floats, level: float = LEVEL) -> Floats:
@@ -317,16 +318,6 @@ def _draws(bins: Bins, blocks: Blocks | None, count: int, rng: np.random.Generat
 # What the resamples say
 
 
-class Replicates(NamedTuple):
-    """The logarithms of a figure at the fixed timeout, over that of what was resampled; and the shift of the chosen.
-
-    Of the shift the most and the least that it may be.
-    """
-
-    logs: Floats
-    shift: Limits
-
-
 @np.errstate(divide="ignore", invalid="ignore")  # a resample may complete nothing; what is not finite is left out
 def _replicates(
     sample: LatencySample, bins: Bins, timeout: float, cost: float, draws: Iterator[StepCurves]
@@ -367,7 +358,7 @@ def _replicates(
     logs, centre = np.log(fixed / plain[at]), float(np.log(whole.F[0, at]))
     faster = np.log(waiting / plain[-1] * plain[at] / fixed)
     duration, speed_up = (
-        Replicates(each, _shift(each, [lucks[i], lucks[i + 3]], [lucks[2], lucks[5]], centre))
+        (each, _shift(each, [lucks[i], lucks[i + 3]], [lucks[2], lucks[5]], centre))
         for i, each in enumerate((logs, faster))
     )
     return optima, float(times[least]), flat, duration, speed_up
@@ -414,11 +405,11 @@ def corrected(estimate: float, values: Replicates, a: float, stretch: float) -> 
     The spread is taken `stretch` times. The optimism is taken in the middle of what it may be, for each end as that
     moves it outwards.
     """
-    logs = values.logs[np.isfinite(values.logs)]
+    logs, shifts = values[0][np.isfinite(values[0])], values[1]
     if not np.isfinite(estimate) or logs.size < 20:
         return (0.0, estimate, np.inf), 0.0
     mean, s = float(logs.mean()), float(logs.std())
-    shift = sum(values.shift) / 2
+    shift = sum(shifts) / 2
     middle, optimism = float(estimate * np.exp(-shift)), float(np.expm1(-shift))
     if s == 0:
         return (min(middle, estimate), middle, max(middle, estimate)), optimism
@@ -427,7 +418,7 @@ def corrected(estimate: float, values: Replicates, a: float, stretch: float) -> 
     z_0, z = float(np.clip(off + sixth * (1 - off**2), -1, 1)), NormalDist().inv_cdf((1 + LEVEL) / 2)
     w = z_0 + np.array([-z, z])
     u = np.clip(z_0 + w / (1 - a * w), -3, 3)
-    low, high = (estimate * np.exp(stretch * s * (u + sixth * (u**2 - 1) - off) - values.shift)).tolist()
+    low, high = (estimate * np.exp(stretch * s * (u + sixth * (u**2 - 1) - off) - shifts)).tolist()
     return (low, middle, high), optimism
 
 
