@@ -93,7 +93,7 @@ def round_values(low: float, high: float, *, log: bool, times: bool = False) -> 
     """A few round values in a range: 1, 2 and 5 times powers of ten; `times` of an hour and more in hours and days.
 
     >>> round_values(3, 2000, log=True)
-    [5.0, 20.0, 100.0, 500.0, 2000.0]
+    [10.0, 100.0, 1000.0]
     """
     values: list[float] = []
     if log:
