@@ -47,9 +47,9 @@ class Slurm(Target):
         for program in ("sbatch", "squeue", "scancel"):
             if shutil.which(program) is None:
                 raise ProbeError(f"{program}: SLURM's programs are not here; run this on a machine that submits jobs")
-        code, _, said = await called("squeue", "--noheader", "--name", _name(run))
+        code, _, errors = await called("squeue", "--noheader", "--name", _name(run))
         if code:
-            raise ProbeError(f"squeue: SLURM does not answer ({_last_line(said)})")
+            raise ProbeError(f"squeue: SLURM does not answer ({_last_line(errors)})")
         session = _Jobs(self, run)
         polling = asyncio.create_task(session.watch())
         try:
@@ -96,8 +96,8 @@ def _last_line(text: str) -> str:
 async def _cancel(*words: str) -> None:
     """Cancel jobs; again if the controller could not be reached. A job may be over already."""
     for wait in (0.2, 1.0, 3.0):
-        code, _, said = await called("scancel", *words)
-        if not code or not any(word in said.lower() for word in NOT_REACHED):
+        code, _, errors = await called("scancel", *words)
+        if not code or not any(word in errors.lower() for word in NOT_REACHED):
             return
         await asyncio.sleep(wait)
 
@@ -114,15 +114,15 @@ class _Jobs(Session):
         start = time.monotonic()
         submitting = asyncio.ensure_future(called(*self.target.words(attempt), environment=attempt.environment))
         try:
-            code, said, complaint = await asyncio.shield(submitting)
+            code, output, errors = await asyncio.shield(submitting)
         except asyncio.CancelledError:  # a job whose id is not known cannot be cancelled
-            code, said, _ = await submitting
+            code, output, _ = await submitting
             if not code:
-                await _cancel(said.partition(";")[0])
+                await _cancel(output.partition(";")[0])
             raise
         if code:
-            return Outcome("failed", time.monotonic() - start, f"sbatch: {_last_line(complaint)}")
-        job = said.partition(";")[0]
+            return Outcome("failed", time.monotonic() - start, f"sbatch: {_last_line(errors)}")
+        job = output.partition(";")[0]
         end: asyncio.Future[tuple[float, str]] = asyncio.get_running_loop().create_future()
         self.waiting[job] = end
         try:
