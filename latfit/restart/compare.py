@@ -93,15 +93,15 @@ class Comparison:
         """What the others are compared with: the first row."""
         return self.rows[0].outcome
 
-    def best(self, clear: Sequence[bool] | None = None) -> PolicyOutcome:
-        """The best within the budget; the reference where none is better, or none is `clear` to be."""
+    def best(self, clear: Sequence[bool] | None = None) -> Compared:
+        """The best row within the budget; the reference where none is better, or none is `clear` to be."""
         sure = [True] * len(self.rows) if clear is None else clear
-        within = [row.outcome for row, is_clear in zip(self.rows, sure, strict=True) if row.role == "same" and is_clear]
-        return min([self.reference, *within], key=self.figure)
+        within = [row for row, is_clear in zip(self.rows, sure, strict=True) if row.role == "same" and is_clear]
+        return min([self.rows[0], *within], key=lambda row: self.figure(row.outcome))
 
     def chosen(self, clear: Sequence[bool] | None = None) -> PolicyOutcome:
         """The strategy that the decision names: the best one, the reference where it gains less than 1 % over that."""
-        best = self.best(clear)
+        best = self.best(clear).outcome
         gain = self.gain(best)
         return self.reference if gain is not None and gain < 0.01 else best
 
@@ -151,8 +151,9 @@ class Comparison:
         """The best without a limit, if it is better than what is decided on; None otherwise."""
         free = [row.outcome for row in self.rows if row.role == "free"]
         best = min(free, key=self.figure, default=None)
-        better = best is not None and best.submissions is not None and self.figure(best) < self.figure(self.best())
-        return best if better else None
+        if best is None or best.submissions is None or not self.figure(best) < self.figure(self.best().outcome):
+            return None
+        return best
 
     def beyond(self, time: Written = in_seconds) -> str | None:
         """What more submissions would bring, if they bring more than what is decided on; None otherwise."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from math import comb
@@ -16,7 +17,7 @@ from latfit.laws.defective import Defective
 from latfit.laws.empirical import Empirical
 from latfit.laws.quadrature import gauss_legendre
 from latfit.laws.steps import Steps
-from latfit.numbers import Bools, Floats
+from latfit.numbers import Floats
 
 MAX_COPIES = 10**9
 HUGE = 1e300  # stands for ∞ where a finite number is needed
@@ -266,28 +267,25 @@ class Shifted(_Derived):
     def kinks(self) -> tuple[float, ...]:
         return tuple(kink + self.r for kink in self.law.kinks)
 
-    def _latency(self, t: ArrayLike) -> tuple[Bools, Floats]:
-        """Whether t comes after r seconds, and t − r or 0."""
+    def _after(self, formula: Callable[[Floats], Floats], t: ArrayLike, before: float = 0.0) -> Floats:
+        """`formula` at t − r, and the value `before` while the job cannot be done."""
         latency = np.asarray(t, dtype=np.float64) - self.r
-        return latency >= 0, np.maximum(latency, 0.0)
+        return np.where(latency >= 0, formula(np.maximum(latency, 0.0)), before)
 
     def cdf(self, t: ArrayLike) -> Floats:
-        begun, latency = self._latency(t)
-        return np.where(begun, self.law.cdf(latency), 0.0)
+        return self._after(self.law.cdf, t)
 
     def pdf(self, t: ArrayLike) -> Floats:
-        begun, latency = self._latency(t)
-        return np.where(begun, self.law.pdf(latency), 0.0)
+        return self._after(self.law.pdf, t)
 
     def still_out(self, t: ArrayLike) -> Floats:
-        begun, latency = self._latency(t)
-        out = np.where(begun, self.law.still_out(latency) + self.law.failed(latency), 1.0)
-        return np.asarray(out - self.law.failed(t))
+        return self._after(lambda u: self.law.still_out(u) + self.law.failed(u), t, 1.0) - self.law.failed(t)
 
     def partial_moment(self, n: int, t: ArrayLike) -> Floats:
-        begun, latency = self._latency(t)
-        total = sum(comb(n, k) * self.r ** (n - k) * self.law.partial_moment(k, latency) for k in range(n + 1))
-        return np.where(begun, total, 0.0)
+        powers = [comb(n, k) * self.r ** (n - k) for k in range(n + 1)]
+        return self._after(
+            lambda u: np.asarray(sum(power * self.law.partial_moment(k, u) for k, power in enumerate(powers))), t
+        )
 
     def failed(self, t: ArrayLike) -> Floats:
         return self.law.failed(t)

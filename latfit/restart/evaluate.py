@@ -15,7 +15,7 @@ from latfit.numbers import Bools, Floats, Ints, finite
 from latfit.restart.completion import draw
 from latfit.restart.derived import ROUNDING, check_time, completion_probability, with_wall_clock
 from latfit.restart.objectives import Objective
-from latfit.restart.policies import Policy, Submission, as_policy
+from latfit.restart.policies import Policy, as_policy
 from latfit.restart.result import Figures, label
 
 Attempts = Callable[[Ints, Floats, float], tuple[Floats, Floats]]
@@ -106,48 +106,6 @@ class Followed:
     off: Bools
 
 
-class _Jobs:
-    """Jobs under way: when each is done, when the last of its copies is over, when its next copy begins."""
-
-    def __init__(self, size: int) -> None:
-        self.copies: list[tuple[Ints, Floats, Floats]] = []
-        self.done, self.left = np.full((2, size), np.inf)  # when a job is done or goes off; ∞ until it is known
-        self.over, self.begins, self.planned_start, self.planned_end, self.submitted = np.zeros((5, size))
-
-    @np.errstate(invalid="ignore")  # what follows a copy that is never cancelled has no planned time: NaN loses
-    def due(self, copy: Submission, cost: float) -> Bools:
-        """Set `begins` of the next copy; which jobs are not done by then."""
-        start = np.broadcast_to(np.asarray(copy.start, dtype=np.float64), self.done.shape)
-        self.begins = self.begins + (start - self.planned_start if copy.after is None else copy.after)
-        if copy.after is None:  # where nothing is out any more, because copies failed, it begins after its pause
-            pause = start - self.planned_end
-            self.begins = np.fmin(self.begins, self.over + np.where(pause >= 0, pause, cost))
-        self.planned_start = start
-        self.planned_end = np.maximum(self.planned_end, start + copy.age)
-        return np.asarray((self.begins * (1 + ROUNDING) < self.done) & np.isinf(self.left))
-
-    def submit(self, jobs: Ints, age: float, attempts: Attempts) -> None:
-        latency, failure = attempts(jobs, self.begins[jobs], age)
-        known = ~np.isnan(latency)
-        self.left[jobs[~known]] = self.begins[jobs[~known]]
-        jobs, latency, failure = jobs[known], latency[known], failure[known]
-        begins = self.begins[jobs]
-        ends = begins + np.minimum(np.minimum(latency, failure), age)
-        self.done[jobs] = np.minimum(self.done[jobs], np.where(latency <= np.minimum(failure, age), ends, np.inf))
-        self.over[jobs] = np.maximum(self.over[jobs], ends)
-        self.submitted[jobs] += 1
-        self.copies.append((jobs, begins, ends))
-
-    def result(self) -> Followed:
-        off = np.isfinite(self.left)
-        done = np.where(off, np.inf, self.done)
-        spent = np.where(off, self.left, np.where(np.isfinite(done), done, self.over))
-        used = np.zeros(done.size)
-        for jobs, begins, ends in self.copies:
-            used[jobs] += np.minimum(ends, spent[jobs]) - begins
-        return Followed(done, spent, self.submitted, used, off)
-
-
 def follow(
     policy: Policy, size: int, attempts: Attempts, rng: np.random.Generator, *, cost: float = 0.0, most: float = np.inf
 ) -> Followed:
@@ -159,20 +117,45 @@ def follow(
     after the cost where these overlap. A copy that is only made beside another (the second request of a hedge) is
     left out then.
     """
-    jobs = _Jobs(size)
+    done, left = np.full((2, size), np.inf)  # when a job is done or goes off; ∞ until it is known
+    over, begins, planned_start, planned_end, submitted = np.zeros((5, size))
+    copies: list[tuple[Ints, Floats, Floats]] = []
     for number, copy in enumerate(policy.submissions(cost, size, rng)):
-        due = jobs.due(copy, cost)
+        start = np.broadcast_to(np.asarray(copy.start, dtype=np.float64), done.shape)
+        with np.errstate(invalid="ignore"):  # what follows a copy that is never cancelled has no time: NaN loses
+            begins = begins + (start - planned_start if copy.after is None else copy.after)
+            if copy.after is None:  # where nothing is out any more, because copies failed, it begins after its pause
+                pause = start - planned_end
+                begins = np.fmin(begins, over + np.where(pause >= 0, pause, cost))
+            planned_start, planned_end = start, np.maximum(planned_end, start + copy.age)
+        due = (begins * (1 + ROUNDING) < done) & np.isinf(left)
         if not due.any():
             break
         if number >= most:
-            jobs.left[due] = jobs.begins[due]
+            left[due] = begins[due]
             break
         if copy.beside:
-            due &= jobs.over > jobs.begins
+            due &= over > begins
         if copy.probability < 1:
             due &= rng.random(size) < copy.probability
-        jobs.submit(np.flatnonzero(due), copy.age, attempts)
-    return jobs.result()
+        jobs = np.flatnonzero(due)
+        latency, failure = attempts(jobs, begins[jobs], copy.age)
+        known = ~np.isnan(latency)
+        left[jobs[~known]] = begins[jobs[~known]]
+        jobs, latency, failure = jobs[known], latency[known], failure[known]
+        ends = begins[jobs] + np.minimum(np.minimum(latency, failure), copy.age)
+        completed = latency <= np.minimum(failure, copy.age)
+        done[jobs] = np.minimum(done[jobs], np.where(completed, ends, np.inf))
+        over[jobs] = np.maximum(over[jobs], ends)
+        submitted[jobs] += 1
+        copies.append((jobs, begins[jobs], ends))
+    off = np.isfinite(left)
+    done = np.where(off, np.inf, done)
+    spent = np.where(off, left, np.where(np.isfinite(done), done, over))
+    job_seconds = np.zeros(size)
+    for jobs, starts, ends in copies:
+        job_seconds[jobs] += np.minimum(ends, spent[jobs]) - starts
+    return Followed(done, spent, submitted, job_seconds, off)
 
 
 def simulate_policy(

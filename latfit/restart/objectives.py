@@ -52,6 +52,8 @@ class Objective(ABC):
     name: ClassVar[str]
     usage: ClassVar[str]
     """How a user writes it, for help and messages."""
+    shown: ClassVar[str] = "{0:.6g} s"
+    """How the reported figure is written; {1} is the parameter."""
     takes_parameter: ClassVar[bool] = True
     parameter: float = 0.0
     shift: float = 0.0
@@ -116,7 +118,7 @@ class Objective(ABC):
 
     def text(self, reported: float) -> str:
         """The reported figure with its unit."""
-        return f"{reported:.6g} s"
+        return self.shown.format(reported, self.parameter)
 
 
 O = TypeVar("O", bound="type[Objective]")  # noqa: E741
@@ -161,6 +163,7 @@ class Moment(Objective):
 
     name = "moment"
     usage = f"moment:n with a whole n from 1 to {MAX_MOMENT}"
+    shown = "{0:.6g} s^{1:g}"
 
     @classmethod
     def allows(cls, value: float, shift: float) -> bool:
@@ -169,25 +172,22 @@ class Moment(Objective):
     def value(self, law: Law, t: Floats, cost: float) -> Floats:
         return self._shifted(moments(law, t, int(self.parameter), cost=cost))
 
+    def _shifted(self, E: Floats) -> Floats:
+        """E[(r + J′)ⁿ] from the moments of J′ (and the same for their slopes)."""
+        n, r = int(self.parameter), np.float64(self.shift)  # whose powers are ∞ where a float's are an error
+        return E[n] if r == 0 else np.asarray(sum(comb(n, k) * r ** (n - k) * E[k] for k in range(n + 1)))
+
+    def slope(self, law: Law, t: Floats, cost: float) -> Floats:
+        return self._shifted(_moment_slopes(law, t, int(self.parameter), cost)[1])
+
     def of_plan(self, plan: Plan) -> float:
         if self.parameter > 2:
             raise RestartError(f"the objective {self} is known for one timeout only; take moment:2, std or a quantile")
         return plan.mean if self.parameter == 1 else plan.second_moment
 
-    def slope(self, law: Law, t: Floats, cost: float) -> Floats:
-        return self._shifted(_moment_slopes(law, t, int(self.parameter), cost)[1])
-
     def limit(self, E_0: float) -> float:
         """N! E_0ⁿ, the moment of an exponential law."""
         return float(factorial(int(self.parameter)) * np.float64(E_0) ** self.parameter)
-
-    def text(self, reported: float) -> str:
-        return f"{reported:.6g} s^{self.parameter:g}"
-
-    def _shifted(self, E: Floats) -> Floats:
-        """E[(r + J′)ⁿ] from the moments of J′ (and the same for their slopes)."""
-        n, r = int(self.parameter), np.float64(self.shift)  # whose powers are ∞ where a float's are an error
-        return E[n] if r == 0 else np.asarray(sum(comb(n, k) * r ** (n - k) * E[k] for k in range(n + 1)))
 
 
 @register
@@ -268,6 +268,7 @@ class Deadline(Objective):
 
     name = "deadline"
     usage = "deadline:D with D seconds (more than the wall-clock time) or a duration such as 20min"
+    shown = "{0:.2%} of jobs in time"
 
     @classmethod
     def read(cls, number: str) -> float:
@@ -305,6 +306,3 @@ class Deadline(Objective):
 
     def report(self, figure: float) -> float:
         return 1.0 - figure
-
-    def text(self, reported: float) -> str:
-        return f"{reported:.2%} of jobs in time"

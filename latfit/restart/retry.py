@@ -111,31 +111,13 @@ class Retry:
 
 
 def evaluate_retry(law: Law, timeouts: Sequence[float], *, cutoff: float = np.inf, cost: float = 0.0) -> Retry:
-    """What a schedule brings under a law.
+    """What cancelling after each of `timeouts` brings; the last attempt ends at the `cutoff` and is then repeated.
 
-    Parameters
-    ----------
-    law
-        Of one attempt; failures that the client sees end an attempt early.
-    timeouts
-        When to cancel, in the order of use, not decreasing.
-    cutoff
-        T: where the last attempt ends, and is submitted again if it has not completed.
-    cost
-        Seconds that each resubmission costs.
-
-    Returns
-    -------
-    Retry
-
-    Examples
-    --------
     >>> import latfit
     >>> law = latfit.Defective(latfit.parse_law("lognormal(mu=5.5,sigma=1)"), 0.025)
     >>> retry = evaluate_retry(law, [600.0, 1200.0], cutoff=10_000.0)
     >>> round(retry.waiting, 1), round(retry.expected_duration, 1), round(retry.worst_loss, 3)
     (659.6, 392.4, 0.331)
-
     """
     return retry_of(Attempt.of(law, np.array([*timeouts, cutoff])), tuple(map(float, timeouts)), cost)
 
@@ -280,27 +262,10 @@ def best_retry(
 ) -> Retry | None:
     """The schedule with the least (1 − π) E/W + π (1 + ℓ) of those with ℓ ≤ risk, None where waiting is as good.
 
-    Parameters
-    ----------
-    law
-        Of one attempt.
-    cutoff
-        T: where the last attempt ends. ∞ is allowed for a law without outliers.
-    risk
-        The largest loss ℓ allowed if every retry takes as long as the first attempt would have.
-    suspicion
-        π: the weight of that case.
-    cost
-        Seconds that each resubmission costs.
-    first
-        First timeouts to choose from, sorted; by default the latencies of an empirical law.
+    ℓ is the loss if every retry takes as long as the first attempt would have, π = `suspicion` the weight of that case.
+    The last attempt ends at the `cutoff`; ∞ is allowed for a law without outliers. `first` are the first timeouts to
+    choose from, sorted; by default the latencies of an empirical law.
 
-    Returns
-    -------
-    Retry or None
-
-    Examples
-    --------
     >>> import latfit
     >>> law = latfit.Empirical.of(latfit.example_log().sample(cutoff=10_000.0))
     >>> retry = best_retry(law, cutoff=10_000.0)

@@ -81,21 +81,17 @@ class _Search:
         if self.budget is None:
             return -1.0
         try:
-            if self.budget.name == "submissions":
-                return self.budget.excess(self.kind.from_times(time, ratio).mean_submissions(self.law, self.cost))
-            return self.budget.excess(self.plan(time, ratio).job_seconds)
+            return self.budget.excess(getattr(self.plan(time, ratio), self.budget.name))
         except RestartError:
             return np.inf
 
     def at(self, time: float, ratio: float) -> _Point:
-        outside, budget = _Point(np.inf, time, ratio), self.budget
-        if budget is not None and budget.name == "submissions" and self.excess(time, ratio) > BUDGET_SLACK:
-            return outside
+        outside = _Point(np.inf, time, ratio)
         try:
             plan = self.plan(time, ratio)
         except RestartError:
             return outside
-        if budget is not None and budget.excess(getattr(plan, budget.name)) > 2 * BUDGET_SLACK:
+        if self.budget is not None and self.budget.excess(getattr(plan, self.budget.name)) > 2 * BUDGET_SLACK:
             return outside
         figure = self.objective.of_plan(plan)
         return _Point(figure, time, ratio) if np.isfinite(figure) else outside
@@ -141,7 +137,7 @@ class _Search:
             return best
         i = points.index(best)
         low, high = np.log(ratios[max(i - 1, 0)]), np.log(ratios[min(i + 1, ratios.size - 1)])
-        near = _near(best.time, 1.4)
+        near = best.time * np.geomspace(1 / 1.4, 1.4, 5)
         inner = _polished(lambda y: self.along(near, float(np.exp(y))).figure, low, high, 10 * self.precision)
         return _best(best, self.along(near, best.ratio), self.along(near, float(np.exp(inner))))
 
@@ -149,7 +145,8 @@ class _Search:
         """From the best point of a coarse law to the best policy on the law itself, and its figure."""
         if not np.isfinite(start.figure):
             return None, np.inf
-        points = [self.along(_near(start.time, 1.15, 5 if self.law.jumps is None else 25), start.ratio)]
+        times = start.time * np.geomspace(1 / 1.15, 1.15, 5 if self.law.jumps is None else 25)
+        points = [self.along(times, start.ratio)]
         if self.kind.ratios is not None and np.isfinite(points[0].figure):
             points.append(self.both_times(points[0]) if self.budget is None else self.on_border(points[0]))
         best = _best(*points, *(each for point in points for each in self.snapped(point)))
@@ -197,10 +194,6 @@ class _Search:
         last = self.plan(point.time, point.ratio).rounds[-1]
         ages = np.append(earlier, last.ages[last.ages < last.length][-1:])
         return [self.at(point.time, float(age / point.time)) for age in ages if age >= point.time]
-
-
-def _near(time: float, factor: float, count: int = 5) -> Floats:
-    return time * np.geomspace(1 / factor, factor, count)
 
 
 def _polished(figure: Callable[[float], float], low: float, high: float, tolerance: float) -> float:

@@ -91,10 +91,6 @@ class Policy(ABC):
     def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
         """The copies of `size` jobs in the order of their starts, until each job is done."""
 
-    def mean_submissions(self, law: Law, cost: float) -> float:
-        """N, the mean number of submissions; policies that know a short way to it state it."""
-        return self.plan(law, cost).submissions
-
     @classmethod
     def from_times(cls, time: float, ratio: float) -> Policy:
         """The policy whose free time is `time`; with two of them the second one is `ratio` times it."""

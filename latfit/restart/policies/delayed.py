@@ -57,15 +57,6 @@ class Delayed(Policy):
         two = overlapping(law, ages, gap, self._two_copies(law, gap))
         return Plan((attempt(law, gap), two), repeats=True)
 
-    def mean_submissions(self, law: Law, cost: float) -> float:
-        """1 + S(t0)/F̃(t_inf)."""
-        if has_failures(law):
-            return super().mean_submissions(law, cost)
-        at_gap, at_end = not_completed(law, np.array([self.t0 + cost, self.t_inf]))
-        if self.t_inf <= self.t0 + cost:
-            at_gap = at_end
-        return float(1.0 + at_gap / (1.0 - at_end)) if at_end < 1 else np.inf
-
     def _two_copies(self, law: Law, gap: float) -> Callable[[Floats], Ages]:
         """From one submission to the next, given that the copy before is still out at age `gap`."""
         left = self.t_inf - gap

@@ -11,7 +11,7 @@ import numpy as np
 from latfit.errors import RestartError
 from latfit.laws.base import Law, Parameter
 from latfit.numbers import Floats
-from latfit.restart.derived import has_failures, not_completed, still_out
+from latfit.restart.derived import not_completed, still_out
 from latfit.restart.plan import Ages, Plan, overlapping
 from latfit.restart.policies import Policy, Submission, Written, in_seconds, register
 from latfit.restart.policies.copies import CopiesPolicy
@@ -71,15 +71,6 @@ class Hedge(Policy):
 
         this = overlapping(law, (0.0, -start), end, at, submissions=1.0 + q * S_start, pause=cost)
         return Plan((this,), repeats=True)
-
-    def mean_submissions(self, law: Law, cost: float) -> float:
-        """(1 + q S(d))/H(t_inf)."""
-        if has_failures(law):
-            return super().mean_submissions(law, cost)
-        end, d = self.t_inf or np.inf, self.d + cost
-        at_d, at_end, after = not_completed(law, np.array([d, end, max(end - d, 0.0)]))
-        made, out = (1.0 + self.q * at_d, at_end * (1.0 - self.q + self.q * after)) if d < end else (1.0, at_end)
-        return float(made if np.isinf(end) else made / (1.0 - out) if out < 1 else np.inf)
 
     def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
         end = self.t_inf or np.inf

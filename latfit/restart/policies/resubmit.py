@@ -76,10 +76,6 @@ class Resubmit(Policy):
         ]
         return Plan(tuple(rounds), repeats=bool(out[-1] > 0))
 
-    def mean_submissions(self, law: Law, cost: float) -> float:
-        """1 + Σ_n Π_{k ≤ n} S(k d)."""
-        return float(1.0 + np.cumprod(not_completed(law, (self.d + cost) * np.arange(1.0, MAX_COPIES_OUT + 1.0))).sum())
-
     def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
         return (Submission(k * (self.d + cost), np.inf) for k in count())
 
