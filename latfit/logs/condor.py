@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from calendar import isleap
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from typing import Any
@@ -14,7 +13,7 @@ import pandas as pd
 
 from latfit.errors import LogError, counted
 from latfit.logs.formats import register
-from latfit.logs.lines import LineFormat, Parsed, chosen
+from latfit.logs.lines import LineFormat, Parsed, chosen, moments
 from latfit.logs.records import Records
 from latfit.logs.rows import UNKNOWN_TIMES, JsonRows, Row
 from latfit.logs.source import Source
@@ -167,32 +166,26 @@ class HtCondor(LineFormat):
         if not jobs:
             raise LogError(f"{source.name}: there is no event of a job in this log")
         rows = [(job, attempt, *wait) for job in jobs for attempt, wait in enumerate(job.latencies(self.measure), 1)]
-        notes, last = list(self._executions(jobs)), [self.last]
-        since, until = [row[2] for row in rows], [row[3] for row in rows]
+        since, until, last, notes = [row[2] for row in rows], [row[3] for row in rows], [self.last], []
+        evictions, again = sum(job.evictions for job in jobs), sum(max(0, job.executions - 1) for job in jobs)
+        if evictions or again:
+            counts = f"{counted(evictions, 'eviction')} and {counted(again, 're-execution')}"
+            notes.append(f"{counts} of {counted(len(jobs), 'job')}: {MEASURES[self.measure]}")
         if self.is_yearless:
             year = self.options.year or self._first_year()
             since, until, last = ([_in_year(at, year) for at in times] for times in (since, until, last))
             hint = "" if self.options.year else "; say which with --year"
             notes.append(f"the log writes no years: its first event is taken to be of {year}{hint}")
         submitted, lines = np.array(since, dtype=np.float64), np.array([row[0].line for row in rows], dtype=np.int64)
-        records = Records(lines, np.array(until) - submitted, np.array([row[4] for row in rows], dtype=np.int8))
+        status = np.array([row[4] for row in rows], dtype=np.int8)
+        records = Records(lines, np.array(until) - submitted, status, notes=notes)
         records.refuse(np.isnan(submitted), "no submit event")
-        records.notes += notes
-        known = ~np.isnan(submitted)
-        records.submitted = np.full(len(rows), "NaT", "datetime64[us]")
-        records.submitted[known] = (submitted[known] * 1e6).astype(np.int64).astype("datetime64[us]")
+        records.submitted = moments(pd.Series(submitted), "submission", "epoch", None, records)
         records.last_seen = np.datetime64(int(last[0] * 1e6), "us")
-        frame = pd.DataFrame([(job.name, job.executions, job.evictions, attempt) for job, attempt, *_ in rows])
-        names = ("id", "executions", "evictions", *(["attempt"] if self.measure == "every" else []))
-        records.extras = {name: frame[at] for at, name in enumerate(names)}
+        cells = [(job.name, job.executions, job.evictions, attempt) for job, attempt, *_ in rows]
+        frame = pd.DataFrame(cells, columns=["id", "executions", "evictions", "attempt"])
+        records.extras = {str(name): frame[name] for name in frame if name != "attempt" or self.measure == "every"}
         return records
-
-    def _executions(self, jobs: list[_Job]) -> Iterator[str]:
-        """What is to be said of evictions and re-executions."""
-        evictions, again = sum(job.evictions for job in jobs), sum(max(0, job.executions - 1) for job in jobs)
-        if evictions or again:
-            counts = f"{counted(evictions, 'eviction')} and {counted(again, 're-execution')}"
-            yield f"{counts} of {counted(len(jobs), 'job')}: {MEASURES[self.measure]}"
 
 
 def _in_year(at: float, year: int) -> float:

@@ -14,6 +14,7 @@ from latfit.logs.formats import register
 from latfit.logs.lines import EPOCH_FROM, LineFormat, Parsed
 from latfit.logs.records import Records
 from latfit.logs.source import Source
+from latfit.logs.times import parse_times
 from latfit.numbers import Bools
 from latfit.table import CENSORED
 
@@ -104,9 +105,7 @@ def _submitted(submit: NDArray[np.float64], start: int | None) -> NDArray[np.dat
         start = 0
     if start is None or start > EPOCH_TO:
         return None
-    times = np.full(submit.size, "NaT", "datetime64[us]")
-    times[known] = ((submit[known] + start) * 1e6).astype(np.int64).astype("datetime64[us]")
-    return times
+    return parse_times(pd.Series(np.where(known, submit + start, np.nan)), "submit", "epoch", None)[0]
 
 
 @register
