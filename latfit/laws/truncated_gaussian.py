@@ -182,8 +182,7 @@ class TruncatedGaussian(ContinuousLaw):
         whole = np.where(t < self.mu, below_mu, -np.expm1(self._logsf(t)))
         near = t * (1 + abs(alpha)) < self.sigma
         if near.any():
-            area = gauss_legendre(lambda x: np.exp(self._logpdf(x)), np.zeros(near.sum()), t[near])
-            whole[near] = area
+            whole[near] = gauss_legendre(lambda x: np.exp(self._logpdf(x)), np.zeros(near.sum()), t[near])
         return whole
 
     def _ppf(self, q: Floats) -> Floats:
