@@ -90,7 +90,7 @@ def _cell(value: Any, kind: type, path: Sequence[str]) -> Any:
     for name in path:
         if isinstance(value, dict):
             value = value.get(name)
-        elif isinstance(value, Sequence):
+        elif isinstance(value, (tuple, list)):
             value = value[int(name)] if value else None
         else:
             value = getattr(value, name, None)
