@@ -1,13 +1,13 @@
 """Results as figures: each function takes a result and an Axes (or makes one), draws, and returns the Axes."""
 
 from latfit.plots.draw import COLOURS, STYLE
-from latfit.plots.drift import plot_drift, save_drift
 from latfit.plots.figures import (
     FIGURES,
     draw_figure,
     figure,
     plot_cdf,
     plot_completion,
+    plot_drift,
     plot_expected_duration,
     plot_frontier,
     plot_jobs_tail,
@@ -16,6 +16,7 @@ from latfit.plots.figures import (
     plot_strategies,
     plot_survival,
     plot_time,
+    save_drift,
     save_figure,
 )
 

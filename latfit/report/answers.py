@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from latfit.errors import counted
-from latfit.report.layout import Number, Section, between, percent
+from latfit.report.layout import Section, between, number, percent
 from latfit.report.sections import TELLING_OPTIMISM, still_out
 from latfit.restart.objectives import Objective
 from latfit.tracking.drift import iso
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from latfit.histograms import Guarantee
     from latfit.logs import LogFacts, ProbeLog
     from latfit.outliers import OutlierRatio
-    from latfit.restart import Comparison, PolicyOutcome
+    from latfit.restart import Comparison
     from latfit.restart.schedule import Strategy
     from latfit.sample import LatencySample
     from latfit.settings import Settings, Tool
@@ -44,10 +44,6 @@ COMPARED_ROLES = {"reference": "best timeout", "same": "same load", "free": "no 
 def _figures(*rows: tuple[str, str | None]) -> dict[str, Any]:
     """A table of names and values, without those that are not known."""
     return {"columns": ("", ""), "rows": tuple((name, value) for name, value in rows if value is not None)}
-
-
-def _time_or_infinite(value: float | None) -> str:
-    return "infinite" if value is None or value == math.inf else seconds(value)
 
 
 def reading_notes(facts: LogFacts) -> tuple[list[str], list[str]]:
@@ -198,7 +194,8 @@ def replay_sections(replay: Replay, policies: Sequence[ReplayedPolicy]) -> list[
 
 def _replay_cells(replayed: Replayed | ReplayedPolicy, not_done: float) -> tuple[str, ...]:
     interval = "" if replayed.high == math.inf else between(replayed.low, replayed.high)
-    duration, p95 = map(_time_or_infinite, (replayed.expected_duration, replayed.quantiles.get("0.95")))
+    duration = number(replayed.expected_duration, missing="infinite")
+    p95 = number(replayed.quantiles.get("0.95"), missing="infinite")
     return (duration, interval, p95, f"{replayed.submissions:.3g}", f"{not_done:.1%}")
 
 
@@ -235,15 +232,16 @@ def compared_table(
     rows = []
     for i, row in enumerate(comparison.rows):
         outcome, value = row.outcome, row.outcome.objective["value"]
-        cells = [Number(_time_or_infinite(outcome.expected_duration), outcome.expected_duration)]
-        cells += [_outcome_quantile(outcome, level) for level in (0.95, 0.99)]
-        count = "infinite" if outcome.submissions is None else f"{outcome.submissions:.4g}"
-        cells += [Number(count, outcome.submissions)]
-        cells += [Number(_time_or_infinite(outcome.job_seconds), outcome.job_seconds)]
+        cells = [number(outcome.expected_duration, missing="infinite")]
+        for level in (0.95, 0.99):  # one that is not computed under visible failures is unknown, not infinite
+            missing = "infinite" if outcome.success is None or outcome.success < level else "unknown"
+            cells.append(number(outcome.quantiles.get(str(level)), missing=missing))
+        cells.append(number(outcome.submissions, "{:.4g}".format, "infinite"))
+        cells.append(number(outcome.job_seconds, missing="infinite"))
         if not all_end:
-            cells.append(Number("" if outcome.success is None else f"{100 * outcome.success:.4g} %", outcome.success))
+            cells.append(number(outcome.success, lambda share: f"{100 * share:.4g} %"))
         if goal != "mean":
-            cells.append(Number("infinite" if value is None else comparison.objective.text(value), value))
+            cells.append(number(value, comparison.objective.text, "infinite"))
         gain = comparison.gain(outcome)
         change = "" if gain is None or i == 0 else f"{-100 * gain:+.1f} %"
         if spreads and i and spreads[i].ratio_low is not None:
@@ -256,13 +254,6 @@ def compared_table(
         policy = outcome.policy.sentence(seconds) if in_words or len(spec) >= 64 else spec
         rows.append((*cells, change, f"{role}: {policy}"))
     return tuple(columns), tuple(rows)
-
-
-def _outcome_quantile(outcome: PolicyOutcome, level: float) -> Number:
-    """A quantile; one that is not computed under visible failures is unknown, not infinite."""
-    value = outcome.quantiles.get(str(level))
-    missing = "infinite" if outcome.success is None or outcome.success < level else "unknown"
-    return Number(missing if value is None else seconds(value), value)
 
 
 def _load_section(comparison: Comparison, utilisation: float) -> Section:
@@ -333,7 +324,7 @@ def _window_row(window: Window) -> tuple[str, ...]:
         start[:10] if start[11:19] == "00:00:00" else f"{start[5:10]} {start[11:16]}",
         str(window.probes),
         percent(window.ratio),
-        "none" if window.timeout is None else seconds(window.timeout),
+        number(window.timeout, missing="none"),
         "" if window.low is None else between(window.low, window.high),
         "" if window.expected_duration is None else seconds(window.expected_duration),
         "" if window.kept_regret is None else f"{100 * window.kept_regret:+.1f} %",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
 
@@ -48,6 +48,15 @@ class Number(str):
         self = super().__new__(cls, text)
         self.value = value
         return self
+
+
+def number(value: float | None, write: Callable[[float], str] = seconds, missing: str = "") -> Number:
+    """A number as `write` writes it (a time), or the word for one that is missing or infinite.
+
+    >>> number(0.25), number(None, missing="infinite")
+    ('250 ms', 'infinite')
+    """
+    return Number(missing if value is None or value == math.inf else write(value), value)
 
 
 def between(low: float | None, high: float | None) -> str:
