@@ -136,24 +136,9 @@ def comparison_intervals(
 ) -> list[Spread]:
     """The 95 % intervals of the strategies of a comparison, their parameters held fixed.
 
-    Parameters
-    ----------
-    sample
-        The sample that the comparison was made from.
-    comparison
-        The strategies and the objective.
-    cost, wall_clock
-        As in the comparison.
-    count, rng
-        How many resamples, and their source of random numbers.
+    `sample` is that of the comparison, `cost` and `wall_clock` are as there, `count` is how many resamples are drawn.
+    There is a `Spread` for each row, with None where a strategy is infinite on more than 2.5 % of the resamples.
 
-    Returns
-    -------
-    list of Spread
-        One for each row; None where a strategy is infinite on more than 2.5 % of the resamples.
-
-    Examples
-    --------
     >>> import latfit
     >>> from latfit.decision.compared import comparison_intervals
     >>> sample = latfit.LatencySample.of([1, 2, 2, 3, 4, 5, 30, 40, 50] * 20)
@@ -161,7 +146,6 @@ def comparison_intervals(
     >>> spread = comparison_intervals(sample, table, count=50)
     >>> spread[-1].ratio_high < 1
     True
-
     """
     source = np.random.default_rng(0) if rng is None else rng
     # under failures a quantile needs the steps of the log's own clock

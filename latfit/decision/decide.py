@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from latfit.decision import recommend as timeouts
+import latfit.decision.recommend as timeouts
+from latfit.curve import MIN_COMPLETIONS
 from latfit.decision.fits import Key, elaborate, generator, joint, put_to_use, ranked, tested
 from latfit.decision.prepare import Options, Prepared, prepare
-from latfit.decision.result import Current, Decision, Evidence, FittedLaw, JudgedWorld, LatencySummary, Recommendation
+from latfit.decision.result import Current, Decision, Evidence, JudgedWorld, LatencySummary, Recommendation, Warned
 from latfit.decision.schedule import INDEPENDENT, Choice, Strata, choose_schedule, with_retry_intervals
 from latfit.decision.warn import warnings_of
 from latfit.errors import FitError, LatfitError, counted
@@ -21,6 +22,7 @@ from latfit.fitting import Fit, fit, fitted_law
 from latfit.laws import Empirical
 from latfit.numbers import finite
 from latfit.restart import expected_duration, optimal_timeout
+from latfit.restart.objectives import Objective
 from latfit.restart.retry import best_retry
 from latfit.sample import STATUSES, LatencySample
 from latfit.table import ProbeTable
@@ -108,9 +110,14 @@ def decide(
 
 def _undecided(decision: Decision, case: Prepared, options: Options) -> Decision:
     """The decision on a sample with too few completions."""
-    withheld, few = timeouts.few_completions(case, options)
+    objective = {"name": str(Objective.parse(options.objective, shift=options.wall_clock)), "value": None}
+    withheld = Recommendation("withheld", case.ratio.estimate, "empirical", options.cost, objective)
+    withheld = replace(withheld, withheld=("few-completions",))
     evidence, _ = collect_evidence(case, withheld, options)
-    if not case.sample.completed.total:
+    done = case.sample.completed.total
+    within = f"completed within {case.cutoff.cutoff:g} s; a timeout needs at least {MIN_COMPLETIONS} at or below it"
+    few = Warned("few-completions", f"only {done} of {counted(case.sample.n, 'probe')} {within}")
+    if not done:
         return replace(decision, timeout=withheld, evidence=evidence, warnings=(few,), error=few.message)
     warnings = (few, *warnings_of(case, withheld, evidence))
     return replace(decision, timeout=withheld, evidence=evidence, warnings=warnings)
@@ -142,7 +149,7 @@ def _decided(
         chosen = formula
         judged = apply_evidence(chosen, case, evidence, choice, identified=not unidentified)
     else:
-        judged = chosen = _by_law(options, case, fitted)
+        judged = chosen = _by_law(options, case, fits)
     if judged.retry is not None and options.resamples:
         rng = generator(options.seed, "retry", *key)
         judged = replace(judged, retry=with_retry_intervals(judged.retry, sample, cutoff, rng, options=options))
@@ -161,9 +168,9 @@ def _decided(
     )
 
 
-def _by_law(options: Options, case: Prepared, fitted: Sequence[FittedLaw]) -> Recommendation:
+def _by_law(options: Options, case: Prepared, fits: Sequence[Fit]) -> Recommendation:
     """The recommendation of the fitted law that the user named."""
-    fit = next((each.fit for each in fitted if each.fit.name == options.law and each.fit.method == "mle"), None)
+    fit = next((fit for fit in fits if fit.name == options.law), None)
     if fit is None or fit.law is None:
         reason = fit.error if fit else "it was not tried"
         raise FitError(f"{options.law} could not be fitted to {counted(case.sample.n, 'probe')}: {reason}")
@@ -175,9 +182,9 @@ def _by_law(options: Options, case: Prepared, fitted: Sequence[FittedLaw]) -> Re
 
 def _without_outliers(law: Empirical, case: Prepared, options: Options) -> Recommendation | None:
     """The paper's comparison: the law of those that returned, F̃/F̃(T)."""
-    returned = law.conditional()
+    returned, step = law.conditional(), case.sample.resolution
     try:
-        best = optimal_timeout(returned, cost=options.cost, min_completions=5, min_timeout=case.sample.resolution)
+        best = optimal_timeout(returned, cost=options.cost, min_completions=MIN_COMPLETIONS, min_timeout=step)
     except LatfitError:
         return None
     return timeouts.of_optimum(best, returned, case, options)
@@ -239,13 +246,13 @@ def collect_evidence(
 def _suspicion(probes: ProbeTable | None, known: Survey) -> str:
     """How likely it is that every retry repeats the fate of the first attempt, whatever the log says.
 
-    In a queue a retry goes to the end, and sticky jobs repeat. A log in which nothing could have been seen (no
+    In a queue a retry goes to the end, a task does its work again, and sticky jobs repeat. A log in which nothing could have been seen (no
     columns and no times, no outcomes, few rows) keeps a larger suspicion than one that was looked at; attempts of the
     same jobs that look independent leave little.
     """
     if probes is None:
         return "unseen"
-    if probes.facts.queue or any(world.kind == "job" for world in known.worlds):
+    if probes.facts.queue or probes.facts.work or any(world.kind == "job" for world in known.worlds):
         return "repeats"
     if known.fresh:
         return "fresh"
@@ -264,8 +271,8 @@ def apply_evidence(
     retry = choice.retry if choice else None
     harmed = [world for world in evidence.worlds[1:] if (world.unlimited or 0.0) > 1]
     codes = ["dependent" if world.kind in ("job", "time", "spell") else "mixed" for world in harmed]
-    if facts is not None and facts.queue and formula.verdict == "finite":
-        codes.insert(0, "queue")
+    if facts is not None and (facts.queue or facts.work) and formula.verdict == "finite":
+        codes.insert(0, "queue" if facts.queue else "work")
     early = case.sample.censored_early
     if early > case.sample.returned and early > 0.5 * case.sample.n:  # more given up than came back
         codes.insert(0, "censored")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from latfit import fitting
+import latfit.fitting as fitting
 from latfit.decision.prepare import Options, Prepared
 from latfit.decision.result import FittedLaw
 from latfit.errors import FitError, LatfitError

@@ -13,13 +13,12 @@ from latfit.curve import MIN_COMPLETIONS, Counts
 from latfit.decision.fits import Key, generator
 from latfit.decision.prepare import Options, Prepared
 from latfit.decision.result import Recommendation, Warned
-from latfit.errors import LawError, SampleError, counted
+from latfit.errors import LawError, SampleError
 from latfit.evidence import Dependence
 from latfit.laws import Empirical, Law, get_law
 from latfit.numbers import Floats, finite
 from latfit.resample import Blocks, bootstrap
 from latfit.restart import Optimum, expected_duration, optimal_timeout
-from latfit.restart.objectives import Objective
 from latfit.sample import CENSORED, LOST, LatencySample
 
 MAX_SHIFT = 0.1  # an optimum that moves by a larger share when one step of the clock is its cost is not identified
@@ -30,19 +29,6 @@ Recommended = tuple[Recommendation, tuple[Warned, ...]]
 def enough(sample: LatencySample) -> bool:
     """Whether a sample has the completions that a timeout needs."""
     return sample.completed.total >= MIN_COMPLETIONS
-
-
-def few_completions(case: Prepared, options: Options) -> tuple[Recommendation, Warned]:
-    """No timeout: too few probes completed."""
-    objective = {"name": str(Objective.parse(options.objective, shift=options.wall_clock)), "value": None}
-    withheld = Recommendation(
-        "withheld", case.ratio.estimate, "empirical", options.cost, objective, withheld=("few-completions",)
-    )
-    message = (
-        f"only {case.sample.completed.total} of {counted(case.sample.n, 'probe')} completed within "
-        f"{case.cutoff.cutoff:g} s; a timeout needs at least {MIN_COMPLETIONS} at or below it"
-    )
-    return withheld, Warned("few-completions", message)
 
 
 def recommend(cases: Sequence[Prepared], options: Options) -> list[Recommended]:

@@ -24,11 +24,11 @@ def warnings_of(
     law: str | None = None,
 ) -> tuple[Warned, ...]:
     """Every warning that applies, in a fixed order; `law` is the one that the user named."""
-    about_log = (*_about_groups(chosen, evidence), *_about_log(case, evidence), *_about_attempts(chosen, evidence))
+    about_log = (*_about_log(case, chosen, evidence), *_about_attempts(chosen, evidence))
     return (*about_log, *_about_outcomes(case, joint, fits, law), *_about_figures(case, chosen))
 
 
-def _about_groups(chosen: Recommendation, evidence: Evidence) -> Iterator[Warned]:
+def _about_log(case: Prepared, chosen: Recommendation, evidence: Evidence) -> Iterator[Warned]:
     harmed = [w for w in evidence.worlds if w.kind in ("column", "pair", "cell") and (w.unlimited or 0.0) > 1]
     if "mixed" in chosen.withheld and harmed:
         worst = max(harmed, key=lambda world: world.unlimited or 0.0)
@@ -37,9 +37,6 @@ def _about_groups(chosen: Recommendation, evidence: Evidence) -> Iterator[Warned
     elif (mixed := evidence.mixing) is not None:
         text = f"the column {mixed.column.name} explains {100 * mixed.share:.0f} % of how the latencies rank"
         yield Warned("groups-differ", f"{text}; see --by {mixed.column.name} for the decision of each group")
-
-
-def _about_log(case: Prepared, evidence: Evidence) -> Iterator[Warned]:
     probes = case.seen
     if probes is None:
         return
@@ -54,6 +51,8 @@ def _about_log(case: Prepared, evidence: Evidence) -> Iterator[Warned]:
     if probes.facts.queue:
         text = "these are waits in a queue: resubmitting loses the place in it, which the formula does not count"
         yield Warned("queue", text)
+    if probes.facts.work:
+        yield Warned("work", "these are run times of tasks: a retry does the same work again")
     after = evidence.dependence.lost_after_lost if evidence.dependence else None
     returned = np.flatnonzero(~probes.lost)  # what was still out when the log ended is not an outage
     if after is not None and returned.size:

@@ -71,8 +71,8 @@ class Replayed(Figures):
 class ReplayedPolicy(Figures):
     """What a policy would have brought on the log.
 
-    `undone` is the share of the jobs that the policy left undone: a finite schedule gives up, and the time until then
-    counts in the mean; under a policy that never cancels all copies may be lost, and the mean is infinite.
+    `undone` is the share of jobs that it left undone: a finite schedule gives up, and the time until then counts in the
+    mean; without cancelling all copies may be lost, and the mean is infinite.
     """
 
     policy: Policy
@@ -200,7 +200,7 @@ class Replay:
     at: tuple[Replayed, ...]
     _track: _Track
 
-    @cached_property
+    @property
     def _coarse(self) -> _Track:
         return replace(self._track, starts=self._track.starts[:: max(1, 5 * self._track.starts.size // MAX_JOBS)])
 
