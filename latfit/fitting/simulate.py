@@ -95,7 +95,7 @@ class Simulator:
     def rows(self, count: int, rng: np.random.Generator) -> Rows:
         """`count` samples."""
         with np.errstate(over="ignore", under="ignore", divide="ignore"):
-            time = self.law.sample((count, self.n), rng)
+            time = self.law.draw((count, self.n), rng)
         if not (time.min() > 0 and time.max() < np.inf):
             raise FitError(
                 f"{self.law.spec()} has latencies too small or too large for a number: it cannot be simulated"

@@ -261,14 +261,14 @@ class ParametricLaw(Law):
         return self.moment(1)
 
     def sample(self, size: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
-        """Independent latencies."""
+        """Independent latencies, by inversion of the cdf."""
         return self.ppf(rng.random(size))
 
 
 class ContinuousLaw(ParametricLaw):
     """A proper law with a density.
 
-    A law must state `_logpdf`, and `_cdf` or `_logsf`; it states `_sf`, `_ppf`, `_partial_moment` and `sample` too
+    A law must state `_logpdf`, and `_cdf` or `_logsf`; it states `_sf`, `_ppf`, `_partial_moment` and `draw` too
     where a formula is better than the general way. They are called with arrays of times ≥ 0, ∞ included, and with
     floating-point warnings off. A law that can be fitted states `start(q1, q2, q3)`, rough parameters from the
     quartiles; `kernel` makes that fast and many samples at once.
@@ -352,8 +352,11 @@ class ContinuousLaw(ParametricLaw):
             inside = np.clip(self._ppf(levels), low, high)
         return np.where(levels == 0, low, np.where(levels == 1, high, inside))
 
-    def sample(self, size: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
-        """Independent latencies, by interpolation in a table of quantiles unless the law knows a faster way."""
+    def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
+        """Latencies for simulations, several times faster than `sample`: by interpolation in a table of quantiles.
+
+        Laws that numpy has a generator for use that instead.
+        """
         table, reach = _quantiles_by_logit(self)
         place = (np.clip(rng.logistic(size=size), -reach, reach) + reach) * ((table.size - 1) / (2 * reach))
         at = np.minimum(place.astype(np.intp), table.size - 2)

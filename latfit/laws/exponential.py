@@ -72,5 +72,5 @@ class Exponential(ContinuousLaw):
         """n!/rateⁿ P(n+1, rate t)."""
         return factorial(n) * float(np.power(1 / self.rate, n)) * gammainc(n + 1, self.rate * t)
 
-    def sample(self, size: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
+    def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
         return np.asarray(rng.exponential(1 / self.rate, size))

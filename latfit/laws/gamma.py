@@ -144,5 +144,5 @@ class Gamma(ContinuousLaw):
         """The root of shape, times scale."""
         return self.scale * sqrt(self.shape)
 
-    def sample(self, size: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
+    def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
         return np.asarray(rng.gamma(self.shape, self.scale, size))

@@ -116,7 +116,7 @@ class LocationScaleLaw(ContinuousLaw):
         m, s = self._place
         return np.exp(m + s * self.kernel.standard_ppf(q))
 
-    def sample(self, size: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
+    def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
         m, s = self._place
         with np.errstate(over="ignore"):  # what is beyond all floats is ∞
             return np.asarray(np.exp(m + s * self.kernel.standard_draws(size, rng)))

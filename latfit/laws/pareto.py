@@ -109,6 +109,6 @@ class Pareto(ContinuousLaw):
         whole = [i * self.a / (self.nu - i) for i in range(1, n + 1)]
         return share * float(np.prod(whole))
 
-    def sample(self, size: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
+    def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
         with np.errstate(over="ignore"):  # what is beyond all floats is ∞
             return np.asarray(self.a * np.expm1(rng.standard_exponential(size) / self.nu))

@@ -99,5 +99,5 @@ class Uniform(StepDensity):
         half = max(0.5 * (q3 - q1), 1e-3 * q3)
         return {"a": max(0.0, q1 - half), "b": q3 + half}
 
-    def sample(self, size: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
+    def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
         return np.asarray(rng.uniform(self.a, self.b, size))

@@ -125,7 +125,7 @@ def test_resamples_look_like_the_log():
 @pytest.mark.parametrize("name", [name for name in law_names() if issubclass(get_law(name), ContinuousLaw)])
 def test_draws_follow_the_law(name):
     law = parse_law(get_law(name).examples[0])
-    x = law.sample((4000,), np.random.default_rng(7))
+    x = law.draw((4000,), np.random.default_rng(7))
     assert stats.kstest(x, law.cdf).pvalue > 1e-4
 
 

@@ -273,4 +273,4 @@ def test_quantiles_outside_0_1_are_refused(law, q):
     ],
 )
 def test_draws_beyond_all_floats_are_infinite(spec):
-    assert np.isposinf(parse_law(spec).sample((1000,), np.random.default_rng(1))).any()
+    assert np.isposinf(parse_law(spec).draw((1000,), np.random.default_rng(1))).any()
