@@ -7,10 +7,10 @@ estimator (Kim and Pollard 1990), for which the plain bootstrap fails.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -64,14 +64,24 @@ def resamples(sample: LatencySample, count: int, rng: np.random.Generator) -> It
     >>> [again.n for again in resamples(sample, 3, np.random.default_rng(0))]
     [193, 233, 223]
     """
-    tallies = (sample.completed, sample.failed, sample.censored)
-    expected = np.concatenate([*(tally.counts for tally in tallies), [sample.lost]])
-    ends = np.cumsum([tally.counts.size for tally in tallies])
     for _ in range(count):
-        *parts, lost = np.split(weights(expected, 1, rng)[0].astype(np.int64), ends)
-        drawn = (Tally.trusted(t.values[n > 0], n[n > 0]) for t, n in zip(tallies, parts, strict=True))
-        completed, failed, censored = drawn
-        yield replace(sample, completed=completed, failed=failed, censored=censored, lost=int(lost[0]))
+        yield _counted_anew(sample, lambda counts: weights(counts, 1, rng)[0])
+
+
+def thinned(sample: LatencySample, size: int, rng: np.random.Generator) -> LatencySample:
+    """About `size` probes of a larger sample, drawn without replacement."""
+    return _counted_anew(sample, lambda counts: rng.binomial(counts.astype(np.int64), size / sample.n))
+
+
+def _counted_anew(sample: LatencySample, count: Callable[[Floats], Any]) -> LatencySample:
+    """The sample with new counts of its probes."""
+    tallies = (sample.completed, sample.failed, sample.censored)
+    counts = np.concatenate([*(tally.counts for tally in tallies), [sample.lost]])
+    ends = np.cumsum([tally.counts.size for tally in tallies])
+    *parts, lost = np.split(np.asarray(count(counts), dtype=np.int64), ends)
+    drawn = (Tally.trusted(t.values[n > 0], n[n > 0]) for t, n in zip(tallies, parts, strict=True))
+    completed, failed, censored = drawn
+    return replace(sample, completed=completed, failed=failed, censored=censored, lost=int(lost[0]))
 
 
 def resampled_curves(counts: Counts, rng: np.random.Generator, *, count: int = RESAMPLES) -> Iterator[StepCurves]:

@@ -85,7 +85,8 @@ class LogFacts:
     skipped : counts of records that are not probes, such as steps of a job.
     notes, advice : the guesses made, and what to do about refused rows, as sentences.
     kind : what a row is: one of the `jobs` of a batch system, or one of the `probes` (requests count as such).
-    queue : whether the latency is a wait in a queue, where resubmitting loses the place, and not a run time.
+    queue : whether the latency is a wait in a queue, where resubmitting loses the place.
+    work : whether the latency is the run time of work that a retry does again.
     unchosen : how many rows `where`, `since` and `until` leave out.
     has_outcomes : whether the log tells how a probe ended.
     as_lost : how many rows without a usable latency are read as lost.
@@ -101,6 +102,7 @@ class LogFacts:
     notes: tuple[str, ...] = ()
     kind: str = "probes"
     queue: bool = False
+    work: bool = False
     advice: tuple[str, ...] = ()
     unchosen: int = 0
     has_outcomes: bool = True
@@ -124,6 +126,7 @@ class LogFacts:
             notes=tuple(dict.fromkeys(self.notes + other.notes)),
             kind="jobs" if "jobs" in (self.kind, other.kind) else self.kind,
             queue=self.queue or other.queue,
+            work=self.work or other.work,
             advice=tuple(dict.fromkeys(self.advice + other.advice)),
             unchosen=self.unchosen + other.unchosen,
             has_outcomes=self.has_outcomes and other.has_outcomes,

@@ -106,15 +106,15 @@ class Strata:
     def values(self, grid: ScheduleGrid, risk: float, suspicion: float) -> Floats:
         """(1 − π) max_w E_w/W_w + π (1 + ℓ) of every schedule of a grid, ∞ beyond the risk.
 
-        Under suspicion one more attempt is still out than was seen (the rule of succession).
+        In each stratum one attempt more than was seen meets the same fate at every retry (the rule of succession).
         """
-        ratios, pool, waiting, losses = self.ratios(grid)
+        ratios, pool, waiting, losses = self.ratios(grid, unseen=1)
         suspected = grid.losses(pool, waiting, self.cost, unseen=1 / self.latency.size)
         value = (1 - suspicion) * ratios.max(axis=0) + suspicion * (1 + suspected)
         return np.where(losses <= risk, value, np.inf)
 
-    def ratios(self, grid: ScheduleGrid) -> tuple[Floats, Attempt, float, Floats]:
-        """(worlds + 1, *shape) E_w/W_w; the pool, W and ℓ.
+    def ratios(self, grid: ScheduleGrid, unseen: int = 0) -> tuple[Floats, Attempt, float, Floats]:
+        """(worlds + 1, *shape) E_w/W_w, with so many `unseen` attempts in each stratum that repeat; the pool, W and ℓ.
 
         Durations of a stratum, not its law, are shrunk towards the pool by one attempt: a job whose law was shrunk
         could escape its stratum at every retry.
@@ -136,6 +136,8 @@ class Strata:
         weight[self.world, np.arange(self.sizes.size)] = share
         rest = 1 - weight.sum(axis=1)
         ratios = (weight @ taken + np.outer(rest, taken[0])) / (weight @ waiting + rest * W)[:, None]
+        repeating = grid.losses(pool, W, self.cost, unseen=unseen / self.latency.size) - losses
+        ratios += np.outer(np.bincount(self.world), repeating)
         # cells drawn anew are like those seen: a part of each fate belongs to the cell
         shared = self.shared[:, None]
         ratios = np.maximum(ratios, np.where(shared > 0, (1 - shared) * ratios[0] + shared * (1 + losses.ravel()), 0.0))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,17 +22,20 @@ from latfit.fitting.bootstrap import Refits, refit_least_squares
 from latfit.fitting.estimate import fit_batch
 from latfit.fitting.fitted import Fit
 from latfit.fitting.likelihood import REFIT_DECREMENT, maximise
+from latfit.fitting.ranking import fit as fit_laws
 from latfit.fitting.search import DifferencesKernel, kernel_of
 from latfit.fitting.simulate import Rows, Simulator
 from latfit.laws.location_scale import LocationScaleKernel
 from latfit.laws.samples import LogBatch, cell_width
 from latfit.numbers import Floats, finite
+from latfit.resample import thinned
 from latfit.sample import LatencySample
 
 Cdf = Callable[[Floats], Floats]
 MAX_FAILED_RESAMPLES = 0.02  # share of resamples that may have no fit before the p-value is given up
 RESAMPLED_BLOCK = 1 << 19  # resampled latencies in a block: large, so that threads seldom wait for the interpreter
-MAX_DRAWS = 50_000_000  # simulated probes that a report waits for: some seconds a law
+MAX_TESTED = 5_000  # probes that a p-value is computed from: of a larger log, so many drawn at random
+SURELY_REJECTED = 5e-4  # an asymptotic p-value, which is too large after fitting, that leaves no doubt
 
 
 @dataclass(frozen=True)
@@ -121,17 +124,27 @@ def ks_test(
 def assess(
     sample: LatencySample, fit: Fit, *, bootstrap: int, rng: np.random.Generator, subsample: int | None = None
 ) -> GoodnessOfFit | None:
-    """`ks_test` for reports: None for a failed fit, no bootstrap where it fails or would take minutes.
+    """`ks_test` for reports: None for a failed fit, no bootstrap where the asymptotic p-value decides or refits fail.
 
-    It would where `bootstrap` samples of this size have more than 5·10⁷ probes, or 2.5·10⁵ for laws without a kernel.
+    The cost does not grow with the log: beyond `MAX_TESTED` probes (a twentieth of that for laws without a kernel)
+    `p_bootstrap` is that of a part drawn at random, to which the law is fitted again.
     """
     if fit.law is None:
         return None
-    fast = bootstrap * sample.n <= MAX_DRAWS / (200 if isinstance(kernel_of(fit.name), DifferencesKernel) else 1)
+    if subsample is not None or not bootstrap:
+        return ks_test(sample, fit, bootstrap=bootstrap, rng=rng, subsample=subsample)
+    test = part = ks_test(sample, fit, bootstrap=0)
+    most = MAX_TESTED // 20 if isinstance(kernel_of(fit.name), DifferencesKernel) else MAX_TESTED
     try:
-        return ks_test(sample, fit, bootstrap=bootstrap if fast else 0, rng=rng, subsample=subsample)
+        if sample.n > most:
+            sample = thinned(sample, most, rng)
+            (fit,) = fit_laws(sample, [fit.name], method=fit.method)
+            part = ks_test(sample, fit, bootstrap=0)
+        if part.p_asymptotic is not None and part.p_asymptotic < SURELY_REJECTED:
+            return replace(test, p_bootstrap=1 / (1 + bootstrap))
+        return replace(test, p_bootstrap=ks_test(sample, fit, bootstrap=bootstrap, rng=rng).p_bootstrap)
     except FitError:
-        return ks_test(sample, fit, bootstrap=0, rng=rng, subsample=subsample)
+        return test
 
 
 def ks_distance(sample: LatencySample, cdf: Cdf, rho: float, *, round_up: bool = False) -> float:

@@ -218,6 +218,7 @@ class Format(ABC):
     kind: ClassVar[str] = "probes"  # what a row is: a probe (or request), or one of the `jobs` of a batch system
     by_line: ClassVar[bool] = True  # whether lines that are appended can be read without those before them
     queue: ClassVar[bool] = False  # whether the latency is a wait in a queue, where resubmitting loses the place
+    work: ClassVar[bool] = False  # whether it is the run time of work that a retry does again
 
     def check(self, options: ReadOptions) -> None:
         """Refuse options that would be ignored."""

@@ -37,6 +37,7 @@ class GitHubActions(TableFormat):
 
     name = "github-actions"
     description = "GitHub Actions runs (CSV); latency = duration, outcome = conclusion"
+    work = True
     rank = 30
     roles = ("latency",)
     uses = ("statuses", "unit")
@@ -89,6 +90,7 @@ class WorkflowRuns(JsonRows):
 
     name = "github-runs"
     description = "GitHub's workflow_runs (JSON); latency = updated_at - run_started_at"
+    work = True
     rank = 21
     begins, signs = r"\{", ('"workflow_runs"',)
 

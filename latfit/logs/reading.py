@@ -81,7 +81,8 @@ def open_log(
                     histograms.append(kind.parse(source, how.unit))
                 else:
                     row_filter = row_filter or RowFilter.of(how, lambda: _log_end(path, format, options))
-                    facts = LogFacts(source.name, kind.name, kind=kind.kind, queue=kind.waits_in_queue(source.text))
+                    queue = kind.waits_in_queue(source.text)
+                    facts = LogFacts(source.name, kind.name, kind=kind.kind, queue=queue, work=kind.work)
                     tables += probe_tables(kind.read(source, how), facts, row_filter)
             except LogError as error:
                 raise error if source.name in str(error) else type(error)(f"{source.name}: {error}") from error

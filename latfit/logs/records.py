@@ -56,6 +56,7 @@ class Records:
     unit_evidence: str = ""
     columns: dict[str, tuple[str, str]] = field(default_factory=dict)  # with a role: what it is, and why
     has_outcomes: bool = True
+    measures: str = ""  # `queue` or `work`, where the names of columns say that; see LogFacts
     as_lost: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
@@ -138,6 +139,8 @@ class Records:
             advice=tuple(self.advice),
             unchosen=unchosen,
             has_outcomes=self.has_outcomes,
+            queue=log.queue or self.measures == "queue",
+            work=log.work or self.measures == "work",
             as_lost=self.as_lost,
             unit=self.unit,
             unit_evidence=self.unit_evidence,

@@ -92,8 +92,9 @@ class Candidate:
 class Roles:
     """Which columns hold what; `unit` is that of the latency, `unit_evidence` what says so (see `LogFacts`).
 
-    `has_outcomes` says whether anything tells how a probe ended; `time_formats` are those of the columns of times,
-    where they are known; `why` has the evidence for each role, in words.
+    `has_outcomes` says whether anything tells how a probe ended; `measures` whether the latency is a wait in a `queue`
+    or the run time of `work`; `time_formats` are those of the columns of times, where they are known; `why` has the
+    evidence for each role, in words.
     """
 
     latency: tuple[str, ...] = ()
@@ -104,6 +105,7 @@ class Roles:
     unit: str | None = None
     unit_evidence: str = ""
     has_outcomes: bool = True
+    measures: str = ""
     time_formats: Mapping[str, str] = field(default_factory=dict)
     why: Mapping[str, str] = field(default_factory=dict)
 
@@ -159,6 +161,7 @@ def resolve_roles(names: list[str], options: ReadOptions, log: str, rows: pd.Dat
         unit=unit,
         unit_evidence=evidence,
         has_outcomes=bool(status or latency.ended or "status" in options.columns),
+        measures=resolver.measures(latency),
         time_formats=formats,
         why={"latency": latency.score.why, **resolver.why},
     )
@@ -255,6 +258,14 @@ class _Resolver:
             if not each.ended and 2 * each.score.total >= THRESHOLD:
                 return f"{text}. Name it, for example: --column latency={each.columns[0][:40]}"
         return f"{text}. Name it: --column latency=NAME, or --column submitted=NAME --column ended=NAME"
+
+    def measures(self, latency: Candidate) -> str:
+        """`queue` for a wait from submission to start, `work` for a run time, empty for the rest."""
+        if latency.ended:
+            waits = latency.ended in self.cells and self.cells[latency.ended].stage == "started"
+            return "queue" if waits else ""
+        words = split_name(latency.columns[0])[0]
+        return next((kind for kind in ("queue", "work") if weigh(kind, words)[0]), "")
 
     def _latencies(self) -> list[Candidate]:
         """Every reading of the latency with a score, the best first."""

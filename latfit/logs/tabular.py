@@ -59,6 +59,7 @@ class TableReader:
             unit=roles.unit,
             unit_evidence=roles.unit_evidence,
             has_outcomes=roles.has_outcomes,
+            measures=roles.measures,
             columns=roles.columns,
             notes=list(self.notes),
             raw=frame,
@@ -69,6 +70,7 @@ class TableReader:
             records.submitted = times[0]
         ended = times[-1] if roles.ended is not None else None
         records.latency = self._latency(frame, ended, records)
+        untimed = np.zeros(line.size, dtype=bool) if ended is None else np.isnat(times[0]) & np.isnat(ended)
         if self.words is None:
             self._infer_status(records, ended)
         else:
@@ -80,6 +82,9 @@ class TableReader:
         records.extras = {str(name): frame[name] for name in frame.columns if name not in keep}
         if self.words is not None:
             self.words.add(frame[str(roles.status)].astype("category"), records)
+        if self.words is None and untimed.any():  # neither submitted nor ended: nothing was observed
+            records = records.take(~untimed)
+            records.skipped["rows with neither a start nor an end"] += int(np.count_nonzero(untimed))
         return records
 
     def last(self) -> Records:

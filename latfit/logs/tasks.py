@@ -107,7 +107,7 @@ class WfInstances(JsonRows):
     name = "wfinstances"
     description = "workflow instances of WfCommons (JSON); latency = runtimeInSeconds"
     rank = 21
-    kind = "jobs"
+    kind, work = "jobs", True
     cells = ("latency", "status")
     array = "workflow.execution.tasks"
     signs = (r'"schemaVersion"\s*:', '"workflow"')
@@ -130,6 +130,7 @@ class Celery(RowFormat):
     name = "celery"
     description = "Celery worker log; latency = the run time of tasks"
     rank = 27
+    work = True
     cells = ("latency", "submitted", "status", "id")
     others = "lines that do not end a task"
     signs = (rf"^{CELERY_LINE}",)

@@ -28,6 +28,7 @@ REPLAY_AGREES = 0.1  # largest relative difference between a replay and the form
 TELLING_OPTIMISM = 0.01  # the corrected duration is shown if it differs from the plain one by more than this share
 WITHHELD_HEADLINES = {
     "queue": "Wait: keep your place in the queue",
+    "work": "Wait: a retry would do the same work again",
     "censored": "Measure with a later cutoff first",
     "few-completions": "Collect more probes first",
     "not-identified": "Say first what a restart costs",
@@ -35,6 +36,7 @@ WITHHELD_HEADLINES = {
 }
 WITHHELD_REASONS = {
     "queue": "These are waits in a queue. Resubmitting loses the place in it, which no formula counts.",
+    "work": "These are run times of tasks, not waits.",
     "dependent": "Repeated without limit, a timeout would be slower than waiting: a retry resembles the first attempt.",
     "censored": "More probes were given up than came back, so that it is not known how long they would have taken. "
     "Measure with a later cutoff.",
@@ -114,7 +116,7 @@ def advice(result: Analysis) -> Advice:
     withheld = chosen.verdict == "withheld"
     reasons = _withheld_reasons(result) if withheld else []
     figures: list[str] = []
-    notes = _if_independent(chosen)
+    notes = [] if _fixed_fate(result) else _if_independent(chosen)
     if retry is None:
         action, target = _without_schedule(result)
         reasons = [*_why_waiting(result), *reasons]
@@ -147,19 +149,21 @@ def _without_schedule(result: Analysis) -> tuple[str, str]:
         return "Record finer times first", ""
     if result.groups and not no_group_decided(result):
         return "Decide by", ", ".join(result.by)
-    codes = ("queue",) if _is_queue(result) else result.timeout.withheld
+    codes = (*_fixed_fate(result), *result.timeout.withheld)
     return next((WITHHELD_HEADLINES[code] for code in codes if code in WITHHELD_HEADLINES), "Wait"), ""
 
 
-def _is_queue(result: Analysis) -> bool:
-    return result.seen is not None and result.seen.facts.queue
+def _fixed_fate(result: Analysis) -> tuple[str, ...]:
+    """Why a retry cannot be a new draw, by the nature of the log: `queue` or `work`."""
+    facts = None if result.seen is None else result.seen.facts
+    return tuple(code for code in ("queue", "work") if facts is not None and getattr(facts, code))
 
 
 def _why_waiting(result: Analysis) -> list[str]:
     """The world that binds, as the reason for waiting."""
     evidence = result.decision.evidence
     world = evidence.binding_world if evidence else None
-    if world is None or {"no-outcomes", "censored"} & set(result.timeout.withheld) or _is_queue(result):
+    if world is None or {"no-outcomes", "censored"} & set(result.timeout.withheld) or _fixed_fate(result):
         return []
     reasons = {
         "independent": "No schedule gains enough for the loss that it risks if retries are not independent.",
@@ -228,10 +232,14 @@ def _withheld_reasons(result: Analysis) -> list[str]:
     """Why no timeout can be repeated without limit, one sentence or two for each code."""
     evidence = result.decision.evidence
     reasons = []
-    for code in result.timeout.withheld:
+    for code in _fixed_fate(result) or result.timeout.withheld:
         if code == "mixed":
             column = f" (by {evidence.mixing.column.name})" if evidence and evidence.mixing else ""
-            where = " The table below has the decision of each group." if result.groups else ""
+            where = (
+                " The table below has the decision of each group."
+                if result.groups and not no_group_decided(result)
+                else ""
+            )
             reasons.append(
                 f"The log mixes different populations{column}: under one timeout for all, repeated without limit, some "
                 f"would be slower than by waiting.{where}"
@@ -258,10 +266,7 @@ def _if_independent(chosen: Recommendation) -> list[str]:
     formula = chosen.if_independent
     if formula is None or formula.timeout is None:
         return []
-    gain, faster = formula.speed_up_vs_cutoff, ""
-    if gain is not None:
-        faster = f", {f'{gain:.3g} × faster' if reads_as_faster(gain) else 'no faster'} than waiting until the cutoff"
-    return [f"If attempts were independent and alike, the formula would give {seconds(formula.timeout)}{faster}."]
+    return [f"If attempts were independent, the formula would give {seconds(formula.timeout)}."]
 
 
 def _basis(result: Analysis) -> str:

@@ -24,7 +24,7 @@ from latfit.units import seconds
 DEFAULT_UNDONE = 0.001  # the share of jobs that may stay undone
 # warnings of the log that concern whoever sets a timeout: on attempts that fail together, and others
 FAIL_TOGETHER = ("dependence", "later-attempts", "outages", "drift")
-OTHERS = ("mixed", "groups-differ", "queue", "beyond-timeout", "not-identified", "unit", "few-at-risk", "load", "flat")
+OTHERS = ("mixed", "groups-differ", "queue", "work", "beyond-timeout", "not-identified", "unit", "few-at-risk", "load", "flat")
 
 
 @dataclass(frozen=True)

@@ -149,3 +149,14 @@ def test_only_columns_that_are_the_latency_or_the_outcome_are_left_out():
 def test_a_file_sorted_by_latency_has_no_neighbours_in_time():
     rank = ranks(np.sort(np.random.default_rng(0).random(300)), np.full(300, True))
     assert find_worlds(rank, {}, in_file_order=True) == []
+
+
+def test_one_slow_attempt_in_a_small_cell_proves_no_gain():
+    """Cancelling at 45 s would help one attempt of 400; in the system itself the cell never ends sooner."""
+    rng = np.random.default_rng(3)
+    x = rng.lognormal(0, 0.6, 400)
+    path = rng.integers(1, 20, 400)
+    path[:4], x[:4] = 0, [38.0, 38.0, 45.0, 222.0]
+    choice, _ = decide(x, {"path": path})
+    assert choice is not None
+    assert choice.retry is None or max(choice.retry.timeouts) < 38
