@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import cached_property
-from math import exp, log
+from math import log
 from typing import ClassVar
 
 import numpy as np
@@ -100,7 +100,8 @@ class LocationScaleLaw(ContinuousLaw):
     def _place(self) -> tuple[float, float]:
         """The location m and the scale s."""
         m, log_s = self.kernel.from_params(np.array([[value] for value in self.params.values()]), 1.0)[:, 0]
-        return float(m), exp(log_s)
+        with np.errstate(over="ignore"):  # refused where it is used
+            return float(m), float(np.exp(log_s))
 
     def _z(self, t: Floats) -> Floats:
         m, s = self._place

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from latfit.analysis import Analysis, Group
@@ -121,11 +121,7 @@ def advice(result: Analysis) -> Advice:
         action, target = _without_schedule(result)
         reasons = [*_why_waiting(result), *reasons]
     else:
-        times = [seconds(t) for t in retry.timeouts]
-        target = f"{', '.join(times[:-1])} and {times[-1]}" if len(times) > 1 else f"{times[0]}, once"
-        if len(times) > 1 and len(set(times)) == 1:
-            target = f"{times[0]}, {len(times)} times"
-        action, target = "Resubmit after", f"{target}, then wait"
+        action, target = "Resubmit after", f"{_schedule(retry.timeouts)}, then wait"
         brings = (
             f"{seconds(retry.expected_duration)} a job instead of {seconds(retry.waiting)} by waiting if retries are "
             f"independent, at most {100 * retry.worst_loss:.0f} % slower than waiting if they are not."
@@ -141,6 +137,14 @@ def advice(result: Analysis) -> Advice:
             cost += " by the formula" if withheld else f", {100 * now.regret:.1f} % longer than with the best"
         notes.append(f"Your current timeout of {seconds(now.timeout)}: {cost}.")
     return Advice(action, target, tuple(reasons), _basis(result), tuple(figures), tuple(notes))
+
+
+def _schedule(timeouts: Sequence[float]) -> str:
+    """Timeouts in words: `358 s and 716 s`, `8.2 s, once`, `66 ms, 2 times`."""
+    times = [seconds(t) for t in timeouts]
+    if len(set(times)) == 1:
+        return f"{times[0]}, {'once' if len(times) == 1 else f'{len(times)} times'}"
+    return f"{', '.join(times[:-1])} and {times[-1]}"
 
 
 def _without_schedule(result: Analysis) -> tuple[str, str]:
@@ -415,31 +419,26 @@ def groups_section(result: Analysis, most: int | None = None) -> Section:
     kept = {id(group) for group in by_size[:most]}
     rows = [_group_row(group) for group in result.groups if id(group) in kept]
     names, probes = list(result.groups[0].key), sum(sum(group.decision.counts.values()) for group in result.groups)
-    pooled = ("all", *[""] * (len(names) - 1), Number(str(probes), probes), *_group_cells(result.decision), "", "")
-    figures = ("probes", "still out", "timeout", "95 % interval", "E_J", "pooled costs", "own")
+    pooled = ("all", *[""] * (len(names) - 1), Number(str(probes), probes), *_group_cells(result.decision), "")
+    figures = ("probes", "out", "resubmit after", "takes", "waiting", "at worst", "own")
     sentences = [_groups_summary(result)]
     if more := len(result.groups) - len(rows):
         sentences.append(f"{counted(more, 'smaller group', 'is', 'are')} in results.json.")
-    codes = Counter(code for group in result.groups for code in (group.decision.timeout or result.timeout).withheld)
-    others = [f"{code} {count}" for code, count in codes.items() if code != "few-completions"]
-    if others and any(row[len(names) + 2] == "withheld" for row in rows):
-        sentences.append(f"Withheld: {', '.join(others)}.")
     columns = (*(shortened(printable(name), LONGEST_KEY) for name in names), *figures)
     return Section("By group", tuple(sentences), columns, (*rows, pooled), keys=len(names))
 
 
 def _groups_summary(result: Analysis) -> str:
-    costs = "Pooled costs: how much longer a group takes under one timeout for all than under its own."
     if "mixed" in result.timeout.withheld:
         instead = "wait in every group" if no_group_decided(result) else "set each group's own schedule"
-        return f"One timeout for all would be wrong here; {instead}. {costs}"
+        return f"One timeout for all would be wrong here; {instead}."
     differing = sum(group.differs for group in result.groups)
     if not differing:
-        return f"No group needs a timeout of its own. {costs}"
+        return "No group needs a timeout of its own."
     need, its = ("needs", "its") if differing == 1 else ("need", "their")
     return (
         f"{differing} of {counted(len(result.groups), 'group')} {need} a timeout of {its} own (*): {its} interval and "
-        f"the pooled one do not overlap. {costs}"
+        "the pooled one do not overlap."
     )
 
 
@@ -447,20 +446,21 @@ def _group_row(group: Group) -> tuple[str, ...]:
     probes = sum(group.decision.counts.values())
     names = [shortened(printable(value), LONGEST_KEY) for value in group.key.values()]
     cells = _group_cells(group.decision)
-    return (*names, Number(str(probes), probes), *cells, _regret(group.pooled_regret), "*" if group.differs else "")
+    return (*names, Number(str(probes), probes), *cells, "*" if group.differs else "")
 
 
-def _group_cells(decision: Decision) -> tuple[str, str, str, str]:
-    """The share still out, the timeout, its interval and E_J."""
+def _group_cells(decision: Decision) -> tuple[str, str, str, str, str]:
+    """The share still out, the schedule, what a job takes with it and by waiting, and the largest loss."""
     chosen, out = decision.timeout, decision.outliers
     share = Number(percent(out.estimate), out.estimate) if out else Number("", None)
-    if chosen is None or chosen.verdict == "withheld":
+    retry = chosen.retry if chosen else None
+    if retry is None:
         few = chosen is None or "few-completions" in chosen.withheld
-        return share, Number("too few" if few else "withheld", None), "", Number("", None)
-    duration = chosen.expected_duration
+        return share, Number("too few" if few else "wait", None), Number("", None), Number("", None), Number("", None)
     return (
         share,
-        Number(seconds(chosen.timeout) if chosen.verdict == "finite" else chosen.verdict, chosen.timeout),
-        between(*chosen.intervals.timeout) if chosen.intervals else "",
-        Number(seconds(duration), duration),
+        Number(_schedule(retry.timeouts), retry.timeouts[0]),
+        Number(seconds(retry.expected_duration), retry.expected_duration),
+        Number(seconds(retry.waiting), retry.waiting),
+        Number(f"+{100 * retry.worst_loss:.0f} %", retry.worst_loss),
     )

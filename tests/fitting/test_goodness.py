@@ -164,13 +164,27 @@ def test_a_failed_fit_cannot_be_tested():
         ks_test(sample, fit(sample, ["lognormal"])[0])
 
 
-def test_reports_do_without_a_bootstrap_that_would_take_minutes():
+def test_p_values_of_large_logs_follow_the_rule_of_small_ones():
+    """The true law keeps a p-value that is not small; another one is rejected without a bootstrap."""
     rng = np.random.default_rng(1)
-    sample = LatencySample.of(rng.exponential(100, 2000), resolution=0)
-    found = fit(sample, ["exponential"])[0]
-    assert assess(sample, found, bootstrap=99, rng=rng).p_bootstrap is not None
-    assert assess(sample, found, bootstrap=25_001, rng=rng).p_bootstrap is None
-    assert assess(sample, replace(found, law=None, error="none"), bootstrap=99, rng=rng) is None
+    sample = LatencySample.of(rng.exponential(100, 200_000), resolution=0)
+    true, other = (fit(sample, [name])[0] for name in ("exponential", "lognormal"))
+    test = assess(sample, true, bootstrap=99, rng=rng)
+    assert test.n == 200_000
+    assert test.p_bootstrap > 0.02
+    assert assess(sample, other, bootstrap=99, rng=rng).p_bootstrap == 0.01
+    assert assess(sample, replace(true, law=None, error="none"), bootstrap=99, rng=rng) is None
+
+
+def test_p_values_of_parts_are_uniform_under_the_law():
+    """Of logs above the limit, 10 % and 50 % of the p-values of the true law lie below .1 and .5."""
+    rng = np.random.default_rng(2)
+    values = []
+    for _ in range(120):
+        sample = LatencySample.of(rng.weibull(0.8, 6000), resolution=0)
+        values.append(assess(sample, fit(sample, ["weibull"])[0], bootstrap=39, rng=rng).p_bootstrap)
+    shares = [np.mean(np.array(values) <= level) for level in (0.1, 0.5)]
+    assert shares == pytest.approx([0.1, 0.5], abs=0.13)
 
 
 def test_to_dict_is_plain():
