@@ -57,13 +57,11 @@ class AccessLog(LineFormat):
     http = True
 
     def sniff(self, head: str) -> bool:
-        """A quoted request and its code in one of the first lines, and a time."""
         if head.lstrip()[:1] in ("{", "["):
             return False
         return any(_search(REQUEST, line) and _search(ACCESS_TIME, line) for line in first_lines(head))
 
     def begin(self, source: Source) -> None:
-        """The layout that most of the first lines have."""
         log = source.name
         rows = [TOKEN.findall(line) for line in first_lines(source.text, 200) if _search(ACCESS_TIME, line)]
         if not rows:
@@ -122,7 +120,6 @@ def _search(pattern: str, text: str) -> re.Match[str] | None:
 
 
 def _value(token: str) -> str:
-    """What a field holds: without its name, quotes and brackets."""
     named = NAMED.fullmatch(token)
     if named and (named[2] == "=" or named[1].lower() in TIMES):
         token = named[3]
@@ -131,7 +128,6 @@ def _value(token: str) -> str:
 
 
 def _names(columns: list[tuple[str, ...]]) -> tuple[list[str], str]:
-    """Names for the fields, and that of the HTTP code."""
     names = [f"field{at + 1}" for at in range(len(columns))]
     for at, column in enumerate(columns):
         if _mostly(ACCESS_TIME, column) and "time" not in names:
@@ -163,7 +159,6 @@ def _shared_name(column: Sequence[str]) -> str:
 
 
 def _number_kind(values: list[str]) -> str | None:
-    """What sort of numbers a field holds, where it holds any."""
     there = [value.split(",")[0] for value in values if value not in ABSENT]
     return next((kind for kind, pattern in NUMBERS.items() if _mostly(pattern, there)), None)
 

@@ -131,7 +131,6 @@ class Pbs(LineFormat):
         records.extras = {name: frame[name] for name in ("id", *PBS_KEYS.values()) if name != "exit_status"}
 
     def finish(self, source: Source) -> Records | None:
-        """The jobs that are not settled when the log ends."""
         if not self.jobs:
             return None
         lines, rows = zip(*self.jobs.values(), strict=True)

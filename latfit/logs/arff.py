@@ -98,7 +98,6 @@ class Aslib(LineFormat):
 
 
 def _attributes(head: str) -> list[str]:
-    """The names of the attributes, up to the data."""
     header = re.split(r"^\s*@data\s*$", head, maxsplit=1, flags=re.IGNORECASE | re.MULTILINE)[0]
     matches = (ATTRIBUTE.match(line.strip()) for line in header.split("\n"))
     return [match[1].strip("'\"") for match in matches if match]

@@ -28,7 +28,6 @@ class BucketCsv(HistogramFormat):
         return _delimiter(head) is not None
 
     def parse(self, source: Source, unit: str | None) -> HistogramLog:
-        """The rows in any order."""
         delimiter = _delimiter(source.text)
         names, written = _names(source.text, delimiter or ",")
         kind = next((name for name in COUNTS if name in names), None)
@@ -88,7 +87,6 @@ def _names(head: str, delimiter: str) -> tuple[list[str], str | None]:
 
 
 def _delimiter(head: str) -> str | None:
-    """What separates the columns, if the first line names those of a histogram."""
     for delimiter in (",", "\t", ";", "|"):
         names, _ = _names(head, delimiter)
         if "le" in names and set(names) & set(COUNTS):

@@ -101,7 +101,6 @@ class Cells:
 
     @property
     def is_time(self) -> bool:
-        """Whether these are points in time."""
         return self.kind == "time" or self.epoch is not None
 
     @property
@@ -112,7 +111,6 @@ class Cells:
 
     @property
     def is_day(self) -> bool:
-        """Whether these are dates without a time of day."""
         if self.kind != "time" or self.time_format:
             return False
         if self.text:
@@ -122,13 +120,11 @@ class Cells:
 
     @property
     def rises(self) -> bool:
-        """Whether the numbers never fall from row to row."""
         steps = np.diff(self.measures)
         return steps.size > 3 and bool((steps >= 0).all()) and bool(steps.any())
 
 
 def _epoch(stamps: Floats) -> str | None:
-    """The unit of numbers that are times since 1970."""
     if stamps.size:
         middle = float(np.median(stamps))
         for unit, (low, high) in EPOCH_RANGES.items():

@@ -53,7 +53,6 @@ class _Job:
     evictions: int = 0
 
     def add(self, code: str, at: float) -> None:
-        """Take an event into account."""
         if code == SUBMIT:
             self.submitted = self.waiting = at
         elif code == EXECUTE:
@@ -161,7 +160,6 @@ class HtCondor(LineFormat):
         return next(fits, year)
 
     def finish(self, source: Source) -> Records:
-        """The records of all jobs, once the whole log is read."""
         jobs = [*self.earlier, *self.jobs.values()]
         if not jobs:
             raise LogError(f"{source.name}: there is no event of a job in this log")
@@ -213,8 +211,6 @@ class CondorHistory(JsonRows):
     begins, signs = r"[\[{]", (r'"QDate"\s*:',)
 
     def row(self, value: dict[str, Any]) -> Row | None:
-        """The ad of one job."""
-
         def moment(*names: str) -> int | None:
             times = (value.get(name) for name in names)
             return next((time for time in times if isinstance(time, int) and time not in UNKNOWN_TIMES), None)

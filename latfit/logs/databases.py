@@ -31,7 +31,6 @@ class Mongod(RowFormat):
     begins = r'\{"t":\{"\$date":'
 
     def row(self, line: str) -> Row | None:
-        """An object with t, s, c, id, ctx, msg and attr."""
         entry = json_line(line)
         latency = inside(entry, "attr.durationMillis")
         if not isinstance(latency, (int, float)):

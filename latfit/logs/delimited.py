@@ -49,7 +49,6 @@ class Csv(Format):
     uses = ("statuses", "unit", "time_format", "timezone")
 
     def sniff(self, head: str) -> bool:
-        """Any text that has a delimiter in its first line, or is a column of numbers."""
         first, _, rest = _below_comments(head)[1].partition("\n")
         if len(first) > 10_000 or first.startswith(("<", "{", "[", "%PDF")):
             return False
@@ -58,7 +57,6 @@ class Csv(Format):
         return numbers or any(d in first for d in DELIMITERS) or (first.strip().isidentifier() and len(first) < 64)
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        """Records by column name; numbers alone are latencies."""
         comments, head = _below_comments(source.text)
         delimiter = max(DELIMITERS, key=head.split("\n", 1)[0].count)
         names = head_fields(head, delimiter)
@@ -151,7 +149,6 @@ def named_fields(fields: list[str]) -> list[str]:
 
 
 def _sampled(lines: list[str], delimiter: str, names: list[str]) -> pd.DataFrame:
-    """The whole rows among some lines, as text."""
     fields = [head_fields(line, delimiter) for line in lines if line.strip()]
     return pd.DataFrame([row for row in fields if len(row) == len(names)], columns=names, dtype="str")
 
@@ -207,15 +204,12 @@ class TableFormat(RecordFormat):
     marks: ClassVar[tuple[str, ...]] = ()  # more columns by which the format is recognised
 
     def sniff(self, head: str) -> bool:
-        """By the names of columns."""
         return {*self.needed, *self.marks} <= set(head_fields(head, self.delimiter))
 
     def types(self) -> dict[str, pa.DataType]:
-        """The types of the columns."""
         return dict.fromkeys(self.names, pa.string())
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        """Records of the rows."""
         named = copy.copy(self)
         named.names = head_fields(source.text, self.delimiter)
         if not set(self.needed) <= set(named.names):
@@ -270,7 +264,6 @@ def read_delimited(
 
 
 def _check_names(names: Sequence[str], log: str) -> None:
-    """Refuse a header in which a name stands twice."""
     if len(set(names)) < len(names):
         twice = next(name for name in names if list(names).count(name) > 1)
         raise LogError(f"{log}: the column {twice[:40]!r} is there twice: columns need names of their own")
@@ -289,7 +282,6 @@ def _below_first(blocks: Iterator[Block]) -> Iterator[Block]:
 
 
 def _fast(block: Block, delimiter: str, types: dict[str, pa.DataType], decimal: str) -> Rows | None:
-    """All rows at once, or None if any of them needs a closer look."""
     if not block.n_lines:
         return None
     try:

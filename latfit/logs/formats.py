@@ -76,7 +76,6 @@ class ReadOptions:
 
     @property
     def lowered_statuses(self) -> dict[str, str]:
-        """The status words as they are compared: without regard to case."""
         return {word.strip().lower(): status for word, status in self.statuses.items()}
 
 
@@ -110,7 +109,6 @@ class Condition:
         return np.asarray(table[words.cat.codes.to_numpy()])
 
     def is_met(self, value: Any) -> bool:
-        """Whether one value is as it must be."""
         empty = value is None or word_of(value) in ABSENT
         if self.operator == "~":
             return not empty and re.search(self.value, str(value)) is not None
@@ -132,7 +130,6 @@ class RowFilter:
 
     @classmethod
     def of(cls, options: ReadOptions, log_end: Callable[[], np.datetime64 | None]) -> RowFilter | None:
-        """The filter that the options ask for; None where every row is wanted."""
         return cls(options, log_end) if options.where or options.since or options.until else None
 
     def __call__(self, records: Records) -> tuple[Records, int]:
@@ -153,7 +150,6 @@ class RowFilter:
         return records.take(wanted), int(np.count_nonzero(~wanted))
 
     def finish(self, log: str) -> None:
-        """Complain of columns that no row of the log had."""
         if self.missing and self.columns:
             name = sorted(self.missing)[0]
             raise MissingColumn(f"{log}: there is no column {name!r} for --where; there are: {listed(self.columns)}")

@@ -116,7 +116,6 @@ def as_sample(data: Any) -> LatencySample:
 
 
 def _latencies(data: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Numbers in seconds, or an error that says what is wrong with which."""
     if isinstance(data, (str, bytes)) or hasattr(data, "__fspath__"):
         raise SampleError(f"{str(data)[:60]!r} is text, not latencies: read a file with latfit.read_log")
     masked = int(np.count_nonzero(np.ma.getmaskarray(data))) if isinstance(data, np.ma.MaskedArray) else 0
@@ -199,7 +198,6 @@ def convert_log(
 
 
 def _arrow(log: ProbeLog) -> pa.Table:
-    """The log with plain column types."""
     frame = log.frame.copy(deep=False)
     for name in frame.columns:
         # the columns of Parquet have types of their own; elsewhere they are text

@@ -95,7 +95,6 @@ class WorkflowRuns(JsonRows):
     begins, signs = r"\{", ('"workflow_runs"',)
 
     def row(self, value: dict[str, Any]) -> Row | None:
-        """An object of the array `workflow_runs`."""
         began, conclusion = value.get("run_started_at") or value.get("created_at"), value.get("conclusion")
         if began is None or conclusion in NOT_RUN:
             return None

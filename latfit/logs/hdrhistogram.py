@@ -35,7 +35,6 @@ class HdrLog(HistogramFormat):
     begins = rf"(?:.*\n){{0,19}}?(?:#\[Histogram log format|{INTERVAL})"
 
     def parse(self, source: Source, unit: str | None) -> HistogramLog:
-        """The sum of the intervals of each tag, in whatever order they come."""
         total: dict[tuple[str, int, int, int], Any] = {}  # by tag and layout, whose counts add up as they are
         intervals: dict[str, list[tuple[Floats, Floats]]] = defaultdict(list)
         for number, line in numbered_lines(source):
@@ -97,7 +96,6 @@ def _decoded(payload: str) -> Any:
 
 
 def _used(hdr: Any) -> tuple[list[int], np.ndarray[Any, Any]]:
-    """The recorded values, and how often each was recorded."""
     counts = np.ctypeslib.as_array(hdr.counts)
     used = np.flatnonzero(counts)
     return [hdr.get_value_from_index(int(i)) for i in used], counts[used]

@@ -36,7 +36,6 @@ class Series:
 
     @property
     def key(self) -> Key:
-        """What identifies it in another scrape."""
         return self.name, tuple(sorted(self.labels.items()))
 
     @property
@@ -169,7 +168,6 @@ class HistogramFormat(Format):
         """The histograms of a file; `unit` is that of its bounds where the user says it."""
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        """There are no probes here."""
         raise LogError(HistogramLog(source.name, self.name, ()).not_probes())
 
 
@@ -258,7 +256,6 @@ def _by_outcome(chosen: Sequence[Series]) -> tuple[list[Series], dict[str, list[
 
 
 def _gained(later: Histogram | float, earlier: Histogram | float | None) -> Histogram | float:
-    """What a series or a counter has gained."""
     if earlier is None:
         return later
     if isinstance(later, Histogram) and isinstance(earlier, Histogram):

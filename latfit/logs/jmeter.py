@@ -104,7 +104,6 @@ class JMeterXml(RowFormat):
         return self.rows()(line)
 
     def rows(self) -> Callable[[str], Row | None]:
-        """How many samples are open is kept from line to line."""
         depth = 0
 
         def read(line: str) -> Row | None:

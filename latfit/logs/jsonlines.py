@@ -42,7 +42,6 @@ class JsonLines(Format):
     uses = ("statuses", "unit", "time_format", "timezone")
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        """Records by key."""
         yield from read_tables(map(_of_block, source.blocks()), source.name, options)
 
 
@@ -61,7 +60,6 @@ class Pattern(Format):
     uses = ("pattern", "statuses", "unit", "time_format", "timezone")
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        """Records by the names of groups; lines without a match are left out, and counted."""
         if options.pattern is None:
             raise LogError(f"{source.name}: say how a probe looks in its lines, with --pattern REGEX")
         pattern = regular_expression(options.pattern)
@@ -93,7 +91,6 @@ class JsonArray(Format):
     array: ClassVar[str] = ""  # the path of the array that counts, where it need not be the first
 
     def row(self, value: dict[str, Any]) -> dict[str, Any] | None:
-        """The cells of an object, None where it is to be left out."""
         inner, node = value.get("_source"), value.get("node")
         if isinstance(inner, dict) and all(map(AROUND_SOURCE.fullmatch, value)):  # a hit of Elasticsearch
             value = inner
@@ -102,7 +99,6 @@ class JsonArray(Format):
         return flat_object(value)
 
     def sniff(self, head: str) -> bool:
-        """An array whose first element is an object, or that is empty; or an object that is not one line of many."""
         start = head.lstrip()
         if start.startswith("["):
             return start[1:].lstrip()[:1] in ("{", "]", "")
@@ -115,7 +111,6 @@ class JsonArray(Format):
         return not rest.lstrip().startswith("{") and (bool(rest.strip()) or _has_array(start))
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        """Records by key; the line of an object is where it begins."""
         others: Counter[str] = Counter()
         yield from read_tables(self._tables(source, others), source.name, options)
         if others:
@@ -161,7 +156,6 @@ def read_found(
 
 
 def _of_block(block: Block) -> Rows:
-    """The objects of a block of JSON lines as a table, their line numbers, and the lines that hold none."""
     # pyarrow crashes on a line that is null (apache/arrow#47409), so it sees lines of objects only
     objects = block.data.startswith(b"{") and block.data.count(b"\n{") == block.n_lines - 1
     if objects and max(line.count(b"[") + line.count(b"{") for line in block.data.split(b"\n")) <= MAX_OPENED:
@@ -220,7 +214,6 @@ def _whole_text(value: Any) -> Any:
 
 
 def _whole_object(text: str) -> tuple[dict[str, Any], int] | None:
-    """The object that a text begins with and where it ends, None where it does not end there."""
     try:
         value, end = json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):
@@ -229,12 +222,10 @@ def _whole_object(text: str) -> tuple[dict[str, Any], int] | None:
 
 
 def _has_array(text: str) -> bool:
-    """Whether an array of objects begins in a text."""
     return re.search(r":\s*\[\s*\{", text) is not None
 
 
 def _objects_in(value: dict[str, Any], depth: int = 0) -> int:
-    """The most objects of an array that is reached through objects."""
     arrays = [sum(isinstance(each, dict) for each in item) for item in value.values() if isinstance(item, list)]
     if depth < MAX_DEPTH:
         arrays += [_objects_in(item, depth + 1) for item in value.values() if isinstance(item, dict)]
@@ -280,17 +271,14 @@ class _Document:
         self.at, self.line = 0, 1
 
     def peek(self) -> str:
-        """The next character that is not blank, or nothing at the end."""
         self.move(NOT_BLANK.search(self.text, self.at).start())  # type: ignore[union-attr]
         return self.text[self.at : self.at + 1]
 
     def move(self, at: int) -> None:
-        """Go on to a place."""
         self.line += self.text.count("\n", self.at, at)
         self.at = at
 
     def value(self) -> Any:
-        """The value that begins here."""
         try:
             value, end = self.decoder.raw_decode(self.text, self.at)
         except (ValueError, RecursionError) as error:
@@ -299,7 +287,6 @@ class _Document:
         return value
 
     def array(self) -> Iterator[tuple[int, Any]]:
-        """The elements of the array that begins here, with the lines that they begin in."""
         if self.peek() == "[":
             self.at += 1
         while self.peek() != "]":
@@ -326,7 +313,6 @@ class _Document:
         self.at += 1
 
     def comma(self, end: str) -> None:
-        """Pass over a comma, or stay before the end."""
         mark = self.peek()
         if mark == ",":
             self.at += 1
@@ -334,5 +320,4 @@ class _Document:
             raise self.broken(f"a comma or {end} is missing" if mark else "it ends too soon")
 
     def broken(self, why: str) -> LogError:
-        """The error that says where the document is none."""
         return LogError(f"{self.name}: line {self.line}: this JSON document is damaged or cut short ({why})")

@@ -61,7 +61,6 @@ class _K6(RecordFormat):
 
 
 def _words(frame: pd.DataFrame, name: str) -> NDArray[np.str_]:
-    """A column of words in lower case, empty where it is not there."""
     if name not in frame:
         return np.full(len(frame), "", dtype=str)
     return frame[name].astype("string").fillna("").str.strip().str.lower().to_numpy(dtype=str)

@@ -83,7 +83,6 @@ class RecordFormat(Format):
             self.tally.add(frame[self.code], records)
 
     def reader(self, source: Source, options: ReadOptions) -> Self:
-        """The reader of one log."""
         reader = copy.copy(self)
         reader.options = options
         reader.tally = HttpOutcomes(options, self.outcomes or "outcomes by HTTP code")
@@ -126,13 +125,11 @@ class LineFormat(RecordFormat):
         """The fields of a record, the reason (`kind: detail`) why it is refused, or None: the line is no record."""
 
     def sniff(self, head: str) -> bool:
-        """By patterns, or whether one of the first lines is a record."""
         if self.begins or self.signs:
             return super().sniff(head)
         return any(isinstance(self.parse(line), (list, dict)) for line in first_lines(head, self.sniffed))
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        """Records of the lines."""
         reader = self.reader(source, options)
         is_empty = True
         for block in source.blocks():

@@ -92,7 +92,6 @@ class Vegeta(LineFormat):
     sniffed = 1
 
     def parse(self, line: str) -> Parsed:
-        """A row of the CSV, or an object."""
         if line.startswith("{"):
             value = json_object(line)
             if isinstance(value, str):

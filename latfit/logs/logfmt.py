@@ -71,7 +71,6 @@ def _is_delimited(lines: list[str], mark: str) -> bool:
 
 
 def _pairs(line: str) -> dict[str, str] | None:
-    """The pairs of a line, and the date in front of them; None where they are too few."""
     row = {name: _value(value) for name, value in PAIR.findall(line)}
     if len(row) < MIN_PAIRS:
         return None
@@ -81,7 +80,6 @@ def _pairs(line: str) -> dict[str, str] | None:
 
 
 def _value(text: str) -> str:
-    """A value without its quotes, or the comma and the space behind it."""
     if text.startswith('"'):
         return re.sub(r"\\(.)", r"\1", text[1:-1])
     return text.rstrip(",;])}")
@@ -144,7 +142,6 @@ class Ltsv(LineFormat):
         return f"a field without a label: {(bad or [line])[0][:40]!r}" if len(bad) < len(fields) else None
 
     def left_out(self, frame: pd.DataFrame) -> Bools:
-        """Requests without a latency; its label is found in the first rows."""
         self.measured = self.measured or self._measured(frame)
         if self.measured not in frame:
             frame[self.measured] = None
@@ -158,7 +155,6 @@ class Ltsv(LineFormat):
         return absent(frame[self.measured])
 
     def _measured(self, frame: pd.DataFrame) -> str:
-        """The label of the latency: the user's, else the known one that most lines have."""
         names = list(map(str, frame.columns))
         if wanted := self.options.columns.get("latency"):
             if wanted not in names:

@@ -63,7 +63,6 @@ class _Packets:
 
     @property
     def missing(self) -> int:
-        """How many were sent and not answered."""
         span = 0 if self.first is None else self.last + 1 - self.first
         return max(span if self.sent is None else self.sent, len(self.answered)) - len(self.answered)
 
@@ -94,7 +93,6 @@ class Ping(LineFormat):
         self.has_begun = False  # a ping has said that it begins, and the first answer is still to come
 
     def parse(self, line: str) -> Parsed:
-        """Time, host and milliseconds of an answer, no milliseconds for a loss."""
         if re.match(r"PING \S", line):
             if len(self.current) == 1:
                 self.current.clear()
@@ -115,7 +113,6 @@ class Ping(LineFormat):
         return [match.groupdict().get(name) for name in self.names] if match else None
 
     def _note(self, seq: int, *, answered: bool) -> None:
-        """Note a packet that was sent."""
         packets = self.current.get(self.host)
         number = None if packets is None else packets.number(seq, answered=answered)
         if packets is None or number is None:

@@ -30,7 +30,6 @@ class OtelHistogram(HistogramFormat):
     begins = r'\{\s*"resource_?[mM]etrics"'
 
     def parse(self, source: Source, unit: str | None) -> HistogramLog:
-        """The documents of a file, one after the other, on a line each or not."""
         latest: dict[tuple[Key, int], tuple[int, Histogram]] = {}  # by series, and when its counts began
         notes: dict[str, None] = {}
         others: set[str] = set()
@@ -93,12 +92,10 @@ def _get(value: Any, name: str) -> Any:
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:
-    """The objects of a list; anything else has none."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _metrics(document: Any) -> Iterator[dict[str, Any]]:
-    """Every metric of a document."""
     for resource in _objects(_get(document, "resourceMetrics")):
         for scope in _objects(_get(resource, "scopeMetrics")):
             yield from _objects(scope.get("metrics"))
@@ -125,7 +122,6 @@ def _labels(point: dict[str, Any]) -> dict[str, str]:
 
 
 def _histogram(point: dict[str, Any], unit: str) -> tuple[Histogram, str]:
-    """The histogram of a data point in seconds, and a note where its sum is of no use."""
     if "scale" in point:
         histogram = _exponential(point)
     else:

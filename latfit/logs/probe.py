@@ -32,7 +32,6 @@ class Probe(Format):
         return '"target": "slurm"' in head.lstrip().split("\n", 1)[0]
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        """Records of the probes as they end."""
         runs = _Runs()
         yield from runs.blocks(source)
         runs.close()
@@ -80,7 +79,6 @@ class _Runs:
         self.notes: dict[str, None] = {}
 
     def blocks(self, source: Source) -> Iterator[Records]:
-        """The probes that ended, block by block, and lines that cannot be read."""
         for block in source.blocks():
             broken: dict[int, str] = {}
             for number, line in enumerate(block.lines(), start=block.first_line):
@@ -103,7 +101,6 @@ class _Runs:
         self.out = {}
 
     def _add(self, line: dict[str, Any], number: int) -> None:
-        """Take a line into account."""
         if "latfit" in line:
             self.close()
             self.run, self.kind, self.t = str(line["run"]), str(line["kind"]), 0.0
@@ -131,7 +128,6 @@ class _Runs:
             self.t = max(self.t, float(line["t"] if "t" in line else line["beat"]))
 
     def records(self) -> Records:
-        """The probes that ended since this was asked last."""
         if not self.ended:
             return Records.unusable({})
         frame, self.ended = pd.DataFrame([vars(probe) for probe in self.ended]), []

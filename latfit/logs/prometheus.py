@@ -49,7 +49,6 @@ class _Read:
     native: Histogram | None = None
 
     def histogram(self, unit: str) -> tuple[Histogram, str]:
-        """The histogram in seconds, and a note where its sum is of no use."""
         if self.native is not None and not self.cumulative:
             return self.native.in_unit(unit), ""
         if not self.cumulative:
@@ -76,7 +75,6 @@ class Prometheus(HistogramFormat):
         )
 
     def parse(self, source: Source, unit: str | None) -> HistogramLog:
-        """All histograms and counters; other metrics are passed over."""
         scrape = _Scrape()
         for number, line in numbered_lines(source):
             try:
@@ -111,7 +109,6 @@ class _Scrape:
         self.counters: list[Series] = []
 
     def add(self, text: str) -> None:
-        """One line: a comment, a sample of a histogram, or another sample."""
         if text.startswith("#"):
             if match := METADATA.match(text):
                 {"TYPE": self.types, "UNIT": self.units}.get(match[1], {})[match[2]] = match[3]

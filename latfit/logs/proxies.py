@@ -83,7 +83,6 @@ class Traefik(RowFormat):
     unit = "ns"
 
     def row(self, line: str) -> Row | None:
-        """An object with Duration, DownstreamStatus and StartUTC."""
         entry = json_line(line)
         if entry is None or not {"Duration", "DownstreamStatus"} <= entry.keys():
             return None
@@ -134,7 +133,6 @@ class Envoy(LineFormat):
     sniffed = 20
 
     def parse(self, line: str) -> Parsed:
-        """The fields of a request; other lines are Envoy's own messages."""
         if line.startswith("{"):
             return self._object(line)
         match = ENVOY_LINE.match(line)
@@ -195,7 +193,6 @@ class HaProxy(LineFormat):
         self.measured = chosen("latency", self.options, "Tt", TIMERS[5], source.name)
 
     def parse(self, line: str) -> Parsed:
-        """The fields of a request or a connection; other lines are HAProxy's own messages."""
         when = WHEN.search(line)
         if when is None:
             return None

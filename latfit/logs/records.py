@@ -87,7 +87,6 @@ class Records:
 
     @property
     def kept(self) -> Bools:
-        """The rows not refused so far."""
         kept = np.ones(self.line.size, dtype=bool)
         if self.reasons:
             kept[list(self.reasons)] = False

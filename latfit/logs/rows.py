@@ -29,7 +29,6 @@ class _KnownCells(Format):
     uses: ClassVar[tuple[str, ...]] = ("statuses", "timezone")
 
     def known(self, options: ReadOptions) -> ReadOptions:
-        """The options, with every role settled."""
         columns = {role: role if role in self.cells else "" for role in ROLES}
         return replace(options, columns=columns, unit=self.unit if "latency" in self.cells else None)
 
@@ -49,7 +48,6 @@ class RowFormat(_KnownCells):
         return self.row
 
     def sniff(self, head: str) -> bool:
-        """By patterns, or whether half of the first lines are probes."""
         if self.begins or self.signs:
             return super().sniff(head)
         read, lines = self.rows(), first_lines(head)
@@ -57,7 +55,6 @@ class RowFormat(_KnownCells):
         return count > 0 and 2 * count >= len(lines)
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        """Records of the lines that are probes."""
         yield from read_found(source, self.known(options), self.rows(), self.others, nothing=self.nothing)
 
 
@@ -68,7 +65,6 @@ class JsonRows(_KnownCells, JsonArray):
     roles = ()
 
     def sniff(self, head: str) -> bool:
-        """By patterns."""
         return Format.sniff(self, head)
 
     @abstractmethod
@@ -76,7 +72,6 @@ class JsonRows(_KnownCells, JsonArray):
         """The cells of an object, None where it is not a probe."""
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        """Records of the objects that are probes."""
         yield from super().read(source, self.known(options))
 
 

@@ -56,13 +56,11 @@ class Score:
     reasons: list[tuple[float, str]] = field(default_factory=list)
 
     def add(self, weight: float, why: str) -> None:
-        """Count evidence for it, or against it."""
         if weight:
             self.total += weight
             self.reasons.append((weight, why))
 
     def add_content(self, kind: str, share: float = 1.0) -> None:
-        """Count what the cells hold, by its weight in the vocabulary."""
         self.add(CONTENT[kind]["weight"] * share, CONTENT[kind]["why"])
 
     def add_name(self, section: str, words: Sequence[str], sign: int = 1) -> float:
@@ -73,7 +71,6 @@ class Score:
 
     @property
     def why(self) -> str:
-        """The reasons that count for it, the strongest first."""
         strong = sorted((reason for reason in self.reasons if reason[0] > 0), key=lambda reason: -reason[0])
         return "; ".join(dict.fromkeys(why for _, why in strong[:3]))
 
@@ -111,12 +108,10 @@ class Roles:
 
     @property
     def seconds(self) -> float:
-        """The unit of the latency in seconds."""
         return UNITS[self.unit or "s"]
 
     @property
     def columns(self) -> dict[str, tuple[str, str]]:
-        """The role of each column that has one, and the evidence."""
         roles = dict.fromkeys(self.latency, "latency")
         for role in ("submitted", "ended", "status", "id"):
             if name := getattr(self, role):
@@ -125,7 +120,6 @@ class Roles:
 
     @property
     def used(self) -> set[str]:
-        """All columns that have a role."""
         return set(self.columns)
 
 
@@ -179,7 +173,6 @@ def sample_rows(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _guesses(roles: Roles, options: ReadOptions, attempts: str | None) -> list[str]:
-    """The guesses made, in words; a column called just what it is needs none."""
     notes = []
     if roles.latency and "latency" not in options.columns and roles.latency != ("latency",):
         evidence = UNIT_REASONS.get(roles.unit_evidence, roles.unit_evidence)
@@ -249,7 +242,6 @@ class _Resolver:
         return good[0]
 
     def _no_latency(self, candidates: Sequence[Candidate]) -> str:
-        """What to say where no column is the latency: perhaps which one can be."""
         text = f"{self.log}: no column looks like a latency, nor a pair like a submission and an end; there are: "
         text += listed(self.names)
         if any(re.match(rf"{MOMENT}|[\d.]+$|column\d+$", name.strip()) or has_unit(name) for name in self.names):
@@ -268,7 +260,6 @@ class _Resolver:
         return next((kind for kind in ("queue", "work") if weigh(kind, words)[0]), "")
 
     def _latencies(self) -> list[Candidate]:
-        """Every reading of the latency with a score, the best first."""
         pairs, candidates = self._pairs(), []
         summaries = any({"max", "avg", "mean", "average", "mdev"} & set(each.words) for each in self.cells.values())
         explained: set[tuple[str, str | None]] = set()
@@ -306,7 +297,6 @@ class _Resolver:
         return sorted([*candidates, *kept], key=lambda each: -each.score.total)
 
     def _pairs(self) -> list[Candidate]:
-        """Every start and end of the same row, as a latency, the best first."""
         times = [
             each
             for each in self.cells.values()
@@ -378,7 +368,6 @@ class _Resolver:
     # --------------------------------------------------------------------------------------------------- the unit
 
     def unit(self, latency: Candidate, submitted: str | None) -> tuple[str | None, str]:
-        """The unit of a latency, None where its cells have their own, and the evidence; an error where it is open."""
         name, column = latency.columns[0], self.cells.get(latency.columns[0])
         if self.options.unit:
             return self.options.unit, "option"
@@ -401,7 +390,6 @@ class _Resolver:
         return ranked[0], scores[ranked[0]].why
 
     def _weigh_units(self, scores: dict[str, Score], column: Cells, submitted: str | None) -> None:
-        """What the other columns, what is possible and what is usual say of the unit."""
         if column.name == "latency":
             scores["s"].add_content("own_name")
         values = column.measures[column.measures > 0]
@@ -440,7 +428,6 @@ class _Resolver:
             scores["s"].add_content("fractions")
 
     def _systems(self) -> list[tuple[float, dict[str, Any]]]:
-        """The kinds of systems that the words of all columns speak of, with their shares."""
         words = Counter(phrase for each in self.cells.values() for phrase in {run[1] for run in phrases(each.words)})
         for each in self.cells.values():
             some = each.text[:50]
@@ -539,7 +526,6 @@ class _Resolver:
 
 
 def _weigh_numbers(cells: Cells, score: Score) -> None:
-    """What the numbers of a column say for and against a latency."""
     values = cells.measures
     if cells.kind == "duration":
         score.add_content("unit_in_cells")
@@ -562,7 +548,6 @@ def _weigh_numbers(cells: Cells, score: Score) -> None:
 
 
 def _weigh_outcomes(each: Cells, statuses: Mapping[str, str]) -> Score:
-    """What speaks for a column of outcomes, and against it."""
     score, counts = Score(), Counter(word_of(text) for text in each.text)
     if not counts or each.kind in ("time", "duration", "clock") or each.epoch or each.unit:
         return Score(-20.0)

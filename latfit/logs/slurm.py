@@ -48,7 +48,6 @@ class Sacct(RecordFormat):
     not_probes = "steps of jobs"
 
     def sniff(self, head: str) -> bool:
-        """A header with sacct's names, or 26 fields with times where they should be, or a job and a state."""
         fields = head_fields(head, "|")
         lowered = [field.lower() for field in fields]
         if "submit" in lowered and "state" in lowered and len(fields) > 3:
@@ -121,7 +120,6 @@ class SlurmJson(JsonRows):
     signs = (r'"jobs"\s*:\s*\[', r'"(submission|submit_time)"\s*:')
 
     def row(self, value: dict[str, Any]) -> Row | None:
-        """An object of the array `jobs`."""
         times = value.get("time") or {}
         submitted, start, end = (
             _number(times.get(name, value.get(other)))

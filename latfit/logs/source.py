@@ -49,7 +49,6 @@ class Block:
     n_lines: int
 
     def lines(self) -> list[str]:
-        """The lines without their ends."""
         return self.data.decode().split("\n")[:-1]
 
 
@@ -93,7 +92,6 @@ class Source:
 
     @property
     def is_parquet(self) -> bool:
-        """Whether the content begins as a Parquet file does."""
         return self.head.startswith(b"PAR1")
 
     def seekable(self) -> IO[bytes]:
@@ -137,7 +135,6 @@ class Source:
             yield decoder.decode(chunk)
 
     def _chunks(self, size: int) -> Iterator[bytes]:
-        """The bytes with every line end as a line feed."""
         data, held = self.head, b""
         while data:
             with _reading(self.name):
@@ -154,7 +151,6 @@ class Source:
 
 @contextmanager
 def _reading(name: str) -> Iterator[None]:
-    """Turn trouble with the bytes of a log into a LogError that names it."""
     try:
         yield
     except (*DAMAGED, OSError) as error:

@@ -48,7 +48,6 @@ class _Spans(RecordFormat):
         """The spans of a document as rows, or the reason for which one is refused."""
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        """Records of the spans; a document over several lines is read as a whole."""
         reader = self.reader(source, options)
         is_empty = True
         for documents in _documents(source):
@@ -159,7 +158,6 @@ def _by_line(block: Block) -> Iterator[tuple[int, dict[str, Any] | str]]:
 
 
 def _listed(value: Any, name: str) -> list[dict[str, Any]]:
-    """The objects of a list within an object; nothing where it is not one."""
     items = value.get(name) if isinstance(value, dict) else None
     return [each for each in items if isinstance(each, dict)] if isinstance(items, list) else []
 

@@ -48,7 +48,6 @@ class TableReader:
         self.minus_one = False  # whether −1 stands for what never came back
 
     def records(self, frame: pd.DataFrame, line: NDArray[np.int64]) -> Records:
-        """The records of a table."""
         if not self.settled:
             self._settle(frame)
         roles = self.roles
@@ -125,13 +124,11 @@ class TableReader:
         self.settled = all(frame[name].notna().any() for name in times)
 
     def _lose(self, rows: Bools, kind: str, records: Records) -> None:
-        """Read rows as lost, and count them."""
         records.status[rows] = LOST
         with self.lock:
             self.as_lost[kind] += int(np.count_nonzero(rows))
 
     def _infer_status(self, records: Records, ended: Times | None) -> None:
-        """The outcomes of a log without a status: by what stands in place of a latency or of an end."""
         self._lose(np.isposinf(records.latency), "never", records)
         if ended is not None:  # submitted, and never seen again
             records.status[np.isnat(ended) & (records.status == COMPLETED) & records.kept] = CENSORED

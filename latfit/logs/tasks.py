@@ -113,7 +113,6 @@ class WfInstances(JsonRows):
     signs = (r'"schemaVersion"\s*:', '"workflow"')
 
     def row(self, value: dict[str, Any]) -> Row | None:
-        """An object of the array `workflow.execution.tasks`."""
         latency = value.get("runtimeInSeconds")
         if not isinstance(latency, (int, float)):
             return None

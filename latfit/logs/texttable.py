@@ -42,7 +42,6 @@ class TextTable(LineFormat):
     others = ""
 
     def sniff(self, head: str) -> bool:
-        """A rule of dashes below or above a header with bars; or columns by spaces in the first lines."""
         lines = first_lines(head)
         return bool(lines) and _split_of(lines) is not None
 
@@ -83,7 +82,6 @@ class TextTable(LineFormat):
 
 
 def _split_of(lines: list[str]) -> Split | None:
-    """How the first lines of a log are taken apart, None where they are no table."""
     inside = [line for line in lines if not _is_around(line)]
     if any(map(_is_rule, lines[:3])) and len(inside) > 1 and "|" in inside[0].translate(BARS):
         return _barred if _agree(inside, _barred) else None
@@ -131,11 +129,9 @@ def _placed(line: str, starts: list[int]) -> list[str] | None:
 
 
 def _is_rule(line: str) -> bool:
-    """Whether a line only sets parts of a table apart."""
     text = line.translate(BARS)
     return "--" in text and set(text) <= set("-+|: =")
 
 
 def _is_around(line: str) -> bool:
-    """Whether a line is not a row of a table: a rule, or how many rows there were."""
     return _is_rule(line) or COUNTED.fullmatch(line.strip()) is not None

@@ -234,11 +234,9 @@ class OutcomeWords:
         self.settle(words)
 
     def settle(self, words: Iterable[str]) -> None:
-        """Look whether these words are HTTP codes."""
         self.is_http = self.is_http or is_http_column(word for word in words if word not in self.table)
 
     def outcome(self, word: str) -> str | None:
-        """What a word means, None where that is not known."""
         status = self.table.get(word)
         if status is None and self.is_http and word:
             status = http_outcome(word, self.said)
@@ -293,7 +291,6 @@ class OutcomeTally:
         return f"{self.what}: {'; '.join(parts)}{self.change}" if parts else None
 
     def last(self) -> Records:
-        """A chunk without rows that says what was counted."""
         records = Records.unusable({})
         note = self.note()
         records.notes += [note] if note else []
@@ -301,7 +298,6 @@ class OutcomeTally:
 
 
 def _coded(words: pd.Series[Any], outcomes: Iterable[str | None], blank: str | None = None) -> NDArray[np.int8]:
-    """The codes of categories that have these outcomes, and of cells that are empty."""
     codes = [UNKNOWN if outcome is None else STATUSES.index(outcome) for outcome in (*outcomes, blank)]
     return np.array(codes, dtype=np.int8)[words.cat.codes.to_numpy()]
 
@@ -322,7 +318,6 @@ class HttpOutcomes(OutcomeTally):
         return status
 
     def said_of(self, codes: pd.Series[str]) -> Bools:
-        """Which codes, or their classes, the user has given an outcome."""
         words = codes.astype("string").str.strip().str.lower()
         classes = words.str.replace(r"^(\d)\d\d$", r"\1xx", regex=True)
         return (words.isin(list(self.said)) | classes.isin(list(self.said))).to_numpy(dtype=bool, na_value=False)
@@ -362,16 +357,13 @@ class StatusWords(OutcomeTally, OutcomeWords):
         return words.str.match(CAME_BACK).fillna(False).to_numpy(dtype=bool)
 
     def timed_out(self, column: pd.Series[Any]) -> Bools:
-        """Which of these words say that a timeout ended the wait."""
         words = column.astype("string").str.strip().str.lower()
         return words.str.contains(TIMED_OUT).fillna(False).to_numpy(dtype=bool)
 
     def note(self) -> str | None:
-        """Which word became which outcome, unless they are the same."""
         return super().note() if any(word.lower() != status for word, status in self.counts) else None
 
     def advice(self) -> list[str]:
-        """What to say of the words that mean nothing here, with the options to paste."""
         if not self.unknown:
             return []
         common = self.unknown.most_common(MAX_UNKNOWN_WORDS)
