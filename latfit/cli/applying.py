@@ -19,12 +19,11 @@ from latfit.cli import common as cli
 @click.argument("tool", metavar="[TOOL]", required=False)
 @click.argument("log", metavar="[LOG]", required=False)
 @cli.option("--timeout T", "The timeout to write, instead of the log's decision.")
-@cli.option("--attempts K", "Attempts for a job (default: from --undone).")
+@cli.option("--attempts K", "Attempts for a job (default: as many as the schedule has).")
 @cli.option(
     "--undone SHARE",
-    "The share of jobs that may stay undone after the last attempt.",
+    "Take as many attempts as leave at most this share of jobs undone.",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.001,
 )
 @cli.option(
     "--cost C", "Seconds between giving up an attempt and the next; written where the tool can wait.", default=0.0

@@ -29,7 +29,6 @@ from latfit.report.sections import advice, evidence_checks, groups_section, sect
 from latfit.report.svg import drawn
 from latfit.sample import LatencySample
 from latfit.settings import TOOLS, Plan
-from latfit.settings.write import DEFAULT_UNDONE
 from latfit.units import seconds
 
 if TYPE_CHECKING:
@@ -94,7 +93,6 @@ def _sha256(text: str) -> str:
 
 
 def _content(result: Analysis) -> dict[str, Any]:
-    """What the template shows; figures only where enough probes completed."""
     sample, codes = result.decision.sample, (*result.decision.codes, *result.timeout.withheld)
     content: dict[str, Any] = {
         "result": result,
@@ -125,7 +123,6 @@ def _content(result: Analysis) -> dict[str, Any]:
 
 
 def _strategies_section(strategies: Strategies) -> Section:
-    """Other strategies beside the recommended timeout, at the same load and at any."""
     comparison = strategies.comparison
     decision = comparison.decision(time=seconds).replace(comparison.reference.policy.spec(4), "the decision above")
     note = "All of them assume independent attempts. Job-time is the time that all copies of a job occupy the system."
@@ -139,26 +136,20 @@ def _strategies_section(strategies: Strategies) -> Section:
 
 
 def _snippets(result: Analysis, law: Empirical) -> dict[str, Any] | None:
-    """What to paste into a few tools: None where there is nothing to set."""
-    chosen = result.timeout
-    missed = 1.0 - float(law.cdf(chosen.timeout)) if chosen.verdict == "finite" and chosen.timeout else 1.0
-    if missed >= 1 or not chosen.timeout:
+    retry = result.timeout.retry
+    if retry is None:
         return None
-    needed = 2 if missed <= 0 else max(2, math.ceil(math.log(DEFAULT_UNDONE) / math.log(missed) - 1e-9))
-    attempts = min(needed, 20)
-    queue = result.seen is not None and result.seen.facts.queue
-    snippets = []
-    for tool in (TOOLS[name] for name in SHOWN_TOOLS if name in TOOLS and (name == "slurm" or not queue)):
-        timeout = tool.rounded(chosen.timeout)
+    longest, attempts, snippets = retry.timeouts[-1], retry.attempts, []
+    for tool in (TOOLS[name] for name in SHOWN_TOOLS if name in TOOLS):
+        timeout = tool.rounded(longest)
         if timeout <= tool.longest:
-            plan = Plan(timeout, min(attempts, tool.cap or attempts), chosen.cost, law.failures.times.size > 0)
+            plan = Plan(timeout, min(attempts, tool.cap or attempts), result.timeout.cost, law.failures.times.size > 0)
             snippets.append((tool, tool.snippet(plan).splitlines()))
-    undone = f"{100 * missed**attempts:.2g} %"
-    return {"timeout": seconds(chosen.timeout), "attempts": attempts, "undone": undone, "tools": snippets}
+    undone = f"{100 * (1.0 - float(law.cdf(longest))) ** attempts:.2g} %"
+    return {"timeout": seconds(longest), "attempts": attempts, "undone": undone, "tools": snippets}
 
 
 def _model(view: View) -> dict[str, Any]:
-    """What the script of the page computes with."""
     law, best, result = view.law, view.best, view.result
     sums, steps = kept_sums(law, (best.timeout, best.exact_timeout, view.cutoff))
     least = max(float(law.jumps[np.searchsorted(law.completed, MIN_COMPLETIONS)]), law.resolution, view.low)

@@ -17,11 +17,7 @@ Counter = Literal["attempts", "retries"]
 
 @dataclass(frozen=True)
 class Plan:
-    """What a snippet is made from: all that latfit decided, in seconds.
-
-    `timeout` is already a whole number of the tool's steps. `pause` is the wait between giving up an attempt and
-    the next one, `failures` whether attempts fail visibly in the log, so that these have to be retried too.
-    """
+    """What was decided, in seconds; `timeout` in whole steps of the tool, `failures` if visible ones are retried."""
 
     timeout: float
     attempts: int
@@ -82,7 +78,6 @@ class Tool:
 
     @classmethod
     def read(cls, path: str | Path) -> Tool:
-        """The tool of a TOML file, whose name is that of the tool."""
         path = Path(path)
         data = tomllib.loads(path.read_text(encoding="utf-8"))
         for key in ("aliases", "traps"):
@@ -115,11 +110,9 @@ class Tool:
         return sum(weight * self.pause(i, cost) for i, weight in enumerate(weights, start=1)) / sum(weights)
 
     def written(self, timeout: float) -> str:
-        """The timeout as the tool reads it."""
         return WRITTEN[self.writes](timeout)
 
     def snippet(self, plan: Plan) -> str:
-        """What to paste."""
         values = self._values(plan)
         for name, part in self.each_attempt.items():
             attempts = (values | {"attempt": str(attempt)} for attempt in range(1, plan.attempts + 1))
@@ -134,13 +127,11 @@ class Tool:
         return tuple(_filled(table["note"], self._values(plan)) for table in self._tables(plan) if "note" in table)
 
     def _tables(self, plan: Plan) -> list[Mapping[str, str]]:
-        """The tables of parts that hold for a plan."""
         rounded = plan.pause and self.pause(1, plan.pause) != plan.pause
         conditions = ((self.if_pause, plan.pause), (self.if_rounded_pause, rounded), (self.if_failures, plan.failures))
         return [self.parts, *(table for table, holds in conditions if holds)]
 
     def _values(self, plan: Plan) -> dict[str, str]:
-        """What `%name` stands for in a template, beside the tool's own parts."""
         return {
             "timeout": self.written(plan.timeout),
             "minutes": str(max(1, math.ceil(plan.timeout / 60))),

@@ -1,8 +1,9 @@
 """From a decision to what to paste, by the five rules that hold for every tool.
 
-(1) Round up to the tool's step, and warn where that leaves the 5 % window. (2) Give the number of attempts
-K = ⌈ln ε / ln(1 − F̃(t))⌉ and the share (1 − F̃(t))^K that stays undone. (3) The tool's own waits are the cost of a
-restart: optimise again with them. (4) Say which wait is limited. (5) Name the counter: attempts or retries.
+(1) Round up to the tool's step, and warn where that leaves the 5 % window. (2) Write the schedule of the decision: its
+number of attempts, its longest timeout for each (tools have one, and too late is safer than too early), and what stays
+undone since the last attempt is cut too. (3) The tool's own waits are the cost of a restart: optimise again with them.
+(4) Say which wait is limited. (5) Name the counter: attempts or retries.
 """
 
 from __future__ import annotations
@@ -21,10 +22,20 @@ from latfit.restart.retry import MAX_CANCELLATIONS
 from latfit.settings.base import Counter, Plan, Tool, get_tool
 from latfit.units import seconds
 
-DEFAULT_UNDONE = 0.001  # the share of jobs that may stay undone
 # warnings of the log that concern whoever sets a timeout: on attempts that fail together, and others
 FAIL_TOGETHER = ("dependence", "later-attempts", "outages", "drift")
-OTHERS = ("mixed", "groups-differ", "queue", "work", "beyond-timeout", "not-identified", "unit", "few-at-risk", "load", "flat")
+OTHERS = (
+    "mixed",
+    "groups-differ",
+    "queue",
+    "work",
+    "beyond-timeout",
+    "not-identified",
+    "unit",
+    "few-at-risk",
+    "load",
+    "flat",
+)
 
 
 @dataclass(frozen=True)
@@ -55,7 +66,6 @@ class Settings:
         return tuple(note for note in self.notes if note.startswith("warning:"))
 
     def to_dict(self) -> dict[str, Any]:
-        """The contract's fields as plain values."""
         return {**asdict(self), "notes": list(self.notes), "withheld": list(self.withheld)}
 
 
@@ -75,7 +85,7 @@ def settings_for(
     *,
     timeout: float | None = None,
     attempts: int | None = None,
-    undone: float = DEFAULT_UNDONE,
+    undone: float | None = None,
     cost: float = 0.0,
     cutoff: float | None = None,
     failed: str = "retry",
@@ -91,9 +101,9 @@ def settings_for(
     timeout
         In seconds.
     attempts
-        K; by default the smallest number that leaves at most the share `undone`.
+        K; by default as many as the schedule has.
     undone
-        The share of jobs that may stay undone after the last attempt.
+        The share of jobs that may stay undone after the last attempt, where K is to follow from that.
     cost
         The seconds between giving up an attempt and the next one, written where the tool can wait.
     cutoff, failed
@@ -109,7 +119,7 @@ def settings_for(
     >>> import latfit
     >>> settings = settings_for("haproxy", latfit.example_log())
     >>> settings.written, settings.attempts
-    ('358s', 5)
+    ('716s', 3)
 
     """
     kind = get_tool(tool)
@@ -120,7 +130,7 @@ def settings_for(
             raise RestartError(f"the {name} is {value:g} s; it must be finite and positive")
     if attempts is not None and attempts < 1:
         raise RestartError(f"the number of attempts is {attempts}; it must be at least 1")
-    if not 0 < undone < 1:
+    if undone is not None and not 0 < undone < 1:
         raise RestartError(f"the share that may stay undone is {undone:g}; it must lie between 0 and 1")
     facts = None if log is None else _from_log(kind, log, timeout, cost, cutoff, failed)
     fields: dict[str, Any] = {name: getattr(kind, name) for name in ("unit", "counts", "validated")}
@@ -129,9 +139,11 @@ def settings_for(
     exact = timeout
     if exact is None:
         assert facts is not None
-        if facts.decision["verdict"] != "finite" or not facts.decision["timeout"] or facts.decision["retry"] is None:
+        if facts.decision["retry"] is None:
             return Settings(**fields, notes=_nothing(facts), withheld=tuple(facts.decision.get("withheld") or ()))
-        exact, notes = _delay(facts) if kind.hedges else (facts.decision["timeout"], [])
+        exact, notes = facts.decision["retry"]["timeouts"][-1], []
+        if kind.hedges and facts.decision["timeout"]:
+            exact, notes = _delay(facts)
     elif facts is not None and facts.decision.get("withheld"):
         notes = [
             f"warning: the log's own decision is withheld ({', '.join(facts.decision['withheld'])}): it does not show "
@@ -186,13 +198,13 @@ def _from_log(
         document, sample = analysis.to_dict(), analysis.decision.sample
         assert sample is not None
         decision, law = document["timeout"], Empirical.of(sample)
-        t = decision["timeout"] if timeout is None else timeout
+        t = timeout or (decision["retry"]["timeouts"][-1] if decision["retry"] else None)
         if not t:
             break
         mean = tool.mean_pause(1.0 - float(law.cdf(t)), cost)
-        if abs(mean - waits) <= 0.001 * t:  # they are settled
+        settled, waits = abs(mean - waits) <= 0.001 * t, mean
+        if settled:
             break
-        waits = mean
     reported = [each for each in document["warnings"] if each["code"] in (*FAIL_TOGETHER, *OTHERS)]
     warnings = tuple(f"{each['code']}: {each['message']}" for each in reported)
     codes = without_waits.get("withheld") or ()
@@ -211,8 +223,6 @@ def _delay(facts: _FromLog) -> tuple[float, list[str]]:
     """The best delay of a hedge that never cancels, with no more submissions than cancelling after the timeout."""
     decision = facts.decision
     timeout: float = decision["timeout"]
-    if decision["basis"] != "independent":
-        return timeout, []
     try:
         budget = Budget("submissions", decision["submissions"])
         best = optimal_policy(facts.law, "resubmit", cost=facts.cost, budget=budget)
@@ -229,7 +239,6 @@ def _delay(facts: _FromLog) -> tuple[float, list[str]]:
 
 
 def _nothing(facts: _FromLog) -> tuple[str, ...]:
-    """Why there is no timeout to write."""
     codes = ", ".join(facts.decision.get("withheld") or ())
     why = {
         "withheld": f"the decision is withheld ({codes}): the log does not show that cancelling and "
@@ -245,7 +254,7 @@ def _nothing(facts: _FromLog) -> tuple[str, ...]:
 
 
 def _attempts(
-    tool: Tool, facts: _FromLog | None, t: float, attempts: int | None, undone: float
+    tool: Tool, facts: _FromLog | None, t: float, attempts: int | None, undone: float | None
 ) -> tuple[int, float | None, list[str]]:
     """The number of attempts K, what stays undone with it, and what to say about both (rule 2)."""
     at_most = f"warning: {tool.title} makes at most {counted(tool.cap or 0, 'attempt')}"
@@ -257,12 +266,18 @@ def _attempts(
     q = facts.law.rho if tool.hedges else 1.0 - float(facts.law.cdf(t))
     if q >= 1:
         return attempts or 3, 1.0, [f"warning: no probe of the log completed within {t:g} s: no job would end"]
-    needed = math.ceil(math.log(undone) / math.log(q) - 1e-9) if q > 0 else 1
-    needed = min(max(2, needed), MAX_CANCELLATIONS + 1)  # one attempt alone never resubmits
-    K, notes = attempts or needed, []
+    retry, scheduled = facts.decision["retry"], 2  # one attempt alone never resubmits
+    if undone is not None and q > 0:
+        scheduled = min(max(2, math.ceil(math.log(undone) / math.log(q) - 1e-9)), MAX_CANCELLATIONS + 1)
+    elif retry is not None:
+        scheduled = retry["attempts"]
+    K, notes = attempts or scheduled, []
     if tool.cap is not None and tool.cap < K:
-        K, notes = tool.cap, [f"{at_most}, {needed} would leave at most {undone:.3g} undone"]
+        K, notes = tool.cap, [f"{at_most}, and the schedule has {scheduled}"]
     left = f"{100 * q**K:.2g} % of the jobs stay undone after {counted(K, 'attempt')}"
+    if not tool.hedges and q > 0:
+        left += f", up to {100 * q:.2g} % if retries repeat the first attempt: {tool.title} cuts the last one too"
+        left = f"warning: {left}; let the caller wait longer for those" if q > 0.1 else left
     if any(warning.startswith(FAIL_TOGETHER) for warning in facts.warnings):
         left += ", if attempts were independent; here, as the warnings say, more may stay undone"
     return K, q**K, [*notes, left]
@@ -280,7 +295,7 @@ def _rounding(tool: Tool, facts: _FromLog | None, exact: float, rounded: float) 
     longer = E / least - 1 if math.isfinite(least) and least else None
     costs = "" if longer is None else f": jobs take {100 * longer:.2g} % longer"
     _, latest = facts.decision.get("within_5pct") or (None, None)
-    if latest is not None and rounded > latest and facts.decision["timeout"] == exact:
+    if latest is not None and rounded > latest >= exact:
         return [f"warning: {moved}, which leaves the 5 % window (up to {latest:.6g} s){costs}"]
     return [f"rounded up: {moved}{costs}"] if longer is not None and longer > 1e-4 else []
 
