@@ -46,10 +46,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def whole_files(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
-    """The same for files of one folder that belong together: all are on the disk before the first takes its name.
-
-    No signal but SIGKILL comes between their names.
-    """
+    """The same for files of one folder: all are on the disk before any takes its name; only SIGKILL comes between."""
     parts: dict[Path, Path] = {}
     for path in map(Path, paths):
         if path.is_dir():
@@ -86,7 +83,6 @@ def whole_files(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Signals wait, where the system lets them."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -98,7 +94,6 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _on_disk(path: Path) -> None:
-    """Wait until what was written to a file, or to the list of a folder, is on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -132,11 +127,7 @@ def if_stopped(hint: Callable[[], str]) -> Iterator[None]:
 
 
 def stop_cleanly() -> None:
-    """From now on Ctrl-C, SIGTERM and SIGHUP end this process with the exit code 128 + their number.
-
-    It ends in the handler itself: an exception would be lost, or become another one, where it falls into an import or
-    a destructor. What the parent process said to ignore stays ignored.
-    """
+    """Signals not ignored exit with 128 + number in the handler: an exception may be lost in imports, destructors."""
     parent = os.getpid()
 
     def stop(number: int, _: FrameType | None) -> None:
@@ -155,11 +146,7 @@ def stop_cleanly() -> None:
 
 
 def in_threads(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-    """The results of `work` in the order of the items, of which a few are worked on ahead.
-
-    Called from a thread or a process that somebody else started, as batches do, it works on one after the other:
-    the processor is busy already.
-    """
+    """Results in order, a few items ahead; in threads and processes of others, which keep the processor busy, none."""
     started_by_others = threading.current_thread() is not threading.main_thread() or multiprocessing.parent_process()
     threads = 1 if started_by_others else min(8, usable_cores())
     if (isinstance(items, Sized) and len(items) < 2) or threads == 1:

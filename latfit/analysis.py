@@ -23,11 +23,7 @@ from latfit.table import Groups, ProbeTable
 
 @dataclass(frozen=True)
 class Group:
-    """One group beside the pooled answer.
-
-    `differs` if its interval and the pooled one have nothing in common and the pooled timeout costs it
-    more than 1 %; `pooled_regret` is what the pooled timeout costs this group more than its own (∞: it never ends).
-    """
+    """A group; it `differs` if intervals are apart and the pooled timeout costs it over 1 % (`pooled_regret`)."""
 
     key: dict[str, str]
     decision: Decision
@@ -35,7 +31,6 @@ class Group:
     pooled_regret: float | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
         decision, ratio = self.decision, self.decision.outliers
         return {
             "group": self.key,
@@ -76,7 +71,6 @@ class Analysis:
 
     @property
     def timeout(self) -> Recommendation:
-        """The recommendation."""
         assert self.decision.timeout is not None
         return self.decision.timeout
 
@@ -113,7 +107,7 @@ class Analysis:
             "timeout": self.timeout.to_dict(),
             "timeout_without_outliers": decision.without_outliers and decision.without_outliers.to_dict(),
             "evidence": decision.evidence and decision.evidence.to_dict(),
-            "current": decision.current and decision.current.to_dict(),
+            "current": decision.current and dict(vars(decision.current)),
             "groups": [group.to_dict() for group in self.groups],
             "warnings": [{"code": warning.code, "message": warning.message} for warning in self.warnings],
         }
@@ -251,20 +245,19 @@ def _grouped(
         return by, _groups(as_logged(table), by, table.table.group_by(by), pooled, options)
     assert pooled.timeout is not None
     mixing = pooled.evidence.mixing if pooled.evidence else None
-    if pooled.evidence is None or mixing is None or not mixing.few or not isinstance(probes, ProbeTable):
+    if pooled.evidence is None or mixing is None or mixing.groups > 30 or not isinstance(probes, ProbeTable):
         return (), ()
     column, binding = mixing.column.as_text(), pooled.evidence.binding or ""
     waits = pooled.timeout.retry is None and (binding == column.name or binding.startswith(f"{column.name}="))
     if not waits and "mixed" not in pooled.timeout.withheld:
         return (), ()
-    groups = Groups.of_codes(column.codes, column.keys)
+    groups = Groups.of_codes(column.codes, [(str(label),) for label in column.labels])
     return (column.name,), _groups(probes, (column.name,), groups, pooled, options)
 
 
 def _groups(
     probes: ProbeTable, by: Sequence[str], groups: Groups, pooled: Decision, options: Options
 ) -> tuple[Group, ...]:
-    """One decision a group, all at the pooled cutoff."""
     assert pooled.cutoff is not None
     parts = [part.ordered() for part in probes.parts(groups)]
     options = replace(options, cutoff=pooled.cutoff.cutoff, law=None, current=None)
@@ -286,7 +279,6 @@ def _groups(
 
 
 def _apart(group: Recommendation | None, pooled: Recommendation | None) -> bool:
-    """Whether the intervals of two timeouts have nothing in common."""
     if group is None or pooled is None or group.intervals is None or pooled.intervals is None:
         return False
     (low, high), (pooled_low, pooled_high) = group.intervals.timeout, pooled.intervals.timeout

@@ -123,10 +123,7 @@ class Histogram:
         return np.asarray(np.isin(edges, self.edges) | ~full[j])
 
     def __add__(self, other: Histogram) -> Histogram:
-        """The histogram of both; the coarser of two nested layouts is kept.
-
-        An empty bucket may be divided anywhere, so two sparse histograms of one layout keep all their edges.
-        """
+        """Both, in the coarser of nested layouts; an empty bucket divides anywhere, so sparse ones keep all edges."""
         union = np.union1d(self.edges, other.edges)
         kept = union[self._free(union) & other._free(union)]
         if not any(np.isin(each.edges, kept).all() for each in (self, other)) or kept.size < 2:
@@ -182,11 +179,7 @@ class Histogram:
 def from_cumulative(
     upper: Floats | list[float], cumulative: Floats | list[float], *, latency_sum: float | None = None
 ) -> Histogram:
-    """A histogram from counts of latencies at or below each upper end, the last of which is ∞.
-
-    Parameters: `upper` rises strictly to ∞; `cumulative` are whole numbers that do not fall.
-    An end at or below 0 joins its bucket to the next.
-    """
+    """From whole counts at or below rising ends, the last ∞; an end at or below 0 joins its bucket to the next."""
     ends, total = np.asarray(upper, dtype=np.float64), np.asarray(cumulative, dtype=np.float64)
     if ends.size != total.size:
         raise SampleError(f"there are {ends.size} bounds of buckets and {total.size} counts; each needs the other")
@@ -213,6 +206,5 @@ def from_cumulative(
 
 
 def _some(values: Floats) -> str:
-    """A few numbers for a message."""
     shown = ", ".join(f"{value:g}" for value in values[:6])
     return f"{shown}, …" if values.size > 6 else shown

@@ -44,16 +44,12 @@ class OutlierRatio:
     level: float = 0.95
 
     def to_dict(self) -> dict[str, float]:
-        """The ratio at its cutoff as plain values."""
         return {"cutoff": self.cutoff, "ratio": self.estimate, "low": self.low, "high": self.high}
 
 
 @dataclass(frozen=True)
 class CutoffChoice:
-    """A cutoff, and in words why it is this one.
-
-    `assumed`: it is a latency of the log, because nobody said when to give up, and no probe shows it.
-    """
+    """A cutoff, and why; `assumed`: a latency of the log, as nobody said when to give up, and no probe shows it."""
 
     cutoff: float
     reason: str
@@ -201,10 +197,7 @@ def ratio_by_cutoff(sample: LatencySample, *, cutoff: float | None = None, level
 
 
 def cutoff_verdict(sample: LatencySample, ratio: OutlierRatio) -> str:
-    """`stable`, or `still falling`: half the cutoff would give a ratio above the interval at the cutoff.
-
-    A ratio cannot fall where all who are out are known to be lost.
-    """
+    """`still falling` if half the cutoff's ratio is above the interval and not all who are out are lost."""
     if sample.cut(ratio.cutoff).out_at_cutoff == sample.lost:
         return "stable"
     half = outlier_ratio(sample, cutoff=ratio.cutoff / 2, level=ratio.level)

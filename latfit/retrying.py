@@ -110,7 +110,6 @@ class Retrying:
         raise AssertionError("tenacity returns or raises")
 
     def _rules(self) -> dict[str, Any]:
-        """When tenacity stops, waits and tries again."""
         from tenacity import retry_if_exception, stop_after_attempt, wait_fixed
 
         return {
@@ -137,7 +136,6 @@ class Retrying:
 
     @contextmanager
     def _recorded(self, job: str, number: int) -> Iterator[None]:
-        """Measure an attempt, and hand its outcome to the tracker and to the log."""
         submitted, start, status = datetime.now(UTC), time.monotonic(), "completed"
         try:
             yield
@@ -159,7 +157,6 @@ class Retrying:
 
 
 def _schedule(timeout: float | Sequence[float] | Source) -> tuple[float, ...]:
-    """The timeouts of the first, second … attempt."""
     times = tuple(timeout) if isinstance(timeout, Sequence) else (timeout,)
     valid = tuple(float(t) for t in times if isinstance(t, (int, float)) and 0 < t < float("inf"))
     if not valid or len(valid) != len(times):

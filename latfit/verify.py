@@ -52,7 +52,6 @@ class Estimate:
     undone: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
         return plain_values(self)
 
 
@@ -74,10 +73,7 @@ class Measured(Estimate):
 
 @dataclass(frozen=True)
 class Reason:
-    """A cause of a difference: `rounding`, `waits`, `drift`, `later-attempts`, or `unexplained` where none was found.
-
-    `p_value` is that of the log-rank test of `drift` and `later-attempts`.
-    """
+    """`rounding`, `waits`, `drift` or `later-attempts` (both with a log-rank test's p-value), or `unexplained`."""
 
     code: str
     message: str
@@ -103,7 +99,6 @@ class Verification:
     warnings: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """The contract's document."""
         parts = {"predicted": self.predicted, "measured": self.measured, "before": self.before}
         document = vars(self) | {name: part and part.to_dict() for name, part in parts.items()}
         return document | {"reasons": [vars(reason) for reason in self.reasons]}
@@ -165,13 +160,11 @@ def verify(
         "drift": None if t is None else _log_rank(sample, jobs.first, cut),
         "later_attempts": _log_rank(jobs.first, jobs.later, cut),
     }
-    predicted, p_value, agrees, basis, verdict = None, None, None, "none", "no-prediction"
+    predicted, p_value, agrees, verdict = None, None, None, "no-prediction"
     reasons: tuple[Reason, ...] = ()
     if t is not None:
         prediction = predict(sample, min(t, longest), cost=cost, rng=rng)
-        basis = "given"
         if timeout is None:
-            basis = decision["basis"]
             low, high = decision["expected_duration_low"], decision["expected_duration_high"]
             if low and high:  # the interval of the decision leaves out the optimism of having chosen the minimum
                 E, log_error = float(np.sqrt(low * high)), float(np.log(high / low)) / (2 * Z)
@@ -188,7 +181,7 @@ def verify(
             reasons = _reasons(jobs, t, cost, tests)
     verification = Verification(
         timeout=t,
-        basis=basis,
+        basis="none" if t is None else decision["basis"] if timeout is None else "given",
         predicted=predicted,
         measured=measured,
         before=Estimate(waiting.expected_duration, *_interval(*waiting[:2]), waiting.submissions),
@@ -235,7 +228,6 @@ def predict(sample: LatencySample, t: float, *, cost: float = 0.0, rng: np.rando
 
 
 def _estimate(prediction: Prediction, sample: LatencySample, t: float, cost: float, attempts: int | None) -> Estimate:
-    """What is predicted at t where jobs are given up after so many attempts."""
     law = Empirical.of(sample)
     undone = (1 - float(law.cdf(t))) ** attempts if attempts else 0.0
     undone = undone if undone >= 1e-9 else 0.0  # less than one job of any run
@@ -296,11 +288,7 @@ def read_attempts(path: str | Path, **options: Any) -> ProbeLog:
 
 
 def jobs_of(log: ProbeLog, *, job: str | None = None, attempt: str | None = None) -> Jobs:
-    """The jobs of a log whose column `job` names the job of each attempt.
-
-    `attempt` is the column with the number of the attempt; without one the attempts are ordered by their submission.
-    Without names, columns such as job, attempt, request_id or sacct's jobname are taken.
-    """
+    """The jobs of a log by its columns `job` and `attempt` (else by submission), or those with usual names."""
     job = _column(log, job, JOB_COLUMNS)
     if job is None:
         raise MissingColumn(
@@ -344,7 +332,6 @@ def jobs_of(log: ProbeLog, *, job: str | None = None, attempt: str | None = None
 
 
 def _column(log: ProbeLog, name: str | None, usual: tuple[str, ...]) -> str | None:
-    """The column that the caller named, or one with a usual name."""
     columns = list(log.table.columns)
     if name is not None and name not in columns:
         raise MissingColumn(f"{log.facts.path}: there is no column {name!r}; there are: {listed(columns)}")
@@ -353,10 +340,7 @@ def _column(log: ProbeLog, name: str | None, usual: tuple[str, ...]) -> str | No
 
 
 def _in_order(table: ProbeTable, job: str, attempt: str | None) -> tuple[Ints, Ints]:
-    """The rows in the order of jobs and attempts, and where in it each job begins.
-
-    A name that comes back after a completion (or with an attempt number that starts again) is a new job.
-    """
+    """Rows by job and attempt, and where each job begins; a name that comes back after a completion is a new job."""
     name = table.columns[job].as_text().codes
     submitted = np.full(table.n, np.nan) if table.submitted is None else table.submitted
     if attempt is None:
@@ -382,12 +366,7 @@ def _cuts(latency: Floats, number: Ints, cut: Bools) -> tuple[float, ...]:
 
 
 def _measured(jobs: Jobs) -> tuple[Measured, float]:
-    """What the jobs took, and the standard error of its logarithm.
-
-    All the time of all jobs over the number of those done: the mean where every job was done, and E_J also where
-    jobs are given up after K attempts (by Wald's identity both the time and the jobs done are E[min(N, K)] times
-    those of one attempt).
-    """
+    """All time over the number of jobs done: E_J also where jobs are given up (Wald's identity); its log error."""
     x = np.sort(jobs.durations)
     n, undone = x.size, jobs.given_up.size + jobs.in_flight
     time = np.concatenate([x, jobs.spent])
@@ -424,10 +403,7 @@ def _binomial_quantile(p: float, n: int, q: float) -> int:
 
 
 def _log_rank(first: LatencySample, second: LatencySample, t: float) -> float | None:
-    """The p-value of the log-rank test of two samples up to t; failures, where there are any, are tested too.
-
-    Attempts that were cut at about t (within 5 %) count as cut at t exactly.
-    """
+    """The log-rank p-value of two samples up to t, failures too; cuts within 5 % of t count as cut at t exactly."""
     from scipy.stats import CensoredData, logrank
 
     if not first.n or not second.n:
@@ -450,7 +426,6 @@ def _log_rank(first: LatencySample, second: LatencySample, t: float) -> float | 
 
 
 def _reasons(jobs: Jobs, timeout: float, cost: float, tests: dict[str, float | None]) -> tuple[Reason, ...]:
-    """The causes of a difference that were found: other cuts, waits, other first attempts, other later ones."""
     reasons = []
     if any(abs(t / timeout - 1) > SAME_TIME for t in jobs.cuts):
         cuts = ", ".join(dict.fromkeys(seconds(t) for t in jobs.cuts))
@@ -470,7 +445,6 @@ def _reasons(jobs: Jobs, timeout: float, cost: float, tests: dict[str, float | N
 
 
 def _warnings(jobs: Jobs) -> tuple[str, ...]:
-    """What limits the comparison."""
     warnings = []
     if not jobs.later.n:
         warnings.append("no job of AFTER has a second attempt: nothing can be said of later attempts")
@@ -483,8 +457,6 @@ def _warnings(jobs: Jobs) -> tuple[str, ...]:
 
 
 def _sentence(result: Verification, decision: dict[str, Any]) -> str:
-    """The verdict in one sentence, or two where jobs are slower than before."""
-
     def with_interval(estimate: Estimate) -> str:
         return f"{seconds(estimate.expected_duration)} ({seconds(estimate.low)} to {seconds(estimate.high)})"
 

@@ -29,10 +29,7 @@ KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": 1 << 28, "MALLOC_MMAP_THRESHOLD_": 1 <<
 
 @dataclass(frozen=True)
 class Pool:
-    """An executor and how many workers it has; without one the work is done here.
-
-    `killed` is what it raises when workers were killed, and `message` what the user reads then.
-    """
+    """An executor (None: the work is done here); it raises `killed` when workers died, and the user reads `message`."""
 
     executor: Executor | None
     workers: int
@@ -64,10 +61,7 @@ class Pool:
 
 @contextmanager
 def open_pool(engine: str, *, scheduler: str | None = None, workers: int | None = None) -> Iterator[Pool]:
-    """The pool of an engine; with Dask a scheduler's address, or a cluster on this machine.
-
-    Where other threads of Python run, `processes` does the work in this one: take `dask` there.
-    """
+    """The pool of an engine; where other threads of Python run, `processes` works in this one: take `dask` there."""
     if engine not in ("processes", "dask"):
         raise LatfitError(f"the engine is {engine!r}; it must be processes or dask")
     count = workers or usable_cores()
@@ -85,10 +79,7 @@ def open_pool(engine: str, *, scheduler: str | None = None, workers: int | None 
 
 
 def _processes(count: int) -> ProcessPoolExecutor:
-    """Workers on this machine, forked on Linux: nothing has to be imported again.
-
-    Python 3.12 and later warn of a fork while any threads run; those of numpy and Arrow are prepared for it.
-    """
+    """Workers forked on Linux: nothing is imported again, and threads of numpy and Arrow are prepared for a fork."""
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     executor = ProcessPoolExecutor(count, mp_context=context, initializer=_start_worker)
     if sys.platform != "linux":

@@ -25,10 +25,7 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True)
 class LogFile:
-    """One log: its name as given, its absolute path, and the columns that all of its probes share.
-
-    These are `file`, its name, and what folders such as `site=cern` say, as in partitioned Parquet.
-    """
+    """One log; `shared` has `file`, its name, and what folders such as `site=cern` say, as in partitioned Parquet."""
 
     name: str
     path: str
@@ -36,7 +33,6 @@ class LogFile:
 
     @classmethod
     def of(cls, name: str) -> LogFile:
-        """The log of that name, `-` for standard input."""
         if name == "-":
             return cls(name, name, {"file": name})
         folders = [part.partition("=") for part in Path(name).parts[:-1]]
@@ -60,11 +56,7 @@ class ReadFile:
 
 
 def find_files(paths: Iterable[str | Path], *, leave_out: Collection[str] = ()) -> list[LogFile]:
-    """Every log meant by files, globs and folders, once and in the order of their paths.
-
-    A folder means all files in it and below, but those whose names begin with a dot or an underscore.
-    `leave_out` are absolute paths.
-    """
+    """Every log once, in the order of absolute paths; of folders all files but those whose names begin with . or _."""
     logs: dict[str, LogFile] = {}
     for log in map(LogFile.of, (name for path in paths for name in _names(str(path)))):
         if log.path not in leave_out:

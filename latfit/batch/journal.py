@@ -14,16 +14,12 @@ from latfit.errors import LatfitError
 
 
 class Journal:
-    """A file of JSON lines: first the fingerprint of the run, then one line for each finished chunk.
-
-    Each line carries a checksum of its rows. From the first line that is torn or damaged on, nothing counts.
-    """
+    """JSON lines: the run's fingerprint, then each finished chunk with a checksum; a damaged line ends them."""
 
     def __init__(self, file: FileIO, done: dict[int, list[Row]]) -> None:
         self.file, self.done = file, done
 
     def add(self, chunk: int, rows: list[Row]) -> None:
-        """Write down that a chunk is finished."""
         rest = _line(chunk, _text(rows))
         try:
             while rest:

@@ -148,7 +148,6 @@ def _read(pool: Pool, files: Sequence[LogFile], read: Callable[[LogFile], ReadFi
 
 
 def _why_none(bad: Sequence[tuple[str, str]]) -> str:
-    """Why no log can be read: three reasons, each with the first log that has it, empty files last."""
     first: dict[str, str] = {}
     for name, reason in bad:
         first.setdefault(reason.replace(name, ""), reason)
@@ -183,7 +182,6 @@ def analyse_groups(
 
 
 def _fingerprint(run: tuple[Any, ...], samples: Mapping[Key, ProbeTable]) -> str:
-    """A checksum of everything that the rows depend on."""
     digest = blake2b(repr(run).encode(), digest_size=16)
     for key, probes in samples.items():
         columns = sorted(probes.columns)
@@ -202,7 +200,6 @@ def _table(
     logs: Sequence[ReadFile],
     bad_files: list[tuple[str, str]],
 ) -> BatchResult:
-    """The rows with the names of their groups in front, and the logs that could not be read behind."""
     names: list[str] = []
     for name in by:  # a column that has the name of a result, or of another one, is called log_NAME
         while name in {*FIELDS, "kept_regret", *window, *names}:
@@ -233,10 +230,7 @@ def _table(
 
 
 def _add_kept_regrets(rows: Mapping[Key, Row], groups: Mapping[Key, ProbeTable], options: Options) -> None:
-    """What it costs each window to keep the timeout of the last window of its group before it that had one.
-
-    E_J of this window at that timeout over its own E_J, − 1; None where it is infinite or there is none.
-    """
+    """E_J at the timeout of the group's last window with one over the window's own, − 1; None where infinite."""
     before: tuple[Key, float] | None = None
     for key, row in rows.items():
         row["kept_regret"] = None

@@ -14,7 +14,6 @@ from latfit.cli import common as cli
 
 
 def _whole_seconds(text: str) -> str:
-    """The width of windows: a duration of whole seconds, kept as it was written."""
     if cli.positive_duration(text) % 1:
         raise click.BadParameter(f"{text!r} is not a time window: use whole seconds, such as 90s, 1h or 7d")
     return text
@@ -87,7 +86,6 @@ def batch(ctx: click.Context, /, logs: tuple[str, ...], output: Path, resume: bo
 
 
 def _progress_text() -> Callable[[str, int, int], str]:
-    """How much is done, how fast, and how long the rest of the stage will take."""
     starts: dict[str, tuple[float, int]] = {}
 
     def text(stage: str, done: int, total: int) -> str:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 
 def _window_width(text: str) -> str:
-    """Windows wider than 0, kept as they were written."""
     cli.positive_duration(text)
     return text
 
@@ -119,7 +118,6 @@ def watch(
 
 
 def _cutoff(log: str, follow: bool, name: str | None, how: dict[str, Any], state: str | None) -> float:
-    """The cutoff of the state, or that which analyze would take from what the log holds."""
     from latfit.tracking.watch import cutoff_of_state, review
 
     path = Path(log)
@@ -153,7 +151,6 @@ def _absent(path: Path) -> str:
 
 
 def _once(watched: Watch, textfile: str | None, matters: float, as_json: bool) -> None:
-    """Read what there is, and say what the timeout is."""
     if not watched.path.is_file():
         raise LogError(_absent(watched.path))
     watched.announced = None
@@ -168,7 +165,6 @@ def _once(watched: Watch, textfile: str | None, matters: float, as_json: bool) -
 
 
 def _look(watched: Watch, textfile: str | None, matters: float, as_json: bool) -> None:
-    """Read what is new, and report it."""
     from latfit.tracking.watch import prometheus
 
     fresh = watched.read()
@@ -187,7 +183,6 @@ def _look(watched: Watch, textfile: str | None, matters: float, as_json: bool) -
 
 
 def _report(latest: Review, before: tuple[str, ...], *, first: bool) -> None:
-    """Say on stderr what the reader noted, at first, and why the decision on the log is withheld, where that is new."""
     from latfit.report.sections import advice
 
     cli.notify("note", latest.facts.notes if first else ())

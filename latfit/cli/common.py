@@ -40,21 +40,16 @@ MODULES = {
 
 
 class Commands(click.Group):
-    """The group of all commands; the one place where a LatfitError becomes a line and exit code 1.
-
-    `summaries` names the commands and says what each does, so that `--help` imports none of them.
-    """
+    """All commands, with `summaries` for `--help`; the one place where a LatfitError becomes a line and exit code 1."""
 
     def __init__(self, *, summaries: dict[str, str], **group: Any) -> None:
         super().__init__(**group)
         self.summaries = summaries
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order in which they help a newcomer."""
         return list(self.summaries)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the command that is called, and no other."""
         if cmd_name not in self.summaries:
             return None
         module = next((module for module, names in MODULES.items() if cmd_name in names), cmd_name)
@@ -62,12 +57,10 @@ class Commands(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(self.summaries.items()))
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Run a command; bad data, a full disk or too little memory end in one line and exit code 1."""
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="replace")  # a terminal without "×" is no reason to fail
@@ -102,10 +95,7 @@ def show(
     warnings: Iterable[Warned] | None = None,
     inside: str | None = None,
 ) -> None:
-    """Print an answer: its document as JSON, or its sections as text with the warnings on stderr.
-
-    `warnings` become part of the document, the rest of which is put `inside` a key where one is named.
-    """
+    """Print a document as JSON (`inside` a key, with its `warnings`), or sections as text, the warnings on stderr."""
     document = document if inside is None else {inside: document}
     if warnings is not None:
         document["warnings"] = [{"code": warning.code, "message": warning.message} for warning in warnings]
@@ -376,10 +366,7 @@ def written_law(text: str) -> ParametricLaw:
 
 
 class ProgressLine:
-    """A line on stderr, on a terminal only, rewritten five times a second and wiped at the end.
-
-    `text` writes it from what the work reports, from the time `after` on, in seconds since the start.
-    """
+    """A line on stderr, on a terminal only, rewritten five times a second after `after` seconds, wiped at the end."""
 
     def __init__(self, text: Callable[..., str], *, after: float = 0.0) -> None:
         self.text, self.next, self.width = text, time.monotonic() + after, 0
@@ -388,7 +375,6 @@ class ProgressLine:
         return self if sys.stderr and sys.stderr.isatty() else None
 
     def __call__(self, *state: Any) -> None:
-        """Write a line over the last one, where that is a fifth of a second old."""
         if (now := time.monotonic()) > self.next:
             text = self.text(*state)
             self.next, self.width = now + 0.2, max(self.width, 60, len(text))

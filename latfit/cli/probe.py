@@ -21,7 +21,6 @@ MAX_JOB_ATTEMPTS = 20
 
 
 def _rate(text: str) -> float:
-    """Probes per second: 2/s, 30/min, 0.5."""
     number, _, unit = text.partition("/")
     try:
         rate = float(number) / (parse_duration(f"1{unit.strip()}") if unit else 1.0)
@@ -33,7 +32,6 @@ def _rate(text: str) -> float:
 
 
 def _share(text: str) -> float:
-    """A share: 5% or 0.05."""
     if not 0 < (share := cli.share(text.strip())) < 1:
         raise click.BadParameter(f"{text!r} is not a share between 0 and 1; write for example 5%")
     return share
@@ -76,16 +74,12 @@ RUN_OPTIONS = [
 
 
 class _Targets(click.Group):
-    """One command for each registered target."""
-
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of the targets."""
         from latfit.measure.targets import TARGETS
 
         return list(TARGETS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of a target: its own arguments and options, and those of every run."""
         from latfit.measure.targets import TARGETS
 
         if cmd_name not in TARGETS:
@@ -125,7 +119,6 @@ def probe() -> None:
 
 
 def _parameter(field: dataclasses.Field[Any]) -> Callable[[Any], Any]:
-    """The click parameter of a target's field."""
     about = field.metadata
     if "argument" in about:
         count = -1 if about["argument"].endswith("...") else 1
@@ -199,7 +192,6 @@ def _run(target: Target, output: Path | None, dry_run: bool, as_json: bool, **pa
 
 
 def _plan(parsed: dict[str, Any]) -> tuple[Plan, Any]:
-    """How jobs are run, by the one option that says so, and the breaker of it."""
     from latfit.measure import Breaker, careful, paired, policy_plan, single, tracked
 
     chosen = [name for name in ("again_after", "timeout", "policy", "tracker") if parsed[name] is not None]
@@ -231,7 +223,6 @@ def _plan(parsed: dict[str, Any]) -> tuple[Plan, Any]:
 
 
 def _progress_text(counts: Counts, known: Precision | None) -> str:
-    """Counts, and the timeout as it looks so far."""
     ended = ", ".join(f"{count} {status}" for status, count in counts.ended.items())
     text = f"{counts.out} on their way, {ended or 'none back yet'}"
     if known is not None and known.low is not None:

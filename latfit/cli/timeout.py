@@ -99,7 +99,6 @@ def _changed_options(log: str | None, law: str | None, parsed: dict[str, Any]) -
 
 
 def _answer(law: latfit.Law, parsed: dict[str, Any]) -> dict[str, Any]:
-    """What a law says of the policy that the options ask for."""
     from latfit.restart import earliest_timeout
 
     if parsed["restarts"] is not None:
@@ -112,10 +111,7 @@ def _answer(law: latfit.Law, parsed: dict[str, Any]) -> dict[str, Any]:
 def _on_log(
     log: latfit.ProbeLog, law: str | None, parsed: dict[str, Any]
 ) -> tuple[dict[str, Any], tuple[Warned, ...], bool]:
-    """The decision on LOG, as `analyze` takes it, or what its law says of --restarts or --at; its warnings; failures.
-
-    A law's answer takes attempts to be independent and alike: one line says so where the decision is withheld.
-    """
+    """The decision on LOG, or what its law says of --restarts or --at, with a warning if the decision is withheld."""
     from latfit.decision import Warned, decide
     from latfit.evidence import probes_of
     from latfit.fitting import fitted_law

@@ -71,7 +71,6 @@ class Guarantee:
         return self.bounds.least
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields of an Optimum, and the bounds beside them."""
         empty = {field.name: None for field in fields(Optimum)}
         known = self.bounds
         columns = [values.tolist() for values in (known.edges, known.counts, known.low, known.high)]
@@ -133,7 +132,6 @@ def guaranteed_timeout(histogram: Histogram, *, cost: float = 0.0) -> Guarantee:
 
 
 def _warnings(histogram: Histogram, regret: float, fitted: Likely | None) -> tuple[Warned, ...]:
-    """What the reader of a guarantee should know."""
     warnings = []
     if np.isinf(regret):
         message = (

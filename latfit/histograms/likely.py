@@ -109,16 +109,12 @@ class Likely:
     distance: float | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values: the law as it is written, its best timeout, E_J there, and the regret."""
         best = {name: getattr(self.optimum, name) for name in ("rho", "verdict", "timeout", "expected_duration")}
         return {"law": self.law, **best, "regret": self.regret, "distance": self.distance}
 
 
 def likely(histogram: Histogram, timeout: float, *, cost: float = 0.0) -> Likely | None:
-    """What a likely law says of a timeout; None where it says: the sooner the better.
-
-    The law fitted to the counts that is best by BIC, unless it misses a count by more than 5 %.
-    """
+    """What the best law by BIC says (even buckets where it misses a count by 5 %); None: the sooner the better."""
     best = fit_buckets(histogram)[0]
     law, name, distance = histogram_law(histogram), EVEN, None
     if best.law is not None and best.rho is not None:

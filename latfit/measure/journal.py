@@ -43,7 +43,6 @@ class Earlier:
 
     @property
     def left(self) -> list[Attempt]:
-        """The probes that have no end."""
         return [attempt for probes in self.unfinished.values() for attempt in probes.values()]
 
 
@@ -60,7 +59,6 @@ class Journal:
         return round(time.monotonic() - self.start, 6)
 
     def write(self, line: dict[str, Any]) -> None:
-        """Append one line."""
         rest = (json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n").encode(errors="replace")
         try:
             while rest:
@@ -69,12 +67,10 @@ class Journal:
             raise ProbeError(f"{self.path}: cannot be written ({error.strerror})") from error
 
     def submitted(self, attempt: Attempt) -> None:
-        """Record that a probe is about to be submitted."""
         numbers = {"probe": attempt.probe, "job": attempt.job, "attempt": attempt.attempt}
         self.write({**numbers, "submitted": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}", "t": self.t})
 
     def ended(self, attempt: Attempt, outcome: Outcome) -> None:
-        """Record how a probe ended."""
         result = {"status": outcome.status, "latency": round(outcome.latency, 6), "detail": outcome.detail[:200]}
         self.write({"end": attempt.probe, **result, "t": self.t})
 

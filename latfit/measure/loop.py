@@ -45,10 +45,7 @@ class Pace:
 
 @dataclass(frozen=True)
 class Limits:
-    """When a run ends: at `jobs` jobs or `submissions` attempts in the whole log, or after `duration` seconds.
-
-    `attempts` is the most that one job may have.
-    """
+    """When a run ends: at jobs or submissions in the whole log, or after seconds; `attempts` is the most of one job."""
 
     jobs: int
     submissions: int
@@ -84,7 +81,6 @@ class Breaker:
         self.tripped: str | None = None  # why the run has to stop, whatever ends after that
 
     def note(self, *, attempt: int, within: bool) -> None:
-        """Take the end of an attempt into account."""
         counts = self.first if attempt == 1 else self.later
         counts[0] += within
         counts[1] += 1
@@ -101,7 +97,6 @@ class Breaker:
             )
 
     def _expected(self) -> float:
-        """The least share of later attempts that should complete within the first timeout."""
         k, n = self.first
         if self.predicted is not None or not n:
             return self.predicted or 0.0
@@ -138,7 +133,6 @@ class Loop:
         self.over.set()
 
     async def run(self, session: Session) -> str:
-        """Run until a limit, a signal or the breaker ends it."""
         self.session = session
         feeding = asyncio.create_task(self._closed() if self.pace.arrivals == "closed" else self._poisson())
         stopping = asyncio.create_task(self.over.wait())
@@ -156,7 +150,6 @@ class Loop:
         return self.reason or "all probes are done"
 
     async def _closed(self) -> None:
-        """`in_flight` workers, each with one job at a time."""
         async with asyncio.TaskGroup() as workers:
             for _ in range(min(self.pace.in_flight, max(1, self.limits.jobs - self.jobs))):
                 workers.create_task(self._worker())
@@ -208,7 +201,6 @@ class Loop:
             self.stop("an error")
 
     async def _job(self, job: int) -> None:
-        """The attempts of one job, as the plan has them follow each other."""
         running: set[asyncio.Task[Outcome]] = set()
         done, number, first_timeout = False, 0, NEVER
         try:
@@ -233,7 +225,6 @@ class Loop:
             self.counts.jobs_done += done
 
     async def _attempt(self, job: int, number: int, timeout: float, first_timeout: float) -> Outcome:
-        """Submit, wait until the end, the attempt's timeout or the cutoff, and write both down."""
         self.probes += 1
         attempt = Attempt(self.journal.run, self.probes, job, number)
         self.counts.submitted += 1
@@ -277,10 +268,7 @@ async def _until_next(running: set[asyncio.Task[Outcome]], step: Step, start: fl
 
 
 async def _within(probe: Awaitable[Outcome], limit: float) -> tuple[Outcome, bool]:
-    """The outcome of a probe, censored if it is out at `limit` or when this task is cancelled; and whether it was.
-
-    The probe is awaited until it has left nothing behind.
-    """
+    """A probe's outcome, censored at `limit` or if cancelled, once nothing is left behind; whether it was cancelled."""
     task = asyncio.ensure_future(probe)
     start, stopped = time.monotonic(), False
     try:

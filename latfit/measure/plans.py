@@ -21,10 +21,7 @@ NEVER = math.inf
 
 @dataclass(frozen=True)
 class Step:
-    """One attempt: cancelled at the age `timeout`; the next is submitted at the age `then`.
-
-    One that is made `beside` another is left out where no other is out any more, because it failed.
-    """
+    """One attempt: cancelled at the age `timeout`, the next at `then`; one `beside` others only where one is out."""
 
     timeout: float
     then: float
@@ -59,11 +56,7 @@ def paired(again_after: float) -> Plan:
 
 
 def careful(timeout: float) -> Plan:
-    """Each attempt waits twice as long as the one before.
-
-    It costs little where attempts are independent, and is harmless where a second attempt of the same job is as slow
-    as the first: sooner or later an attempt is awaited.
-    """
+    """Each attempt waits twice as long: harmless where a second attempt is as slow as the first, else cheap."""
 
     def steps(_: Random) -> Iterator[Step]:
         return (Step(timeout * 2**k, timeout * 2**k) for k in count())

@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Precision:
-    """The best timeout of a growing log, its interval, and how much longer jobs may take by the uncertainty of it.
-
-    `regret` is the largest E_J(t)/E_J(timeout) − 1 over the interval's t; ∞ while it is unknown: `why` says why.
-    """
+    """The best timeout of a log, and the largest E_J(t)/E_J(timeout) − 1 in its interval; ∞: unknown, and `why`."""
 
     probes: int
     timeout: float | None
@@ -32,11 +29,7 @@ class Precision:
 
 
 def precision(path: str | Path, *, cutoff: float) -> Precision:
-    """How precisely a log tells the best timeout now; only first attempts of jobs count.
-
-    Those still out at the end of the log are censored at their age, so that the quick do not count more than the slow
-    because they end first.
-    """
+    """How precisely the first attempts tell the best timeout; those still out are censored at their age."""
     log, decision = _decision(path, cutoff=cutoff)
     n, best = log.table.n, decision.timeout
     if best is None or best.verdict == "withheld" or best.intervals is None:
@@ -65,11 +58,7 @@ def regret_within(sample: LatencySample, timeout: float | None, interval: tuple[
 
 
 def timeout_for_jobs(path: str, timeout: float | None = None) -> tuple[float, float]:
-    """The timeout to run jobs by from an earlier log, and the share of attempts that complete within it.
-
-    By default it is the upper end of the window in which E_J stays within 5 % of its minimum: too late is safer than
-    too early. Only first attempts of the log count.
-    """
+    """A timeout for jobs (default: the latest within 5 % of the least E_J), and the share of attempts within it."""
     from latfit.laws import Empirical
 
     decision = _decision(path, resamples=0)[1].require()

@@ -52,7 +52,6 @@ class Measured:
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
         return asdict(self)
 
 
@@ -113,7 +112,6 @@ def measure(
 
 
 def _check_same(path: Path, earlier: Earlier, target: Target, plan: Plan, cutoff: float) -> None:
-    """A log has one kind of probes, on one target, up to one cutoff."""
     public = target.public()
     mine = {"kind": plan.kind, "target": target.name, **{name: public[name] for name in target.same}, "cutoff": cutoff}
     for header in earlier.headers:
@@ -177,10 +175,7 @@ async def _run(
 
 
 async def _tick(loop: Loop, progress: Progress | None) -> None:
-    """Every 50 ms: how late the timer of the measuring process itself fires; and show how far the run has come.
-
-    Every 5 s a beat in the log says how late it was; those on their way are known to be out until then.
-    """
+    """Every 50 ms: how late this process itself is; every 5 s a beat in the log: those on their way were still out."""
     worst = 0.0
     for tick in count(1):
         due = time.monotonic() + 0.05
@@ -230,10 +225,7 @@ def _warnings(loop: Loop, lag_p99: float) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _signals(stop: Callable[[str], None]) -> Iterator[None]:
-    """SIGINT, SIGTERM and SIGHUP call `stop` in the event loop; what the parent ignores stays ignored.
-
-    The handlers are changed at once and not by the loop, which would leave a moment in which a signal kills.
-    """
+    """Signals call `stop`; handlers are set at once, not by the loop, and what the parent ignores stays ignored."""
     loop = asyncio.get_running_loop()
     before = {}
 

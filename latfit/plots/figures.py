@@ -28,8 +28,6 @@ MISSING = {
 
 
 def _plot_function(name: str, chart: Callable[[View], Chart | None]) -> Callable[..., Axes]:
-    """The function that draws a chart, with its documentation."""
-
     def plot(result: Analysis, axes: Axes | None = None) -> Axes:
         view = View(result, 400)
         missing = MISSING.get(name, "nothing to draw")
@@ -110,7 +108,6 @@ def plot_drift(log: ProbeLog, result: Drift, axes: Axes | None = None) -> Axes:
 
 
 def _dates(seconds: Floats) -> Any:
-    """Seconds since 1970 as times."""
     return (seconds * 1e6).astype("datetime64[us]")
 
 

@@ -42,7 +42,6 @@ COMPARED_ROLES = {"reference": "best timeout", "same": "same load", "free": "no 
 
 
 def _figures(*rows: tuple[str, str | None]) -> dict[str, Any]:
-    """A table of names and values, without those that are not known."""
     return {"columns": ("", ""), "rows": tuple((name, value) for name, value in rows if value is not None)}
 
 
@@ -222,10 +221,7 @@ def compare_sections(
 def compared_table(
     comparison: Comparison, spreads: list[Spread] | None = None, *, in_words: bool = False
 ) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """A strategy a row; shares done only if some give up, the objective only if it is not the mean.
-
-    `in_words` describes the strategies beside the decision of a report, instead of writing their specifications.
-    """
+    """A strategy a row, `in_words` for a report; shares done only if some give up, the objective if not the mean."""
     goal, all_end = str(comparison.objective), all(row.outcome.success in (None, 1.0) for row in comparison.rows)
     columns = ["mean", "p95", "p99", "submits", "job-time", *([] if all_end else ["done"])]
     columns += [*([] if goal == "mean" else [goal]), "change (95 %)" if spreads else "change", "strategy"]
@@ -257,7 +253,6 @@ def compared_table(
 
 
 def _load_section(comparison: Comparison, utilisation: float) -> Section:
-    """What each strategy makes of the system, for both answers to "does your cancel reach the server?"."""
     sentences = [f"Load, from {100 * utilisation:g} % busy today. Does your cancel reach the server?"]
     rows = []
     for load in comparison.loads:

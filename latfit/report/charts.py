@@ -131,11 +131,9 @@ class View:
 
     @cached_property
     def smallest_share(self) -> float:
-        """Where logarithmic axes of shares end."""
         return max(1e-5, 0.3 / self.sample.n)
 
     def time_axis(self, label: str, low: float | None = None, high: float | None = None) -> Axis:
-        """A logarithmic axis of times."""
         return Axis(label, low or self.low, high or self.high, "time", log=True)
 
 
@@ -156,10 +154,7 @@ def jobs_done(law: Empirical, t: Floats, timeout: float, cost: float) -> Floats:
 
 
 def windows_of_time(seen: ProbeTable | None) -> tuple[Floats, Floats, Floats]:
-    """The middles of windows of equal length, the median and the 95 % quantile of completions in each.
-
-    All three are empty where the log has no times, or too few completions.
-    """
+    """The middles of windows, median and 95 % quantile of completions in each; empty without times or completions."""
     nothing = np.empty(0), np.empty(0), np.empty(0)
     if seen is None or seen.submitted is None:
         return nothing
@@ -231,10 +226,7 @@ def frontier_chart(view: View) -> Chart | None:
 
 
 def completion_chart(view: View) -> Chart:
-    """F_J with the recommended timeout against F_R without one; Glatard et al. 2006, Figures 1 and 2.
-
-    Where attempts fail visibly F_J has no closed form: it is that of 50 000 simulated jobs.
-    """
+    """F_J with the recommended timeout against F_R without one; Glatard et al. 2006, Figures 1 and 2."""
     t, best = view.times, view.best
     lines = [Line("one submission (F_R)", t, view.law.cdf(t), "log", steps=True), *_resubmitted(view, "F_J")]
     marks = [Mark("", best.timeout, None, "chosen")] if len(lines) > 1 and best.timeout else []
@@ -244,7 +236,6 @@ def completion_chart(view: View) -> Chart:
 
 
 def _resubmitted(view: View, symbol: str) -> list[Line]:
-    """Jobs done, or not yet done, at the timeout of the formula, where there is one."""
     best = view.best
     if best.verdict != "finite" or not best.timeout:
         return []

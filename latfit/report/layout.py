@@ -44,7 +44,6 @@ class Number(str):
     value: float | None
 
     def __new__(cls, text: str, value: float | None) -> Self:
-        """The text, and its value beside it."""
         self = super().__new__(cls, text)
         self.value = value
         return self

@@ -86,11 +86,7 @@ def _sentence(text: str) -> str:
 
 @dataclass(frozen=True)
 class Advice:
-    """A decision in words.
-
-    `action` says what to do and ends in `target` (a time or a column; empty where there is none); then the `reasons`,
-    what it rests on, the `figures` that it brings, and what else to know.
-    """
+    """A decision in words; `action` ends in `target`, which is a time, a column, or empty."""
 
     action: str
     target: str
@@ -101,7 +97,6 @@ class Advice:
 
     @property
     def headline(self) -> str:
-        """What to do, in one line."""
         return f"{self.action} {self.target}".rstrip()
 
 
@@ -148,7 +143,6 @@ def _schedule(timeouts: Sequence[float]) -> str:
 
 
 def _without_schedule(result: Analysis) -> tuple[str, str]:
-    """The headline where no schedule is to be set."""
     if _all_zero(result):
         return "Record finer times first", ""
     if result.groups and not no_group_decided(result):
@@ -164,7 +158,6 @@ def _fixed_fate(result: Analysis) -> tuple[str, ...]:
 
 
 def _why_waiting(result: Analysis) -> list[str]:
-    """The world that binds, as the reason for waiting."""
     evidence = result.decision.evidence
     world = evidence.binding_world if evidence else None
     if world is None or {"no-outcomes", "censored"} & set(result.timeout.withheld) or _fixed_fate(result):
@@ -211,7 +204,6 @@ def fair_duration(chosen: Recommendation) -> float | None:
 
 
 def _how_sure(chosen: Recommendation) -> list[str]:
-    """The interval of the timeout, which side is safer, and the plain minimum where it is another."""
     notes = []
     if fair_duration(chosen) != chosen.expected_duration:
         why = "which is optimistic because the timeout was chosen as their minimum"
@@ -233,7 +225,6 @@ def _how_sure(chosen: Recommendation) -> list[str]:
 
 
 def _withheld_reasons(result: Analysis) -> list[str]:
-    """Why no timeout can be repeated without limit, one sentence or two for each code."""
     evidence = result.decision.evidence
     reasons = []
     for code in _fixed_fate(result) or result.timeout.withheld:
@@ -334,10 +325,7 @@ def evidence_checks(result: Analysis) -> list[tuple[str, str, str]]:
 
 
 def still_out(ratio: OutlierRatio, sample: LatencySample, when: str) -> str:
-    """The share still out at the cutoff, its interval, and how many were seen to be out.
-
-    If some failed or were given up before, the share is an estimate and differs from that count.
-    """
+    """The share still out at the cutoff: an estimate, unlike the count, if some failed or were given up before."""
     sure = f"95 % interval {100 * ratio.low:.2f} to {percent(ratio.high)}, {ratio.method}"
     count = f"{ratio.count} seen to be out"
     if ratio.method == "wilson":

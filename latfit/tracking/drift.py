@@ -53,7 +53,6 @@ class Window:
     current_regret: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The contract's fields and more."""
         fields = plain_values(self)
         return {"from": iso(fields.pop("start")), "to": iso(fields.pop("end")), **fields}
 
@@ -93,7 +92,6 @@ class Drift:
     refused: dict[str, str] = field(default_factory=dict)  # groups that say nothing, and why
 
     def to_dict(self) -> dict[str, Any]:
-        """The contract's document."""
         changes = [
             {
                 "at": None if change.at is None else iso(change.at),
@@ -190,7 +188,6 @@ def _of_group(key: dict[str, str], probes: ProbeTable, window: str | None, optio
 def _warnings(
     probes: ProbeTable, rows: list[Window], tested: Backtest | None, dependent: Dependence | None
 ) -> tuple[Warned, ...]:
-    """Why the timeouts may not be believed."""
     warnings = []
     if probes.facts.queue:
         warnings.append(Warned("queue", "these are waits in a queue: a resubmitted job loses its place in it"))
@@ -229,11 +226,7 @@ def iso(seconds: float | np.datetime64) -> str:
 
 
 def edges_of(when: Floats, width: str | None, changes: Sequence[float]) -> Floats:
-    """Where windows begin, and the last one ends.
-
-    A given width counts from Monday, 00:00 UTC; without one the change points are the edges, and in a log without
-    any, the narrowest usual width whose windows have a hundred probes.
-    """
+    """Edges of windows: of `width` from Monday, 00:00 UTC; or at changes; or of the least usual width of 100 probes."""
     first, last = float(when[0]), float(when[-1])
     if width is None and changes:
         return np.array([first, *changes, np.nextafter(last, np.inf)])
@@ -291,11 +284,7 @@ def _recommendations(
 
 
 def backtest(probes: ProbeTable, cutoff: float, *, cost: float = 0.0, current: float | None = None) -> Backtest | None:
-    """Fixed, pooled, tracked and best in hindsight, waiting, and the timeout in use, on one group of probes.
-
-    `probes` are in order of submission; without times, or with too few of them, there is no backtest. `cutoff` is the
-    longest that an attempt may take, where `waiting` gives up; `cost` the seconds that each resubmission costs.
-    """
+    """Every policy on probes in order of submission, at most `cutoff` an attempt; None with too few times."""
     if probes.submitted is None:
         return None
     probes = probes.take(np.flatnonzero(np.isfinite(probes.submitted)))

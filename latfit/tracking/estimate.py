@@ -47,16 +47,12 @@ class Laws:
 
     @classmethod
     def of(cls, memories: Memories) -> Laws:
-        """The laws of all memories over the buckets in use."""
         scale, (counts, edges) = _scale(memories), memories.in_use()
         return cls.of_counts(counts, memories.lost, scale, memories.whole * scale, edges)
 
     @classmethod
     def of_counts(cls, counts: Floats, lost: Floats, scale: Floats, effective: Floats, edges: Floats) -> Laws:
-        """Kaplan–Meier of weighted counts by status, memory and bucket.
-
-        An attempt that was given up when a bucket began was last at risk in the one before.
-        """
+        """Kaplan–Meier of weighted counts; who gave up when a bucket began was last at risk in the one before."""
         given_up = np.append(counts[2, :, 1:], np.zeros((LEVELS, 1)), axis=1)
         at_risk = Counts(edges[None, 1:], counts[0], counts[1], given_up, lost).at_risk
         limit = np.count_nonzero(at_risk * scale[:, None] >= 3.0, axis=1)
@@ -65,11 +61,7 @@ class Laws:
         return cls(done, gone, np.cumsum(masses(S, done), axis=1), S, limit.tolist(), edges, effective)
 
     def masses(self, level: int, *, splice: bool = True) -> tuple[Floats, Floats, int]:
-        """The probabilities of completing and of failing in each bucket, and the first bucket for a timeout.
-
-        By the hazards of `level` as far as it has enough at risk, then by those of longer memories. A timeout needs an
-        effective five completions at or below it.
-        """
+        """Completing and failing by bucket, of `level`, then longer memories; the first with an effective five done."""
         source = np.zeros(0, dtype=np.int64)
         for k in range(level, LEVELS if splice else level + 1):
             source = np.append(source, np.full(max(0, self.limit[k] - source.size), k))
@@ -87,10 +79,7 @@ def _scale(memories: Memories) -> Floats:
 
 
 def choose(memories: Memories, laws: Laws) -> tuple[int, bool]:
-    """The longest memory that agrees with all shorter ones, and whether the longest of all is contradicted.
-
-    Two memories agree up to 1.7 standard errors of their difference, and contradict each other from 2.3 on.
-    """
+    """The longest memory within 1.7 standard errors of all shorter ones; whether the longest of all is beyond 2.3."""
     changed, spread = False, 1 / np.maximum(laws.effective, 1e-300)
 
     def distance(short: int, level: int) -> float:
@@ -115,10 +104,7 @@ def choose(memories: Memories, laws: Laws) -> tuple[int, bool]:
 def best(
     laws: Laws, level: int, *, cost: float, slack: float, blur: bool = True, splice: bool = True
 ) -> Estimate | None:
-    """The timeout by the law of one memory; None where too few attempts completed.
-
-    The blur chooses the timeout; E_J at it, and the share still out, are those of the law as it was seen.
-    """
+    """The timeout by one memory, blurred, with E_J and the share still out as seen; None where too few completed."""
     completed, failed, enough = laws.masses(level, splice=splice)
     effective = float(laws.effective[level])
     if enough >= completed.size:
@@ -143,7 +129,6 @@ def _curve(completed: Floats, failed: Floats, ends: Floats) -> StepCurves:
 
 
 def _durations(completed: Floats, failed: Floats, ends: Floats, cost: float) -> Floats:
-    """E_J at the end of each bucket."""
     return np.asarray(_curve(completed, failed, ends).E_J_after(ends * (1 - MIDDLE), cost)[0])
 
 
@@ -172,10 +157,7 @@ def estimate(memories: Memories, *, cost: float, slack: float, splice: bool = Tr
 
 
 def regret(memories: Memories, level: int, timeout: float, *, cost: float) -> float:
-    """E_J at a timeout over the least, less 1, by the law of one memory as it was seen; ∞ where nothing completes.
-
-    Beyond what was seen, nothing is taken to complete.
-    """
+    """E_J at a timeout over the least, less 1, by one memory as seen, beyond which nothing completes; may be ∞."""
     laws = Laws.of(memories)
     completed, failed, enough = laws.masses(level)
     ends = laws.edges[1 : completed.size + 1]
@@ -188,11 +170,7 @@ def regret(memories: Memories, level: int, timeout: float, *, cost: float) -> fl
 
 
 def intervals(memories: Memories, levels: list[int], *, cost: float, slack: float) -> tuple[Limits, Limits]:
-    """95 % intervals of the best timeout and of E_J at it, the union over some memories.
-
-    A Poisson bootstrap of the effective counts, W/W₂ times the weights. The lower end of the timeout is that of the
-    plain minimum of E_J, the upper end that of what `slack` allows.
-    """
+    """95 % intervals of the timeout (plain minimum to `slack`) and of E_J: a Poisson bootstrap of effective counts."""
     rng, scale, (counts, edges) = np.random.default_rng(0), _scale(memories), memories.in_use()
     drawn = [weights(part, RESAMPLES, rng) for part in (counts * scale[:, None], memories.lost * scale)]
     figures = np.full((len(levels), 3, RESAMPLES), np.nan)

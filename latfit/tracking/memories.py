@@ -66,7 +66,6 @@ class Memories:
         return min(max(at, 0), BUCKETS - 1)
 
     def buckets(self, latency: Floats, statuses: NDArray[np.int8]) -> Ints:
-        """`bucket` for many at once."""
         with np.errstate(divide="ignore"):
             at = np.ceil(np.log(latency) / BUCKET_WIDTH - 1e-9) - self.first - (statuses < CENSORED)
         return np.asarray(np.clip(at, 0, BUCKETS - 1), dtype=np.int64)
@@ -136,7 +135,6 @@ class Memories:
 
     @classmethod
     def from_dict(cls, state: dict[str, Any], cutoff: float) -> Memories:
-        """The memories that `to_dict` wrote, for a tracker with this cutoff."""
         memories = cls(cutoff)
         if state["first"] != memories.first:
             raise ValueError("the buckets belong to another cutoff")
@@ -171,7 +169,6 @@ class Hours:
         return self.offsets[int((self.last if at is None else at) % 86_400 // 3600)]
 
     def add(self, at: float, rest: float) -> None:
-        """Take in one completion: its log latency less the current level."""
         if self.start is None:
             self.start = self.last = at
         self._move(at)
@@ -183,7 +180,6 @@ class Hours:
             self.last = last
 
     def refresh(self) -> None:
-        """Work out the offsets anew."""
         n, total, squares = self.sums
         enough = n > 1
         hours = np.count_nonzero(enough)
@@ -210,7 +206,6 @@ class Hours:
         self.refresh()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values that restore every number exactly."""
         return {**vars(self), "sums": self.sums.tolist()}
 
     @classmethod

@@ -50,7 +50,6 @@ class Tail:
         return os.fstat(file.fileno()).st_size >= self.offset and file.read(len(self.head)) == self.head
 
     def state(self) -> dict[str, Any]:
-        """Where reading stands, as plain values."""
         inode = os.fstat(self.file.fileno()).st_ino if self.file else None
         return {"inode": inode, "offset": self.offset, "head": self.head.hex()}
 
@@ -107,11 +106,7 @@ class Tail:
 
 
 class OpenReader:
-    """The reader of a log's format, kept open: what it has learnt about columns, units and words holds from then on.
-
-    Formats pull blocks out of a source. Here blocks come when lines are appended, so the format reads in a thread of
-    its own, which waits for the next lines whenever it asks for a block.
-    """
+    """A format's reader, kept open in a thread that waits for lines: what it has learnt about columns holds on."""
 
     def __init__(self, name: str, lines: bytes, format: str | None, options: ReadOptions) -> None:  # noqa: A002
         self._appended: SimpleQueue[bytes | None] = SimpleQueue()

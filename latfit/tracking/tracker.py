@@ -202,7 +202,6 @@ class Tracker:
         return latency * math.exp(-self._hours.offset(at))
 
     def _flush(self) -> None:
-        """Move what waits into the memories."""
         if self._buckets:
             self._memories.add(self._buckets, self._statuses)
             self._buckets.clear()
@@ -223,7 +222,6 @@ class Tracker:
                 self._level = self._memories.mean_log_latency()
 
     def _in_force(self, at: float | datetime | None) -> float:
-        """The timeout in force at a time, without exploration."""
         self.refresh()
         now = self._guard.back if self._guard.left else self._t
         offset = self._hours.offset(None if at is None else _seconds(at))
@@ -389,7 +387,6 @@ def _is_number(value: object) -> bool:
 
 
 def _seconds(at: float | datetime) -> float:
-    """A time as seconds since 1970, UTC."""
     seconds = at.timestamp() if isinstance(at, datetime) else at
     if not _is_number(seconds):  # a text is not a time
         raise RestartError(f"the time is {at!r}: it must be seconds since 1970, or a datetime")

@@ -28,17 +28,13 @@ REFRESH_EVERY = 20  # observations: fixed, so that the state does not depend on 
 
 @dataclass(frozen=True, eq=False)
 class Review:
-    """The decision on what a growing log holds now, and what the reader of the log noted.
-
-    It says whether the theory that a tracker rests on applies to the log at all.
-    """
+    """The decision on what a growing log holds now: whether the theory that a tracker rests on applies at all."""
 
     decision: Decision
     facts: LogFacts
 
     @property
     def withheld(self) -> tuple[str, ...]:
-        """The reasons for which the formula's timeout is not the decision."""
         return () if self.decision.timeout is None else self.decision.timeout.withheld
 
 
@@ -58,10 +54,7 @@ def review(
 
 @dataclass(frozen=True)
 class Notice:
-    """What to report: the timeout now, the one reported last, and what keeping that would cost (0.1 = 10 %).
-
-    `withheld` are the reasons for which the decision on the log is withheld: then the timeout is not one to set.
-    """
+    """The timeout now and that reported last, what keeping it costs (0.1 = 10 %), and why it is not one to set."""
 
     timeout: float
     low: float
@@ -75,7 +68,6 @@ class Notice:
     withheld: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
         return {**plain_values(self), "withheld": list(self.withheld)}
 
 
@@ -169,7 +161,6 @@ class Watch:
         return self.tracker.observations - before
 
     def _feed(self, data: bytes, *, begins: bool) -> None:
-        """Take in the records of some lines, in the order of the log."""
         if self.reader is None or begins:
             self._close_reader()
             head = b"" if begins else self.tail.head
@@ -200,10 +191,7 @@ class Watch:
             self.reader = None
 
     def review(self) -> Review | None:
-        """Decide on what the log holds, once it holds something and whenever the attempts have doubled since.
-
-        None where it is not time, or the log cannot be read as a whole. `withheld` is kept for the notices.
-        """
+        """Decide on the log whenever the attempts have doubled; None where it is not time or the log cannot be read."""
         tracker = self.tracker
         if tracker.observations < self.next_review_at:
             return None
@@ -217,7 +205,6 @@ class Watch:
         return latest
 
     def save(self) -> None:
-        """Write the state whole, in the place of the old one."""
         if self.file is None:
             return
         state = {

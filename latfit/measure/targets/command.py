@@ -46,7 +46,6 @@ class Command(Target):
 
     @asynccontextmanager
     async def open(self, run: str) -> AsyncIterator[Session]:
-        """Check that the programs are there."""
         for program in (self.words[0], *(shlex.split(self.cancel)[:1] if self.cancel else ())):
             if shutil.which(program) is None:
                 raise ProbeError(f"{program}: there is no such program to run, or it is not executable")
@@ -54,7 +53,6 @@ class Command(Target):
             yield _Programs(self, pool)
 
     def shown(self, attempt: Attempt) -> str:
-        """The words as a shell would take them."""
         return shlex.join(attempt.fill(word) for word in self.words)
 
     def public(self) -> dict[str, Any]:
@@ -100,7 +98,6 @@ class _Program:
         self.group: int | None = None  # while the leader is not reaped its number is nobody else's
 
     def run(self) -> Outcome:
-        """Start the program and wait for its end."""
         null = subprocess.DEVNULL
         with self.lock:
             if self.stopped:

@@ -58,7 +58,6 @@ class Http(Target):
 
     @asynccontextmanager
     async def open(self, run: str) -> AsyncIterator[Session]:
-        """Check that the server takes connections."""
         try:
             import aiohttp
         except ImportError as error:
@@ -94,7 +93,6 @@ class Http(Target):
         return headers
 
     def completes(self, code: int) -> bool:
-        """Whether an answer with this code is one that was expected."""
         if self.expect is None:
             from latfit.logs.vocabulary import http_outcome
 
@@ -111,7 +109,6 @@ class Http(Target):
         return [f"{codes}: they count as completed; with --expect 2xx,3xx they would count as failed"]
 
     def shown(self, attempt: Attempt) -> str:
-        """The request line and the names of the headers."""
         return "\n".join([f"{self.method} {attempt.fill(self.url)}", *(f"{name}: …" for name, _ in self._headers())])
 
     def public(self) -> dict[str, Any]:

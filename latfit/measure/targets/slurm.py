@@ -43,7 +43,6 @@ class Slurm(Target):
 
     @asynccontextmanager
     async def open(self, run: str) -> AsyncIterator[Session]:
-        """Check that SLURM's programs are there and its controller answers."""
         for program in ("sbatch", "squeue", "scancel"):
             if shutil.which(program) is None:
                 raise ProbeError(f"{program}: SLURM's programs are not here; run this on a machine that submits jobs")
@@ -59,13 +58,11 @@ class Slurm(Target):
             await _cancel("--name", _name(run))
 
     def words(self, attempt: Attempt) -> list[str]:
-        """The call of sbatch."""
         fixed = ["sbatch", "--parsable", "--no-requeue", "--output=/dev/null", "--error=/dev/null", "--input=/dev/null"]
         named = [f"--job-name={_name(attempt.run)}", f"--comment={attempt.probe}"]
         return [*fixed, *named, *map(attempt.fill, self.arguments), f"--wrap={attempt.fill(self.job)}"]
 
     def shown(self, attempt: Attempt) -> str:
-        """The call of sbatch as a shell would take it."""
         return shlex.join(self.words(attempt))
 
     def public(self) -> dict[str, Any]:
