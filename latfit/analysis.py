@@ -238,7 +238,6 @@ def _grouped(
     pooled: Decision,
     options: Options,
 ) -> tuple[tuple[str, ...], tuple[Group, ...]]:
-    """The columns to group by, as asked for or the one that a mixed log is mixed by, and the decision of each group."""
     if by:
         if not isinstance(table, ProbeLog):
             raise SampleError(f"a sample has no column {by[0]!r} to group by: give the log that it comes from")

@@ -40,10 +40,7 @@ def hazards(events: Floats, at_risk: Floats) -> Floats:
 
 
 def expected_duration(F: Floats, W: Floats, cost: Floats | float = 0.0) -> Floats:
-    """E_J = (W + c (1 − F))/F of attempts that complete with probability F and take W on average, ∞ where F = 0.
-
-    Every attempt that does not complete is followed by another of the same kind (Glatard et al. 2006, eq. 6).
-    """
+    """E_J = (W + c (1 − F))/F, ∞ where F = 0: what does not complete is repeated (Glatard et al. 2006, eq. 6)."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         spent = W + cost * (1.0 - F) if np.any(cost) else W
         return np.where(F > 0, spent / F, np.inf)
@@ -83,7 +80,6 @@ class Counts:
 
     @classmethod
     def of_samples(cls, samples: Sequence[LatencySample]) -> Counts:
-        """A row for each sample."""
         if len(samples) == 1:
             return cls.of_sample(samples[0])
         tallies = [tally for sample in samples for tally in (sample.completed, sample.failed, sample.censored)]
@@ -120,10 +116,7 @@ class Counts:
         return np.cumsum(leaving[:, ::-1], axis=1)[:, ::-1] + self.lost[:, None]
 
     def curves(self) -> StepCurves:
-        """The Kaplan–Meier estimate of each row.
-
-        Where nobody is censored before the last return the product telescopes, and the quotients are exact.
-        """
+        """Kaplan–Meier; where nobody is censored before the last return the product telescopes: exact quotients."""
         returned = self.completed + self.failed if self.failed.any() else self.completed
         probes = returned.sum(axis=1) + self.censored.sum(axis=1) + self.lost
         early = np.zeros(probes.size, dtype=bool)
@@ -157,11 +150,9 @@ def _integral(times: Floats, S: Floats) -> Floats:
 class KaplanMeier:
     """The product-limit estimate of one sample, with failures as a competing risk.
 
-    At each time of a return (completion or failure) the arrays hold
-    n(t), how many were still out just before; S(t) = Π (1 − d/n), the probability of being
-    still out after it; F̃(t) = Σ S(t−) d_completed/n, the probability of having completed;
-    G̃(t), the same for failures; and Greenwood's sum Σ d/(n (n − d)).
-    S + F̃ + G̃ = 1 at every time.
+    At each time of a return the arrays hold n(t), how many were still out just before; S(t) = Π (1 − d/n); the
+    probability F̃(t) = Σ S(t−) d_completed/n of having completed; G̃(t), the same for failures (S + F̃ + G̃ = 1); and
+    Greenwood's sum Σ d/(n (n − d)).
     """
 
     times: Floats
@@ -241,7 +232,6 @@ class StepCurves:
             return F, S, np.where(begun, before + np.where(S > 0, S * (t - start), 0.0), t)
 
     def E_J_at(self, t: Floats, cost: Floats | float = 0.0) -> Floats:
-        """E_J of each row at a time t (B,) of its own; of a single row at any number of times."""
         F, _, W = self.at(t)
         return expected_duration(F, W, cost)
 
@@ -311,11 +301,7 @@ class StepCurves:
         return chosen
 
     def windows(self, at: Ints, limits: Sequence[Floats], cost: Floats | float = 0.0) -> list[tuple[Floats, Floats]]:
-        """For each limit (B,) the ends of the connected set of timeouts around index `at` with E_J ≤ limit.
-
-        From each time E_J rises with slope S/F̃, and only the next return brings it down: the window begins at a
-        return and ends between two; ∞ where every later timeout qualifies.
-        """
+        """The ends of E_J ≤ limit around `at`; it rises with slope S/F̃, falls at returns; ∞: all later qualify."""
         rows, columns = np.arange(self.F.shape[0]), np.arange(self.F.shape[1])
         times, E = np.broadcast_to(self.times, self.F.shape), self.E_J(cost)
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -58,12 +58,7 @@ def weights(expected: Floats | Ints, size: int, rng: np.random.Generator) -> Flo
 
 
 def resamples(sample: LatencySample, count: int, rng: np.random.Generator) -> Iterator[LatencySample]:
-    """The sample drawn again, `count` times; one of few probes may come without a completion.
-
-    >>> sample = LatencySample.of([1.0, 2.0, 2.0, 5.0] * 50, lost=10)
-    >>> [again.n for again in resamples(sample, 3, np.random.default_rng(0))]
-    [193, 233, 223]
-    """
+    """The sample drawn again, `count` times; one of few probes may come without a completion."""
     for _ in range(count):
         yield _counted_anew(sample, lambda counts: weights(counts, 1, rng)[0])
 
@@ -74,7 +69,6 @@ def thinned(sample: LatencySample, size: int, rng: np.random.Generator) -> Laten
 
 
 def _counted_anew(sample: LatencySample, count: Callable[[Floats], Any]) -> LatencySample:
-    """The sample with new counts of its probes."""
     tallies = (sample.completed, sample.failed, sample.censored)
     counts = np.concatenate([*(tally.counts for tally in tallies), [sample.lost]])
     ends = np.cumsum([tally.counts.size for tally in tallies])
@@ -222,20 +216,17 @@ class Bins:
         return replace(bins, counts=replace(counts, completed=completed[None], failed=failed[None]))
 
     def unblurred(self, sample: LatencySample) -> Counts:
-        """The sample in the same bins without any blur."""
         tallies = (sample.completed, sample.failed, sample.censored)
         completed, failed, censored = (self.binned(tally.values, tally.counts)[None] for tally in tallies)
         return Counts(self.counts.times, completed, failed, censored, self.counts.lost)
 
     def binned(self, values: Floats, weights: Floats | Ints) -> Floats:
-        """How many of the values lie in each bin."""
         first, size = self.counts.times[0, 1], self.sharp.size
         place = ((np.log(np.maximum(values, first) / first) + self.width / 2) / self.width).astype(np.intp)
         place = np.where(values > 0, np.clip(place, 0, size - 1) + 1, 0)
         return np.bincount(place, weights=weights, minlength=size + 1).astype(np.float64)
 
     def blurred(self, counts: Floats) -> Floats:
-        """The counts, spread by the kernel."""
         if self.kernel is None or not counts.any():
             return counts
         half = self.kernel.size // 2
@@ -249,7 +240,6 @@ class Bins:
         return np.append(counts[0], kept + inside)
 
     def index(self, t: float) -> int:
-        """The bin that ends a timeout."""
         return int(np.clip(np.searchsorted(self.counts.times[0], t), 0, self.sharp.size))
 
 
@@ -283,11 +273,7 @@ class Blocks:
 
     @property
     def stretch(self) -> float:
-        """How much wider an interval is than by the spread of resampled blocks and the normal law.
-
-        The variance of b blocks of length l misses b/(b−1), and what neighbouring blocks share: about τ/(2l) of it
-        for an autocorrelation time τ. Student's quantile with b − 1 degrees of freedom stands for that of the normal.
-        """
+        """Student's over the normal quantile, b/(b−1), and the τ/(2l) that neighbouring blocks of length l share."""
         from scipy.special import stdtrit  # a tracker does without scipy
 
         b, length = self.count, self.latency.size / self.count
@@ -387,10 +373,7 @@ def _optima(curves: StepCurves, cost: float, allowed: Bools) -> Floats:
 
 
 def _shift(logs: Floats, lucks: list[Floats], chosen_log_F: list[Floats], centre: float) -> Limits:
-    """How far a chosen value lies from its own truth beyond what a fixed one does: the most and the least, by view.
-
-    Resamples count by how near to `centre` they chose, in log F; at least 20 are near.
-    """
+    """How far choosing moves a value, most and least by view; resamples near `centre` in log F count, 20 or more."""
     usual = logs[np.isfinite(logs)]
     shifts = []
     for luck, log_F in zip(lucks, chosen_log_F, strict=True):
@@ -433,10 +416,7 @@ def corrected(estimate: float, values: Replicates, a: float, stretch: float) -> 
 
 
 def accelerations(counts: Counts, at: int, cost: float) -> Limits:
-    """Efron's a = Σ l³ / (6 (Σ l²)^(3/2)) for E_J at bin `at` and for the speed-up, l the influence of each probe.
-
-    It is a sixth of the skewness, and at most 1/6, of what is linear in the probes.
-    """
+    """Efron's a = Σ l³ / (6 (Σ l²)^(3/2)) of E_J at bin `at` and of the speed-up, l the influence of each probe."""
     probes = np.concatenate([counts.completed, counts.failed, counts.censored])
     fixed = influence(counts, at, cost)
 
@@ -510,11 +490,7 @@ def unseen_tail_factor(sample: LatencySample, counts: Counts, timeout: float, co
 def _by_ratio(
     sample: LatencySample, ratio: OutlierRatio, counts: Counts, timeout: float, cost: float
 ) -> tuple[Limits, Limits, Limits]:
-    """The optima at the limits of ρ, and the factors of E_J and of the speed-up there; failures stay as they are.
-
-    With s times as many attempts that return, and S_f the Kaplan–Meier estimate of not failing, F̃ becomes s F̃ and
-    S becomes (1 − s) S_f + s S.
-    """
+    """Optima, factors of E_J and speed-up at the limits of ρ: F̃ → s F̃, S → (1 − s) S_f + s S, S_f: not failing."""
     curve, times = counts.curves(), counts.times[0]
     failing = hazards(counts.failed[0], counts.at_risk[0])
     unfailed = StepCurves.of_masses(times, np.zeros_like(failing), masses(survival(failing), failing))
@@ -556,10 +532,7 @@ def _lower_ratio(ratio: OutlierRatio) -> float:
 
 
 def combined(limits: Centred, factors: Limits) -> Centred:
-    """The limits of a product of two independent estimates from those of each (Zou and Donner 2008).
-
-    On the log scale, the distances of the limits from the estimate add in quadrature.
-    """
+    """The limits of a product (Zou and Donner 2008): log distances from the estimates add in quadrature."""
     low, middle, high = limits
     with np.errstate(divide="ignore", invalid="ignore"):
         distances = np.log([low / middle, high / middle])

@@ -1,8 +1,7 @@
 """Stage 1: what was observed, and what was not.
 
-A `LatencySample` is the compressed form of a log: for each status the sorted distinct
-latencies with their counts. It is small, immutable, picklable, and two of them add up to
-the sample of both logs, which is what bootstraps, chunked reading and clusters rest on.
+A `LatencySample` is the compressed form of a log: for each status the sorted distinct latencies with their counts. Two
+of them add up to the sample of both logs, which is what bootstraps, chunked reading and clusters rest on.
 """
 
 from __future__ import annotations
@@ -52,7 +51,6 @@ class Tally:
 
     @classmethod
     def of(cls, values: ArrayLike) -> Tally:
-        """Tally raw values in any order."""
         ordered = np.sort(np.asarray(values, dtype=np.float64).ravel())
         if ordered.size and not (ordered[0] >= 0 and np.isfinite(ordered[-1])):  # NaN sorts last
             odd = ordered[-1] if ordered[0] >= 0 else ordered[0]
@@ -65,7 +63,6 @@ class Tally:
 
     @classmethod
     def sum(cls, tallies: Iterable[Tally]) -> Tally:
-        """All values of several tallies in one."""
         parts = [t for t in tallies if t.values.size]
         if len(parts) < 2:
             return parts[0] if parts else cls()
@@ -82,7 +79,6 @@ class Tally:
 
     @cached_property
     def total(self) -> int:
-        """How many observations there are."""
         return int(self.counts.sum())
 
     def quantiles(self, levels: Sequence[float]) -> Floats:
@@ -97,7 +93,6 @@ class Tally:
         return Tally.trusted(self.values[:at], self.counts[:at]), int(self.counts[at:].sum())
 
     def expand(self) -> Floats:
-        """One entry an observation, sorted."""
         return np.repeat(self.values, self.counts)
 
     def __eq__(self, other: object) -> bool:
@@ -109,7 +104,6 @@ class Tally:
 
 
 def _first_of_each(ordered: Floats) -> Ints:
-    """Where each distinct value of a sorted array begins."""
     new = np.ones(ordered.size, dtype=bool)
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
     return np.flatnonzero(new)
@@ -119,10 +113,9 @@ def _first_of_each(ordered: Floats) -> Ints:
 class LatencySample:
     """Counts of what returned, what failed, what was still out, and what was lost.
 
-    `completed`, `failed` and `censored` are tallies of latencies in seconds: returned with a
-    result, returned without a usable one, and still out when last seen. `lost` counts probes
-    known never to return. `cutoff` is the time beyond which nothing was observed, or None;
-    `resolution` is the smallest step of the clock that measured (0 when it is too fine to see).
+    `completed`, `failed` and `censored` are tallies of latencies in seconds: returned with a result, returned without a
+    usable one, and still out when last seen. `lost` counts probes known never to return. `cutoff` is the time beyond
+    which nothing was observed, or None; `resolution` the step of the clock that measured (0: too fine to see).
 
     Examples
     --------
@@ -228,8 +221,7 @@ class LatencySample:
     def cut(self, cutoff: float) -> LatencySample:
         """What would have been seen by someone who stopped looking at `cutoff`.
 
-        What was still out then becomes censored at `cutoff`; a latency equal to it did return;
-        what is known to be lost stays lost.
+        What was still out then becomes censored there; a latency equal to it did return; what is lost stays lost.
         """
         if not (np.isfinite(cutoff) and cutoff > 0):
             raise SampleError(f"the cutoff is {cutoff:g}; it must be a positive, finite time in seconds")
@@ -290,10 +282,9 @@ class LatencySample:
 def clock_resolution(tallies: Iterable[Tally]) -> float:
     """The step of the clock that measured these latencies, 0 when it is too fine to see.
 
-    The step is the largest one of which all values are multiples, and then the largest multiple
-    of it (by factors 2, 3, 5) of which 99 % of the observations are: a batch system that looks at
-    its queue once a minute has a clock of 60 s though a few waits are odd. With fewer than ten
-    distinct values a coarse step may be chance, so only the decimals written count.
+    It is the largest one of which all values are multiples, and then the largest multiple of it (by factors 2, 3, 5) of
+    which 99 % of the observations are: a batch system that looks at its queue once a minute has a clock of 60 s though
+    a few waits are odd. With fewer than ten distinct values a coarse step may be chance: the decimals written count.
     """
     tally = Tally.sum(tallies)
     above = int(np.searchsorted(tally.values, 0.0, side="right"))

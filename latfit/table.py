@@ -66,7 +66,6 @@ class Refusals:
         return min(self.first, key=lambda refusal: refusal.line)
 
     def to_list(self) -> list[dict[str, Any]]:
-        """The first refusals as plain values."""
         return [{"line": refusal.line, "reason": refusal.reason} for refusal in self.first]
 
     def __add__(self, other: Refusals) -> Refusals:
@@ -138,7 +137,6 @@ class LogFacts:
 
 
 def _joined(some: str, more: str) -> str:
-    """Both names, each once."""
     return some if more in some.split(", ") else f"{some}, {more}"
 
 
@@ -175,13 +173,7 @@ class Column:
         together = pd.concat(labels, ignore_index=True)
         return cls(name, np.concatenate(codes), pd.Index(together, dtype=together.dtype))
 
-    @property
-    def keys(self) -> list[Key]:
-        """The labels as names of groups."""
-        return [(str(label),) for label in self.labels]
-
     def take(self, rows: Ints | Bools | slice) -> Column:
-        """The column for some of the rows."""
         return Column(self.name, self.codes[rows], self.labels)
 
     def cells(self) -> pd.Series[Any]:
@@ -226,7 +218,6 @@ class Groups:
         return cls(keys, order, np.searchsorted(codes[order], np.arange(len(keys) + 1)))
 
     def __iter__(self) -> Iterator[Ints]:
-        """The rows of each group."""
         return (self.order[start:end] for start, end in pairwise(self.offsets.tolist()))
 
 
@@ -259,7 +250,6 @@ class ProbeTable:
 
     @property
     def n(self) -> int:
-        """How many probes there are."""
         return int(self.latency.size)
 
     @cached_property
@@ -271,7 +261,6 @@ class ProbeTable:
 
     @property
     def resolution(self) -> float:
-        """The smallest step of the clock that measured, in seconds."""
         return self.sample.resolution if self.clock is None else self.clock
 
     def take(self, rows: Ints | Bools | slice) -> ProbeTable:
@@ -295,7 +284,6 @@ class ProbeTable:
         return self.with_status(self.status == FAILED, code)
 
     def with_status(self, rows: Bools, code: int) -> ProbeTable:
-        """The same with another status for some rows."""
         return replace(self, status=np.where(rows, np.int8(code), self.status))
 
     @cached_property
@@ -391,10 +379,8 @@ def _windows(submitted: Floats | None, window: str) -> Column:
 class ProbeLog:
     """One row a probe: `submitted` (UTC or NaT), `latency` (s), `status`, and the log's own columns.
 
-    completed: it came back after `latency`. failed: it came back, or was known to be dead, after
-    `latency`, without a usable result. censored: still out after `latency`. lost: known never to return.
-
-    `table` holds the rows as arrays; `frame` is the same as a DataFrame.
+    completed: it came back after `latency`. failed: it came back, or was known to be dead, after `latency`, without a
+    usable result. censored: still out after `latency`. lost: known never to return. `table` has the rows as arrays.
 
     Examples
     --------
@@ -433,7 +419,6 @@ class ProbeLog:
         return f"<ProbeLog {self.facts.path!r} ({self.facts.format}): {probes}, {outcomes}{refused}>"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the counts, the notes, and the first rows."""
         notes = "".join(f"<li>{escape(printable(note))}</li>" for note in self.facts.notes)
         rows = ProbeLog(self.table.take(slice(5))).frame.to_html(index=False, border=0)
         return f"<p>{escape(printable(repr(self)[1:-1]))}</p>{f'<ul>{notes}</ul>' if notes else ''}{rows}"

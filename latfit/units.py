@@ -104,5 +104,4 @@ def seconds(value: float | None) -> str:
 
 
 def _three_digits(number: float) -> str:
-    """At least three digits of a number, without an exponent."""
     return f"{number:.0f}" if abs(number) >= 999.5 else f"{number:.3g}"

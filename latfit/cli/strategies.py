@@ -106,7 +106,7 @@ def compare(log: str | None, law: str | None, as_json: bool, **parsed: Any) -> N
         spreads, standing = None, Standing()
     document = {**comparison.to_dict(), "decision": standing.sentence(comparison)}
     for row, spread in zip(document["strategies"], spreads or [], strict=False):
-        row["interval"] = spread.to_dict()
+        row["interval"] = dict(vars(spread))
     document["replay"] = None if standing.replay is None else standing.replay.to_dict()
     document["withheld"] = list(standing.withheld)
     sections = compare_sections(comparison, spreads, standing, parsed["utilisation"])
@@ -122,7 +122,6 @@ def _compare(law: latfit.Law, parsed: dict[str, Any]) -> Comparison:
 
 
 def _compare_log(log: str, parsed: dict[str, Any]) -> tuple[Comparison, list[Spread] | None, Standing]:
-    """The strategies on the law of LOG, their intervals, and what the log says of the choice."""
     import numpy as np
 
     from latfit.decision import decide, prepare
@@ -181,7 +180,6 @@ def agents(agent: tuple[tuple[str, str], ...], restarts: int | None, as_json: bo
 
 
 def _agent_law(text: str, parsed: dict[str, Any]) -> latfit.Law:
-    """The law that is written out, or the empirical law of the log of that name."""
     if "(" in text and not Path(text).exists():
         return cli.written_law(text)
     return latfit.Empirical.of(cli.prepared(text, parsed).sample)

@@ -35,13 +35,11 @@ class ReplayedChoice:
     stands: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
         gains = {} if self.over is not None else {"gain_low": None, "gain_high": None}
         rest = {"over": self.over, "formula": self.formula, "waiting": finite(self.waiting), "stands": self.stands}
         return {**self.chosen.to_dict(), **gains, **rest}
 
     def sentence(self, time: Written = in_seconds) -> str:
-        """What the log says, in a line."""
         replayed = self.chosen
         text = f"Replayed on the log, {replayed.policy.spec(4)} "
         if not np.isfinite(replayed.expected_duration):
@@ -58,10 +56,7 @@ class ReplayedChoice:
 def replay_choice(
     table: Comparison, choice: PolicyOutcome | None, decision: Decision, *, queue: bool
 ) -> ReplayedChoice | None:
-    """A strategy of a comparison, replayed on the log that `decision` was made from; None where it was not replayed.
-
-    It stands unless replay lies above the formula by more than 10 % and beyond its interval, or the log is of a queue.
-    """
+    """The choice, replayed; it stands unless 10 % and its interval above the formula, or in a queue."""
     log = decision.evidence.replay if decision.evidence else None
     if log is None or choice is None:
         return None
@@ -93,7 +88,7 @@ class Standing:
     def of(
         cls, table: Comparison, decision: Decision, *, queue: bool, clear: tuple[bool, ...] | None, rescaled: bool
     ) -> Standing:
-        """What the log of a decision says; with a law that was `rescaled`, nothing is replayed."""
+        """With a law that was `rescaled`, nothing is replayed."""
         withheld = decision.timeout.withheld if decision.timeout is not None else ()
         if rescaled:
             return cls(withheld, decision.warnings, clear=clear)
@@ -103,7 +98,6 @@ class Standing:
         return cls(withheld, decision.warnings, chosen, faster is None or faster.stands, clear)
 
     def sentence(self, table: Comparison, time: Written = in_seconds) -> str:
-        """The sentence that decides, or why there is none."""
         if not self.withheld:
             return table.decision(self.clear, time)
         codes = [code for code in self.withheld if code != "replay"]
@@ -120,10 +114,6 @@ class Spread:
     ratio_low: float | None
     ratio_high: float | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return dict(vars(self))
-
 
 def comparison_intervals(
     sample: LatencySample,
@@ -134,19 +124,7 @@ def comparison_intervals(
     count: int = RESAMPLES,
     rng: np.random.Generator | None = None,
 ) -> list[Spread]:
-    """The 95 % intervals of the strategies of a comparison, their parameters held fixed.
-
-    `sample` is that of the comparison, `cost` and `wall_clock` are as there, `count` is how many resamples are drawn.
-    There is a `Spread` for each row, with None where a strategy is infinite on more than 2.5 % of the resamples.
-
-    >>> import latfit
-    >>> from latfit.decision.compared import comparison_intervals
-    >>> sample = latfit.LatencySample.of([1, 2, 2, 3, 4, 5, 30, 40, 50] * 20)
-    >>> table = latfit.compare_policies(latfit.Empirical.of(sample), ["timeout()"])
-    >>> spread = comparison_intervals(sample, table, count=50)
-    >>> spread[-1].ratio_high < 1
-    True
-    """
+    """The 95 % interval of each row, parameters held fixed; None: infinite on more than 2.5 % of the resamples."""
     source = np.random.default_rng(0) if rng is None else rng
     # under failures a quantile needs the steps of the log's own clock
     by_clock = sample.failed.total > 0 and comparison.objective.name not in ("mean", "std")

@@ -109,7 +109,6 @@ def decide(
 
 
 def _undecided(decision: Decision, case: Prepared, options: Options) -> Decision:
-    """The decision on a sample with too few completions."""
     objective = {"name": str(Objective.parse(options.objective, shift=options.wall_clock)), "value": None}
     withheld = Recommendation("withheld", case.ratio.estimate, "empirical", options.cost, objective)
     withheld = replace(withheld, withheld=("few-completions",))
@@ -133,7 +132,6 @@ def _decided(
     detail: bool,
     figures: bool,
 ) -> Decision:
-    """The decision on a sample with timeouts.enough completions."""
     sample, cutoff, key = case.sample, case.cutoff.cutoff, decision.key
     formula, unidentified = recommended
     evidence, choice = collect_evidence(case, formula, options, coarse=bool(unidentified))
@@ -169,7 +167,6 @@ def _decided(
 
 
 def _by_law(options: Options, case: Prepared, fits: Sequence[Fit]) -> Recommendation:
-    """The recommendation of the fitted law that the user named."""
     fit = next((fit for fit in fits if fit.name == options.law), None)
     if fit is None or fit.law is None:
         reason = fit.error if fit else "it was not tried"
@@ -191,7 +188,6 @@ def _without_outliers(law: Empirical, case: Prepared, options: Options) -> Recom
 
 
 def _current(chosen: Recommendation, case: Prepared, options: Options) -> Current | None:
-    """What the timeout in use now brings under the law of the recommendation."""
     if options.current is None:
         return None
     law, least = chosen.source or Empirical.of(case.sample), chosen.expected_duration
@@ -202,10 +198,7 @@ def _current(chosen: Recommendation, case: Prepared, options: Options) -> Curren
 def collect_evidence(
     case: Prepared, formula: Recommendation, options: Options, *, coarse: bool = False
 ) -> tuple[Evidence, Choice | None]:
-    """What the log says on whether the theory applies, and the schedule that is best in every world it supports.
-
-    Where the clock is too `coarse` to identify the optimum, a restart is taken to cost a step of it.
-    """
+    """The evidence and the best schedule; with a `coarse` clock, a restart is taken to cost a step of it."""
     probes, sample, cutoff = case.seen, case.sample, case.cutoff.cutoff
     known = Survey([], {}, {})
     if probes is not None:
@@ -244,12 +237,7 @@ def collect_evidence(
 
 
 def _suspicion(probes: ProbeTable | None, known: Survey) -> str:
-    """How likely it is that every retry repeats the fate of the first attempt, whatever the log says.
-
-    In a queue a retry goes to the end, a task does its work again, and sticky jobs repeat. A log in which nothing could have been seen (no
-    columns and no times, no outcomes, few rows) keeps a larger suspicion than one that was looked at; attempts of the
-    same jobs that look independent leave little.
-    """
+    """How likely a retry repeats the first fate: queues, work and sticky jobs do; blind or small logs stay suspect."""
     if probes is None:
         return "unseen"
     if probes.facts.queue or probes.facts.work or any(world.kind == "job" for world in known.worlds):
@@ -263,10 +251,7 @@ def _suspicion(probes: ProbeTable | None, known: Survey) -> str:
 def apply_evidence(
     formula: Recommendation, case: Prepared, evidence: Evidence, choice: Choice | None, *, identified: bool
 ) -> Recommendation:
-    """The recommendation as the evidence allows it, with the schedule.
-
-    The formula's timeout, repeated for ever, is withheld where a supported world makes it slower than waiting.
-    """
+    """The recommendation, withheld where a supported world makes it, repeated for ever, slower than waiting."""
     facts = case.seen.facts if case.seen is not None else None
     retry = choice.retry if choice else None
     harmed = [world for world in evidence.worlds[1:] if (world.unlimited or 0.0) > 1]

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from latfit.decision.prepare import Options, Prepared
 from latfit.decision.result import FittedLaw
 from latfit.errors import FitError, LatfitError
 from latfit.fitting import Fit, default_laws, fit
-from latfit.fitting.search import kernel_of, law_class
+from latfit.fitting.ranking import fits_of
 from latfit.laws import Law
 from latfit.resample import RESAMPLES
 from latfit.restart import expected_duration, optimal_timeout
@@ -77,11 +76,7 @@ def _best_first(fits: Sequence[Fit]) -> list[Fit]:
 
 
 def _fit_together(samples: Sequence[LatencySample], laws: Sequence[str]) -> list[list[Fit]]:
-    """The laws of each sample, best first by BIC; samples alike in clock and size are fitted in one batch.
-
-    Rows of a batch share a clock that makes cells, and are padded to less than twice their size. Where a batch fails,
-    its samples are fitted one by one.
-    """
+    """Best first by BIC; those alike in clock and size in one batch, or one by one where that fails."""
     alike: dict[tuple[float, int], list[int]] = defaultdict(list)
     for at, sample in enumerate(samples):
         alike[fitting.cell_width(sample), sample.completed.values.size.bit_length()].append(at)
@@ -91,7 +86,7 @@ def _fit_together(samples: Sequence[LatencySample], laws: Sequence[str]) -> list
         try:
             with np.errstate(all="ignore"):  # a step may go too far, where it is refused
                 batch = fitting.SampleBatch.of_samples(some)
-                by_law = [_fits_of(fitting.fit_batch(law, batch, errors=False), batch) for law in laws]
+                by_law = [fits_of(fitting.fit_batch(law, batch, errors=False), batch) for law in laws]
             by_sample = [_best_first(fits) for fits in zip(*by_law, strict=True)]
         except (LatfitError, ArithmeticError, np.linalg.LinAlgError):
             by_sample = [fit(sample, laws) for sample in some]
@@ -100,33 +95,8 @@ def _fit_together(samples: Sequence[LatencySample], laws: Sequence[str]) -> list
     return results
 
 
-def _fits_of(best: fitting.BatchFit, batch: fitting.SampleBatch) -> list[Fit]:
-    """The fit of one law to each sample of a batch, without standard errors."""
-    kernel, law = kernel_of(best.law), law_class(best.law)
-    held = {} if kernel is None else dict(zip(kernel.held, kernel.read(batch).tolist(), strict=True))
-    errors = dict.fromkeys([name for name in best.parameters if name not in held] + ["rho"])
-    bic = len(errors) * np.log(batch.probes) - 2 * best.log_likelihood
-    fits = []
-    for at, n in enumerate(batch.probes.astype(int).tolist()):
-        params = dict(zip(best.parameters, best.params[at].tolist(), strict=True))
-        params |= {name: values[at] for name, values in held.items()}
-        result = Fit(best.law, "mle", n, params=params, std_errors=errors, converged=True)
-        try:
-            if best.error[at] or not np.isfinite(bic[at]):
-                raise FitError(str(best.error[at]) or "the likelihood is not finite")
-            figures: dict[str, Any] = {"at_limit": bool(best.at_limit[at]), "rho": float(best.rho[at])}
-            figures |= {"log_likelihood": float(best.log_likelihood[at]), "bic": float(bic[at])}
-            fits.append(replace(result, law=law(**params), **figures))
-        except LatfitError as problem:  # a search may end at parameters that are not those of a law
-            fits.append(Fit(best.law, "mle", n, error=str(problem)))
-    return fits
-
-
 def tested(case: Prepared, fits: Sequence[Fit], options: Options, key: Key, *, every: bool) -> list[FittedLaw]:
-    """The fits with the tests that a decision rests on: until one is accepted, and that of the best simple one.
-
-    A p-value depends on the sample, the law and the seed alone.
-    """
+    """The fits, tested until one is accepted, and the best simple one; p depends on sample, law and seed alone."""
     resamples = RESAMPLES if options.test and options.resamples else 0
     best_simple = next(iter(simple_fits(fits)), None)
     results: list[FittedLaw] = []
@@ -157,10 +127,7 @@ def put_to_use(fitted: FittedLaw, sample: LatencySample, options: Options, data:
 
 
 def joint(case: Prepared, fits: Sequence[Fit], *, detail: bool) -> fitting.JointRatio | None:
-    """The ratio estimated together with the best of the simple laws; None where no law could be fitted.
-
-    Without `detail` also where it lies inside the interval of the counted ratio: then the two agree, whatever its own.
-    """
+    """The ratio with the best simple law; None without one or, but for `detail`, where it agrees with the count."""
     simple = simple_fits(fits)
     if not simple or not (detail or not case.ratio.low <= (simple[0].rho or 0.0) <= case.ratio.high):
         return None

@@ -89,16 +89,11 @@ class Censoring:
     window: tuple[float, float] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The contract's fields."""
         return {name: value for name, value in vars(self).items() if name != "window"}
 
 
 def censoring(sample: LatencySample, *, has_outcomes: bool = True) -> Censoring:
-    """How the probes that did not return were given up.
-
-    The common time is the narrowest window [a, 1.02 a] that holds most of them; three completions after it make it a
-    rule of the system.
-    """
+    """The narrowest [a, 1.02 a] holding most of those given up; three completions after it make it a rule."""
     values, counts, total = sample.censored.values, sample.censored.counts, sample.censored.total
     share = total / sample.n if sample.n else 0.0
     if not total:
@@ -158,7 +153,6 @@ def prepare(log: LatencySample | ProbeTable, options: Options) -> Prepared:
 def _read_given_up(
     sample: LatencySample, probes: ProbeTable | None, given_up: Censoring, reading: str
 ) -> tuple[LatencySample, ProbeTable | None]:
-    """The sample and its probes with those that were given up read as `reading` says."""
     if reading == "independent":
         return sample, probes
     if given_up.cut_at is not None:  # so many at the largest value can only be a timeout

@@ -89,7 +89,6 @@ class Recommendation:
 
     @property
     def formula(self) -> Recommendation:
-        """What the formula gives, withheld or not."""
         return self.if_independent or self
 
     @property
@@ -99,7 +98,6 @@ class Recommendation:
 
     @property
     def speed_up_vs_cutoff(self) -> float | None:
-        """E_J(cutoff) / E_J(timeout)."""
         if not self.expected_duration or self.at_cutoff is None:
             return None
         return finite(self.at_cutoff / self.expected_duration)
@@ -122,13 +120,11 @@ class Recommendation:
 
     @cached_property
     def figures_at_cutoff(self) -> Optimum | None:
-        """The same when waiting until the cutoff."""
         if self.source is None or self.cutoff is None:
             return None
         return evaluate_timeout(self.source, self.cutoff, **self.policy)
 
     def to_dict(self) -> dict[str, Any]:
-        """The contract's fields as plain values."""
         names = ["verdict", "basis", "conservative_timeout", "rho", "law", "cost", "objective", "speed_up_vs_cutoff"]
         document = {name: getattr(self, name) for name in names}
         names = ["timeout", "exact_timeout", "expected_duration", "expected_duration_corrected", "submissions"]
@@ -167,7 +163,6 @@ class FittedLaw:
         return None if p is None else p < 0.05
 
     def to_dict(self) -> dict[str, Any]:
-        """The contract's fields as plain values."""
         untested = {each.name: None for each in fields(GoodnessOfFit)}
         timeout = None if self.optimum is None else {**self.optimum.to_dict(), "regret": self.regret}
         return {**self.fit.to_dict(), "ks": self.ks.to_dict() if self.ks else untested, "timeout": timeout}
@@ -180,10 +175,6 @@ class Current:
     timeout: float
     expected_duration: float | None
     regret: float | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return dict(vars(self))
 
 
 @dataclass(frozen=True)
@@ -200,7 +191,6 @@ class JudgedWorld:
     unlimited: float | None
 
     def to_dict(self) -> dict[str, Any]:
-        """The contract's fields."""
         return {"name": self.name, "kind": self.kind, "z": self.z, "ratio": finite(self.ratio)}
 
 
@@ -220,11 +210,9 @@ class Evidence:
 
     @property
     def binding_world(self) -> JudgedWorld | None:
-        """The world that the schedule, or waiting, was chosen for."""
         return next((judged for judged in self.worlds if judged.name == self.binding), None)
 
     def to_dict(self) -> dict[str, Any]:
-        """The contract's fields; `replay` at the timeout that the formula gives."""
         return {
             "mixing": self.mixing and self.mixing.to_dict(),
             "dependence": self.dependence and self.dependence.to_dict(),

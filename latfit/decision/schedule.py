@@ -84,12 +84,10 @@ class Strata:
         )
 
     def independent(self) -> Strata:
-        """The pool alone."""
         first = {name: getattr(self, name)[:1] for name in ("names", "rows", "sizes", "world", "span", "shared")}
         return replace(self, **first)
 
     def curves(self, grid: ScheduleGrid) -> Attempt:
-        """One row of curves for each stratum."""
         width = grid.times.size + 1
         place = (self.rows * width + np.searchsorted(grid.times, self.latency)).ravel()
 
@@ -104,10 +102,7 @@ class Strata:
         return Attempt(missed, out, upto(self.weight * self.latency) + grid.times * out)
 
     def values(self, grid: ScheduleGrid, risk: float, suspicion: float) -> Floats:
-        """(1 − π) max_w E_w/W_w + π (1 + ℓ) of every schedule of a grid, ∞ beyond the risk.
-
-        In each stratum one attempt more than was seen meets the same fate at every retry (the rule of succession).
-        """
+        """(1 − π) max_w E_w/W_w + π (1 + ℓ), ∞ beyond the risk; one more a stratum repeats (rule of succession)."""
         ratios, pool, waiting, losses = self.ratios(grid, unseen=1)
         suspected = grid.losses(pool, waiting, self.cost, unseen=1 / self.latency.size)
         value = (1 - suspicion) * ratios.max(axis=0) + suspicion * (1 + suspected)
@@ -183,11 +178,7 @@ class Choice:
 def choose_schedule(
     strata: Strata, *, risk: float = 0.3, suspicion: float = 0.1, shortest: float = 0.0
 ) -> Choice | None:
-    """The minimiser of the objective; None where too few attempts completed.
-
-    `risk` is the largest loss allowed if every retry takes as long as the first attempt would have, `suspicion` (π) how
-    much that case weighs whatever the log says; no timeout is below `shortest`, the resolution of the log's clock.
-    """
+    """The minimiser of the objective, no timeout below `shortest` (the clock's step); None: too few completed."""
     latencies, cutoff = np.sort(strata.latency[strata.completed]), strata.cutoff
     # attempts that complete less often than once in as many as there may be cannot be worth it
     fewest = max(MIN_COMPLETIONS, -(-latencies.size // (retries.MAX_CANCELLATIONS + 1)))

@@ -44,10 +44,8 @@ def _about_log(case: Prepared, chosen: Recommendation, evidence: Evidence) -> It
         length = float(np.nanmax(probes.submitted) - np.nanmin(probes.submitted))
         longest = float(case.sample.completed.values[-1])
         if longest > length / 2:
-            text = (
-                f"latencies of up to {longest:g} s are long beside the log, {length:g} s from first to last submission"
-            )
-            yield Warned("unit", f"{text}: if they are not in seconds, give --unit")
+            text = f"latencies of up to {longest:g} s are long beside the log, {length:g} s from first to last"
+            yield Warned("unit", f"{text} submission: if they are not in seconds, give --unit")
     if probes.facts.queue:
         text = "these are waits in a queue: resubmitting loses the place in it, which the formula does not count"
         yield Warned("queue", text)
@@ -60,10 +58,8 @@ def _about_log(case: Prepared, chosen: Recommendation, evidence: Evidence) -> It
         share = lost / probes.n
         if lost >= 10 and after >= max(0.5, 5 * share):
             text = f"{100 * after:.0f} % of those after a lost one are lost, {100 * share:.2g} % of all"
-            text = (
-                f"lost probes come together ({text}): as long as nothing comes back no timeout helps, and the gain is "
-            )
-            yield Warned("outages", f"{text}that of the rest of the time")
+            text = f"lost probes come together ({text}): as long as nothing comes back no timeout helps"
+            yield Warned("outages", f"{text}, and the gain is that of the rest of the time")
 
 
 def _about_attempts(chosen: Recommendation, evidence: Evidence) -> Iterator[Warned]:
@@ -105,10 +101,8 @@ def _about_outcomes(
     rejected = {fitted.fit.name for fitted in fits if fitted.rejected}
     if joint is not None and joint.law in accepted and (joint.low > ratio.high or joint.high < ratio.low):
         text = f"the counted outlier ratio ({100 * ratio.estimate:.2f} %) and that of {joint.law} "
-        text += (
-            f"({100 * joint.estimate:.2f} %) disagree: beyond the cutoff the tail and the outliers cannot be told apart"
-        )
-        yield Warned("rho-disagree", text)
+        text += f"({100 * joint.estimate:.2f} %) disagree: beyond the cutoff the tail and the outliers cannot be told "
+        yield Warned("rho-disagree", f"{text}apart")
     if rejected and not accepted:
         text = "no fitted law describes these latencies (all p < 0.05): trust the data themselves"
         yield Warned("all-rejected", text)
@@ -139,10 +133,8 @@ def _about_figures(case: Prepared, chosen: Recommendation) -> Iterator[Warned]:
         text = f"the optimum lies at the cutoff of {seconds(cutoff)}: beyond it nothing was seen"
         yield Warned("beyond-timeout", text)
     elif formula.verdict == "finite" and given_up > 5 and 2 * given_up > sample.censored.total:
-        text = (
-            f"{given_up} probes were given up before {seconds(t)}: a timeout is in force already, and above it the log "
-        )
-        yield Warned("beyond-timeout", f"{text}says little")
+        text = f"{given_up} probes were given up before {seconds(t)}: a timeout is in force already"
+        yield Warned("beyond-timeout", f"{text}, and above it the log says little")
     if sample.censored_early:
         km = kaplan_meier(sample)
         at = int(np.searchsorted(km.times, t, side="right")) - 1

@@ -63,7 +63,6 @@ class Changes:
     blocks: int
 
     def to_dict(self) -> dict[str, Any]:
-        """The contract's fields."""
         shown = [
             {name: getattr(change, name) for name in ("at", "kind", "p_value", "index")} for change in self.changes
         ]
@@ -165,18 +164,14 @@ class _Blocks(NamedTuple):
 
     @classmethod
     def of(cls, scores: Floats) -> _Blocks:
-        """At most 400 blocks of equal size, of 5 and of √n probes or more.
-
-        The noise is the variance of each score as it adds up over blocks, from differences, which a change hardly
-        touches: the largest of that between neighbouring probes and those between the means of blocks 1, 2 and 4 apart.
-        Dependence makes the latter larger, and few blocks make them uncertain.
-        """
+        """At most 400 blocks of equal size, of 5 and of √n probes or more."""
         n = scores.shape[1]
         blocks = min(400, n // max(5, math.isqrt(n)))
         edges = np.linspace(0, n, blocks + 1).round().astype(np.int64)
         sums = np.add.reduceat(scores, edges[:-1], axis=1)
         size = np.diff(edges).astype(np.float64)
         means = sums / size
+        # from differences, which a change hardly touches; dependence makes those of blocks larger
         variances = [np.mean(np.diff(scores, axis=1) ** 2, axis=1) / 2]
         for lag in (lag for lag in (1, 2, 4) if blocks > 4 * lag):
             variances.append(n / blocks * np.mean((means[:, lag:] - means[:, :-lag]) ** 2, axis=1) / 2)
@@ -189,13 +184,11 @@ class _Blocks(NamedTuple):
 
     @property
     def dimensions(self) -> int:
-        """How many scores vary at all."""
         return 2 + int(np.count_nonzero(self.counts[-1]))
 
     @property
     def penalty(self) -> float:
-        """The cost of a change: 2d + 3.5 ln(blocks), and no less than what makes a change significant."""
-        least = float(chdtri(self.dimensions, RARE / self.n))
+        least = float(chdtri(self.dimensions, RARE / self.n))  # what makes a change significant
         return max(2 * self.dimensions + 3.5 * math.log(self.n), least)
 
     def costs(self, start: Ints | int, end: Ints | int) -> Floats:
@@ -207,7 +200,6 @@ class _Blocks(NamedTuple):
         return np.concatenate([gauss, entropy / self.dispersion], axis=-1)
 
     def segments(self) -> list[int]:
-        """The blocks at which the best segments begin, the first one apart."""
         penalty = self.penalty
         best, came = np.zeros(self.n + 1), np.zeros(self.n + 1, dtype=np.int64)
         best[0] = -penalty
@@ -297,16 +289,11 @@ class Dependence:
         return self.strongest > 0.1 and self.p_value < 1e-3
 
     def to_dict(self) -> dict[str, Any]:
-        """The contract's fields and more."""
         return dict(vars(self))
 
 
 def dependence(probes: ProbeTable) -> Dependence | None:
-    """The dependence between probes in the order of their submission; None without times or with few probes.
-
-    The autocorrelation time is 1 + 2 Σ r_k, summed until r_k falls into the noise. Of a longer log the last 10⁶ probes
-    are looked at.
-    """
+    """Of ranks over the last 10⁶ probes; its time is 1 + 2 Σ r_k until r_k is noise. None without times or if few."""
     probes = probes.take(slice(-1_000_000, None))
     n, ranks, lost = probes.n, probes.ranks, probes.lost
     if probes.submitted is None or n < MIN_PROBES_TO_DESCRIBE or not np.ptp(ranks):

@@ -68,11 +68,7 @@ def group_column(log: ProbeLog, by: str) -> Ints:
 
 
 def _filled(table: ProbeTable, column: Column) -> Column:
-    """A column with the cells filled in that stand empty, or with a mark for nothing, because of the outcome.
-
-    What probes asked for that did not complete is not known then: they are dealt out to the groups in proportion, at
-    random.
-    """
+    """With the cells that are empty because of the outcome dealt out to the groups in proportion, at random."""
     bad = table.status != COMPLETED
     if not bad.any():
         return column
@@ -85,11 +81,7 @@ def _filled(table: ProbeTable, column: Column) -> Column:
 
 
 def as_groups(column: Column) -> Column | None:
-    """A column as groups: its categories, or quantile bins of its numbers; None where it has nothing to tell.
-
-    It has nothing to tell where it is constant, a time, or different in every row. Whole numbers that come back twice
-    on average are names.
-    """
+    """Categories, or quantile bins of numbers (whole ones that repeat are names); None: constant, time, unique."""
     kind = column.labels.dtype.kind
     if kind in "Mm":
         return None
@@ -126,7 +118,6 @@ def _without_variable_parts(column: Column) -> Column:
 
 
 def _numbers(column: Column) -> Floats:
-    """The numbers of a column, NaN for other cells."""
     labels = pd.Series(column.labels)
     try:
         numbers = np.asarray(pa.array(labels).cast(pa.float64()), dtype=np.float64)
@@ -150,7 +141,6 @@ def _repeats(column: Column) -> bool:
 
 
 def _binned(column: Column, known: Floats) -> Column | None:
-    """Quantile bins of `known`, some of the numbers of the column."""
     rising = np.abs(np.corrcoef(np.arange(known.size), pd.Series(known).rank())[0, 1]) if known.size > 2 else 1.0
     if rising > 0.9:  # a counter or a clock: it tells the time, which is looked at elsewhere
         return None
@@ -208,10 +198,7 @@ def _attempt_numbers(column: Column) -> Ints | None:
 
 
 def _numbers_by_time(table: ProbeTable, job: Ints) -> Ints | None:
-    """The numbers of attempts by the order of submission, None where a repeated name is not a new attempt.
-
-    If the median name has more than ten rows, repeats are not retries: a monitor polls a dead host.
-    """
+    """None where repeats are not retries, as where the median name has over ten rows: a monitor polls a dead host."""
     when = table.submitted
     if when is None or np.isnan(when).any():
         return None

@@ -52,7 +52,6 @@ class Figures:
     gain_high: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; None where a figure is infinite."""
         return {name: finite(value) if isinstance(value, float) else value for name, value in vars(self).items()}
 
 
@@ -63,7 +62,6 @@ class Replayed(Figures):
     timeout: float
 
     def to_dict(self) -> dict[str, Any]:
-        """The contract's fields."""
         return {name: value for name, value in super().to_dict().items() if not name.startswith("gain")}
 
 
@@ -79,7 +77,6 @@ class ReplayedPolicy(Figures):
     undone: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; None where a figure is infinite."""
         return {**super().to_dict(), "policy": self.policy.spec()}
 
 
@@ -161,11 +158,7 @@ class _Track:
     def figures(
         self, spent: Floats, off: Bools, submitted: Floats, durations: Floats, reference: Floats | None = None
     ) -> tuple[list[Figures], Floats]:
-        """The figures of each row of jobs, with gains over the resampled means of `reference` or of the first row.
-
-        At least 50 blocks of consecutive jobs are resampled, the same for every row. A job that ran off counts with
-        what it had spent. Also the resampled means.
-        """
+        """The figures of each row, gains over `reference` or the first row, and the means of resampled blocks."""
         jobs, done = spent.shape[1], (~off).sum(axis=1)
         blocks = min(jobs, max(50, int(np.sqrt(jobs))))
         edges = np.linspace(0, jobs, blocks + 1).astype(np.intp)[:-1]
@@ -231,7 +224,6 @@ class Replay:
         return self._track.followed([cutoff, best.timeout])[1] if fewer else best
 
     def to_dict(self) -> dict[str, Any]:
-        """The document of `latfit replay`."""
         return {
             "waiting": finite(self.waiting.expected_duration),
             "cutoff": self.waiting.timeout,
@@ -260,11 +252,7 @@ def replay(
     groups: Ints | None = None,
     seed: int = 0,
 ) -> Replay | None:
-    """The log, in the order of submission, replayed `at` timeouts, and at the best of 60 that follow its latencies.
-
-    Waiting means giving up at the `cutoff`. With `groups`, a code for each probe, a job is resubmitted into its own.
-    None where fewer than 40 probes have a time.
-    """
+    """A log in the order of submission, `at` timeouts, in its own `groups`; None where fewer than 40 have a time."""
     if probes.submitted is None:
         return None
     known = np.flatnonzero(np.isfinite(probes.submitted))
@@ -288,18 +276,7 @@ def require_times(probes: ProbeTable) -> None:
 def replay_policies(
     log: Replay, policies: Sequence[Policy], *, against: Policy | None = None
 ) -> tuple[ReplayedPolicy, ...]:
-    """Policies replayed on a log as `replay` has it; gains are over `against`, by default waiting until the cutoff.
-
-    >>> import numpy as np
-    >>> from latfit.evidence import replay, replay_policies
-    >>> from latfit.restart.policies import parse_policy
-    >>> from latfit.table import ProbeTable
-    >>> rng = np.random.default_rng(0)
-    >>> probes = ProbeTable(rng.lognormal(5.5, 1, 5000), np.zeros(5000, int), np.arange(5000.0))
-    >>> (hedge,) = replay_policies(replay(probes, 1e5), [parse_policy("hedge(d=300)")])
-    >>> hedge.expected_duration < replay(probes, 1e5).waiting.expected_duration
-    True
-    """
+    """Policies replayed on a log; gains are over `against`, by default waiting until the cutoff."""
     track = log._track
 
     def figures(policy: Policy, reference: Floats | None = None) -> tuple[Figures, Floats, Followed]:
@@ -327,7 +304,6 @@ class _Copies:
         self.held, self.until = np.full((1, jobs), -1), np.full((1, jobs), -np.inf)  # a row for each copy at a time
 
     def __call__(self, jobs: Ints, begins: Floats, age: float) -> tuple[Floats, Floats]:
-        """See `latfit.restart.evaluate.Attempts`."""
         track, first = self.track, self.track.starts[jobs]
         at = np.where(self.begun[jobs], track.after(track.key[first] + begins, self.last[jobs]), first)
         self.begun[jobs] = True

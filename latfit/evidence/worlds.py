@@ -61,14 +61,7 @@ class Survey:
 
 
 def survey(probes: ProbeTable, cutoff: float = np.inf) -> Survey:
-    """What a log in its order says, with its columns, its jobs and its times; without times, in the order of the file.
-
-    >>> import latfit
-    >>> from latfit.evidence import probes_of
-    >>> found = survey(probes_of(latfit.example_log()), 10_000.0)
-    >>> [world.kind for world in found.worlds], sorted(found.used)
-    (['column'], ['broker'])
-    """
+    """What a log in its order says, with its columns, jobs and times; without times, in the order of the file."""
     completed = (probes.status == COMPLETED) & (probes.latency <= cutoff)
     early = (probes.status == CENSORED) & (probes.latency < cutoff)
     rank = ranks(probes.latency, completed, early)
@@ -89,10 +82,7 @@ def survey(probes: ProbeTable, cutoff: float = np.inf) -> Survey:
 
 
 def ranks(latency: Floats, completed: Bools, censored: Bools | None = None) -> Floats:
-    """The rank, 0 to 1, of each attempt among times to completion; ties share theirs.
-
-    What did not complete ranks last; what was given up early ranks in the middle of all that took longer.
-    """
+    """From 0 to 1: what did not complete ranks last, what was given up early in the middle of all that took longer."""
     n = latency.size
     times = np.where(completed, latency, np.inf)
     ordered = np.sort(times)
@@ -105,11 +95,7 @@ def ranks(latency: Floats, completed: Bools, censored: Bools | None = None) -> F
 def choose_columns(
     columns: Mapping[str, Ints], rank: Floats, completed: Bools
 ) -> tuple[dict[str, Ints], dict[str, str]]:
-    """The columns that worlds can be made of, and the others: those that are the latency or the outcome themselves.
-
-    Columns are codes from 0, those of numbers in the order of the numbers. A column of numbers is the latency if cells
-    of the same sizes, cut from the ranks of the latencies, are the same cells.
-    """
+    """The columns to use, and why not the others; one is the latency if ranks cut into its sizes are the same cells."""
     used: dict[str, Ints] = {}
     left_out: dict[str, str] = {}
     by_rank = np.argsort(rank, kind="stable")
@@ -139,17 +125,7 @@ def find_worlds(
     submitted: Floats | None = None,
     in_file_order: bool = False,
 ) -> list[World]:
-    """Every world in which attempts resemble their neighbours beyond chance.
-
-    `rank` is from `ranks`, `columns` and `job` are codes from 0. Without `submitted`, in seconds, attempts have
-    neighbours in time only if `in_file_order`, and how long a neighbourhood lasts is taken as for ever.
-
-    >>> rng = np.random.default_rng(0)
-    >>> path = rng.integers(0, 5, 400)
-    >>> rank = ranks(rng.lognormal(0.8 * path), np.full(400, True))
-    >>> [(world.name, world.kind) for world in find_worlds(rank, {"path": path}) if world.kind == "column"]
-    [('path', 'column')]
-    """
+    """The worlds beyond chance; without `submitted`, neighbours in time only `in_file_order`, and these for ever."""
     pairs: dict[str, Ints] = {}
     for (a, first), (b, second) in combinations(columns.items(), 2):
         width = int(second.max()) + 1
@@ -171,10 +147,7 @@ def _correlation(a: Ints | Floats, b: Ints | Floats) -> float:
 
 
 def _tells_outcome(codes: Ints, completed: Bools) -> bool:
-    """Whether a column is the outcome under another name: each of the two tells the other of nearly every row.
-
-    What completed has one value in it, which a site that never answers among several that do is not.
-    """
+    """Whether each of the two tells the other of nearly every row; what completed has one value in it."""
     sizes, among_completed = np.bincount(codes), np.bincount(codes, completed)
     if among_completed.max() < SAME_OUTCOME * np.count_nonzero(completed):
         return False
@@ -185,7 +158,6 @@ def _tells_outcome(codes: Ints, completed: Bools) -> bool:
 
 
 def _column_worlds(rank: Floats, columns: Mapping[str, Ints], kind: str) -> Iterator[World]:
-    """A world of strata and one of single cells for each column that explains latencies."""
     level = ndtr(-BEYOND_CHANCE) / max(len(columns), 1)
     enough = -ndtri(level)
     for name, codes in columns.items():
@@ -226,13 +198,10 @@ def _within_cells(rank: Floats, codes: Ints, sizes: Ints) -> tuple[float, float]
 
 
 def _strata_of_cells(rank: Floats, codes: Ints, sizes: Ints) -> Ints:
-    """Whole cells in the order of their mean rank, cut at quantiles of the attempts; few cells are strata themselves.
-
-    Means are shrunk by one attempt of rank ½. Attempts of a cell stay together: cut by a score that leaves the attempt
-    itself out, a cell would be cut by its own outcomes.
-    """
+    """Whole cells by mean rank, shrunk by one attempt of rank ½, cut at quantiles; few cells are strata themselves."""
     if sizes.size <= RANK_QUANTILES.size + 1:
         return codes
+    # cut by a score that leaves the attempt itself out, a cell would be cut by its own outcomes
     mean = (np.bincount(codes, rank) + 0.5) / (sizes + 1)
     order = np.argsort(mean, kind="stable")
     middle = (np.cumsum(sizes[order]) - sizes[order] / 2) / rank.size
@@ -259,7 +228,6 @@ def _slow_cells(rank: Floats, codes: Ints, sizes: Ints, name: str, level: float)
 
 
 def _time_worlds(rank: Floats, submitted: Floats | None) -> Iterator[World]:
-    """Strata by the mean rank of neighbours in time, and slow spells."""
     n = rank.size
     order = np.arange(n) if submitted is None else np.argsort(submitted, kind="stable")
     place = np.argsort(order, kind="stable")
@@ -307,23 +275,14 @@ class Mixing:
     worst_cost: float | None = None
     harmed: str | None = None
 
-    @property
-    def few(self) -> bool:
-        """Whether the groups are few enough to be shown each with a decision of its own."""
-        return self.groups <= 30
-
     def to_dict(self) -> dict[str, Any]:
-        """The contract's fields; an infinite cost is null in JSON."""
         return {**vars(self), "column": self.column.name}
 
 
 def mixing(
     probes: ProbeTable, worlds: Sequence[World] | None = None, unlimited: Mapping[str, float | None] | None = None
 ) -> Mixing | None:
-    """The column with the largest share of the rank variance among those that explain latencies beyond chance.
-
-    `unlimited` is what one timeout, repeated for ever, takes in each world, as a share of waiting.
-    """
+    """The column with the largest share of rank variance; `unlimited`: one timeout for ever over waiting, by world."""
     candidates = survey(probes).worlds if worlds is None else worlds
     columns = [world for world in candidates if world.kind == "column" and world.shared >= NEGLIGIBLE]
     if not columns:
