@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -15,6 +15,16 @@ from latfit.outliers import cutoff_verdict
 from latfit.units import seconds
 
 
+Check = Callable[[Prepared, Recommendation, Evidence], Warned | None]
+CHECKS: list[Check] = []
+
+
+def warning(check: Check) -> Check:
+    """Register a check of somebody's own, which comes after the package's."""
+    CHECKS.append(check)
+    return check
+
+
 def warnings_of(
     case: Prepared,
     chosen: Recommendation,
@@ -25,7 +35,8 @@ def warnings_of(
 ) -> tuple[Warned, ...]:
     """Every warning that applies, in a fixed order; `law` is the one that the user named."""
     about_log = (*_about_log(case, chosen, evidence), *_about_attempts(chosen, evidence))
-    return (*about_log, *_about_outcomes(case, joint, fits, law), *_about_figures(case, chosen))
+    registered = filter(None, (check(case, chosen, evidence) for check in CHECKS))
+    return (*about_log, *_about_outcomes(case, joint, fits, law), *_about_figures(case, chosen), *registered)
 
 
 def _about_log(case: Prepared, chosen: Recommendation, evidence: Evidence) -> Iterator[Warned]:
