@@ -68,7 +68,6 @@ class Histogram:
 
     @property
     def _sums(self) -> tuple[float, float]:
-        """The least and the largest sum of latencies that the counts allow."""
         low = float(self.counts @ self.edges[:-1] + self.n_inf * self.edges[-1])
         return low, np.inf if self.n_inf else float(self.counts @ self.edges[1:])
 

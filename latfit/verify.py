@@ -273,7 +273,6 @@ class Jobs:
 
     @property
     def attempts(self) -> int | None:
-        """K: after how many attempts jobs were given up; None where none was."""
         return int(self.given_up.max()) if self.given_up.size else None
 
 

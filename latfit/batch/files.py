@@ -134,7 +134,6 @@ def merged(parts: Iterable[tuple[Key, ProbeTable]]) -> dict[Key, ProbeTable]:
 
 
 def _joined(parts: Sequence[ProbeTable]) -> ProbeTable:
-    """The probes of one group from several logs; a column counts where all of them have it."""
     if len(parts) == 1:
         return parts[0]
     whole = ProbeTable.concat(parts)

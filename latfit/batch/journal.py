@@ -20,7 +20,7 @@ class Journal:
         self.file, self.done = file, done
 
     def add(self, chunk: int, rows: list[Row]) -> None:
-        rest = _line(chunk, _text(rows))
+        rest = _line(chunk, rows)
         try:
             while rest:
                 rest = rest[self.file.write(rest) :]
@@ -48,7 +48,7 @@ def open_journal(path: Path, fingerprint: str, *, resume: bool) -> Iterator[Jour
         try:
             record = json.loads(line)
             chunk, rows = int(record["chunk"]), record["rows"]
-            if _line(chunk, _text(rows)) != line:
+            if _line(chunk, rows) != line:
                 break
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             break
@@ -60,9 +60,6 @@ def open_journal(path: Path, fingerprint: str, *, resume: bool) -> Iterator[Jour
         yield Journal(file, done)
 
 
-def _text(rows: list[Row]) -> str:
-    return json.dumps(rows, ensure_ascii=False, allow_nan=False)
-
-
-def _line(chunk: int, rows: str) -> bytes:
-    return f'{{"chunk": {chunk}, "crc": {crc32(rows.encode())}, "rows": {rows}}}\n'.encode()
+def _line(chunk: int, rows: list[Row]) -> bytes:
+    text = json.dumps(rows, ensure_ascii=False, allow_nan=False)
+    return f'{{"chunk": {chunk}, "crc": {crc32(text.encode())}, "rows": {text}}}\n'.encode()

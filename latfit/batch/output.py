@@ -40,9 +40,8 @@ class BatchResult:
         import pandas as pd
 
         kinds = {int: "Int64", float: "float64", str: "string"}  # "str" makes "None" of None before pandas 3
-        return pd.DataFrame(self.rows, columns=list(self.columns)).astype(
-            {name: kinds[kind] for name, kind in self.columns.items()}
-        )
+        types = {name: kinds[kind] for name, kind in self.columns.items()}
+        return pd.DataFrame(self.rows, columns=list(types)).astype(types)
 
 
 def check_ending(path: Path) -> None:

@@ -133,7 +133,6 @@ def run_batch(
 
 
 def _read(pool: Pool, files: Sequence[LogFile], read: Callable[[LogFile], ReadFile], tell: Progress) -> list[ReadFile]:
-    """Each of the logs, in the order of their files: so probes of one moment stay in that order."""
     logs: dict[int, ReadFile] = {}
     here = [place for place, file in enumerate(files) if file.path == "-"]  # workers have no standard input
     there = [place for place in range(len(files)) if place not in here]
@@ -223,9 +222,8 @@ def _table(
     if not names and good > 1:
         notes.append(f"{good} logs are read as one; --by file has a row for each")
     if queues:
-        notes.append(
-            f"logs of queues: {queues}; resubmitting loses the place in a queue, which the theory does not count"
-        )
+        loses = "resubmitting loses the place in a queue, which the theory does not count"
+        notes.append(f"logs of queues: {queues}; {loses}")
     return BatchResult(columns, table, bad_files, bad_groups, sum(each.refused.count for each in facts), tuple(notes))
 
 

@@ -191,8 +191,7 @@ def _report(latest: Review, before: tuple[str, ...], *, first: bool) -> None:
     if not latest.withheld:
         cli.notify("note", ["the decision on the log is no longer withheld"])
         return
-    result = latfit.Analysis(latest.facts, latest.decision, (), (), (), latest.decision.warnings)
-    words = advice(result)
+    words = advice(latfit.Analysis(latest.facts, latest.decision, (), (), (), latest.decision.warnings))
     why = f"{words.headline}. {' '.join(words.reasons)}"
     mixed = latest.decision.evidence.mixing if latest.decision.evidence and "mixed" in latest.withheld else None
     why += "" if mixed is None else f" Watch one of them: --where {mixed.column.name}=NAME"
@@ -205,8 +204,8 @@ def _line(notice: Notice) -> str:
     text = f"{now} timeout {seconds(notice.timeout)} ({seconds(notice.low)} to {seconds(notice.high)})"
     text += f", E_J {seconds(notice.expected_duration)}, {counted(notice.observations, 'attempt')}"
     if notice.previous is not None:
-        kept = "would never end" if notice.kept_regret is None or notice.kept_regret > 1e6 else None
-        cost = kept or f"would cost {100 * (notice.kept_regret or 0.0):.0f} % more"
+        never = notice.kept_regret is None or notice.kept_regret > 1e6
+        cost = "would never end" if never else f"would cost {100 * (notice.kept_regret or 0.0):.0f} % more"
         text += f"; keeping {seconds(notice.previous)} {cost}"
     text += "; a run of misses is being waited out" if notice.guarding else ""
     return text + (f"; WITHHELD ({', '.join(notice.withheld)}): not to be set" if notice.withheld else "")

@@ -81,16 +81,10 @@ def laws(as_json: bool) -> None:
     rows: list[dict[str, Any]] = []
     for name in law_names():
         law = get_law(name)
-        row: dict[str, Any] = {
-            "name": name,
-            "parameters": [],
-            "formula": "the Kaplan-Meier law of a log",
-            "example": None,
-        }
+        facts: tuple[list[str], str, str | None] = [], "the Kaplan-Meier law of a log", None
         if issubclass(law, ParametricLaw):
-            names = [parameter.name for parameter in law.parameters]
-            row |= {"parameters": names, "formula": law.formula, "example": law.examples[0]}
-        rows.append(row)
+            facts = [parameter.name for parameter in law.parameters], law.formula, law.examples[0]
+        rows.append({"name": name, **dict(zip(("parameters", "formula", "example"), facts, strict=True))})
     cli.show({"laws": rows}, laws_sections(rows), as_json=as_json)
 
 

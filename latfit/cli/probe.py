@@ -133,13 +133,8 @@ def _parameter(field: dataclasses.Field[Any]) -> Callable[[Any], Any]:
     }
     written = f"{flag}/--no-{flag[2:]}" if about["kind"] == "flag" else flag
     metavar = "DURATION" if about["kind"] == "seconds" else None
-    settings = {
-        "metavar": metavar,
-        "type": kinds[about["kind"]],
-        "default": field.default,
-        "show_default": field.default is not None,
-    }
-    return click.option(written, field.name, help=about["help"], **settings)
+    settings = {"metavar": metavar, "type": kinds[about["kind"]], "default": field.default}
+    return click.option(written, field.name, help=about["help"], show_default=field.default is not None, **settings)
 
 
 def _run(target: Target, output: Path | None, dry_run: bool, as_json: bool, **parsed: Any) -> None:
@@ -151,10 +146,9 @@ def _run(target: Target, output: Path | None, dry_run: bool, as_json: bool, **pa
     if parsed["attempts"] is not None and plan.kind != "jobs":
         raise click.UsageError("--attempts is for jobs: give --timeout, --before, --policy or --tracker too")
     if dry_run:
-        shown = "\n".join(target.shown(Attempt("RUN", n, n, 1)) for n in (1, 2))
         how = f", {plan.kind} by {plan.text}" if plan.text else ""
         cli.say(f"would submit, {parsed['in_flight']} at a time{how}:", err=True)
-        click.echo(shown)
+        click.echo("\n".join(target.shown(Attempt("RUN", n, n, 1)) for n in (1, 2)))
         return
     if output is None:
         raise click.UsageError("name the log to write: -o LOG")
@@ -170,10 +164,9 @@ def _run(target: Target, output: Path | None, dry_run: bool, as_json: bool, **pa
     pause = target.pause if parsed["pause"] is None else parsed["pause"]
     pace = Pace(parsed["in_flight"], parsed["arrivals"], parsed["rate"], pause, parsed["cutoff"])
     options = {name: parsed[name] for name in ("until_precise", "resume", "seed")}
+    options |= {"pace": pace, "limits": limits, "plan": plan, "breaker": breaker}
     with cli.ProgressLine(_progress_text) as progress:
-        done = measure(
-            target, output, pace=pace, limits=limits, plan=plan, breaker=breaker, progress=progress, **options
-        )
+        done = measure(target, output, progress=progress, **options)
     if parsed["tracker"]:
         tracker: Any = plan.tracker
         with whole_file(parsed["tracker"]) as part:

@@ -80,7 +80,6 @@ def timeout(log: str | None, law: str | None, as_json: bool, **parsed: Any) -> N
 
 
 def _changed_options(log: str | None, law: str | None, parsed: dict[str, Any]) -> list[str]:
-    """The options that ask for another policy than the plain one, once it is known that they go together."""
     from latfit.restart.objectives import Objective
 
     with cli.wrong_usage("--objective"):

@@ -1,16 +1,7 @@
 """Stage 8: histograms with guarantees: what counts in buckets say for certain of a timeout, and what is likely."""
 
-from latfit.histograms.bounds import Bounds, bounds, worst_regret
+from latfit.histograms.bounds import bounds, worst_regret
 from latfit.histograms.guarantee import Guarantee, guaranteed_timeout
-from latfit.histograms.likely import Likely, fit_buckets, histogram_law
+from latfit.histograms.likely import fit_buckets, histogram_law
 
-__all__ = [
-    "Bounds",
-    "Guarantee",
-    "Likely",
-    "bounds",
-    "fit_buckets",
-    "guaranteed_timeout",
-    "histogram_law",
-    "worst_regret",
-]
+__all__ = ["Guarantee", "bounds", "fit_buckets", "guaranteed_timeout", "histogram_law", "worst_regret"]

@@ -96,9 +96,8 @@ def open_journal(path: Path, run: str, *, resume: bool) -> Iterator[tuple[Journa
                 raise OSError("removed by the latfit that made it and had nothing to write")
         except OSError as error:
             created = False
-            raise ProbeError(
-                f"{path}: another latfit is writing this log; wait for it, or name another file"
-            ) from error
+            message = f"{path}: another latfit is writing this log; wait for it, or name another file"
+            raise ProbeError(message) from error
         earlier, torn = _read(path)
         if torn:
             os.write(file, b"\n")

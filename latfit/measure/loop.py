@@ -128,7 +128,6 @@ class Loop:
     worst_lag: float = 0.0
 
     def stop(self, reason: str) -> None:
-        """End the run: nothing more is submitted, and what is on its way is cancelled."""
         self.reason = self.reason or reason
         self.over.set()
 
@@ -136,9 +135,8 @@ class Loop:
         self.session = session
         feeding = asyncio.create_task(self._closed() if self.pace.arrivals == "closed" else self._poisson())
         stopping = asyncio.create_task(self.over.wait())
-        done, _ = await asyncio.wait(
-            {feeding, stopping}, timeout=self.limits.duration, return_when=asyncio.FIRST_COMPLETED
-        )
+        first, seconds = asyncio.FIRST_COMPLETED, self.limits.duration
+        done, _ = await asyncio.wait({feeding, stopping}, timeout=seconds, return_when=first)
         if not done:
             self.stop("the duration is over")
         for task in {feeding, stopping, *self.tasks}:

@@ -85,10 +85,8 @@ def plot_drift(log: ProbeLog, result: Drift, axes: Axes | None = None) -> Axes:
         part = frame[(frame["status"] == status) & (frame["latency"] > 0)]
         part = part.iloc[:: max(1, len(part) // 20_000)]
         if len(part):
-            when = part["submitted"].dt.tz_localize(None).to_numpy()
-            axes.plot(
-                when, part["latency"].to_numpy() / unit.size, ".", color=colour, markersize=1.5, alpha=0.5, label=status
-            )
+            when, latency = part["submitted"].dt.tz_localize(None).to_numpy(), part["latency"].to_numpy() / unit.size
+            axes.plot(when, latency, ".", color=colour, markersize=1.5, alpha=0.5, label=status)
     for change in result.changes.changes:
         if change.at is not None:
             axes.axvline(change.at, color="grey", linewidth=0.8, linestyle="--")  # type: ignore[arg-type]
@@ -97,9 +95,8 @@ def plot_drift(log: ProbeLog, result: Drift, axes: Axes | None = None) -> Axes:
             ends = _dates(np.array([window.start, window.end]))
             axes.plot(ends, [window.timeout / unit.size] * 2, color="black", linewidth=2)
     if result.backtest is not None:
-        axes.plot(
-            _dates(result.backtest.when), result.backtest.tracked / unit.size, color=COLOURS[2], label="tracked timeout"
-        )
+        tracked = result.backtest.tracked / unit.size
+        axes.plot(_dates(result.backtest.when), tracked, color=COLOURS[2], label="tracked timeout")
     axes.plot([], [], color="black", linewidth=2, label="timeout by window")
     axes.set(yscale="log", ylabel=f"latency ({unit.name})", title="Latencies, changes and timeouts")
     axes.xaxis.set_major_formatter(ConciseDateFormatter(axes.xaxis.get_major_locator()))  # type: ignore[no-untyped-call]

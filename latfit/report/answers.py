@@ -141,9 +141,8 @@ def _share_or_unbounded(share: float) -> str:
 def fit_sections(sample: LatencySample, results: Sequence[tuple[Fit, GoodnessOfFit | None]]) -> list[Section]:
     """Fits as ranked, with their scores and tests, or the reasons why there is none."""
     by_bic = any(fit.method == "mle" for fit, _ in results)
-    summary = (
-        f"{counted(sample.n, 'probe')}, {sample.completed.total} completed; ranked by {'BIC' if by_bic else 'sse'}."
-    )
+    probes = f"{counted(sample.n, 'probe')}, {sample.completed.total} completed"
+    summary = f"{probes}; ranked by {'BIC' if by_bic else 'sse'}."
     lines = []
     for fit, ks in results:
         if fit.error is not None or ks is None:
@@ -186,9 +185,8 @@ def replay_sections(replay: Replay, policies: Sequence[ReplayedPolicy]) -> list[
     rows = [(seconds(at.timeout), *_replay_cells(at, at.ran_off)) for at in (*replay.at, best)]
     rows.append(("waiting", *_replay_cells(waiting, waiting.ran_off)))
     rows += [(each.policy.spec(4), *_replay_cells(each, each.ran_off + each.undone)) for each in policies]
-    return [
-        Section("", (sentence,), ("policy", "duration", "95 % interval", "p95", "submits", "not done"), tuple(rows))
-    ]
+    columns = ("policy", "duration", "95 % interval", "p95", "submits", "not done")
+    return [Section("", (sentence,), columns, tuple(rows))]
 
 
 def _replay_cells(replayed: Replayed | ReplayedPolicy, not_done: float) -> tuple[str, ...]:

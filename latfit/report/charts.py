@@ -107,12 +107,10 @@ class View:
 
     @cached_property
     def fitted(self) -> list[tuple[str, Law]]:
-        """The best fits by name, as laws of an attempt: with its outliers, and with its visible failures."""
         return [(fit.name, fitted_law(self.sample, fit)) for fit in self.fits]
 
     @cached_property
     def strategies(self) -> Strategies | None:
-        """What else could be done; None where no timeout is recommended by the formula, or none can be compared."""
         chosen = self.result.timeout
         if chosen.verdict != "finite" or not chosen.timeout or "not-identified" in self.result.decision.codes:
             return None
@@ -348,9 +346,8 @@ def time_chart(view: View) -> Chart | None:
         lines.append(Line(f"timeout {seconds(timeout)}", when[[0, -1]], np.full(2, timeout), "chosen"))
     changes = evidence.drift.changes if evidence and evidence.drift else ()
     moments = [(change.kind, change.at.astype("datetime64[us]")) for change in changes if change.at is not None]
-    marks = [
-        Mark(kind, float(np.clip(at.astype(np.int64) / 1e6, x.low, x.high)), None, "change") for kind, at in moments
-    ]
+    places = [(kind, float(np.clip(at.astype(np.int64) / 1e6, x.low, x.high))) for kind, at in moments]
+    marks = [Mark(kind, place, None, "change") for kind, place in places]
     label = f"Latency over time: median and 95 % quantile; changes found: {len(changes)}"
     y = view.time_axis("latency", float(positive.min()) / 1.3, float(positive.max()) * 1.3)
     return Chart("Over time", label, x, y, tuple(lines), marks=tuple(marks))

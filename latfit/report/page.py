@@ -48,13 +48,10 @@ def _templates() -> Environment:
     from markupsafe import Markup
 
     def shown(value: object) -> object:
-        """Every text that a template writes: no control characters, units kept beside their numbers, not too long."""
         return value if isinstance(value, Markup) else shortened(kept_together(printable(str(value))), 600)
 
-    loader = PackageLoader("latfit.report")
-    templates = Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, finalize=shown, trim_blocks=True, lstrip_blocks=True
-    )
+    how: dict[str, Any] = {"undefined": StrictUndefined, "finalize": shown, "trim_blocks": True, "lstrip_blocks": True}
+    templates = Environment(loader=PackageLoader("latfit.report"), autoescape=True, **how)
     templates.filters["cut"] = lambda text, most: shortened(printable(str(text)), most)
     return templates
 

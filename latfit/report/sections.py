@@ -111,7 +111,9 @@ def advice(result: Analysis) -> Advice:
     withheld = chosen.verdict == "withheld"
     reasons = _withheld_reasons(result) if withheld else []
     figures: list[str] = []
-    notes = [] if _fixed_fate(result) else _if_independent(chosen)
+    formula, notes = chosen.if_independent, []
+    if formula is not None and formula.timeout is not None and not _fixed_fate(result):
+        notes = [f"If attempts were independent, the formula would give {seconds(formula.timeout)}."]
     if retry is None:
         action, target = _without_schedule(result)
         reasons = [*_why_waiting(result), *reasons]
@@ -145,7 +147,7 @@ def _schedule(timeouts: Sequence[float]) -> str:
 def _without_schedule(result: Analysis) -> tuple[str, str]:
     if _all_zero(result):
         return "Record finer times first", ""
-    if result.groups and not no_group_decided(result):
+    if _some_group_decided(result):
         return "Decide by", ", ".join(result.by)
     codes = (*_fixed_fate(result), *result.timeout.withheld)
     return next((WITHHELD_HEADLINES[code] for code in codes if code in WITHHELD_HEADLINES), "Wait"), ""
@@ -172,13 +174,12 @@ def _why_waiting(result: Analysis) -> list[str]:
 
 
 def _figures(chosen: Recommendation) -> list[str]:
-    """What the best timeout brings without a limit on retries: its window, E_J, the load and the slowest jobs."""
     bounds, factor, end = chosen.intervals, chosen.speed_up_vs_cutoff, chosen.figures_at_cutoff
     near = f" (anything from {between(*chosen.within_1pct)} takes at most 1 % longer)" if chosen.within_1pct else ""
     duration = f"Expected duration {seconds(fair_duration(chosen))}"
     duration += f", 95 % interval {between(*bounds.expected_duration)}" if bounds else ""
     if factor is not None and chosen.timeout != chosen.cutoff:
-        if reads_as_faster(factor):
+        if float(f"{factor:.3g}") > 1:  # as it is written
             duration += f", instead of {seconds(chosen.at_cutoff)} when waiting until the cutoff: {factor:.3g} × faster"
             duration += f" ({bounds.speed_up[0]:.3g} to {bounds.speed_up[1]:.3g})" if bounds else ""
         else:
@@ -190,11 +191,6 @@ def _figures(chosen: Recommendation) -> list[str]:
         load.append(f"99 % of jobs done within {seconds(last)}{instead}")
     best = f"Without a limit on retries the best timeout is {seconds(chosen.timeout)}{near}."
     return [best, f"{duration}.", *(["; ".join(load) + "."] if load else [])]
-
-
-def reads_as_faster(factor: float) -> bool:
-    """Whether a speed-up is above 1 when written with three digits."""
-    return float(f"{factor:.3g}") > 1
 
 
 def fair_duration(chosen: Recommendation) -> float | None:
@@ -230,11 +226,7 @@ def _withheld_reasons(result: Analysis) -> list[str]:
     for code in _fixed_fate(result) or result.timeout.withheld:
         if code == "mixed":
             column = f" (by {evidence.mixing.column.name})" if evidence and evidence.mixing else ""
-            where = (
-                " The table below has the decision of each group."
-                if result.groups and not no_group_decided(result)
-                else ""
-            )
+            where = " The table below has the decision of each group." if _some_group_decided(result) else ""
             reasons.append(
                 f"The log mixes different populations{column}: under one timeout for all, repeated without limit, some "
                 f"would be slower than by waiting.{where}"
@@ -247,21 +239,13 @@ def _withheld_reasons(result: Analysis) -> list[str]:
     return reasons
 
 
-def no_group_decided(result: Analysis) -> bool:
-    """Whether there are groups, and none of them has a schedule."""
-    return bool(result.groups) and not any(g.decision.timeout and g.decision.timeout.retry for g in result.groups)
+def _some_group_decided(result: Analysis) -> bool:
+    return any(group.decision.timeout and group.decision.timeout.retry for group in result.groups)
 
 
 def _all_zero(result: Analysis) -> bool:
     latency = result.decision.latency
     return latency is not None and latency.max == 0
-
-
-def _if_independent(chosen: Recommendation) -> list[str]:
-    formula = chosen.if_independent
-    if formula is None or formula.timeout is None:
-        return []
-    return [f"If attempts were independent, the formula would give {seconds(formula.timeout)}."]
 
 
 def _basis(result: Analysis) -> str:
@@ -418,7 +402,7 @@ def groups_section(result: Analysis, most: int | None = None) -> Section:
 
 def _groups_summary(result: Analysis) -> str:
     if "mixed" in result.timeout.withheld:
-        instead = "wait in every group" if no_group_decided(result) else "set each group's own schedule"
+        instead = "set each group's own schedule" if _some_group_decided(result) else "wait in every group"
         return f"One timeout for all would be wrong here; {instead}."
     differing = sum(group.differs for group in result.groups)
     if not differing:

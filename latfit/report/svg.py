@@ -68,7 +68,6 @@ def _scale(axis: Axis, start: float, end: float) -> Callable[[ArrayLike], Floats
 
 
 def _path(x: Floats, y: Floats, steps: bool) -> str:
-    """A line through points, broken where one is not finite."""
     parts, drawing = [], False
     finite = np.isfinite(x) & np.isfinite(y)
     y = np.clip(y, INSIDE["top"] - 2, INSIDE["bottom"])

@@ -86,7 +86,6 @@ class Tool:
         return cls(name=path.stem, **data)
 
     def rounded(self, timeout: float) -> float:
-        """The timeout rounded up to what the tool can express."""
         steps = math.ceil(max(timeout, self.smallest) / self.step - 1e-9)  # what a division of decimals may be off by
         return float(f"{max(1, steps) * self.step:.9g}")
 
@@ -164,18 +163,13 @@ def milliseconds(value: float) -> str:
     return f"{number(value)}s" if value == int(value) else f"{round(value * 1000)}ms"
 
 
-def _whole_minutes(value: float) -> str:
-    minutes = math.ceil(value / 60)
-    return f"{minutes // 60:02d}:{minutes % 60:02d}:00"
-
-
 WRITTEN: dict[str, Callable[[float], str]] = {
     "0.35": number,
     "0.35s": lambda t: f"{number(t)}s",
     "0.350000000s": lambda t: f"{t:.9f}s",
     "350": lambda t: str(round(t * 1000)),
     "350ms": milliseconds,
-    "00:01:00": _whole_minutes,
+    "00:01:00": lambda t: "{:02d}:{:02d}:00".format(*divmod(math.ceil(t / 60), 60)),
 }
 """The ways to write a time, by what 0.35 s looks like."""
 

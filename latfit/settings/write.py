@@ -71,8 +71,6 @@ class Settings:
 
 @dataclass(frozen=True)
 class _FromLog:
-    """What a log says: its law, the decision with the tool's waits as cost, and the warnings to repeat."""
-
     law: Empirical
     decision: dict[str, Any]
     cost: float

@@ -270,7 +270,6 @@ def windows(probes: ProbeTable, edges: Floats, options: Options) -> list[Window]
 def _recommendations(
     samples: Sequence[LatencySample], options: Options
 ) -> list[tuple[Prepared, Recommendation | None]]:
-    """The timeout of each sample by the same rule as everywhere, without fits; None where too few completed."""
     every = [prepare(sample, options) for sample in samples]
     usable = [at for at, prepared in enumerate(every) if enough(prepared.sample)]
     best: dict[int, Recommendation] = {}

@@ -102,7 +102,6 @@ class Memories:
         self.counts[self.counts < 1e-14 * self.whole[:, None]] = 0.0
 
     def mean_log_latency(self) -> float | None:
-        """Of completions in the memory of middle length; None where there are none."""
         done = self.counts[COMPLETED, LEVELS // 2]
         total = float(done.sum())
         return (float(done @ np.arange(BUCKETS)) / total + self.first + 0.5) * BUCKET_WIDTH if total else None
@@ -165,7 +164,6 @@ class Hours:
         self.last = 0.0
 
     def offset(self, at: float | None) -> float:
-        """The offset at a time; at the last one observed where none is given."""
         return self.offsets[int((self.last if at is None else at) % 86_400 // 3600)]
 
     def add(self, at: float, rest: float) -> None:

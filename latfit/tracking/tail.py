@@ -92,7 +92,6 @@ class Tail:
         return self.file
 
     def _block(self, file: IO[bytes], *, last: bool) -> bytes:
-        """The next whole lines; in a file that was replaced, its last one without an end too."""
         file.seek(self.offset)
         data, more = b"", file.read(TAIL_BLOCK)
         while more and b"\n" not in more:  # a line longer than a block

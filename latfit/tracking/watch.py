@@ -144,7 +144,6 @@ class Watch:
             raise LogError(f"{file}: this is not the state of a watch ({error}); remove it to begin anew") from error
 
     def read(self) -> int:
-        """Take in what was appended, block by block, the state saved after each; returns how many attempts."""
         before = self.tracker.observations
         for data, begins in self.tail.lines():
             try:

@@ -67,7 +67,6 @@ class Command(Target):
         return ended + (len(left) if self.cancel else 0)
 
     async def cancelled(self, attempt: Attempt) -> None:
-        """Run `cancel` for a probe; it may fail, as the probe may be gone."""
         if self.cancel:
             await called(*map(attempt.fill, shlex.split(self.cancel)), environment=attempt.environment)
 
@@ -120,7 +119,6 @@ class _Program:
         return Outcome("completed" if code == 0 else "failed", latency, detail)
 
     def stop(self) -> None:
-        """End the whole group: SIGTERM, and SIGKILL for what is there two seconds later."""
         with self.lock:
             self.stopped = True
             group = self.group

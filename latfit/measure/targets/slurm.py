@@ -100,8 +100,6 @@ async def _cancel(*words: str) -> None:
 
 
 class _Jobs(Session):
-    """The jobs on their way, and the one poll that tells of all."""
-
     def __init__(self, target: Slurm, run: str) -> None:
         self.target, self.run = target, run
         self.waiting: dict[str, asyncio.Future[tuple[float, str]]] = {}
