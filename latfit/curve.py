@@ -187,12 +187,6 @@ class StepCurves:
 
     `times` is (B, k), or (1, k) where all rows share them. Where a row has no more times its last one is repeated.
     `probes` (B,) counts everything that was at risk.
-
-    Examples
-    --------
-    >>> curves = Counts.of_samples([LatencySample.of([1, 2, 2, 5], lost=1), LatencySample.of([3, 4])]).curves()
-    >>> curves.F.tolist(), curves.E_J()[0].round(3).tolist()
-    ([[0.2, 0.6, 0.8], [0.5, 1.0, 1.0]], [5.0, 3.0, 3.75])
     """
 
     times: Floats

@@ -38,9 +38,6 @@ def interval(values: Floats, level: float = LEVEL) -> Floats:
 
     Each end is the least value with the share (1 ∓ level)/2 of the values at or below it: a value that occurred, so
     that ∞ is an end where enough values are. What is not a number does not count.
-
-    >>> interval(np.append(np.arange(1.0, 200.0), np.nan)).tolist()
-    [5.0, 195.0]
     """
     ordered = np.sort(values, axis=-1)  # NaN comes last
     count = np.count_nonzero(~np.isnan(values), axis=-1)

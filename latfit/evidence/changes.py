@@ -77,11 +77,6 @@ def find_changes(submitted: Floats | None, latency: Floats, status: Codes, cutof
     Rows whose time is NaN are left out. What is still out at the `cutoff` (default: the largest latency) is an outlier;
     censored before it, a probe counts with its expected scores given that. Nothing is found in fewer than 40 probes, or
     10 completions.
-
-    >>> rng = np.random.default_rng(1)
-    >>> x = rng.lognormal(5.5, 1, 2000) * np.where(np.arange(2000) < 1200, 1, 3)
-    >>> [(c.index, c.kind) for c in find_changes(None, x, np.zeros(2000, np.int8)).changes]
-    [(1200, 'scale')]
     """
     order = np.arange(latency.size)
     if submitted is not None and np.isfinite(submitted).any():
