@@ -28,16 +28,12 @@ class Refits(NamedTuple):
     succeeded: Bools
 
     def cdf(self, row: int) -> Callable[[Floats], Floats]:
-        """F of one sample."""
         kernel, u = self.kernel.take(np.array([row])), self.u[:, [row]]
         return lambda t: kernel.probability(np.maximum(t, 1e-300)[None] / self.unit, u)[0]
 
 
 def refit_least_squares(samples: Sequence[LatencySample], fit: Fit, rho: float | None = None) -> Refits:
-    """All samples at once on blocks of steps, from the parameters of `fit`; ρ is counted in each, or given.
-
-    A sample needs two distinct latencies to succeed.
-    """
+    """All samples at once on blocks of steps, from the parameters of `fit`; ρ is counted in each, or given."""
     usable = [at for at, sample in enumerate(samples) if sample.completed.values.size > 1]
     some, kernel = [samples[at] for at in usable], kernel_of(fit.name)
     shape = len(kernel.free), len(samples)
@@ -73,32 +69,11 @@ def with_std_errors(
     count: int = 100,
     rng: np.random.Generator | None = None,
 ) -> Fit:
-    """A least-squares fit with the standard errors of its parameters and of the counted ρ.
+    """A least-squares fit with the standard errors of its parameters and of the counted ρ, by `count` resamples.
 
-    By fitting resamples: the residuals of a cdf depend on each other, so no formula helps.
-
-    Parameters
-    ----------
-    sample : what was fitted.
-    fit : the fit, by least squares; a failed one comes back as it is.
-    rho : the outlier ratio where it was given and not counted; it has no standard error then.
-    count, rng : how many resamples of the probes are fitted again, and their random numbers.
-
-    Returns
-    -------
-    The fit with `std_errors`: half the range that holds the middle 68 % of the refitted values, for positive
-    parameters on the log scale times the estimate; None at the exponential limit, for parameters that are read off
-    the sample, and where more than a tenth of the resamples cannot be fitted.
-
-    Examples
-    --------
-    >>> import latfit
-    >>> from latfit.fitting import with_std_errors
-    >>> sample = latfit.example_log().sample(cutoff=10_000)
-    >>> plain = latfit.fit(sample, "lognormal", method="ls")[0]
-    >>> 0.01 < with_std_errors(sample, plain, count=50).std_errors["sigma"] < 0.04
-    True
-
+    The residuals of a cdf depend on each other, so no formula helps. An error is half the range that holds the middle
+    68 % of the refitted values, for positive parameters on the log scale times the estimate; None at the exponential
+    limit, for parameters read off the sample, and where more than a tenth of the resamples cannot be fitted.
     """
     if fit.law is None:
         return fit

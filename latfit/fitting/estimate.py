@@ -51,12 +51,9 @@ class BatchFit:
 
     @classmethod
     def empty(cls, kernel: Kernel, size: int) -> BatchFit:
-        """No estimate yet."""
         free, error = len(kernel.free), np.full(size, "", dtype=object)
-        params, covariance = (
-            np.full((size, len(kernel.parameters)), np.nan),
-            np.full((size, free + 1, free + 1), np.nan),
-        )
+        params = np.full((size, len(kernel.parameters)), np.nan)
+        covariance = np.full((size, free + 1, free + 1), np.nan)
         rho, value = np.full((2, size), np.nan)
         converged, at_limit = np.zeros((2, size), dtype=bool)
         return cls(kernel.law, kernel.parameters, params, rho, value, converged, at_limit, covariance, error)
@@ -105,7 +102,6 @@ def _fit_block(
     start: Floats | None,
     errors: bool,
 ) -> None:
-    """Put the estimates of `batch` into those rows of `fits`."""
     fits.error[rows] = _unfit(kernel, batch, rho)
     usable = np.flatnonzero(fits.error[rows] == "")
     if not usable.size:
@@ -166,7 +162,6 @@ def _maximum(kernel: Kernel, batch: SampleBatch, rho: Ratio, start: Floats | Non
 
 
 def _exponential(batch: SampleBatch, rho: Ratio) -> Maximum:
-    """The exponential law's maximum, which several laws are compared with."""
     key = ("exponential", rho.tobytes() if isinstance(rho, np.ndarray) else rho)
     if key not in batch.memory:
         kernel = kernel_of("exponential")
@@ -178,10 +173,7 @@ def _exponential(batch: SampleBatch, rho: Ratio) -> Maximum:
 def _maximum_or_limit(
     kernel: ExponentialLimit, batch: SampleBatch, rho: Ratio, start: Floats | None
 ) -> tuple[Maximum, Bools]:
-    """Newton's method only where some start beats the exponential law that is the limit of this one.
-
-    One of the starts is so near to the limit that it beats it if the score there points away from it.
-    """
+    """Newton's method only where some start beats the exponential law that is the limit of this one."""
     simple = _exponential(batch, rho)
     starts = [kernel.near_exponential(simple.u[0], share) for share in (1e-6, 1e-3, 0.03)]
     if start is not None:

@@ -78,14 +78,12 @@ class Fit:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON: `law` is the registry name, numbers are finite or None."""
-        numbers = ("rho", "sse", "log_likelihood", "aic", "bic")
-        errors = self.std_errors and {name: finite(value) for name, value in self.std_errors.items()}
         return {
             "law": self.name,
             "method": self.method,
             "params": {name: finite(value) for name, value in self.params.items()},
-            "std_errors": errors,
-            **{name: finite(getattr(self, name)) for name in numbers},
+            "std_errors": self.std_errors and {name: finite(value) for name, value in self.std_errors.items()},
+            **{name: finite(getattr(self, name)) for name in ("rho", "sse", "log_likelihood", "aic", "bic")},
             "n": self.n,
             "converged": self.converged,
             "at_limit": self.at_limit,
@@ -101,12 +99,6 @@ def fitted_law(sample: LatencySample, fit: Fit) -> Law:
     censored as censoring, and lost probes at risk for ever. Without it a fitted law would promise the submissions of
     a system that never fails. Where the last probe of all failed, half of its share is taken to go on, so that no
     answer rests on every attempt ending by itself.
-
-    >>> from latfit.fitting import fit, fitted_law
-    >>> from latfit.sample import LatencySample
-    >>> sample = LatencySample.of([3.0, 5, 6, 8, 9, 14], failed=[2.0, 4])
-    >>> fitted_law(sample, fit(sample, ["lognormal"])[0]).name
-    'competing'
     """
     law = Defective(*fit.law_and_rho)
     if not sample.failed.values.size:

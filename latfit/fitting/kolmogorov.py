@@ -60,7 +60,6 @@ class GoodnessOfFit:
     p_bootstrap: float | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON: finite numbers or None."""
         return {name: value if name == "n" else finite(value) for name, value in asdict(self).items()}
 
 
@@ -174,10 +173,7 @@ def _subsampled(latencies: Floats, cdf: Cdf, n: int, rng: np.random.Generator) -
 
 
 def qq(sample: LatencySample, fit: Fit) -> tuple[Floats, Floats]:
-    """Points of a Q-Q plot, where the law reaches so far: the quantiles of (1−ρ)F, and those of the sample.
-
-    The sample's quantiles are taken in the middle of each jump of F̃.
-    """
+    """Quantiles of (1−ρ)F, where the law reaches so far, and those of the sample in the middle of each jump of F̃."""
     law, rho = fit.law_and_rho
     curve = kaplan_meier(sample.failures_censored())
     p = (1 - (curve.still_out + np.concatenate([[1.0], curve.still_out[:-1]])) / 2) / (1 - rho)
@@ -186,7 +182,6 @@ def qq(sample: LatencySample, fit: Fit) -> tuple[Floats, Floats]:
 
 
 def _distances(sample: LatencySample, fit: Fit, count: int, rng: np.random.Generator, subsample: int | None) -> Floats:
-    """The distances of `count` resamples from the laws fitted to them, not a number where there is no fit."""
     simulator, kernel = Simulator(sample, fit), kernel_of(fit.name)
     in_arrays = fit.method == "mle" and subsample is None
     scaled = simulator.complete and not simulator.resolution and isinstance(kernel, LocationScaleKernel)
@@ -267,10 +262,7 @@ def _row_gaps(refits: Refits, rows: Rows, cell: float) -> Floats:
 
 
 def standard_gaps(kernel: LocationScaleKernel, n: int, count: int, rng: np.random.Generator) -> Floats:
-    """Sup distances of `count` samples of n latencies that all returned, from the laws fitted to them; (count,).
-
-    log x = m + s z, so that neither m nor s matters: the rows are samples of z, sorted and fitted.
-    """
+    """(count,) sup distances of complete samples from their fits: log x = m + s z, so neither m nor s matters."""
     z = kernel.standard_draws((count, n), rng)
     z.sort(axis=1)
     batch = LogBatch.of_rows(z)

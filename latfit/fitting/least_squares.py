@@ -40,7 +40,6 @@ class Target(NamedTuple):
         return Target(t, y, weight)
 
     def rows(self, rows: NDArray[np.intp]) -> Target:
-        """Some of the samples, in any order and number."""
         return Target(self.t[rows], self.y[rows], self.weight[rows])
 
 
@@ -89,10 +88,7 @@ def finalists(model: Kernel, goal: Target, starts: Sequence[Floats]) -> list[Flo
 
 
 def levenberg_marquardt(model: Kernel, goal: Target, start: Floats, *, tolerance: float = 1e-9) -> LeastSquares:
-    """Damped Gauss–Newton steps on all samples at once; a step to where F is not a number, or falls, is refused.
-
-    A sample is done when a step promises to lower its sum of squares by less than `tolerance` of it.
-    """
+    """Damped Gauss–Newton steps until one promises to gain less than `tolerance`; none to where F is no cdf."""
     u = start.copy()
     sse, gradient, normal = _normal_equations(model, goal, u)
     damping = np.full(u.shape[1], 1e-3)

@@ -42,11 +42,9 @@ class Likelihood(NamedTuple):
     curve: Floats
 
     def take(self, rows: Any) -> Likelihood:
-        """Some of the samples."""
         return Likelihood(*(part[..., rows] for part in self))
 
     def put(self, rows: Any, other: Likelihood, others: Any) -> None:
-        """Replace samples by those of `other`, in place."""
         for target, source in zip(self, other, strict=True):
             target[..., rows] = source[..., others]
 
@@ -212,7 +210,6 @@ def _newton(
 
 
 def _best_starts(kernel: Kernel, batch: SampleBatch, rho: Ratio, starts: list[Floats]) -> list[Floats]:
-    """As many of the starts as the kernel wants followed, the most likely of each sample first."""
     values = np.stack([log_likelihood(kernel, batch, start, rho).value for start in starts])
     order = np.argsort(-np.where(np.isnan(values), -np.inf, values), axis=0, kind="stable")[: kernel.followed]
     every = np.stack(starts)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from latfit.errors import FitError, LatfitError, none_of
-from latfit.fitting.estimate import EXPONENTIAL_DISTANCE, fit_batch, read_rho
+from latfit.fitting.estimate import EXPONENTIAL_DISTANCE, BatchFit, fit_batch, read_rho
 from latfit.fitting.fitted import Fit
 from latfit.fitting.least_squares import counted_ratio, finalists, levenberg_marquardt, target
 from latfit.fitting.search import kernel_of, law_class
@@ -76,27 +76,33 @@ def _fit_one(name: str, sample: LatencySample, batch: SampleBatch, method: str, 
         if not sample.completed.total:
             raise FitError(f"{none_of(sample.n, 'probe')} completed: there is no latency to fit")
         with np.errstate(all="ignore"):  # a step may go too far, where it is refused
-            return _mle(name, sample, batch, rho) if method == "mle" else _ls(name, sample, rho)
+            if method == "ls":
+                return _ls(name, sample, rho)
+            return fits_of(fit_batch(name, batch, rho="joint" if rho is None else rho), batch, joint=rho is None)[0]
     except (LatfitError, ArithmeticError, np.linalg.LinAlgError) as problem:
         return Fit(name, method, sample.n, error=str(problem))
 
 
-def _mle(name: str, sample: LatencySample, batch: SampleBatch, rho: float | None) -> Fit:
-    """Maximum likelihood of a batch of one; ρ counts as a parameter where it was estimated, held ones do not."""
-    n, kernel = sample.n, kernel_of(name)
-    best = fit_batch(name, batch, rho="joint" if rho is None else rho)
-    if best.error[0]:
-        raise FitError(str(best.error[0]))
-    law = law_class(name)(*map(float, best.params[0]))
+def fits_of(best: BatchFit, batch: SampleBatch, *, joint: bool = True) -> list[Fit]:
+    """One law fitted to each sample of a batch; ρ counts as a parameter where it was estimated, held ones do not."""
+    free, law = kernel_of(best.law).free, law_class(best.law)
+    names, fits = (*free, "rho") if joint else free, []
     with np.errstate(invalid="ignore"):
-        errors = np.sqrt(np.einsum("ii->i", best.covariance[0]))
-    std_errors = {each: finite(error) for each, error in zip((*kernel.free, "rho"), errors, strict=True)}
-    if rho is not None:
-        del std_errors["rho"]
-    value, count = float(best.log_likelihood[0]), len(std_errors)
-    aic, bic = 2 * count - 2 * value, count * math.log(n) - 2 * value
-    fit = Fit(name, "mle", n, law, float(best.rho[0]), dict(law.params), std_errors, converged=True)
-    return replace(fit, log_likelihood=value, aic=aic, bic=bic, at_limit=bool(best.at_limit[0]))
+        errors = np.sqrt(np.einsum("bii->bi", best.covariance))
+    for at, n in enumerate(batch.probes.astype(int).tolist()):
+        value = float(best.log_likelihood[at])
+        try:
+            if best.error[at] or not math.isfinite(value):
+                raise FitError(str(best.error[at]) or "the likelihood is not finite")
+            fitted = law(*map(float, best.params[at]))
+        except LatfitError as problem:  # a search may end at parameters that are not those of a law
+            fits.append(Fit(best.law, "mle", n, error=str(problem)))
+            continue
+        std_errors = {name: finite(error) for name, error in zip(names, errors[at], strict=False)}
+        fit = Fit(best.law, "mle", n, fitted, float(best.rho[at]), dict(fitted.params), std_errors, converged=True)
+        aic, bic = 2 * len(names) - 2 * value, len(names) * math.log(n) - 2 * value
+        fits.append(replace(fit, log_likelihood=value, aic=aic, bic=bic, at_limit=bool(best.at_limit[at])))
+    return fits
 
 
 def _ls(name: str, sample: LatencySample, rho: float | None) -> Fit:

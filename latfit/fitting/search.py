@@ -31,10 +31,7 @@ def kernel_of(name: str) -> Kernel:
 
 
 class DifferencesKernel(Kernel):
-    """A law that states its formulas and rough starts only: u are its parameters, positive ones by their logarithm.
-
-    Derivatives are central differences.
-    """
+    """A law without a kernel: u are its parameters, positive ones by their logarithm; slopes are differences."""
 
     def __init__(self, law: Any) -> None:
         self.kind = law
@@ -43,7 +40,6 @@ class DifferencesKernel(Kernel):
         self.min_distinct = len(self.parameters)  # type: ignore[misc]
 
     def build(self, u: Floats) -> ContinuousLaw:
-        """The law of parameters u (p,)."""
         with np.errstate(over="ignore"):
             law: ContinuousLaw = self.kind(*map(float, np.where(self.logs[:, 0], np.exp(u), u)))
         return law

@@ -39,7 +39,6 @@ class Rows:
         return SampleBatch(x, weights, c, c_weights, self.lost.sum(axis=1, dtype=np.float64), cell, np.array([step]))
 
     def sample(self, row: int, like: LatencySample) -> LatencySample:
-        """One row as a sample."""
         time, returned, lost = self.time[row], self.returned[row], self.lost[row]
         return LatencySample(
             completed=Tally.of(time[returned]),
@@ -51,11 +50,7 @@ class Rows:
 
 
 def _packed(time: Floats, chosen: Bools) -> tuple[Floats, Floats]:
-    """The times chosen in each row, with their numbers.
-
-    Where few differ, as at a cutoff, all rows share a column for each (1, k), with weights (B, k); otherwise they are
-    moved to the front of their row (B, k), with weight 0 where a row has fewer.
-    """
+    """The times chosen in each row with their numbers: a column for each if few differ, else moved to the front."""
     counts = chosen.sum(axis=1)
     values, where = np.unique(time[chosen], return_inverse=True)
     if values.size <= counts.max():
@@ -89,11 +84,9 @@ class Simulator:
 
     @property
     def complete(self) -> bool:
-        """Whether every probe is seen to return."""
         return self.rho == 0 and self.cutoff == np.inf and not self.loss_times.size
 
     def rows(self, count: int, rng: np.random.Generator) -> Rows:
-        """`count` samples."""
         with np.errstate(over="ignore", under="ignore", divide="ignore"):
             time = self.law.draw((count, self.n), rng)
         if not (time.min() > 0 and time.max() < np.inf):

@@ -212,9 +212,8 @@ class ParametricLaw(Law):
     list_sizes: ClassVar[str] = "they must have the same number of entries"
 
     def __post_init__(self) -> None:
-        for parameter in self.parameters:
-            value = parameter.read(self.name, getattr(self, parameter.name))
-            object.__setattr__(self, parameter.name, value)
+        for each in self.parameters:
+            object.__setattr__(self, each.name, each.read(self.name, getattr(self, each.name)))
         lists = [parameter for parameter in self.parameters if parameter.many]
         if len({len(getattr(self, each.name)) - each.extra for each in lists}) > 1:
             sizes = " and ".join(f"{len(getattr(self, each.name))} {each.name}" for each in lists)
@@ -222,7 +221,6 @@ class ParametricLaw(Law):
 
     @property
     def params(self) -> dict[str, Any]:
-        """The parameters by name, in the order of declaration."""
         return {parameter.name: getattr(self, parameter.name) for parameter in self.parameters}
 
     def spec(self) -> str:
@@ -238,7 +236,6 @@ class ParametricLaw(Law):
         """The smallest t with F(t) ≥ q."""
 
     def check_levels(self, q: ArrayLike) -> Floats:
-        """Probabilities as an array, or a LawError."""
         levels = np.asarray(q, dtype=np.float64)
         if not ((levels >= 0) & (levels <= 1)).all():
             raise LawError(f"{self.name}: a probability must lie in [0, 1], to ask for its quantile")
@@ -297,7 +294,6 @@ class ContinuousLaw(ParametricLaw):
         return self._cdf(self.support[0] + v)
 
     def _logpdf_above(self, v: Floats) -> Floats:
-        """Log density at the lower end of the support + v, for laws that know it more exactly in v."""
         return self._logpdf(self.support[0] + v)
 
     def _partial_moment(self, n: int, t: Floats) -> Floats:
@@ -324,7 +320,6 @@ class ContinuousLaw(ParametricLaw):
         return _at(self._cdf, t, 0.0)
 
     def still_out(self, t: ArrayLike) -> Floats:
-        """S(t) = 1 − F(t), accurate in the upper tail."""
         return _at(self._sf, t, 1.0)
 
     def logsf(self, t: ArrayLike) -> Floats:
@@ -332,20 +327,16 @@ class ContinuousLaw(ParametricLaw):
         return _at(self._logsf, t, 0.0)
 
     def pdf(self, t: ArrayLike) -> Floats:
-        """f(t), the density."""
         return np.exp(self.logpdf(t))
 
     def logpdf(self, t: ArrayLike) -> Floats:
-        """Logarithm of f(t)."""
         return _at(self._logpdf, t, -np.inf)
 
     def partial_moment(self, n: int, t: ArrayLike) -> Floats:
-        """M_n(t) = ∫₀ᵗ uⁿ f(u) du."""
         check_order(n)
         return self.cdf(t) if n == 0 else _at(lambda u: self._partial_moment(int(n), u), t, 0.0)
 
     def ppf(self, q: ArrayLike) -> Floats:
-        """The t with F(t) = q."""
         levels = self.check_levels(q)
         low, high = self.support
         with np.errstate(all="ignore"):
@@ -353,17 +344,13 @@ class ContinuousLaw(ParametricLaw):
         return np.where(levels == 0, low, np.where(levels == 1, high, inside))
 
     def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
-        """Latencies for simulations, several times faster than `sample`: by interpolation in a table of quantiles.
-
-        Laws that numpy has a generator for use that instead.
-        """
+        """Latencies for simulations, several times faster than `sample`: by interpolation in a table of quantiles."""
         table, reach = _quantiles_by_logit(self)
         place = (np.clip(rng.logistic(size=size), -reach, reach) + reach) * ((table.size - 1) / (2 * reach))
         at = np.minimum(place.astype(np.intp), table.size - 2)
         return np.asarray(table[at] + (place - at) * (table[at + 1] - table[at]))
 
     def std(self) -> float:
-        """The standard deviation, ∞ where it does not exist."""
         second = self.moment(2)
         return float(np.sqrt(max(0.0, second - self.mean() ** 2))) if np.isfinite(second) else np.inf
 
@@ -376,7 +363,6 @@ def _quantiles_by_logit(law: ContinuousLaw) -> tuple[Floats, float]:
 
 
 def _at(formula: Callable[[Floats], Floats], t: ArrayLike, before: float) -> Floats:
-    """`formula` at the times t, and the value `before` time 0."""
     times = np.asarray(t, dtype=np.float64)
     with np.errstate(all="ignore"):
         return np.where(times < 0, before, formula(np.maximum(times, 0.0)))

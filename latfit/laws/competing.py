@@ -20,16 +20,8 @@ class Competing(FailingLaw):
 
     An attempt completes if its latency comes first: F̃(t) = ∫₀ᵗ S_f dF̃₀. It fails visibly if the failure comes first:
     G̃(t) = Σ S₀(τ_i) ΔF_f(τ_i) over the times of failure τ_i ≤ t, S₀ = 1 − F̃₀. It is still out with S₀ S_f. With S_f
-    the Kaplan–Meier estimate of the failures this is the smooth counterpart of the `Empirical` law of a sample.
+    the Kaplan–Meier estimate of the failures (`risk`) this is the smooth counterpart of the `Empirical` law.
     `rho` = 1 − F̃(∞) contains the failures, since a failed attempt never completes; `never` leaves them out.
-
-    Parameters: `law`, with or without outliers; `risk`, the times of failure with the probability of each (at most 1
-    together) in a world where nothing completes.
-
-    >>> from latfit.laws import Competing, Defective, parse_law
-    >>> law = Competing.of(Defective(parse_law("exponential(rate=0.01)"), 0.1), times=[50.0], probabilities=[0.5])
-    >>> round(float(law.failed(100.0)), 4)
-    0.3229
     """
 
     name: ClassVar[str] = "competing"
@@ -52,14 +44,13 @@ class Competing(FailingLaw):
     @classmethod
     def of(cls, law: Law, times: ArrayLike, probabilities: ArrayLike) -> Competing:
         """From the times of failure, in order, and the probability of each."""
-        at, masses = (np.asarray(values, dtype=np.float64) for values in (times, probabilities))
+        at, masses = np.asarray(times, dtype=np.float64), np.asarray(probabilities, dtype=np.float64)
         if at.shape != masses.shape or at.ndim != 1 or not (np.diff(at, prepend=-1.0) > 0).all() or (masses < 0).any():
             raise LawError("the times of failure must rise from 0, each with a probability that is not negative")
         return cls(law, Steps.of(at, masses))
 
     @property
     def never(self) -> float:
-        """The probability of neither completing nor failing, ever."""
         return float(self.still_out(np.inf))
 
     @property
@@ -70,7 +61,6 @@ class Competing(FailingLaw):
 
     @property
     def kinks(self) -> tuple[float, ...]:
-        """The kinks of the law, and the times of failure, at which the density falls."""
         return (*self.law.kinks, *map(float, self.risk.times))
 
     def _unfailed(self, t: ArrayLike) -> Floats:
@@ -95,5 +85,4 @@ class Competing(FailingLaw):
         return np.asarray(self._unfailed(t) * self.law.pdf(t))
 
     def still_out(self, t: ArrayLike) -> Floats:
-        """S₀(t) S_f(t)."""
         return self.law.still_out(t) * self._unfailed(t)

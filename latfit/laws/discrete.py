@@ -15,10 +15,7 @@ from latfit.numbers import Floats
 @register
 @dataclass(frozen=True)
 class Discrete(StepLaw, ParametricLaw):
-    """Latency values[i] with probability probs[i].
-
-    F(t) = Σ probs[i] over values[i] ≤ t. Chalasani et al., the discrete laws of the agents.
-    """
+    """Latency values[i] with probability probs[i], as the agents of Chalasani et al. have it."""
 
     name = "discrete"
     parameters = (
@@ -39,11 +36,10 @@ class Discrete(StepLaw, ParametricLaw):
         used = np.flatnonzero(self.probs)
         masses = np.array(self.probs)[used] / np.sum(self.probs)
         cumulative = np.cumsum(masses)
-        steps = Steps(np.array(self.values)[used], masses, cumulative / cumulative[-1])
-        object.__setattr__(self, "completions", steps)
+        completions = Steps(np.array(self.values)[used], masses, cumulative / cumulative[-1])
+        object.__setattr__(self, "completions", completions)
 
     def still_out(self, t: ArrayLike) -> Floats:
-        """S(t): the probability of the values beyond t."""
         beyond = np.append(np.cumsum(self.completions.masses[::-1])[::-1], 0.0)
         return np.where(np.less(t, self.jumps[0]), 1.0, beyond[self.completions.count(t)])
 
@@ -51,5 +47,4 @@ class Discrete(StepLaw, ParametricLaw):
         return self.jumps[np.searchsorted(self.completions.cumulative, self.check_levels(q), side="left")]
 
     def std(self) -> float:
-        """√ Σ (value − mean)² prob."""
         return float(np.sqrt(self.completions.masses @ (self.jumps - self.mean()) ** 2))

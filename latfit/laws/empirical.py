@@ -67,7 +67,6 @@ class Empirical(StepLaw, FailingLaw):
         return cls(steps[0], steps[1], never, np.cumsum(sample.completed.counts), sample.resolution)
 
     def still_out(self, t: ArrayLike) -> Floats:
-        """S(t) = 1 − F̃(t) − G̃(t)."""
         return np.maximum(1.0 - self.cdf(t) - self.failed(t), self.never)
 
     def n_completed_at_or_below(self, t: ArrayLike) -> NDArray[np.int64]:
@@ -85,12 +84,6 @@ class Empirical(StepLaw, FailingLaw):
         Completions and failures are independent risks. Without failures an attempt would complete by t with
         F₀(t) = 1 − Π (1 − d_i/n_i), `rho_without_failures` = 1 − F₀(T); that becomes (1 − rho) F₀(t)/F₀(T), and the
         hazard of failing stays as it is. Where nothing failed, `rho` is the share that does not complete.
-
-        >>> from latfit.laws import Empirical
-        >>> from latfit.sample import LatencySample
-        >>> law = Empirical.of(LatencySample.of([1, 2, 3], failed=[2], lost=1))
-        >>> round(law.rescaled(0.5).rho_without_failures, 6)
-        0.5
         """
         if not 0 <= rho < 1:
             raise LawError(f"the outlier ratio rho is {rho:g}; it must lie in [0, 1)")
@@ -129,11 +122,7 @@ class Empirical(StepLaw, FailingLaw):
 
 
 def as_law(data: Any) -> Law:
-    """A law as it is, or the empirical law of what `latfit.as_sample` takes: a sample, a log, a frame, an array.
-
-    >>> as_law([1.0, 2.0, 4.0]).name
-    'empirical'
-    """
+    """A law as it is, or the empirical law of what `latfit.as_sample` takes: a sample, a log, a frame, an array."""
     if isinstance(data, Law):
         return data
     if not isinstance(data, LatencySample):

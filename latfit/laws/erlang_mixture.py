@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import gammainc, gammaln, logsumexp, poch, xlogy
+from scipy.special import gammainc, gammaincc, gammaln, logsumexp, poch, xlogy
 
 from latfit.laws.base import ContinuousLaw, Parameter, register
 from latfit.laws.gamma import log_gammaincc
@@ -16,10 +16,7 @@ from latfit.numbers import Floats
 @register
 @dataclass(frozen=True)
 class ErlangMixture(ContinuousLaw):
-    """With probability p[i], phases[i] exponential stages of rate rates[i] one after the other.
-
-    F(t) = Σ p[i] P(phases[i], rates[i] t). Van Moorsel & Wolter, the running example.
-    """
+    """With probability p[i], phases[i] stages of rate rates[i] in turn: van Moorsel & Wolter's running example."""
 
     name = "erlang-mixture"
     parameters = (
@@ -46,6 +43,10 @@ class ErlangMixture(ContinuousLaw):
         p, k, rate = self._parts
         return gammainc(k, rate * t[..., None]) @ p
 
+    def _sf(self, t: Floats) -> Floats:
+        p, k, rate = self._parts
+        return gammaincc(k, rate * t[..., None]) @ p
+
     def _logsf(self, t: Floats) -> Floats:
         p, k, rate = self._parts
         return logsumexp(log_gammaincc(k, rate * t[..., None]), axis=-1, b=p)
@@ -62,12 +63,10 @@ class ErlangMixture(ContinuousLaw):
         return gammainc(k + n, rate * t[..., None]) @ (p * poch(k, n) / rate**n)
 
     def sample(self, size: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
-        """Independent latencies: a part by its weight, then a gamma number."""
         p, k, rate = self._parts
         part = rng.choice(p.size, size, p=p)
         return np.asarray(rng.gamma(k[part], 1 / rate[part]))
 
     def std(self) -> float:
-        """From the variances of the parts and of their means."""
         p, k, rate = self._parts
         return float(np.sqrt(p @ ((k / rate - p @ (k / rate)) ** 2 + k / rate**2)))

@@ -30,7 +30,6 @@ class _ExponentialKernel(Kernel):
         return -np.log(batch.mean_x)[None]
 
     def density(self, batch: SampleBatch, u: Floats) -> Jet:
-        """Of all: n (u − e^u x̄)."""
         total = batch.n * batch.mean_x * np.exp(u[0])
         return Jet.of(batch.n * u[0] - total, [batch.n - total], [-total])
 
@@ -42,10 +41,7 @@ class _ExponentialKernel(Kernel):
 @register
 @dataclass(frozen=True)
 class Exponential(ContinuousLaw):
-    """Memoryless law: completions at a constant rate.
-
-    F(t) = 1 − exp(−rate t). Glatard et al. 2006, §3.3.
-    """
+    """Memoryless law: completions at a constant rate. Glatard et al. 2006, §3.3."""
 
     name = "exponential"
     parameters = (Parameter("rate", "positive", unit="rate"),)
@@ -69,7 +65,6 @@ class Exponential(ContinuousLaw):
         return -np.log1p(-q) / self.rate
 
     def _partial_moment(self, n: int, t: Floats) -> Floats:
-        """n!/rateⁿ P(n+1, rate t)."""
         return factorial(n) * float(np.power(1 / self.rate, n)) * gammainc(n + 1, self.rate * t)
 
     def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:

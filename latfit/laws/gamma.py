@@ -96,10 +96,7 @@ class _GammaKernel(Kernel):
 @register
 @dataclass(frozen=True)
 class Gamma(ContinuousLaw):
-    """Sum of exponential stages, for any positive number of them.
-
-    F(t) = P(shape, t/scale), the regularised incomplete gamma function.
-    """
+    """Sum of exponential stages, for any positive number of them."""
 
     name = "gamma"
     parameters = (Parameter("shape", "positive"), Parameter("scale", "positive", unit="time"))
@@ -132,16 +129,13 @@ class Gamma(ContinuousLaw):
         return np.where(t == np.inf, -np.inf, density)
 
     def _ppf(self, q: Floats) -> Floats:
-        x = np.where(q < 0.5, gammaincinv(self.shape, q), gammainccinv(self.shape, 1 - q))
-        return self.scale * x
+        return self.scale * np.where(q < 0.5, gammaincinv(self.shape, q), gammainccinv(self.shape, 1 - q))
 
     def _partial_moment(self, n: int, t: Floats) -> Floats:
-        """scaleⁿ shape (shape+1)…(shape+n−1) P(shape + n, t/scale)."""
         factor = np.power(self.scale, n) * poch(self.shape, n)
         return np.asarray(factor * gammainc(self.shape + n, t / self.scale), dtype=np.float64)
 
     def std(self) -> float:
-        """The root of shape, times scale."""
         return self.scale * sqrt(self.shape)
 
     def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:

@@ -37,10 +37,7 @@ class Jet(NamedTuple):
 
 
 class Kernel(ABC):
-    """A law in unconstrained parameters u (p, B), times measured in any one unit.
-
-    The law that names it as its `kernel` tells it its name and parameters.
-    """
+    """A law in unconstrained parameters u (p, B), times measured in any one unit."""
 
     law: str
     parameters: tuple[str, ...]
@@ -82,7 +79,6 @@ class Kernel(ABC):
         return kernel
 
     def take(self, rows: NDArray[np.intp]) -> Self:
-        """The kernel for some of the samples."""
         return self if self.held_values.shape[1] == 1 else self.holding(self.held_values[:, rows])
 
     def refused(self, batch: SampleBatch) -> list[tuple[Bools, str]]:
@@ -98,10 +94,7 @@ class Kernel(ABC):
         """Σ w log f(x) over the completions of each sample."""
 
     def completions(self, batch: SampleBatch, u: Floats) -> Jet:
-        """Σ w log f(x) over the completions that are points and Σ w log(P(cell)/width) over those that are cells.
-
-        P = S(low) − S(high): the likelihood of a latency read on a coarse clock.
-        """
+        """Σ w log f(x) over completions that are points, Σ w log(P(cell)/width) over cells, P = S(low) − S(high)."""
         points = self.density(batch.points, u)
         if not batch.cell:
             return points

@@ -45,14 +45,12 @@ class LocationScaleKernel(Kernel):
         return [moments, *(moments + np.array([wider * sd, np.full_like(s, wider)]) for wider in (0.3, 0.9))]
 
     def density(self, batch: SampleBatch, u: Floats) -> Jet:
-        """Σ w log f from the moments of l, l′ and l″."""
         l0, l1, z_l1, l2, z_l2, zz_l2 = self.density_moments(batch, u)
         s, n = np.exp(u[1]), batch.n
         value = l0 - n * (u[1] + batch.mean_log)
         return Jet.of(value, [-l1 / s, -z_l1 - n], [l2 / s**2, (l1 + z_l2) / s, z_l1 + zz_l2])
 
     def survival(self, t: Floats, u: Floats) -> Jet:
-        """Log S₀(z) with its derivatives in m and log s."""
         s = np.exp(u[1])[:, None]
         z = (np.log(t) - u[0][:, None]) / s
         l0, l1, l2 = self.log_survival(z)
@@ -60,22 +58,18 @@ class LocationScaleKernel(Kernel):
         return Jet.of(l0, [-l1 / s, -z_l1], [l2 / s**2, (l1 + z_l2) / s, z_l1 + z * z_l2])
 
     @abstractmethod
-    def standard_cdf(self, z: Floats) -> Floats:
-        """F₀(z)."""
+    def standard_cdf(self, z: Floats) -> Floats: ...
 
     @abstractmethod
-    def standard_ppf(self, q: Floats) -> Floats:
-        """F₀⁻¹(q)."""
+    def standard_ppf(self, q: Floats) -> Floats: ...
 
     @abstractmethod
-    def standard_draws(self, size: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
-        """Values of z."""
+    def standard_draws(self, size: int | tuple[int, ...], rng: np.random.Generator) -> Floats: ...
 
     def probability(self, t: Floats, u: Floats) -> Floats:
         return self.standard_cdf(self.standard(np.log(t), u))
 
     def standard(self, log_t: Floats, u: Floats) -> Floats:
-        """The standard values (log t − m)/s."""
         inverse = np.exp(-u[1])
         z = log_t * inverse[:, None]
         z -= (u[0] * inverse)[:, None]
@@ -98,7 +92,6 @@ class LocationScaleLaw(ContinuousLaw):
 
     @cached_property
     def _place(self) -> tuple[float, float]:
-        """The location m and the scale s."""
         m, log_s = self.kernel.from_params(np.array([[value] for value in self.params.values()]), 1.0)[:, 0]
         with np.errstate(over="ignore"):  # refused where it is used
             return float(m), float(np.exp(log_s))

@@ -42,7 +42,6 @@ class _LogLogisticKernel(LocationScaleKernel):
         return np.asarray(rng.logistic(size=size))
 
     def log_survival(self, z: Floats) -> tuple[Floats, Floats, Floats]:
-        """−log(1 + e^z), −q, −q(1 − q)."""
         q = expit(z)
         return -(np.maximum(z, 0) + np.log1p(np.exp(-np.abs(z)))), -q, -q * (1 - q)
 
@@ -50,10 +49,7 @@ class _LogLogisticKernel(LocationScaleKernel):
 @register
 @dataclass(frozen=True)
 class LogLogistic(ShapeScaleLaw):
-    """The logarithm of the latency is logistic: power tail, moments below shape only.
-
-    F(t) = 1/(1 + (t/scale)^−shape).
-    """
+    """The logarithm of the latency is logistic: power tail, moments below shape only."""
 
     name = "log-logistic"
     parameters = (Parameter("shape", "positive"), Parameter("scale", "positive", unit="time"))

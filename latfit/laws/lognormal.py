@@ -46,10 +46,7 @@ class _LognormalKernel(LocationScaleKernel):
 @register
 @dataclass(frozen=True)
 class LogNormal(LocationScaleLaw):
-    """The logarithm of the latency is normal: heavy tail, optimal timeout e^mu K(sigma, rho).
-
-    F(t) = Φ((log t − mu)/sigma). Glatard et al. 2006, §3.5.
-    """
+    """Normal in the logarithm: heavy tail, optimal timeout e^mu K(sigma, rho). Glatard et al. 2006, §3.5."""
 
     name = "lognormal"
     parameters = (Parameter("mu", "real", unit="log-time"), Parameter("sigma", "positive"))

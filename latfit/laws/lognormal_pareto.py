@@ -98,10 +98,7 @@ class _HybridKernel(Kernel):
         return starts
 
     def _is_law(self, u: Floats) -> Bools:
-        """Whether the density is nowhere negative, on a grid; the law itself looks more closely.
-
-        The likelihood has no bound: a body or a turn that shrinks to one latency makes it infinite. Such are no laws.
-        """
+        """Whether the density is nowhere negative, on a grid; one narrowed to a latency has infinite likelihood."""
         t_min, t_max = self.held_values
         top = np.log(t_max - t_min)[:, None]
         body = u[0][:, None] + np.exp(u[1])[:, None] * np.linspace(-9, 9, 73)
@@ -255,10 +252,7 @@ class LogNormalPareto(ContinuousLaw):
         return np.where(v <= self.t_max - self.t_min, np.log(np.maximum(density, 0.0)) - np.log(v), beyond)
 
     def _density_in_log(self, v: Floats) -> tuple[Floats, Floats]:
-        """dF/d(log v) up to t_max, and the size of what is subtracted and added in it.
-
-        (1 − α) φ(z)/sigma + α (v f_Pareto + k (F_Pareto − Φ(z))).
-        """
+        """dF/d(log v) = (1 − α) φ(z)/sigma + α (v f_Pareto + k (F_Pareto − Φ(z))), and the size of its terms."""
         alpha, rest, z, logsf = self._parts(v)
         body = rest * np.exp(-0.5 * z**2) / (self.sigma * np.sqrt(2 * np.pi))
         tail = alpha * self.nu * v / (self.a + self.t_min + v) * np.exp(logsf)
@@ -267,11 +261,7 @@ class LogNormalPareto(ContinuousLaw):
         return body + tail + turn, body + tail + alpha * self.k * np.maximum(more, less)
 
     def _lowest_density(self) -> tuple[float, float]:
-        """Where dF/d(log v) is lowest relative to its terms, and how low.
-
-        A grid as fine as Φ, α and the Pareto law vary, then its local minima are looked at
-        more closely. Below the grid Φ is 0 and the density positive.
-        """
+        """Where dF/d(log v) is lowest relative to its terms, and how low; below the grid Φ is 0 and it is positive."""
         top = log(self.t_max - self.t_min)
         low = min(max(self.mu - NORMAL_REACH * self.sigma, -700.0), top)  # e^−700 s is not a latency
         reach = np.linspace(-NORMAL_REACH, NORMAL_REACH, 1200)

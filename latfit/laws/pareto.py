@@ -68,10 +68,7 @@ class _ParetoKernel(ExponentialLimit):
 @register
 @dataclass(frozen=True)
 class Pareto(ContinuousLaw):
-    """Power tail (Pareto II, Lomax): moments below nu only.
-
-    F(t) = 1 − (a/(a + t))^nu. Glatard et al. 2006, §3.6.
-    """
+    """Power tail (Pareto II, Lomax): moments below nu only. Glatard et al. 2006, §3.6."""
 
     name = "pareto"
     parameters = (Parameter("a", "positive", unit="time"), Parameter("nu", "positive"))
@@ -98,16 +95,12 @@ class Pareto(ContinuousLaw):
         return self.a * np.expm1(-np.log1p(-q) / self.nu)
 
     def _partial_moment(self, n: int, t: Floats) -> Floats:
-        """aⁿ n!/((nu−1)…(nu−n)) I_w(n+1, nu−n) with w = t/(a + t).
-
-        By quadrature where nu ≤ n, so that M_n(∞) = ∞, and where nu is so large that I_w loses digits.
-        """
+        """aⁿ n!/((nu−1)…(nu−n)) I_w(n+1, nu−n), w = t/(a + t); by quadrature where nu ≤ n or I_w loses digits."""
         if not n < self.nu < 1e3:
             return super()._partial_moment(n, t)
         x = t / self.a
         share = np.where(x < 1, betainc(n + 1, self.nu - n, x / (1 + x)), betaincc(self.nu - n, n + 1, 1 / (1 + x)))
-        whole = [i * self.a / (self.nu - i) for i in range(1, n + 1)]
-        return share * float(np.prod(whole))
+        return share * float(np.prod([i * self.a / (self.nu - i) for i in range(1, n + 1)]))
 
     def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
         with np.errstate(over="ignore"):  # what is beyond all floats is ∞

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
@@ -23,9 +24,13 @@ def get_law(name: str) -> type[Law]:
     """The law of that name."""
     if name in REGISTRY:
         return REGISTRY[name]
-    close = get_close_matches(name, REGISTRY, n=1)
-    hint = f"; did you mean {close[0]}?" if close else ""
-    raise LawError(f"there is no law {name!r}{hint} (known: {', '.join(law_names())})")
+    raise LawError(f"there is no law {name!r}{hint(name, REGISTRY)} (known: {', '.join(law_names())})")
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """The known name that a wrong one resembles, as the end of a message."""
+    close = get_close_matches(name, list(known), n=1)
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 def parse_law(text: str) -> ParametricLaw:
@@ -62,9 +67,7 @@ def parse_law(text: str) -> ParametricLaw:
     values = parse_call(text, shape)[1]
     for argument in values:
         if argument not in names:
-            close = get_close_matches(argument, names, n=1)
-            hint = f"; did you mean {close[0]}?" if close else ""
-            raise LawError(f"{name} has no parameter {argument!r}{hint} (write {shape})")
+            raise LawError(f"{name} has no parameter {argument!r}{hint(argument, names)} (write {shape})")
     missing = [p for p in names if p not in values]
     if missing:
         raise LawError(f"{name} lacks {' and '.join(missing)}: write {shape}")

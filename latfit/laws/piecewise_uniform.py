@@ -26,7 +26,6 @@ class StepDensity(ContinuousLaw):
 
     @property
     def support(self) -> tuple[float, float]:
-        """The outer edges of the pieces that have probability."""
         used = np.flatnonzero(self.probs)
         return self.edges[used[0]], self.edges[used[-1] + 1]
 
@@ -60,17 +59,13 @@ class StepDensity(ContinuousLaw):
         return edges[i] + (q - cumulative[i]) / probs[i] * np.diff(edges)[i]
 
     def _partial_moment(self, n: int, t: Floats) -> Floats:
-        """Σ over the pieces of their probability below t times the mean of uⁿ there.
-
-        Over [a, b] that mean is Σ aⁱ bⁿ⁻ⁱ/(n+1), without a difference of powers.
-        """
+        """The mean of uⁿ over [a, b] is Σ aⁱ bⁿ⁻ⁱ/(n+1), without a difference of powers."""
         edges, probs, _ = self._pieces
         a, b = edges[:-1], np.clip(t[..., None], edges[:-1], edges[1:])
         means = sum(a**i * b ** (n - i) for i in range(n + 1)) / (n + 1)
         return (self._share(t) * means) @ probs
 
     def std(self) -> float:
-        """From the variances of the pieces and of their middles."""
         edges, probs, _ = self._pieces
         middles = 0.5 * (edges[1:] + edges[:-1])
         return float(np.sqrt(probs @ ((middles - probs @ middles) ** 2 + np.diff(edges) ** 2 / 12)))
@@ -79,10 +74,7 @@ class StepDensity(ContinuousLaw):
 @register
 @dataclass(frozen=True)
 class PiecewiseUniform(StepDensity):
-    """Step density: probability probs[i], evenly spread between edges[i] and edges[i+1].
-
-    f(t) = probs[i]/(edges[i+1] − edges[i]). Chalasani et al., the step density of the examples.
-    """
+    """Step density: probability probs[i], evenly spread from edges[i] to edges[i+1]. Chalasani et al., the examples."""
 
     name = "piecewise-uniform"
     parameters = (

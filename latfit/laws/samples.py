@@ -72,12 +72,10 @@ class SampleBatch:
 
     @cached_property
     def points(self) -> SampleBatch:
-        """The samples with those completions only that are read as points."""
         return self._only(self.x > MAX_CELL_STEPS * self.cell, 0.0) if self.cell else self
 
     @cached_property
     def cells(self) -> SampleBatch:
-        """The samples with those completions only that are read as cells."""
         return self._only(self.x <= MAX_CELL_STEPS * self.cell, self.cell)
 
     def _only(self, chosen: Bools, cell: float) -> SampleBatch:
@@ -115,14 +113,12 @@ class SampleBatch:
 
     @cached_property
     def extremes(self) -> tuple[Floats, Floats]:
-        """(B,) the smallest and the largest latency."""
         used = self.weights > 0
         above, below = (self.x, self.x) if used.all() else (np.where(used, self.x, end) for end in (np.inf, -np.inf))
         low, high = above.min(axis=1, initial=np.inf), below.max(axis=1, initial=-np.inf)
         return np.broadcast_to(low, (self.size,)), np.broadcast_to(high, (self.size,))
 
     def take(self, rows: NDArray[np.intp] | slice) -> SampleBatch:
-        """Some of the samples."""
         parts = {
             name: array if array.shape[0] == 1 and self.size > 1 else array[rows]
             for name in ("x", "weights", "c", "c_weights", "step")
@@ -131,7 +127,6 @@ class SampleBatch:
         return replace(self, lost=self.lost[rows], **parts)
 
     def repeated(self, times: int) -> SampleBatch:
-        """All samples in turn, `times` times."""
         if self.size == 1:
             return replace(self, lost=np.repeat(self.lost, times))
         return self.take(np.tile(np.arange(self.size), times))
@@ -165,12 +160,10 @@ class SampleBatch:
         return {}
 
     def scaled(self, unit: float) -> SampleBatch:
-        """All times measured in `unit`."""
         return replace(self, x=self.x / unit, c=self.c / unit, cell=self.cell / unit, step=self.step / unit)
 
     @classmethod
     def of_sample(cls, sample: LatencySample) -> SampleBatch:
-        """A batch of one."""
         return cls.of_samples([sample])
 
     @classmethod
@@ -214,11 +207,7 @@ def weighted_sum(weights: Floats, values: Floats) -> Floats:
 
 
 def cell_width(sample: LatencySample) -> float:
-    """The clock's step where latencies must be read as cells, 0 where a density will do.
-
-    They must where some are 0 (a density at 0 is 0 or ∞ for most laws) and where the step exceeds 5 % of the median.
-    A clock is taken to round to the nearest step, so that x lies in (x − step/2, x + step/2].
-    """
+    """The clock's step where latencies are cells (some are 0, or the step exceeds 5 % of the median), 0 elsewhere."""
     step, values = sample.resolution, sample.completed.values
     if not step or not values.size:
         return 0.0

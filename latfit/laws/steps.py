@@ -28,16 +28,13 @@ class Steps:
 
     @classmethod
     def of(cls, times: Floats, masses: Floats) -> Steps:
-        """The steps of given masses."""
         return cls(times, masses, np.cumsum(masses))
 
     @property
     def total(self) -> float:
-        """All mass together."""
         return float(self.cumulative[-1]) if self.times.size else 0.0
 
     def count(self, t: ArrayLike) -> NDArray[np.intp]:
-        """How many steps lie at or below t."""
         at = np.asarray(t, dtype=np.float64)
         before = self.times.size - at.size
         if at.ndim == 1 and before >= 0 and np.array_equal(at, self.times[before:]):
@@ -45,7 +42,6 @@ class Steps:
         return np.searchsorted(self.times, at, side="right")
 
     def mass(self, t: ArrayLike) -> Floats:
-        """The mass at or below t."""
         return self.moment(0, t)
 
     def moment(self, n: int, t: ArrayLike) -> Floats:

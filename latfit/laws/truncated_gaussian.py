@@ -51,12 +51,8 @@ class _TruncatedGaussianKernel(ExponentialLimit):
         rr, rc, cc = moved.hess[0, 0], moved.hess[0, 1], moved.hess[1, 1]
         value = -t * (r + c * t / 2) + moved.value - fixed.value
         grad = [-t + by_r - fixed.grad[0], -t * t / 2 + t * by_r + by_c - fixed.grad[1]]
-        hess = [
-            rr - fixed.hess[0, 0],
-            t * rr + rc - fixed.hess[0, 1],
-            t * t * rr + 2 * t * rc + cc - fixed.hess[1, 1],
-        ]
-        return Jet.of(value, grad, hess)
+        rr_0, rc_0, cc_0 = fixed.hess[0, 0], fixed.hess[0, 1], fixed.hess[1, 1]
+        return Jet.of(value, grad, [rr - rr_0, t * rr + rc - rc_0, t * t * rr + 2 * t * rc + cc - cc_0])
 
     def probability(self, t: Floats, u: Floats) -> Floats:
         r, root = u[0][:, None], np.sqrt(u[1])[:, None]
@@ -79,7 +75,6 @@ class _TruncatedGaussianKernel(ExponentialLimit):
         return np.asarray(np.minimum(1.0, np.where(change < 0, 0.8, 4.0) / np.maximum(np.abs(change), 1e-300)))
 
     def curvature_scale(self, u: Floats) -> Floats:
-        """The size of r is √c + |r|, that of c is c."""
         return np.array([np.sqrt(u[1]) + np.abs(u[0]), u[1]])
 
     def near_exponential(self, log_rate: Floats, distance: float) -> Floats:
@@ -130,10 +125,7 @@ def log_normaliser(r: Floats, c: Floats) -> Jet:
 @register
 @dataclass(frozen=True)
 class TruncatedGaussian(ContinuousLaw):
-    """Normal law conditioned on t ≥ 0: light tail; close to exponential where mu is far below 0.
-
-    f(t) = φ((t − mu)/sigma) / (sigma Φ(mu/sigma)). Glatard et al. 2006, §3.2.
-    """
+    """Normal law conditioned on t ≥ 0: close to exponential where mu is far below 0. Glatard et al. 2006, §3.2."""
 
     name = "truncated-gaussian"
     parameters = (Parameter("mu", "real", unit="time"), Parameter("sigma", "positive", unit="time"))

@@ -30,7 +30,6 @@ class _UniformKernel(Kernel):
         return [np.array([a, log_width + log_share]) for log_share in beyond]
 
     def closed_form(self, batch: SampleBatch) -> Floats:
-        """The range of the latencies."""
         low, high = batch.extremes
         low, high = np.maximum(low - batch.cell / 2, 0.0), high + batch.cell / 2
         return np.array([low, np.log(high - low)])
@@ -45,7 +44,6 @@ class _UniformKernel(Kernel):
         return Jet.of(np.where(inside, -batch.n * u[1], -np.inf), [zero, -batch.n], [zero, zero, zero])
 
     def survival(self, t: Floats, u: Floats) -> Jet:
-        """log((b − t)/(b − a)); a stays where it is."""
         F = self.cdf(t, u)[0]
         zero = np.zeros_like(F)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -73,10 +71,7 @@ class _UniformKernel(Kernel):
 @register
 @dataclass(frozen=True)
 class Uniform(StepDensity):
-    """Evenly spread between a and b.
-
-    F(t) = (t − a)/(b − a) on [a, b]. Glatard et al. 2006, §3.1.
-    """
+    """Evenly spread between a and b. Glatard et al. 2006, §3.1."""
 
     name = "uniform"
     parameters = (Parameter("a", "non-negative", unit="time"), Parameter("b", "positive", unit="time"))

@@ -54,10 +54,7 @@ class _WeibullKernel(LocationScaleKernel):
 @register
 @dataclass(frozen=True)
 class Weibull(ShapeScaleLaw):
-    """Stretched exponential: heavy tail for shape < 1, light for shape > 1.
-
-    F(t) = 1 − exp(−(t/scale)^shape). Glatard et al. 2006, §3.4.
-    """
+    """Stretched exponential: heavy tail for shape < 1, light for shape > 1. Glatard et al. 2006, §3.4."""
 
     name = "weibull"
     parameters = (Parameter("shape", "positive"), Parameter("scale", "positive", unit="time"))

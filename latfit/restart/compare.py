@@ -39,19 +39,7 @@ class Load:
 
 
 def load_of(outcome: PolicyOutcome, now: PolicyOutcome, utilisation: float) -> Load:
-    """What a strategy makes of a system whose utilisation is `utilisation` under the strategy `now`.
-
-    Examples
-    --------
-    >>> import latfit
-    >>> from latfit.restart import load_of
-    >>> law = latfit.parse_law("lognormal(mu=5.5,sigma=1)")
-    >>> now = latfit.evaluate_policy(law, "timeout()")
-    >>> three = latfit.evaluate_policy(law, "schedule(timeouts=[300,300,300])")
-    >>> round(load_of(three, now, 0.7).safe_share, 3)
-    0.214
-
-    """
+    """What a strategy makes of a system whose utilisation is `utilisation` under the strategy `now`."""
     if not 0 < utilisation < 1:
         raise RestartError(f"the utilisation is {utilisation}; it is the busy share of the system, between 0 and 1")
     work, requests = ratio(outcome.job_seconds, now.job_seconds), ratio(outcome.submissions, now.submissions)
@@ -90,7 +78,6 @@ class Comparison:
 
     @property
     def reference(self) -> PolicyOutcome:
-        """What the others are compared with: the first row."""
         return self.rows[0].outcome
 
     def best(self, clear: Sequence[bool] | None = None) -> Compared:
@@ -106,7 +93,6 @@ class Comparison:
         return self.reference if gain is not None and gain < 0.01 else best
 
     def figure(self, outcome: PolicyOutcome) -> float:
-        """The objective's figure, less being better."""
         return _figure(self.objective, outcome)
 
     def gain(self, outcome: PolicyOutcome) -> float | None:
@@ -116,7 +102,6 @@ class Comparison:
         return None if share is None else 1.0 - share
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
         return {
             "objective": str(self.objective),
             "strategies": [{"role": row.role, **row.outcome.to_dict()} for row in self.rows],
@@ -205,7 +190,6 @@ def compare_policies(
     >>> law = latfit.Defective(latfit.parse_law("lognormal(mu=5.5,sigma=1)"), 0.025)
     >>> latfit.compare_policies(law).decision()  # doctest: +ELLIPSIS
     'Hedge after 243.1 s, cancel both after 1527 s and begin again: 22 % faster with at most 1.521 submissions a job...'
-
     """
     law = as_law(law)
     options: dict[str, Any] = {"cost": cost, "wall_clock": wall_clock, "objective": objective}
@@ -250,10 +234,7 @@ def _best_of_kinds(
     min_time: float,
     options: dict[str, Any],
 ) -> list[Compared]:
-    """The best of each kind, better ones first, without those that are in the table already or not allowed.
-
-    A kind whose optimum is another kind (a hedge at once is two copies) is shown as that one.
-    """
+    """The best of each kind, better ones first, without those in the table already, not allowed, or of another kind."""
     outcomes: list[PolicyOutcome] = []
     for kind in kinds:
         if budget is None and REGISTRY[kind].needs_budget:
@@ -277,7 +258,6 @@ def _figure(objective: Objective, outcome: PolicyOutcome) -> float:
 
 
 def _budget_of(same: str, now: PolicyOutcome, timeout: PolicyOutcome) -> Budget | None:
-    """The load that `same` asks for: that of the present strategy, or a share of extra requests."""
     if same in ("submissions", "job-seconds"):
         name: Literal["submissions", "job_seconds"] = "submissions" if same == "submissions" else "job_seconds"
         loads = (getattr(outcome, name) for outcome in (now, timeout))

@@ -69,10 +69,8 @@ def expected_duration(
     law = as_law(law)
     r = check_time("wall-clock time", wall_clock)
     t = check_timeouts(t_inf) - r
-    started = t >= 0
-    at = np.where(started, t, 0.0)
-    E_J = r + moments(with_copies(law, copies), at, order=1, cost=check_time("cost", cost) + r)[1]
-    return np.where(started, E_J, np.inf)
+    first, at = with_copies(law, copies), np.where(t >= 0, t, 0.0)
+    return np.where(t >= 0, r + moments(first, at, order=1, cost=check_time("cost", cost) + r)[1], np.inf)
 
 
 def moments(law: Law, t_inf: ArrayLike, order: int = 3, *, cost: float = 0.0) -> Floats:

@@ -173,14 +173,12 @@ class Copies(SameTimes, _Derived):
         return still_out(self.law, t) + self.law.failed(t)
 
     def cdf(self, t: ArrayLike) -> Floats:
-        """1 − (1−F̃)ᵇ, accurate for small F̃."""
         F = self.law.cdf(t)
         with np.errstate(all="ignore"):
             small = -np.expm1(self.b * np.log1p(-np.minimum(F, 0.5)))
         return np.where(F < 0.5, small, 1.0 - self._not_completed(t) ** self.b)
 
     def pdf(self, t: ArrayLike) -> Floats:
-        """The density b (1−F̃)ᵇ⁻¹ f̃."""
         return self.b * self._not_completed(t) ** (self.b - 1) * self.law.pdf(t)
 
     def failed(self, t: ArrayLike) -> Floats:
@@ -210,7 +208,6 @@ class Copies(SameTimes, _Derived):
         return np.where(at >= edges[-1], before[-1], np.where(at <= edges[0], at_start, value))
 
     def _integral(self, n: int, low: Floats, high: Floats) -> Floats:
-        """∫ uⁿ f̃_b(u) du over panels, in the variable log(u − start) that follows the law's scale."""
         start = self.support[0]
 
         def integrand(y: Floats) -> Floats:
@@ -268,7 +265,6 @@ class Shifted(_Derived):
         return tuple(kink + self.r for kink in self.law.kinks)
 
     def _after(self, formula: Callable[[Floats], Floats], t: ArrayLike, before: float = 0.0) -> Floats:
-        """`formula` at t − r, and the value `before` while the job cannot be done."""
         latency = np.asarray(t, dtype=np.float64) - self.r
         return np.where(latency >= 0, formula(np.maximum(latency, 0.0)), before)
 
@@ -292,11 +288,7 @@ class Shifted(_Derived):
 
 
 def coarse(law: Law, cells: int) -> Law:
-    """The law in at most about `cells` steps of even probability, finer in both tails; itself if it has no more.
-
-    Each step is at the mean of the latencies that it stands for, so the cdf and the mean are those of the law up to
-    the width of a step: what a search over many policies can afford.
-    """
+    """The law in about `cells` steps, finer in both tails, each at the mean of the latencies that it stands for."""
     failed_at = failure_times(law)
     if law.jumps is not None and law.jumps.size + failed_at.size <= cells:
         return law

@@ -38,7 +38,6 @@ class PolicyOutcome(Figures):
     cost: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values: finite numbers, strings, None."""
         params = {key: list(value) if isinstance(value, tuple) else value for key, value in self.policy.params.items()}
         return {
             "policy": self.policy.spec(),
@@ -79,16 +78,14 @@ def evaluate_policy(
     >>> law = latfit.Defective(latfit.parse_law("lognormal(mu=5.5,sigma=1)"), 0.025)
     >>> round(latfit.evaluate_policy(law, "hedge(d=300,t_inf=900)").expected_duration, 2)
     303.37
-
     """
     law, policy, goal = as_law(law), as_policy(policy), Objective.parse(objective)
     c, r = check_time("cost", cost), check_time("wall-clock time", wall_clock)
     if not completion_probability(law) > 0:
         raise RestartError("no attempt ever completes under this law: no policy can help")
     plan = policy.plan(with_wall_clock(law, r), c)
-    value = finite(goal.report(goal.of_plan(plan)))
-    objective_figure = {"name": str(goal), "value": value}
-    return PolicyOutcome(policy=policy, **plan.figures, objective=objective_figure, law=label(law), cost=c)
+    figure = {"name": str(goal), "value": finite(goal.report(goal.of_plan(plan)))}
+    return PolicyOutcome(policy=policy, **plan.figures, objective=figure, law=label(law), cost=c)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,17 +158,6 @@ def follow(
 def simulate_policy(
     law: Law, policy: str | Policy, size: int, rng: np.random.Generator, *, cost: float = 0.0
 ) -> Followed:
-    """Draw `size` jobs under a policy, copy by copy.
-
-    Examples
-    --------
-    >>> import numpy as np, latfit
-    >>> from latfit.restart import simulate_policy
-    >>> law = latfit.parse_law("exponential(rate=1)")
-    >>> jobs = simulate_policy(law, "copies(b=2)", 1000, np.random.default_rng(0))
-    >>> bool(0.4 < jobs.durations.mean() < 0.6)
-    True
-
-    """
+    """Draw `size` jobs under a policy, copy by copy."""
     law, c = as_law(law), check_time("cost", cost)
     return follow(as_policy(policy), size, lambda jobs, *_: draw(law, jobs.size, rng), rng, cost=c)

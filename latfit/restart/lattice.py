@@ -15,10 +15,7 @@ MAX_LATTICE_STEPS = 2**16  # steps of the clock that are followed at most
 
 
 def lattice_quantile(law: Law, q: float, t: Floats, cost: float) -> Floats:
-    """The quantile q of J for each timeout t; ∞ where it is not reached, or is too many steps of the clock away.
-
-    It is an error where there is no lattice, and where no timeout of those given has its quantile within reach.
-    """
+    """The quantile q of J for each timeout t, ∞ where it is not reached or too far; an error if so for all of them."""
     x = np.array([_quantile(law, q, float(timeout), cost) for timeout in np.ravel(t)])
     if np.isnan(x).any() and not np.isfinite(x).any():
         raise RestartError(_refusal("a quantile"))
@@ -90,10 +87,9 @@ def _distribution(
 ) -> tuple[float, Floats] | None:
     """The step of the lattice and P(J ≤ k steps) for k = 0, 1, … up to `upto`; None where there is no lattice.
 
-    Where that is too many steps: None too, or with `clipped` as many as are followed.
-
-    The generating function of J is T(z)/(1 − D(z)), T that of an attempt that completes, D that of one
-    that does not and the cost after it; 1/(1 − D) = Π (1 + D^(2^k)).
+    Where that is too many steps: None too, or with `clipped` as many as are followed. The generating function of J is
+    T(z)/(1 − D(z)), T that of an attempt that completes, D that of one that does not and the cost after it;
+    1/(1 − D) = Π (1 + D^(2^k)).
     """
     step = _common_step(law, t, cost) if np.isfinite(upto) else None
     if step is None or (upto / step >= MAX_LATTICE_STEPS and not clipped):
@@ -116,13 +112,11 @@ def _distribution(
 
 
 def _on_lattice(places: Floats, masses: Floats, size: int) -> Floats:
-    """Point masses added up at the nearest whole places below `size`."""
     at = np.rint(places).astype(np.int64)
     return np.asarray(np.bincount(at[at < size], masses[at < size], minlength=size), dtype=np.float64)
 
 
 def _common_step(law: Law, t: float, cost: float) -> float | None:
-    """A step of which the law's times, the timeout and the cost are all multiples."""
     resolution = float(getattr(law, "resolution", 0.0))
     if law.jumps is None or not resolution > 0:
         return None

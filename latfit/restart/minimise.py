@@ -84,10 +84,7 @@ def thinned(value: Figure, t: Floats) -> Floats:
 def flat_windows(
     law: Law, t: float, limits: Sequence[float], *, cost: float = 0.0, objective: Objective | None = None
 ) -> list[Window]:
-    """For each limit the connected set of timeouts around t at which the objective's figure (E_J) is at most it.
-
-    Its end is ∞ where all later timeouts qualify, and never later than a deadline.
-    """
+    """For each limit the connected timeouts around t whose figure (E_J) is at most it, up to ∞ or a deadline."""
     goal = Mean() if objective is None else objective
 
     def value(u: Floats) -> Floats:
@@ -104,11 +101,9 @@ def flat_windows(
 
 def _window(value: Figure, grid: Floats, start: float, t: float, limit: float) -> Window:
     def above(u: Floats) -> Ints:
-        """The places of the times at which the figure is above the limit."""
         return np.flatnonzero(value(u) > limit * (1 + 1e-13))
 
     def last_within(inside: float, outside: float) -> float:
-        """The last time on the way from `inside` to `outside` at which the figure is within the limit."""
         while np.nextafter(inside, outside) != outside:
             between = np.linspace(inside, outside, 100)
             first = int(above(between[1:-1]).min(initial=98)) + 1

@@ -38,15 +38,6 @@ class Objective(ABC):
 
     J = r + J′, where J′ is the completion time with cost c + r and `shift` is the wall-clock time r that each
     attempt needs beside its latency. `parameter` is the number after the colon, as in `quantile:0.95`.
-
-    An objective states `name`, `usage`, `value` and `of_plan`; the rest where the general way is not right for it.
-
-    Examples
-    --------
-    >>> from latfit.restart.objectives import Objective
-    >>> str(Objective.parse("quantile:0.95"))
-    'quantile:0.95'
-
     """
 
     name: ClassVar[str]
@@ -76,7 +67,6 @@ class Objective(ABC):
 
     @classmethod
     def read(cls, number: str) -> float:
-        """What is written after the colon."""
         return float(number)
 
     @classmethod
@@ -117,7 +107,6 @@ class Objective(ABC):
         return figure
 
     def text(self, reported: float) -> str:
-        """The reported figure with its unit."""
         return self.shown.format(reported, self.parameter)
 
 
@@ -186,7 +175,6 @@ class Moment(Objective):
         return plan.mean if self.parameter == 1 else plan.second_moment
 
     def limit(self, E_0: float) -> float:
-        """N! E_0ⁿ, the moment of an exponential law."""
         return float(factorial(int(self.parameter)) * np.float64(E_0) ** self.parameter)
 
 
@@ -206,7 +194,6 @@ class Std(Objective):
         return plan.std
 
     def slope(self, law: Law, t: Floats, cost: float) -> Floats:
-        """dE[J²]/dt − 2 E[J] dE[J]/dt."""
         E, dE = _moment_slopes(law, t, 2, cost)
         with np.errstate(all="ignore"):
             return np.asarray(dE[2] - 2 * E[1] * dE[1])
@@ -248,7 +235,6 @@ class Quantile(Objective):
         return plan.quantile(self.parameter)
 
     def limit(self, E_0: float) -> float:
-        """−E_0 log(1−q), the quantile of an exponential law."""
         return float(-E_0 * np.log1p(-self.parameter))
 
     def special_times(self, law: Law, cost: float) -> Floats:
@@ -272,7 +258,6 @@ class Deadline(Objective):
 
     @classmethod
     def read(cls, number: str) -> float:
-        """Seconds, or a duration with its unit."""
         try:
             return parse_duration(number)
         except LatfitError:
@@ -295,7 +280,6 @@ class Deadline(Objective):
         return plan.survival(self.parameter)
 
     def limit(self, E_0: float) -> float:
-        """The chance exp(−D/E_0) of an exponential law."""
         return float(np.exp(-self.parameter / E_0)) if E_0 > 0 else 0.0
 
     def special_times(self, law: Law, cost: float) -> Floats:

@@ -177,11 +177,9 @@ class _Problem:
         return self.c + self.r
 
     def value(self, t: Floats) -> Floats:
-        """The objective's figure."""
         return self.objective.value(self.law, t, self.cost)
 
     def mean(self, t: Floats) -> Floats:
-        """E_J."""
         return self.r + expected_duration(self.law, t, cost=self.cost)
 
     @property
@@ -191,7 +189,6 @@ class _Problem:
 
 
 def _earliest(problem: _Problem, max_submissions: float | None, min_completions: int, min_timeout: float) -> float:
-    """The smallest timeout that respects all limits."""
     limits = [max(0.0, check_time("smallest timeout", min_timeout) - problem.r)]
     if max_submissions is not None:
         top = completion_probability(problem.law)
@@ -232,7 +229,6 @@ def _no_gain(problem: _Problem, t: float) -> bool:
 
 
 def _is_constant(problem: _Problem, at_zero: float) -> bool:
-    """Whether the figure is the same for every timeout, limits included."""
     no_timeout = float(problem.value(np.array(np.inf)))
     if not np.isfinite(no_timeout) or abs(at_zero - no_timeout) > MIN_GAIN * no_timeout:
         return False
@@ -241,10 +237,7 @@ def _is_constant(problem: _Problem, at_zero: float) -> bool:
 
 
 def _origin_limit(law: Law, cost: float) -> float:
-    """The limit of E_J(t) for t → 0, which is lim t/F̃(t) when nothing costs: 0, a number or ∞.
-
-    van Moorsel & Wolter 2004, §3: 1/f(0). The power of t with which F̃ starts decides.
-    """
+    """The limit of E_J(t) for t → 0, lim t/F̃(t) when nothing costs: 1/f(0), van Moorsel & Wolter 2004, §3."""
     if cost > 0 or law.support[0] > 0:
         return np.inf
     scan = scan_times(law)
@@ -261,10 +254,7 @@ def _origin_limit(law: Law, cost: float) -> float:
 def _outcome(
     problem: _Problem, verdict: Verdict, t: float, at_least: float = 0.0, *, E_0: float | None = None
 ) -> Optimum:
-    """What a timeout brings; its windows hold only timeouts that are allowed.
-
-    With E_0: the limit t → 0, in which J is exponential with mean E_0.
-    """
+    """What a timeout brings; with E_0 in the limit t → 0, in which J is exponential with mean E_0."""
     law, cost, r, b, goal = problem.law, problem.cost, problem.r, problem.b, problem.objective
     untimed = float(problem.value(np.array([t, np.inf]))[1])
     quantiles: list[float | None]

@@ -65,7 +65,6 @@ class Round:
         return self.p_incomplete - (self.p_under_way if np.isinf(self.length) else 0.0)
 
     def alive(self, age: float) -> float:
-        """The probability of not having completed at an age, at most the round's length."""
         assert self.survival is not None
         return float(self.survival(np.array(min(max(age, 0.0), self.length))))
 
@@ -133,13 +132,11 @@ class Plan:
 
     @property
     def std(self) -> float:
-        """√Var J."""
         variance = self.second_moment - self.mean * self.mean if np.isfinite(self.second_moment) else np.inf
         return float(np.sqrt(max(variance, 0.0)))
 
     @property
     def figures(self) -> dict[str, Any]:
-        """The fields of `Figures`; None where one is infinite or not known."""
         try:
             quantiles = {str(q): finite(self.quantile(q)) for q in QUANTILES}
         except RestartError:  # visible failures, on no lattice
@@ -177,7 +174,6 @@ class Plan:
         return float(start + more * (last.length + last.pause) + inside)
 
     def survival(self, x: float) -> float:
-        """P(J > x)."""
         if self.lattice is not None:
             law, t, cost = self.lattice
             return float(lattice_survival(law, x, np.array(t), cost))
@@ -275,10 +271,7 @@ def attempt(law: Law, length: float, *, pause: float = 0.0, copies: int = 1) -> 
 
 
 class Ages(NamedTuple):
-    """Of copies at some ages: the probabilities of being under way and of having completed, the mean copies out.
-
-    Under way means that neither has one completed nor have all failed.
-    """
+    """P(no copy has completed and not all have failed), P(one has completed), and the mean copies out."""
 
     alive: Floats
     done: Floats
@@ -329,10 +322,7 @@ def overlapping(
 
 @lru_cache(maxsize=32)
 def knots(law: Law) -> Floats:
-    """The jumps of a step law; panels over the whole range of a law with a density, its kinks among them.
-
-    The times of failure are among both.
-    """
+    """The jumps of a step law, panels over the range of a density with its kinks; and the times of failure."""
     if law.jumps is not None:
         return np.union1d(law.jumps, failure_times(law)) if has_failures(law) else law.jumps
     scan = scan_times(law)
@@ -360,11 +350,7 @@ def quadrature(edges: Floats, *, steps: bool) -> tuple[Floats, Floats]:
 
 
 def _integral(weights: Floats, values: Floats, *, tail: bool) -> float:
-    """Σ weights · values; not by BLAS, whose threads cost more than they bring on arrays of this size.
-
-    With a `tail` the panels go on up to HUGE, where it is that of a power: what follows the last panel in which no
-    probability underflows is added.
-    """
+    """Σ weights · values, not by BLAS, which is slower here; with a `tail` what follows the last panel is a power's."""
     with np.errstate(over="ignore"):
         parts = weights * values
         total = float(parts.sum())

@@ -39,7 +39,6 @@ class Figures:
         return ratio(self.job_seconds, self.expected_duration)
 
     def figures(self) -> dict[str, Any]:
-        """The figures by name, `parallel` among them."""
         names = ("expected_duration", "std_duration", "quantiles", "submissions", "job_seconds", "parallel", "success")
         return {name: getattr(self, name) for name in names}
 

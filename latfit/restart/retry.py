@@ -15,7 +15,7 @@ been. Without a limit on it the best schedule is that of van Moorsel and Wolter 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,10 +33,7 @@ _STEPS = np.searchsorted(_MULTIPLES, _FACTORS)  # (growth, cancellation) place a
 
 
 class Attempt(NamedTuple):
-    """One attempt, at each time t (last axis): P(not completed by t), P(still out at t), and A(t) = ∫₀ᵗ P(still out).
-
-    `missed` and `out` differ by the failures that the client sees.
-    """
+    """P(not completed by t), P(still out at t) and A(t) = ∫₀ᵗ P(still out), times along the last axis."""
 
     missed: Floats
     out: Floats
@@ -44,13 +41,11 @@ class Attempt(NamedTuple):
 
     @classmethod
     def of(cls, law: Law, times: Floats) -> Attempt:
-        """What a law says."""
         out = law.still_out(times)
         waited = np.where(np.isinf(times), 0.0, times) * out
         return cls(1.0 - law.cdf(times), out, law.partial_moment(1, times) + law.failed_moment(1, times) + waited)
 
     def at(self, index: int | Ints) -> Attempt:
-        """The same at some of the times."""
         return Attempt(self.missed[..., index], self.out[..., index], self.spent[..., index])
 
     def waiting(self, cost: float) -> Floats:
@@ -81,7 +76,6 @@ class Retry:
 
     @property
     def attempts(self) -> int:
-        """Cancelled ones and the last."""
         return len(self.timeouts) + 1
 
     @property
@@ -95,7 +89,6 @@ class Retry:
         return 1 - self.expected_duration / self.waiting
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
         return {
             "timeouts": list(self.timeouts),
             "attempts": self.attempts,
@@ -111,14 +104,7 @@ class Retry:
 
 
 def evaluate_retry(law: Law, timeouts: Sequence[float], *, cutoff: float = np.inf, cost: float = 0.0) -> Retry:
-    """What cancelling after each of `timeouts` brings; the last attempt ends at the `cutoff` and is then repeated.
-
-    >>> import latfit
-    >>> law = latfit.Defective(latfit.parse_law("lognormal(mu=5.5,sigma=1)"), 0.025)
-    >>> retry = evaluate_retry(law, [600.0, 1200.0], cutoff=10_000.0)
-    >>> round(retry.waiting, 1), round(retry.expected_duration, 1), round(retry.worst_loss, 3)
-    (659.6, 392.4, 0.331)
-    """
+    """What cancelling after each of `timeouts` brings; the last attempt ends at the `cutoff` and is then repeated."""
     return retry_of(Attempt.of(law, np.array([*timeouts, cutoff])), tuple(map(float, timeouts)), cost)
 
 
@@ -146,10 +132,7 @@ def schedule_figures(attempt: Attempt, timeouts: Sequence[float], cost: float) -
 
 
 def _cancelled(attempt: Attempt, steps: Sequence[int | Ints]) -> list[Floats]:
-    """P(the j-th attempt is cancelled) if a fate stays until the job completes, fails visibly or reaches the cutoff.
-
-    Without failures that is P(still out at τ_j); after a failure the next attempt is a new draw, at the next timeout.
-    """
+    """P(the j-th attempt is cancelled) if a fate stays until the job completes, fails visibly or reaches the cutoff."""
     if np.array_equal(attempt.missed, attempt.out):
         return [attempt.out[..., step] for step in steps]
     chances: list[Floats] = []
@@ -165,36 +148,22 @@ def _cancelled(attempt: Attempt, steps: Sequence[int | Ints]) -> list[Floats]:
     return chances
 
 
-@dataclass(frozen=True, eq=False)
 class ScheduleGrid:
     """Every schedule τ₁, g τ₁, g² τ₁ … of at most 7 cancellations, g of 1, 1.5 and 2, for some first timeouts.
 
-    Arrays over schedules have the axes (growth, number of cancellations − 1, first timeout).
+    Arrays over schedules have the axes (growth, number of cancellations − 1, first timeout). `limits` are the timeouts
+    (multiple, first timeout), none beyond the cutoff, `times` those at which an `Attempt` must be known, sorted, the
+    last being the cutoff, and `place` (multiple, first timeout) is where each timeout is among the times.
     """
 
-    first: Floats
-    cutoff: float
-    limits: Floats = field(init=False)
-    """(multiple, first timeout) the timeouts, none beyond the cutoff."""
-    times: Floats = field(init=False)
-    """The times at which an `Attempt` must be known, sorted; the last is the cutoff."""
-    place: Ints = field(init=False)
-    """(multiple, first timeout) where each timeout is among the times."""
-    shape: tuple[int, int, int] = field(init=False)
-
-    def __post_init__(self) -> None:
-        limits = np.minimum(np.outer(_MULTIPLES, self.first), self.cutoff)
-        times, place = np.unique(np.append(limits.ravel(), self.cutoff), return_inverse=True)
-        object.__setattr__(self, "limits", limits)
-        object.__setattr__(self, "times", times)
-        object.__setattr__(self, "place", place[:-1].reshape(limits.shape).astype(np.int64))
-        object.__setattr__(self, "shape", (*_STEPS.shape, self.first.size))
+    def __init__(self, first: Floats, cutoff: float) -> None:
+        self.limits: Floats = np.minimum(np.outer(_MULTIPLES, first), cutoff)
+        self.times, place = np.unique(np.append(self.limits.ravel(), cutoff), return_inverse=True)
+        self.place = place[:-1].reshape(self.limits.shape).astype(np.int64)
+        self.shape = (*_STEPS.shape, first.size)
 
     def durations(self, attempt: Attempt, waiting: Floats, cost: float, *, span: Floats | None = None) -> Floats:
-        """(rows, *shape) E of every schedule for each row of `attempt`, given what waiting takes in each.
-
-        With a `span` a job leaves each row at the rate 1/span, for the first row, the pool.
-        """
+        """(rows, *shape) E for each row of `attempt`; with a `span` jobs leave for the first row at the rate 1/span."""
         result = np.empty((attempt.missed.shape[0], *self.shape))
         last = waiting[:, None]
         missed, _, spent = (values[:, self.place].swapaxes(0, 1) for values in attempt)  # (multiple, row, timeout)
@@ -222,7 +191,6 @@ class ScheduleGrid:
         return result
 
     def schedule(self, flat: int) -> tuple[float, ...]:
-        """The timeouts of the schedule at an index of the flattened arrays."""
         g, j, t = np.unravel_index(flat, self.shape)
         return tuple(self.limits[_STEPS[g, : j + 1], t].tolist())
 
@@ -273,7 +241,6 @@ def best_retry(
     ((358.0, 716.0), 309.311, 0.213)
     >>> best_retry(law, cutoff=10_000.0, risk=0.05) is None
     True
-
     """
     times = _first_timeouts(law, cutoff) if first is None else first
     waiting = float(Attempt.of(law, np.array([cutoff])).waiting(cost))
@@ -294,7 +261,6 @@ def best_retry(
 
 
 def _first_timeouts(law: Law, cutoff: float) -> Floats:
-    """The jumps of a step law, else times evenly spaced in log t over what the law covers."""
     if law.jumps is not None:
         return law.jumps[(law.jumps > 0) & (law.jumps < cutoff)]
     low, high = law.support

@@ -120,10 +120,7 @@ def _refuse_never_ending(law: Law) -> None:
 
 
 def _best_attempt(law: Law, following: float, cost: float, at_least: float) -> tuple[float, float]:
-    """The timeout of one attempt after which `following` is still to be expected, and the mean from its start.
-
-    M̃₁(τ) + ∫₀^τ (u+c) dG̃ + S(τ) (τ+c) + (1−F̃(τ)) E; ∞ where no timeout gains.
-    """
+    """The τ that minimises M̃₁ + ∫₀^τ (u+c) dG̃ + S (τ+c) + (1−F̃) E, E = `following`, and that; ∞ where none gains."""
 
     def value(t: Floats) -> Floats:
         return law.partial_moment(1, t) + lost_moment(law, 1, t, cost) + lost_moment(law, 0, t, cost) * following
@@ -243,7 +240,6 @@ class Strategy(Figures):
     unbounded: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
         return {**self.figures(), "strategy": [{"agent": agent, "timeout": timeout} for agent, timeout in self.steps]}
 
 

@@ -77,7 +77,6 @@ class _Search:
         return self.kind.from_times(time, ratio).plan(self.law, self.cost)
 
     def excess(self, time: float, ratio: float) -> float:
-        """By which share the load there goes beyond the budget."""
         if self.budget is None:
             return -1.0
         try:
@@ -97,7 +96,6 @@ class _Search:
         return _Point(figure, time, ratio) if np.isfinite(figure) else outside
 
     def row(self, times: Floats, ratio: float) -> tuple[_Point, float, float]:
-        """The best of some times for one ratio, and the times beside it."""
         points = [self.at(float(time), ratio) for time in times]
         i = points.index(_best(*points))
         return points[i], float(times[max(i - 1, 0)]), float(times[min(i + 1, len(points) - 1)])
@@ -153,7 +151,6 @@ class _Search:
         return (self.kind.from_times(best.time, best.ratio) if np.isfinite(best.figure) else None), best.figure
 
     def both_times(self, start: _Point) -> _Point:
-        """Both free times at once, by the simplex of Nelder and Mead."""
         low, high = self.kind.ratios or (1.0, 1.0)
 
         def at(x: Floats) -> _Point:
@@ -197,13 +194,10 @@ class _Search:
 
 
 def _polished(figure: Callable[[float], float], low: float, high: float, tolerance: float) -> float:
-    """The minimum of a figure between two places."""
     if not low < high:
         return low
-    best = scipy.optimize.minimize_scalar(
-        lambda y: min(figure(y), HUGE), bounds=(low, high), method="bounded", options={"xatol": tolerance}
-    )
-    return float(best.x)
+    options: dict[str, Any] = {"bounds": (low, high), "method": "bounded", "options": {"xatol": tolerance}}
+    return float(scipy.optimize.minimize_scalar(lambda y: min(figure(y), HUGE), **options).x)
 
 
 @np.errstate(all="ignore")  # figures beyond all floats are ∞, which is reported as such
@@ -246,7 +240,6 @@ def optimal_policy(
     >>> best = latfit.optimal_policy(law, "delayed")
     >>> round(best.policy.t0), round(best.expected_duration)
     (101, 253)
-
     """
     law, chosen, goal = as_law(law), REGISTRY[kind], Objective.parse(objective)
     c, r = check_time("cost", cost), check_time("wall-clock time", wall_clock)
@@ -285,7 +278,6 @@ def _exact_optimum(law: Law, kind: type[Policy], budget: Budget | None, **option
 
 
 def _times(law: Law, least: float) -> Floats:
-    """24 times over the range of a law that matters, even in the logarithm."""
     low, high = inverse_cdf(law, completion_probability(law) * np.array([0.01, 0.999]))
     if not max(high, least) > 0:
         raise RestartError("every attempt takes 0 s: the clock is too coarse to compare strategies; record finer times")
@@ -295,14 +287,12 @@ def _times(law: Law, least: float) -> Floats:
 def single_r(law: Law, level: float, extra: float) -> tuple[Hedge, float]:
     """The hedge with the least quantile `level` and at most a share `extra` of extra requests; and that quantile.
 
-    P(J ≤ t) = F̃(t) + q S(t) F̃(t−d) with q S(d) ≤ B: for fixed t maximise min(1, B/S(d)) F̃(t−d) over d, and bisect
-    on t. Kaler, He and Elnikety, SPAA 2017. Not for laws with visible failures.
+    P(J ≤ t) = F̃(t) + q S(t) F̃(t−d) with q S(d) ≤ B: for fixed t the best d, and bisection on t. Kaler et al. 2017.
     """
     rough = coarse(law, EXACT_CELLS) if law.jumps is not None else law
     starts = np.append(0.0, knots(rough) if rough.jumps is not None else scan_times(rough))
 
     def probability(d: Floats) -> Floats:
-        """The largest probability of a hedge at d that makes at most `extra` more requests."""
         S = not_completed(rough, d)
         return np.where(extra >= S, 1.0, extra / np.where(S > 0, S, 1.0))
 
@@ -314,7 +304,6 @@ def single_r(law: Law, level: float, extra: float) -> tuple[Hedge, float]:
         return float(rough.cdf(t) + out * gain[i]), float(later[i])
 
     def bisected(d: Floats, low: float, high: float, halvings: int) -> tuple[float, float]:
-        """The best start of d, and the quantile with it."""
         for _ in range(halvings):
             t = 0.5 * (low + high)
             low, high = (low, t) if best(t, d)[0] >= level else (t, high)

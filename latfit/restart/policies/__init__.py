@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, dataclass, fields
-from difflib import get_close_matches
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -14,7 +13,7 @@ import numpy as np
 
 from latfit.errors import LawError, RestartError
 from latfit.laws.base import Law, Parameter, _written
-from latfit.laws.parse import parse_call
+from latfit.laws.parse import hint, parse_call
 from latfit.numbers import Floats
 from latfit.restart.plan import Plan
 
@@ -45,16 +44,8 @@ class Submission(NamedTuple):
 class Policy(ABC):
     """A strategy with all its numbers: what is submitted when, and what is cancelled when.
 
-    With a cost c, every submission after the first begins to run c seconds after it was decided on. A policy states
-    its parameters, its `plan` on a law (from which all figures follow) and its `submissions` (from which it is
-    simulated, and which share no formula with the plan).
-
-    Examples
-    --------
-    >>> from latfit.restart.policies import parse_policy
-    >>> parse_policy("hedge(d=300,t_inf=900)").spec()
-    'hedge(d=300,t_inf=900,q=1)'
-
+    With a cost c, every submission after the first begins to run c seconds after it was decided on. All figures follow
+    from the `plan` on a law; the `submissions` are simulated, and share no formula with it.
     """
 
     name: ClassVar[str]
@@ -103,7 +94,6 @@ class Policy(ABC):
 
     @property
     def params(self) -> dict[str, Any]:
-        """The parameters that are given, by name."""
         values = {parameter.name: getattr(self, parameter.name) for parameter in self.parameters}
         return {name: value for name, value in values.items() if value is not None and value != ()}
 
@@ -143,9 +133,7 @@ def parse_policy(text: str) -> Policy:
     except LawError as problem:
         raise RestartError(str(problem)) from problem
     if name not in REGISTRY:
-        close = get_close_matches(name, REGISTRY, n=1)
-        hint = f"; did you mean {close[0]}?" if close else ""
-        raise RestartError(f"there is no policy {name!r}{hint} (known: {', '.join(policy_names())})")
+        raise RestartError(f"there is no policy {name!r}{hint(name, REGISTRY)} (known: {', '.join(policy_names())})")
     kind = REGISTRY[name]
     required = {item.name: item.default is MISSING for item in fields(kind)}
     for key in values:

@@ -75,10 +75,7 @@ class Delayed(Policy):
         return at
 
     def _failing(self, law: Law, gap: float, cost: float) -> Round:
-        """Until one completes or none is out: the first copy alone, then again and again an older and a younger one.
-
-        A stretch that is under way at its end (the younger one is out) is followed by another.
-        """
+        """Until one completes or none is out: the first copy alone, then again and again an older and a younger one."""
 
         def alone(u: Floats) -> Ages:
             S = still_out(law, u)
@@ -109,7 +106,6 @@ class Delayed(Policy):
 
     @classmethod
     def from_times(cls, time: float, ratio: float) -> Policy:
-        """The first time is t0; copies that do not overlap are those of a timeout."""
         return cls(time, time * ratio) if ratio > 1 + 1e-9 else Timeout(time)
 
     def sentence(self, time: Written = in_seconds) -> str:

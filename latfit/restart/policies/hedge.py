@@ -86,7 +86,6 @@ class Hedge(Policy):
 
     @classmethod
     def from_times(cls, time: float, ratio: float) -> Policy:
-        """The first time is d; a hedge at the end is a timeout, and one that begins very early is two copies."""
         if ratio <= 1 + 1e-9:
             return Timeout(time)
         return cls(time, time * ratio) if ratio < cls.ratios[1] else CopiesPolicy(2, time * ratio)

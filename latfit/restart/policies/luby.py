@@ -34,7 +34,6 @@ class Luby(Policy):
     unit: float
 
     def plan(self, law: Law, cost: float) -> Plan:
-        """As many rounds as can be reached; rounds of one length are the same."""
         kinds: dict[int, Round] = {}
         rounds: list[Round] = []
         reached = 1.0

@@ -36,7 +36,6 @@ class Resubmit(Policy):
     d: float
 
     def plan(self, law: Law, cost: float) -> Plan:
-        """A round from each submission to the next, as many as can be reached; all of them at once."""
         if has_failures(law):
             raise RestartError(
                 "resubmit is not computed for a law with visible failures: what comes next depends on which of any "

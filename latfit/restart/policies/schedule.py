@@ -182,10 +182,8 @@ class Preset(Policy):
 
     @property
     def schedule(self) -> SchedulePolicy:
-        """The schedule that the tool runs."""
         sleeps = tuple(self.tool.sleeps(self))
-        timeout = float(self.params["timeout"])
-        return SchedulePolicy((timeout,) * (len(sleeps) + 1), sleeps, self.tool.drawn)
+        return SchedulePolicy((float(self.params["timeout"]),) * (len(sleeps) + 1), sleeps, self.tool.drawn)
 
     @property
     def most_submissions(self) -> int | None:
