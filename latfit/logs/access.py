@@ -30,8 +30,8 @@ from latfit.units import UNIT_WORDS
 
 # a list such as `0.010, 0.020`, a quoted text (perhaps after `name=`), a time in brackets, a word
 TOKEN = re.compile(r'[^\s",\[]+(?:(?:,| :) [^\s",\[]+)+|[\w.$]*[=:]?"(?:[^"\\]|\\.)*"|\[[^\[\]]*\]|\S+')
-ACCESS_TIME = r"\[?(\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S*?)\]?"
-REQUEST = r'"[A-Z]{3,10} [^"\s]+ HTTP/[\d.]+" (?:\w+=)?\d{3}\b'
+ACCESS_TIME = r"(?a)\[?(\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S*?)\]?"
+REQUEST = r'(?a)"[A-Z]{3,10} [^"\s]+ HTTP/[\d.]+" (?:\w+=)?\d{3}\b'
 NAMED = re.compile(r"([A-Za-z_]\w*)([=:])(.*)", re.DOTALL)
 TIMES = (
     "request_time requesttime rt reqtime request_duration duration time_taken response_time responsetime resp_time "
@@ -59,11 +59,11 @@ class AccessLog(LineFormat):
     def sniff(self, head: str) -> bool:
         if head.lstrip()[:1] in ("{", "["):
             return False
-        return any(_search(REQUEST, line) and _search(ACCESS_TIME, line) for line in first_lines(head))
+        return any(re.search(REQUEST, line) and re.search(ACCESS_TIME, line) for line in first_lines(head))
 
     def begin(self, source: Source) -> None:
         log = source.name
-        rows = [TOKEN.findall(line) for line in first_lines(source.text, 200) if _search(ACCESS_TIME, line)]
+        rows = [TOKEN.findall(line) for line in first_lines(source.text, 200) if re.search(ACCESS_TIME, line)]
         if not rows:
             raise LogError(f"{log}: no line holds a time such as [29/Jun/2017:03:50:22 +0300]: this is no access log")
         width = Counter(map(len, rows)).most_common(1)[0][0]
@@ -94,7 +94,7 @@ class AccessLog(LineFormat):
         if len(tokens) == len(self.names):
             return [_value(token) for token in tokens]
         wrong = f"wrong number of fields: {len(tokens)} instead of {len(self.names)}"
-        return wrong if _search(ACCESS_TIME, line) else None
+        return wrong if re.search(ACCESS_TIME, line) else None
 
     def left_out(self, frame: pd.DataFrame) -> Bools:
         return absent(frame[self.measured])
@@ -113,10 +113,6 @@ class AccessLog(LineFormat):
         super().fill(records, frame.assign(**{self.measured: numbers}))
         if "request" in frame:
             records.extras |= request_parts(frame["request"])
-
-
-def _search(pattern: str, text: str) -> re.Match[str] | None:
-    return re.search(pattern, text, re.ASCII)
 
 
 def _value(token: str) -> str:
@@ -170,8 +166,8 @@ def _find(values: dict[str, list[str]], kinds: dict[str, str | None], after: lis
             if "_".join(part for part in name.lower().split("_") if part not in UNIT_WORDS) == word:
                 return name
     for kind in ("milliseconds", "decimals"):
-        spent = {name: _sum(values[name]) for name in values if kinds[name] == kind}
-        spent = {name: total for name, total in spent.items() if total < EPOCH_FROM}
+        sums = {name: _sum(values[name]) for name in values if kinds[name] == kind}
+        spent = {name: total for name, total in sums.items() if total < EPOCH_FROM}
         if spent:
             # a server's part is no longer than the whole, but for the clock's steps; the whole is always there
             about = [name for name in spent if spent[name] >= 0.95 * max(spent.values())]

@@ -84,21 +84,18 @@ class Pbs(LineFormat):
         was_queued = row is not None and row[1] == QUEUED
         if kind == ENDED or (kind in GONE and was_queued):
             if self.jobs.pop(name, None) and row is not None:
-                self._skip(row[1])
+                self.skipped[f"records of type {row[1]}"] += 1
             return self._row(name, kind, at, rest) if kind == ENDED or row is None else [name, kind, at, *row[3:]]
         if (kind in (QUEUED, STARTED) and row is None) or (kind == STARTED and was_queued):
             if was_queued:
-                self._skip(QUEUED)
+                self.skipped[f"records of type {QUEUED}"] += 1
             row = self._row(name, kind, at, rest)
             if kind == QUEUED:  # a Q record has its own date only
                 row[3] = at
             self.jobs[name] = self.number, row
         else:
-            self._skip(kind)
+            self.skipped[f"records of type {kind}"] += 1
         return None
-
-    def _skip(self, kind: str | None) -> None:
-        self.skipped[f"records of type {kind}"] += 1
 
     def _row(self, name: str, kind: str, at: str, rest: str) -> list[str | None]:
         fields = dict(part.split("=", 1) for part in rest.split() if "=" in part)
@@ -174,9 +171,9 @@ class Lsf(LineFormat):
         records.refuse(~(submit > 0), "no submission time")
         records.latency = np.where(never, finished, start) - submit
         records.submitted = moments(frame["submit"], "submit", "epoch", None, records)
-        index = frame["index"].fillna("0")
         # a job that was requeued finishes more than once: the first start is the wait
-        records.ids = (frame["job_number"] + "[" + index + "] " + frame["submit"]).to_numpy(dtype=object)
+        ids = frame["job_number"] + "[" + frame["index"].fillna("0") + "] " + frame["submit"]
+        records.ids = ids.to_numpy(dtype=object)
         records.extras |= {name: frame[name] for name in ("job_number", "index", "job_name")}
 
 

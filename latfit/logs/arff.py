@@ -44,10 +44,11 @@ class Aslib(LineFormat):
     signs = (r"(?i)^\s*@attribute\s+['\"]?algorithm['\"\s]", r"(?i)^\s*@attribute\s+['\"]?runstatus['\"\s]")
 
     def begin(self, source: Source) -> None:
-        self.names = names = _attributes(source.text)
+        header = re.split(r"^\s*@data\s*$", source.text, maxsplit=1, flags=re.IGNORECASE | re.MULTILINE)[0]
+        matches = (ATTRIBUTE.match(line.strip()) for line in header.split("\n"))
+        self.names = names = [str(match[1]).strip("'\"") for match in matches if match]
         by_word = {name.lower(): name for name in reversed(names)}
-        words = ("runtime", "time", "solver_time", "par10")
-        usual = next((by_word[word] for word in words if word in by_word), "runtime")
+        usual = next((by_word[w] for w in ("runtime", "time", "solver_time", "par10") if w in by_word), "runtime")
         self.measured = chosen("latency", self.options, usual, names, source.name)
         if "runstatus" not in by_word or len(set(names)) < len(names):
             raise MissingColumn(
@@ -95,12 +96,6 @@ class Aslib(LineFormat):
                 f"most {self.longest:g} s: this is a penalty such as PAR10, not a run time. Put the scenario's "
                 "description.txt, with its algorithm_cutoff_time, beside the log: the runs are censored there"
             )
-
-
-def _attributes(head: str) -> list[str]:
-    header = re.split(r"^\s*@data\s*$", head, maxsplit=1, flags=re.IGNORECASE | re.MULTILINE)[0]
-    matches = (ATTRIBUTE.match(line.strip()) for line in header.split("\n"))
-    return [match[1].strip("'\"") for match in matches if match]
 
 
 def _cutoff(source: Source) -> float:

@@ -53,8 +53,7 @@ class AwsLoadBalancer(LineFormat):
         for name in self.parts:
             if name not in PARTS:
                 raise MissingColumn(f"{source.name}: there is no time {name!r}; there are: {', '.join(PARTS)}")
-        added = " + ".join(self.parts)
-        self.latency_is = f"{added} in s (where one is -1, the time from creation to the log's entry)"
+        self.latency_is = f"{' + '.join(self.parts)} in s (where one is -1, the time from creation to the log's entry)"
 
     def parse(self, line: str) -> Parsed:
         match = ALB_LINE.match(line)
@@ -99,5 +98,5 @@ class Lambda(RowFormat):
         ended = moment and (int(moment[0]) / 1e3 if moment[0].isdigit() else epoch(moment[0]))
         submitted = sent_at(ended, float(match["latency"]) / 1e3)
         groups = {"memory_mb": fields.get("Memory Size"), "cold_start": "yes" if "Init Duration" in fields else "no"}
-        status = fields.get("Status", "completed")
-        return {"latency": match["latency"], "submitted": submitted, "status": status, "id": match["id"], **groups}
+        cells = {"latency": match["latency"], "submitted": submitted, "status": fields.get("Status", "completed")}
+        return {**cells, "id": match["id"], **groups}

@@ -69,8 +69,7 @@ class _Job:
             self._waited(at, CENSORED)
 
     def _waited(self, until: float, outcome: int) -> None:
-        if self.waiting is not None:
-            self.waits.append((self.waiting, until, outcome))
+        self.waits += [] if self.waiting is None else [(self.waiting, until, outcome)]
         self.waiting = None
 
     def latencies(self, measure: str) -> list[tuple[float, float, int]]:
@@ -156,8 +155,7 @@ class HtCondor(LineFormat):
         """The latest first year with which the log does not end in the future, and has every 29 February in it."""
         now, end = datetime.now(UTC), datetime.fromtimestamp(self.last, UTC)
         year = now.year - self.rolled - ((now.month, now.day) < (end.month, end.day))
-        fits = (y for y in range(year, year - 12, -1) if all(isleap(y + later) for later in self.leap))
-        return next(fits, year)
+        return next((y for y in range(year, year - 12, -1) if all(isleap(y + later) for later in self.leap)), year)
 
     def finish(self, source: Source) -> Records:
         jobs = [*self.earlier, *self.jobs.values()]

@@ -99,7 +99,6 @@ class PgBench(RowFormat):
             return None
         latency = int(match["time"]) if match["time"].isdigit() else None
         ended = int(match["seconds"]) + int(match["microseconds"]) / 1e6
+        cells = {"latency": latency, "submitted": sent_at(ended, (latency or 0) / 1e6)}
         status = "failed" if latency is None else "completed"
-        submitted = sent_at(ended, (latency or 0) / 1e6)
-        groups = {"client": match["client"], "script": match["script"]}
-        return {"latency": latency, "submitted": submitted, "status": status, **groups}
+        return {**cells, "status": status, "client": match["client"], "script": match["script"]}

@@ -154,10 +154,7 @@ def _sampled(lines: list[str], delimiter: str, names: list[str]) -> pd.DataFrame
 
 
 def _marks(rows: pd.DataFrame, roles: Roles, delimiter: str) -> tuple[str, str]:
-    """The decimal mark of latencies, and the mark of thousands, empty where there is none.
-
-    A mark of thousands always has three digits after it, beside numbers below a thousand that have none.
-    """
+    """The marks of decimals and of thousands; the latter, if any, has three digits after it, and none below 1000."""
     cells = [str(cell).strip() for name in roles.latency for cell in rows[name]]
     commas = any(re.fullmatch(r"-?\d+,\d+(?:e[+-]?\d+)?", cell, re.IGNORECASE) for cell in cells)
     decimal = "," if delimiter != "," and commas else "."
@@ -213,8 +210,7 @@ class TableFormat(RecordFormat):
         named = copy.copy(self)
         named.names = head_fields(source.text, self.delimiter)
         if not set(self.needed) <= set(named.names):
-            needed, names = ", ".join(self.needed), listed(named.names)
-            raise LogError(f"{source.name}: line 1 must name {needed}; it has: {names}")
+            raise LogError(f"{source.name}: line 1 must name {', '.join(self.needed)}; it has: {listed(named.names)}")
         reader = named.reader(source, options)
         yield from read_delimited(source, self.delimiter, reader.names, reader.types(), reader.records, header=True)
         reader.finish(source)
@@ -235,9 +231,8 @@ def read_delimited(
 ) -> Iterator[Records]:
     """The records of a delimited text, in its order; columns not in `types` are text, `decimal` is their point.
 
-    `comments` lines stand above the header, or the first row. `convert` makes records of rows and their line numbers:
-    of one block after the other until it has `settled` what holds for the whole log, then of several at once in
-    threads.
+    `comments` lines stand above the header, or the first row. `convert` makes records of rows and their line numbers,
+    block by block until it has `settled` what holds for the whole log, then of several at once in threads.
     """
     _check_names(names, source.name)
     types = {name: types.get(name, pa.dictionary(pa.int32(), pa.string())) for name in names}
@@ -323,18 +318,17 @@ def _by_row(block: Block, delimiter: str, names: Sequence[str]) -> Rows:
             rows.append([field or None for field in fields])
             numbers.append(number)
         else:
-            detail = f"{len(fields)} instead of {len(names)}"
-            misshapen[number] = shown(len(misshapen), "wrong number of fields", detail)
+            misshapen[number] = shown(
+                len(misshapen), "wrong number of fields", f"{len(fields)} instead of {len(names)}"
+            )
         at += span
     return pd.DataFrame(rows, columns=list(names), dtype="str"), np.array(numbers, dtype=np.int64), misshapen
 
 
 def _record(lines: list[str], at: int, delimiter: str, width: int) -> tuple[int, list[str]]:
     """How many lines the record at `at` takes, and its fields; a stray quote is taken as it stands."""
-    if lines[at].count('"') % 2 == 0:
-        used, fields = split_record(lines[at], delimiter)
-        if used == 1:
-            return 1, fields
+    if lines[at].count('"') % 2 == 0 and (record := split_record(lines[at], delimiter))[0] == 1:
+        return record
     several = (line + "\n" for line in lines[at : at + MAX_SPAN])
     reader = csv.reader(several, delimiter=delimiter, strict=True)  # a quote that closes nothing is an error
     try:

@@ -1,7 +1,4 @@
-"""What a format is, the options that every format takes, and the registry that makes a new one one new file.
-
-Options may choose rows: by the values of columns, and by when they were submitted.
-"""
+"""What a format is, the options that every format takes, and the registry that makes a new one one new file."""
 
 from __future__ import annotations
 
@@ -151,8 +148,8 @@ class RowFilter:
 
     def finish(self, log: str) -> None:
         if self.missing and self.columns:
-            name = sorted(self.missing)[0]
-            raise MissingColumn(f"{log}: there is no column {name!r} for --where; there are: {listed(self.columns)}")
+            no_column = f"there is no column {min(self.missing)!r} for --where"
+            raise MissingColumn(f"{log}: {no_column}; there are: {listed(self.columns)}")
 
     def _column(self, name: str, records: Records) -> pd.Series[Any]:
         raw = {} if records.raw is None else {str(column): records.raw[column] for column in records.raw}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -248,8 +248,4 @@ def _write_jsonl(path: Path, table: pa.Table) -> None:
                 file.write(json.dumps(row, ensure_ascii=False, default=str) + "\n")
 
 
-WRITERS: dict[str, Callable[[Path, pa.Table], None]] = {
-    ".csv": _write_csv,
-    ".parquet": _write_parquet,
-    ".jsonl": _write_jsonl,
-}
+WRITERS = {".csv": _write_csv, ".parquet": _write_parquet, ".jsonl": _write_jsonl}

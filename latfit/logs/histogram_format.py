@@ -1,7 +1,4 @@
-"""What a format of histograms is: counts in buckets, in series with labels, and counters beside them.
-
-A histogram is not a log of probes: commands that need probes refuse it and say which ones take it.
-"""
+"""What a format of histograms is: counts in buckets, in series with labels, and counters beside them."""
 
 from __future__ import annotations
 
@@ -197,8 +194,7 @@ def native_buckets(
     """A native histogram of Prometheus, or an exponential one of OpenTelemetry.
 
     The bucket of index i is (b^(i−1), b^i], b = 2^(2^−schema); empty ones may be left out. `zero` are the count and the
-    upper end of the bucket for values near 0, which begins at 0; where that end is 0, its latencies join the first
-    bucket.
+    upper end of the bucket from 0 on; where that end is 0, its latencies join the first bucket.
     """
     if not -10 <= schema <= 20:
         raise SampleError(f"the schema of a native histogram is {schema}; it must lie between -10 and 20")

@@ -1,7 +1,4 @@
-"""Objects: JSON lines, JSON documents, and lines of text in which a pattern finds the values.
-
-A document is an array of objects, one inside objects around it, or one object after the other.
-"""
+"""Objects: JSON lines, JSON documents, and lines of text in which a pattern finds the values."""
 
 from __future__ import annotations
 
@@ -28,6 +25,7 @@ OBJECTS_AT_A_TIME = 1 << 14
 MAX_DEPTH = 8  # objects around an array, one in the other
 AROUND_SOURCE = re.compile("_.*|sort|fields|highlight|ignored")  # beside the _source of a hit of Elasticsearch
 NOT_BLANK = re.compile(r"[^ \t\n]|\Z")
+ARRAY = re.compile(r":\s*\[\s*\{")  # of objects, inside an object
 
 
 @register
@@ -65,8 +63,7 @@ class Pattern(Format):
         pattern = regular_expression(options.pattern)
 
         def find(line: str) -> dict[str, str | None] | None:
-            match = pattern.search(line)
-            return None if match is None else match.groupdict()
+            return match.groupdict() if (match := pattern.search(line)) else None
 
         none = f"no line matches --pattern {options.pattern!r}"
         yield from read_found(source, options, find, "lines without a match of --pattern", nothing=none)
@@ -108,7 +105,7 @@ class JsonArray(Format):
         whole = _whole_object(first)
         if whole is not None:  # alone it may be the first of many lines to come
             return not rest.strip() and _objects_in(whole[0]) > 1
-        return not rest.lstrip().startswith("{") and (bool(rest.strip()) or _has_array(start))
+        return not rest.lstrip().startswith("{") and bool(rest.strip() or ARRAY.search(start))
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         others: Counter[str] = Counter()
@@ -139,10 +136,7 @@ class JsonArray(Format):
 def read_found(
     source: Source, options: ReadOptions, find: Callable[[str], dict[str, Any] | None], others: str, **how: Any
 ) -> Iterator[Records]:
-    """The records of lines of text in which `find` finds an object; those in which it finds none are `others`.
-
-    `how` is as for `read_tables`.
-    """
+    """The records of lines of text in which `find` finds an object, else they are `others`; see `read_tables`."""
     last = Records.unusable({})
 
     def parse(block: Block) -> Rows:
@@ -221,10 +215,6 @@ def _whole_object(text: str) -> tuple[dict[str, Any], int] | None:
     return (value, end) if isinstance(value, dict) else None
 
 
-def _has_array(text: str) -> bool:
-    return re.search(r":\s*\[\s*\{", text) is not None
-
-
 def _objects_in(value: dict[str, Any], depth: int = 0) -> int:
     arrays = [sum(isinstance(each, dict) for each in item) for item in value.values() if isinstance(item, list)]
     if depth < MAX_DEPTH:
@@ -239,7 +229,7 @@ def _elements(source: Source, others: Counter[str], array: str) -> Iterator[tupl
         yield from document.array()
         return
     whole = _whole_object(head)
-    around = _has_array(head) if whole is None else not head[whole[1] :].strip() and _objects_in(whole[0]) > 0
+    around = ARRAY.search(head) if whole is None else not head[whole[1] :].strip() and _objects_in(whole[0]) > 0
     if not around:  # one object after the other
         while document.peek():
             yield document.line, document.value()

@@ -12,6 +12,7 @@ from latfit.logs.delimited import TableFormat
 from latfit.logs.formats import register
 from latfit.logs.lines import LineFormat, Parsed, RecordFormat, json_object, plain_text
 from latfit.logs.records import Records
+from latfit.logs.rows import inside
 from latfit.logs.source import Source
 from latfit.numbers import Bools
 from latfit.table import CENSORED, COMPLETED, FAILED
@@ -93,8 +94,8 @@ class K6Csv(_K6, TableFormat):
 
     def finish(self, source: Source) -> None:
         if self.metric not in self.metrics:
-            metrics = listed(sorted(self.metrics))
-            raise LogError(f"{source.name}: there is no metric {self.metric!r}; there are: {metrics}")
+            there = listed(sorted(self.metrics))
+            raise LogError(f"{source.name}: there is no metric {self.metric!r}; there are: {there}")
 
 
 @register
@@ -116,7 +117,5 @@ class K6Json(_K6, LineFormat):
         data = value.get("data")
         if not isinstance(data, dict):
             return "a point without data"
-        tags = data.get("tags")
-        tags = tags if isinstance(tags, dict) else {}
-        values = (data.get("time"), data.get("value"), *(tags.get(tag) for tag in TAGS))
-        return [self.metric, *map(plain_text, values)]
+        tags = (inside(data, f"tags.{tag}") for tag in TAGS)
+        return [self.metric, *map(plain_text, (data.get("time"), data.get("value"), *tags))]

@@ -6,7 +6,7 @@ import copy
 import json
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -173,9 +173,7 @@ def parsed_lines(
 
 def first_lines(head: str, most: int = 50) -> list[str]:
     """The first lines of a log that are not blank; what may be cut in the middle is left out."""
-    lines = head.split("\n")
-    whole = lines[:-1] if len(lines) > 1 else lines
-    return [line for line in whole if line.strip()][:most]
+    return [line for line in head.split("\n")[:-1] or [head] if line.strip()][:most]
 
 
 def absent(column: pd.Series[Any]) -> NDArray[np.bool_]:
@@ -205,8 +203,7 @@ def set_statuses(records: Records, words: pd.Series[str], known: Mapping[str, st
     """Set the status of each row by its word; rows with a word that is not known are refused."""
     codes = {word: STATUSES.index(status) for word, status in known.items()}
     records.status = np.array(words.map(codes).fillna(UNKNOWN), dtype=np.int8)
-    unknown = records.status == UNKNOWN
-    records.refuse(unknown, lambda row: f"unknown {what}: {str(words.iloc[row])[:40]!r}{hint}")
+    records.refuse(records.status == UNKNOWN, lambda row: f"unknown {what}: {str(words.iloc[row])[:40]!r}{hint}")
 
 
 def contains(column: pd.Series[Any], pattern: str) -> NDArray[np.bool_]:
@@ -220,9 +217,8 @@ def seconds_before(times: NDArray[np.datetime64], latency: NDArray[np.float64]) 
     return np.asarray(times - (spent * 1e6).astype("timedelta64[us]"))
 
 
-def chosen(role: str, options: ReadOptions, usual: str, names: Iterable[str], log: str) -> str:
+def chosen(role: str, options: ReadOptions, usual: str, names: Collection[str], log: str) -> str:
     """The column that the user named for a role, or the usual one; it must be there."""
-    names = list(names)
     name = options.columns.get(role, usual)
     if name not in names:
         raise MissingColumn(f"{log}: there is no {name!r} to be the {role}; there are: {listed(names)}")

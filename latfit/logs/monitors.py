@@ -146,8 +146,7 @@ class Ping(LineFormat):
         lost = Records(np.ones(missing, dtype=np.int64), np.full(missing, np.nan), np.full(missing, LOST, np.int8))
         lost.extras = {"host": pd.Series(hosts, dtype="str")}
         lost.as_lost = missing
-        numbers = counted(missing, "sequence number", "has", "have")
-        lost.notes.append(f"{numbers} no answer: {AS_LOST[missing > 1]}")
+        lost.notes.append(f"{counted(missing, 'sequence number', 'has', 'have')} no answer: {AS_LOST[missing > 1]}")
         return lost
 
 

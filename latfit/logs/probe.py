@@ -68,8 +68,6 @@ class _Probe:
 
 
 class _Runs:
-    """The run that is being read, and the probes of it that are on their way."""
-
     def __init__(self, *, ends_alone: bool = False) -> None:
         self.run, self.kind, self.t, self.censored = "", "probes", 0.0, 0
         self.ends_alone = ends_alone  # whether an end may stand without the line of its submission

@@ -31,8 +31,6 @@ MAX_SERIES = 200_000
 
 
 class _Sample(NamedTuple):
-    """One line: a name, labels and the text of its value."""
-
     name: str
     labels: dict[str, str]
     value: str
@@ -100,8 +98,6 @@ class Prometheus(HistogramFormat):
 
 
 class _Scrape:
-    """The lines of one scrape, taken one after the other."""
-
     def __init__(self) -> None:
         self.types: dict[str, str] = {}
         self.units: dict[str, str] = {}

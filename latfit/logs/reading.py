@@ -35,9 +35,8 @@ def example_log() -> ProbeLog:
     >>> len(latfit.example_log().frame)
     2137
     """
-    package = Path(__file__).parent.parent
-    installed, checkout = package / "egee-2006.csv", package.parent / "data" / "egee-2006.csv"
-    return read_log(installed if installed.exists() else checkout)
+    installed = Path(__file__).parents[1] / "egee-2006.csv"
+    return read_log(installed if installed.exists() else Path(__file__).parents[2] / "data" / "egee-2006.csv")
 
 
 def open_log(
@@ -48,26 +47,7 @@ def open_log(
     progress: Progress | None = None,
     **options: Any,
 ) -> ProbeLog | HistogramLog:
-    r"""What a path holds: the table of a log of probes, or histograms. Each file is opened and parsed once.
-
-    Parameters
-    ----------
-    path, format, max_refused, progress, options
-        As for `read_log`; of the options, histograms take `unit` and `where`.
-
-    Returns
-    -------
-    ProbeLog or HistogramLog
-
-    Examples
-    --------
-    >>> import pathlib, tempfile, latfit
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder) / "buckets.csv"
-    ...     _ = path.write_text("le,count\n0.1,10\n0.5,70\n1,10\n+Inf,6\n")
-    ...     type(latfit.logs.open_log(path)).__name__
-    'HistogramLog'
-    """
+    """What a path holds, by the options of `read_log`, of which histograms take `unit` and `where`."""
     how = ReadOptions(**options)
     row_filter = None
     tables: list[ProbeTable] = []

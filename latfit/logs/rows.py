@@ -67,10 +67,6 @@ class JsonRows(_KnownCells, JsonArray):
     def sniff(self, head: str) -> bool:
         return Format.sniff(self, head)
 
-    @abstractmethod
-    def row(self, value: dict[str, Any]) -> Row | None:
-        """The cells of an object, None where it is not a probe."""
-
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         yield from super().read(source, self.known(options))
 

@@ -124,10 +124,7 @@ class Roles:
 
 
 def resolve_roles(names: list[str], options: ReadOptions, log: str, rows: pd.DataFrame) -> tuple[Roles, list[str]]:
-    """Which column is what, by the user's word, by names and by what the sampled rows hold, and the guesses to report.
-
-    Where two readings are nearly as good, the error has both as options to paste.
-    """
+    """Which column is what, by the user's word, by names and by what the sampled rows hold, and the guesses made."""
     if not names:
         raise MissingColumn(f"{log}: there is no column with a name and plain values")
     for role, wanted in options.columns.items():
@@ -207,8 +204,6 @@ class _Resolver:
         self.why: dict[str, str] = {}
         self.notes: list[str] = []
 
-    # ------------------------------------------------------------------------------------------------ the latency
-
     def latency(self) -> Candidate:
         """The reading of the latency that leads clearly; an error with the options where none does."""
         candidates, said = self._latencies(), self.options.columns
@@ -235,10 +230,10 @@ class _Resolver:
             for each in close:
                 first, ended = each.columns[0], each.ended
                 readings.append(f"{ended!r} minus {first!r}" if ended else repr(first))
-                choice = f"--column submitted={first} --column ended={ended}" if ended else f"--column latency={first}"
-                choices.append(choice)
-            question = f"the latency may be {' or '.join(readings)}. Choose one: {', or '.join(choices)}"
-            raise MissingColumn(f"{self.log}: {question}")
+                pair = f"--column submitted={first} --column ended={ended}"
+                choices.append(pair if ended else f"--column latency={first}")
+            may_be = f"the latency may be {' or '.join(readings)}"
+            raise MissingColumn(f"{self.log}: {may_be}. Choose one: {', or '.join(choices)}")
         return good[0]
 
     def _no_latency(self, candidates: Sequence[Candidate]) -> str:
@@ -358,14 +353,11 @@ class _Resolver:
             if a.words != b.words or not a.unit or not b.unit or a.unit == b.unit or a.kind != b.kind:
                 continue
             sizes = UNITS[a.unit], UNITS[b.unit]
-            same = np.allclose(a.numbers * sizes[0], b.numbers * sizes[1], 0.05, max(sizes), equal_nan=True)
-            if same:
+            if np.allclose(a.numbers * sizes[0], b.numbers * sizes[1], 0.05, max(sizes), equal_nan=True):
                 max(pair, key=lambda each: UNITS[str(each.unit)]).score.add_content("twin")
             else:
                 for each in pair:
                     each.score.add_content("part_of_two")
-
-    # --------------------------------------------------------------------------------------------------- the unit
 
     def unit(self, latency: Candidate, submitted: str | None) -> tuple[str | None, str]:
         name, column = latency.columns[0], self.cells.get(latency.columns[0])
@@ -409,10 +401,8 @@ class _Resolver:
             if span > 0:
                 score.add_content("longer_than_log", max(0.0, math.log10(2 * largest * UNITS[unit] / span)))
         epochs = {each.epoch for each in self.cells.values()}
-        if "ms" in epochs:
-            scores["ms"].add_content("epoch_ms_beside")
-        elif "us" in epochs:
-            scores["us"].add_content("epoch_us_beside")
+        if beside := next((unit for unit in ("ms", "us") if unit in epochs), None):
+            scores[beside].add_content(f"epoch_{beside}_beside")
         usual = next((USUAL_UNITS[phrase] for _, phrase in phrases(column.words) if phrase in USUAL_UNITS), None)
         if usual:
             scores[usual].add_content("usual_unit")
@@ -437,8 +427,6 @@ class _Resolver:
             (0.05 + min(4.0, sum(min(2, words[word]) for word in system["words"])) ** 1.5, system)
             for system in VOCABULARY["systems"].values()
         ]
-
-    # ------------------------------------------------------------------------------------- submission and outcome
 
     def submitted(self, latency: Candidate) -> str | None:
         """The column of submission times: named so, holding times, and the earliest of its row."""
@@ -500,8 +488,8 @@ class _Resolver:
             again = pd.DataFrame({"id": column.column.astype(str), "time": times.column.astype(str)})
             again = again[column.known & again["id"].duplicated(keep=False)]
             if len(again) and not again.duplicated().any():
-                attempts = "comes back at other times: they are attempts of one job, each a probe"
-                self.notes.append(f"column {column.name!r} {attempts}")
+                comes_back = "comes back at other times: they are attempts of one job, each a probe"
+                self.notes.append(f"column {column.name!r} {comes_back}")
                 return None
         return column.name
 

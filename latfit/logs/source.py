@@ -1,7 +1,4 @@
-"""The bytes of one log: a path or standard input, as blocks of whole lines.
-
-Compression is recognised by content: gzip, bzip2, xz, zstandard, and zip with one member.
-"""
+"""The bytes of one log: a path or standard input, as blocks of whole lines, unpacked where they are compressed."""
 
 from __future__ import annotations
 

@@ -201,9 +201,9 @@ def _jaeger_span(span: dict[str, Any], service: str | None) -> Span | str:
     tags = _attributes(span)
     error = tags.get("error") == "true" or tags.get("otel.status_code") == "ERROR"
     parent = "child" if _listed(span, "references") or span.get("parentSpanID") else "root"
-    name = plain_text(span.get("operationName"))
     times = [str(float(start or 0) / 1e6), repr(float(duration or 0) / 1e6)]
-    return [*times, str(error), _code(tags), name, service, tags.get("span.kind"), parent]
+    names = [plain_text(span.get("operationName")), service, tags.get("span.kind")]
+    return [*times, str(error), _code(tags), *names, parent]
 
 
 def _code(attributes: dict[str, str | None]) -> str | None:

@@ -105,8 +105,8 @@ def _agree(lines: list[str], split: Split) -> bool:
 
 
 def _barred(line: str) -> list[str]:
-    line = line.translate(BARS).strip()
-    return [field.strip() for field in line.removeprefix("|").removesuffix("|").split("|")]
+    inner = line.translate(BARS).strip().removeprefix("|").removesuffix("|")
+    return [field.strip() for field in inner.split("|")]
 
 
 def _wide(line: str) -> list[str]:

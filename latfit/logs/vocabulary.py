@@ -1,7 +1,4 @@
-"""What the words of a log mean: `vocabulary.toml`, and how names of columns and cells are looked up in it.
-
-Which word became which outcome is counted over the whole log, for one note.
-"""
+"""What the words of a log mean: `vocabulary.toml`, and how names of columns and cells are looked up in it."""
 
 from __future__ import annotations
 
@@ -263,10 +260,7 @@ class OutcomeTally:
         self.lock = threading.Lock()
 
     def add(self, words: pd.Series[Any], records: Records) -> None:
-        """Count the words of the rows that were not refused so far, and will not be for want of a latency.
-
-        Where the words are answers (200, 404), a completed one keeps its own as the column `log_status`.
-        """
+        """Count the words of the rows that were not refused so far, and will not be for want of a latency."""
         timed = (records.latency >= 0) | (np.isnan(records.latency) & np.isin(records.status, (CENSORED, LOST)))
         kept = records.kept & (records.status >= 0) & timed
         codes, names = pd.factorize(words[kept], use_na_sentinel=False)
@@ -292,8 +286,7 @@ class OutcomeTally:
 
     def last(self) -> Records:
         records = Records.unusable({})
-        note = self.note()
-        records.notes += [note] if note else []
+        records.notes += filter(None, [self.note()])
         return records
 
 
@@ -333,10 +326,7 @@ class StatusWords(OutcomeTally, OutcomeWords):
         self.unknown: Counter[str] = Counter()
 
     def statuses(self, column: pd.Series[Any], records: Records, out: Bools | None = None) -> NDArray[np.int8]:
-        """The codes of a column of words; each distinct word is looked up once.
-
-        Rows that are `out` have no end: whatever their word is, it is not needed to know what became of them.
-        """
+        """The codes of a column of words; of rows that are `out`, which have no end, the word need not be known."""
         cells = column.astype("category")
         words = ["" if word in ABSENT else word for word in map(word_of, cells.cat.categories)]
         used = np.bincount(cells.cat.codes + 1, minlength=len(words) + 1)[1:]
