@@ -166,8 +166,8 @@ def _find(values: dict[str, list[str]], kinds: dict[str, str | None], after: lis
             if "_".join(part for part in name.lower().split("_") if part not in UNIT_WORDS) == word:
                 return name
     for kind in ("milliseconds", "decimals"):
-        sums = {name: _sum(values[name]) for name in values if kinds[name] == kind}
-        spent = {name: total for name, total in sums.items() if total < EPOCH_FROM}
+        spent = {name: _sum(values[name]) for name in values if kinds[name] == kind}
+        spent = {name: total for name, total in spent.items() if total < EPOCH_FROM}
         if spent:
             # a server's part is no longer than the whole, but for the clock's steps; the whole is always there
             about = [name for name in spent if spent[name] >= 0.95 * max(spent.values())]
@@ -223,7 +223,6 @@ class W3c(LineFormat):
         return fields is not None and set(fields[1].split()) >= W3C_NEEDED
 
     def begin(self, source: Source) -> None:
-        """The fields, by the line that names them; the first row shows how they are separated, and the unit."""
         fields = W3C_FIELDS.search(source.text)
         self.names = names = fields[1].split() if fields else []
         if len(set(names)) < len(names) or not set(names) >= W3C_NEEDED:

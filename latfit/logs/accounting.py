@@ -171,9 +171,9 @@ class Lsf(LineFormat):
         records.refuse(~(submit > 0), "no submission time")
         records.latency = np.where(never, finished, start) - submit
         records.submitted = moments(frame["submit"], "submit", "epoch", None, records)
+        index = frame["index"].fillna("0")
         # a job that was requeued finishes more than once: the first start is the wait
-        ids = frame["job_number"] + "[" + frame["index"].fillna("0") + "] " + frame["submit"]
-        records.ids = ids.to_numpy(dtype=object)
+        records.ids = (frame["job_number"] + "[" + index + "] " + frame["submit"]).to_numpy(dtype=object)
         records.extras |= {name: frame[name] for name in ("job_number", "index", "job_name")}
 
 

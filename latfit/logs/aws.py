@@ -98,5 +98,5 @@ class Lambda(RowFormat):
         ended = moment and (int(moment[0]) / 1e3 if moment[0].isdigit() else epoch(moment[0]))
         submitted = sent_at(ended, float(match["latency"]) / 1e3)
         groups = {"memory_mb": fields.get("Memory Size"), "cold_start": "yes" if "Init Duration" in fields else "no"}
-        cells = {"latency": match["latency"], "submitted": submitted, "status": fields.get("Status", "completed")}
-        return {**cells, "id": match["id"], **groups}
+        status = fields.get("Status", "completed")
+        return {"latency": match["latency"], "submitted": submitted, "status": status, "id": match["id"], **groups}

@@ -86,7 +86,6 @@ class Cells:
         return "duration" if "duration" in shapes else max(set(shapes) - {"word"} or {"text"}, key=shapes.count)
 
     def _times(self) -> Floats:
-        """Seconds since 1970, NaN throughout where the times cannot be read."""
         text = self.column.where(self.known)
         try:
             written = self.time_format or time_format_of(text, self.name)
@@ -140,7 +139,6 @@ def _most(answers: Iterable[Any]) -> bool:
 
 
 def _shape(text: str) -> str:
-    """What a cell of measurements is: a number, a duration with a unit, a clock, or a word for what never came."""
     if math.isfinite(_number(text)):
         return "number"
     if re.fullmatch(r"(\d+-)?\d?\d:\d\d:\d\d([.,]\d+)?", text):

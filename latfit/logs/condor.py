@@ -111,7 +111,6 @@ class HtCondor(LineFormat):
         self.leap: set[int] = set()  # in which of the log's years there was a 29 February
 
     def parse(self, line: str) -> Parsed:
-        """The head of an event, or one of the lines that follow it up to three dots."""
         if line.startswith("..."):
             self.is_between, self.terminated = True, None
         elif self.is_between:

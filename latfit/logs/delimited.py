@@ -116,7 +116,6 @@ def _below_comments(text: str) -> tuple[list[str], str]:
 
 
 def _header_above(comments: list[str], fields: list[str], delimiter: str) -> list[str] | None:
-    """The last comment as a header, where the first line below it is a row, and there is a name for each field."""
     names = head_fields(comments[-1], delimiter) if comments and any(map(_is_number, fields)) else []
     if not names or len(names) != len(fields) or any(map(_is_number, names)):
         return None
@@ -318,9 +317,8 @@ def _by_row(block: Block, delimiter: str, names: Sequence[str]) -> Rows:
             rows.append([field or None for field in fields])
             numbers.append(number)
         else:
-            misshapen[number] = shown(
-                len(misshapen), "wrong number of fields", f"{len(fields)} instead of {len(names)}"
-            )
+            detail = f"{len(fields)} instead of {len(names)}"
+            misshapen[number] = shown(len(misshapen), "wrong number of fields", detail)
         at += span
     return pd.DataFrame(rows, columns=list(names), dtype="str"), np.array(numbers, dtype=np.int64), misshapen
 

@@ -100,7 +100,6 @@ class Condition:
         return condition
 
     def holds(self, column: pd.Series[Any]) -> Bools:
-        """For which cells it is true; each distinct value is looked at once."""
         words = column.astype("category")
         table = np.array([self.is_met(word) for word in words.cat.categories] + [self.is_met(None)], dtype=bool)
         return np.asarray(table[words.cat.codes.to_numpy()])
@@ -148,8 +147,8 @@ class RowFilter:
 
     def finish(self, log: str) -> None:
         if self.missing and self.columns:
-            no_column = f"there is no column {min(self.missing)!r} for --where"
-            raise MissingColumn(f"{log}: {no_column}; there are: {listed(self.columns)}")
+            name = sorted(self.missing)[0]
+            raise MissingColumn(f"{log}: there is no column {name!r} for --where; there are: {listed(self.columns)}")
 
     def _column(self, name: str, records: Records) -> pd.Series[Any]:
         raw = {} if records.raw is None else {str(column): records.raw[column] for column in records.raw}
@@ -164,7 +163,6 @@ class RowFilter:
 
 
 def _moment(text: str | None, zone: str, log_end: Callable[[], np.datetime64 | None]) -> np.datetime64 | None:
-    """A point in time, in naive UTC: an ISO time, or as long before the end of the log as a duration says."""
     if not text:
         return None
     if re.match(r"\s*\d{4}-\d\d", text):

@@ -74,7 +74,6 @@ class JMeter(Format):
 
 
 def _layout(head: str) -> tuple[str, list[str], bool]:
-    """The delimiter, the names of the columns, and whether a header gives them; without one, by JMeter's order."""
     first = head.lstrip().split("\n", 1)[0]
     delimiter = max(",|;\t", key=first.count)
     fields = head_fields(head, delimiter)

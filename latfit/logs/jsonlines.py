@@ -285,7 +285,6 @@ class _Document:
         self.at += 1
 
     def members(self, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, int, Any]]:
-        """The objects in arrays of the object that begins here: the path of the array, their line, and they."""
         self.at += 1
         while self.peek() != "}":
             key = self.value()

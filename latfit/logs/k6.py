@@ -94,8 +94,8 @@ class K6Csv(_K6, TableFormat):
 
     def finish(self, source: Source) -> None:
         if self.metric not in self.metrics:
-            there = listed(sorted(self.metrics))
-            raise LogError(f"{source.name}: there is no metric {self.metric!r}; there are: {there}")
+            metrics = listed(sorted(self.metrics))
+            raise LogError(f"{source.name}: there is no metric {self.metric!r}; there are: {metrics}")
 
 
 @register

@@ -48,7 +48,6 @@ class Logfmt(Format):
     uses = ("statuses", "unit", "time_format", "timezone")
 
     def sniff(self, head: str) -> bool:
-        """Pairs in half of the first lines, with a name that most of them share; but not in the cells of a table."""
         lines = first_lines(head)
         names = [{name for name, _ in PAIR.findall(line[:MAX_CHARACTERS])} for line in lines]
         logfmt = [each for each in names if len(each) >= MIN_PAIRS]
@@ -62,7 +61,6 @@ class Logfmt(Format):
 
 
 def _is_delimited(lines: list[str], mark: str) -> bool:
-    """Whether a delimiter sets apart as many fields in all lines, one of them numbers below the first."""
     rows = [split_record(line, mark)[1] for line in lines]
     if len(rows) < 2 or len(rows[0]) < 2 or len({len(row) for row in rows}) > 1:
         return False

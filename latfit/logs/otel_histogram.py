@@ -66,7 +66,6 @@ class OtelHistogram(HistogramFormat):
 
 
 def _documents(source: Source) -> Iterator[Any]:
-    """JSON values that follow each other, with white space between them."""
     decoder, blank, rest = json.JSONDecoder(), re.compile(r"\s*"), ""
     for block in source.blocks():
         rest, at = (rest + block.data.decode()).lstrip(), 0

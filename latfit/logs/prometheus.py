@@ -186,7 +186,6 @@ def native_histogram(text: str) -> Histogram:
 
 
 def _unit(base: str, units: dict[str, str]) -> tuple[str, str]:
-    """Seconds, unless the metric says otherwise, and a note where that was guessed."""
     word = units.get(base, "") or base.removesuffix("_total").rsplit("_", 1)[-1]
     if word in UNIT_WORDS and len(word) > 1:  # a single letter at the end of a name says nothing
         unit = UNIT_WORDS[word]
@@ -195,7 +194,6 @@ def _unit(base: str, units: dict[str, str]) -> tuple[str, str]:
 
 
 def _text(quoted: str) -> str:
-    """What a quoted text means; one without quotes is itself."""
     if not quoted.startswith('"'):
         return quoted
     return re.sub(r"\\(.)", lambda match: "\n" if match[1] == "n" else match[1], quoted[1:-1])

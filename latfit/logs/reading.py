@@ -193,7 +193,6 @@ def read_histograms(
 
 
 def _log_end(path: Paths, format: str | None, options: dict[str, Any]) -> np.datetime64 | None:  # noqa: A002
-    """The last time in a log, which is read once for it."""
     plain = ReadOptions(**{key: value for key, value in options.items() if key not in ("since", "until", "where")})
     end = None
     for file in _paths(path):

@@ -108,7 +108,6 @@ class Records:
         self.refuse(absent, "no latency")
 
     def take(self, rows: Bools) -> Records:
-        """Some of the rows, as if the others had not been in the log."""
         if rows.all():
             return self
         place = np.cumsum(rows) - 1
@@ -126,7 +125,6 @@ class Records:
         )
 
     def facts(self, log: LogFacts, unchosen: int) -> LogFacts:
-        """What is to be said of this chunk of a log, beside its probes."""
         reasons = Counter(reason.split(":", 1)[0] for reason in self.reasons.values())
         first = sorted(self.reasons)[:SHOWN_REFUSALS]
         refusals = tuple(Refusal(int(self.line[row]), self.reasons[row], log.path) for row in first)

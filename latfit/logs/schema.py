@@ -64,7 +64,6 @@ class Score:
         self.add(CONTENT[kind]["weight"] * share, CONTENT[kind]["why"])
 
     def add_name(self, section: str, words: Sequence[str], sign: int = 1) -> float:
-        """Count the words of a name by their weight in a section of the vocabulary, which is returned."""
         weight, word = weigh(section, words)
         self.add(sign * weight, f"{word!r} in its name")
         return weight
@@ -205,7 +204,6 @@ class _Resolver:
         self.notes: list[str] = []
 
     def latency(self) -> Candidate:
-        """The reading of the latency that leads clearly; an error with the options where none does."""
         candidates, said = self._latencies(), self.options.columns
         if said.get("latency"):
             columns = tuple(said["latency"].split("+"))
@@ -230,10 +228,10 @@ class _Resolver:
             for each in close:
                 first, ended = each.columns[0], each.ended
                 readings.append(f"{ended!r} minus {first!r}" if ended else repr(first))
-                pair = f"--column submitted={first} --column ended={ended}"
-                choices.append(pair if ended else f"--column latency={first}")
-            may_be = f"the latency may be {' or '.join(readings)}"
-            raise MissingColumn(f"{self.log}: {may_be}. Choose one: {', or '.join(choices)}")
+                choice = f"--column submitted={first} --column ended={ended}" if ended else f"--column latency={first}"
+                choices.append(choice)
+            question = f"the latency may be {' or '.join(readings)}. Choose one: {', or '.join(choices)}"
+            raise MissingColumn(f"{self.log}: {question}")
         return good[0]
 
     def _no_latency(self, candidates: Sequence[Candidate]) -> str:
@@ -429,7 +427,6 @@ class _Resolver:
         ]
 
     def submitted(self, latency: Candidate) -> str | None:
-        """The column of submission times: named so, holding times, and the earliest of its row."""
         if "submitted" in self.options.columns:
             return self.options.columns["submitted"] or None
         if latency.ended:
@@ -471,7 +468,6 @@ class _Resolver:
         return best
 
     def id(self, latency: Candidate, submitted: str | None) -> str | None:
-        """The column that names probes, unless its values repeat or come back at other times."""
         if "id" in self.options.columns:
             return self.options.columns["id"] or None
         plain = {
@@ -488,13 +484,12 @@ class _Resolver:
             again = pd.DataFrame({"id": column.column.astype(str), "time": times.column.astype(str)})
             again = again[column.known & again["id"].duplicated(keep=False)]
             if len(again) and not again.duplicated().any():
-                comes_back = "comes back at other times: they are attempts of one job, each a probe"
-                self.notes.append(f"column {column.name!r} {comes_back}")
+                attempts = "comes back at other times: they are attempts of one job, each a probe"
+                self.notes.append(f"column {column.name!r} {attempts}")
                 return None
         return column.name
 
     def status(self, used: set[str | None]) -> str | None:
-        """The column of outcomes; others that may tell them too are reported."""
         if "status" in self.options.columns:
             return self.options.columns["status"] or None
         said = self.options.lowered_statuses

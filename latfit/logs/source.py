@@ -189,7 +189,6 @@ def open_source(path: str | Path, progress: Progress | None = None) -> Source:
 
 
 def _unpacked(stream: IO[bytes], magic: bytes, name: str) -> Any:
-    """A stream of what is packed in `stream`, which begins with `magic`; None if nothing is."""
     if magic.startswith(b"\x1f\x8b"):
         return gzip.GzipFile(fileobj=stream)
     if magic.startswith(b"BZh"):

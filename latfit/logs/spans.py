@@ -127,7 +127,6 @@ class Jaeger(_Spans):
 
 
 def _documents(source: Source) -> Iterator[Iterable[tuple[int, dict[str, Any] | str]]]:
-    """Documents line by line, with their numbers, if the first line is one, else those of the whole."""
     blocks = source.blocks()
     first = next(blocks)
     opening = next((line for line in first.lines() if line.strip()), "")
@@ -201,13 +200,12 @@ def _jaeger_span(span: dict[str, Any], service: str | None) -> Span | str:
     tags = _attributes(span)
     error = tags.get("error") == "true" or tags.get("otel.status_code") == "ERROR"
     parent = "child" if _listed(span, "references") or span.get("parentSpanID") else "root"
+    name = plain_text(span.get("operationName"))
     times = [str(float(start or 0) / 1e6), repr(float(duration or 0) / 1e6)]
-    names = [plain_text(span.get("operationName")), service, tags.get("span.kind")]
-    return [*times, str(error), _code(tags), *names, parent]
+    return [*times, str(error), _code(tags), name, service, tags.get("span.kind"), parent]
 
 
 def _code(attributes: dict[str, str | None]) -> str | None:
-    """The HTTP code of a span, or the gRPC code where it says that the deadline was exceeded."""
     http = attributes.get("http.response.status_code") or attributes.get("http.status_code")
     return http or ("grpc 4" if attributes.get("rpc.grpc.status_code") == "4" else None)
 

@@ -97,7 +97,6 @@ class Workload(LineFormat):
 
 
 def _submitted(submit: NDArray[np.float64], start: int | None) -> NDArray[np.datetime64] | None:
-    """Submission times: seconds since 1970, or since the start that the header names, or unknown."""
     known = np.isfinite(submit) & (submit >= 0) & (submit < EPOCH_TO)
     if not known.any():
         return None

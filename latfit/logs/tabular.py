@@ -87,7 +87,6 @@ class TableReader:
         return records
 
     def last(self) -> Records:
-        """A chunk without rows: what the words of the status column became, and what to do about unknown ones."""
         records = Records.unusable({}) if self.words is None else self.words.last()
         if self.words is not None:
             records.advice += self.words.advice()

@@ -96,7 +96,6 @@ def _split_of(lines: list[str]) -> Split | None:
 
 
 def _agree(lines: list[str], split: Split) -> bool:
-    """Whether most lines have as many fields as the first, or empty ones among them, and there are more than one."""
     width, starts = len(split(lines[0])), _starts(lines[0])
     alike = [len(split(line)) == width for line in lines[1:]]
     placed = [split is _wide and _placed(line, starts) is not None for line in lines[1:]]
@@ -105,8 +104,8 @@ def _agree(lines: list[str], split: Split) -> bool:
 
 
 def _barred(line: str) -> list[str]:
-    inner = line.translate(BARS).strip().removeprefix("|").removesuffix("|")
-    return [field.strip() for field in inner.split("|")]
+    line = line.translate(BARS).strip()
+    return [field.strip() for field in line.removeprefix("|").removesuffix("|").split("|")]
 
 
 def _wide(line: str) -> list[str]:

@@ -101,7 +101,6 @@ def split_name(name: str) -> tuple[tuple[str, ...], str | None]:
 
 
 def _apart(word: str) -> list[str]:
-    """A word that is not known as the fewest known words that it is made of, or as it is."""
     if word in KNOWN_WORDS or not 4 <= len(word) <= LONGEST_COMPOUND:
         return [word]
     best: dict[int, list[str]] = {0: []}
@@ -303,7 +302,6 @@ class HttpOutcomes(OutcomeTally):
         self.said = options.lowered_statuses
 
     def statuses(self, codes: pd.Series[str], records: Records) -> NDArray[np.int8]:
-        """The status of each row; rows without a code that can be read are refused."""
         words = codes.astype("string").fillna("-").astype("category")
         status = _coded(words, [http_outcome(str(word), self.said) for word in words.cat.categories])
         hint = "say what it means: --status completed|failed|censored|lost=CODE"
