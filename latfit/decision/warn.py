@@ -14,7 +14,6 @@ from latfit.fitting import JointRatio
 from latfit.outliers import cutoff_verdict
 from latfit.units import seconds
 
-
 Check = Callable[[Prepared, Recommendation, Evidence], Warned | None]
 CHECKS: list[Check] = []
 
