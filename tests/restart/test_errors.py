@@ -146,7 +146,7 @@ def test_laws_that_cannot_be_read():
      "weibull(shape=1e-320,scale=1e-320)"],
 )  # fmt: skip
 def test_laws_beyond_floats_are_refused(spec):
-    with pytest.raises(RestartError, match="too small, too large or too close|no attempt ever completes"):
+    with pytest.raises(RestartError, match=r"too small, too large or too close|no attempt ever completes"):
         optimal_timeout(parse_law(spec))
 
 
