@@ -30,6 +30,10 @@ mine = next(f for f in fits if f["law"] == "rayleigh")
 assert abs(mine["params"]["sigma"] - 100) < 10 and mine["ks"]["p_bootstrap"] > 0
 assert fits[0]["law"] == "rayleigh", [f["law"] for f in fits]
 assert json.loads(call("analyze", "log.csv", "--resamples", 19, "--json"))["best"] == "rayleigh"
+sample = latfit.example_log().sample(cutoff=10_000)  # cut where log(1 − F) is −inf; ρ leaves the closed form
+(far,) = latfit.fit(sample, ["rayleigh"])
+closed_form = np.sqrt(np.mean(sample.completed.expand() ** 2) / 2)
+assert far.converged and abs(far.params["sigma"] / closed_form - 1) < 1e-4, (far.params, closed_form)
 row = run_batch("log.csv", resamples=0, test=False, workers=1).rows[0]
 assert row["best"] == "rayleigh", row["best"]
 

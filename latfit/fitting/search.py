@@ -103,7 +103,8 @@ class DifferencesKernel(Kernel):
         return self._jet(lambda law, row: weights[row, used[row]] @ law.logpdf(x[row, used[row]]), (), u)
 
     def survival(self, t: Floats, u: Floats) -> Jet:
-        return self._jet(lambda law, row: law.logsf(t[row % len(t)]), t.shape[1:], u)
+        # log S of −∞ has no differences; where S is nothing beside ρ neither has it any weight
+        return self._jet(lambda law, row: np.maximum(law.logsf(t[row % len(t)]), -700.0), t.shape[1:], u)
 
     def probability(self, t: Floats, u: Floats) -> Floats:
         return np.array([self.build(v).cdf(t[row % len(t)]) for row, v in enumerate(u.T)])
