@@ -183,7 +183,7 @@ class Column:
             return pd.Series(pd.Categorical.from_codes(column.codes, categories=column.labels))
         if (self.codes >= 0).all():
             return pd.Series(self.labels.take(self.codes))
-        return pd.Series(pd.api.extensions.take(self.labels.array, self.codes, allow_fill=True))
+        return pd.Series(self.labels).reset_index(drop=True).reindex(self.codes).reset_index(drop=True)
 
     def distinct(self) -> Column:
         """The same with one label a value; missing values among the labels become empty cells."""

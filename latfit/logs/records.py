@@ -222,8 +222,8 @@ class RepeatedIds:
     def among(self, ids: Ids, rows: Bools) -> Bools:
         """Which of the `rows` repeat an id of an earlier kept row, here or in an earlier chunk."""
         repeated = rows & ~np.asarray(pd.isna(ids))
-        plain: Any = ids if ids.dtype.kind in "iu" else pd.Series(ids, dtype="str").array
-        hashes = pd.util.hash_array(plain, categorize=False)[repeated]
+        column = pd.Series(ids, dtype=None if ids.dtype.kind in "iu" else "str")
+        hashes: NDArray[Any] = pd.util.hash_pandas_object(column, index=False, categorize=False).to_numpy()[repeated]
         again = pd.Series(hashes).duplicated().to_numpy()
         fresh = np.sort(hashes[~again])
         known = np.zeros(fresh.size, dtype=bool)

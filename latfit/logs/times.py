@@ -64,7 +64,7 @@ def parse_times(
         times = _from_text(column, name, time_format, timezone)
     beyond = (times < np.datetime64("0001-01-01")) | (times >= np.datetime64("10000-01-01"))
     if beyond.any():  # where pandas has times, but no calendar has
-        times = np.where(beyond, np.datetime64("NaT"), times)
+        times = np.where(beyond, np.datetime64("NaT", "s"), times)
     return times, np.isnat(times) & ~column.isna().to_numpy()
 
 
@@ -126,8 +126,8 @@ def without_zero_epochs(columns: list[Times]) -> list[Times]:
     """Times of 0 or −1 since 1970 mean "never" where others of the log are of our days: they become NaT."""
     if not any((times > np.datetime64("1980-01-01")).any() for times in columns):
         return columns
-    zero, second = np.datetime64("1970-01-01T00:00:00"), np.timedelta64(1, "s")
-    return [np.where((times <= zero) & (times >= zero - second), np.datetime64("NaT"), times) for times in columns]
+    zero, second, never = np.datetime64("1970-01-01T00:00:00"), np.timedelta64(1, "s"), np.datetime64("NaT", "s")
+    return [np.where((times <= zero) & (times >= zero - second), never, times) for times in columns]
 
 
 def numeric(column: pd.Series[Any]) -> Floats:

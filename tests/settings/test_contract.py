@@ -428,7 +428,7 @@ def test_command_line(run):
     assert {tool["name"] for tool in json.loads(run("settings", "--json").stdout)["tools"]} == set(NAMES)
     assert "proxy_read_timeout 350ms;" in run("settings", "nginx", "--timeout", "350ms", "--attempts", 3).stdout
     document = json.loads(run("settings", "haproxy", EGEE, "--json").stdout)
-    assert document["attempts"] == 5
+    assert document["attempts"] == 3
     given = json.loads(run("settings", "haproxy", EGEE, "--timeout", "6m", "--json").stdout)
     assert given["timeout"] == 360
     assert given["undone"] is not None
