@@ -178,7 +178,6 @@ def _newton(
     share = kernel.limit_step(u, step)
     converged = np.zeros(batch.size, dtype=bool)
     alive = np.isfinite(at.value) if above is None else at.value > above
-    alive &= np.isfinite(at.grad).all(axis=0)  # no step leads anywhere from there
     rows, part, chosen = np.arange(batch.size), batch, kernel  # what is evaluated: all that are alive, and some others
     for _ in range(MAX_NEWTON_STEPS):
         if not alive.any():
