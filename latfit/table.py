@@ -90,7 +90,7 @@ class LogFacts:
     has_outcomes : whether the log tells how a probe ended.
     as_lost : how many rows without a usable latency are read as lost.
     unit, unit_evidence : the unit of the latencies as logged, and what says so: the `option` of the user, the column's
-        `name`, its `cells`, the `times` beside it, `assumed` where nothing does; empty where the format defines it.
+        `name`, its `cells`, the `times` beside it, the `format`, or `assumed` where nothing does.
     columns : what each column with a role was taken for, and why: the name to (role, reason).
     """
 

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import datetime
 
 from latfit.logs.formats import register
 from latfit.logs.lines import first_lines
-from latfit.logs.rows import Row, RowFormat, epoch, inside, json_line, sent_at
+from latfit.logs.rows import Row, RowFormat, inside, json_line
 
-MYSQL_TIME = re.compile(r"# Time: (\S+(?: +\d\d?:\d\d:\d\d)?)")
-MYSQL_USER = re.compile(r"# User@Host: (\S+?)\[")
-MYSQL_QUERY = re.compile(r"# (?:Thread_id: .*)?Query_time: (?P<latency>[\d.]+)(?P<rest>.*)")
-PGBENCH_LINE = re.compile(
-    r"(?P<client>\d+) (?P<transaction>\d+) (?P<time>\d+|skipped|failed|serialization|deadlock) (?P<script>\d+) "
-    r"(?P<seconds>\d{9,10}) (?P<microseconds>\d{1,6})(?: (?P<lag>\d+))?(?: (?P<retries>\d+))?"
-)
+MYSQL_ABOVE = re.compile(r"# (?:Time: (?P<time>\S+(?: +\d\d?:\d\d:\d\d)?)|User@Host: (?P<user>\S+?)\[)")
+MYSQL_ERROR = re.compile(r"(?:Errno|Killed): [1-9]")
 
 
 @register
@@ -26,20 +22,20 @@ class Mongod(RowFormat):
     description = "MongoDB server log (JSON); latency = attr.durationMillis"
     rank = 26
     unit = "ms"
+    at_end = True
     others = "lines that are not slow operations"
     nothing = "it logs no operation with durationMillis; log all of them with db.setProfilingLevel(0, {slowms: 0})"
     begins = r'\{"t":\{"\$date":'
+    paths = (
+        "latency=attr.durationMillis submitted=t.$date operation=attr.type namespace=attr.ns plan=attr.planSummary "
+        "application=attr.appName"
+    )
 
-    def row(self, line: str) -> Row | None:
+    def row(self, line: str) -> Row | str | None:
         entry = json_line(line)
-        latency = inside(entry, "attr.durationMillis")
-        if not isinstance(latency, (int, float)):
-            return None
+        row = entry and super().row(line)
         failed = inside(entry, "attr.errName") or inside(entry, "attr.errCode")
-        submitted = sent_at(epoch(inside(entry, "t.$date")), latency / 1e3)
-        names = {"operation": "type", "namespace": "ns", "plan": "planSummary", "application": "appName"}
-        groups = {column: inside(entry, f"attr.{name}") for column, name in names.items()}
-        return {"latency": latency, "submitted": submitted, "status": "failed" if failed else "completed", **groups}
+        return {**row, "status": "failed" if failed else "completed"} if isinstance(row, dict) else row
 
 
 @register
@@ -49,33 +45,36 @@ class MySqlSlow(RowFormat):
     name = "mysql-slow"
     description = "slow query log of MySQL or MariaDB; latency = Query_time"
     rank = 26
+    at_end = True
     others = "lines of statements and headers"
     signs = (r"^# .*Query_time: [\d.]+ +Lock_time: ",)
+    # # Query_time: 0.000123  Lock_time: 0.000045 Rows_sent: 1  Rows_examined: 10
+    line = re.compile(r"# (?:Thread_id: .*)?Query_time: (?P<latency>[\d.]+) +Lock_time: [\d.]+(?P<rest>.*)")
 
-    def row(self, line: str) -> Row | None:
-        """`# Query_time: 0.000123  Lock_time: 0.000045 Rows_sent: 1  Rows_examined: 10`."""
-        match = MYSQL_QUERY.match(line)
-        if match is None:
-            return None
-        numbers = dict(re.findall(r"(\w+): (-?\d+(?:\.\d+)?)", match["rest"]))
-        status = "failed" if numbers.get("Errno", "0") != "0" else "completed"
-        return {"latency": match["latency"], "submitted": None, "status": status, "user": None, **numbers}
-
-    def rows(self) -> Callable[[str], Row | None]:
+    def rows(self) -> Callable[[str], Row | str | None]:
         """Times and users stand in lines of their own, above the query time."""
-        ended: float | None = None
-        user: str | None = None
+        above: dict[str, str | None] = {"time": None, "user": None}
 
-        def read(line: str) -> Row | None:
-            nonlocal ended, user
-            if moment := MYSQL_TIME.match(line):
-                ended = epoch(moment[1])
-            elif host := MYSQL_USER.match(line):
-                user = host[1]
+        def read(line: str) -> Row | str | None:
+            if match := MYSQL_ABOVE.match(line):
+                above.update({name: value for name, value in match.groupdict().items() if value})
             row = self.row(line)
-            return row and {**row, "submitted": sent_at(ended, float(row["latency"])), "user": user}
+            if not isinstance(row, dict):
+                return row
+            rest = row.pop("rest")
+            status = "failed" if MYSQL_ERROR.search(rest) else "completed"
+            counts = dict(re.findall(r"(Rows_sent|Rows_examined): (\d+)", rest))
+            return {**row, "submitted": _moment(above["time"]), "status": status, "user": above["user"], **counts}
 
         return read
+
+
+def _moment(text: str | None) -> str | None:
+    """A time of MySQL since 5.7 (ISO 8601), or `140507  8:14:18` as earlier versions and MariaDB write it."""
+    try:
+        return text and datetime.strptime(text, "%y%m%d %H:%M:%S").isoformat()
+    except ValueError:
+        return text
 
 
 @register
@@ -86,19 +85,22 @@ class PgBench(RowFormat):
     description = "pgbench -l: one line a transaction; latency = time"
     rank = 27
     unit = "us"
+    at_end = True
     others = "transactions that were skipped, and other lines"
+    # 0 199 2241 0 1175850568 995598: client, transaction, µs, script, and when it ended
+    line = re.compile(
+        r"(?P<client>\d+) \d+ (?P<latency>\d+|skipped|failed|serialization|deadlock) (?P<script>\d+) "
+        r"(?P<seconds>\d{9,10}) (?P<microseconds>\d{1,6})(?: \d+){0,2}\s*$"
+    )
 
     def sniff(self, head: str) -> bool:
-        lines = first_lines(head)
-        return bool(lines) and all(PGBENCH_LINE.fullmatch(line.strip()) for line in lines)
+        return all(map(self.line.match, first_lines(head))) and super().sniff(head)
 
-    def row(self, line: str) -> Row | None:
-        """`0 199 2241 0 1175850568 995598`: client, transaction, µs, script, and when it ended."""
-        match = PGBENCH_LINE.fullmatch(line.strip())
-        if match is None or match["time"] == "skipped":
+    def row(self, line: str) -> Row | str | None:
+        row = super().row(line)
+        if not isinstance(row, dict) or row["latency"] == "skipped":
             return None
-        latency = int(match["time"]) if match["time"].isdigit() else None
-        ended = int(match["seconds"]) + int(match["microseconds"]) / 1e6
-        cells = {"latency": latency, "submitted": sent_at(ended, (latency or 0) / 1e6)}
-        status = "failed" if latency is None else "completed"
-        return {**cells, "status": status, "client": match["client"], "script": match["script"]}
+        known = row["latency"].isdigit()
+        ended = int(row.pop("seconds")) + int(row.pop("microseconds")) / 1e6
+        status = {"submitted": ended, "status": "completed" if known else "failed"}
+        return {**row, **status, "latency": row["latency"] if known else None}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
@@ -93,11 +91,10 @@ class WorkflowRuns(JsonRows):
     work = True
     rank = 21
     begins, signs = r"\{", ('"workflow_runs"',)
+    paths = "submitted=run_started_at ended=updated_at status=conclusion name event head_branch run_attempt run_number"
 
-    def row(self, value: dict[str, Any]) -> Row | None:
-        began, conclusion = value.get("run_started_at") or value.get("created_at"), value.get("conclusion")
-        if began is None or conclusion in NOT_RUN:
+    def row(self, value: Row) -> Row | None:
+        row = super().row({**value, "run_started_at": value.get("run_started_at") or value.get("created_at")})
+        if row is None or row["status"] in NOT_RUN:
             return None
-        ended = value.get("updated_at") if conclusion else None
-        groups = {name: value.get(name) for name in ("name", "event", "head_branch", "run_attempt", "run_number")}
-        return {"submitted": began, "ended": ended, "status": conclusion or "in_progress", **groups}
+        return row if row["status"] else {**row, "ended": None, "status": "in_progress"}

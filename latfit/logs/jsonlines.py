@@ -134,7 +134,7 @@ class JsonArray(Format):
 
 
 def read_found(
-    source: Source, options: ReadOptions, find: Callable[[str], dict[str, Any] | None], others: str, **how: Any
+    source: Source, options: ReadOptions, find: Callable[[str], dict[str, Any] | str | None], others: str, **how: Any
 ) -> Iterator[Records]:
     """The records of lines of text in which `find` finds an object, else they are `others`; see `read_tables`."""
     last = Records.unusable({})

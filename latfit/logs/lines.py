@@ -101,6 +101,8 @@ class RecordFormat(Format):
         self.fill(records, frame)
         if out is not None and out.any():
             records.skipped[self.not_probes] = int(np.count_nonzero(out))
+        if self.measured:
+            records.unit, records.unit_evidence = self.unit, "option" if self.options.unit else "format"
         latency = self.latency_is or (self.measured and f"{self.measured} in {self.unit}")
         if latency:
             names = listed(f"log_{name}" if name in CANONICAL else name for name in self.groups)  # as in the table

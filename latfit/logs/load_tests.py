@@ -8,48 +8,35 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 import pandas as pd
-import pyarrow as pa
 
 from latfit.errors import LogError
-from latfit.logs.delimited import TableFormat, head_fields, read_delimited
+from latfit.logs.delimited import TableFormat, head_fields
 from latfit.logs.formats import Format, ReadOptions, register
-from latfit.logs.lines import LineFormat, Parsed, contains, first_lines, floats, json_object, moments, plain_text
 from latfit.logs.records import Records
-from latfit.logs.schema import NO_OUTCOMES, Roles
+from latfit.logs.rows import Row, RowFormat, cells_at, epoch, json_line
+from latfit.logs.schema import NO_OUTCOMES
 from latfit.logs.source import Source
-from latfit.logs.tabular import TableReader
-from latfit.table import CENSORED, FAILED
 
-AB_NAMES = ["starttime", "seconds", "ctime", "dtime", "ttime", "wait"]
-VEGETA_ROW = re.compile(r"\d{19},\d{1,3},\d+,\d+,\d+,", re.ASCII)
-VEGETA_TIMEOUT = r"(?i)time[d-]? ?-?out|deadline exceeded"
-GATLING_KINDS = ("RUN", "USER", "REQUEST", "GROUP", "ACTION", "ASSERTION", "ERROR")
-GATLING_TIMEOUT = r"(?i)time[d-]? ?-?out|actually found (?:408|504)\b"
-MILLISECONDS = re.compile(r"\d{9,16}", re.ASCII)
+GAVE_UP = re.compile(r"(?i)time[d-]? ?-?out|deadline exceeded|actually found (?:408|504)\b")
 LOCUST = ({"Name", "Request Count", "Failure Count"}, {"Timestamp", "User Count", "Requests/s"})
 
 
 @register
-class ApacheBench(Format):
-    """Latency is ttime, in ms, from connecting to the last byte; ab sorts its rows by it."""
+class ApacheBench(TableFormat):
+    """Latency is ttime, in ms, from connecting to the last byte; ab sorts its rows by it, and tells no outcomes."""
 
     name = "ab"
     description = "ab -g; latency = ttime"
     rank = 26
+    delimiter = "\t"
+    needed = ("starttime", "seconds", "ctime", "dtime", "ttime", "wait")
+    groups = ("ctime", "dtime", "wait")
+    measured, unit, time, time_style = "ttime", "ms", "seconds", "epoch"
 
-    def sniff(self, head: str) -> bool:
-        return head_fields(head, "\t") == AB_NAMES
-
-    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        roles = Roles(("ttime",), "seconds", unit="ms", time_formats={"seconds": "epoch"})
-        table = TableReader(roles, options)
-        for records in read_delimited(
-            source, "\t", AB_NAMES, {}, table.records, header=True, settled=lambda: table.settled
-        ):
-            records.notes += [NO_OUTCOMES, "latency is ttime, in ms; ab tells no outcome of a request"]
-            records.has_outcomes = False
-            records.extras.pop("starttime", None)  # the seconds, in words
-            yield records
+    def fill(self, records: Records, frame: pd.DataFrame) -> None:
+        super().fill(records, frame)
+        records.notes.append(NO_OUTCOMES)
+        records.has_outcomes = False
 
 
 @register
@@ -61,14 +48,9 @@ class Hey(TableFormat):
     rank = 26
     roles = ("latency",)
     uses = ("statuses",)
-    needed = ("response-time", "status-code")
-    marks = ("DNS+dialup",)
-    measured, code = needed
-    http = True
+    needed = ("response-time", "status-code", "DNS+dialup")
+    measured, code, http = "response-time", "status-code", True
     submitted_is = "unknown (offset counts from the start of the run)"
-
-    def types(self) -> dict[str, pa.DataType]:
-        return {self.measured: pa.float64(), self.code: pa.string()}
 
     def fill(self, records: Records, frame: pd.DataFrame) -> None:
         super().fill(records, frame)
@@ -78,45 +60,32 @@ class Hey(TableFormat):
 
 
 @register
-class Vegeta(LineFormat):
+class Vegeta(RowFormat):
     """Latency in ns; the outcome goes by the code. Code 0 with a timeout as its error is censored, else failed."""
 
     name = "vegeta"
     description = "vegeta encode --to csv or --to json; latency in ns"
     rank = 19
-    uses = ("statuses",)
-    names = ("timestamp", "code", "latency", "error", "attack", "method", "url")
-    groups = ("attack", "method", "url")
-    measured, unit, submitted_is = "latency", "ns", "timestamp"
-    http = True
-    sniffed = 1
+    unit = "ns"
+    begins = r'\d{19},\d{1,3},\d+,\d+,\d+,|(?=\{.*"attack")(?=.*"seq")(?=.*"latency").*"timestamp"'
+    paths = "latency submitted=timestamp status=code error attack method url"
 
-    def parse(self, line: str) -> Parsed:
-        if line.startswith("{"):
-            value = json_object(line)
-            if isinstance(value, str):
-                return value
-            if all(key in value for key in ("attack", "seq", "code", "timestamp", "latency")):
-                return [plain_text(value.get(name)) for name in self.names]
-        if not VEGETA_ROW.match(line):
+    def row(self, line: str) -> Row | str | None:
+        entry = json_line(line)
+        row = None if entry is None else cells_at(entry, self.paths)
+        if entry is None and re.match(self.begins, line):
+            fields = dict(enumerate(next(csv.reader([line]))))
+            at = {"latency": 2, "submitted": 0, "status": 1, "error": 5, "attack": 7, "method": 9, "url": 10}
+            row = {cell: fields.get(place) for cell, place in at.items()}
+        if row is None:
             return f"not a result as vegeta writes it: {line[:40]!r}"
-        try:
-            fields = next(csv.reader([line]))
-        except csv.Error as error:
-            return f"unparseable line: {error}"
-        return [fields[at] if at < len(fields) else None for at in (0, 1, 2, 5, 7, 9, 10)]
-
-    def fill(self, records: Records, frame: pd.DataFrame) -> None:
-        super().fill(records, frame)  # the latency alone
-        records.status = self.tally.statuses(frame["code"], records)
-        timed_out = contains(frame["error"], VEGETA_TIMEOUT) & (frame["code"] == "0").to_numpy(dtype=bool)
-        records.status[timed_out & (records.status >= 0)] = CENSORED
-        records.submitted = moments(frame["timestamp"], "timestamp", None, None, records)
-        self.tally.add(frame["code"].mask(timed_out, "0 (timeout)"), records)
+        timed_out = GAVE_UP.search(str(row.pop("error")))
+        none = "censored" if timed_out else "failed"
+        return row | {"submitted": epoch(row["submitted"])} | ({"status": none} if str(row["status"]) == "0" else {})
 
 
 @register
-class Gatling(LineFormat):
+class Gatling(RowFormat):
     """Gatling's simulation.log as text (versions 2 and 3, before it became binary).
 
     Latency is end − start of each REQUEST, in ms. OK is completed; KO by a timeout censored, any other KO failed.
@@ -125,36 +94,26 @@ class Gatling(LineFormat):
     name = "gatling"
     description = "Gatling simulation.log (text); latency = end - start of requests"
     rank = 21
-    names = ("name", "groups", "start", "end", "status", "message")
-    groups = ("name", "groups")
-    outcomes = "outcomes by Gatling's status"
-    latency_is, submitted_is = "end - start in ms", "start"
+    cells = ("submitted", "ended", "status")
+    others = "lines that are not requests"
+    begins, signs = (
+        r"(?:RUN|USER|REQUEST|GROUP|ACTION|ASSERTION|ERROR)\t",
+        (r"^REQUEST\t.*\t\d{9,16}\t\d{9,16}\t[OK]{2}",),
+    )
+    # the number of fields differs by version, but start, end and OK or KO follow each other
+    line = re.compile(
+        r"REQUEST\t(?:.*?\t)??(?:(?P<groups>[^\t]*)\t)?(?P<name>[^\t]*)\t(?P<submitted>\d{9,16})\t(?P<ended>\d{9,16})\t"
+        r"(?P<status>OK|KO)\s*(?P<message>.*)",
+        re.ASCII,
+    )
 
-    def sniff(self, head: str) -> bool:
-        lines = first_lines(head)
-        return bool(lines) and lines[0].split("\t", 1)[0] in GATLING_KINDS and super().sniff(head)
-
-    def parse(self, line: str) -> Parsed:
-        """A request's fields: their number differs by version, but start, end and OK or KO follow each other."""
-        fields = line.split("\t")
-        if fields[0] != "REQUEST":
-            return None
-        for at in range(3, len(fields)):
-            start, end, status = fields[at - 2], fields[at - 1], fields[at].strip()
-            if status in ("OK", "KO") and MILLISECONDS.fullmatch(end) and MILLISECONDS.fullmatch(start):
-                message = "\t".join(fields[at + 1 :]).strip()
-                return [fields[at - 3], fields[at - 4] if at > 4 else "", start, end, status, message]
-        return f"not a request as Gatling writes it: {line[:40]!r}"
-
-    def fill(self, records: Records, frame: pd.DataFrame) -> None:
-        start, end = (floats(frame[name], name, records) for name in ("start", "end"))
-        records.latency = (end - start) / 1000
-        failed = (frame["status"] == "KO").to_numpy(dtype=bool)
-        timed_out = failed & contains(frame["message"], GATLING_TIMEOUT)
-        records.status[failed] = FAILED
-        records.status[timed_out] = CENSORED
-        records.submitted = moments(frame["start"], "start", "epoch-ms", None, records)
-        self.tally.add(frame["status"].mask(timed_out, "KO (timeout)"), records)
+    def row(self, line: str) -> Row | str | None:
+        row = super().row(line)
+        if not isinstance(row, dict):
+            return f"not a request as Gatling writes it: {line[:40]!r}" if line.startswith("REQUEST\t") else None
+        timed_out = GAVE_UP.search(row.pop("message"))
+        status = "completed" if row["status"] == "OK" else "censored" if timed_out else "failed"
+        return {**row, "submitted": epoch(row["submitted"]), "ended": epoch(row["ended"]), "status": status}
 
 
 class _Summary(Format):

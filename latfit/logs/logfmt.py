@@ -5,36 +5,27 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
-import pandas as pd
-
-from latfit.errors import MissingColumn, listed
 from latfit.logs.delimited import DELIMITERS, split_record
 from latfit.logs.formats import ROLES, Format, ReadOptions, register
 from latfit.logs.jsonlines import read_found
-from latfit.logs.lines import APACHE_TIME, MAX_CHARACTERS, LineFormat, Parsed, absent, first_lines
+from latfit.logs.lines import ABSENT, MAX_CHARACTERS, first_lines
 from latfit.logs.records import Records
-from latfit.logs.rows import Row, RowFormat, epoch, plain_path, sent_at
+from latfit.logs.rows import Row, RowFormat
+from latfit.logs.schema import SAMPLED_ROWS
 from latfit.logs.source import Source
 from latfit.logs.times import MOMENT
-from latfit.numbers import Bools
 
 PAIR = re.compile(r'(?:^|(?<=[\s,;\[({]))([A-Za-z_@][\w.@-]*)=("(?:[^"\\]|\\.)*"|[^\s"]*)')
 BEGINS = re.compile(rf"\W?({MOMENT}(?::\d\d)?(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)")
 MIN_PAIRS = 2  # in a line of this format
 HEROKU_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.]{0,12}(?:Z|[+-]\d\d:\d\d)?")
-HEROKU_FIELD = re.compile(r'(\w+)=(?:"([^"]*)"|(\S*))')
+HEROKU_ROUTER = r"heroku(?:\[router\]|/router): "
 # request timeout, idle connection, client connection idle; the client gave up
 HEROKU_ERRORS = {"H12": "timeout", "H15": "timeout", "H28": "timeout", "H27": "cancelled"}
+LATENCIES = "reqtime request_time reqtime_microsec taken_sec response_time apptime upstream_response_time".split()
 LABEL = re.compile(r"[A-Za-z0-9_.-]+:", re.ASCII)
-# labels of a latency, best first: those of ltsv.org, and what people add; in s but for the one that says otherwise
-LATENCIES = (
-    "reqtime request_time reqtime_microsec taken_sec response_time duration runtime apptime upstream_response_time "
-    "vhost_time"
-).split()
-LTSV_CODES = ("status", "code", "status_code")
-LTSV_TIMES = ("time", "time_local", "timestamp", "date")
-AFTERWARDS = ("size", "body_bytes_sent", "bytes", "cache", "upstream_status")  # known with the answer: no groups
 
 
 @register
@@ -91,85 +82,53 @@ class Heroku(RowFormat):
     description = "Heroku router log; latency = connect + service"
     rank = 24
     unit = "ms"
+    at_end = True
+    signs = (HEROKU_ROUTER,)
 
     def row(self, line: str) -> Row | None:
         """`… heroku[router]: at=info method=GET path="/" … dyno=web.1 connect=1ms service=12ms status=200 bytes=5`."""
-        prefix, router, rest = line.partition("heroku[router]: ")
-        fields = {key: quoted or plain for key, quoted, plain in HEROKU_FIELD.findall(rest)}
-        parts = [fields.get(name, "").removesuffix("ms") for name in ("connect", "service")]
-        if not router or not parts[1].isdigit():
+        router = re.search(HEROKU_ROUTER, line)
+        fields = _pairs(line[router.end() :]) if router else None
+        if router is None or fields is None or not re.fullmatch(r"\d+ms", fields.get("service", "")):
             return None
-        moment = HEROKU_TIME.search(prefix)
-        latency, error = sum(int(part) for part in parts if part.isdigit()), fields.get("code")
+        moment, error = HEROKU_TIME.search(line, 0, router.start()), fields.get("code")
+        latency = sum(int(fields.get(part, "").removesuffix("ms") or 0) for part in ("connect", "service"))
         status = fields.get("status") if error is None else HEROKU_ERRORS.get(error, "failed")
-        submitted = sent_at(epoch(moment[0] if moment else None), latency / 1e3)
-        groups = {name: fields.get(name) for name in ("method", "host", "dyno", "bytes")}
-        cells = {"latency": latency, "submitted": submitted, "status": status, "code": error}
-        return {**cells, "path": plain_path(fields.get("path")), **groups}
+        groups = {name: fields.get(name) for name in ("code", "path", "method", "host", "dyno", "bytes")}
+        return {"latency": latency, "submitted": moment and moment[0], "status": status, **groups}
 
 
 @register
-class Ltsv(LineFormat):
-    """Latency is the label that most of the first lines have of reqtime, request_time, apptime, …; seconds.
-
-    A request without it (`apptime:-`: no backend was asked) is left out, and counted.
-    """
+class Ltsv(Format):
+    """Labels and values, by tabs (`status:200`). A request without a latency (`apptime:-`) is left out, and counted."""
 
     name = "ltsv"
     description = "LTSV access log; latency = reqtime, request_time, apptime, …"
     rank = 28
-    roles = ("latency",)
+    roles = ROLES
     uses = ("statuses", "unit", "time_format", "timezone")
-    http = True
-    others = "lines that are not labelled fields"
-    nothing = "no line of this log has labelled fields"
 
     def sniff(self, head: str) -> bool:
-        lines = first_lines(head, 1)
-        fields = lines[0].split("\t") if lines else []
-        return len(fields) > 2 and all(LABEL.match(field) for field in fields)
+        fields = next(iter(first_lines(head, 1)), "").split("\t")
+        return len(fields) > 2 and all(map(LABEL.match, fields))
 
-    def begin(self, source: Source) -> None:
-        self.log = source.name
+    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
+        """By the labels of ltsv.org, and what people add: the one that most of the first lines have, in s."""
+        rows = [row for row in map(_labels, first_lines(source.text, SAMPLED_ROWS)) if isinstance(row, dict)]
+        counts = Counter(label for row in rows for label in row if label in LATENCIES)
+        label = options.columns.get("latency") or max(LATENCIES, key=lambda label: counts[label])
+        known = label in counts
+        unit = options.unit or (None if not known else "us" if label.endswith("microsec") else "s")
+        how = replace(options, columns={**options.columns, "latency": label} if known else options.columns, unit=unit)
+        for records in read_found(source, how, _labels, "lines that are not labelled fields", every_line=False):
+            records.notes += [f"latency is {label} in {unit}"] if known and records.line.size else []
+            yield records
 
-    def parse(self, line: str) -> Parsed:
-        fields = line.rstrip("\t ").split("\t")
-        bad = [field for field in fields if not LABEL.match(field)]
-        if not bad and len(fields) > 1:
-            return dict(field.split(":", 1) for field in fields)
+
+def _labels(line: str) -> dict[str, str] | str | None:
+    fields = line.rstrip("\t ").split("\t")
+    bad = [field for field in fields if not LABEL.match(field)]
+    if bad or len(fields) == 1:
         return f"a field without a label: {(bad or [line])[0][:40]!r}" if len(bad) < len(fields) else None
-
-    def left_out(self, frame: pd.DataFrame) -> Bools:
-        self.measured = self.measured or self._measured(frame)
-        if self.measured not in frame:
-            frame[self.measured] = None
-        self.not_probes = f"requests without {self.measured}"
-        self.unit = self.options.unit or ("us" if self.measured == "reqtime_microsec" else "s")
-        self.code, self.time = (
-            next((name for name in labels if name in frame), "") for labels in (LTSV_CODES, LTSV_TIMES)
-        )
-        apart = (self.measured, self.time, *LATENCIES, *LTSV_CODES, *AFTERWARDS)
-        self.groups = [str(name) for name in frame.columns if name not in apart]
-        return absent(frame[self.measured])
-
-    def _measured(self, frame: pd.DataFrame) -> str:
-        names = list(map(str, frame.columns))
-        if wanted := self.options.columns.get("latency"):
-            if wanted not in names:
-                raise MissingColumn(f"{self.log}: there is no label {wanted!r}; there are: {listed(names)}")
-            return wanted
-        counts = {name: int((~absent(frame[name])).sum()) for name in LATENCIES if name in names}
-        if not any(counts.values()):
-            raise MissingColumn(
-                f"{self.log}: no label is known as a latency ({listed(LATENCIES)}); there are: {listed(names)}. "
-                "Name it: --column latency=NAME"
-            )
-        return max(counts, key=lambda name: counts[name])
-
-    def fill(self, records: Records, frame: pd.DataFrame) -> None:
-        if self.time:
-            written = frame[self.time].str.strip("[] ")
-            apache = written.str.match(r"\d\d/[A-Z][a-z]{2}/", na=False).any()
-            self.time_style = self.options.time_format or (APACHE_TIME if apache else None)
-            frame = frame.assign(**{self.time: written})
-        super().fill(records, frame)
+    cells = (field.split(":", 1) for field in fields)
+    return {label: value.strip("[] ") for label, value in cells if value not in ABSENT}

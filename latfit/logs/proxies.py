@@ -8,33 +8,13 @@ import numpy as np
 import pandas as pd
 
 from latfit.logs.formats import register
-from latfit.logs.lines import (
-    LineFormat,
-    Parsed,
-    absent,
-    chosen,
-    floats,
-    json_object,
-    moments,
-    plain_text,
-    request_parts,
-)
+from latfit.logs.lines import LineFormat, Parsed, chosen, floats, moments, request_parts
 from latfit.logs.records import Records
-from latfit.logs.rows import Row, RowFormat, epoch, json_line, plain_path, sent_at
+from latfit.logs.rows import Row, RowFormat, cells_at, json_line
 from latfit.logs.source import Source
 from latfit.numbers import Bools
 from latfit.table import CENSORED, FAILED
 
-SQUID_LINE = re.compile(
-    r"(?P<ended>\d{9,11}\.\d{3}) +(?P<latency>-?\d+) (?P<client>\S+) (?P<result>[A-Z_]+)/(?P<code>\d{3}) "
-    r"(?P<bytes>\d+) (?P<method>[A-Z_]+) (?P<url>\S+) \S+ (?P<peer>[A-Z_]+)/\S+ (?P<type>\S+)"
-)
-# [%START_TIME%] "%METHOD% %PATH% %PROTOCOL%" %CODE% %FLAGS% (Istio: details) %RECEIVED% %SENT% %DURATION% …
-ENVOY_LINE = re.compile(
-    r'\[(?P<start_time>\d{4}-\d\d-\d\dT[^\]\s]+)\] "(?P<request>[^"]*)" (?P<response_code>\d+) (?P<response_flags>\S+) '
-    r'(?:(?P<details>\S+) \S+ "[^"]*" )?(?P<received>\d+|-) (?P<sent>\d+|-) (?P<duration>\d+|-) (?P<rest>.*)'
-)
-JSON_NAMES = {"authority": ("authority", ":authority", "host"), "upstream_host": ("upstream_host", "upstream_cluster")}
 # upstream request, stream idle, downstream and stream duration timeouts; the client went away
 GAVE_UP_FLAGS = {"UT", "SI", "DT", "UMSDR", "DC"}
 WHEN = re.compile(r"\[(\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d(?:\.\d+)?)\] ", re.ASCII)
@@ -54,23 +34,19 @@ class Caddy(RowFormat):
     name = "caddy"
     description = "Caddy access log (JSON or console); latency = duration"
     rank = 26
+    at_end = True
+    paths = (
+        "latency=duration submitted=ts status method=request.method host=request.host path=request.uri "
+        "protocol=request.proto server=logger bytes=size"
+    )
 
-    def row(self, line: str) -> Row | None:
+    def row(self, line: str) -> Row | str | None:
         """An object, or a time, a level, a logger, a message and an object with tabs between them."""
-        entry = json_line(line)
-        moment = entry and entry.get("ts")
-        if entry is None and line.endswith("}") and "\t" in line:
-            moment, *rest = line.split("\t")
-            entry = json_line(rest[-1])
-        if entry is None or not isinstance(entry.get("request"), dict) or "status" not in entry:
+        before, _, entry = line.rpartition("\t")
+        row = super().row(entry)
+        if not isinstance(row, dict) or None in (row["status"], row["method"]):
             return None
-        latency, request = entry.get("duration"), entry["request"]
-        if not isinstance(latency, (int, float)):
-            return None
-        groups = {"method": request.get("method"), "host": request.get("host"), "path": plain_path(request.get("uri"))}
-        answer = {"bytes": entry.get("size"), "protocol": request.get("proto"), "server": entry.get("logger")}
-        submitted = sent_at(epoch(moment), latency)
-        return {"latency": latency, "submitted": submitted, "status": entry["status"], **groups, **answer}
+        return {**row, "submitted": before.split("\t")[0]} if before else row
 
 
 @register
@@ -81,15 +57,11 @@ class Traefik(RowFormat):
     description = "Traefik access log (JSON); latency = Duration"
     rank = 26
     unit = "ns"
-
-    def row(self, line: str) -> Row | None:
-        entry = json_line(line)
-        if entry is None or not {"Duration", "DownstreamStatus"} <= entry.keys():
-            return None
-        cells = {"latency": entry["Duration"], "submitted": entry.get("StartUTC"), "status": entry["DownstreamStatus"]}
-        groups = {"router": entry.get("RouterName"), "service": entry.get("ServiceName")}
-        path = plain_path(entry.get("RequestPath"))
-        return {**cells, "method": entry.get("RequestMethod"), "path": path, **groups}
+    signs = ('"DownstreamStatus":',)
+    paths = (
+        "latency=Duration submitted=StartUTC status=DownstreamStatus method=RequestMethod path=RequestPath "
+        "router=RouterName service=ServiceName"
+    )
 
 
 @register
@@ -100,21 +72,20 @@ class Squid(RowFormat):
     description = "Squid access log (native); latency = elapsed"
     rank = 27
     unit = "ms"
+    at_end = True
+    # 1286536308.779    180 192.168.0.224 TCP_MISS/200 411 GET http://a.org/ - DIRECT/10.0.0.1 text/plain
+    line = re.compile(
+        r"(?P<submitted>\d{9,11}\.\d{3}) +(?P<latency>-?\d+) (?P<client>\S+) (?P<result>[A-Z_]+)/(?P<status>\d{3}) "
+        r"(?P<bytes>\d+) (?P<method>[A-Z_]+) (?P<url>\S+) \S+ (?P<peer>[A-Z_]+)/\S+ (?P<type>\S+)"
+    )
 
-    def row(self, line: str) -> Row | None:
-        """`1286536308.779    180 192.168.0.224 TCP_MISS/200 411 GET http://a.org/ - DIRECT/10.0.0.1 text/plain`."""
-        match = SQUID_LINE.match(line)
-        if match is None:
-            return None
-        fields = match.groupdict()
-        ended, latency, code, url = (fields.pop(name) for name in ("ended", "latency", "code", "url"))
-        status = "cancelled" if "ABORTED" in fields["result"] else code
-        submitted = sent_at(float(ended), max(0, int(latency)) / 1e3)
-        return {"latency": latency, "submitted": submitted, "status": status, "url": plain_path(url), **fields}
+    def row(self, line: str) -> Row | str | None:
+        row = super().row(line)
+        return {**row, "status": "cancelled"} if isinstance(row, dict) and "ABORTED" in row["result"] else row
 
 
 @register
-class Envoy(LineFormat):
+class Envoy(RowFormat):
     """Latency is the duration, in ms.
 
     The outcome goes by the HTTP code; the flags UT, SI, DT, UMSDR (a timeout of Envoy's) and DC (the
@@ -124,49 +95,33 @@ class Envoy(LineFormat):
     name = "envoy"
     description = "Envoy or Istio access log, text or JSON lines; latency = duration"
     rank = 18
-    uses = ("statuses", "timezone")
-    groups = ("method", "path", "authority", "upstream_host")
-    names = ("start_time", "protocol", "response_code", "response_flags", "duration", *groups)
-    measured, unit, time, time_style = "duration", "ms", "start_time", "iso"
-    http = True
-    outcomes = "outcomes by code and flags"
-    sniffed = 20
+    unit = "ms"
+    others = "lines that are not requests"
+    # [%START_TIME%] "%METHOD% %PATH% %PROTOCOL%" %CODE% %FLAGS% (Istio: details) %RECEIVED% %SENT% %DURATION% …
+    # … "forwarded for" "agent" "request id" "authority" "upstream host"
+    line = re.compile(
+        r'\[(?P<submitted>\d{4}-\d\d-\d\dT[^\]\s]+)\] "(?P<method>[^" ]*) ?(?P<path>[^" ]*)[^"]*" (?P<status>\d+) '
+        r'(?P<flags>\S+) (?:\S+ \S+ "[^"]*" )?(?:\d+|-) (?:\d+|-) (?P<latency>\d+|-) [^"]*'
+        r'(?:(?:"[^"]*" ){3}"(?P<authority>[^"]*)" "(?P<upstream_host>[^"]*)")?'
+    )
+    signs = (r'^\[\d{4}-\d\d-\d\dT[^\]\s]+\] "[^"]*" \d{1,3} [-A-Z,]+ |^\{.*"response_flags"\s*:',)
+    paths = (
+        "latency=duration submitted=start_time status=response_code flags=response_flags method path authority "
+        "upstream_host"
+    )
 
-    def parse(self, line: str) -> Parsed:
-        if line.startswith("{"):
-            return self._object(line)
-        match = ENVOY_LINE.match(line)
-        if match is None:
-            is_request = re.match(r"\[\d{4}-\d\d-\d\dT", line) and '" ' in line
+    def row(self, line: str) -> Row | str | None:
+        entry = json_line(line)
+        row = super().row(line) if entry is None else cells_at(entry, self.paths)
+        if not isinstance(row, dict):
+            is_request = re.match(r'\[\d{4}-\d\d-\d\dT.*" ', line)
             return f"not a request as Envoy writes it: {line[:40]!r}" if is_request else None
-        method, path, protocol = (*match["request"].split(" "), "-", "-", "-")[:3]
-        # forwarded for, agent, request id, authority, upstream host
-        *_, authority, upstream = (*re.findall(r'"([^"]*)"', match["rest"])[:5], None, None, None, None, None)[:5]
-        start, code, flags, duration = match.group("start_time", "response_code", "response_flags", "duration")
-        return [start, protocol, code, flags, duration, method, path.split("?", 1)[0], authority, upstream]
-
-    def _object(self, line: str) -> Parsed:
-        value = json_object(line)
-        if isinstance(value, str):
-            return value
-        if "response_flags" not in value or "duration" not in value:
-            return None
-        row = {}
-        for name in self.names:
-            keys = JSON_NAMES.get(name, (name,))
-            row[name] = plain_text(next((value[key] for key in keys if value.get(key) is not None), None))
-        row["path"] = row["path"] and row["path"].split("?", 1)[0]
-        return list(row.values())
-
-    def fill(self, records: Records, frame: pd.DataFrame) -> None:
-        super().fill(records, frame)
-        flags, code = frame["response_flags"].fillna("-").replace("", "-"), frame["response_code"]
-        # a connection has no code; without flags it ended as it should
-        plain = (absent(code) | (code == "0")) & (flags == "-") & absent(frame["method"])
-        records.status = self.tally.statuses(code.mask(plain, "200"), records)
-        gave_up = flags.map({word: bool(GAVE_UP_FLAGS & set(word.split(","))) for word in flags.unique()})
-        records.status[gave_up.to_numpy(dtype=bool) & (records.status >= 0)] = CENSORED
-        self.tally.add(code.fillna("none") + " " + flags, records)
+        flags = str(row.pop("flags") or "-")
+        if GAVE_UP_FLAGS & set(flags.split(",")):
+            row["status"] = "censored"
+        elif str(row["status"]) in ("None", "0", "-"):  # a connection has no code; without flags it ended as it should
+            row["status"] = "completed" if flags == "-" and row["method"] in (None, "", "-") else "failed"
+        return row
 
 
 @register

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,6 +13,7 @@ from latfit.logs.jsonlines import JsonArray, read_found
 from latfit.logs.lines import first_lines, json_object
 from latfit.logs.records import Records
 from latfit.logs.source import Source
+from latfit.units import in_seconds
 
 Row = dict[str, Any]
 UNKNOWN_TIMES = (0, -1, 4294967294, 4294967295)  # in place of a time; the last two are 2^32 - 2 and 2^32 - 1
@@ -26,24 +27,41 @@ class _KnownCells(Format):
 
     unit: ClassVar[str] = "s"
     cells: ClassVar[tuple[str, ...]] = ("latency", "submitted", "status")
+    paths: ClassVar[str] = ""  # the cells of an object of JSON: `method status=response.code`
     uses: ClassVar[tuple[str, ...]] = ("statuses", "timezone")
 
     def known(self, options: ReadOptions) -> ReadOptions:
         columns = {role: role if role in self.cells else "" for role in ROLES}
         return replace(options, columns=columns, unit=self.unit if "latency" in self.cells else None)
 
+    def stated(self, chunks: Iterator[Records]) -> Iterator[Records]:
+        """The records with what the format says of them: nothing was guessed."""
+        for records in chunks:
+            records.columns = {}
+            records.unit_evidence = "format" if records.unit else ""
+            if records.line.size:
+                unit = f" in {self.unit}" if "latency" in self.cells else ""
+                records.notes = [f"latency is {self.description.rpartition('latency = ')[2]}{unit}"]
+            yield records
+
 
 class RowFormat(_KnownCells):
-    """One probe a line."""
+    """One probe a line: `line` takes it apart into cells, or it is an object with them at `paths`."""
 
     others: ClassVar[str] = "lines that are not probes"
     nothing: ClassVar[str] = "no line of this log is a record of this format"
+    line: ClassVar[re.Pattern[str] | None] = None
+    at_end: ClassVar[bool] = False  # whether `submitted` is when the probe ended, and was logged
 
-    @abstractmethod
-    def row(self, line: str) -> Row | None:
-        """The cells of a line, None where it is not a probe."""
+    def row(self, line: str) -> Row | str | None:
+        """The cells of a line, why it is refused (`kind: detail`), or None: it is not a probe."""
+        if self.line is None:
+            entry = json_line(line)
+            return None if entry is None else cells_at(entry, self.paths)
+        match = self.line.match(line)
+        return match and match.groupdict()
 
-    def rows(self) -> Callable[[str], Row | None]:
+    def rows(self) -> Callable[[str], Row | str | None]:
         """What reads one line after another; formats with records of several lines keep what they have read here."""
         return self.row
 
@@ -51,11 +69,23 @@ class RowFormat(_KnownCells):
         if self.begins or self.signs:
             return super().sniff(head)
         read, lines = self.rows(), first_lines(head)
-        count = sum(read(line) is not None for line in lines)
+        count = sum(isinstance(read(line), dict) for line in lines)
         return count > 0 and 2 * count >= len(lines)
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        yield from read_found(source, self.known(options), self.rows(), self.others, nothing=self.nothing)
+        read = self.rows()
+
+        def find(line: str) -> Row | str | None:
+            row = read(line)
+            if isinstance(row, dict):
+                for name in {"path", "url"} & row.keys():
+                    row[name] = plain_path(row[name])
+                if self.at_end:
+                    row["submitted"] = sent_at(row["submitted"], row["latency"], self.unit)
+            return row
+
+        chunks = read_found(source, self.known(options), find, self.others, nothing=self.nothing)
+        yield from self.stated(chunks)
 
 
 class JsonRows(_KnownCells, JsonArray):
@@ -64,11 +94,14 @@ class JsonRows(_KnownCells, JsonArray):
     cells: ClassVar[tuple[str, ...]] = ("submitted", "ended", "status")
     roles = ()
 
+    def row(self, value: Row) -> Row | None:
+        return cells_at(value, self.paths)
+
     def sniff(self, head: str) -> bool:
         return Format.sniff(self, head)
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        yield from super().read(source, self.known(options))
+        yield from self.stated(super().read(source, self.known(options)))
 
 
 def json_line(line: str) -> dict[str, Any] | None:
@@ -84,10 +117,22 @@ def inside(value: Any, path: str) -> Any:
     return value
 
 
+def cells_at(entry: Row, paths: str) -> Row | None:
+    """The cells of an object at some paths; None where the latency, or the submission without one, is missing."""
+    pairs = (pair.partition("=") for pair in paths.split())
+    cells = {name: inside(entry, path or name) for name, _, path in pairs}
+    if "latency" in cells:
+        return cells if isinstance(cells["latency"], int | float) else None
+    return None if cells.get("submitted") is None else cells
+
+
 def epoch(moment: Any) -> float | None:
-    """Seconds since 1970 of a number of them, or of an ISO 8601 time (UTC unless it has an offset)."""
-    if isinstance(moment, (int, float)) and not isinstance(moment, bool):
-        return None if moment in UNKNOWN_TIMES else float(moment)
+    """Seconds since 1970 of a number of them (or ms, us, ns, by its size), or of an ISO 8601 time (UTC by default)."""
+    if isinstance(moment, str) and re.fullmatch(r"\d{9,19}(\.\d+)?", moment):
+        moment = float(moment)
+    if isinstance(moment, int | float) and not isinstance(moment, bool):
+        size = next((size for size in (1e9, 1e6, 1e3) if moment > 1e8 * size), 1)
+        return None if moment in UNKNOWN_TIMES else moment / size
     try:
         when = datetime.fromisoformat(str(moment).strip().replace("/", "-").replace(",", "."))
     except ValueError:
@@ -95,9 +140,13 @@ def epoch(moment: Any) -> float | None:
     return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 
-def sent_at(ended: float | None, latency: float) -> float | None:
-    """When a request was sent that was logged at `ended`, after it had taken `latency` seconds."""
-    return None if ended is None else round(ended - latency, 6)
+def sent_at(ended: Any, latency: Any, unit: str = "s") -> float | None:
+    """When a request was sent that ended at `ended`, after it had taken `latency`; at once where that is not known."""
+    moment = epoch(ended)
+    try:
+        return None if moment is None else round(moment - max(0.0, in_seconds(float(latency or 0), unit)), 6)
+    except ValueError:
+        return moment
 
 
 def plain_path(url: Any) -> str | None:

@@ -189,13 +189,13 @@ class TableReader:
             seconds = np.asarray((ended - records.submitted) / np.timedelta64(1, "s"))
             records.refuse(seconds < 0, lambda row: f"end before start: by {-seconds[row]:g} s")
             return seconds
-        parts = [_seconds(frame[name], name, self.roles.unit or "s", records) for name in self.roles.latency]
+        parts = [seconds_of(frame[name], name, self.roles.unit or "s", records) for name in self.roles.latency]
         if len(parts) > 1:
             return np.asarray(np.sum(parts, axis=0), dtype=np.float64)
         return np.where(self.minus_one & (parts[0] == -self.roles.seconds), np.inf, parts[0])
 
 
-def _seconds(column: pd.Series[Any], name: str, unit: str, records: Records) -> Floats:
+def seconds_of(column: pd.Series[Any], name: str, unit: str, records: Records) -> Floats:
     """A column of latencies in seconds: numbers in its unit, or durations that say their own (`1m 20s`)."""
     if column.dtype.kind == "m":
         return np.asarray(column.to_numpy() / np.timedelta64(1, "s"))

@@ -398,7 +398,8 @@ def reading_sections(document: Mapping[str, Any]) -> list[Section]:
     outcomes = ", ".join(f"{count} {status}" for status, count in document["outcomes"].items())
     head = [f"{document['path']}: {document['format']}; {outcomes}"]
     if document["unit_evidence"]:
-        head.append(f"unit {document['unit'] or 'in the cells'}: {document['unit_evidence']} (--unit changes it)")
+        hint = "" if document["unit_evidence"] == "format" else " (--unit changes it)"
+        head.append(f"unit {document['unit'] or 'in the cells'}: {document['unit_evidence']}{hint}")
     tail = [f"columns to group by: {', '.join(document['groups'])}"] if document["groups"] else []
     tail += [f"skipped: {count} {what}" for what, count in document["skipped"].items()] + list(document["notes"])
     table = Section(columns=("column", "read as", "because", "option"), rows=tuple(rows))
