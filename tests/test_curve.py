@@ -8,7 +8,7 @@ import pytest
 from latfit.curve import INSURANCE, Counts
 from latfit.laws import Empirical
 from latfit.restart import expected_duration, optimal_timeout
-from latfit.restart.minimise import flat_windows
+from latfit.restart.optimum import flat_windows
 from latfit.sample import LatencySample
 
 

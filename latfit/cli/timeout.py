@@ -83,7 +83,7 @@ def _changed_options(log: str | None, law: str | None, parsed: dict[str, Any]) -
     from latfit.restart.objectives import Objective
 
     with cli.wrong_usage("--objective"):
-        Objective.parse(parsed["objective"], shift=0.0)
+        Objective.parse(parsed["objective"])
     if log is None and law is None:
         raise click.UsageError("give a LOG, or a law with --law")
     if log is not None and law is not None and "(" in law:

@@ -109,7 +109,7 @@ def decide(
 
 
 def _undecided(decision: Decision, case: Prepared, options: Options) -> Decision:
-    objective = {"name": str(Objective.parse(options.objective, shift=options.wall_clock)), "value": None}
+    objective = {"name": str(Objective.parse(options.objective)), "value": None}
     withheld = Recommendation("withheld", case.ratio.estimate, "empirical", options.cost, objective)
     withheld = replace(withheld, withheld=("few-completions",))
     evidence, _ = collect_evidence(case, withheld, options)

@@ -27,6 +27,7 @@ from latfit.restart.derived import (
     inverse_cdf,
     still_out,
     with_copies,
+    with_wall_clock,
 )
 
 
@@ -36,8 +37,7 @@ def expected_duration(
     """E_J(t): the expected time to completion when every attempt is cancelled at t and tried again.
 
     E_J = M̃₁/F̃ + (∫₀ᵗ (u+c) dG̃ + S (t+c))/F̃; ∞ where nothing completes by t, and for t = ∞ with ρ > 0.
-    With a wall-clock time r that each attempt needs beside its latency, E_J = r + the same at t − r
-    with cost c + r.
+    A wall-clock time r that each job needs beside its latency makes F̃(t − r) of F̃(t).
 
     van Moorsel & Wolter 2004, eq. 7; Glatard et al. 2006, eq. 6 (c = 0, F̃ = (1−ρ)F) and eq. 2 (r).
 
@@ -66,11 +66,8 @@ def expected_duration(
     >>> latfit.expected_duration(law, [100.0, 358.0, 10_000.0]).round(1).tolist()
     [516.3, 375.1, 659.6]
     """
-    law = as_law(law)
-    r = check_time("wall-clock time", wall_clock)
-    t = check_timeouts(t_inf) - r
-    first, at = with_copies(law, copies), np.where(t >= 0, t, 0.0)
-    return np.where(t >= 0, r + moments(first, at, order=1, cost=check_time("cost", cost) + r)[1], np.inf)
+    job = with_wall_clock(as_law(law), check_time("wall-clock time", wall_clock))
+    return np.asarray(moments(with_copies(job, copies), t_inf, order=1, cost=cost)[1])
 
 
 def moments(law: Law, t_inf: ArrayLike, order: int = 3, *, cost: float = 0.0) -> Floats:

@@ -83,6 +83,8 @@ def inverse_cdf(law: Law, p: ArrayLike) -> Floats:
         # a level computed from F̃ itself must find its own jump again in spite of rounding
         where = np.searchsorted(law.cdf(law.jumps), levels * (1 - 1e-12) - 1e-15, side="left")
         return np.append(law.jumps, np.inf)[where]
+    if isinstance(law, Shifted):
+        return law.r + inverse_cdf(law.law, levels)
     top = completion_probability(law)
     inner = law.law if isinstance(law, Defective) else law
     if isinstance(inner, ParametricLaw):
@@ -265,7 +267,10 @@ class Shifted(_Derived):
         return tuple(kink + self.r for kink in self.law.kinks)
 
     def _after(self, formula: Callable[[Floats], Floats], t: ArrayLike, before: float = 0.0) -> Floats:
-        latency = np.asarray(t, dtype=np.float64) - self.r
+        times = np.asarray(t, dtype=np.float64)
+        latency = times - self.r
+        if self.law.jumps is not None:  # (jump + r) − r must reach the jump in spite of rounding
+            latency = latency + ROUNDING * np.where(np.isfinite(times), times, 0.0)
         return np.where(latency >= 0, formula(np.maximum(latency, 0.0)), before)
 
     def cdf(self, t: ArrayLike) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import comb, factorial
+from math import factorial
 from typing import ClassVar, TypeVar
 
 import numpy as np
@@ -13,14 +13,7 @@ import numpy as np
 from latfit.errors import LatfitError, RestartError
 from latfit.laws.base import Law
 from latfit.numbers import Floats
-from latfit.restart.completion import (
-    completion_quantile,
-    expected_duration,
-    log_survival,
-    lost_moment,
-    moments,
-    std_duration,
-)
+from latfit.restart.completion import completion_quantile, log_survival, moments, std_duration
 from latfit.restart.derived import has_failures, inverse_cdf
 from latfit.restart.lattice import lattice_quantile, lattice_survival
 from latfit.restart.plan import Plan
@@ -36,8 +29,7 @@ Figure = Callable[[Floats], Floats]
 class Objective(ABC):
     """A figure of the completion time J to minimise; less is better.
 
-    J = r + J′, where J′ is the completion time with cost c + r and `shift` is the wall-clock time r that each
-    attempt needs beside its latency. `parameter` is the number after the colon, as in `quantile:0.95`.
+    `parameter` is the number after the colon, as in `quantile:0.95`.
     """
 
     name: ClassVar[str]
@@ -47,31 +39,30 @@ class Objective(ABC):
     """How the reported figure is written; {1} is the parameter."""
     takes_parameter: ClassVar[bool] = True
     parameter: float = 0.0
-    shift: float = 0.0
 
     @staticmethod
-    def parse(text: str, *, shift: float = 0.0) -> Objective:
+    def parse(text: str) -> Objective:
         """The objective that `text` writes, such as `mean`, `quantile:0.95` or `deadline:600`."""
         name, colon, number = text.partition(":")
         kind = REGISTRY.get(name)
         if kind is not None and not kind.takes_parameter and not colon:
-            return kind(shift=shift)
+            return kind()
         try:
             value = kind.read(number) if kind is not None else np.nan
         except ValueError:
             value = np.nan
-        if kind is None or not kind.takes_parameter or not kind.allows(value, shift):
+        if kind is None or not kind.takes_parameter or not kind.allows(value):
             usages = ", ".join(kind.usage for kind in REGISTRY.values())
             raise RestartError(f"the objective {text!r} is not understood: give one of {usages}")
-        return kind(value, shift)
+        return kind(value)
 
     @classmethod
     def read(cls, number: str) -> float:
         return float(number)
 
     @classmethod
-    def allows(cls, value: float, shift: float) -> bool:
-        """Whether a number after the colon makes sense, `shift` being the wall-clock time."""
+    def allows(cls, value: float) -> bool:
+        """Whether a number after the colon makes sense."""
         return bool(np.isfinite(value))
 
     def __str__(self) -> str:
@@ -90,7 +81,7 @@ class Objective(ABC):
         return None
 
     def limit(self, E_0: float) -> float:
-        """The figure for t → 0, where J is exponential with mean E_0 (c = r = 0)."""
+        """The figure for t → 0, where J is exponential with mean E_0 (c = 0)."""
         return E_0
 
     def special_times(self, law: Law, cost: float) -> Floats:
@@ -99,7 +90,7 @@ class Objective(ABC):
 
     @property
     def latest(self) -> float:
-        """The latest timeout, less r, that makes sense."""
+        """The latest timeout that makes sense."""
         return np.inf
 
     def report(self, figure: float) -> float:
@@ -133,7 +124,7 @@ class Mean(Objective):
     takes_parameter = False
 
     def value(self, law: Law, t: Floats, cost: float) -> Floats:
-        return self.shift + expected_duration(law, t, cost=cost)
+        return np.asarray(moments(law, t, 1, cost=cost)[1])
 
     def of_plan(self, plan: Plan) -> float:
         return plan.mean
@@ -141,7 +132,7 @@ class Mean(Objective):
     def slope(self, law: Law, t: Floats, cost: float) -> Floats:
         """S(t) − f̃(t) (E_J(t) + c), of the sign of dE_J/dt (van Moorsel & Wolter 2004, Theorem 2)."""
         with np.errstate(all="ignore"):
-            lost = law.pdf(t) * (expected_duration(law, t, cost=cost) + cost)
+            lost = law.pdf(t) * (moments(law, t, 1, cost=cost)[1] + cost)
         return law.still_out(t) - np.where(np.isnan(lost), np.inf, lost)
 
 
@@ -155,19 +146,11 @@ class Moment(Objective):
     shown = "{0:.6g} s^{1:g}"
 
     @classmethod
-    def allows(cls, value: float, shift: float) -> bool:
+    def allows(cls, value: float) -> bool:
         return bool(1 <= value <= MAX_MOMENT) and value == int(value)
 
     def value(self, law: Law, t: Floats, cost: float) -> Floats:
-        return self._shifted(moments(law, t, int(self.parameter), cost=cost))
-
-    def _shifted(self, E: Floats) -> Floats:
-        """E[(r + J′)ⁿ] from the moments of J′ (and the same for their slopes)."""
-        n, r = int(self.parameter), np.float64(self.shift)  # whose powers are ∞ where a float's are an error
-        return E[n] if r == 0 else np.asarray(sum(comb(n, k) * r ** (n - k) * E[k] for k in range(n + 1)))
-
-    def slope(self, law: Law, t: Floats, cost: float) -> Floats:
-        return self._shifted(_moment_slopes(law, t, int(self.parameter), cost)[1])
+        return np.asarray(moments(law, t, int(self.parameter), cost=cost)[-1])
 
     def of_plan(self, plan: Plan) -> float:
         if self.parameter > 2:
@@ -181,7 +164,7 @@ class Moment(Objective):
 @register
 @dataclass(frozen=True)
 class Std(Objective):
-    """√Var J, for steady rather than short durations; the wall-clock time does not matter."""
+    """√Var J, for steady rather than short durations."""
 
     name = "std"
     usage = "std"
@@ -193,26 +176,6 @@ class Std(Objective):
     def of_plan(self, plan: Plan) -> float:
         return plan.std
 
-    def slope(self, law: Law, t: Floats, cost: float) -> Floats:
-        E, dE = _moment_slopes(law, t, 2, cost)
-        with np.errstate(all="ignore"):
-            return np.asarray(dE[2] - 2 * E[1] * dE[1])
-
-
-def _moment_slopes(law: Law, t: Floats, order: int, cost: float) -> tuple[Floats, Floats]:
-    """E[Jⁿ] and dE[Jⁿ]/dt for n = 0…order, by differentiating Algorithm 1 of van Moorsel & Wolter 2004."""
-    E, F, S, f = moments(law, t, order, cost=cost), law.cdf(t), law.still_out(t), law.pdf(t)
-    dE = [np.zeros(np.shape(t))]
-    with np.errstate(all="ignore"):
-        for n in range(1, order + 1):
-            total = f * ((t**n - (t + cost) ** n) - E[n]) + n * S * (t + cost) ** (n - 1)
-            for k in range(1, n):
-                m = n - k
-                total += comb(n, k) * (m * S * (t + cost) ** (m - 1) - f * (t + cost) ** m) * E[k]
-                total += comb(n, k) * lost_moment(law, m, t, cost) * dE[k]
-            dE.append(total / F)
-    return E, np.array(dE)
-
 
 @register
 @dataclass(frozen=True)
@@ -223,13 +186,13 @@ class Quantile(Objective):
     usage = "quantile:q with 0 < q < 1"
 
     @classmethod
-    def allows(cls, value: float, shift: float) -> bool:
+    def allows(cls, value: float) -> bool:
         return 0 < value < 1
 
     def value(self, law: Law, t: Floats, cost: float) -> Floats:
         if has_failures(law):
-            return self.shift + lattice_quantile(law, self.parameter, t, cost)
-        return self.shift + completion_quantile(law, self.parameter, t, cost=cost)
+            return lattice_quantile(law, self.parameter, t, cost)
+        return completion_quantile(law, self.parameter, t, cost=cost)
 
     def of_plan(self, plan: Plan) -> float:
         return plan.quantile(self.parameter)
@@ -253,7 +216,7 @@ class Deadline(Objective):
     """
 
     name = "deadline"
-    usage = "deadline:D with D seconds (more than the wall-clock time) or a duration such as 20min"
+    usage = "deadline:D with D seconds or a duration such as 20min"
     shown = "{0:.2%} of jobs in time"
 
     @classmethod
@@ -264,12 +227,12 @@ class Deadline(Objective):
             return float(number)
 
     @classmethod
-    def allows(cls, value: float, shift: float) -> bool:
-        return bool(shift < value < np.inf)
+    def allows(cls, value: float) -> bool:
+        return bool(0 < value < np.inf)
 
     @property
     def latest(self) -> float:
-        return self.parameter - self.shift
+        return self.parameter
 
     def value(self, law: Law, t: Floats, cost: float) -> Floats:
         if has_failures(law):

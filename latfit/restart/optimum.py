@@ -1,32 +1,36 @@
-"""The optimal timeout for unbounded restarts, and what it brings."""
+"""The optimal timeout for unbounded restarts, what it brings, and how flat the figure is around it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 
 from latfit.curve import MIN_COMPLETIONS
 from latfit.errors import RestartError, counted
 from latfit.laws.base import Law
 from latfit.laws.empirical import Empirical, as_law
-from latfit.numbers import Floats, finite
-from latfit.restart.completion import completion_quantile, expected_duration, std_duration
+from latfit.numbers import Floats, Ints, finite
+from latfit.restart.completion import completion_quantile, moments, std_duration
 from latfit.restart.derived import (
+    HUGE,
     ROUNDING,
     check_time,
     check_timeouts,
     completion_probability,
     has_failures,
     inverse_cdf,
+    kinks,
     scan_times,
     still_out,
     with_copies,
+    with_wall_clock,
 )
 from latfit.restart.lattice import lattice_quantiles
-from latfit.restart.minimise import candidates, flat_windows, thinned
-from latfit.restart.objectives import Objective
+from latfit.restart.objectives import Figure, Mean, Objective
 from latfit.restart.result import QUANTILES, Optimum, Verdict, Window, label, ratio
 
 MIN_GAIN = 1e-9  # a smaller relative gain is none
@@ -139,8 +143,8 @@ def evaluate_timeout(
     ('given', 382, 1.258)
     """
     problem = _Problem.of(as_law(law), cost, wall_clock, copies, objective)
-    t = float(check_timeouts(timeout)) - problem.r
-    if t < 0:
+    t = float(check_timeouts(timeout))
+    if t < problem.r:
         raise RestartError(f"the timeout {timeout:g} s is shorter than the wall-clock time {problem.r:g} s")
     return _outcome(problem, "given", t)
 
@@ -158,29 +162,27 @@ def earliest_timeout(law: Law) -> float:
 
 @dataclass(frozen=True)
 class _Problem:
-    """A law and an objective with the wall-clock time r folded in: J = r + J′, cost c + r, timeout t − r."""
+    """The figure to minimise: `data` is the law of a latency, `law` that of an attempt of b copies, each running r."""
 
-    single: Law
+    data: Law
     law: Law
     b: int
-    c: float
+    cost: float
     r: float
     objective: Objective
 
     @classmethod
     def of(cls, law: Law, cost: float, wall_clock: float, copies: int, objective: str) -> _Problem:
-        c, r = check_time("cost", cost), check_time("wall-clock time", wall_clock)
-        return cls(law, with_copies(law, copies), copies, c, r, Objective.parse(objective, shift=r))
-
-    @property
-    def cost(self) -> float:
-        return self.c + self.r
+        c, r, goal = check_time("cost", cost), check_time("wall-clock time", wall_clock), Objective.parse(objective)
+        if goal.latest <= r:
+            raise RestartError(f"the deadline {goal.latest:g} s is not after the wall-clock time {r:g} s")
+        return cls(law, with_copies(with_wall_clock(law, r), copies), copies, c, r, goal)
 
     def value(self, t: Floats) -> Floats:
         return self.objective.value(self.law, t, self.cost)
 
     def mean(self, t: Floats) -> Floats:
-        return self.r + expected_duration(self.law, t, cost=self.cost)
+        return np.asarray(moments(self.law, t, 1, cost=self.cost)[1])
 
     @property
     def on_lattice(self) -> bool:
@@ -189,7 +191,7 @@ class _Problem:
 
 
 def _earliest(problem: _Problem, max_submissions: float | None, min_completions: int, min_timeout: float) -> float:
-    limits = [max(0.0, check_time("smallest timeout", min_timeout) - problem.r)]
+    limits = [check_time("smallest timeout", min_timeout)]
     if max_submissions is not None:
         top = completion_probability(problem.law)
         if not max_submissions >= problem.b / top * (1 - ROUNDING):
@@ -198,7 +200,7 @@ def _earliest(problem: _Problem, max_submissions: float | None, min_completions:
                 f"{problem.b / top:.6g} are needed: allow more"
             )
         limits.append(float(inverse_cdf(problem.law, min(problem.b / max_submissions, top))))
-    law = problem.single
+    law = problem.data
     if min_completions > 1 and isinstance(law, Empirical):
         completions = int(law.completed[-1])
         if min_completions > completions:
@@ -206,7 +208,7 @@ def _earliest(problem: _Problem, max_submissions: float | None, min_completions:
                 f"only {counted(completions, 'completion', 'was', 'were')} seen, and {min_completions} are needed at "
                 "or below the timeout"
             )
-        limits.append(float(law.jumps[np.searchsorted(law.completed, min_completions)]))
+        limits.append(problem.r + float(law.jumps[np.searchsorted(law.completed, min_completions)]))
     return max(limits)
 
 
@@ -255,7 +257,7 @@ def _outcome(
     problem: _Problem, verdict: Verdict, t: float, at_least: float = 0.0, *, E_0: float | None = None
 ) -> Optimum:
     """What a timeout brings; with E_0 in the limit t → 0, in which J is exponential with mean E_0."""
-    law, cost, r, b, goal = problem.law, problem.cost, problem.r, problem.b, problem.objective
+    law, cost, b, goal = problem.law, problem.cost, problem.b, problem.objective
     untimed = float(problem.value(np.array([t, np.inf]))[1])
     quantiles: list[float | None]
     if E_0 is not None:
@@ -264,7 +266,7 @@ def _outcome(
     else:
         figure = float(problem.value(np.array([t]))[0])  # alone: an error where it cannot be computed
         E_J, std = float(problem.mean(np.array(t))), float(std_duration(law, t, cost=cost))
-        F, job_seconds = float(law.cdf(t)), b * (r + float(expected_duration(law, t, cost=r)))
+        F, job_seconds = float(law.cdf(t)), b * float(moments(law, t, 1)[1])
         if has_failures(law):  # quantiles only where all times are whole steps of a clock
             quantiles = lattice_quantiles(law, QUANTILES, t, cost)
             job_seconds = job_seconds if b == 1 else np.nan  # some copies may fail before the others end
@@ -277,23 +279,133 @@ def _outcome(
         windows = [(0.0, 0.0)] * 2
     elif verdict != "given" and np.isfinite(figure) and not problem.on_lattice:
         around = flat_windows(law, t, [1.01 * figure, 1.05 * figure], cost=cost, objective=goal)
-        windows = [(max(low, at_least) + r, high + r) for low, high in around]
+        windows = [(max(low, at_least), high) for low, high in around]
     within_1pct, within_5pct = windows or (None, None)
     return Optimum(
         verdict=verdict,
-        timeout=finite(t + r),
+        timeout=finite(t),
         expected_duration=finite(E_J),
         std_duration=finite(std),
-        quantiles={str(q): None if x is None else x + r for q, x in zip(QUANTILES, quantiles, strict=True)},
+        quantiles=dict(zip(map(str, QUANTILES), quantiles, strict=True)),
         submissions=finite(b / F) if F > 0 and verdict != "any" else None,
         speed_up=1.0 if figure == untimed < np.inf else ratio(finite(untimed), figure),
         job_seconds=finite(job_seconds),
         success=1.0 if np.isfinite(E_J) else None,
-        rho=float(problem.single.rho),
-        law=label(problem.single),
-        cost=problem.c,
+        rho=float(problem.data.rho),
+        law=label(problem.data),
+        cost=cost,
         objective={"name": str(goal), "value": finite(goal.report(figure))},
         within_1pct=within_1pct,
         within_5pct=within_5pct,
         conservative_timeout=None if within_5pct is None else finite(within_5pct[1]),
     )
+
+
+def candidates(
+    law: Law,
+    value: Figure,
+    slope: Callable[[Floats], Any] = lambda t: None,
+    *,
+    special: Floats | None = None,
+    at_least: float = 0.0,
+    at_most: float = np.inf,
+) -> Floats:
+    """Timeouts among which the minimum of `value` over [at_least, at_most] lies, apart from the limits at 0 and ∞.
+
+    On a step law these are the times at which it can complete: between two of them J only gets
+    longer with the timeout. On a law with a density: the 20 lowest local minima of a scan of its whole
+    range, polished by the root of `slope` or, where that is None, by Brent's minimiser; and the kinks.
+    """
+    if law.jumps is not None:
+        later = law.jumps[(law.jumps >= at_least) & (law.jumps <= at_most)]
+        return np.union1d(later, [at_least]) if law.jumps[0] < at_least <= at_most else later
+    corners = np.concatenate([kinks(law), [at_least, at_most], np.empty(0) if special is None else special])
+    corners = corners[(corners >= at_least) & (corners <= at_most) & (corners > 0) & np.isfinite(corners)]
+    scan = scan_times(law)
+    t: Floats = np.union1d(scan[(scan >= at_least) & (scan <= at_most)], corners)
+    if not t.size:
+        return t
+    slopes, minima = slope(t), []
+    if slopes is None:
+        v = value(t)
+        around = np.concatenate([[np.inf], v, [np.inf]])
+        lows = np.flatnonzero((v <= around[:-2]) & (v <= around[2:]) & np.isfinite(v))
+        for i in lows[np.argsort(v[lows], kind="stable")[:20]]:
+            bounds = np.log(t[max(i - 1, 0)]), np.log(t[min(i + 1, t.size - 1)])
+            best = scipy.optimize.minimize_scalar(
+                lambda y: float(value(np.exp(np.array(y)))), bounds=bounds, method="bounded", options={"xatol": 1e-11}
+            )
+            minima += [float(t[i]), float(np.exp(best.x))]
+        return np.concatenate([corners, t[:1], minima])
+
+    def at(y: float) -> float:
+        return float(np.nan_to_num(slope(np.exp(np.array(y))), neginf=-HUGE))
+
+    sloping = np.flatnonzero((slopes < 0) | (slopes > 0))  # times where the slope is 0 are passed over
+    turns = np.flatnonzero((slopes[sloping[:-1]] < 0) & (slopes[sloping[1:]] > 0))
+    ends = t[sloping[turns + 1]]
+    for i in np.argsort([float(value(end)) for end in ends], kind="stable")[:20]:
+        a, b = float(t[sloping[turns[i]]]), float(ends[i])
+        low, high = np.log(a), np.log(b)
+        if at(low) < 0 < at(high):
+            minima.append(float(np.exp(scipy.optimize.brentq(at, low, high, xtol=1e-15, rtol=1e-15))))
+        else:  # the turn is a kink at an end, and exp(log(·)) has stepped over it
+            minima.append(b if at(low) < 0 else a)
+    return np.concatenate([corners, t[:1], minima])
+
+
+def thinned(value: Figure, t: Floats) -> Floats:
+    """At most 200 of the times t, closer together the better they are: for figures that are slow to compute."""
+    while t.size > 200:
+        few = t[np.unique(np.linspace(0, t.size - 1, 100).astype(np.intp))]
+        best = np.argsort(value(few), kind="stable")[:3]
+        spans = [(few[max(i - 1, 0)], few[min(i + 1, few.size - 1)]) for i in best]
+        inside = np.any([(t >= a) & (t <= b) for a, b in spans], axis=0)
+        if inside.all():
+            return few
+        t = t[inside]
+    return t
+
+
+def flat_windows(
+    law: Law, t: float, limits: Sequence[float], *, cost: float = 0.0, objective: Objective | None = None
+) -> list[Window]:
+    """For each limit the connected timeouts around t whose figure (E_J) is at most it, up to ∞ or a deadline."""
+    goal = Mean() if objective is None else objective
+
+    def value(u: Floats) -> Floats:
+        figure = goal.value(law, u, cost)
+        return np.where(np.isnan(figure), np.inf, figure)
+
+    if law.jumps is None:
+        grid, start = np.union1d(scan_times(law), goal.special_times(law, cost)), law.support[0]
+    else:  # a sawtooth: from each jump the figure rises, and only a jump brings it down
+        grid, start = np.union1d(law.jumps, np.nextafter(law.jumps[1:], 0)), float(law.jumps[0])
+    windows = [_window(value, grid, start, t, limit) for limit in limits]
+    return [(low, max(min(high, goal.latest), low)) for low, high in windows]
+
+
+def _window(value: Figure, grid: Floats, start: float, t: float, limit: float) -> Window:
+    def above(u: Floats) -> Ints:
+        return np.flatnonzero(value(u) > limit * (1 + 1e-13))
+
+    def last_within(inside: float, outside: float) -> float:
+        while np.nextafter(inside, outside) != outside:
+            between = np.linspace(inside, outside, 100)
+            first = int(above(between[1:-1]).min(initial=98)) + 1
+            if (between[first - 1], between[first]) == (inside, outside):
+                break
+            inside, outside = between[first - 1], between[first]
+        return float(inside)
+
+    low, high = start, np.inf
+    earlier = np.append(grid[grid < t], t)
+    if (places := above(earlier[:-1])).size:
+        outside, inside = earlier[places[-1]], earlier[places[-1] + 1]
+        low = last_within(inside, outside) if np.isfinite(inside) else float(grid[-1])  # t = ∞: no time is late enough
+    if np.isfinite(t):
+        later = np.concatenate([[t], grid[grid > t], max(t, grid[-1]) * np.geomspace(2, 1e12, 80)])
+        later = later[np.isfinite(later)]
+        if (places := above(later[1:])).size:
+            high = last_within(later[places[0]], later[places[0] + 1])
+    return low, high

@@ -16,8 +16,7 @@ from latfit.laws.empirical import as_law
 from latfit.numbers import Floats, finite
 from latfit.restart.completion import lost_moment
 from latfit.restart.derived import ROUNDING, check_time, check_timeouts, completion_probability, still_out
-from latfit.restart.minimise import candidates
-from latfit.restart.optimum import MIN_GAIN, optimal_timeout
+from latfit.restart.optimum import MIN_GAIN, candidates, optimal_timeout
 from latfit.restart.plan import Plan, attempt, quadrature
 from latfit.restart.result import Figures, label, ratio
 

@@ -18,7 +18,7 @@ from latfit.restart import (
     std_duration,
     submissions,
 )
-from latfit.restart.minimise import flat_windows
+from latfit.restart.optimum import flat_windows
 from latfit.sample import LatencySample
 
 V = parse_law("erlang-mixture(p=[0.9,0.1],phases=[2,2],rates=[20,2])")
