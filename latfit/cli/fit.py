@@ -30,6 +30,7 @@ from latfit.cli import common as cli
     default=199,
 )
 @cli.option("--subsample N", "Test a random subsample of N completions, as Glatard et al. do with 1000.")
+@cli.option("--t-min [paper]", "lognormal-pareto by ls: t_min at the smallest latency, as in the paper.")
 @cli.option("--table [latex|markdown]", "Print the fits as a table for a paper.")
 @cli.outcome_options
 @cli.log_options
@@ -44,22 +45,19 @@ def fit(log: str, laws: tuple[str, ...], method: str, rho: float | None, as_json
     import numpy as np
 
     from latfit.decision.fits import ranked
-    from latfit.fitting import assess, with_std_errors
+    from latfit.fitting import assess, fits_table
     from latfit.report.answers import fit_sections
-    from latfit.report.layout import fits_table
 
     if parsed["table"] is not None and as_json:
         raise click.UsageError("--table and --json are two answers: choose one")
     case = cli.prepared(log, parsed)
     sample, bootstrap = case.sample, parsed["bootstrap"]
     if laws or method == "ls" or rho is not None:
-        fits = latfit.fit(sample, laws or None, method=method, rho="joint" if rho is None else rho)
+        how = {"t_min": parsed["t_min"], "resamples": 100 if bootstrap else 0, "seed": parsed["seed"]}
+        fits = latfit.fit(sample, laws or None, method=method, rho="joint" if rho is None else rho, **how)
     else:  # the laws that every command tries
         fits = ranked([case], cli.decision_options(parsed))[0]
-    if method == "ls" and bootstrap:
-        rng = np.random.default_rng(parsed["seed"])
-        fits = [with_std_errors(sample, fit, rho=rho, rng=rng) for fit in fits]
-    rng = np.random.default_rng(parsed["seed"])  # the p-values do not depend on whether standard errors are computed
+    rng = np.random.default_rng(parsed["seed"])
     tests = [assess(sample, fit, bootstrap=bootstrap, rng=rng, subsample=parsed["subsample"]) for fit in fits]
     results = list(zip(fits, tests, strict=True))
     if parsed["table"] is not None:

@@ -27,12 +27,16 @@ histogram_options = cli.options(
     "latfit timeout probes.csv",
     "latfit timeout probes.csv --cost 5 --max-submissions 1.5",
     "latfit timeout probes.csv --law lognormal --objective quantile:0.95",
+    "latfit timeout probes.csv --law lognormal-pareto --method ls",
     "latfit timeout metrics.prom --lost requests_timed_out_total --cost 0.01",
     'latfit timeout --law "lognormal(mu=5.5,sigma=1)" --rho 0.025',
     'latfit timeout --law "lognormal(mu=5.5,sigma=1)" --restarts 3 --json',
 )
 @click.argument("log", metavar="[LOG]", required=False)
 @cli.option("--law SPEC|NAME", "A law such as lognormal(mu=5.5,sigma=1); with LOG, the law to fit.")
+@cli.option(
+    "--method [mle|ls]", "With LOG and --law: fit by likelihood, or by least squares on the cdf.", default="mle"
+)
 @cli.rho_option
 @cli.cost_option
 @cli.risk_option
@@ -86,6 +90,8 @@ def _changed_options(log: str | None, law: str | None, parsed: dict[str, Any]) -
         Objective.parse(parsed["objective"])
     if log is None and law is None:
         raise click.UsageError("give a LOG, or a law with --law")
+    if parsed["method"] != "mle" and (log is None or law in (None, "empirical")):
+        raise click.UsageError("--method is how a law is fitted to a LOG: give LOG and the --law to fit")
     if log is not None and law is not None and "(" in law:
         raise click.UsageError("with a LOG, --law is the name of the law to fit, without parameters")
     defaults = {"objective": "mean", "copies": 1, "wall_clock": 0.0, "max_submissions": None, "at": None}
@@ -128,7 +134,8 @@ def _on_log(
         empirical = latfit.Empirical.of(sample)
         document = _answer(empirical if rho is None else empirical.rescaled(rho), parsed)
     else:
-        best = latfit.fit(sample, [name], rho="joint" if rho is None else rho)[0]
+        how = {"method": parsed["method"], "resamples": 0}
+        best = latfit.fit(sample, [name], rho="joint" if rho is None else rho, **how)[0]
         if best.law is None:
             raise FitError(f"{name} could not be fitted: {best.error}")
         document = _answer(fitted_law(sample, best), parsed)

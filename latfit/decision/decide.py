@@ -138,7 +138,7 @@ def _decided(
     formula, no_interval = timeouts.with_intervals(formula, case, options, key, evidence.dependence)
     law = Empirical.of(sample) if figures or options.law is not None else None
     formula = replace(formula, source=formula.source or law)
-    by_least_squares = fit(sample, elaborate(), method="ls") if detail and options.laws is None else []
+    by_least_squares = fit(sample, elaborate(), method="ls", resamples=0) if detail and options.laws is None else []
     fitted = tested(case, [*fits, *by_least_squares], options, key, every=detail)
     together = joint(case, fits, detail=detail) if options.test or detail else None
     if detail and law is not None:

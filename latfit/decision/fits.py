@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import blake2b
@@ -14,7 +13,7 @@ from latfit.decision.prepare import Options, Prepared
 from latfit.decision.result import FittedLaw
 from latfit.errors import FitError, LatfitError
 from latfit.fitting import Fit, default_laws, fit
-from latfit.fitting.ranking import fits_of
+from latfit.fitting.ranking import best_first, fit_many
 from latfit.laws import Law
 from latfit.resample import RESAMPLES
 from latfit.restart import expected_duration, optimal_timeout
@@ -44,8 +43,8 @@ def simple_fits(fits: Sequence[Fit]) -> list[Fit]:
 
 
 def ranked(cases: Sequence[Prepared], options: Options) -> list[list[Fit]]:
-    """The likelihood fits of each sample, best first; many samples in batches, without tests their best alone."""
-    asked = default_laws("mle") if options.laws is None else options.laws
+    """The fits of each sample, best first; many samples in batches, without tests their best alone."""
+    asked = default_laws(options.method) if options.laws is None else options.laws
     laws = list(dict.fromkeys([*asked, *([] if options.law is None else [options.law])]))
     samples = [case.sample for case in cases]
     if not laws:
@@ -53,8 +52,9 @@ def ranked(cases: Sequence[Prepared], options: Options) -> list[list[Fit]]:
 
     def fit_all(some: Sequence[LatencySample], laws: Sequence[str]) -> list[list[Fit]]:
         if len(cases) == 1 or options.law is not None:
-            return [fit(sample, laws) for sample in some]
-        return [fits if options.test else fits[:1] for fits in _fit_together(some, laws)]
+            return [fit(sample, laws, method=options.method, resamples=0) for sample in some]
+        together = map(best_first, fit_many(some, laws, errors=False))
+        return [fits if options.test else fits[:1] for fits in together]
 
     results = fit_all(samples, laws)
     far = []
@@ -67,31 +67,7 @@ def ranked(cases: Sequence[Prepared], options: Options) -> list[list[Fit]]:
             distance = float(np.sqrt(sample.n)) * fitting.ks_distance(sample, best.law.cdf, best.rho or 0.0)
             far += [at] if distance > MAX_SIMPLE_DISTANCE else []
     for at, others in zip(far, fit_all([samples[at] for at in far], elaborate()), strict=True):
-        results[at] = _best_first([*results[at], *others])
-    return results
-
-
-def _best_first(fits: Sequence[Fit]) -> list[Fit]:
-    return sorted(fits, key=lambda fit: (fit.error is not None, fit.score))
-
-
-def _fit_together(samples: Sequence[LatencySample], laws: Sequence[str]) -> list[list[Fit]]:
-    """Best first by BIC; those alike in clock and size in one batch, or one by one where that fails."""
-    alike: dict[tuple[float, int], list[int]] = defaultdict(list)
-    for at, sample in enumerate(samples):
-        alike[fitting.cell_width(sample), sample.completed.values.size.bit_length()].append(at)
-    results: list[list[Fit]] = [[] for _ in samples]
-    for members in alike.values():
-        some = [samples[at] for at in members]
-        try:
-            with np.errstate(all="ignore"):  # a step may go too far, where it is refused
-                batch = fitting.SampleBatch.of_samples(some)
-                by_law = [fits_of(fitting.fit_batch(law, batch, errors=False), batch) for law in laws]
-            by_sample = [_best_first(fits) for fits in zip(*by_law, strict=True)]
-        except (LatfitError, ArithmeticError, np.linalg.LinAlgError):
-            by_sample = [fit(sample, laws) for sample in some]
-        for at, fits in zip(members, by_sample, strict=True):
-            results[at] = fits
+        results[at] = best_first([*results[at], *others])
     return results
 
 

@@ -25,7 +25,8 @@ class Options:
     read. `censoring`: how probes are read that were given up before the cutoff: `auto` counts those given up at one
     common time, after which others completed, as failed there; `independent` takes all as censored; `failed` and
     `lost` read all so. `cost`: seconds that a restart costs. `laws`: those to fit (None: the default ones); `law`: the
-    fitted law that the timeout is taken from (None: the data themselves). `rho`: rescale to this outlier ratio.
+    fitted law that the timeout is taken from (None: the data themselves), by maximum likelihood or, with the `method`
+    `ls`, by least squares. `rho`: rescale to this outlier ratio.
     `risk`: the largest loss, as a share of waiting, that a schedule may bring if every retry takes as long as the first
     attempt would have; 0 always waits. `current`: the timeout in use.
     `resamples` = 0 leaves out every interval, `test` = False the tests of fit.
@@ -44,6 +45,7 @@ class Options:
     cost: float = 0.0
     laws: tuple[str, ...] | None = None
     law: str | None = None
+    method: str = "mle"
     rho: float | None = None
     current: float | None = None
     resamples: int = RESAMPLES

@@ -2,10 +2,11 @@
 
 from latfit.fitting.bootstrap import with_std_errors
 from latfit.fitting.estimate import BatchFit, fit_batch
-from latfit.fitting.fitted import Fit, fitted_law
-from latfit.fitting.kolmogorov import GoodnessOfFit, assess, ks_distance, ks_test, qq
+from latfit.fitting.fitted import Fit, fitted_law, ks_distance
+from latfit.fitting.kolmogorov import GoodnessOfFit, assess, ks_test, qq
 from latfit.fitting.profile import COMPETING, JointRatio, joint_outlier_ratio, profile_interval
-from latfit.fitting.ranking import CLASSICAL, DEFAULT_LAWS, default_laws, fit
+from latfit.fitting.ranking import CLASSICAL, DEFAULT_LAWS, default_laws, fit, fit_many
+from latfit.fitting.tables import fits_table
 from latfit.laws.samples import SampleBatch, cell_width
 
 __all__ = [
@@ -22,6 +23,8 @@ __all__ = [
     "default_laws",
     "fit",
     "fit_batch",
+    "fit_many",
+    "fits_table",
     "fitted_law",
     "joint_outlier_ratio",
     "ks_distance",

@@ -9,7 +9,14 @@ from typing import NamedTuple
 import numpy as np
 
 from latfit.fitting.fitted import Fit
-from latfit.fitting.least_squares import FINE_BLOCKS, Target, counted_ratio, levenberg_marquardt, target
+from latfit.fitting.least_squares import (
+    FINE_BLOCKS,
+    counted_ratio,
+    held_parameters,
+    levenberg_marquardt,
+    stacked,
+    target,
+)
 from latfit.fitting.search import kernel_of, law_class
 from latfit.laws.kernel import Kernel
 from latfit.laws.samples import SampleBatch
@@ -42,18 +49,11 @@ def refit_least_squares(samples: Sequence[LatencySample], fit: Fit, rho: float |
     if not usable:
         return Refits(kernel, 1.0, u, ratios, succeeded)
     unit = float(np.median([sample.completed.values[sample.completed.values.size // 2] for sample in some]))
-    targets = [target(sample, rho).blocks(FINE_BLOCKS) for sample in some]
-    # targets of different lengths as rows: the last block is repeated with weight 0
-    width = max(each.t.shape[1] for each in targets)
-    pads = [((0, 0), (0, width - goal.t.shape[1])) for goal in targets]
-    t, y = (
-        np.concatenate([np.pad(goal[part], pad, mode="edge") for goal, pad in zip(targets, pads, strict=True)])
-        for part in (0, 1)
-    )
-    weight = np.concatenate([np.pad(goal.weight, pad) for goal, pad in zip(targets, pads, strict=True)])
+    goals = [target(sample, rho, unit=unit, paper=fit.paper_t_min) for sample in some]
+    goal = stacked([each.blocks(FINE_BLOCKS) for each in goals])
     start = kernel.from_params(np.array([[value] for value in fit.params.values()]), unit)
-    held = kernel.read(SampleBatch.of_samples(some).scaled(unit))
-    goal, starts = Target(t / unit, y, weight), np.repeat(start, len(some), axis=1)
+    held = held_parameters(kernel, SampleBatch.of_samples(some).scaled(unit), paper=fit.paper_t_min)
+    starts = np.repeat(start, len(some), axis=1)
     best = levenberg_marquardt(kernel.holding(held), goal, starts, tolerance=1e-8)
     u[:, usable], succeeded[usable] = best.u, np.isfinite(best.sse)
     all_held = np.ones((len(held), len(samples)))

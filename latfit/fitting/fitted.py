@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+import latfit.fitting.tables as tables
 from latfit.curve import kaplan_meier
 from latfit.errors import FitError
 from latfit.laws import Competing, ContinuousLaw, Defective, Law
-from latfit.numbers import finite
+from latfit.laws.samples import cell_width
+from latfit.numbers import Floats, finite
 from latfit.sample import LatencySample, Tally
 
+Cdf = Callable[[Floats], Floats]
 MAX_FAILURE_STEPS = 500  # of the law of failures; neighbouring times beyond that are merged
 
 
@@ -25,6 +29,8 @@ class Fit:
     boundary. For positive parameters they are to be used on the log scale, and for small samples `profile_interval` is
     better (docs/calibration.md). `at_limit` is true where the law is at the exponential that it contains as a limit.
     `bic` counts the parameters, and ρ where it was estimated. Where `error` is not None there is no law and no score.
+    `sample` is what it was fitted to, where that is known. A fit stands for its law in `optimal_timeout` and wherever
+    else a law is taken.
 
     Examples
     --------
@@ -48,6 +54,38 @@ class Fit:
     converged: bool = False
     at_limit: bool = False
     error: str | None = None
+    sample: LatencySample | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def paper_t_min(self) -> bool:
+        """Whether t_min is the smallest latency, as Glatard et al. take it, and not one step of the clock below it."""
+        return self.sample is not None and self.params.get("t_min") == self.sample.completed.values[0]
+
+    def as_law(self) -> Law:
+        """The law of an attempt, with ρ and the failures of the sample; an error where the fit failed."""
+        return Defective(*self.law_and_rho) if self.sample is None else fitted_law(self.sample, self)
+
+    @property
+    def d_n(self) -> float | None:
+        """√n sup |F̃ − (1−ρ)F| over the probes of its sample; None where that is not known."""
+        if self.sample is None or self.law is None or self.rho is None:
+            return None
+        distance = ks_distance(self.sample, self.law.cdf, self.rho, round_up=self.method == "ls")
+        return float(np.sqrt(self.n)) * distance
+
+    def summary(self) -> str:
+        """The fit as a table: estimates, standard errors and 95 % intervals, scores and the distance from the data."""
+        return tables.summary(self)
+
+    def to_latex(self) -> str:
+        r"""The fit as a LaTeX table (package booktabs), a standard error in brackets behind its parameter.
+
+        >>> import latfit
+        >>> best = latfit.fit(latfit.example_log().sample(cutoff=10_000), "lognormal")[0]
+        >>> print(best.to_latex().splitlines()[4])  # doctest: +ELLIPSIS
+        lognormal & $\mu = 5.557\,(0.015)$, $\sigma = 0.6697\,(0.01)$ & 0.0248 & ...
+        """
+        return tables.fits_table([(self, None)], "latex")
 
     @property
     def law_and_rho(self) -> tuple[ContinuousLaw, float]:
@@ -111,3 +149,21 @@ def fitted_law(sample: LatencySample, fit: Fit) -> Law:
     starts = np.unique(np.linspace(0, masses.size, MAX_FAILURE_STEPS, endpoint=False).astype(np.intp))
     merged = np.add.reduceat(masses, starts)
     return Competing.of(law, np.add.reduceat(curve.times * masses, starts) / merged, merged)
+
+
+def ks_distance(sample: LatencySample, cdf: Cdf, rho: float, *, round_up: bool = False) -> float:
+    """The sup |F̃(t) − (1−ρ)F(t)|, before and after each jump of F̃.
+
+    On a clock so coarse that latencies are cells, the cells' ends are compared: (t − step/2, t + step/2], or
+    (t − step, t] with `round_up`, as least squares reads the clock.
+    """
+    curve = kaplan_meier(sample.failures_censored())
+    times, after = curve.times, 1 - curve.still_out
+    cell = cell_width(sample)
+    if round_up and times.size > 1 and times[0] == 0:  # a latency of 0 lies in the first step too
+        times, after = times[1:], after[1:]
+    shift = 0.0 if round_up else cell / 2
+    high, low = times + shift, np.maximum(times + shift - cell, 0.0)
+    before = np.concatenate([[0.0], after[:-1]])
+    ends = (np.abs(after - (1 - rho) * cdf(high)), np.abs(before - (1 - rho) * cdf(low)))
+    return float(max(gap.max(initial=0.0) for gap in ends))

@@ -8,8 +8,7 @@ parametric bootstrap: each resample is rounded, cut and censored like the log, a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,18 +19,21 @@ from latfit.curve import kaplan_meier
 from latfit.errors import FitError
 from latfit.fitting.bootstrap import Refits, refit_least_squares
 from latfit.fitting.estimate import fit_batch
-from latfit.fitting.fitted import Fit
+from latfit.fitting.fitted import Cdf, Fit, ks_distance
+from latfit.fitting.least_squares import counted_ratio
 from latfit.fitting.likelihood import REFIT_DECREMENT, maximise
 from latfit.fitting.ranking import fit as fit_laws
 from latfit.fitting.search import DifferencesKernel, kernel_of
 from latfit.fitting.simulate import Rows, Simulator
+from latfit.laws import ContinuousLaw, Defective
+from latfit.laws.empirical import as_law
 from latfit.laws.location_scale import LocationScaleKernel
-from latfit.laws.samples import LogBatch, cell_width
+from latfit.laws.samples import LogBatch
+from latfit.logs.frames import as_sample
 from latfit.numbers import Floats, finite
 from latfit.resample import thinned
 from latfit.sample import LatencySample
 
-Cdf = Callable[[Floats], Floats]
 MAX_FAILED_RESAMPLES = 0.02  # share of resamples that may have no fit before the p-value is given up
 RESAMPLED_BLOCK = 1 << 19  # resampled latencies in a block: large, so that threads seldom wait for the interpreter
 MAX_TESTED = 5_000  # probes that a p-value is computed from: of a larger log, so many drawn at random
@@ -42,8 +44,9 @@ SURELY_REJECTED = 5e-4  # an asymptotic p-value, which is too large after fittin
 class GoodnessOfFit:
     """A distance between a sample and a fitted law, and how often chance alone makes it as large.
 
-    `d_n` = √n · statistic for Kolmogorov–Smirnov, None for others. `p_asymptotic` takes the parameters as known;
-    `p_bootstrap` refits on each resample; None where it was not asked for or cannot be had.
+    `statistic` is the distance of F̃ from (1−ρ)F, the defective cdfs, over all n probes, and `d_n` = √n · statistic.
+    `p_asymptotic` takes the parameters as known; `p_bootstrap` refits on each resample; None where it was not asked
+    for or cannot be had. `completed` is the same test as the paper defines it, of F over the probes that returned.
 
     Examples
     --------
@@ -58,14 +61,17 @@ class GoodnessOfFit:
     n: int
     p_asymptotic: float | None
     p_bootstrap: float | None
+    completed: GoodnessOfFit | None = field(default=None, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        return {name: value if name == "n" else finite(value) for name, value in asdict(self).items()}
+        plain = {name: getattr(self, name) for name in ("statistic", "d_n", "n", "p_asymptotic", "p_bootstrap")}
+        plain = {name: value if name == "n" else finite(value) for name, value in plain.items()}
+        return plain if self.completed is None else {**plain, "completed": self.completed.to_dict()}
 
 
 def ks_test(
-    sample: LatencySample,
-    fit: Fit,
+    sample: Any,
+    fit: Any,
     *,
     bootstrap: int = 999,
     rng: np.random.Generator | None = None,
@@ -79,9 +85,10 @@ def ks_test(
     Parameters
     ----------
     sample
-        A `LatencySample`.
+        A `LatencySample`, a log, or an array, Series or DataFrame of latencies in seconds.
     fit
-        One of `latfit.fit(sample)`.
+        One of `latfit.fit(sample)`, or the name of a law, which is fitted first. A law with its parameters is tested as
+        it stands: then nothing was fitted, and `p_asymptotic` is the p-value.
     bootstrap
         Resamples, each fitted again; 0 leaves `p_bootstrap` out.
     rng
@@ -102,9 +109,15 @@ def ks_test(
     >>> round(test.statistic, 3), test.p_bootstrap
     (0.168, 0.05)
     """
-    (law, rho), generator = fit.law_and_rho, rng or np.random.default_rng(0)
+    sample, generator = as_sample(sample), rng or np.random.default_rng(0)
+    if not isinstance(fit, Fit):
+        fit = _fit_of(sample, fit)
+        bootstrap = bootstrap if fit.method != "given" else 0
+    law, rho = fit.law_and_rho
+    completed = None
     if subsample is None:
         n, statistic = sample.n, ks_distance(sample, law.cdf, rho, round_up=fit.method == "ls")
+        completed = _among_completed(sample, fit)
     else:
         n = min(subsample, sample.completed.total)
         statistic = _subsampled(sample.completed.expand(), law.cdf, n, generator)
@@ -117,7 +130,27 @@ def ks_test(
         if failed > MAX_FAILED_RESAMPLES * bootstrap:
             raise FitError(f"{failed} of {bootstrap} bootstrap resamples could not be fitted: no p-value")
         p = float((1 + (usable >= statistic * (1 - 1e-12)).sum()) / (1 + usable.size))
-    return GoodnessOfFit(statistic, d_n, n, float(kolmogorov(d_n)), p)
+    return GoodnessOfFit(statistic, d_n, n, float(kolmogorov(d_n)), p, completed)
+
+
+def _fit_of(sample: LatencySample, law: Any) -> Fit:
+    """The fit of a law by its name, or a law with its parameters as if it had been fitted."""
+    if isinstance(law, str) and "(" not in law:
+        return fit_laws(sample, law)[0]
+    whole = as_law(law)
+    inner, rho = (whole.law, whole.rho) if isinstance(whole, Defective) else (whole, counted_ratio(sample))
+    if not isinstance(inner, ContinuousLaw):
+        raise FitError(f"a Kolmogorov–Smirnov test needs a fit, the name of a law or a law with a density, not {law!r}")
+    return Fit(inner.name, "given", sample.n, inner, rho)
+
+
+def _among_completed(sample: LatencySample, fit: Fit) -> GoodnessOfFit:
+    """√n sup |F_n − F| of the n probes that returned, and its asymptotic p-value. Glatard et al. 2006, §4.3."""
+    law, _ = fit.law_and_rho
+    returned = LatencySample(completed=sample.completed, resolution=sample.resolution)
+    statistic = ks_distance(returned, law.cdf, 0.0, round_up=fit.method == "ls")
+    d_n = math.sqrt(returned.n) * statistic
+    return GoodnessOfFit(statistic, d_n, returned.n, float(kolmogorov(d_n)), None)
 
 
 def assess(
@@ -137,31 +170,13 @@ def assess(
     try:
         if sample.n > most:
             sample = thinned(sample, most, rng)
-            (fit,) = fit_laws(sample, [fit.name], method=fit.method)
+            (fit,) = fit_laws(sample, [fit.name], method=fit.method, resamples=0)
             part = ks_test(sample, fit, bootstrap=0)
         if part.p_asymptotic is not None and part.p_asymptotic < SURELY_REJECTED:
             return replace(test, p_bootstrap=1 / (1 + bootstrap))
         return replace(test, p_bootstrap=ks_test(sample, fit, bootstrap=bootstrap, rng=rng).p_bootstrap)
     except FitError:
         return test
-
-
-def ks_distance(sample: LatencySample, cdf: Cdf, rho: float, *, round_up: bool = False) -> float:
-    """The sup |F̃(t) − (1−ρ)F(t)|, before and after each jump of F̃.
-
-    On a clock so coarse that latencies are cells, the cells' ends are compared: (t − step/2, t + step/2], or
-    (t − step, t] with `round_up`, as least squares reads the clock.
-    """
-    curve = kaplan_meier(sample.failures_censored())
-    times, after = curve.times, 1 - curve.still_out
-    cell = cell_width(sample)
-    if round_up and times.size > 1 and times[0] == 0:  # a latency of 0 lies in the first step too
-        times, after = times[1:], after[1:]
-    shift = 0.0 if round_up else cell / 2
-    high, low = times + shift, np.maximum(times + shift - cell, 0.0)
-    before = np.concatenate([[0.0], after[:-1]])
-    ends = (np.abs(after - (1 - rho) * cdf(high)), np.abs(before - (1 - rho) * cdf(low)))
-    return float(max(gap.max(initial=0.0) for gap in ends))
 
 
 def _subsampled(latencies: Floats, cdf: Cdf, n: int, rng: np.random.Generator) -> float:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from latfit.curve import kaplan_meier
 from latfit.errors import FitError
 from latfit.laws.kernel import Kernel
+from latfit.laws.samples import SampleBatch
 from latfit.numbers import Bools, Floats
 from latfit.sample import LatencySample
 
@@ -48,8 +49,8 @@ def counted_ratio(sample: LatencySample) -> float:
     return float(kaplan_meier(sample.failures_censored()).still_out[-1])
 
 
-def target(sample: LatencySample, rho: float | None = None) -> Target:
-    """F̃_KM/(1−ρ̂) on the grid of the sample's clock."""
+def target(sample: LatencySample, rho: float | None = None, *, unit: float = 1.0, paper: bool = False) -> Target:
+    """F̃_KM/(1−ρ̂) on the grid of the sample's clock, times in `unit`."""
     values = sample.completed.values
     if values.size < 2:
         raise FitError(f"least squares needs two distinct latencies; the sample has {values.size}")
@@ -63,7 +64,9 @@ def target(sample: LatencySample, rho: float | None = None) -> Target:
     at = np.searchsorted(curve.times, t * (1 + 1e-12), side="right")
     F = np.concatenate([[0.0], 1 - curve.still_out])[at]
     ratio = float(curve.still_out[-1]) if rho is None else rho
-    return Target(np.maximum(t, 1e-300)[None], F[None] / (1 - ratio), np.ones((1, t.size)))
+    # with t_min at the smallest latency, F is 0 there whatever the parameters: just above it F has derivatives
+    least = np.nextafter(t[0], np.inf) if paper else 0.0
+    return Target(np.maximum(t, max(least, 1e-300))[None] / unit, F[None] / (1 - ratio), np.ones((1, t.size)))
 
 
 class LeastSquares(NamedTuple):
@@ -74,17 +77,42 @@ class LeastSquares(NamedTuple):
     converged: Bools
 
 
-def finalists(model: Kernel, goal: Target, starts: Sequence[Floats]) -> list[Floats]:
-    """The best few fits (p, 1) of one sample from many starts (p,), best first: on coarse blocks, then on fine ones."""
-    u = np.stack(starts, axis=1)
+def stacked(targets: Sequence[Target]) -> Target:
+    """Targets of different lengths as rows: the last step is repeated with weight 0."""
+    width = max(goal.t.shape[1] for goal in targets)
+    pads = [((0, 0), (0, width - goal.t.shape[1])) for goal in targets]
+    t, y = (
+        np.concatenate([np.pad(goal[part], pad, mode="edge") for goal, pad in zip(targets, pads, strict=True)])
+        for part in (0, 1)
+    )
+    weight = np.concatenate([np.pad(goal.weight, pad) for goal, pad in zip(targets, pads, strict=True)])
+    return Target(t, y, weight)
+
+
+def held_parameters(kernel: Kernel, batch: SampleBatch, *, paper: bool) -> Floats:
+    """The parameters that are read off the samples; t_min as in the `paper` is the smallest latency itself."""
+    held = kernel.read(batch)
+    if paper and "t_min" in kernel.held:
+        held[kernel.held.index("t_min")] = batch.extremes[0]
+    return held
+
+
+def finalists(model: Kernel, goals: Sequence[Target], starts: Sequence[Floats]) -> tuple[NDArray[np.intp], Floats]:
+    """The best few fits of each sample from many starts (p, B): rows, best first, and parameters (p, rows).
+
+    All starts are followed on coarse blocks of steps, the best of each sample on fine ones.
+    """
+    size = len(goals)
+    u = np.concatenate([np.broadcast_to(start, (start.shape[0], size)) for start in starts], axis=1)
+    rows = np.tile(np.arange(size), len(starts))
     for count, tolerance in ((COARSE_BLOCKS, 1e-2), (FINE_BLOCKS, 1e-7)):
-        blocks = goal.blocks(count).rows(np.zeros(u.shape[1], dtype=np.intp))
-        fits = levenberg_marquardt(model, blocks, u, tolerance=tolerance)
-        order = np.argsort(fits.sse, kind="stable")[:POLISHED_STARTS]
-        u = fits.u[:, order[np.isfinite(fits.sse[order])]]
-        if not u.size:
-            raise FitError("least squares found no start at which the law is a cdf")
-    return list(u.T[:, :, None])
+        blocks = stacked([goal.blocks(count) for goal in goals])
+        fits = levenberg_marquardt(model.take(rows), blocks.rows(rows), u, tolerance=tolerance)
+        order = np.lexsort((fits.sse, rows))
+        rank = np.arange(order.size) - np.searchsorted(rows[order], rows[order])
+        best = order[(rank < POLISHED_STARTS) & np.isfinite(fits.sse[order])]
+        rows, u = rows[best], fits.u[:, best]
+    return rows, u
 
 
 def levenberg_marquardt(model: Kernel, goal: Target, start: Floats, *, tolerance: float = 1e-9) -> LeastSquares:

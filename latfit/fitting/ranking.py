@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from latfit.errors import FitError, LatfitError, none_of
+from latfit.fitting.bootstrap import with_std_errors
 from latfit.fitting.estimate import EXPONENTIAL_DISTANCE, BatchFit, fit_batch, read_rho
 from latfit.fitting.fitted import Fit
-from latfit.fitting.least_squares import counted_ratio, finalists, levenberg_marquardt, target
+from latfit.fitting.least_squares import (
+    counted_ratio,
+    finalists,
+    held_parameters,
+    levenberg_marquardt,
+    stacked,
+    target,
+)
 from latfit.fitting.search import kernel_of, law_class
 from latfit.laws import get_law, law_names
 from latfit.laws.kernel import ExponentialLimit
-from latfit.laws.samples import SampleBatch
+from latfit.laws.samples import SampleBatch, cell_width
 from latfit.logs.frames import as_sample
 from latfit.numbers import finite
 from latfit.sample import LatencySample
 
 CLASSICAL = ("uniform", "truncated-gaussian", "exponential", "weibull", "lognormal", "pareto")
 DEFAULT_LAWS = (*CLASSICAL, "gamma", "log-logistic")
+LEAST_SQUARES_BLOCK = 64  # samples fitted at once: their grids have up to 10 000 steps each
 
 
 def default_laws(method: str) -> list[str]:
@@ -32,7 +43,14 @@ def default_laws(method: str) -> list[str]:
 
 
 def fit(
-    sample: Any, laws: str | Sequence[str] | None = None, *, method: str = "mle", rho: str | float = "joint"
+    sample: Any,
+    laws: str | Sequence[str] | None = None,
+    *,
+    method: str = "mle",
+    rho: str | float = "joint",
+    t_min: str | None = None,
+    resamples: int = 100,
+    seed: int = 0,
 ) -> list[Fit]:
     """Fit each law to the sample; the best comes first, laws that failed come last and say why.
 
@@ -46,6 +64,11 @@ def fit(
         `mle`: censored maximum likelihood, ranked by BIC. `ls`: least squares on the cdf, ranked by the sum of squares.
     rho
         The outlier ratio, or `joint`: with `mle` it is then estimated with the law, with `ls` it is counted.
+    t_min
+        `paper`: least squares of lognormal-pareto with t_min at the smallest latency, as Glatard et al. have it, and
+        not one step of the clock below it.
+    resamples, seed
+        Least squares: how many resamples the standard errors come from (0: none), and their random numbers.
 
     Returns
     -------
@@ -59,28 +82,76 @@ def fit(
     >>> [fit.name for fit in fits], round(fits[0].params["mu"], 2)
     (['lognormal', 'exponential'], 5.56)
     """
-    if method not in ("mle", "ls"):
-        raise FitError(f"the method is {method!r}; it must be mle or ls")
-    sample = as_sample(sample)
-    fixed = read_rho(rho)
     names = default_laws(method) if laws is None else [laws] if isinstance(laws, str) else list(laws)
-    for name in names:
-        get_law(name)  # a name that is not known is the caller's mistake, not a law that failed
-    batch = SampleBatch.of_sample(sample)
-    fits = [_fit_one(name, sample, batch, method, fixed) for name in names]
+    sample, ratio = as_sample(sample), read_rho(rho)
+    fits = best_first(fit_many([sample], names, method=method, rho=ratio, t_min=t_min)[0])
+    if method == "ls" and resamples:
+        rng = np.random.default_rng(seed)
+        fits = [with_std_errors(sample, each, rho=ratio, count=resamples, rng=rng) for each in fits]
+    return fits
+
+
+def best_first(fits: Sequence[Fit]) -> list[Fit]:
+    """The fits by their score, those that failed last."""
     return sorted(fits, key=lambda fit: (fit.error is not None, fit.score))
 
 
-def _fit_one(name: str, sample: LatencySample, batch: SampleBatch, method: str, rho: float | None) -> Fit:
+def fit_many(
+    samples: Sequence[LatencySample],
+    laws: Sequence[str],
+    *,
+    method: str = "mle",
+    rho: float | None = None,
+    t_min: str | None = None,
+    errors: bool = True,
+) -> list[list[Fit]]:
+    """Each law fitted to each sample, in the order of `laws`; samples alike in clock and size are fitted together."""
+    if method not in ("mle", "ls"):
+        raise FitError(f"the method is {method!r}; it must be mle or ls")
+    if t_min not in (None, "paper") or (t_min and method != "ls"):
+        raise FitError(f"t_min is {t_min!r} with {method}; it can be 'paper', with least squares only")
+    for name in laws:
+        get_law(name)  # a name that is not known is the caller's mistake, not a law that failed
+    alike: dict[tuple[float, int], list[int]] = defaultdict(list)
+    for at, sample in enumerate(samples):
+        alike[cell_width(sample), sample.completed.values.size.bit_length()].append(at)
+    results: list[list[Fit]] = [[] for _ in samples]
+    for members in alike.values():
+        size = LEAST_SQUARES_BLOCK if method == "ls" else len(members)
+        for block in (members[start : start + size] for start in range(0, len(members), size)):
+            some = [samples[at] for at in block]
+            batch = SampleBatch.of_samples(some)
+            for name in laws:
+                if method == "ls":
+                    fits = _or_one_by_one(partial(_ls, name, rho=rho, paper=t_min == "paper"), name, method, some)
+                else:
+                    likely = partial(_mle, name, batch, rho=rho, errors=errors)
+                    fits = _or_one_by_one(likely, name, method, some)
+                for at, each in zip(block, fits, strict=True):
+                    results[at].append(replace(each, sample=samples[at]))
+    return results
+
+
+def _or_one_by_one(
+    fit_all: Callable[[Sequence[LatencySample]], list[Fit]], name: str, method: str, samples: Sequence[LatencySample]
+) -> list[Fit]:
+    """Samples fitted together, one by one where that fails, and failed fits of those that fail alone."""
     try:
-        if not sample.completed.total:
-            raise FitError(f"{none_of(sample.n, 'probe')} completed: there is no latency to fit")
+        if not any(sample.completed.total for sample in samples):
+            raise FitError(f"{none_of(samples[0].n, 'probe')} completed: there is no latency to fit")
         with np.errstate(all="ignore"):  # a step may go too far, where it is refused
-            if method == "ls":
-                return _ls(name, sample, rho)
-            return fits_of(fit_batch(name, batch, rho="joint" if rho is None else rho), batch, joint=rho is None)[0]
+            return fit_all(samples)
     except (LatfitError, ArithmeticError, np.linalg.LinAlgError) as problem:
-        return Fit(name, method, sample.n, error=str(problem))
+        if len(samples) == 1:
+            return [Fit(name, method, samples[0].n, error=str(problem))]
+        return [_or_one_by_one(fit_all, name, method, [sample])[0] for sample in samples]
+
+
+def _mle(
+    name: str, batch: SampleBatch, samples: Sequence[LatencySample], *, rho: float | None, errors: bool
+) -> list[Fit]:
+    batch = batch if batch.size == len(samples) else SampleBatch.of_samples(samples)
+    return fits_of(fit_batch(name, batch, rho="joint" if rho is None else rho, errors=errors), batch, joint=rho is None)
 
 
 def fits_of(best: BatchFit, batch: SampleBatch, *, joint: bool = True) -> list[Fit]:
@@ -105,43 +176,57 @@ def fits_of(best: BatchFit, batch: SampleBatch, *, joint: bool = True) -> list[F
     return fits
 
 
-def _ls(name: str, sample: LatencySample, rho: float | None) -> Fit:
+def _ls(name: str, samples: Sequence[LatencySample], *, rho: float | None, paper: bool) -> list[Fit]:
     """Least squares on the cdf, or the exponential law where that is the limit of this one and no worse."""
-    best, kernel = _free_ls(name, sample, rho), kernel_of(name)
+    fits, kernel = _free_ls(name, samples, rho, paper), kernel_of(name)
     if not isinstance(kernel, ExponentialLimit):
-        return best
-    simple = _free_ls("exponential", sample, rho)
-    if best.score < simple.score * (1 - 1e-9):
-        return best
-    u = kernel.near_exponential(np.log([simple.params["rate"]]), EXPONENTIAL_DISTANCE)
-    law = law_class(name)(*map(float, kernel.to_params(u, 1.0)[0][:, 0]))
-    return replace(simple, name=name, law=law, params=dict(law.params), at_limit=True)
+        return fits
+    for at, simple in enumerate(_free_ls("exponential", samples, rho, paper)):
+        if simple.law is not None and not fits[at].score < simple.score * (1 - 1e-9):
+            u = kernel.near_exponential(np.log([simple.params["rate"]]), EXPONENTIAL_DISTANCE)
+            law = law_class(name)(*map(float, kernel.to_params(u, 1.0)[0][:, 0]))
+            fits[at] = replace(simple, name=name, law=law, params=dict(law.params), at_limit=True)
+    return fits
 
 
-def _free_ls(name: str, sample: LatencySample, rho: float | None) -> Fit:
-    """Least squares on the cdf; the best start whose law is a cdf everywhere wins."""
-    goal, batch, law = target(sample, rho), SampleBatch.of_sample(sample), law_class(name)
-    quartiles = np.quantile(batch.x[0], (0.25, 0.5, 0.75), weights=batch.weights[0], method="inverted_cdf")
-    quartiles = np.maximum(quartiles, batch.step[0] / 2)  # a latency of 0 counts as half a step of the clock
-    unit = float(quartiles[1])
-    scaled = batch.scaled(unit)
-    kernel, goal = kernel_of(name), goal._replace(t=goal.t / unit)
-    held, kernel = kernel.read(batch), kernel.holding(kernel.read(scaled))
+def _free_ls(name: str, samples: Sequence[LatencySample], rho: float | None, paper: bool) -> list[Fit]:
+    """Least squares on the cdf of each sample; the best start whose law is a cdf everywhere wins."""
+    law, kernel, batch = law_class(name), kernel_of(name), SampleBatch.of_samples(samples)
+    quartiles = np.array([sample.completed.quantiles((0.25, 0.5, 0.75)) for sample in samples])
+    quartiles = np.maximum(quartiles, batch.step[:, None] / 2)  # a latency of 0 counts as half a step of the clock
+    unit = float(np.median(quartiles[:, 1]))
+    goals = [target(sample, rho, unit=unit, paper=paper and "t_min" in kernel.held) for sample in samples]
+    scaled, held = batch.scaled(unit), held_parameters(kernel, batch, paper=paper)
+    kernel = kernel.holding(held_parameters(kernel, scaled, paper=paper))
     starts = kernel.starts(scaled)
     if hasattr(law, "start"):
-        rough = law.start(*map(float, quartiles / unit))
-        starts = [kernel.from_params(np.array([[rough[each]] for each in kernel.parameters]), 1.0), *starts]
-    reason = ""
-    for start in finalists(kernel, goal, [u[:, 0] for u in starts]):
-        best = levenberg_marquardt(kernel, goal, start)
-        params = kernel.to_params(best.u, unit)[0][:, 0]
-        params[len(kernel.free) :] = held[:, 0]
-        try:
-            fitted = law(*map(float, params))
-        except LatfitError as refused:
-            reason = str(refused)
-            continue
-        ratio = counted_ratio(sample) if rho is None else rho
-        sse, converged = float(best.sse[0]), bool(best.converged[0])
-        return Fit(name, "ls", sample.n, fitted, ratio, dict(fitted.params), sse=sse, converged=converged)
-    raise FitError(f"no start ended at a cdf: {reason}")
+        rough = [law.start(*map(float, row / unit)) for row in quartiles]
+        params = np.array([[each[parameter] for each in rough] for parameter in kernel.parameters])
+        starts = [kernel.from_params(params, 1.0), *starts]
+    rows, u = finalists(kernel, goals, starts)
+    whole, reasons = stacked(goals), dict.fromkeys(range(len(samples)), "the law is not a cdf at any start")
+    results: dict[int, Fit] = {}
+    while rows.size:
+        first = np.unique(rows, return_index=True)[1]  # the best start that is left of each sample
+        best = levenberg_marquardt(kernel.take(rows[first]), whole.rows(rows[first]), u[:, first])
+        params = kernel.to_params(best.u, unit)[0]
+        params[len(kernel.free) :] = held[:, rows[first]]
+        for column, row in enumerate(rows[first].tolist()):
+            try:
+                fitted = law(*map(float, params[:, column]))
+            except LatfitError as refused:
+                reasons[row] = str(refused)
+                continue
+            ratio = counted_ratio(samples[row]) if rho is None else rho
+            sse, converged = float(best.sse[column]), bool(best.converged[column])
+            results[row] = Fit(
+                name, "ls", samples[row].n, fitted, ratio, dict(fitted.params), sse=sse, converged=converged
+            )
+        left = np.setdiff1d(np.arange(rows.size), first)
+        left = left[~np.isin(rows[left], list(results))]
+        rows, u = rows[left], u[:, left]
+    failed = "no start of least squares ended at a cdf: {}"
+    return [
+        results.get(row) or Fit(name, "ls", sample.n, error=failed.format(reasons[row]))
+        for row, sample in enumerate(samples)
+    ]

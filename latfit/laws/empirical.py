@@ -11,6 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from latfit.curve import hazards, kaplan_meier, masses, survival
 from latfit.errors import LawError, SampleError, none_of
 from latfit.laws.base import FailingLaw, Law, StepLaw, register
+from latfit.laws.defective import Defective
+from latfit.laws.frozen import FrozenLaw, is_frozen
+from latfit.laws.parse import parse_law
 from latfit.laws.steps import Steps
 from latfit.numbers import Floats
 from latfit.sample import LatencySample
@@ -121,10 +124,33 @@ class Empirical(StepLaw, FailingLaw):
         return replace(self, failures=Steps.of(np.empty(0), np.empty(0))).rescaled(0.0)
 
 
-def as_law(data: Any) -> Law:
-    """A law as it is, or the empirical law of what `latfit.as_sample` takes: a sample, a log, a frame, an array."""
+def as_law(data: Any, **params: Any) -> Law:
+    """A law of whatever stands for one.
+
+    A law, a fit, a text such as `lognormal(mu=5.5,sigma=1)`, a name with its parameters (and `rho`), the pair of a name
+    and a dict of them, a frozen distribution of scipy.stats; or the empirical law of what `latfit.as_sample` takes: a
+    sample, a log, a frame, an array.
+
+    >>> as_law("exponential", rate=0.1, rho=0.2).rho, as_law(("exponential", {"rate": 0.1})).mean()
+    (0.2, 10.0)
+    """
+    if isinstance(data, tuple) and len(data) == 2 and isinstance(data[0], str):
+        data, params = data[0], dict(data[1])
+    if isinstance(data, str):
+        rho = params.pop("rho", 0.0)
+        law = parse_law(data, **params)
+        return Defective(law, rho) if rho else law
+    if params:
+        raise LawError(f"{', '.join(params)}: parameters go with the name of a law, not with a {type(data).__name__}")
     if isinstance(data, Law):
         return data
+    if hasattr(data, "as_law"):
+        fitted: Law = data.as_law()
+        return fitted
+    if is_frozen(data):
+        return FrozenLaw(data)
+    if isinstance(data, list) and data and hasattr(data[0], "as_law"):
+        raise LawError(f"these are {len(data)} fits, and one law is needed: give one of them, such as fits[0]")
     if not isinstance(data, LatencySample):
         from latfit.logs import as_sample  # reads frames as logs, which takes all readers
 

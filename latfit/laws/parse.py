@@ -33,13 +33,15 @@ def hint(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {close[0]}?" if close else ""
 
 
-def parse_law(text: str) -> ParametricLaw:
+def parse_law(text: str, **params: Any) -> ParametricLaw:
     """The law that `text` writes, such as `lognormal(mu=5.5,sigma=1)`; lists stand in brackets.
 
     Parameters
     ----------
     text
-        The name of one of `latfit laws` and its parameters.
+        The name of one of `latfit laws` with its parameters, or the name alone and
+    params
+        the parameters.
 
     Returns
     -------
@@ -52,19 +54,23 @@ def parse_law(text: str) -> ParametricLaw:
     >>> law = latfit.parse_law("lognormal(mu=5.5,sigma=1)")
     >>> round(law.mean(), 1), law.sigma
     (403.4, 1.0)
+    >>> latfit.parse_law("lognormal", mu=5.5, sigma=1) == law
+    True
     """
     call = _CALL.fullmatch(text.rstrip())
     if call is None:
-        raise LawError(f"{text!r} is not a law: write it as lognormal(mu=5.5,sigma=1)")
+        raise LawError(
+            f"{text!r} is not a law: write it as lognormal(mu=5.5,sigma=1); a file is read with latfit.read_log"
+        )
     name, inside = call.groups()
     law = get_law(name)
     if not issubclass(law, ParametricLaw):
         raise LawError(f"the {name} law comes from a log; it cannot be written as text")
     names = [parameter.name for parameter in law.parameters]
     shape = f"{name}({','.join(f'{p.name}=[…]' if p.many else f'{p.name}=…' for p in law.parameters)})"
-    if inside is None:
+    if inside is None and not params:
         raise LawError(f"{text!r} has no parameters: write {shape}")
-    values = parse_call(text, shape)[1]
+    values = {**parse_call(text, shape)[1], **params}
     for argument in values:
         if argument not in names:
             raise LawError(f"{name} has no parameter {argument!r}{hint(argument, names)} (write {shape})")

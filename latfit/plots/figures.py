@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,15 @@ from matplotlib.figure import Figure
 
 from latfit._system import whole_file
 from latfit.analysis import Analysis
-from latfit.logs import ProbeLog
+from latfit.errors import FitError
+from latfit.fitting import Fit
+from latfit.laws import Empirical
+from latfit.logs import ProbeLog, as_sample
 from latfit.numbers import Floats
 from latfit.plots.draw import COLOURS, STYLE, axes_or_new, draw_chart, unit_for
-from latfit.report.charts import CHARTS, Chart, View
+from latfit.report.charts import CHARTS, Chart, Line, View
+from latfit.report.charts import Axis as ChartAxis
+from latfit.sample import LatencySample
 from latfit.tracking.drift import Drift
 
 MISSING = {
@@ -44,12 +49,42 @@ plot_expected_duration = FIGURES["expected-duration"]
 plot_frontier = FIGURES["frontier"]
 plot_completion = FIGURES["completion"]
 plot_jobs_tail = FIGURES["jobs-tail"]
-plot_cdf = FIGURES["cdf"]
 plot_survival = FIGURES["survival"]
 plot_qq = FIGURES["qq"]
 plot_ratio = FIGURES["ratio"]
 plot_time = FIGURES["time"]
 plot_strategies = FIGURES["strategies"]
+
+
+def plot_cdf(result: Any, axes: Axes | None = None) -> Axes:
+    """The cdf of an analysis, or of one or several fits, beside that of the data; times are on a logarithmic axis."""
+    if isinstance(result, Analysis):
+        return FIGURES["cdf"](result, axes)
+    fits = [each for each in (result if isinstance(result, list) else [result]) if isinstance(each, Fit)]
+    if not fits or fits[0].sample is None:
+        raise FitError(f"plot_cdf needs an analysis, or fits of latfit.fit, not {type(result).__name__}")
+    return _draw_cdf(fits[0].sample, fits, "Latency and fitted laws", axes)
+
+
+def plot_ecdf(sample: Any, axes: Axes | None = None) -> Axes:
+    """The share of probes that returned by each time: of a sample, a log, a DataFrame, a Series or an array."""
+    return _draw_cdf(as_sample(sample), [], "Latency", axes)
+
+
+def _draw_cdf(sample: LatencySample, fits: Sequence[Fit], title: str, axes: Axes | None) -> Axes:
+    data = Empirical.of(sample)
+    low = float(data.jumps[data.jumps > 0].min(initial=np.inf))
+    low = low if np.isfinite(low) else data.resolution or 1.0
+    times = np.geomspace(low, max(float(data.jumps[-1]), 1.5 * low), 400)
+    laws = [(fit.name, fit.as_law()) for fit in fits if fit.law is not None]
+    curves = [Line(name, times, law.cdf(times), f"s{i % 4}") for i, (name, law) in enumerate(laws)]
+    lines = (
+        Line("log", np.union1d(times, data.jumps), data.cdf(np.union1d(times, data.jumps)), "log", steps=True),
+        *curves,
+    )
+    x, y = ChartAxis("latency", low, float(times[-1]), "time", log=True), ChartAxis("share returned", 0.0, 1.0, "share")
+    chart = Chart(title, "Share of probes that returned against time", x, y, lines)
+    return draw_chart(chart, unit_for(sample.completed.values), axes, missing="nothing to draw")
 
 
 def figure(result: Analysis, name: str) -> Figure:

@@ -7,10 +7,9 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Self
 
 from latfit.errors import printable
-from latfit.fitting import Fit, GoodnessOfFit
 from latfit.units import seconds
 
 NO_BREAK = "\u00a0"
@@ -203,45 +202,3 @@ def markdown_escaped(text: str) -> str:
 def p_value(value: float | None) -> str:
     """A p-value with three decimals, empty where there is none."""
     return "" if value is None else f"{value:.3f}" if value >= 0.001 else "<.001"
-
-
-def fits_table(results: Sequence[tuple[Fit, GoodnessOfFit | None]], kind: Literal["latex", "markdown"]) -> str:
-    """Fits with their tests as a table for a paper; a standard error stands in brackets behind its parameter.
-
-    A law that could not be fitted has the reason in place of its parameters; `latex` needs the package booktabs.
-
-    >>> import latfit
-    >>> fits = latfit.fit(latfit.example_log().sample(cutoff=10_000), laws=["lognormal"])
-    >>> print(fits_table([(fits[0], None)], "markdown"))  # doctest: +ELLIPSIS
-    | law | parameters | rho | BIC | D | p known | p bootstrap |
-    ...
-    """
-    by_bic = any(fit.bic is not None for fit, _ in results)
-    columns = ["law", "parameters", "rho", "BIC" if by_bic else "sse", "D", "p known", "p bootstrap"]
-    rows = [_fit_cells(fit, ks, by_bic) for fit, ks in results]
-    if kind == "markdown":
-        lines = [columns, ["---"] * len(columns), *rows]
-        return "".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |\n" for line in lines)
-    columns[2:] = [r"$\rho$", columns[3], "$D$", "$p$ known", "$p$ bootstrap"]
-    body = "".join(" & ".join(map(_latex_escaped, row)) + r" \\" + "\n" for row in rows)
-    head = f"\\toprule\n{' & '.join(columns)} \\\\\n\\midrule\n"
-    return f"\\begin{{tabular}}{{ll{'r' * 5}}}\n{head}{body}\\bottomrule\n\\end{{tabular}}\n"
-
-
-def _fit_cells(fit: Fit, ks: GoodnessOfFit | None, by_bic: bool) -> list[str]:
-    if fit.error is not None:
-        return [fit.name, printable(fit.error), *[""] * 5]
-    errors = {name: f" ({error:.2g})" for name, error in (fit.std_errors or {}).items() if error}
-    params = ", ".join(f"{name} = {value:.4g}{errors.get(name, '')}" for name, value in fit.params.items())
-    score = fit.bic if by_bic else fit.sse
-    tests = ["", "", ""]
-    if ks is not None:
-        tests = [f"{ks.statistic:.4f}", p_value(ks.p_asymptotic), p_value(ks.p_bootstrap)]
-    scores = ["" if fit.rho is None else f"{fit.rho:.4f}"]
-    scores.append("" if score is None else f"{score:.1f}" if by_bic else f"{score:.4g}")
-    return [fit.name, fit.describe(4) if fit.at_limit else params, *scores, *tests]
-
-
-def _latex_escaped(cell: str) -> str:
-    plain = re.sub(r"[\\~^]|[&%$#_{}]", lambda sign: LATEX_ESCAPES.get(sign[0], "\\" + sign[0]), cell)
-    return plain.replace("<", "$<$").replace(">", "$>$")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from itertools import chain, repeat
 from math import comb
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,7 +33,7 @@ from latfit.restart.derived import (
 
 
 def expected_duration(
-    law: Law, t_inf: ArrayLike, *, cost: float = 0.0, wall_clock: float = 0.0, copies: int = 1
+    law: Any, t_inf: ArrayLike, *, cost: float = 0.0, wall_clock: float = 0.0, copies: int = 1, **params: Any
 ) -> Floats:
     """E_J(t): the expected time to completion when every attempt is cancelled at t and tried again.
 
@@ -44,7 +45,8 @@ def expected_duration(
     Parameters
     ----------
     law
-        The law of one attempt: `Defective(law, rho)`, `Empirical.of(sample)` or any other `Law`.
+        The law of one attempt: a `Law` such as `Defective(law, rho)`, a fit, a frozen distribution of scipy.stats, a
+        name with its parameters (`"lognormal", mu=5.5, sigma=1, rho=0.025`), or data, for their empirical law.
     t_inf
         Timeouts in seconds, a number or an array; ∞ is no timeout.
     cost
@@ -53,6 +55,8 @@ def expected_duration(
         Seconds r that each job itself runs, beside its latency.
     copies
         Copies that are submitted at once.
+    params
+        The parameters of a law that is given by its name.
 
     Returns
     -------
@@ -66,11 +70,11 @@ def expected_duration(
     >>> latfit.expected_duration(law, [100.0, 358.0, 10_000.0]).round(1).tolist()
     [516.3, 375.1, 659.6]
     """
-    job = with_wall_clock(as_law(law), check_time("wall-clock time", wall_clock))
+    job = with_wall_clock(as_law(law, **params), check_time("wall-clock time", wall_clock))
     return np.asarray(moments(with_copies(job, copies), t_inf, order=1, cost=cost)[1])
 
 
-def moments(law: Law, t_inf: ArrayLike, order: int = 3, *, cost: float = 0.0) -> Floats:
+def moments(law: Any, t_inf: ArrayLike, order: int = 3, *, cost: float = 0.0, **params: Any) -> Floats:
     """E[Jⁿ] for n = 0…order, along the first axis, under unbounded restarts with timeout t.
 
     E[Jⁿ] F̃ = M̃ₙ + Σ_{l<n} C(n,l) [∫₀ᵗ (u+c)ⁿ⁻ˡ dG̃ + S (t+c)ⁿ⁻ˡ] E[Jˡ].
@@ -79,7 +83,7 @@ def moments(law: Law, t_inf: ArrayLike, order: int = 3, *, cost: float = 0.0) ->
 
     Parameters
     ----------
-    law, t_inf, cost
+    law, t_inf, cost, params
         As in `expected_duration`.
     order
         The highest moment.
@@ -95,7 +99,7 @@ def moments(law: Law, t_inf: ArrayLike, order: int = 3, *, cost: float = 0.0) ->
     >>> latfit.moments(latfit.parse_law("exponential(rate=0.5)"), 3.0, 2).round(6).tolist()
     [1.0, 2.0, 8.0]
     """
-    law = as_law(law)
+    law = as_law(law, **params)
     t, c = check_timeouts(t_inf), check_time("cost", cost)
     if order < 0:
         raise RestartError(f"the order of a moment is {order}; it must be 0 or more")
@@ -123,7 +127,7 @@ def _product(weight: Floats, value: Floats) -> Floats:
     return np.where(weight > 0, weight * np.where(weight > 0, value, 0.0), 0.0)
 
 
-def std_duration(law: Law, t_inf: ArrayLike, *, cost: float = 0.0) -> Floats:
+def std_duration(law: Any, t_inf: ArrayLike, *, cost: float = 0.0) -> Floats:
     """The standard deviation of J under unbounded restarts with timeout t.
 
     Var J = Var(T | T ≤ t) + q Var D + q (1+q) E[D]², q = (1−F̃)/F̃, D the time an attempt that did not
@@ -144,7 +148,7 @@ def std_duration(law: Law, t_inf: ArrayLike, *, cost: float = 0.0) -> Floats:
     return np.sqrt(np.where(finite, variance, np.inf))
 
 
-def completion_cdf(law: Law, x: ArrayLike, t_inf: float, *, cost: float = 0.0) -> Floats:
+def completion_cdf(law: Any, x: ArrayLike, t_inf: float, *, cost: float = 0.0, **params: Any) -> Floats:
     """F_J(x) = 1 − (1−F̃(t))ⁿ (1−F̃(min(x − n(t+c), t))), n = ⌊x/(t+c)⌋.
 
     van Moorsel & Wolter 2004, eq. 2; Glatard et al. 2006, eq. 5. Not for laws with visible failures,
@@ -152,7 +156,7 @@ def completion_cdf(law: Law, x: ArrayLike, t_inf: float, *, cost: float = 0.0) -
 
     Parameters
     ----------
-    law, cost
+    law, cost, params
         As in `expected_duration`.
     x
         Times in seconds, a number or an array.
@@ -171,7 +175,7 @@ def completion_cdf(law: Law, x: ArrayLike, t_inf: float, *, cost: float = 0.0) -
     >>> latfit.completion_cdf(law, [100.0, 358.0, 1000.0], 358.0).round(3).tolist()
     [0.181, 0.632, 0.938]
     """
-    law = as_law(law)
+    law = as_law(law, **params)
     t, c = check_timeouts(t_inf), check_time("cost", cost)
     at = np.asarray(x, dtype=np.float64)
     return np.where(at < 0, 0.0, -np.expm1(log_survival(law, np.maximum(at, 0.0), t, c)))

@@ -50,14 +50,20 @@ class PolicyOutcome(Figures):
 
 @np.errstate(all="ignore")  # figures beyond all floats are ∞, which is reported as such
 def evaluate_policy(
-    law: Law, policy: str | Policy, *, cost: float = 0.0, wall_clock: float = 0.0, objective: str = "mean"
+    law: Any,
+    policy: str | Policy,
+    *,
+    cost: float = 0.0,
+    wall_clock: float = 0.0,
+    objective: str = "mean",
+    **params: Any,
 ) -> PolicyOutcome:
     """What a policy brings: duration, tail, submissions and the load on the system.
 
     Parameters
     ----------
     law
-        The law of one attempt.
+        The law of one attempt, as in `expected_duration`; `params` are its parameters where it is given by its name.
     policy
         A policy, or its text, such as `hedge(d=300,t_inf=900)`.
     cost
@@ -79,7 +85,7 @@ def evaluate_policy(
     >>> round(latfit.evaluate_policy(law, "hedge(d=300,t_inf=900)").expected_duration, 2)
     303.37
     """
-    law, policy, goal = as_law(law), as_policy(policy), Objective.parse(objective)
+    law, policy, goal = as_law(law, **params), as_policy(policy), Objective.parse(objective)
     c, r = check_time("cost", cost), check_time("wall-clock time", wall_clock)
     if not completion_probability(law) > 0:
         raise RestartError("no attempt ever completes under this law: no policy can help")

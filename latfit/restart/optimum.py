@@ -47,6 +47,7 @@ def optimal_timeout(
     max_submissions: float | None = None,
     min_completions: int = 1,
     min_timeout: float = 0.0,
+    **params: Any,
 ) -> Optimum:
     """The timeout t̂ that minimises E_J (or another objective) when restarts are unbounded.
 
@@ -57,7 +58,8 @@ def optimal_timeout(
     Parameters
     ----------
     law
-        A `Law`; a sample, a log or an array stands for its `Empirical` law.
+        As in `expected_duration`: a law, a fit, a name with its `params`, a frozen distribution of scipy.stats; a
+        sample, a log or an array stands for its `Empirical` law.
     cost
         Seconds between a cancellation and the next attempt.
     wall_clock
@@ -72,6 +74,8 @@ def optimal_timeout(
         On empirical laws, the observed completions needed at or below t̂.
     min_timeout
         Seconds; nothing is cancelled earlier.
+    params
+        The parameters of a law that is given by its name.
 
     Returns
     -------
@@ -85,8 +89,10 @@ def optimal_timeout(
     >>> best = latfit.optimal_timeout(law)
     >>> round(best.timeout), round(best.expected_duration), round(best.submissions, 2)
     (384, 375, 1.52)
+    >>> latfit.optimal_timeout("lognormal", mu=5.5, sigma=1, rho=0.025).timeout == best.timeout
+    True
     """
-    problem = _Problem.of(as_law(law), cost, wall_clock, copies, objective)
+    problem = _Problem.of(as_law(law, **params), cost, wall_clock, copies, objective)
     first, c, goal = problem.law, problem.cost, problem.objective
     if not completion_probability(first) > 0:
         raise RestartError("no attempt ever completes under this law: no timeout can help")
@@ -116,7 +122,14 @@ def optimal_timeout(
 
 @np.errstate(all="ignore")  # figures beyond all floats are ∞, which is reported as such
 def evaluate_timeout(
-    law: Law, timeout: float, *, cost: float = 0.0, wall_clock: float = 0.0, copies: int = 1, objective: str = "mean"
+    law: Any,
+    timeout: float,
+    *,
+    cost: float = 0.0,
+    wall_clock: float = 0.0,
+    copies: int = 1,
+    objective: str = "mean",
+    **params: Any,
 ) -> Optimum:
     """What a given timeout brings, with verdict `given`; ∞ is no timeout.
 
@@ -124,7 +137,7 @@ def evaluate_timeout(
     ----------
     timeout
         Seconds; ∞ is no timeout.
-    law, cost, wall_clock, copies
+    law, cost, wall_clock, copies, params
         As in `optimal_timeout`.
     objective
         The figure to report beside the others: `mean`, `quantile:0.95`, `deadline:600`…
@@ -142,7 +155,7 @@ def evaluate_timeout(
     >>> given.verdict, round(given.expected_duration), round(given.submissions, 3)
     ('given', 382, 1.258)
     """
-    problem = _Problem.of(as_law(law), cost, wall_clock, copies, objective)
+    problem = _Problem.of(as_law(law, **params), cost, wall_clock, copies, objective)
     t = float(check_timeouts(timeout))
     if t < problem.r:
         raise RestartError(f"the timeout {timeout:g} s is shorter than the wall-clock time {problem.r:g} s")

@@ -60,7 +60,9 @@ class Schedule(Figures):
 
 
 @np.errstate(all="ignore")  # figures beyond all floats are ∞, which is reported as such
-def optimal_schedule(law: Law, restarts: int, *, cost: float = 0.0, min_timeout: float = 0.0) -> Schedule:
+def optimal_schedule(
+    law: Any, restarts: int, *, cost: float = 0.0, min_timeout: float = 0.0, **params: Any
+) -> Schedule:
     """The K timeouts that minimise E_J when only K restarts are allowed, none earlier than `min_timeout`.
 
     τ_k minimises M₁(τ) + (1−F(τ)) (τ + c + E_{k−1}), from E_0 = E[T] on.
@@ -68,7 +70,7 @@ def optimal_schedule(law: Law, restarts: int, *, cost: float = 0.0, min_timeout:
 
     Parameters
     ----------
-    law, cost, min_timeout
+    law, cost, min_timeout, params
         As in `optimal_timeout`.
     restarts
         K, how often at most.
@@ -85,7 +87,7 @@ def optimal_schedule(law: Law, restarts: int, *, cost: float = 0.0, min_timeout:
     >>> len(best.timeouts), best.expected_duration < 20.0  # the mean without restarts
     (2, True)
     """
-    law, c = as_law(law), check_time("cost", cost)
+    law, c = as_law(law, **params), check_time("cost", cost)
     _check_restarts(restarts, 1)
     _refuse_never_ending(law)
     E_R = E = float(law.partial_moment(1, np.inf))
@@ -169,7 +171,7 @@ def schedule_moments(law: Law, schedule: Sequence[float], order: int = 2, *, cos
     return np.array(E)
 
 
-def restart_helps(law: Law, tau: ArrayLike, *, cost: float = 0.0, order: int = 1) -> NDArray[np.bool_]:
+def restart_helps(law: Any, tau: ArrayLike, *, cost: float = 0.0, order: int = 1, **params: Any) -> NDArray[np.bool_]:
     """Whether one restart at τ lowers the n-th moment: E[(T + τ + c)ⁿ] < E[Tⁿ | T > τ].
 
     For the mean this is E[T] + c < E[T − τ | T > τ], and then any number of restarts at τ helps, the
@@ -181,7 +183,7 @@ def restart_helps(law: Law, tau: ArrayLike, *, cost: float = 0.0, order: int = 1
 
     Parameters
     ----------
-    law, cost
+    law, cost, params
         As in `expected_duration`.
     tau
         When the restart would be made, in seconds; a number or an array.
@@ -201,7 +203,7 @@ def restart_helps(law: Law, tau: ArrayLike, *, cost: float = 0.0, order: int = 1
     >>> latfit.restart_helps(latfit.parse_law("weibull(shape=2,scale=10)"), 5.0).tolist()
     False
     """
-    law, t, c = as_law(law), check_timeouts(tau), check_time("cost", cost)
+    law, t, c = as_law(law, **params), check_timeouts(tau), check_time("cost", cost)
     if order < 1:
         raise RestartError(f"the order of the moment is {order}; it must be 1 or more")
     S = still_out(law, t)

@@ -21,7 +21,7 @@ def test_json_is_ranked_and_complete(call):
     fits = json.loads(done.stdout)["fits"]
     assert [f["law"] for f in fits] == ["lognormal-pareto", "lognormal"]
     assert fits[0]["sse"] < fits[1]["sse"]
-    assert set(fits[0]["ks"]) == {"statistic", "d_n", "n", "p_asymptotic", "p_bootstrap"}
+    assert set(fits[0]["ks"]) == {"statistic", "d_n", "n", "p_asymptotic", "p_bootstrap", "completed"}
     assert fits[0]["rho"] == pytest.approx(53 / 2137)
     assert fits[0]["log_likelihood"] is None
 

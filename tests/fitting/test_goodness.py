@@ -190,6 +190,6 @@ def test_p_values_of_parts_are_uniform_under_the_law():
 def test_to_dict_is_plain():
     sample = sample_of("exponential(rate=0.01)", 50, np.random.default_rng(1))
     shown = ks_test(sample, fit(sample, ["exponential"])[0], bootstrap=0).to_dict()
-    assert set(shown) == {"statistic", "d_n", "n", "p_asymptotic", "p_bootstrap"}
+    assert set(shown) == {"statistic", "d_n", "n", "p_asymptotic", "p_bootstrap", "completed"}
     assert shown["p_bootstrap"] is None
     assert isinstance(shown["statistic"], float)

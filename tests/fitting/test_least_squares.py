@@ -55,7 +55,8 @@ def test_against_scipy(egee, law):
     assert found.sse == pytest.approx((residuals(egee, found.law, found.rho) ** 2).sum(), rel=1e-9)
     assert found.log_likelihood is None
     assert found.bic is None
-    assert found.std_errors is None  # they are asked for: with_std_errors
+    assert set(found.std_errors) >= {*found.params, "rho"}
+    assert fit(egee, [law], method="ls", resamples=0)[0].std_errors is None
     if found.at_limit:
         return
     start = np.array(list(found.params.values()))

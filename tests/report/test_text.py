@@ -12,10 +12,11 @@ import pytest
 import latfit
 from conftest import EGEE
 from latfit._system import inert
+from latfit.fitting import fits_table
 from latfit.logs import LogFacts
 from latfit.report import sections, text_table, to_html, to_markdown, to_text
 from latfit.report.answers import reading_notes
-from latfit.report.layout import NO_BREAK, fits_table, kept_together
+from latfit.report.layout import NO_BREAK, kept_together
 from latfit.report.sections import advice
 from pages import LOGS, analysed
 
@@ -58,7 +59,7 @@ def test_a_table_of_fits_for_a_paper(run, tmp_path):
     rows = [line for line in done.stdout.splitlines() if line.endswith(r"\\")]
     assert len(rows) == 3
     assert {row.count(" & ") for row in rows} == {6}
-    assert re.search(r"mu = [\d.]+ \([\d.]+\), sigma", done.stdout)
+    assert re.search(r"\\mu = [\d.]+\\,\([\d.]+\)\$, \$\\sigma", done.stdout)
     marked = run(*asked, "--table", "markdown").stdout.splitlines()
     assert marked[1] == "| " + " | ".join(["---"] * 7) + " |"
     assert run(*asked, "--table", "latex", "--json").returncode == 2
