@@ -5,7 +5,8 @@ the outcome to a `latfit.Tracker` and to a log that every command of latfit read
 It needs the extra `latfit[retry]`.
 
     from latfit.retrying import Retrying
-    patient = Retrying(0.35, attempts=3, log="attempts.jsonl")
+    patient = Retrying.of(latfit.analyze(log), log="attempts.jsonl")                       # the recommended schedule
+    patient = Retrying(0.35, attempts=3, log="attempts.jsonl")                             # or a timeout of your own
 
     patient.call(lambda t: subprocess.run(["make", "probe"], timeout=t, check=True))       # a command
     patient.call(lambda t: httpx.get(url, timeout=t))                                      # HTTP, sync
@@ -29,9 +30,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
 from subprocess import TimeoutExpired
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from latfit.errors import RestartError
+
+if TYPE_CHECKING:
+    from latfit.analysis import Analysis
+    from latfit.decision import Decision
 
 T = TypeVar("T")
 Errors = tuple[type[BaseException], ...]
@@ -51,11 +56,11 @@ class Source(Protocol):
 class Retrying:
     """A callable's attempts under a timeout; values of it are reusable and safe to share between threads.
 
-    `timeout` is in seconds; or several, for the first, second … attempt, the last for all that follow; or a Tracker.
-    `attempts` is K, `pause` the wait in seconds between two attempts. An exception that is a timeout ends an attempt
-    as censored (TimeoutError and subprocess.TimeoutExpired; those of httpx, requests and gRPC by their names), one
-    of `failures` as failed; both are followed by the next attempt. Any other exception is raised at once. `log` is a
-    file to which a line of JSON is added for each attempt: job, attempt, submitted, latency, status.
+    `timeout` is in seconds; or several, for the first, second … attempt, the last for all that follow (inf: no limit);
+    or a Tracker. `attempts` is K, `pause` the wait in seconds between two attempts. An exception that is a timeout ends
+    an attempt as censored (TimeoutError and subprocess.TimeoutExpired; those of httpx, requests and gRPC by their
+    names), one of `failures` as failed; both are followed by the next attempt. Any other exception is raised at once.
+    `log` is a file to which a line of JSON is added for each attempt: job, attempt, submitted, latency, status.
 
     >>> Retrying(0.5, attempts=2).call(lambda t: t)
     0.5
@@ -82,8 +87,22 @@ class Retrying:
         self._log = None if log is None else Path(log)
         self._lock, self._run, self._jobs = threading.Lock(), token_hex(4), itertools.count(1)
 
-    def call(self, function: Callable[[float], T]) -> T:
-        """The result of `function(t)`, t the timeout of the attempt, which the function has to keep itself."""
+    @classmethod
+    def of(cls, advice: Analysis | Decision, *, limit: float | None = None, **options: Any) -> Retrying:
+        """Retry as `timeout.retry` of an analysis says: cancel after τ₁ … τ_K, then wait until the cutoff.
+
+        `limit` takes the place of the cutoff, inf is no limit. Where the answer is to wait, there is one attempt.
+        `options` are those of `Retrying`; with more `attempts`, the last one is repeated.
+        """
+        decision: Any = getattr(advice, "decision", advice)
+        retry = decision.timeout.retry if decision.timeout is not None else None
+        if limit is None:
+            limit = decision.cutoff.cutoff if decision.cutoff is not None else float("inf")
+        timeouts = (*(retry.timeouts if retry else ()), limit)
+        return cls(timeouts, **{"attempts": len(timeouts), **options})
+
+    def call(self, function: Callable[[Any], T]) -> T:
+        """The result of `function(t)`, which has to keep the timeout t of the attempt itself; None is no limit."""
         from tenacity import Retrying as Loop
 
         job = f"{self._run}-{next(self._jobs)}"
@@ -95,8 +114,8 @@ class Retrying:
                     return function(t)
         raise AssertionError("tenacity returns or raises")
 
-    async def acall(self, function: Callable[[float], Awaitable[T]]) -> T:
-        """The result of awaiting `function(t)`, which is cancelled after t seconds."""
+    async def acall(self, function: Callable[[Any], Awaitable[T]]) -> T:
+        """The result of awaiting `function(t)`, which is cancelled after t seconds; None is no limit."""
         from tenacity import AsyncRetrying as Loop
 
         job = f"{self._run}-{next(self._jobs)}"
@@ -128,9 +147,10 @@ class Retrying:
         code = getattr(error, "code", None)
         return callable(code) and getattr(code(), "name", "") == "DEADLINE_EXCEEDED"  # gRPC
 
-    def _next(self, number: int) -> float:
+    def _next(self, number: int) -> float | None:
         if self._source is None:
-            return self._schedule[min(number, len(self._schedule)) - 1]
+            limit = self._schedule[min(number, len(self._schedule)) - 1]
+            return limit if limit < float("inf") else None
         with self._lock:
             return self._source.next()
 
@@ -158,7 +178,7 @@ class Retrying:
 
 def _schedule(timeout: float | Sequence[float] | Source) -> tuple[float, ...]:
     times = tuple(timeout) if isinstance(timeout, Sequence) else (timeout,)
-    valid = tuple(float(t) for t in times if isinstance(t, (int, float)) and 0 < t < float("inf"))
-    if not valid or len(valid) != len(times):
-        raise RestartError(f"the timeout is {timeout!r}; it must be a positive, finite number of seconds, or several")
+    valid = tuple(float(t) for t in times if isinstance(t, (int, float)) and t > 0)
+    if not valid or len(valid) != len(times) or float("inf") in valid[:-1]:
+        raise RestartError(f"the timeout is {timeout!r}; it must be a positive number of seconds, or several of them")
     return valid

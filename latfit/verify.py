@@ -7,25 +7,30 @@ and says in one sentence whether jobs take as long as predicted, and if not, whi
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import bdtr, bdtrik, ndtr, ndtri, stdtrit
+from scipy.special import ndtr, ndtri, stdtrit
 
 from latfit.analysis import analyze
-from latfit.curve import Counts
+from latfit.decision import Recommendation
+from latfit.decision.schedule import resampled_figures
 from latfit.errors import MissingColumn, SampleError, counted, listed
 from latfit.laws import Empirical
 from latfit.logs import ProbeLog, read_log
 from latfit.logs.formats import find_format
 from latfit.logs.source import open_source
 from latfit.numbers import Bools, Floats, Ints, finite, plain_values
-from latfit.resample import LEVEL, resampled_curves
-from latfit.restart import evaluate_timeout
+from latfit.resample import LEVEL
+from latfit.restart import evaluate_policy
+from latfit.restart.policies.schedule import SchedulePolicy
+from latfit.restart.policies.timeout import Timeout
 from latfit.restart.result import QUANTILES
+from latfit.restart.retry import Retry, evaluate_retry
 from latfit.sample import CENSORED, COMPLETED, LatencySample, Tally
 from latfit.table import ProbeTable
 from latfit.units import seconds
@@ -33,21 +38,21 @@ from latfit.units import seconds
 JOB_COLUMNS = ("job", "jobname", "requestid", "xrequestid", "traceid", "correlationid", "taskid", "jobid", "id")
 ATTEMPT_COLUMNS = ("attempt", "attemptnumber", "try", "trynumber", "retry")
 Z = float(ndtri(0.5 + LEVEL / 2))
-SAME_TIME = 0.02  # cuts and waits that differ by less than this share of the timeout are as set
+SAME_TIME = 0.05  # cuts that differ by less than this share of a limit are those of the limit
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """An expected duration in seconds with its 95 % interval, and the submissions of a job; None where unknown.
+    """An expected duration in seconds with its 95 % interval, and the submissions of a job.
 
     `submissions` is the mean over all jobs, `undone` the share of them that was never done. A quantile q is the time
     within which the share q of all jobs is done: None where that share is never reached, or where it is unknown.
     """
 
-    expected_duration: float | None
-    low: float | None
-    high: float | None
-    submissions: float | None
+    expected_duration: float
+    low: float
+    high: float
+    submissions: float
     quantiles: dict[str, float | None] = field(default_factory=dict)
     undone: float | None = None
 
@@ -57,7 +62,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Measured(Estimate):
-    """What the jobs of the later log took; `quantile_intervals` are those of the quantiles (95 %).
+    """What the jobs of the later log took.
 
     `jobs` were done, `given_up` were not, and `in_flight` were still under way when the log ended. Neither of the last
     two was done: they count in `undone` and in the submissions, and as later than every time in the quantiles.
@@ -68,7 +73,6 @@ class Measured(Estimate):
     in_flight: int = 0
     cuts: tuple[float, ...] = ()
     pause: float = 0.0
-    quantile_intervals: dict[str, tuple[float | None, float | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -82,16 +86,24 @@ class Reason:
 
 @dataclass(frozen=True)
 class Verification:
-    """Predicted against measured; `agrees` is None where there is no prediction. `to_dict()` is the JSON."""
+    """Predicted against measured. `to_dict()` is the JSON.
 
-    timeout: float | None
+    `limits` are those of the first, second … attempt, the last one for all that follow, and `basis` says whence they
+    are: BEFORE's `schedule`, its `timeout` for unlimited resubmission, what AFTER shows (`detected`), or `given`.
+    `loss` is by what share jobs are slower than by waiting: measured with its interval, the `promised` worst case of a
+    schedule, and whether the measurement is `within` it; None where nothing was promised.
+    """
+
+    timeout: float
+    limits: tuple[float, ...]
     basis: str
-    predicted: Estimate | None
+    predicted: Estimate
     measured: Measured
     before: Estimate
-    speed_up: dict[str, float | None]
-    agrees: bool | None
-    p_value: float | None
+    speed_up: dict[str, float]
+    loss: dict[str, float | bool | None]
+    agrees: bool
+    p_value: float
     verdict: str
     sentence: str
     reasons: tuple[Reason, ...]
@@ -100,23 +112,15 @@ class Verification:
 
     def to_dict(self) -> dict[str, Any]:
         parts = {"predicted": self.predicted, "measured": self.measured, "before": self.before}
-        document = vars(self) | {name: part and part.to_dict() for name, part in parts.items()}
+        document = vars(self) | {name: part.to_dict() for name, part in parts.items()}
         return document | {"reasons": [vars(reason) for reason in self.reasons]}
-
-
-class Prediction(NamedTuple):
-    """E_J, the standard error of its logarithm, and the submissions of a job."""
-
-    expected_duration: float
-    log_error: float
-    submissions: float
 
 
 def verify(
     before: ProbeLog,
     after: ProbeLog,
     *,
-    timeout: float | None = None,
+    timeout: float | Sequence[float] | None = None,
     cost: float = 0.0,
     job: str | None = None,
     attempt: str | None = None,
@@ -124,17 +128,18 @@ def verify(
     failed: str = "retry",
     seed: int = 0,
 ) -> Verification:
-    """Compare what `before` predicts for a timeout with what the jobs of `after` took.
+    """Compare what `before` predicts for the limits under which the jobs of `after` ran with what these took.
 
     Parameters
     ----------
     before : the log that decided, one row a probe.
     after : a log of jobs under that decision, one row an attempt.
-    timeout : what was set, in seconds; by default the decision of `before`.
+    timeout : what was set, in seconds: one for every attempt, or those of the first, second … attempt, the last for all
+        that follow. By default the schedule of `before`, or its timeout, unless `after` shows other limits.
     cost : what a restart was taken to cost, in seconds.
     job, attempt : the columns of `after` that name the job and number the attempt (see `jobs_of`).
     cutoff, failed : as in `analyze`, for `before`.
-    seed : of the bootstrap that the interval needs where probes were censored early.
+    seed : of the bootstrap.
 
     Returns
     -------
@@ -143,99 +148,106 @@ def verify(
     first attempts that has changed, or later attempts that are not like first ones.
     """
     rng = np.random.default_rng(seed)
-    analysis = analyze(before, laws=(), test=False, cost=cost, cutoff=cutoff, failed=failed)
-    document, sample = analysis.to_dict(), analysis.decision.sample
-    assert sample is not None
-    decision, longest = document["timeout"], document["outliers"]["cutoff"]
-    waiting = predict(sample, longest, cost=cost, rng=rng)
-    jobs = jobs_of(after, job=job, attempt=attempt)
+    decision = analyze(before, laws=(), test=False, cost=cost, cutoff=cutoff, failed=failed).decision
+    assert decision.sample is not None
+    assert decision.cutoff is not None
+    sample, longest, jobs = decision.sample, decision.cutoff.cutoff, jobs_of(after, job=job, attempt=attempt)
+    limits, basis = _limits(jobs, decision.timeout, longest)
+    if timeout is not None:
+        limits, basis = (timeout,) if isinstance(timeout, (int, float)) else tuple(timeout), "given"
+    waiting, waiting_error = predict(sample, (longest,), cost=cost, rng=rng)
+    retry, retry_error = predict(sample, tuple(min(t, longest) for t in limits), cost=cost, rng=rng)
     measured, error = _measured(jobs)
-    assert measured.expected_duration is not None
-    gain = waiting.expected_duration / measured.expected_duration
-    low, high = _interval(gain, float(np.hypot(error, waiting.log_error)))
-    speed_up: dict[str, float | None] = {"predicted": None, "measured": gain, "low": low, "high": high}
-    t = decision["timeout"] if timeout is None else timeout
-    cut = jobs.cuts[0] if jobs.cuts else t or float(jobs.first.completed.quantiles([1.0])[0])
-    tests = {
-        "drift": None if t is None else _log_rank(sample, jobs.first, cut),
-        "later_attempts": _log_rank(jobs.first, jobs.later, cut),
-    }
-    predicted, p_value, agrees, verdict = None, None, None, "no-prediction"
-    reasons: tuple[Reason, ...] = ()
-    if t is not None:
-        prediction = predict(sample, min(t, longest), cost=cost, rng=rng)
-        if timeout is None:
-            low, high = decision["expected_duration_low"], decision["expected_duration_high"]
-            if low and high:  # the interval of the decision leaves out the optimism of having chosen the minimum
-                E, log_error = float(np.sqrt(low * high)), float(np.log(high / low)) / (2 * Z)
-                prediction = prediction._replace(expected_duration=E, log_error=log_error)
-        predicted = _estimate(prediction, sample, t, cost, jobs.attempts)
-        speed_up["predicted"] = waiting.expected_duration / prediction.expected_duration
-        distance = abs(np.log(measured.expected_duration / prediction.expected_duration))
-        both = float(np.hypot(error, prediction.log_error))
-        p_value = float(2 * ndtr(-distance / both)) if both > 0 else float(distance == 0)
-        agrees = p_value >= 0.025  # at most 5 % of unchanged systems are called different (docs/closed-loop.md)
-        verdict = "as predicted"
-        if not agrees:
-            verdict = "worse" if measured.expected_duration > prediction.expected_duration else "better"
-            reasons = _reasons(jobs, t, cost, tests)
+    took, W = measured.expected_duration, waiting.expected_duration
+    low, high = _interval(W / took, float(np.hypot(error, waiting_error)))
+    promised = retry.worst_loss if len(limits) > 1 else None
+    within = None if promised is None else 1 / high - 1 <= promised
+    cut = jobs.cuts[0] if jobs.cuts else limits[0]
+    tests = {"drift": _log_rank(sample, jobs.first, cut), "later_attempts": _log_rank(jobs.first, jobs.later, cut)}
+    predicted = _estimate(retry, retry_error, sample, limits, cost, jobs.attempts)
+    centre = retry.expected_duration
+    if basis == "timeout" and decision.timeout and decision.timeout.intervals:
+        # its own interval leaves out the optimism of having chosen the minimum
+        ends = decision.timeout.intervals.expected_duration
+        predicted = replace(predicted, low=ends[0], high=ends[1])
+        centre, retry_error = float(np.sqrt(ends[0] * ends[1])), float(np.log(ends[1] / ends[0])) / (2 * Z)
+    distance, both = abs(np.log(took / centre)), float(np.hypot(error, retry_error))
+    p_value = float(2 * ndtr(-distance / both)) if both > 0 else float(distance == 0)
+    agrees = p_value >= 0.025  # at most 5 % of unchanged systems are called different (docs/closed-loop.md)
     verification = Verification(
-        timeout=t,
-        basis="none" if t is None else decision["basis"] if timeout is None else "given",
+        timeout=limits[0],
+        limits=limits,
+        basis=basis,
         predicted=predicted,
         measured=measured,
-        before=Estimate(waiting.expected_duration, *_interval(*waiting[:2]), waiting.submissions),
-        speed_up=speed_up,
+        before=Estimate(W, *_interval(W, waiting_error), waiting.submissions),
+        speed_up={"predicted": W / centre, "measured": W / took, "low": low, "high": high},
+        loss={
+            "measured": took / W - 1,
+            "low": 1 / high - 1,
+            "high": 1 / low - 1,
+            "promised": promised,
+            "within": within,
+        },
         agrees=agrees,
         p_value=p_value,
-        verdict=verdict,
+        verdict="as predicted" if agrees else "worse" if took > centre else "better",
         sentence="",
-        reasons=reasons,
+        reasons=() if agrees else _reasons(jobs, limits, cost, tests),
         tests=tests,
-        warnings=_warnings(jobs),
+        warnings=_warnings(jobs, basis, decision.timeout),
     )
-    return replace(verification, sentence=_sentence(verification, decision))
+    return replace(verification, sentence=_sentence(verification))
+
+
+def _limits(jobs: Jobs, decided: Recommendation | None, cutoff: float) -> tuple[tuple[float, ...], str]:
+    """The limits of BEFORE's schedule, or of its timeout, unless AFTER shows others; and whence they are."""
+    if decided is not None and decided.retry is not None and jobs.ran((*decided.retry.timeouts, cutoff)):
+        return (*decided.retry.timeouts, cutoff), "schedule"
+    if decided is not None and decided.timeout and jobs.ran((decided.timeout,)):
+        return (decided.timeout,), "timeout"
+    if not jobs.cuts or not jobs.ran(jobs.cuts):
+        return (*jobs.cuts, cutoff), "detected"
+    constant = jobs.ran(jobs.cuts[:1])
+    return jobs.cuts[:1] if constant else jobs.cuts, "detected"
 
 
 # What a sample predicts
 
 
-def predict(sample: LatencySample, t: float, *, cost: float = 0.0, rng: np.random.Generator) -> Prediction:
-    """What jobs take whose attempts are cut at t: E_J = (A + c (1 − F̃))/F̃ with A = ∫₀ᵗ S, and 1/F̃ submissions.
+def predict(
+    sample: LatencySample, limits: tuple[float, ...], *, cost: float = 0.0, rng: np.random.Generator
+) -> tuple[Retry, float]:
+    """What jobs take whose first, second … attempts are cut at `limits`; the standard error of its logarithm.
 
-    Where jobs are given up after K attempts, E_J is all their time over the number of those done. The standard error
-    is by the delta method; by a bootstrap where probes were censored before t.
+    The last limit is that of all attempts that follow. Where jobs are given up after K attempts with the same limit,
+    the expected duration is all their time over the number of those done.
     """
-    probes = sample.cut(t) if sample.cutoff is None or t < sample.cutoff else sample
-    if not probes.completed.total:
-        raise SampleError(f"no probe completed within {t:g} s: no job would ever be done with that timeout")
-    counts = Counts.of_sample(probes)
-    curve, at = counts.curves(), np.array(t)
-    E, (F, _, A) = float(curve.E_J_at(at, cost)), (float(value) for value in curve.at(at))
-    if not E > 0:
-        raise SampleError("every probe took 0 s by the clock of the log: there is nothing to compare")
-    if probes.censored_early:
-        resamples = resampled_curves(counts, rng)
-        drawn = np.concatenate([curves.E_J_at(np.full(len(curves.F), t), cost) for curves in resamples])
-        drawn = drawn[np.isfinite(drawn) & (drawn > 0)]  # a resample may hold zeros of the clock only
-        return Prediction(E, float(np.std(np.log(drawn))) if drawn.size else np.inf, 1 / F)
-    # the influence of a probe on E_J = (A + c)/F̃ − c, where it failed after x or is still out, and where it completed
-    in_vain = (np.append(counts.times, t) - A) / F + (A + cost) / F
-    completing = in_vain[:-1] - (A + cost) / F**2
-    out = probes.n - (counts.completed + counts.failed).sum()
-    variance = counts.completed @ completing**2 + (counts.failed * in_vain[:-1] ** 2).sum() + out * in_vain[-1] ** 2
-    return Prediction(E, float(np.sqrt(variance[0])) / probes.n / E, 1 / F)
-
-
-def _estimate(prediction: Prediction, sample: LatencySample, t: float, cost: float, attempts: int | None) -> Estimate:
     law = Empirical.of(sample)
-    undone = (1 - float(law.cdf(t))) ** attempts if attempts else 0.0
+    if not float(law.cdf(limits[-1])) > 0:
+        raise SampleError(f"no probe completed within {limits[-1]:g} s: no job would ever be done with that timeout")
+    retry = evaluate_retry(law, limits[:-1], cutoff=limits[-1], cost=cost)
+    if not retry.expected_duration > 0:
+        raise SampleError("every probe took 0 s by the clock of the log: there is nothing to compare")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(resampled_figures(sample, limits, rng, cost=cost)[0])
+    logs = logs[np.isfinite(logs)]  # a resample may hold zeros of the clock only
+    return retry, float(np.std(logs)) if logs.size else np.inf
+
+
+def _estimate(
+    retry: Retry, error: float, sample: LatencySample, limits: tuple[float, ...], cost: float, attempts: int | None
+) -> Estimate:
+    law = Empirical.of(sample)
+    missed = 1 - law.cdf(np.array([*limits, *limits[-1:] * ((attempts or 0) - len(limits))]))[:attempts]
+    undone = float(missed.prod()) if attempts else 0.0
     undone = undone if undone >= 1e-9 else 0.0  # less than one job of any run
-    quantiles = evaluate_timeout(law, t, cost=cost).quantiles
+    policy = Timeout(limits[0]) if len(limits) == 1 else SchedulePolicy(limits)
+    quantiles = evaluate_policy(law, policy, cost=cost).quantiles
     return Estimate(
-        prediction.expected_duration,
-        *_interval(*prediction[:2]),
-        submissions=max(1.0, prediction.submissions * (1 - undone)),  # E[min(N, K)] = (1 − (1 − F̃)^K) / F̃
+        retry.expected_duration,
+        *_interval(retry.expected_duration, error),
+        submissions=float(np.append(1.0, missed[:-1].cumprod()).sum()) if undone else retry.submissions,
         quantiles={q: within if float(q) <= 1 - undone else None for q, within in quantiles.items()},
         undone=undone,
     )
@@ -256,8 +268,8 @@ class Jobs:
     `durations` are those of the jobs that were done, from the first submission to the completion. `given_up` holds the
     attempts of each job that was not done, `spent` what each job that is not done took so far; `in_flight` counts the
     jobs still under way when the log ended, `tried` the attempts of all jobs. `cuts` are the times at which first,
-    second … attempts were cut, () where none was; `pause` is the mean wait between two attempts of a job, `overlap`
-    whether attempts of a job overlap.
+    second … attempts were cut, () where none was, `longest` the longest that one of them took; `pause` is the mean wait
+    between two attempts of a job, `overlap` whether attempts of a job overlap.
     """
 
     durations: Floats
@@ -266,6 +278,7 @@ class Jobs:
     in_flight: int
     tried: int
     cuts: tuple[float, ...]
+    longest: tuple[float, ...]
     pause: float
     overlap: bool
     first: LatencySample
@@ -274,6 +287,12 @@ class Jobs:
     @property
     def attempts(self) -> int | None:
         return int(self.given_up.max()) if self.given_up.size else None
+
+    def ran(self, limits: tuple[float, ...]) -> bool:
+        """Whether attempts were cut at these limits, where any were, and did not take longer where none were."""
+        n, known = len(self.longest), len(self.cuts)
+        share = np.append(self.cuts, self.longest[known:]) / np.array([*limits, *limits[-1:] * n][:n])
+        return bool((share <= 1 + SAME_TIME).all() and (share[:known] >= 1 - SAME_TIME).all())
 
 
 def read_attempts(path: str | Path, **options: Any) -> ProbeLog:
@@ -323,6 +342,7 @@ def jobs_of(log: ProbeLog, *, job: str | None = None, attempt: str | None = None
         in_flight=int(in_flight.sum()),
         tried=probes.n,
         cuts=cuts,
+        longest=tuple(float(latency[number == n].max()) for n in range(1, int(number.max()) + 1)),
         pause=float(np.maximum(pauses, 0.0).mean()) if pauses.size else 0.0,
         overlap=bool((pauses < -0.05 * np.median(latency)).mean() > 0.1) if pauses.size else False,
         first=probes.take(number == 1).sample,
@@ -372,10 +392,6 @@ def _measured(jobs: Jobs) -> tuple[Measured, float]:
     mean = float(time.sum() / n)
     error = float(np.sqrt(((time - mean * (np.arange(time.size) < n)) ** 2).sum()) / n / mean) if mean > 0 else 0.0
     every = np.concatenate([x, np.full(undone, np.inf)])  # a job that was not done is later than every time
-    intervals = {}
-    for q in QUANTILES:
-        lower, upper = (_binomial_quantile(0.5 + side * LEVEL / 2, every.size, q) for side in (-1, 1))
-        intervals[str(q)] = finite(every[max(0, lower - 1)]), finite(every[min(every.size - 1, upper)])
     measured = Measured(
         mean,
         *_interval(mean, error, float(stdtrit(n - 1, 0.5 + LEVEL / 2))),
@@ -387,15 +403,8 @@ def _measured(jobs: Jobs) -> tuple[Measured, float]:
         in_flight=jobs.in_flight,
         cuts=jobs.cuts,
         pause=jobs.pause,
-        quantile_intervals=intervals,
     )
     return measured, error
-
-
-def _binomial_quantile(p: float, n: int, q: float) -> int:
-    """The smallest k with P(K ≤ k) ≥ p; `scipy.stats` has it too, and takes half a second to import."""
-    k = int(np.ceil(bdtrik(p, n, q)))
-    return k - 1 if k > 0 and bdtr(k - 1, n, q) >= p else k
 
 
 # Why they differ, and in words
@@ -424,13 +433,13 @@ def _log_rank(first: LatencySample, second: LatencySample, t: float) -> float | 
     return min(1.0, len(p_values) * min(p_values)) if p_values else None
 
 
-def _reasons(jobs: Jobs, timeout: float, cost: float, tests: dict[str, float | None]) -> tuple[Reason, ...]:
+def _reasons(jobs: Jobs, limits: tuple[float, ...], cost: float, tests: dict[str, float | None]) -> tuple[Reason, ...]:
     reasons = []
-    if any(abs(t / timeout - 1) > SAME_TIME for t in jobs.cuts):
-        cuts = ", ".join(dict.fromkeys(seconds(t) for t in jobs.cuts))
-        message = f"attempts were cut after {cuts}, not after {seconds(timeout)}: the tool rounds or has a schedule"
+    if not jobs.ran(limits):
+        cuts = ", ".join(dict.fromkeys(map(seconds, jobs.cuts)))
+        message = f"attempts were cut after {cuts}, not as set: the tool rounds or has a schedule"
         reasons.append(Reason("rounding", message))
-    if jobs.pause > cost + SAME_TIME * timeout:
+    if jobs.pause > cost + 0.02 * limits[0]:
         message = f"{seconds(jobs.pause)} passed between two attempts of a job, which the prediction did not count"
         reasons.append(Reason("waits", message))
     drifted = "first attempts are no longer like the probes of BEFORE{}: the system has drifted"
@@ -443,8 +452,12 @@ def _reasons(jobs: Jobs, timeout: float, cost: float, tests: dict[str, float | N
     return tuple(reasons) or (Reason("unexplained", message),)
 
 
-def _warnings(jobs: Jobs) -> tuple[str, ...]:
+def _warnings(jobs: Jobs, basis: str, decided: Recommendation | None) -> tuple[str, ...]:
     warnings = []
+    if basis == "detected" and jobs.cuts:
+        advice = cancelling(decided.retry.timeouts) if decided and decided.retry else "wait"
+        cuts = ", ".join(dict.fromkeys(map(seconds, jobs.cuts)))
+        warnings.append(f"attempts of AFTER were cut after {cuts}; BEFORE's advice is to {advice}")
     if not jobs.later.n:
         warnings.append("no job of AFTER has a second attempt: nothing can be said of later attempts")
     if jobs.in_flight:
@@ -455,21 +468,30 @@ def _warnings(jobs: Jobs) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def _sentence(result: Verification, decision: dict[str, Any]) -> str:
+def cancelling(timeouts: Sequence[float]) -> str:
+    """A schedule in words, without its subject."""
+    return f"cancel after {', '.join(map(seconds, timeouts))}, then wait"
+
+
+def _sentence(result: Verification) -> str:
     def with_interval(estimate: Estimate) -> str:
         return f"{seconds(estimate.expected_duration)} ({seconds(estimate.low)} to {seconds(estimate.high)})"
 
     took = f"jobs take {with_interval(result.measured)}"
-    faster, low, high = (result.speed_up[name] or 0.0 for name in ("measured", "low", "high"))
+    policy = f"a timeout of {seconds(result.timeout)}"
+    if len(result.limits) > 1:
+        policy = f"the schedule ({cancelling(result.limits[:-1])})"
+    expected = f"{with_interval(result.predicted)} were predicted for {policy}"
+    faster, low, high = (result.speed_up[name] for name in ("measured", "low", "high"))
     gain = f"{faster:.3g} × ({low:.3g} to {high:.3g}) the speed of waiting until the cutoff"
-    if result.predicted is None:
-        withheld = f"the decision of BEFORE is withheld ({', '.join(decision.get('withheld') or ())})"
-        why = withheld if decision.get("verdict") == "withheld" else "BEFORE decides for no timeout"
-        return f"No prediction, as {why}: {took}, {gain}."
-    expected = f"{with_interval(result.predicted)} were predicted for a timeout of {seconds(result.timeout)}"
     if result.agrees:
-        return f"As predicted: {took}, and {expected}; {gain}."
-    because = "; ".join(reason.message for reason in result.reasons)
-    text = f"{result.verdict.capitalize()} than predicted: {took}, where {expected}; {because}; {gain}."
-    slower = " Jobs are slower than by waiting until the cutoff: take the timeout back."
-    return text + slower if high < 1 else text
+        text = f"As predicted: {took}, and {expected}; {gain}."
+    else:
+        because = "; ".join(reason.message for reason in result.reasons)
+        text = f"{result.verdict.capitalize()} than predicted: {took}, where {expected}; {because}; {gain}."
+    if high >= 1:
+        return text
+    slower, promised = " Jobs are slower than by waiting until the cutoff", result.loss["promised"]
+    if result.loss["within"] and promised is not None:
+        return f"{text}{slower}, but not beyond the promised {100 * promised:.3g} %: wait instead."
+    return f"{text}{slower}: take the timeout back."

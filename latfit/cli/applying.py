@@ -57,12 +57,13 @@ def settings(tool: str | None, log: str | None, as_json: bool, **parsed: Any) ->
 @cli.command(
     "latfit verify before.csv after.csv",
     "latfit verify before.csv after.csv --timeout 350ms",
+    "latfit verify before.csv after.csv --timeout 350ms,700ms,1m",
     "latfit verify probes.jtl jobs.jtl --job request_id",
     "latfit verify before.txt after.txt --format sacct --job jobname --json",
 )
 @click.argument("before", metavar="BEFORE")
 @click.argument("after", metavar="AFTER")
-@cli.option("--timeout T", "The timeout that was set (default: BEFORE's decision).")
+@cli.option("--timeout T[,T]", "What was set, the last for all later attempts (default: as AFTER shows).")
 @cli.option("--cost C", "Seconds that a restart was taken to cost.", default=0.0)
 @cli.option("--job COLUMN", "AFTER's column that names the job (default: by its name).")
 @cli.option("--attempt COLUMN", "AFTER's column with the number of the attempt (default: by name).")
@@ -75,7 +76,8 @@ def verify(before: str, after: str, as_json: bool, **parsed: Any) -> None:
     """Did it work? What was predicted from BEFORE against what the jobs of AFTER took.
 
     BEFORE is the log that decided, one row a probe. AFTER is a log of jobs under that decision, one row an attempt,
-    with a column that names the job. The options of a log are those of both.
+    with a column that names the job. The prediction is for the schedule of BEFORE, or for its timeout, unless AFTER
+    shows that others were set. The options of a log are those of both.
     """
     from latfit.report.answers import verify_sections
     from latfit.verify import read_attempts

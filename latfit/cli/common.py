@@ -218,6 +218,7 @@ def _figure_file(path: str) -> str:
 VALUE_TYPES = {
     "SECONDS": positive_duration,
     "T": positive_duration,
+    "T[,T]": lambda text: tuple(positive_duration(part.strip()) for part in text.split(",")),
     "C": duration,
     "N": click.IntRange(1),
     "K": click.IntRange(1),

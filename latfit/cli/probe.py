@@ -53,7 +53,7 @@ RUN_OPTIONS = [
     cli.option("--pause C", "Closed loop: wait up to this long, at random, before the next (default: the target's)."),
     cli.option("--again-after T", "Paired probes: submit a job again if it is still out after T, and await both."),
     cli.option("--timeout T", "Run jobs: each is resubmitted until done, the timeout doubling after each attempt."),
-    cli.option("--before LOG", "Run jobs by the decision of this log: the latest timeout that costs at most 5 %."),
+    cli.option("--before LOG", "Run jobs by the schedule of this log: cancel as it says, then wait until --cutoff."),
     cli.option("--policy SPEC", "Run jobs by a policy, such as 'timeout(t=2)' or 'hedge(d=1,t_inf=4)'."),
     cli.option(
         "--tracker STATE", "Run jobs by the tracker in this file; it is updated.", type=click.Path(path_type=Path)
@@ -190,21 +190,23 @@ def _plan(parsed: dict[str, Any]) -> tuple[Plan, Any]:
     chosen = [name for name in ("again_after", "timeout", "policy", "tracker") if parsed[name] is not None]
     if len(chosen) > 1 or (parsed["before"] and chosen not in ([], ["timeout"])):
         raise click.UsageError("--again-after, --timeout (or --before), --policy and --tracker exclude each other")
-    timeout, predicted = parsed["timeout"], None
+    policy, predicted = parsed["policy"], None
     if parsed["before"]:
-        from latfit.measure.precision import timeout_for_jobs
+        from latfit.measure.precision import timeouts_for_jobs
 
-        timeout, predicted = timeout_for_jobs(parsed["before"], timeout)
+        timeouts, predicted = timeouts_for_jobs(parsed["before"], parsed["timeout"])
+        if not parsed["timeout"]:
+            policy = f"schedule(timeouts={[*timeouts, max(parsed['cutoff'], timeouts[-1])]})"
     guard = Breaker(predicted) if parsed["breaker"] else None
     if parsed["again_after"]:
         if parsed["again_after"] >= parsed["cutoff"]:
             raise click.UsageError("--again-after must be shorter than --cutoff")
         return paired(parsed["again_after"]), None
-    if timeout:
-        return careful(timeout), guard
-    if parsed["policy"]:
+    if parsed["timeout"]:
+        return careful(parsed["timeout"]), guard
+    if policy:
         with cli.wrong_usage("--policy"):
-            return policy_plan(parsed["policy"]), guard
+            return policy_plan(policy), guard
     if parsed["tracker"]:
         import latfit
 

@@ -15,7 +15,7 @@ from latfit.curve import MIN_COMPLETIONS, Counts, survival
 from latfit.decision.prepare import Options
 from latfit.evidence.worlds import NEGLIGIBLE, World
 from latfit.numbers import Bools, Floats, Ints
-from latfit.resample import interval, resampled_curves
+from latfit.resample import RESAMPLES, interval, resampled_curves
 from latfit.restart import retry as retries
 from latfit.restart.retry import Attempt, Retry, ScheduleGrid
 from latfit.sample import CENSORED, COMPLETED, FAILED, LatencySample
@@ -204,11 +204,19 @@ def with_retry_intervals(
     retry: Retry, sample: LatencySample, cutoff: float, rng: np.random.Generator, *, options: Options
 ) -> Retry:
     """A schedule with the 95 % intervals of its gain and of its loss, the timeouts held fixed."""
-    drawn = []
-    for curves in resampled_curves(Counts.of_sample(sample), rng, count=options.resamples):
-        at = [curves.at(np.full(len(curves.F), t)) for t in (*retry.timeouts, cutoff)]
-        F, S, W = (np.stack(values, axis=-1) for values in zip(*at, strict=True))
-        duration, waiting, loss = retries.schedule_figures(Attempt(1 - F, S, W), retry.timeouts, options.cost)
-        drawn.append([1 - duration / waiting, loss / waiting])
-    gain, loss = interval(np.concatenate(drawn, axis=1)).T.tolist()
+    limits = (*retry.timeouts, cutoff)
+    duration, waiting, loss = resampled_figures(sample, limits, rng, cost=options.cost, count=options.resamples)
+    gain, loss = interval(np.array([1 - duration / waiting, loss / waiting])).T.tolist()
     return replace(retry, gain_interval=tuple(gain), loss_interval=tuple(loss))
+
+
+def resampled_figures(
+    sample: LatencySample, limits: Sequence[float], rng: np.random.Generator, *, cost: float, count: int = RESAMPLES
+) -> Floats:
+    """(3, count) E, W and W ℓ on resamples of cancelling after each of `limits`; the last one is repeated."""
+    drawn = []
+    for curves in resampled_curves(Counts.of_sample(sample), rng, count=count):
+        at = [curves.at(np.full(len(curves.F), t)) for t in limits]
+        F, S, spent = (np.stack(values, axis=-1) for values in zip(*at, strict=True))
+        drawn.append(retries.schedule_figures(Attempt(1 - F, S, spent), limits[:-1], cost))
+    return np.concatenate(drawn, axis=1)

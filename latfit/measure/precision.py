@@ -57,22 +57,21 @@ def regret_within(sample: LatencySample, timeout: float | None, interval: tuple[
     return max(0.0, worst / least - 1) if least > 0 and math.isfinite(worst) else math.inf
 
 
-def timeout_for_jobs(path: str, timeout: float | None = None) -> tuple[float, float]:
-    """A timeout for jobs (default: the latest within 5 % of the least E_J), and the share of attempts within it."""
+def timeouts_for_jobs(path: str, timeout: float | None = None) -> tuple[tuple[float, ...], float]:
+    """After what to cancel jobs (default: the schedule of a log), and the share of attempts that the first lets end."""
     from latfit.laws import Empirical
 
     decision = _decision(path, resamples=0)[1].require()
     assert decision.timeout is not None
     assert decision.sample is not None
-    if timeout is None:
-        timeout = (decision.timeout.within_5pct or (None, None))[1]
-        if decision.timeout.timeout is None or timeout is None:
-            verdict = ", ".join([decision.timeout.verdict, *decision.timeout.withheld])
-            raise ProbeError(f"{path}: this log gives no timeout to run jobs by ({verdict}); give one with --timeout")
-    share = float(Empirical.of(decision.sample).cdf(timeout))
+    timeouts = (timeout,) if timeout else decision.timeout.retry.timeouts if decision.timeout.retry else ()
+    if not timeouts:
+        raise ProbeError(f"{path}: the answer of this log is to wait (`latfit analyze`); give a timeout with --timeout")
+    share = float(Empirical.of(decision.sample).cdf(timeouts[0]))
     if share <= 0:
-        raise ProbeError(f"{path}: nothing completed within {seconds(timeout)}: jobs with this timeout would never end")
-    return timeout, share
+        within = f"nothing completed within {seconds(timeouts[0])}"
+        raise ProbeError(f"{path}: {within}: jobs with this timeout would never end")
+    return timeouts, share
 
 
 def _decision(path: str | Path, **options: Any) -> tuple[ProbeLog, Decision]:

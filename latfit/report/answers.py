@@ -327,13 +327,13 @@ def _window_row(window: Window) -> tuple[str, ...]:
 def verify_sections(verification: Verification) -> list[Section]:
     """The verdict, then before, predicted and measured side by side."""
     parts = {"before": verification.before, "predicted": verification.predicted, "measured": verification.measured}
-    present = {name: part.to_dict() for name, part in parts.items() if part is not None}
-    cuts = {"predicted": verification.timeout, "measured": next(iter(verification.measured.cuts), None)}
+    present = {name: part.to_dict() for name, part in parts.items()}
+    limits = {"predicted": verification.limits, "measured": verification.measured.cuts}
 
     def row(title: str, values: list[float | None], write: Any = seconds) -> tuple[str, ...]:
         return (title, *("-" if value is None else write(value) for value in values))
 
-    rows = [row("timeout", [cuts.get(name) for name in present])]
+    rows = [("timeout", *(", ".join(map(seconds, limits.get(name, ()))) or "-" for name in present))]
     for title, key in (("expected duration", "expected_duration"), ("  from", "low"), ("  to", "high")):
         rows.append(row(title, [part[key] for part in present.values()]))
     for title, key in (("submissions per job", "submissions"), ("share undone", "undone")):

@@ -125,10 +125,12 @@ def schedule_figures(attempt: Attempt, timeouts: Sequence[float], cost: float) -
         missed, _, spent = attempt.at(j)
         duration = duration + reached * (spent + cost * missed)
         reached = reached * missed
-    cancelled = np.stack(_cancelled(attempt, range(len(timeouts))), axis=-1)
+    loss = np.zeros_like(waiting)
+    for tau, cancelled in zip(timeouts, _cancelled(attempt, range(len(timeouts))), strict=True):
+        loss = loss + (tau + cost) * cancelled
     with np.errstate(invalid="ignore"):
         duration = duration + np.where(reached > 0, reached * waiting, 0.0)
-    return duration, waiting, cancelled @ (np.asarray(timeouts) + cost)
+    return duration, waiting, loss
 
 
 def _cancelled(attempt: Attempt, steps: Sequence[int | Ints]) -> list[Floats]:

@@ -20,14 +20,13 @@ from latfit.settings import settings_for
 from latfit.verify import jobs_of, read_attempts, verify
 
 from . import slurm
-from .client import Lag, Setup, jobs, pairs, probes, through_haproxy
+from .client import Lag, Setup, jobs, probes, through_haproxy
 from .service import Service
 
 SYSTEMS = ("independent", "haproxy", "lossy", "drifting", "sticky", "overloaded", "slurm", "queue")
 LOSS = 0.04
 ATTEMPTS = 12
 LATE, TURNS = 0.02, 3  # a mean lag of this share of E_J spoils a row, which is then measured again, at most so often
-SURE = 0.01  # a pilot in which later attempts are this surely not like first ones: the advice is to wait
 
 
 async def loop(setup: Setup, system: str, seed: int, n: int, k: int, folder: Path) -> dict:
@@ -41,92 +40,79 @@ async def loop(setup: Setup, system: str, seed: int, n: int, k: int, folder: Pat
     await probes(setup, service.port, n, before, rng)
     lags = [lag.mean()]
     log = latfit.read_log(before)
-    found = await asyncio.to_thread(lambda: latfit.analyze(log, cutoff=setup.cutoff, laws=(), test=False).to_dict())
-    decision = found["timeout"]
-    t = decision["timeout"] or (decision.get("if_independent") or {}).get("timeout")
-    row = {"system": system, "seed": seed, "decided": decision["verdict"], "codes": decision.get("withheld") or [],
-           "timeout": decision["timeout"], "warnings": [w["code"] for w in found["warnings"]]}  # fmt: skip
-    if t is None:
-        server.close()
-        return row
-    await pairs(setup, service.port, k, t, folder / "pilot.csv", rng)
-    pilot = await asyncio.to_thread(
-        lambda: verify(log, read_attempts(folder / "pilot.csv"), timeout=setup.cutoff).tests
-    )
-    row |= {"pilot": pilot["later_attempts"], "drift": pilot["drift"]}
+    analysis = await asyncio.to_thread(lambda: latfit.analyze(log, cutoff=setup.cutoff, laws=(), test=False).to_dict())
+    row, arms = advice(analysis, system, seed, setup.cutoff)
+    through = arms.pop("schedule", None) if system == "haproxy" else None
     lag.mean()
-    arms = {"waiting": [setup.cutoff], "constant": [t]}
-    if decision["timeout"] and _sure(row["drift"]):  # the system has changed since: the timeout has to follow it
-        arms["tracked"] = latfit.Tracker(initial=t, cutoff=setup.cutoff, seed=seed)
-    if system == "haproxy":
-        arms.pop("constant")
     await jobs(setup, service.port, k, arms, ATTEMPTS, folder, rng)
-    if system == "haproxy":
-        written = settings_for("haproxy", log, cutoff=setup.cutoff, attempts=ATTEMPTS)
-        row["written"] = written.written
-        await through_haproxy(setup, service, written.snippet, k, folder / "constant.csv", rng)
+    if through:
+        written = settings_for("haproxy", log, cutoff=setup.cutoff)
+        row["written"] = f"{written.attempts} × {written.written}"
+        await through_haproxy(setup, service, written.snippet, k, folder / "schedule.csv", rng)
     row["lag"] = max(*lags, lag.mean())
     watching.cancel()
     server.close()
     if service.others:
         service.others.cancel()
-    return (
-        row | {"formula": t} | await asyncio.to_thread(measured, setup, log, folder, None if decision["timeout"] else t)
-    )
+    return row | await asyncio.to_thread(measured, setup.cutoff, log, folder)
 
 
-def measured(setup: Setup, log: latfit.ProbeLog, folder: Path, timeout: float | None) -> dict:
-    """What each policy took, and the verification of the constant timeout."""
+def advice(analysis: dict, system: str, seed: int, cutoff: float) -> tuple[dict, dict[str, list[float]]]:
+    """What the log decides, and the limits of the attempts of each arm: waiting, the schedule, the formula."""
+    decision = analysis["timeout"]
+    formula = decision["timeout"] or (decision.get("if_independent") or {}).get("timeout")
+    row = {"system": system, "seed": seed, "retry": decision["retry"], "verdict": decision["verdict"],
+           "codes": decision.get("withheld") or [], "binding": analysis["evidence"]["binding"]}  # fmt: skip
+    arms = {"waiting": [cutoff]}
+    if decision["retry"]:
+        arms["schedule"] = [*decision["retry"]["timeouts"], cutoff]
+    if formula:
+        arms["constant"] = [formula]
+    return row, arms
+
+
+def measured(cutoff: float, log: latfit.ProbeLog, folder: Path) -> dict:
+    """What the jobs of each arm took, and the verification of the schedule."""
     took = {}
     for path in sorted(folder.iterdir()):
-        if path.stem not in ("before", "pilot"):
+        if path.is_file() and path.stem != "before":
             durations = jobs_of(read_attempts(path))
             time = np.concatenate([durations.durations, durations.spent])
             mean = time.sum() / durations.durations.size
             done = np.arange(time.size) < durations.durations.size
             error = math.sqrt(((time - mean * done) ** 2).sum()) / done.sum() / mean
             took[path.stem] = {"mean": mean, "error": error, "done": int(done.sum()), "jobs": int(time.size)}
-    after = next(path for path in folder.iterdir() if path.stem == "constant")
-    told = verify(log, read_attempts(after), timeout=timeout, cutoff=setup.cutoff).to_dict()
-    keep = ("predicted", "measured", "agrees", "verdict", "sentence", "reasons", "tests")
-    return {"took": took, **{name: told[name] for name in keep}}
+            if path.stem == "schedule":
+                took["verification"] = verify(log, read_attempts(path), cutoff=cutoff).to_dict()
+    return {"took": took, "verification": took.pop("verification", None)}
 
 
 def line(row: dict) -> str:
     """A row of the table."""
-    decision = f"{1000 * row['timeout']:.0f} ms" if row["timeout"] else f"{row['decided']} ({', '.join(row['codes'])})"
-    if "took" not in row:
-        return f"| {row['system']} | {row['seed']} | {decision} | | | | | | 1 |"
-    predicted, seen = row["predicted"], row["measured"]
+    seed = f"{row['seed']} (lag {1000 * row['lag']:.0f} ms)" if late(row) else str(row["seed"])
+    if not row["retry"]:
+        why = ", ".join(row["codes"]) or row["binding"]
+        return f"| {row['system']} | {seed} | wait ({why}) | | | | | 1 | {_gain(row, 'constant')} |"
+    verification = row["verification"]
+    predicted, seen = verification["predicted"], verification["measured"]
     inside = seen["low"] <= predicted["expected_duration"] <= seen["high"]
-    reasons = ", ".join(reason["code"] for reason in row["reasons"])
-    verdict = row["verdict"] if row["agrees"] else f"{row['verdict']}: {reasons}"
-    verdict += " (stopped by the breaker)" if row.get("stopped") else ""
-    pilot = ", ".join(_p(name, row[name]) for name in ("pilot", "drift"))
-    if not row["timeout"] or _sure(row["pilot"]):
-        advice = "wait: 1"
-    else:
-        arm = "tracked" if "tracked" in row["took"] else "constant"
-        advice = f"{arm}: {_gain(row, arm)}"
-    cells = [row["system"], str(row["seed"]), decision, pilot, _ms(predicted), f"{_ms(seen)}{' ·' if inside else ''}",
-             verdict, _gain(row, "constant"), advice]  # fmt: skip
-    if row.get("lag") is not None:
-        cells[1] += "" if not late(row) else f" (lag {1000 * row['lag']:.0f} ms)"
+    reasons = ", ".join(reason["code"] for reason in verification["reasons"])
+    verdict = verification["verdict"] if verification["agrees"] else f"{verification['verdict']}: {reasons}"
+    schedule = ", ".join(f"{1000 * t:.0f}" for t in row["retry"]["timeouts"])
+    if "written" in row:
+        schedule += f" ({row['written']})"
+    loss, error = _loss(row)
+    promised = 100 * row["retry"]["worst_loss"]
+    exceeded = loss * math.exp(-1.96 * error) > 1 + promised / 100
+    cells = [row["system"], seed, schedule, _ms(predicted), f"{_ms(seen)}{' ·' if inside else ''}", verdict,
+             f"{promised:.0f} %, {100 * (loss - 1):+.0f} %{' **exceeded**' if exceeded else ''}",
+             _gain(row, "schedule"), _gain(row, "constant")]  # fmt: skip
     return f"| {' | '.join(cells)} |"
 
 
 def late(row: dict) -> bool:
     """Whether the machine was too busy for the row to say anything of the service."""
-    return "predicted" in row and (row.get("lag") or 0.0) > LATE * row["predicted"]["expected_duration"]
-
-
-def _sure(p: float | None) -> bool:
-    return p is not None and p < SURE
-
-
-def _p(name: str, p: float | None) -> str:
-    text = "–" if p is None else f"{p:.2f}" if p >= SURE else f"**{p:.0e}**"
-    return {"pilot": "later ", "drift": "drift "}[name] + text
+    return (row.get("lag") or 0.0) > LATE * row["took"]["waiting"]["mean"]
 
 
 def _ms(estimate: dict) -> str:
@@ -134,15 +120,22 @@ def _ms(estimate: dict) -> str:
     return f"{1000 * estimate['expected_duration']:.0f} ({low}–{high})"
 
 
+def _loss(row: dict, arm: str = "schedule") -> tuple[float, float]:
+    """The mean of an arm over that of waiting in the same minutes, and the standard error of its logarithm."""
+    waiting, other = row["took"]["waiting"], row["took"][arm]
+    return other["mean"] / waiting["mean"], math.hypot(waiting["error"], other["error"])
+
+
 def _gain(row: dict, arm: str) -> str:
     """The speed-up over waiting in the same minutes, with its interval."""
-    waiting, other = row["took"]["waiting"], row["took"][arm]
-    gain, error = waiting["mean"] / other["mean"], math.hypot(waiting["error"], other["error"])
-    return f"{gain:.2f} ({gain * math.exp(-1.96 * error):.2f}–{gain * math.exp(1.96 * error):.2f})"
+    if arm not in row["took"]:
+        return ""
+    loss, error = _loss(row, arm)
+    return f"{1 / loss:.2f} ({math.exp(-1.96 * error) / loss:.2f}–{math.exp(1.96 * error) / loss:.2f})"
 
 
 HEAD = """\
-| system | seed | decision | pilot, p | predicted E_J, ms | measured, ms | verify | constant t | by the advice |
+| system | seed | schedule, ms | predicted, ms | measured, ms | verify | loss: promised, seen | schedule | formula |
 |---|---|---|---|---|---|---|---|---|"""
 
 
@@ -150,14 +143,9 @@ def one(setup: Setup, system: str, seed: int, n: int, k: int) -> dict:
     """One turn, in a process of its own where packets are to be lost."""
     with tempfile.TemporaryDirectory() as folder:
         if system in ("slurm", "queue"):
-            row = slurm.loop(Path(folder), seed, n, k, queue=system == "queue")
-            if "formula" not in row:
-                return row
+            row = slurm.loop(Path(folder), seed, n, k, advice, queue=system == "queue")
             shutil.rmtree(Path(folder) / "slurm")
-            log = latfit.read_log(Path(folder) / "before.jsonl")
-            return row | measured(
-                Setup(row["cutoff"] / Setup(1.0).cutoff), log, Path(folder), None if row["timeout"] else row["formula"]
-            )
+            return row | measured(row["cutoff"], latfit.read_log(Path(folder) / "before.jsonl"), Path(folder))
         return asyncio.run(loop(setup, system, seed, n, k, Path(folder)))
 
 

@@ -106,23 +106,6 @@ async def probes(setup: Setup, port: int, count: int, path: Path, rng: np.random
     write(path, ("submitted", "latency", "status"), sorted(rows))
 
 
-async def pairs(setup: Setup, port: int, count: int, t: float, path: Path, rng: np.random.Generator) -> None:
-    """A pilot that slows no job: what is not back after t is sent again, and both are listened to."""
-    rows: list[tuple[str, ...]] = []
-
-    async def pair(number: int) -> None:
-        url = f"http://127.0.0.1:{port}/{300_000 + number}"
-        sent = [asyncio.create_task(timed(setup, session, url))]
-        if not (await asyncio.wait(sent, timeout=t))[0]:
-            sent.append(asyncio.create_task(timed(setup, session, url)))
-        for attempt, one in enumerate(await asyncio.gather(*sent), start=1):
-            rows.append((str(number), str(attempt), *one))
-
-    async with new_session() as session:
-        await many(setup, count, pair, rng)
-    write(path, ("job", "attempt", "submitted", "latency", "status"), sorted(rows, key=lambda row: row[2]))
-
-
 def new_session() -> aiohttp.ClientSession:
     """A session with a connection for each request and no timeout of its own."""
     return aiohttp.ClientSession(

@@ -7,7 +7,7 @@ import random
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,8 +21,8 @@ QUEUED = "sleep 0.$(shuf -i 1-9 -n 1)"
 BURST, PAUSE = 8, 12.0  # jobs of other people, all at once, and the mean of the seconds until they come again
 
 
-def loop(folder: Path, seed: int, n: int, k: int, *, queue: bool = False) -> dict:
-    """One turn: probes, the decision, jobs that wait and jobs that are resubmitted, the verification.
+def loop(folder: Path, seed: int, n: int, k: int, advice: Callable, *, queue: bool = False) -> dict:
+    """One turn: probes, the decision, and jobs for each arm of the `advice`.
 
     With `queue` there is one node, nothing hangs, and other people's jobs come in bursts: a resubmitted job goes to
     the end of the queue.
@@ -47,15 +47,12 @@ def loop(folder: Path, seed: int, n: int, k: int, *, queue: bool = False) -> dic
 
         probe("before.jsonl", n)
         found = json.loads(latfit("analyze", folder / "before.jsonl", "--cutoff", f"{cutoff}s", "--json").stdout)
-        decision = found["timeout"]
-        row = {"system": name, "seed": seed, "decided": decision["verdict"], "codes": decision.get("withheld") or [],
-               "timeout": decision["timeout"], "pilot": None, "drift": None}  # fmt: skip
-        t = decision["timeout"] or (decision.get("if_independent") or {}).get("timeout")
-        if not t:
-            return row
-        probe("waiting.jsonl", k, "--policy", f"timeout(t={cutoff})", "--submissions", 20 * k)
-        stopped = probe("constant.jsonl", k, "--policy", f"timeout(t={t})", "--submissions", 20 * k)
-    return row | {"formula": t, "cutoff": cutoff, "stopped": stopped}
+        row, arms = advice(found, name, seed, cutoff)
+        for arm, times in arms.items():
+            policy = f"timeout(t={times[0]})" if len(times) == 1 else f"schedule(timeouts={times})"
+            stopped = probe(f"{arm}.jsonl", k, "--policy", policy, "--submissions", 20 * k)
+            row["stopped"] = stopped
+    return row | {"cutoff": cutoff}
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import latfit
-from latfit.measure.precision import precision, regret_within, timeout_for_jobs
+from latfit.measure.precision import precision, regret_within, timeouts_for_jobs
 
 
 def journal(path, latencies, cutoff=10.0):
@@ -52,13 +52,13 @@ def test_too_little_is_not_precise(tmp_path):
     assert precision(journal(tmp_path / "log", [1.0, 2.0]), cutoff=10.0).regret == np.inf
 
 
-def test_the_careful_timeout_of_a_log(tmp_path):
+def test_jobs_run_the_schedule_of_a_log(tmp_path):
     path = journal(tmp_path / "log", drawn(2000, 2))
     answer = latfit.analyze(latfit.read_log(path), laws=["exponential"], test=False, resamples=0).to_dict()["timeout"]
-    timeout, share = timeout_for_jobs(str(path))
-    assert timeout == answer["within_5pct"][1]
-    assert share == pytest.approx(np.mean(drawn(2000, 2) <= timeout))
-    assert timeout_for_jobs(str(path), 0.5) == (0.5, pytest.approx(np.mean(drawn(2000, 2) <= 0.5)))
+    timeouts, share = timeouts_for_jobs(str(path))
+    assert list(timeouts) == answer["retry"]["timeouts"]
+    assert share == pytest.approx(np.mean(drawn(2000, 2) <= timeouts[0]))
+    assert timeouts_for_jobs(str(path), 0.5) == ((0.5,), pytest.approx(np.mean(drawn(2000, 2) <= 0.5)))
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import sys
 import time
 from contextlib import closing
 
+import numpy as np
 import pytest
 
 import latfit
@@ -118,7 +119,41 @@ def test_the_log_is_one_that_latfit_reads(tmp_path):
     assert latfit.read_log(path, columns={"id": ""}).counts["censored"] == jobs.tried - 30
 
 
-@pytest.mark.parametrize("wrong", [0, -1, float("nan"), float("inf"), [], [1, 0], "soon"])
+@pytest.mark.parametrize("limit", [None, float("inf")])
+def test_the_recommended_schedule_is_run_and_ends_in_waiting(tmp_path, limit):
+    """Every attempt that hangs is cut as scheduled, then the last one has the cutoff, or no limit."""
+    rng = np.random.default_rng(1)
+    x = np.where(rng.random(400) < 0.08, 4.0, rng.uniform(0.01, 0.03, 400))
+    analysis = latfit.analyze(x, cutoff=5.0, laws=(), test=False, resamples=0)
+    timeouts = list(analysis.decision.timeout.retry.timeouts)
+    patient = Retrying.of(analysis, limit=limit, log=tmp_path / "attempts.jsonl")
+    limits = []
+
+    async def work(t):
+        limits.append(t)
+        await asyncio.sleep(30 if len(limits) <= len(timeouts) else 0.001)
+
+    asyncio.run(patient.acall(work))
+    assert limits == [*timeouts, 5.0 if limit is None else None]
+    rows = [json.loads(line) for line in (tmp_path / "attempts.jsonl").read_text().splitlines()]
+    assert [row["status"] for row in rows] == ["censored"] * len(timeouts) + ["completed"]
+    assert [row["latency"] for row in rows[:-1]] == pytest.approx(timeouts, abs=0.2)
+    limits.clear()
+    with pytest.raises(TimeoutError):
+        patient.call(lambda t: (_ for _ in ()).throw(TimeoutError(limits.append(t))))
+    assert len(limits) == len(timeouts) + 1
+
+
+def test_where_the_answer_is_to_wait_there_is_one_attempt():
+    wait = latfit.analyze(np.linspace(1.0, 1.1, 200), cutoff=5.0, laws=(), test=False, resamples=0)
+    assert wait.decision.timeout.retry is None
+    limits = []
+    with pytest.raises(TimeoutError):
+        Retrying.of(wait).call(lambda t: (_ for _ in ()).throw(TimeoutError(limits.append(t))))
+    assert limits == [5.0]
+
+
+@pytest.mark.parametrize("wrong", [0, -1, float("nan"), [float("inf"), 1], [], [1, 0], "soon"])
 def test_wrong_timeouts(wrong):
     with pytest.raises(RestartError):
         Retrying(wrong)

@@ -31,14 +31,16 @@ def probes(rng, n, *, cutoff=60.0, failures=0.0, **options):
 
 
 def jobs(rng, n, t, *, pause=0.0, attempts=1000, sticky=False, failures=0.0, factor=1.0, **options):
-    """A log of jobs whose attempts are cut at t, t·factor …; sticky: each attempt of a job takes equally long."""
+    """A log of jobs whose attempts are cut at t, t·factor …, or at each of t; sticky: attempts take equally long."""
+    times = [t * factor**k for k in range(attempts)] if np.isscalar(t) else t
+    attempts = len(times)
     rows = {name: [] for name in ("submitted", "latency", "status", "job", "attempt")}
     for job in range(n):
         at, same = 100.0 * job, law(rng, 1, **options)[0]
         if sticky and not np.isfinite(same):
             same = law(rng, 1, **options | {"rho": 0.0})[0]
         for attempt in range(1, attempts + 1):
-            limit = t * factor ** (attempt - 1)
+            limit = times[attempt - 1]
             x = same if sticky else law(rng, 1, **options)[0]
             status = "completed" if x <= limit else "censored"
             if rng.random() < failures:
@@ -56,3 +58,8 @@ def jobs(rng, n, t, *, pause=0.0, attempts=1000, sticky=False, failures=0.0, fac
 
 def decided(log):
     return latfit.analyze(log, laws=(), test=False, resamples=0).to_dict()["timeout"]["timeout"]
+
+
+def schedule(log, cutoff=60.0):
+    """The limits of the recommended schedule, the cutoff last."""
+    return (*latfit.analyze(log, laws=(), test=False, resamples=0).decision.timeout.retry.timeouts, cutoff)

@@ -10,7 +10,7 @@ import pytest
 import latfit
 from latfit.errors import MissingColumn, SampleError
 from latfit.verify import jobs_of, read_attempts, verify
-from pairs import decided, frame_of, jobs, probes
+from pairs import decided, frame_of, jobs, probes, schedule
 
 RNG = np.random.default_rng
 
@@ -98,8 +98,6 @@ def test_jobs_that_are_not_done_are_later_than_every_time(run, tmp_path):
     assert found.undone == pytest.approx(0.4)
     assert found.submissions == pytest.approx((6 + 12 + 2) / 10)
     assert found.quantiles == {"0.5": 1.4, "0.95": None, "0.99": None}
-    assert found.quantile_intervals["0.5"][1] is None
-    assert found.quantile_intervals["0.99"] == (None, None)
     left, right = written(before, tmp_path / "before.csv"), written(after, tmp_path / "after.csv")
     document = json.loads(run("verify", left, right, "--timeout", 2, "--json").stdout)
     assert document["measured"]["quantiles"]["0.95"] is None
@@ -178,23 +176,56 @@ def test_errors():
         jobs_of(log, job="nothing")
 
 
-def test_a_withheld_decision_is_no_prediction(monkeypatch):
-    before, after = pair(1, 300, 100)
-    made = latfit.analyze(before, laws=(), test=False, resamples=0)
-    document = made.to_dict()
-    document["timeout"] |= {"verdict": "withheld", "timeout": None, "withheld": ["queue"]}
+def test_the_schedule_that_after_ran_is_predicted_by_the_rule_of_timeout(run, tmp_path):
+    """The prediction is `timeout.retry` of BEFORE to the last digit, and the jobs of a simulation agree with it."""
+    rng = RNG(21)
+    before = probes(rng, 1500)
+    limits = schedule(before)
+    after = jobs(rng, 800, limits)
+    verification = verify(before, after)
+    retry = latfit.analyze(before, laws=(), test=False, resamples=0).decision.timeout.retry
+    assert (verification.basis, verification.limits) == ("schedule", limits)
+    assert verification.predicted.expected_duration == pytest.approx(retry.expected_duration, rel=1e-9)
+    assert verification.predicted.submissions == pytest.approx(retry.submissions, rel=0.01)
+    assert verification.loss["promised"] == pytest.approx(retry.worst_loss, rel=1e-9)
+    assert verification.agrees, verification.sentence
+    assert verification.loss["within"]
+    left, right = written(before, tmp_path / "before.csv"), written(after, tmp_path / "after.csv")
+    timeout = json.loads(run("timeout", left, "--json").stdout)
+    document = json.loads(run("verify", left, right, "--json").stdout)
+    assert document["predicted"]["expected_duration"] == pytest.approx(timeout["retry"]["expected_duration"], rel=1e-9)
+    assert document["limits"] == pytest.approx([*timeout["retry"]["timeouts"], 60.0])
+    given = json.loads(run("verify", left, right, "--timeout", ",".join(map(repr, limits)), "--json").stdout)
+    assert given["basis"] == "given"
+    assert given["predicted"] == document["predicted"]
 
-    class Stub:
-        decision = made.decision
 
-        def to_dict(self):
-            return document
+def test_sticky_jobs_under_a_schedule_lose_no_more_than_promised():
+    rng = RNG(22)
+    before = probes(rng, 1500, rho=0.0)
+    limits = schedule(before)
+    verification = verify(before, jobs(rng, 600, limits, sticky=True, rho=0.0))
+    assert verification.basis == "schedule"
+    assert verification.verdict == "worse"
+    assert verification.loss["low"] <= verification.loss["promised"]
+    assert verification.loss["within"]
+    assert "later-attempts" in [reason.code for reason in verification.reasons]
 
-    monkeypatch.setattr("latfit.verify.analyze", lambda *_, **__: Stub())
-    found = verify(before, after)
-    assert (found.agrees, found.predicted, found.verdict) == (None, None, "no-prediction")
-    assert "withheld (queue)" in found.sentence
-    assert verify(before, after, timeout=1.0).predicted is not None
+
+@pytest.mark.parametrize(
+    ("limits", "shown"),
+    [((2.0,) * 30, (2.0,)), ((1.0, 5.0, 60.0), (1.0, 5.0, 60.0)), ((60.0, 60.0), (60.0,))],
+    ids=["constant", "schedule", "waiting"],
+)
+def test_what_was_set_is_detected(limits, shown):
+    rng = RNG(23)
+    before = probes(rng, 1000)
+    verification = verify(before, jobs(rng, 1500, limits))
+    assert verification.basis == "detected"
+    assert verification.limits == pytest.approx(shown)
+    assert verification.agrees, verification.sentence
+    if len(limits) > 2:
+        assert "BEFORE's advice is to cancel after" in verification.warnings[0]
 
 
 def written(log, path, **more):
