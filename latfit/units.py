@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from latfit.errors import LatfitError
@@ -105,3 +106,11 @@ def seconds(value: float | None) -> str:
 
 def _three_digits(number: float) -> str:
     return f"{number:.0f}" if abs(number) >= 999.5 else f"{number:.3g}"
+
+
+def times_in_words(times: Sequence[float]) -> str:
+    """Times in the order of use: `358 s and 716 s`, `8.2 s, once`, `66 ms, 2 times`."""
+    texts = [seconds(t) for t in times]
+    if len(set(texts)) == 1:
+        return f"{texts[0]}, {'once' if len(texts) == 1 else f'{len(texts)} times'}"
+    return f"{', '.join(texts[:-1])} and {texts[-1]}"

@@ -33,7 +33,7 @@ from latfit.restart.result import QUANTILES
 from latfit.restart.retry import Retry, evaluate_retry
 from latfit.sample import CENSORED, COMPLETED, LatencySample, Tally
 from latfit.table import ProbeTable
-from latfit.units import seconds
+from latfit.units import seconds, times_in_words
 
 JOB_COLUMNS = ("job", "jobname", "requestid", "xrequestid", "traceid", "correlationid", "taskid", "jobid", "id")
 ATTEMPT_COLUMNS = ("attempt", "attemptnumber", "try", "trynumber", "retry")
@@ -455,7 +455,9 @@ def _reasons(jobs: Jobs, limits: tuple[float, ...], cost: float, tests: dict[str
 def _warnings(jobs: Jobs, basis: str, decided: Recommendation | None) -> tuple[str, ...]:
     warnings = []
     if basis == "detected" and jobs.cuts:
-        advice = cancelling(decided.retry.timeouts) if decided and decided.retry else "wait"
+        advice = "wait"
+        if decided is not None and decided.retry is not None:
+            advice = f"resubmit after {times_in_words(decided.retry.timeouts)}, then wait"
         cuts = ", ".join(dict.fromkeys(map(seconds, jobs.cuts)))
         warnings.append(f"attempts of AFTER were cut after {cuts}; BEFORE's advice is to {advice}")
     if not jobs.later.n:
@@ -468,11 +470,6 @@ def _warnings(jobs: Jobs, basis: str, decided: Recommendation | None) -> tuple[s
     return tuple(warnings)
 
 
-def cancelling(timeouts: Sequence[float]) -> str:
-    """A schedule in words, without its subject."""
-    return f"cancel after {', '.join(map(seconds, timeouts))}, then wait"
-
-
 def _sentence(result: Verification) -> str:
     def with_interval(estimate: Estimate) -> str:
         return f"{seconds(estimate.expected_duration)} ({seconds(estimate.low)} to {seconds(estimate.high)})"
@@ -480,7 +477,7 @@ def _sentence(result: Verification) -> str:
     took = f"jobs take {with_interval(result.measured)}"
     policy = f"a timeout of {seconds(result.timeout)}"
     if len(result.limits) > 1:
-        policy = f"the schedule ({cancelling(result.limits[:-1])})"
+        policy = f"resubmitting after {times_in_words(result.limits[:-1])}, then waiting"
     expected = f"{with_interval(result.predicted)} were predicted for {policy}"
     faster, low, high = (result.speed_up[name] for name in ("measured", "low", "high"))
     gain = f"{faster:.3g} × ({low:.3g} to {high:.3g}) the speed of waiting until the cutoff"

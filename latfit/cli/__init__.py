@@ -26,7 +26,7 @@ main = Commands(
         "compare": "Compare strategies: cancelling, hedging, resubmitting, copies, schedules.",
         "agents": "Find whom of several agents to ask first, and how long to wait.",
         "drift": "Say when a log changed and in what, and what following the change would have brought.",
-        "watch": "Follow a growing log and say when its timeout should change.",
+        "watch": "Follow a growing log and say what to set.",
         "plot": "Draw the figures of an analysis.",
         "settings": "Write a decision in the words of a tool: what to paste, how often it tries, and what to know.",
         "verify": "Did it work? What was predicted from BEFORE against what the jobs of AFTER took.",

@@ -15,10 +15,11 @@ import latfit
 from latfit._system import whole_file
 from latfit.cli import common as cli
 from latfit.errors import LogError, counted
-from latfit.units import seconds
+from latfit.units import seconds, times_in_words
 
 if TYPE_CHECKING:
-    from latfit.tracking.watch import Notice, Review, Watch
+    from latfit.logs import LogFacts
+    from latfit.tracking.watch import Notice, Watch
 
 
 def _window_width(text: str) -> str:
@@ -86,14 +87,15 @@ def drift(log: str, as_json: bool, output: str | None, **parsed: Any) -> None:
 def watch(
     log: str, follow: bool, textfile: str | None, poll: float, matters: float, as_json: bool, **parsed: Any
 ) -> None:
-    """Follow a growing log and say when its timeout should change.
+    """Follow a growing log and say what to set.
 
     Every line that is appended is read once; a rotated or truncated log is followed, a half-written line waits. A line
     is printed when keeping the timeout printed last would cost more than --matters. With --state, a watch that was
     ended in any way goes on as if it had not been; with --json each line is a document.
 
-    At first, and whenever the attempts have doubled, the whole log is reviewed as analyze does; where that withholds
-    the decision, stderr says why and each line says so (`withheld`).
+    At first, and whenever the attempts have doubled, the whole log is reviewed as analyze does: that decides on the
+    schedule. Beside it stands the best timeout now of resubmission without limit; where the review withholds that,
+    stderr says why and each line says so (`withheld`).
     """
     from latfit.tracking.watch import Watch
 
@@ -131,7 +133,7 @@ def _cutoff(log: str, follow: bool, name: str | None, how: dict[str, Any], state
     if not path.is_file() or not path.stat().st_size:
         raise click.UsageError(f"there is nothing in {log} yet to take a cutoff from: give one with --cutoff")
     try:
-        choice = review(path, format=name, options=how).decision.cutoff
+        choice = review(path, format=name, options=how)[0].cutoff
     except LogError as problem:
         if not follow:
             raise
@@ -160,7 +162,7 @@ def _once(watched: Watch, textfile: str | None, matters: float, as_json: bool) -
     if watched.announced is None:
         count = watched.tracker.observations
         few = f"{counted(count, 'attempt')}: too few completed to name a timeout"
-        document = {"timeout": None, "observations": count, "withheld": list(watched.withheld)}
+        document = {"retry": None, "timeout": None, "observations": count, "withheld": list(watched.withheld)}
         cli.say(json.dumps(document) if as_json else few)
 
 
@@ -169,9 +171,9 @@ def _look(watched: Watch, textfile: str | None, matters: float, as_json: bool) -
 
     fresh = watched.read()
     first, before = watched.next_review_at == 1, watched.withheld
-    latest = watched.review() if fresh or first else None
-    if latest is not None:
-        _report(latest, before, first=first)
+    facts = watched.review() if fresh or first else None
+    if facts is not None:
+        _report(watched, facts, before, first=first)
     notice = watched.notice(matters=matters) if fresh or watched.announced is None else None
     if notice is not None:
         watched.save()
@@ -182,30 +184,35 @@ def _look(watched: Watch, textfile: str | None, matters: float, as_json: bool) -
             part.write_text(prometheus(watched), encoding="utf-8")
 
 
-def _report(latest: Review, before: tuple[str, ...], *, first: bool) -> None:
+def _report(watched: Watch, facts: LogFacts, before: tuple[str, ...], *, first: bool) -> None:
     from latfit.report.sections import advice
 
-    cli.notify("note", latest.facts.notes if first else ())
-    if latest.withheld == before:
+    decision, withheld = watched.decision, watched.withheld
+    assert decision is not None
+    cli.notify("note", facts.notes if first else ())
+    if withheld == before:
         return
-    if not latest.withheld:
+    if not withheld:
         cli.notify("note", ["the decision on the log is no longer withheld"])
         return
-    words = advice(latfit.Analysis(latest.facts, latest.decision, (), (), (), latest.decision.warnings))
+    words = advice(latfit.Analysis(facts, decision, (), (), (), decision.warnings))
     why = f"{words.headline}. {' '.join(words.reasons)}"
-    mixed = latest.decision.evidence.mixing if latest.decision.evidence and "mixed" in latest.withheld else None
+    mixed = decision.evidence.mixing if decision.evidence and "mixed" in withheld else None
     why += "" if mixed is None else f" Watch one of them: --where {mixed.column.name}=NAME"
-    warning = "Do not apply these timeouts: the log does not support the independence assumption."
-    cli.notify("warning", [f"WITHHELD ({', '.join(latest.withheld)}). {warning} {why}"])
+    warning = "Do not repeat these timeouts without limit: the log does not support the independence assumption."
+    cli.notify("warning", [f"WITHHELD ({', '.join(withheld)}). {warning} {why}"])
 
 
 def _line(notice: Notice) -> str:
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    text = f"{now} timeout {seconds(notice.timeout)} ({seconds(notice.low)} to {seconds(notice.high)})"
+    text = f"{now} wait"
+    if notice.retry is not None:
+        text = f"{now} resubmit after {times_in_words(notice.retry.timeouts)}, then wait"
+        text += f" ({seconds(notice.retry.expected_duration)}, at most {100 * notice.retry.worst_loss:.0f} % slower)"
+    text += f"; without limit: timeout {seconds(notice.timeout)} ({seconds(notice.low)} to {seconds(notice.high)})"
     text += f", E_J {seconds(notice.expected_duration)}, {counted(notice.observations, 'attempt')}"
     if notice.previous is not None:
         never = notice.kept_regret is None or notice.kept_regret > 1e6
         cost = "would never end" if never else f"would cost {100 * (notice.kept_regret or 0.0):.0f} % more"
         text += f"; keeping {seconds(notice.previous)} {cost}"
-    text += "; a run of misses is being waited out" if notice.guarding else ""
     return text + (f"; WITHHELD ({', '.join(notice.withheld)}): not to be set" if notice.withheld else "")

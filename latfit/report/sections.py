@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from latfit.analysis import Analysis, Group
@@ -22,7 +21,7 @@ from latfit.report.layout import (
     shortened,
 )
 from latfit.sample import LatencySample
-from latfit.units import seconds
+from latfit.units import seconds, times_in_words
 
 REPLAY_AGREES = 0.1  # largest relative difference between a replay and the formula that counts as agreement
 TELLING_OPTIMISM = 0.01  # the corrected duration is shown if it differs from the plain one by more than this share
@@ -118,7 +117,7 @@ def advice(result: Analysis) -> Advice:
         action, target = _without_schedule(result)
         reasons = [*_why_waiting(result), *reasons]
     else:
-        action, target = "Resubmit after", f"{_schedule(retry.timeouts)}, then wait"
+        action, target = "Resubmit after", f"{times_in_words(retry.timeouts)}, then wait"
         brings = (
             f"{seconds(retry.expected_duration)} a job instead of {seconds(retry.waiting)} by waiting if retries are "
             f"independent, at most {100 * retry.worst_loss:.0f} % slower than waiting if they are not."
@@ -134,14 +133,6 @@ def advice(result: Analysis) -> Advice:
             cost += " by the formula" if withheld else f", {100 * now.regret:.1f} % longer than with the best"
         notes.append(f"Your current timeout of {seconds(now.timeout)}: {cost}.")
     return Advice(action, target, tuple(reasons), _basis(result), tuple(figures), tuple(notes))
-
-
-def _schedule(timeouts: Sequence[float]) -> str:
-    """Timeouts in words: `358 s and 716 s`, `8.2 s, once`, `66 ms, 2 times`."""
-    times = [seconds(t) for t in timeouts]
-    if len(set(times)) == 1:
-        return f"{times[0]}, {'once' if len(times) == 1 else f'{len(times)} times'}"
-    return f"{', '.join(times[:-1])} and {times[-1]}"
 
 
 def _without_schedule(result: Analysis) -> tuple[str, str]:
@@ -431,7 +422,7 @@ def _group_cells(decision: Decision) -> tuple[str, str, str, str, str]:
         return share, Number("too few" if few else "wait", None), Number("", None), Number("", None), Number("", None)
     return (
         share,
-        Number(_schedule(retry.timeouts), retry.timeouts[0]),
+        Number(times_in_words(retry.timeouts), retry.timeouts[0]),
         Number(seconds(retry.expected_duration), retry.expected_duration),
         Number(seconds(retry.waiting), retry.waiting),
         Number(f"+{100 * retry.worst_loss:.0f} %", retry.worst_loss),

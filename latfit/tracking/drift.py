@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from latfit.decision import Options, Prepared, Recommendation, Warned, prepare
-from latfit.decision.recommend import enough, recommend, with_intervals
+from latfit.decision import Options, Warned, decide, prepare
 from latfit.errors import LogError, counted
 from latfit.evidence import Dependence, dependence, mixing, probes_of
 from latfit.evidence.changes import Changes, find_changes
@@ -23,7 +22,6 @@ from latfit.laws import Empirical
 from latfit.logs import ProbeLog
 from latfit.numbers import Bools, Floats, Ints, plain_values
 from latfit.restart import expected_duration
-from latfit.sample import LatencySample
 from latfit.table import A_MONDAY, COMPLETED, FAILED, LOST, ProbeTable, tallied
 from latfit.tracking.tracker import Tracker
 from latfit.units import UNITS, parse_duration, seconds
@@ -253,30 +251,21 @@ def windows(probes: ProbeTable, edges: Floats, options: Options) -> list[Window]
     samples = [probes.take(slice(cuts[i], cuts[i + 1])).sample for i in full]
     rows: list[Window] = []
     previous = None
-    for i, (prepared, best) in zip(full, _recommendations(samples, options), strict=True):
-        low, high = best.intervals.timeout if best and best.intervals else (None, None)
-        timeout, E_J = (best.timeout, best.expected_duration) if best else (None, None)
-        law, regrets = Empirical.of(prepared.sample), []
+    for i, decision in zip(full, decide(samples, options, keys=[(str(i),) for i in range(len(samples))]), strict=True):
+        best, ratio, sample = decision.timeout, decision.outliers, decision.sample
+        assert best is not None
+        assert ratio is not None
+        assert sample is not None
+        low, high = best.intervals.timeout if best.intervals else (None, None)
+        law, regrets = Empirical.of(sample), []
         for other in (previous, options.current):
-            t = min(np.inf if other is None else other, prepared.cutoff.cutoff)
+            t, E_J = min(other or np.inf, options.cutoff or np.inf), best.expected_duration
             kept = max(float(expected_duration(law, t, cost=options.cost)) / E_J - 1, 0.0) if other and E_J else None
             regrets.append(kept)
-        counts = prepared.sample.n, prepared.ratio.estimate
-        rows.append(Window(float(edges[i]), float(edges[i + 1]), *counts, timeout, low, high, E_J, *regrets))
-        previous = previous if timeout is None else timeout
+        span = float(edges[i]), float(edges[i + 1])
+        rows.append(Window(*span, sample.n, ratio.estimate, best.timeout, low, high, best.expected_duration, *regrets))
+        previous = best.timeout or previous
     return rows
-
-
-def _recommendations(
-    samples: Sequence[LatencySample], options: Options
-) -> list[tuple[Prepared, Recommendation | None]]:
-    every = [prepare(sample, options) for sample in samples]
-    usable = [at for at, prepared in enumerate(every) if enough(prepared.sample)]
-    best: dict[int, Recommendation] = {}
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # resamples in which nothing completes
-        for at, (plain, *_) in zip(usable, recommend([every[at] for at in usable], options), strict=True):
-            best[at] = with_intervals(plain, every[at], options, (str(at),), None)[0]
-    return [(prepared, best.get(at)) for at, prepared in enumerate(every)]
 
 
 # What policies would have brought
@@ -342,9 +331,9 @@ def _pooled_timeouts(probes: ProbeTable, order: Ints, marks: Ints, cutoff: float
     latency, status = probes.latency[order], probes.status[order].astype(np.int8)
     step = probes.resolution
     samples = [replace(tallied(latency[:end], status[:end]), resolution=step).cut(cutoff) for end in marks]
-    options = Options(cutoff=cutoff, cost=cost, resamples=0, censoring="independent")
-    timeouts = [best.timeout if best else None for _, best in _recommendations(samples, options)]
-    return np.maximum([cutoff if t is None or t <= 0 else min(t, cutoff) for t in timeouts], step)
+    options = Options(cutoff=cutoff, cost=cost, laws=(), test=False, resamples=0, censoring="independent")
+    timeouts = [decision.timeout.timeout if decision.timeout else None for decision in decide(samples, options)]
+    return np.maximum([min(t or cutoff, cutoff) for t in timeouts], step)
 
 
 def _replayed(

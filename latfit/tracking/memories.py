@@ -1,4 +1,4 @@
-"""What a tracker remembers: counts in narrow buckets of log time with five half-lives, and the hours of the day."""
+"""What a tracker remembers: counts in narrow buckets of log time with five half-lives."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from latfit.numbers import Floats, Ints
-from latfit.sample import CENSORED, COMPLETED, LOST, STATUSES
+from latfit.sample import CENSORED, LOST, STATUSES
 
 BUCKET_WIDTH = 0.02  # in the logarithm of time
 HALF_LIVES = tuple(32.0 * 4**k for k in range(5))  # in observations
@@ -101,11 +101,6 @@ class Memories:
         self.weight = self.weight * by
         self.counts[self.counts < 1e-14 * self.whole[:, None]] = 0.0
 
-    def mean_log_latency(self) -> float | None:
-        done = self.counts[COMPLETED, LEVELS // 2]
-        total = float(done.sum())
-        return (float(done @ np.arange(BUCKETS)) / total + self.first + 0.5) * BUCKET_WIDTH if total else None
-
     def restart_shortest(self, run: Sequence[tuple[int, int]]) -> None:
         """Let the shortest memory hold these observations only, bucket and status, all with the same weight."""
         g, n = self.weight[0], len(run)
@@ -147,71 +142,3 @@ class Memories:
         if (held > memories.whole * (1 + 1e-6) + 1e-6).any():
             raise ValueError("the counts exceed the whole weight")
         return memories
-
-
-class Hours:
-    """Decayed sums of log latencies less their level, by hour of the day (UTC), as of the last completion.
-
-    The offset of an hour is its mean, less the mean of the hours, times b/(b + s²/n): b the variance between hours
-    beyond what chance explains, s²/n that of the hour's own mean (empirical Bayes). 0 unless three days were seen and
-    the variance between hours is three times that within. The half-life is 14 days.
-    """
-
-    def __init__(self) -> None:
-        self.sums = np.zeros((3, 24))  # Σw, Σwr, Σwr²
-        self.offsets = [0.0] * 24
-        self.start: float | None = None
-        self.last = 0.0
-
-    def offset(self, at: float | None) -> float:
-        return self.offsets[int((self.last if at is None else at) % 86_400 // 3600)]
-
-    def add(self, at: float, rest: float) -> None:
-        if self.start is None:
-            self.start = self.last = at
-        self._move(at)
-        self.sums[:, int(at % 86_400 // 3600)] += 1.0, rest, rest * rest
-
-    def _move(self, last: float) -> None:
-        if last > self.last:
-            self.sums *= 2 ** ((self.last - last) / (14 * 86_400))
-            self.last = last
-
-    def refresh(self) -> None:
-        n, total, squares = self.sums
-        enough = n > 1
-        hours = np.count_nonzero(enough)
-        if self.start is None or self.last - self.start < 3 * 86_400 or hours < 2:
-            return
-        means = np.where(enough, total / np.maximum(n, 1e-300), 0.0)
-        within = max(float((squares - n * means**2)[enough].sum()), 0.0) / max(float(n[enough].sum()) - hours, 1.0)
-        means = np.where(enough, means - means[enough].mean(), 0.0)
-        noise = within / np.maximum(n, 1e-300)
-        between = float(np.var(means[enough], ddof=1)) - float(noise[enough].mean())
-        clear = float((n * means**2)[enough].sum()) > 3 * within * (hours - 1)
-        shrunk: Floats = means * between / (between + noise) if clear and between > 0 else np.zeros(24)
-        self.offsets = np.clip(np.nan_to_num(shrunk), -300.0, 300.0).tolist()
-
-    def absorb(self, other: Hours) -> None:
-        """Add the sums of another tracker, as of the later one; the other one is moved there too."""
-        if self.start is None or other.start is None:
-            vars(self).update(vars(other if self.start is None else self))
-            return
-        self.start = min(self.start, other.start)
-        self._move(other.last)
-        other._move(self.last)
-        self.sums = self.sums + other.sums
-        self.refresh()
-
-    def to_dict(self) -> dict[str, Any]:
-        return {**vars(self), "sums": self.sums.tolist()}
-
-    @classmethod
-    def from_dict(cls, state: dict[str, Any]) -> Hours:
-        """The hours that `to_dict` wrote; 0.2 wrote sums with a weight."""
-        hours = cls()
-        hours.sums = checked(state, "sums", shape=(3, 24)) / checked({"weight": 1.0, **state}, "weight", 1.0)
-        hours.offsets = checked(state, "offsets", -300.0, 300.0, (24,)).tolist()
-        hours.start = None if state["start"] is None else checked(state, "start")
-        hours.last = checked(state, "last")
-        return hours

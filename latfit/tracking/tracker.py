@@ -6,7 +6,6 @@ import copy
 import json
 import math
 from dataclasses import dataclass, field
-from datetime import datetime
 from threading import RLock
 from typing import Any
 
@@ -16,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from latfit.errors import RestartError
 from latfit.sample import CENSORED, COMPLETED, FAILED, LOST, STATUSES
 from latfit.tracking.estimate import Estimate, estimate, intervals, regret
-from latfit.tracking.memories import BUCKETS, LEVELS, Hours, Memories, checked
+from latfit.tracking.memories import BUCKETS, LEVELS, Memories, checked
 
 ESTIMATE_EVERY = 5  # observations
 CAREFUL_START = 20  # completions to wait for at the start
@@ -113,26 +112,24 @@ class Tracker:
         self._buckets: list[int] = []  # observed since the last estimate
         self._statuses: list[int] = []
         self._estimate: Estimate | None = None
-        self._observed = self._stale = 0  # in all, and since the last estimate
-        self._hours = Hours()
-        self._level: float | None = None  # the mean log latency that hours are compared with
+        self.observations = self._stale = 0  # attempts and probes taken in, and those since the last estimate
 
-    def next(self, at: float | datetime | None = None) -> float:
+    def next(self, at: object = None) -> float:
         """The timeout to give the next attempt, in seconds; a random share of attempts explores.
 
-        `at` is the time of the attempt (seconds since 1970 or a datetime), for trackers that are told the time.
+        `at`, the time of the attempt, is accepted and not used, here and below: where the hours of the day differ,
+        keep a tracker for each.
         """
         with self._lock:
-            now = self._in_force(at)
+            now = self.timeout
             if self._guard.left or not self.explore:
                 return now
             return min(2 * now, self.cutoff) if self._rng.random() < self.explore else now
 
-    def observe(self, latency: float, status: str = "completed", at: float | datetime | None = None) -> None:
+    def observe(self, latency: float, status: str = "completed", at: object = None) -> None:
         """Take in one attempt: `completed` after `latency` seconds, `censored` (given up after them), `failed`, `lost`.
 
         An attempt that was abandoned and came back later may be reported then, as completed, instead of as censored.
-        With `at`, the time of the attempt, the hours of the day are told apart where they differ.
         """
         if status not in STATUSES:
             raise RestartError(f"{status!r} is not how an attempt can end; choose from {', '.join(STATUSES)}")
@@ -142,12 +139,10 @@ class Tracker:
         if latency > self.cutoff:
             latency, code = self.cutoff, LOST if code == LOST else CENSORED
         with self._lock:
-            if at is not None:
-                latency = self._without_hour(latency, code, _seconds(at))
             bucket = self._memories.bucket(latency, code)
             self._buckets.append(bucket)
             self._statuses.append(code)
-            self._observed += 1
+            self.observations += 1
             self._stale += 1
             latest = self._estimate  # one more miss than was seen is never a surprise
             out = 1.0 if latest is None else max(latest.still_out, 1 / (1 + latest.effective))
@@ -158,14 +153,12 @@ class Tracker:
             if len(self._buckets) >= 64:
                 self._flush()
 
-    def learn(
-        self, latency: ArrayLike, status: str | ArrayLike = "completed", at: ArrayLike | datetime | None = None
-    ) -> None:
+    def learn(self, latency: ArrayLike, status: str | ArrayLike = "completed", at: object = None) -> None:
         """Take in probes that no timeout of this tracker cut short: one latency or many, the oldest first.
 
-        `status` is one word for all or one each (or the codes of `latfit.sample`), `at` the times of the probes. Probes
-        tell what lies beyond the timeout, so none of them is taken as a sign of trouble, and once twenty are known the
-        tracker no longer starts carefully.
+        `status` is one word for all or one each (or the codes of `latfit.sample`). Probes tell what lies beyond the
+        timeout, so none of them is taken as a sign of trouble, and once twenty are known the tracker no longer starts
+        carefully.
         """
         x = _numbers("latencies", latency)
         codes = np.asarray(status)
@@ -178,28 +171,20 @@ class Tracker:
         if not (np.isfinite(x) & (x >= 0)).all():
             raise RestartError("a latency is negative or not a number: latencies are seconds, at least 0")
         with self._lock:
-            if at is not None:
-                times = _numbers("times", _seconds(at) if isinstance(at, datetime) else at, x.shape)
-                if not np.isfinite(times).all():
-                    raise RestartError("a time is not a number: times are seconds since 1970")
-                x = np.array(list(map(self._without_hour, x.tolist(), codes.tolist(), times.tolist())))
             codes = np.where((x > self.cutoff) & (codes != LOST), CENSORED, codes)
             x = np.minimum(x, self.cutoff)
-            self._flush()
-            self._memories.add(self._memories.buckets(x, codes), codes)
-            self._observed += x.size
+            self._buckets += self._memories.buckets(x, codes).tolist()
+            self._statuses += codes.tolist()
+            if len(self._buckets) >= 64:
+                self._flush()
+            self.observations += x.size
             self._stale += x.size
-            self.refresh()
-            if self._observed >= CAREFUL_START and self._estimate is not None:
+            if self._guard.left and self.observations >= CAREFUL_START and self.latest is not None:
                 self._guard = Guard(self._t, 0)
 
-    def _without_hour(self, latency: float, code: int, at: float) -> float:
-        """The latency as it would be at an hour of average speed."""
-        if code == COMPLETED and latency > 0:
-            if self._level is None:
-                self._level = math.log(latency)
-            self._hours.add(at, math.log(latency) - self._level)
-        return latency * math.exp(-self._hours.offset(at))
+    def guard_nothing(self) -> None:
+        """Never back off: for attempts that other timeouts than those of this tracker cut short."""
+        self._guard.left = 0
 
     def _flush(self) -> None:
         if self._buckets:
@@ -217,68 +202,56 @@ class Tracker:
             latest = estimate(self._memories, cost=self.cost, slack=self.slack)
             if latest is not None:
                 self._estimate, self._t = latest, min(latest.timeout, self.cutoff)
-            if self._hours.start is not None:
-                self._hours.refresh()
-                self._level = self._memories.mean_log_latency()
 
-    def _in_force(self, at: float | datetime | None) -> float:
+    @property
+    def latest(self) -> Estimate | None:
+        """The current estimate, whatever the guard makes of it; None before enough attempts completed."""
         self.refresh()
-        now = self._guard.back if self._guard.left else self._t
-        offset = self._hours.offset(None if at is None else _seconds(at))
-        return min(now * math.exp(offset), self.cutoff) if offset else now
+        return self._estimate
 
     @property
     def timeout(self) -> float:
         """The timeout in force, in seconds, without exploration."""
-        return self._in_force(None)
+        self.refresh()
+        return self._guard.back if self._guard.left else self._t
 
     @property
     def expected_duration(self) -> float | None:
         """E_J at the estimated timeout, in seconds; None before enough attempts completed."""
-        self.refresh()
-        return self._estimate.expected_duration if self._estimate else None
+        return self.latest.expected_duration if self.latest else None
 
     @property
     def changed(self) -> bool:
         """Whether the latest attempts contradict the longest memory: the system is another than it was."""
-        self.refresh()
-        return self._estimate is not None and self._estimate.changed
+        return self.latest is not None and self.latest.changed
 
     @property
     def guarding(self) -> bool:
         """Whether the tracker waits for attempts to complete, at the start or after a run of misses."""
         return self._guard.left > 0
 
-    @property
-    def observations(self) -> int:
-        """How many attempts and probes were taken in."""
-        return self._observed
-
     def regret(self, timeout: float) -> float | None:
         """What another timeout would cost now over the best one (0.1 = 10 %); None before that is known."""
         if not (_is_number(timeout) or timeout == math.inf) or not timeout > 0:
             raise RestartError(f"the timeout is {timeout!r}: it must be a number of seconds greater than 0")
         with self._lock:
-            self.refresh()
-            if self._estimate is None:
-                return None
-            return regret(self._memories, self._estimate.level, timeout, cost=self.cost)
+            latest = self.latest
+            return None if latest is None else regret(self._memories, latest.level, timeout, cost=self.cost)
 
     def interval(self, of: str = "timeout") -> tuple[float, float]:
         """A 95 % interval of the best `timeout`, or of the `expected_duration` at it, in seconds.
 
         A Poisson bootstrap of the effective counts, of the memory in use and, where the system has changed, of the
         next shorter one too. Before enough attempts completed nothing is known: (0, cutoff), or (0, inf).
-        docs/calibration.md says how often it covers; under a fast daily cycle that is not told by `at`, that of the
-        expected duration is about the average hour, and hardly ever right for the hour that it is.
+        docs/calibration.md says how often it covers; under a fast daily cycle that of the expected duration is about
+        the average hour, and hardly ever right for the hour that it is.
         """
         if of not in ("timeout", "expected_duration"):
             raise RestartError(f"there is an interval of the timeout and of the expected_duration, not of {of!r}")
         with self._lock:
-            self.refresh()
-            if self._estimate is None:
+            if self.latest is None:
                 return 0.0, self.cutoff if of == "timeout" else math.inf
-            level = self._estimate.level
+            level = self.latest.level
             levels = [level] if level in (0, LEVELS - 1) else [level - 1, level]
             t, E = intervals(self._memories, levels, cost=self.cost, slack=self.slack)
             return (min(t[0], self._t), min(max(t[1], self._t), self.cutoff)) if of == "timeout" else E
@@ -298,8 +271,7 @@ class Tracker:
         both._flush()
         theirs._flush()
         both._memories.absorb(theirs._memories)
-        both._hours.absorb(theirs._hours)
-        both._observed, both._stale = self._observed + other._observed, ESTIMATE_EVERY
+        both.observations, both._stale = self.observations + other.observations, ESTIMATE_EVERY
         both.refresh()
         estimated = self._estimate is not None or other._estimate is not None
         guards = [each._guard for each in (self, other) if each._guard.left and (each._estimate or not estimated)]
@@ -327,13 +299,11 @@ class Tracker:
                 **{name: getattr(self, name) for name in SETTINGS},
                 "t": self._t,
                 "guard": vars(self._guard) | {"run": list(self._guard.run)},
-                "level": self._level,
-                "seen": self._observed,
+                "seen": self.observations,
                 "stale": self._stale,
                 "found": self._estimate and vars(self._estimate),
                 "buckets": list(self._buckets),
                 "statuses": list(self._statuses),
-                "hours": self._hours.to_dict(),
                 "random": self._rng.bit_generator.state,
                 "memories": self._memories.to_dict(),
             }
@@ -355,11 +325,11 @@ class Tracker:
         tracker = cls(**{name: checked(state, name) for name in SETTINGS})
         guard, latest = state["guard"], state["found"]
         tracker._memories = Memories.from_dict(state["memories"], tracker.cutoff)
-        tracker._hours = Hours.from_dict(state["hours"])
         tracker._rng.bit_generator.state = state["random"]
         tracker._t = checked(state, "t", 5e-324, tracker.cutoff)
-        tracker._level = None if state["level"] is None else checked(state, "level", -1e3, 1e3)
-        tracker._observed, tracker._stale = (checked(state, name, 0, 2**62, whole=True) for name in ("seen", "stale"))
+        tracker.observations, tracker._stale = (
+            checked(state, name, 0, 2**62, whole=True) for name in ("seen", "stale")
+        )
         tracker._guard = Guard(
             checked(guard, "back", 5e-324, tracker.cutoff),
             checked(guard, "left", 0, CAREFUL_START, whole=True),
@@ -384,13 +354,6 @@ def _is_number(value: object) -> bool:
         return math.isfinite(value)  # type: ignore[arg-type]
     except (TypeError, OverflowError):
         return False
-
-
-def _seconds(at: float | datetime) -> float:
-    seconds = at.timestamp() if isinstance(at, datetime) else at
-    if not _is_number(seconds):  # a text is not a time
-        raise RestartError(f"the time is {at!r}: it must be seconds since 1970, or a datetime")
-    return float(seconds)
 
 
 def _numbers(what: str, values: ArrayLike, shape: tuple[int, ...] = (), dtype: Any = np.float64) -> NDArray[Any]:

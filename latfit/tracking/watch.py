@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,24 +18,13 @@ from latfit.evidence import probes_of
 from latfit.logs import LogFacts, read_log
 from latfit.logs.formats import ReadOptions, RowFilter
 from latfit.numbers import plain_values
-from latfit.table import LOST, STATUSES
+from latfit.restart.retry import Retry
+from latfit.table import LOST
 from latfit.tracking.memories import checked
 from latfit.tracking.tail import TAIL_HEAD_LINES, OpenReader, Tail
 from latfit.tracking.tracker import ESTIMATE_EVERY, STATE_VERSION, Tracker
 
 REFRESH_EVERY = 20  # observations: fixed, so that the state does not depend on when it was looked at
-
-
-@dataclass(frozen=True, eq=False)
-class Review:
-    """The decision on what a growing log holds now: whether the theory that a tracker rests on applies at all."""
-
-    decision: Decision
-    facts: LogFacts
-
-    @property
-    def withheld(self) -> tuple[str, ...]:
-        return () if self.decision.timeout is None else self.decision.timeout.withheld
 
 
 def review(
@@ -45,30 +34,36 @@ def review(
     cost: float = 0.0,
     format: str | None = None,  # noqa: A002
     options: Mapping[str, Any] | None = None,
-) -> Review:
-    """Decide on a log as `latfit.analyze` does, without fits, tests and intervals."""
+) -> tuple[Decision, LogFacts]:
+    """Decide on a log as `latfit.analyze` does, in the order of submission, without fits, tests and intervals."""
     log = read_log(path, format=format, max_refused=1.0, **(options or {}))
     how = Options(cutoff=cutoff, cost=cost, laws=(), test=False, resamples=0)
-    return Review(decide([probes_of(log)], how)[0], log.facts)
+    return decide([probes_of(log)], how)[0], log.facts
 
 
 @dataclass(frozen=True)
 class Notice:
-    """The timeout now and that reported last, what keeping it costs (0.1 = 10 %), and why it is not one to set."""
+    """What to set, and the timeout of the formula.
 
+    `retry` is the schedule that the last review of the log decided on, None: wait. `timeout` is the best one now for
+    unlimited resubmission, with its interval, that reported last, what keeping it costs (0.1 = 10 %), and why it must
+    not be set (`withheld`).
+    """
+
+    retry: Retry | None
     timeout: float
     low: float
     high: float
-    expected_duration: float | None
+    expected_duration: float
     previous: float | None
     kept_regret: float | None
     changed: bool
-    guarding: bool
     observations: int
     withheld: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        return {**plain_values(self), "withheld": list(self.withheld)}
+        retry = self.retry and self.retry.to_dict()
+        return {**plain_values(replace(self, retry=None)), "retry": retry, "withheld": list(self.withheld)}
 
 
 class Watch:
@@ -104,13 +99,15 @@ class Watch:
         self.row_filter = RowFilter.of(ReadOptions(**self.read_options), lambda: None)
         self.file = None if state is None else Path(state)
         self.tracker = Tracker(initial=cutoff, cutoff=cutoff, cost=cost)
+        self.tracker.guard_nothing()
         self.tail = Tail(path)
         self.reader: OpenReader | None = None
         self.skipped_lines = 0  # of the reader's lines, those of the head that were read before
         self.refused = 0
-        self.withheld: tuple[str, ...] = ()
+        self.decision: Decision | None = None  # of the last review
         self.next_review_at = 1  # attempts
         self.announced: float | None = None
+        self.announced_timeouts: tuple[float, ...] = ()
         self.checked_at = 0  # observations at the last notice, or at the last time that there was none to give
         self.interval: tuple[float, float] = (0.0, cutoff)
         self.interval_at: int | None = None
@@ -140,6 +137,7 @@ class Watch:
             self.refused = checked(state, "refused", 0, 2**62, whole=True)
             self.announced = None if state["announced"] is None else checked(state, "announced", 5e-324)
             self.tracker, self.tail = tracker, Tail(self.path, state["tail"])
+            tracker.guard_nothing()
         except (ValueError, LookupError, TypeError, OverflowError, RestartError, RecursionError) as error:
             raise LogError(f"{file}: this is not the state of a watch ({error}); remove it to begin anew") from error
 
@@ -172,10 +170,15 @@ class Watch:
             rows += chunk.line.size
             records = chunk if self.row_filter is None else self.row_filter(chunk)[0]
             new = records.line > self.skipped_lines
-            kept = records.kept & new & (np.isfinite(records.latency) | (records.status == LOST))
-            self.refused += int(np.count_nonzero(new & ~records.kept))
-            for latency, status in zip(records.latency[kept].tolist(), records.status[kept].tolist(), strict=True):
-                tracker.observe(tracker.cutoff if np.isnan(latency) else latency, STATUSES[status])
+            kept = new & records.kept
+            self.refused += int(np.count_nonzero(new) - np.count_nonzero(kept))
+            kept &= np.isfinite(records.latency) | (records.status == LOST)
+            latencies, statuses = records.latency[kept], records.status[kept]
+            at = 0
+            while at < latencies.size:
+                upto = at + REFRESH_EVERY - tracker.observations % REFRESH_EVERY
+                tracker.learn(latencies[at:upto], statuses[at:upto])
+                at = upto
                 if tracker.observations % REFRESH_EVERY == 0:
                     tracker.refresh()
         if begins and not rows:  # a header says too little about the rows to come
@@ -189,7 +192,17 @@ class Watch:
             self.reader.close()
             self.reader = None
 
-    def review(self) -> Review | None:
+    @property
+    def withheld(self) -> tuple[str, ...]:
+        """Why the timeout of the formula must not be set, by the last review."""
+        return self.decision.timeout.withheld if self.decision and self.decision.timeout else ()
+
+    @property
+    def retry(self) -> Retry | None:
+        """The schedule to set, by the last review; None: wait."""
+        return self.decision.timeout.retry if self.decision and self.decision.timeout else None
+
+    def review(self) -> LogFacts | None:
         """Decide on the log whenever the attempts have doubled; None where it is not time or the log cannot be read."""
         tracker = self.tracker
         if tracker.observations < self.next_review_at:
@@ -197,11 +210,11 @@ class Watch:
         self.next_review_at = tracker.observations + REFRESH_EVERY
         how = {"cutoff": tracker.cutoff, "cost": tracker.cost}
         try:
-            latest = review(self.path, format=self.format, options=self.read_options, **how)
+            self.decision, facts = review(self.path, format=self.format, options=self.read_options, **how)
         except (LatfitError, OSError):  # rotated away just now, perhaps
             return None
-        self.withheld, self.next_review_at = latest.withheld, max(2 * tracker.observations, REFRESH_EVERY)
-        return latest
+        self.next_review_at = max(2 * tracker.observations, REFRESH_EVERY)
+        return facts
 
     def save(self) -> None:
         if self.file is None:
@@ -218,27 +231,30 @@ class Watch:
             part.write_text(json.dumps(state), encoding="utf-8")
 
     def notice(self, *, matters: float = 0.02) -> Notice | None:
-        """What to report now, None where keeping the timeout reported last costs at most the share `matters` more."""
+        """What to report now, None where keeping what was reported last costs at most the share `matters` more."""
         fresh = self.tracker.observations - self.checked_at
-        if self.announced is not None and fresh < ESTIMATE_EVERY and not self.tracker.guarding:
+        retry = self.retry
+        timeouts = retry.timeouts if retry else ()
+        same = self.announced is not None and timeouts == self.announced_timeouts
+        if same and fresh < ESTIMATE_EVERY:
             return None
         self.checked_at = self.tracker.observations
         now = copy.copy(self.tracker)  # looking must not change what comes next
-        if now.expected_duration is None:
+        latest, previous = now.latest, self.announced
+        if latest is None:
             return None
-        timeout, previous = now.timeout, self.announced
         regret = None if previous is None else now.regret(previous)
-        if regret is not None and regret <= matters and not (now.guarding and timeout > 1.5 * (previous or 0.0)):
+        if same and regret is not None and regret <= matters:
             return None
-        self.announced = timeout
+        self.announced, self.announced_timeouts = now.timeout, timeouts
         return Notice(
-            timeout,
+            retry,
+            now.timeout,
             *now.interval(),
-            expected_duration=now.expected_duration,
+            expected_duration=latest.expected_duration,
             previous=previous,
             kept_regret=regret,
-            changed=now.changed,
-            guarding=now.guarding,
+            changed=latest.changed,
             observations=now.observations,
             withheld=self.withheld,
         )
@@ -259,21 +275,33 @@ def prometheus(watch: Watch) -> str:
     if watch.interval_at is None or now.observations >= watch.interval_at + REFRESH_EVERY:  # it takes 199 resamples
         watch.interval, watch.interval_at = now.interval(), now.observations
     low, high = min(watch.interval[0], now.timeout), max(watch.interval[1], now.timeout)
-    withheld = "1 where the log does not bear the timeout out: not to be set."
-    figures = (
-        ("timeout_seconds", "gauge", "The timeout to set.", now.timeout),
+    retry, latest = watch.retry, now.latest
+    timeouts = retry.timeouts if retry else ()
+    attempts = len(timeouts) + 1 if watch.decision else None
+    figures: list[tuple[str, str, str, object]] = [
+        ("retry_attempts", "gauge", "Attempts of the schedule to set; 1 is to wait.", attempts),
+        ("retry_expected_duration_seconds", "gauge", "Mean of a job under it.", retry and retry.expected_duration),
+        (
+            "retry_worst_loss_ratio",
+            "gauge",
+            "By what share it is slower than waiting at worst.",
+            retry and retry.worst_loss,
+        ),
+        ("timeout_seconds", "gauge", "The best timeout of unlimited resubmission.", now.timeout),
         ("timeout_low_seconds", "gauge", "Lower end of its 95 % interval.", low),
         ("timeout_high_seconds", "gauge", "Upper end of its 95 % interval.", high),
-        ("expected_duration_seconds", "gauge", "E_J at that timeout.", now.expected_duration),
+        ("expected_duration_seconds", "gauge", "E_J at that timeout.", latest and latest.expected_duration),
         ("changed", "gauge", "1 where the latest attempts contradict the older ones.", int(now.changed)),
-        ("guarding", "gauge", "1 where a run of misses is being waited out.", int(now.guarding)),
-        ("withheld", "gauge", withheld, int(bool(watch.withheld))),
+        ("withheld", "gauge", "1 where that timeout must not be set.", int(bool(watch.withheld))),
         ("observations_total", "counter", "Attempts taken in.", now.observations),
         ("refused_total", "counter", "Lines that could not be used.", watch.refused),
-    )
+    ]
     path = str(watch.path).encode(errors="replace").decode()  # Prometheus knows three escapes, and no other
     label = path.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-    lines = []
+    lines = ["# HELP latfit_retry_timeout_seconds After what to cancel each attempt but the last."]
+    lines.append("# TYPE latfit_retry_timeout_seconds gauge")
+    for attempt, timeout in enumerate(timeouts, start=1):
+        lines.append(f'latfit_retry_timeout_seconds{{log="{label}",attempt="{attempt}"}} {timeout!r}')
     for name, kind, about, value in figures:
         lines += [f"# HELP latfit_{name} {about}", f"# TYPE latfit_{name} {kind}"]
         lines.append(f'latfit_{name}{{log="{label}"}} {"NaN" if value is None else repr(value)}')

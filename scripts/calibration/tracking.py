@@ -18,7 +18,6 @@ from latfit.tracking.estimate import estimate
 from latfit.tracking.tracker import Guard
 
 SEEDS = 0.1  # of the rounds: 20 of 200
-SECONDS_A_PROBE = 86_400 / PER_DAY
 
 
 class Unguarded(Guard):
@@ -93,25 +92,23 @@ def _late(x: Floats, case: Scenario) -> Floats:
 
 
 def probes(rng: np.random.Generator, rounds: int, name: str) -> Row:
-    """Probes that nothing cuts short, 200 a day: the ladder, with the time of day, and others."""
+    """Probes that nothing cuts short, 200 a day: the ladder and others."""
     case, found = scenarios()[name], {}
     draws = [case.draw(rng) for _ in range(rounds)]
-    found["ladder"] = _mean([case.regret(_probed(x, case, told=False)) for x in draws])
-    found["ladder and time of day"] = _mean([case.regret(_probed(x, case, told=True)) for x in draws])
+    found["ladder"] = _mean([case.regret(_probed(x, case)) for x in draws])
     found["window 300"] = _mean([case.regret(_window(x, case)) for x in draws])
     found["fixed"] = _mean([case.regret(np.full(ATTEMPTS, case.start)) for _ in draws])
     return Row("tracking probes", {"system": name}, found)
 
 
-def _probed(x: Floats, case: Scenario, *, told: bool) -> Floats:
+def _probed(x: Floats, case: Scenario) -> Floats:
     tracker = Tracker(initial=min(case.start, CUTOFF), cutoff=CUTOFF, slack=0.0, explore=0.0)
     given = np.empty(x.size)
     for start in range(0, x.size, 5):
         part = slice(start, start + 5)
-        at = np.arange(start, start + x[part].size) * SECONDS_A_PROBE
-        given[part] = tracker.next(float(at[0])) if told else tracker.next()
+        given[part] = tracker.next()
         status = np.where(x[part] <= CUTOFF, "completed", "censored")
-        tracker.learn(np.minimum(x[part], CUTOFF), status, at=at if told else None)
+        tracker.learn(np.minimum(x[part], CUTOFF), status)
     return given
 
 

@@ -225,7 +225,7 @@ def test_what_was_set_is_detected(limits, shown):
     assert verification.limits == pytest.approx(shown)
     assert verification.agrees, verification.sentence
     if len(limits) > 2:
-        assert "BEFORE's advice is to cancel after" in verification.warnings[0]
+        assert "BEFORE's advice is to resubmit after" in verification.warnings[0]
 
 
 def written(log, path, **more):
