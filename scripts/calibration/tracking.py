@@ -11,7 +11,7 @@ import numpy as np
 import latfit.tracking.tracker as module
 from calibration.cases import Floats, Row, Task, coverage
 from calibration.rivals import RIVALS, optimum
-from calibration.systems import ATTEMPTS, CHANGE, CUTOFF, GOLDENS, PER_DAY, Scenario, scenarios
+from calibration.systems import ATTEMPTS, CHANGE, CUTOFF, GOLDENS, Scenario, scenarios
 from latfit import Tracker
 from latfit.evidence.changes import find_changes
 from latfit.tracking.estimate import estimate
