@@ -1,4 +1,4 @@
-"""The notebooks run from scratch, say what they compute and have no output; the pages on theory compute what they say."""
+"""The notebooks run from scratch, say what they compute and have no output; the pages on theory are computed too."""
 
 import ast
 import functools
