@@ -148,6 +148,7 @@ def analyze(
     test: bool = True,
     seed: int = 0,
     risk: float = 0.3,
+    accept_implausible: bool = False,
 ) -> Analysis:
     """From a log to a decision: evidence, outliers, fits, goodness of fit, the timeout with intervals, warnings.
 
@@ -171,6 +172,8 @@ def analyze(
         0 leaves out every bootstrap, `test=False` that of the tests of fit; where random numbers begin.
     risk
         The largest loss that a schedule may bring if every retry takes as long as the first attempt would have.
+    accept_implausible
+        Whether a gain above 100 times, or a timeout longer than the log, is an answer and not an error.
 
     Returns
     -------
@@ -197,6 +200,7 @@ def analyze(
         test=test,
         seed=seed,
         risk=risk,
+        accept_implausible=accept_implausible,
     )
     probes = probes_of(table) if isinstance(table, ProbeLog) else table
     decision = decide([probes], options, detail=True)[0].require()

@@ -41,6 +41,7 @@ def run_batch(
     censoring: str = "auto",
     cost: float = 0.0,
     risk: float = 0.3,
+    accept_implausible: bool = False,
     laws: Sequence[str] | None = None,
     resamples: int = RESAMPLES,
     test: bool | None = None,
@@ -64,7 +65,7 @@ def run_batch(
         Files, globs and folders.
     by, window
         What the rows are of; `by` may also name `file`, or a folder's column such as `site` of `site=cern/`.
-    cutoff, failed, censoring, cost, risk, laws, resamples, seed
+    cutoff, failed, censoring, cost, risk, accept_implausible, laws, resamples, seed
         As in `Options`. Without a `cutoff` each group has its own by the rule of `default_cutoff`.
     test
         Whether the best law of each group is tested (default: with at most 200 groups).
@@ -114,6 +115,7 @@ def run_batch(
             censoring=censoring,
             cost=cost,
             risk=risk,
+            accept_implausible=accept_implausible,
             laws=None if laws is None else tuple(laws),
             resamples=resamples,
             test=len(samples) <= TESTED_GROUPS if test is None else test,

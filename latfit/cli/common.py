@@ -250,11 +250,14 @@ censoring_option = option(
 outcome_options = options(cutoff_option, failed_option, censoring_option)
 """Which sample a log becomes, the same in every command."""
 cost_option = option("--cost C", "Seconds that each restart costs.", default=0.0)
-risk_option = option(
-    "--risk SHARE",
-    "The largest loss allowed if every retry takes as long as the first attempt would have; 0% always waits.",
-    type=share,
-    default="30%",
+risk_option = options(
+    option(
+        "--risk SHARE",
+        "The largest loss allowed if every retry takes as long as the first attempt would have; 0% always waits.",
+        type=share,
+        default="30%",
+    ),
+    option("--accept-implausible", "Answer even if that is over 100 times faster, or a timeout longer than the log."),
 )
 rho_option = option("--rho R", "The share that never returns; with LOG, rescale to it.", type=float)
 wall_clock_option = option("--wall-clock C", "Seconds each job itself runs.", default=0.0)

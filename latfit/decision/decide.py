@@ -13,7 +13,7 @@ from latfit.curve import MIN_COMPLETIONS
 from latfit.decision.fits import Key, elaborate, generator, joint, put_to_use, ranked, tested
 from latfit.decision.prepare import Options, Prepared, prepare
 from latfit.decision.result import Current, Decision, Evidence, JudgedWorld, LatencySummary, Recommendation, Warned
-from latfit.decision.schedule import INDEPENDENT, Choice, Strata, choose_schedule, with_retry_intervals
+from latfit.decision.schedule import INDEPENDENT, MAX_LOAD, Choice, Strata, choose_schedule, with_retry_intervals
 from latfit.decision.warn import warnings_of
 from latfit.errors import FitError, LatfitError, counted
 from latfit.evidence import dependence, find_changes, mixing, replay
@@ -26,9 +26,11 @@ from latfit.restart.objectives import Objective
 from latfit.restart.retry import best_retry
 from latfit.sample import STATUSES, LatencySample
 from latfit.table import ProbeTable
+from latfit.units import seconds
 
 SUSPICION = {"repeats": 1.0, "unseen": 0.3, "plain": 0.1, "fresh": 0.02}  # π: how much the worst case weighs
 MIN_PROBES_FOR_SCHEDULE = 20
+MAX_PLAUSIBLE_GAIN = 100.0  # times faster than waiting: more is a misread column or unit far more often than a gain
 QUICK_RETURN = 5.0  # times below the median: such returns may be errors where the log has no outcomes
 
 
@@ -151,6 +153,8 @@ def _decided(
     if judged.retry is not None and options.resamples:
         rng = generator(options.seed, "retry", *key)
         judged = replace(judged, retry=with_retry_intervals(judged.retry, sample, cutoff, rng, options=options))
+    if not options.accept_implausible and (problem := _implausible(judged, case)):
+        return replace(decision, error=problem)
     warnings = warnings_of(case, judged, evidence, together, fitted, options.law)
     agree = not any(warning.code == "rho-disagree" for warning in warnings)
     return replace(
@@ -166,6 +170,33 @@ def _decided(
     )
 
 
+def _implausible(judged: Recommendation, case: Prepared) -> str | None:
+    """Why an answer says more of how the log was read than of the system, with the longest rows; None: it does not."""
+    retry, probes = judged.retry, case.seen
+    timeouts = [retry.timeouts[0]] if retry else []
+    gains = [retry.waiting / retry.expected_duration] if retry and retry.expected_duration else []
+    if judged.verdict == "finite":
+        timeouts.append(judged.timeout or 0.0)
+        gains.append(judged.speed_up_vs_cutoff or 0.0)
+    gain, timeout = max(gains, default=0.0), max(timeouts, default=0.0)
+    when = None if probes is None or probes.submitted is None else probes.submitted
+    span = np.inf if when is None else float(np.nanmax(when) - np.nanmin(when))
+    if gain > MAX_PLAUSIBLE_GAIN:
+        what = f"jobs would be {gain:.3g} times faster than by waiting"
+    elif timeout > span:
+        what = f"the timeout of {seconds(timeout)} is longer than the log, whose submissions cover {seconds(span)}"
+    else:
+        return None
+    rows = []
+    if probes is not None:
+        for at in np.argsort(-np.nan_to_num(probes.latency, nan=-1.0, posinf=-1.0), kind="stable")[:3]:
+            sent = "" if when is None else f", submitted {np.datetime64(int(when[at]), 's')}Z"
+            rows.append(f"{probes.latency[at]:g} s ({STATUSES[probes.status[at]]}{sent})")
+    longest = "; ".join(rows) or f"{case.sample.completed.values[-1]:g} s"
+    text = f"{what}: that is not plausible. The longest rows: {longest}. Check the column and the unit of the latency "
+    return f"{text}(`latfit read` shows them), or accept this with --accept-implausible"
+
+
 def _by_law(options: Options, case: Prepared, fits: Sequence[Fit]) -> Recommendation:
     fit = next((fit for fit in fits if fit.name == options.law), None)
     if fit is None or fit.law is None:
@@ -173,7 +204,8 @@ def _by_law(options: Options, case: Prepared, fits: Sequence[Fit]) -> Recommenda
         raise FitError(f"{options.law} could not be fitted to {counted(case.sample.n, 'probe')}: {reason}")
     law = fitted_law(case.sample, fit)
     best = optimal_timeout(law, max_submissions=options.max_submissions, **options.policy)
-    retry = best_retry(law, cutoff=case.cutoff.cutoff, risk=options.risk, cost=options.cost) if options.plain else None
+    limits = {"risk": options.risk, "max_load": MAX_LOAD, "cost": options.cost}
+    retry = best_retry(law, cutoff=case.cutoff.cutoff, **limits) if options.plain else None
     return replace(timeouts.of_optimum(best, law, case, options), retry=retry)
 
 

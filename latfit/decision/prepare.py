@@ -28,7 +28,8 @@ class Options:
     fitted law that the timeout is taken from (None: the data themselves), by maximum likelihood or, with the `method`
     `ls`, by least squares. `rho`: rescale to this outlier ratio.
     `risk`: the largest loss, as a share of waiting, that a schedule may bring if every retry takes as long as the first
-    attempt would have; 0 always waits. `current`: the timeout in use.
+    attempt would have; 0 always waits. `accept_implausible`: decide even if that is over 100 times faster than waiting,
+    or the timeout longer than the log. `current`: the timeout in use.
     `resamples` = 0 leaves out every interval, `test` = False the tests of fit.
     The rest is as in `latfit.optimal_timeout`.
 
@@ -56,6 +57,7 @@ class Options:
     copies: int = 1
     max_submissions: float | None = None
     risk: float = 0.3
+    accept_implausible: bool = False
 
     def __post_init__(self) -> None:
         for name, readings in READINGS.items():

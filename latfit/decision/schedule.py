@@ -22,6 +22,7 @@ from latfit.sample import CENSORED, COMPLETED, FAILED, LatencySample
 from latfit.table import Codes
 
 INDEPENDENT = "independent"
+MAX_LOAD = 1.0  # extra submissions per job if every retry repeats the first fate: at most twice the load
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,14 +103,13 @@ class Strata:
         return Attempt(missed, out, upto(self.weight * self.latency) + grid.times * out)
 
     def values(self, grid: ScheduleGrid, risk: float, suspicion: float) -> Floats:
-        """(1 − π) max_w E_w/W_w + π (1 + ℓ), ∞ beyond the risk; one more a stratum repeats (rule of succession)."""
-        ratios, pool, waiting, losses = self.ratios(grid, unseen=1)
-        suspected = grid.losses(pool, waiting, self.cost, unseen=1 / self.latency.size)
-        value = (1 - suspicion) * ratios.max(axis=0) + suspicion * (1 + suspected)
-        return np.where(losses <= risk, value, np.inf)
+        """(1 − π) max_w E_w/W_w + π (1 + ℓ), ∞ beyond the limits; one more a stratum repeats (rule of succession)."""
+        ratios, _, (losses, load, stakes) = self.ratios(grid, unseen=1)
+        value = (1 - suspicion) * ratios.max(axis=0) + suspicion * (1 + losses + stakes / self.latency.size)
+        return np.where((losses <= risk) & (load <= MAX_LOAD), value, np.inf)
 
-    def ratios(self, grid: ScheduleGrid, unseen: int = 0) -> tuple[Floats, Attempt, float, Floats]:
-        """(worlds + 1, *shape) E_w/W_w, with so many `unseen` attempts in each stratum that repeat; the pool, W and ℓ.
+    def ratios(self, grid: ScheduleGrid, unseen: int = 0) -> tuple[Floats, Attempt, tuple[Floats, Floats, Floats]]:
+        """(worlds + 1, *shape) E_w/W_w, with so many `unseen` attempts in each stratum that repeat; the pool's figures.
 
         Durations of a stratum, not its law, are shrunk towards the pool by one attempt: a job whose law was shrunk
         could escape its stratum at every retry.
@@ -117,7 +117,7 @@ class Strata:
         curves = self.curves(grid)
         pool = Attempt(*(values[0] for values in curves))
         W = float(pool.waiting(self.cost))
-        losses = grid.losses(pool, W, self.cost)
+        losses, load, stakes = grid.worst_case(pool, W, self.cost)
         missed, _, spent = curves.at(-1)
         stays = np.exp(-self.cutoff / self.span)
         shrunk = (self.sizes * missed + pool.missed[-1]) / (self.sizes + 1)
@@ -131,12 +131,11 @@ class Strata:
         weight[self.world, np.arange(self.sizes.size)] = share
         rest = 1 - weight.sum(axis=1)
         ratios = (weight @ taken + np.outer(rest, taken[0])) / (weight @ waiting + rest * W)[:, None]
-        repeating = grid.losses(pool, W, self.cost, unseen=unseen / self.latency.size) - losses
-        ratios += np.outer(np.bincount(self.world), repeating)
+        ratios += np.outer(np.bincount(self.world), stakes) * (unseen / self.latency.size)
         # cells drawn anew are like those seen: a part of each fate belongs to the cell
         shared = self.shared[:, None]
         ratios = np.maximum(ratios, np.where(shared > 0, (1 - shared) * ratios[0] + shared * (1 + losses.ravel()), 0.0))
-        return ratios.reshape(-1, *grid.shape), pool, W, losses
+        return ratios.reshape(-1, *grid.shape), pool, (losses, load, stakes)
 
     def unlimited(self, timeout: float) -> Floats:
         """(worlds + 1) E_w/W_w under one timeout, repeated for ever; ∞ where some jobs never end."""
@@ -191,7 +190,7 @@ def choose_schedule(
     if not kept:  # what cancelling would be best for if attempts were independent: the world that speaks against it
         pool = strata.independent()
         grid, best, _ = retries.search_schedules(first, cutoff, lambda grid: pool.values(grid, np.inf, 0.0))
-    every, attempt, *_ = strata.ratios(grid)
+    every, attempt, _ = strata.ratios(grid)
     ratios = every.reshape(len(every), -1)[:, best]
     timeouts = grid.schedule(best)
     at = np.append(np.searchsorted(grid.times, timeouts), grid.times.size - 1)

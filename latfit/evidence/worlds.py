@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import bdtrc, ndtr, ndtri, pdtrc
 
 from latfit.numbers import Bools, Floats, Ints
-from latfit.table import CENSORED, COMPLETED, Column, ProbeTable
+from latfit.table import CENSORED, COMPLETED, OWN_STATUS, Column, ProbeTable
 
 BEYOND_CHANCE = 2.5  # standard deviations; divided among the columns, and among the pairs, that are looked at
 RANK_QUANTILES = np.array([0.5, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98])  # where strata are cut and what counts as slow begins
@@ -66,8 +66,12 @@ def survey(probes: ProbeTable, cutoff: float = np.inf) -> Survey:
     early = (probes.status == CENSORED) & (probes.latency < cutoff)
     rank = ranks(probes.latency, completed, early)
     codes = {name: column.codes - min(int(column.codes.min()), 0) for name, column in probes.columns.items()}
+    if OWN_STATUS in codes and completed.any():  # what did not complete might have said what others of this log do
+        words = codes[OWN_STATUS]
+        codes[OWN_STATUS] = np.where(completed, words, np.random.default_rng(0).choice(words[completed], words.size))
     measured = [name for name in MEASURED_WITH_THE_LATENCY.get(probes.facts.format, ()) if name in codes]
-    used, left_out = choose_columns({name: codes[name] for name in codes if name not in measured}, rank, completed)
+    candidates = {name: codes[name] for name in codes if name not in measured}
+    used, left_out = choose_columns(candidates, rank, completed, codes.get(OWN_STATUS))
     left_out |= dict.fromkeys(measured, "is measured with the latency")
     timed = probes.submitted is not None and bool(np.isfinite(probes.submitted).all())
     when = probes.submitted if timed else None
@@ -93,12 +97,16 @@ def ranks(latency: Floats, completed: Bools, censored: Bools | None = None) -> F
 
 
 def choose_columns(
-    columns: Mapping[str, Ints], rank: Floats, completed: Bools
+    columns: Mapping[str, Ints], rank: Floats, completed: Bools, words: Ints | None = None
 ) -> tuple[dict[str, Ints], dict[str, str]]:
-    """The columns to use, and why not the others; one is the latency if ranks cut into its sizes are the same cells."""
+    """The columns to use, and why not the others; `words` are the log's own codes for the outcome of what completed.
+
+    A column is the latency if ranks cut into its sizes are the same cells.
+    """
     used: dict[str, Ints] = {}
     left_out: dict[str, str] = {}
     by_rank = np.argsort(rank, kind="stable")
+    words = np.zeros(rank.size, dtype=np.int64) if words is None else words
     for name, codes in columns.items():
         sizes = np.bincount(codes)
         present = int(np.count_nonzero(sizes))
@@ -110,7 +118,7 @@ def choose_columns(
             left_out[name] = "differs in every row"
         elif present > 2 and abs(_correlation(codes, alike)) > SAME_QUANTITY:
             left_out[name] = "is the latency"
-        elif 0 < np.count_nonzero(completed) < completed.size and _tells_outcome(codes, completed):
+        elif not completed.all() and completed.any() and _is_outcome(codes, completed, words):
             left_out[name] = "is the outcome"
         else:
             used[name] = codes
@@ -127,7 +135,8 @@ def find_worlds(
 ) -> list[World]:
     """The worlds beyond chance; without `submitted`, neighbours in time only `in_file_order`, and these for ever."""
     pairs: dict[str, Ints] = {}
-    for (a, first), (b, second) in combinations(columns.items(), 2):
+    asked = [(name, codes) for name, codes in columns.items() if name != OWN_STATUS]  # which only completions have
+    for (a, first), (b, second) in combinations(asked, 2):
         width = int(second.max()) + 1
         if (int(first.max()) + 1) * width <= rank.size:
             pairs[f"{a} × {b}"] = first * width + second
@@ -146,15 +155,24 @@ def _correlation(a: Ints | Floats, b: Ints | Floats) -> float:
     return float((x * y).sum()) / scale if scale > 0 else 0.0
 
 
-def _tells_outcome(codes: Ints, completed: Bools) -> bool:
-    """Whether each of the two tells the other of nearly every row; what completed has one value in it."""
-    sizes, among_completed = np.bincount(codes), np.bincount(codes, completed)
-    if among_completed.max() < SAME_OUTCOME * np.count_nonzero(completed):
+def _is_outcome(codes: Ints, completed: Bools, words: Ints) -> bool:
+    """Whether a column is a function of the log's own words for what completed, and tells what did not.
+
+    What answers of those that completed say is not excluded: a page that is not there is not there the next time.
+    """
+    if _agreement(words[completed], codes[completed]) < SAME_OUTCOME:
         return False
-    others = (among_completed[codes] - completed) / np.maximum(sizes[codes] - 1, 1)
-    guess = np.where(sizes[codes] > 1, others > 0.5, completed.mean() > 0.5)
-    rarer = min(np.count_nonzero(completed), np.count_nonzero(~completed))
-    return bool(np.count_nonzero(guess != completed) <= (1 - SAME_OUTCOME) * rarer)
+    rarer = min(np.count_nonzero(completed), np.count_nonzero(~completed)) / completed.size
+    sizes = np.bincount(codes)
+    alone = (sizes[codes] == 1) & (completed != (completed.mean() > 0.5))  # which one row cannot tell
+    return _agreement(codes, completed.astype(np.int64)) - float(alone.mean()) >= 1 - (1 - SAME_OUTCOME) * rarer
+
+
+def _agreement(cells: Ints, values: Ints) -> float:
+    """The share of rows that have the commonest value of their cell."""
+    width = int(values.max()) + 1
+    table = np.bincount(cells * width + values, minlength=(int(cells.max()) + 1) * width).reshape(-1, width)
+    return float(table.max(axis=1).sum()) / values.size
 
 
 def _column_worlds(rank: Floats, columns: Mapping[str, Ints], kind: str) -> Iterator[World]:

@@ -184,13 +184,18 @@ class ScheduleGrid:
                     result[:, g, j] = total + here * last + gone * last[:1]
         return result
 
-    def losses(self, attempt: Attempt, waiting: float, cost: float, *, unseen: float = 0.0) -> Floats:
-        """ℓ of every schedule: Σ_j (τ_j + c) P(still out at τ_j) / W, with a share `unseen` more still out."""
-        result = np.empty(self.shape)
+    def worst_case(self, attempt: Attempt, waiting: float, cost: float) -> tuple[Floats, Floats, Floats]:
+        """If every retry repeats the first fate: ℓ = Σ_j (τ_j + c) P(still out at τ_j)/W, Σ_j P(…), Σ_j (τ_j + c)/W.
+
+        The second is the extra load in submissions per job, the third the loss of a job that is cancelled every time.
+        """
+        loss, load, stake = (np.empty(self.shape) for _ in range(3))
         for g, steps in enumerate(_STEPS):
-            cancelled = _cancelled(attempt, [self.place[step] for step in steps])
-            result[g] = np.cumsum((self.limits[steps] + cost) * (np.array(cancelled) + unseen), axis=0) / waiting
-        return result
+            cancelled = np.array(_cancelled(attempt, [self.place[step] for step in steps]))
+            price = (self.limits[steps] + cost) / waiting
+            for total, parts in ((loss, price * cancelled), (load, cancelled), (stake, price)):
+                total[g] = np.cumsum(parts, axis=0)
+        return loss, load, stake
 
     def schedule(self, flat: int) -> tuple[float, ...]:
         g, j, t = np.unravel_index(flat, self.shape)
@@ -227,12 +232,14 @@ def best_retry(
     cutoff: float = np.inf,
     risk: float = 0.3,
     suspicion: float = 0.1,
+    max_load: float = np.inf,
     cost: float = 0.0,
     first: Floats | None = None,
 ) -> Retry | None:
     """The schedule with the least (1 − π) E/W + π (1 + ℓ) of those with ℓ ≤ risk, None where waiting is as good.
 
-    ℓ is the loss if every retry takes as long as the first attempt would have, π = `suspicion` the weight of that case.
+    ℓ is the loss if every retry takes as long as the first attempt would have, π = `suspicion` the weight of that case,
+    `max_load` the most extra submissions per job in it.
     The last attempt ends at the `cutoff`; ∞ is allowed for a law without outliers. `first` are the first timeouts to
     choose from, sorted; by default the latencies of an empirical law.
 
@@ -251,10 +258,11 @@ def best_retry(
 
     def objective(grid: ScheduleGrid) -> Floats:
         attempt = Attempt.of(law, grid.times)
-        losses = grid.losses(attempt, waiting, cost)
+        losses, load, _ = grid.worst_case(attempt, waiting, cost)
         rows = Attempt(*(values[None] for values in attempt))
         ratios = grid.durations(rows, np.array([waiting]), cost)[0] / waiting
-        return np.where(losses <= risk, (1 - suspicion) * ratios + suspicion * (1 + losses), np.inf)
+        allowed = (losses <= risk) & (load <= max_load)
+        return np.where(allowed, (1 - suspicion) * ratios + suspicion * (1 + losses), np.inf)
 
     grid, best, value = search_schedules(times, cutoff, objective, continuous=law.jumps is None)
     if not value < 1:

@@ -123,7 +123,7 @@ def test_only_columns_that_are_the_latency_or_the_outcome_are_left_out():
     rng = np.random.default_rng(9)
     n = 500
     latency, size = rng.lognormal(0, 1, n), rng.lognormal(0, 1, n)
-    failed = rng.random(n) < 0.1
+    failed, words = rng.random(n) < 0.1, rng.integers(0, 2, n)
 
     def in_eighths(values):
         return np.searchsorted(np.quantile(values, np.arange(1, 8) / 8), values)
@@ -132,15 +132,17 @@ def test_only_columns_that_are_the_latency_or_the_outcome_are_left_out():
         "elapsed_ms": in_eighths(1000 * latency),
         "size": in_eighths(size),
         "code": np.where(failed, rng.integers(1, 4, n), 0),
+        "message": np.where(failed, rng.integers(2, 5, n), words),
         "path": rng.integers(0, 5, n),
         "id": np.arange(n),
         "version": np.zeros(n, dtype=np.int64),
     }
-    used, left_out = choose_columns(columns, ranks(latency, np.full(n, True)), ~failed)
+    used, left_out = choose_columns(columns, ranks(latency, np.full(n, True)), ~failed, words)
     assert set(used) == {"size", "path"}
     assert left_out == {
         "elapsed_ms": "is the latency",
         "code": "is the outcome",
+        "message": "is the outcome",
         "id": "differs in every row",
         "version": "has one value",
     }
