@@ -204,9 +204,11 @@ def _by_law(options: Options, case: Prepared, fits: Sequence[Fit]) -> Recommenda
         raise FitError(f"{options.law} could not be fitted to {counted(case.sample.n, 'probe')}: {reason}")
     law = fitted_law(case.sample, fit)
     best = optimal_timeout(law, max_submissions=options.max_submissions, **options.policy)
-    limits = {"risk": options.risk, "max_load": MAX_LOAD, "cost": options.cost}
-    retry = best_retry(law, cutoff=case.cutoff.cutoff, **limits) if options.plain else None
-    return replace(timeouts.of_optimum(best, law, case, options), retry=retry)
+    chosen = timeouts.of_optimum(best, law, case, options)
+    if not options.plain:
+        return chosen
+    cutoff, risk = case.cutoff.cutoff, options.risk
+    return replace(chosen, retry=best_retry(law, cutoff=cutoff, risk=risk, max_load=MAX_LOAD, cost=options.cost))
 
 
 def _without_outliers(law: Empirical, case: Prepared, options: Options) -> Recommendation | None:

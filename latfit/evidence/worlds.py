@@ -165,7 +165,7 @@ def _is_outcome(codes: Ints, completed: Bools, words: Ints) -> bool:
     rarer = min(np.count_nonzero(completed), np.count_nonzero(~completed)) / completed.size
     sizes = np.bincount(codes)
     alone = (sizes[codes] == 1) & (completed != (completed.mean() > 0.5))  # which one row cannot tell
-    return _agreement(codes, completed.astype(np.int64)) - float(alone.mean()) >= 1 - (1 - SAME_OUTCOME) * rarer
+    return bool(_agreement(codes, completed.astype(np.int64)) - alone.mean() >= 1 - (1 - SAME_OUTCOME) * rarer)
 
 
 def _agreement(cells: Ints, values: Ints) -> float:
