@@ -514,18 +514,17 @@ def _lower_ratio(ratio: OutlierRatio) -> float:
     83.8 %, with the other limit at least 92.8 %. It is where P(K > k) + ½ P(K = k) = ½ I_ρ(k, n−k+1) + ½ I_ρ(k+1, n−k)
     is (1 − level)/2, I the incomplete beta function.
     """
-    from scipy.optimize import bisect
     from scipy.special import betainc, betaincinv
 
     k, n, tail = ratio.count, ratio.n, (1 - ratio.level) / 2
     if ratio.method != "wilson" or not 0 < k < min(FEW_OUT, n):
         return ratio.low
-
-    def excess(rho: float) -> float:
-        return float(betainc(k, n - k + 1, rho) + betainc(k + 1, n - k, rho) - 2 * tail)
-
-    bracket = (float(betaincinv(k, n - k + 1, tail)), float(betaincinv(k + 1, n - k, tail)))
-    return float(bisect(excess, *bracket))
+    low, high = betaincinv(k, n - k + 1, tail), betaincinv(k + 1, n - k, tail)
+    for _ in range(60):  # halve the bracket
+        rho = (low + high) / 2
+        below = betainc(k, n - k + 1, rho) + betainc(k + 1, n - k, rho) < 2 * tail
+        low, high = (rho, high) if below else (low, rho)
+    return float(low)
 
 
 def combined(limits: Centred, factors: Limits) -> Centred:

@@ -62,6 +62,31 @@ def test_help_imports_nothing_heavy(arguments):
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "absent"),
+    [
+        (["timeout"], {"scipy.optimize", "scipy.fft"}),
+        (["outliers"], set()),
+        (["analyze"], set()),
+        (["analyze", "--json"], set()),
+        (["batch", "--by", "broker", "-o", "{folder}/out.csv"], {"scipy.optimize", "scipy.fft"}),
+    ],
+)
+def test_decisions_import_nothing_that_they_do_not_use(arguments, absent, tmp_path):
+    """Neither scipy.stats nor what only figures, pages and tests need."""
+    command, *others = (word.format(folder=tmp_path) for word in arguments)
+    code = (
+        f"import sys; sys.argv = ['latfit', {command!r}, 'data/egee-2006.csv', *{others!r}]\n"
+        "from latfit.__main__ import run\n"
+        "try: run()\n"
+        "except SystemExit as end: assert not end.code\n"
+        "heavy = {'scipy.stats', 'matplotlib', 'jinja2', 'statsmodels', 'distributed'} | set("
+        f"{sorted(absent)!r})\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, cwd=REPO)
+
+
 def test_import_latfit_is_light():
     code = "import latfit, sys; assert not {'numpy', 'scipy', 'pandas'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -78,6 +78,11 @@ class ReplayedPolicy(Figures):
 
     def to_dict(self) -> dict[str, Any]:
         return {**super().to_dict(), "policy": self.policy.spec()}
+
+
+@lru_cache(maxsize=8)
+def _block_weights(blocks: int, seed: int) -> Floats:
+    return weights(np.ones(blocks), RESAMPLES, np.random.default_rng(seed)).T
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +167,7 @@ class _Track:
         jobs, done = spent.shape[1], (~off).sum(axis=1)
         blocks = min(jobs, max(50, int(np.sqrt(jobs))))
         edges = np.linspace(0, jobs, blocks + 1).astype(np.intp)[:-1]
-        drawn = weights(np.ones(blocks), RESAMPLES, np.random.default_rng(self.seed)).T
+        drawn = _block_weights(blocks, self.seed)
         levels = np.quantile(durations, QUANTILES, method="inverted_cdf", axis=1).T
         with np.errstate(divide="ignore", invalid="ignore"):
             total, finished = (

@@ -31,11 +31,11 @@ from latfit.laws.location_scale import LocationScaleKernel
 from latfit.laws.samples import LogBatch
 from latfit.logs.frames import as_sample
 from latfit.numbers import Floats, finite
-from latfit.resample import thinned
+from latfit.resample import LEVEL, thinned
 from latfit.sample import LatencySample
 
 MAX_FAILED_RESAMPLES = 0.02  # share of resamples that may have no fit before the p-value is given up
-RESAMPLED_BLOCK = 1 << 19  # resampled latencies in a block: large, so that threads seldom wait for the interpreter
+RESAMPLED_BLOCK = 1 << 17  # resampled latencies in a block: they stay in the cache
 MAX_TESTED = 5_000  # probes that a p-value is computed from: of a larger log, so many drawn at random
 SURELY_REJECTED = 5e-4  # an asymptotic p-value, which is too large after fitting, that leaves no doubt
 
@@ -90,7 +90,7 @@ def ks_test(
         One of `latfit.fit(sample)`, or the name of a law, which is fitted first. A law with its parameters is tested as
         it stands: then nothing was fitted, and `p_asymptotic` is the p-value.
     bootstrap
-        Resamples, each fitted again; 0 leaves `p_bootstrap` out.
+        Resamples at most, each fitted again; 0 leaves `p_bootstrap` out. They end once p is surely above 5 %.
     rng
         Where the random numbers come from (default: a fixed seed).
     subsample
@@ -122,15 +122,36 @@ def ks_test(
         n = min(subsample, sample.completed.total)
         statistic = _subsampled(sample.completed.expand(), law.cdf, n, generator)
     d_n = math.sqrt(n) * statistic
-    p = None
-    if bootstrap:
-        distances = _distances(sample, fit, bootstrap, generator, subsample)
+    test = GoodnessOfFit(statistic, d_n, n, float(kolmogorov(d_n)), None, completed)
+    if not bootstrap:
+        return test
+    return replace(test, p_bootstrap=_p_value(test, sample, fit, bootstrap, generator, subsample))
+
+
+def _p_value(
+    test: GoodnessOfFit, sample: LatencySample, fit: Fit, count: int, rng: np.random.Generator, subsample: int | None
+) -> float:
+    """(1 + k)/(1 + l) where k of l resamples are as far from their fits; h/l where the l-th is the h-th of them.
+
+    A sequential test (Besag and Clifford 1991): h are so many that p > 5 % whatever the others of `count` would be. It
+    also ends at half of 5 % where the asymptotic p-value, which is too large, is below 5 %: the law is rejected.
+    """
+    enough = math.ceil((1 - LEVEL) * (1 + count))
+    distances, size = np.empty(0), 2 * enough
+    while distances.size < count:
+        more = resampled_distances(sample, fit, min(size, count - distances.size), rng, subsample)
+        distances, size = np.append(distances, more), 2 * size
         usable = distances[np.isfinite(distances)]
-        failed = bootstrap - usable.size
-        if failed > MAX_FAILED_RESAMPLES * bootstrap:
-            raise FitError(f"{failed} of {bootstrap} bootstrap resamples could not be fitted: no p-value")
-        p = float((1 + (usable >= statistic * (1 - 1e-12)).sum()) / (1 + usable.size))
-    return GoodnessOfFit(statistic, d_n, n, float(kolmogorov(d_n)), p, completed)
+        failed = distances.size - usable.size
+        if failed > MAX_FAILED_RESAMPLES * count:
+            raise FitError(f"{failed} of {distances.size} bootstrap resamples could not be fitted: no p-value")
+        as_far = np.flatnonzero(usable >= test.statistic * (1 - 1e-12))
+        if as_far.size >= enough:
+            return float(enough / (1 + as_far[enough - 1]))
+        p = float((1 + as_far.size) / (1 + usable.size))
+        if 2 * p <= 1 - LEVEL and (test.p_asymptotic or 0.0) < 1 - LEVEL:
+            break
+    return p
 
 
 def _fit_of(sample: LatencySample, law: Any) -> Fit:
@@ -196,7 +217,10 @@ def qq(sample: LatencySample, fit: Fit) -> tuple[Floats, Floats]:
     return law.ppf(p[inside]), curve.times[inside]
 
 
-def _distances(sample: LatencySample, fit: Fit, count: int, rng: np.random.Generator, subsample: int | None) -> Floats:
+def resampled_distances(
+    sample: LatencySample, fit: Fit, count: int, rng: np.random.Generator, subsample: int | None = None
+) -> Floats:
+    """The distances of `count` samples drawn from the fit from laws fitted to them; NaN where none could be."""
     simulator, kernel = Simulator(sample, fit), kernel_of(fit.name)
     in_arrays = fit.method == "mle" and subsample is None
     scaled = simulator.complete and not simulator.resolution and isinstance(kernel, LocationScaleKernel)

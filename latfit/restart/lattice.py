@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.fft import irfft, next_fast_len, rfft
+import scipy
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law
@@ -103,11 +103,11 @@ def _distribution(
     negligible = 1e-16
     if lost[0] >= 1 - negligible:
         return step, np.zeros(size)
-    fast = next_fast_len(2 * size, real=True)
+    fast = scipy.fft.next_fast_len(2 * size, real=True)
     while lost.sum() > negligible:
-        spectrum = rfft(lost, fast)
-        total = total + irfft(rfft(total, fast) * spectrum, fast)[:size]
-        lost = irfft(spectrum * spectrum, fast)[:size]
+        spectrum = scipy.fft.rfft(lost, fast)
+        total = total + scipy.fft.irfft(scipy.fft.rfft(total, fast) * spectrum, fast)[:size]
+        lost = scipy.fft.irfft(spectrum * spectrum, fast)[:size]
     return step, np.maximum.accumulate(np.cumsum(total))
 
 

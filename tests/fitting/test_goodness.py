@@ -83,7 +83,7 @@ def test_power_and_honesty():
     """Exponential data are not log-normal; with fitted parameters the asymptotic p-value is far too large."""
     rng = np.random.default_rng(4)
     sample = sample_of("exponential(rate=0.01)", 500, rng)
-    assert ks_test(sample, fit(sample, ["lognormal"])[0], bootstrap=199, rng=rng).p_bootstrap < 0.01
+    assert ks_test(sample, fit(sample, ["lognormal"])[0], bootstrap=199, rng=rng).p_bootstrap < 0.02
     null = sample_of("lognormal(mu=5,sigma=1)", 500, rng)
     found = ks_test(null, fit(null, ["lognormal"])[0], bootstrap=199, rng=rng)
     assert found.p_asymptotic > found.p_bootstrap + 0.1

@@ -99,4 +99,4 @@ def test_the_best_law_of_the_bundled_log_has_a_p_value():
     assert found.log_likelihood == pytest.approx(-13176.235021740, abs=1e-7)
     assert found.std_errors["a"] == pytest.approx(264.56, rel=1e-3)
     tested = assess(egee, found, bootstrap=49, rng=np.random.default_rng(1))
-    assert tested.p_bootstrap == pytest.approx(0.02)
+    assert tested.p_bootstrap <= 0.025  # 1/50 if none of 49 is as far; the test may end sooner
