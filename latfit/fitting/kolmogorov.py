@@ -90,7 +90,7 @@ def ks_test(
         One of `latfit.fit(sample)`, or the name of a law, which is fitted first. A law with its parameters is tested as
         it stands: then nothing was fitted, and `p_asymptotic` is the p-value.
     bootstrap
-        Resamples at most, each fitted again; 0 leaves `p_bootstrap` out. They end once p is surely above 5 %.
+        Resamples at most, each fitted again; 0 leaves `p_bootstrap` out. They end once the verdict at 5 % is certain.
     rng
         Where the random numbers come from (default: a fixed seed).
     subsample
@@ -195,7 +195,7 @@ def assess(
             part = ks_test(sample, fit, bootstrap=0)
         if part.p_asymptotic is not None and part.p_asymptotic < SURELY_REJECTED:
             return replace(test, p_bootstrap=1 / (1 + bootstrap))
-        return replace(test, p_bootstrap=ks_test(sample, fit, bootstrap=bootstrap, rng=rng).p_bootstrap)
+        return replace(test, p_bootstrap=_p_value(part, sample, fit, bootstrap, rng, None))
     except FitError:
         return test
 
