@@ -248,7 +248,7 @@ def find_cycle(submitted: Floats, scores: Floats, logs: Floats, *, period: int, 
     def spread(turns: Ints) -> Floats:
         """(turns, periods) → the spread of the parts with each period turned by so many."""
         total, count = (np.take(table, columns + turns[..., None]).sum(axis=1) for table in twice)
-        return np.divide(total**2, count, out=np.zeros_like(total), where=count > 0).sum(axis=1)
+        return np.asarray(np.divide(total**2, count, out=np.zeros_like(total), where=count > 0).sum(axis=1))
 
     observed, turns = spread(np.zeros((1, periods), dtype=np.int64)), _turns(parts, periods)
     exceeded = 1
