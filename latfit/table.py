@@ -7,6 +7,7 @@ arrays, so that 10⁵ of them need no object each. `ProbeLog` is its public view
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -195,12 +196,23 @@ class Column:
     def as_text(self) -> Column:
         """The values that occur as text, sorted, with the group `unknown` for empty cells."""
         column = self.distinct()
-        words = [*pd.Series(column.labels).astype("string"), UNKNOWN_GROUP]
+        words = [*pd.Series(column.labels).astype("string").map(without_ids, na_action="ignore"), UNKNOWN_GROUP]
         codes = np.where(column.codes < 0, len(words) - 1, column.codes)
         used = np.flatnonzero(np.bincount(codes, minlength=len(words)))
         place = np.zeros(len(words), dtype=np.int64)
         place[used], labels = pd.factorize(pd.Index([words[at] for at in used], dtype="string"), sort=True)
         return Column(self.name, place[codes], labels.astype("str"))
+
+
+def without_ids(text: str) -> str:
+    """A path or an address without its query, and with `*` for ids in it; any other text as it is.
+
+    >>> without_ids("https://a.b/users/17/files/3f2a9c00-aaaa-4bbb-8ccc-123456789abc?page=2"), without_ids("ce1?")
+    ('https://a.b/users/*/files/*', 'ce1?')
+    """
+    if not re.match(r"/|\w+://", text):
+        return text
+    return re.sub(r"(?<=/)(\d+|(?=\D*\d)[0-9a-fA-F-]{8,})(?=/|$)", "*", re.split("[?#]", text, maxsplit=1)[0])
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,6 +19,7 @@ from latfit.units import LONGEST, UNITS, parse_duration
 NOT_A_TIME = "is not a time that can be read without --time-format"
 MAX_CELL_CHARACTERS = 80
 WRITTEN_DATE = r"(\d{1,2}[/.-]\d{1,2}[/.-]\d{4}|.*\b(" + "|".join(MONTHS) + r")[a-z]*\b.*)\D+\d{1,2}:\d\d.*"
+COMPACT_DATE = r"(19|20)\d\d(0\d|1[0-2])[0-3]\d[0-2]\d([0-5]\d){1,2}"  # 20260302060624
 EPOCH_RANGES = {"s": (6e8, 4.2e9), "ms": (6e11, 4.2e12), "us": (6e14, 4.2e15), "ns": (6e17, 4.2e18)}
 NO_TIME_YET = (4294967294.0, 4294967295.0)  # in place of a time: 2^32 - 2 and 2^32 - 1, as Slurm writes them
 
@@ -75,14 +76,11 @@ class Cells:
     def _kind(self) -> str:
         if not self.text:
             return "empty"
-        first = self.text[:50]
-        if self.column.dtype.kind == "b":
+        shapes = [shape(text) for text in self.text[:50]]
+        if self.column.dtype.kind == "b" or not most(shapes):
             return "text"
-        if _most(re.match(MOMENT, text) or re.fullmatch(WRITTEN_DATE, text.lower()) for text in first):
+        if most(each == "time" for each in shapes):
             return "time"
-        shapes = [_shape(text) for text in first]
-        if not _most(shapes):
-            return "text"
         return "duration" if "duration" in shapes else max(set(shapes) - {"word"} or {"text"}, key=shapes.count)
 
     def _times(self) -> Floats:
@@ -113,7 +111,7 @@ class Cells:
         if self.kind != "time" or self.time_format:
             return False
         if self.text:
-            return not any(":" in text for text in self.text)
+            return not any(":" in text or text.isdigit() for text in self.text)
         days = np.unique(self.measures / 86400)  # jobs that were submitted together may be so at midnight
         return bool((days % 1 == 0).all()) and (days.size > 1 or not self.stage_weight)
 
@@ -132,13 +130,16 @@ def _epoch(stamps: Floats) -> str | None:
     return None
 
 
-def _most(answers: Iterable[Any]) -> bool:
+def most(answers: Iterable[Any]) -> bool:
     """Whether at least seven tenths are true; there may be a word for a lost probe among numbers."""
     known = [bool(answer) for answer in answers]
     return sum(known) >= 0.7 * len(known) - 0.5
 
 
-def _shape(text: str) -> str:
+def shape(text: str) -> str:
+    """What a cell is: a number, a clock, a duration, a time, a word for what never came back, or empty: other text."""
+    if re.match(MOMENT, text) or re.fullmatch(WRITTEN_DATE, text.lower()) or re.fullmatch(COMPACT_DATE, text):
+        return "time"
     if math.isfinite(_number(text)):
         return "number"
     if re.fullmatch(r"(\d+-)?\d?\d:\d\d:\d\d([.,]\d+)?", text):

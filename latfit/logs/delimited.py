@@ -6,7 +6,7 @@ import copy
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import ClassVar
 
@@ -17,7 +17,7 @@ import pyarrow.csv
 
 from latfit._system import in_threads
 from latfit.errors import LogError, MissingColumn, listed
-from latfit.logs.cells import has_unit
+from latfit.logs.cells import most, shape
 from latfit.logs.formats import ROLES, Format, ReadOptions, register
 from latfit.logs.lines import Convert, RecordFormat
 from latfit.logs.records import Records, shown
@@ -25,7 +25,7 @@ from latfit.logs.schema import SAMPLED_ROWS, Roles, resolve_roles
 from latfit.logs.source import HEAD_BYTES, MAX_LINE_BYTES, Block, Source, open_source
 from latfit.logs.tabular import Rows, TableReader
 from latfit.logs.times import MOMENT, OFFSET
-from latfit.logs.vocabulary import split_name, weigh
+from latfit.logs.vocabulary import NOTHING, split_name, weigh
 
 DELIMITERS = (",", "\t", ";", "|")
 MAX_UNNAMED_COLUMNS = 100
@@ -61,21 +61,23 @@ class Csv(Format):
         delimiter = max(DELIMITERS, key=head.split("\n", 1)[0].count)
         names = head_fields(head, delimiter)
         above = _header_above(comments, names, delimiter)
-        header = above is None and is_header(names)
+        lines = head.split("\n")[: SAMPLED_ROWS + 1]
+        header = above is None and is_header(names, [head_fields(line, delimiter) for line in lines[1:50]])
         names = above or (names if header else named_fields(names))
+        how = {"named": header or above is not None}
         if names.count("") <= MAX_UNNAMED_COLUMNS:  # of an export by pandas or a spreadsheet
             names = [name or f"column{at}" for at, name in enumerate(names, start=1)]
         _check_names(names, source.name)
-        rows = _sampled(head.split("\n")[int(header) : int(header) + SAMPLED_ROWS], delimiter, names)
+        rows = _sampled(lines[int(header) :], delimiter, names)
         try:
-            roles, notes = resolve_roles(names, options, source.name, rows)
+            roles, notes = resolve_roles(names, options, source.name, rows, **how)
         except MissingColumn:  # the first rows may be blank where later ones are not
             if source.path is None or len(source.text) < HEAD_BYTES / 2:
                 raise
             with open_source(source.path) as again:
                 lines = [line for block in islice(again.blocks(quoted=True), 3) for line in block.lines()]
             rows = _sampled(lines[1 :: max(1, len(lines) // SAMPLED_ROWS)], delimiter, names)
-            roles, notes = resolve_roles(names, options, source.name, rows)
+            roles, notes = resolve_roles(names, options, source.name, rows, **how)
         notes += [] if header or above or len(names) == 1 else [f"there is no header: columns are {listed(names)}"]
         decimal, thousands = _marks(rows, roles, delimiter)
         notes += ["numbers are read with a decimal comma"] if decimal == "," else []
@@ -122,29 +124,30 @@ def _header_above(comments: list[str], fields: list[str], delimiter: str) -> lis
     return names if len(names) > 1 or weigh("latency", split_name(names[0])[0])[0] > 0 else None
 
 
-def field_kind(field: str) -> str:
-    """What a field without a name seems to be: a latency, a time of submission, or neither."""
-    if _is_number(field):
-        return "time" if float(field) >= FIRST_EPOCH else "latency"
-    return "time" if re.match(MOMENT, field) else ""
+def is_header(fields: list[str], rows: Iterable[list[str]]) -> bool:
+    """Whether the first line names columns: where the rows below hold numbers, durations or times, it has words."""
+    columns = zip(*(row for row in rows if len(row) == len(fields)), strict=True)
+    known = [[cell for cell in cells if cell.lower() not in NOTHING] for cells in columns]
+    measured = [field for field, cells in zip(fields, known, strict=False) if cells and most(map(is_measure, cells))]
+    answers = [is_measure(field) for field in measured or fields if field]
+    return not any(re.match(MOMENT, field) for field in fields) and (not answers or not all(answers))
 
 
-def is_header(fields: list[str]) -> bool:
-    """Whether the first line names columns: it is not made of numbers and times, and no moment is a name."""
-    return not all(map(field_kind, fields)) and not any(re.match(MOMENT, field) for field in fields)
+def is_measure(cell: str) -> bool:
+    """Whether a cell is a number, a duration or a time."""
+    return shape(cell) in ("number", "clock", "duration", "time")
 
 
 def named_fields(fields: list[str]) -> list[str]:
-    """Names for the fields of rows without a header: one number alone is the latency, one moment the submission.
+    """Names for the fields of rows without a header: one column alone is the latency, a single moment is the time."""
+    if len(fields) == 1:
+        return ["latency"]
+    times = [at for at, field in enumerate(fields) if shape(field) == "time" or _is_epoch(field)]
+    return ["time" if times == [at] else f"column{at + 1}" for at in range(len(fields))]
 
-    A number beside other fields can be the latency if it has decimals and no field is a duration.
-    """
-    kinds = ["latency"] if len(fields) == 1 else [field_kind(field) for field in fields]
-    if len(fields) > 1 and sorted(kinds) != ["latency", "time"]:
-        number = next((field for field, kind in zip(fields, kinds, strict=True) if kind == "latency"), "")
-        if "." not in number or any(map(has_unit, fields)):
-            kinds = [kind if kind == "time" else "" for kind in kinds]
-    return [kind if kind and kinds.count(kind) == 1 else f"column{at}" for at, kind in enumerate(kinds, start=1)]
+
+def _is_epoch(field: str) -> bool:
+    return _is_number(field) and FIRST_EPOCH <= float(field) < np.inf
 
 
 def _sampled(lines: list[str], delimiter: str, names: list[str]) -> pd.DataFrame:
@@ -179,8 +182,9 @@ def _types(rows: pd.DataFrame, roles: Roles, thousands: str) -> dict[str, pa.Dat
             types[name] = pa.timestamp("us", tz="UTC" if OFFSET.search(first[name]) else None)
         elif _is_number(first[name]):
             types[name] = pa.float64()
-    if roles.id:
-        types[roles.id] = pa.string()  # 1 and 01 are two ids
+    if roles.id:  # 1 and 01 are two ids
+        plain = all(re.fullmatch(r"0|[1-9]\d{0,17}", str(cell)) for cell in rows[roles.id].dropna())
+        types[roles.id] = pa.int64() if plain else pa.string()
     return types
 
 
@@ -237,7 +241,11 @@ def read_delimited(
     types = {name: types.get(name, pa.dictionary(pa.int32(), pa.string())) for name in names}
 
     def records(block: Block) -> list[Records]:
-        frame, line, misshapen = _fast(block, delimiter, types, decimal) or _by_row(block, delimiter, names)
+        frame, line, misshapen = (
+            _fast(block, delimiter, types, decimal)
+            or _fast(block, delimiter, dict.fromkeys(names, pa.string()), decimal)
+            or _by_row(block, delimiter, names)
+        )
         broken = [Records.unusable(misshapen)] if misshapen else []
         return [*broken, convert(frame, line)] if line.size else broken
 

@@ -17,12 +17,13 @@ import pandas as pd
 from latfit.errors import LatfitError, LogError, MissingColumn, UnknownFormat, listed
 from latfit.logs.records import Records
 from latfit.logs.source import Source
-from latfit.logs.vocabulary import ABSENT, word_of
+from latfit.logs.vocabulary import ABSENT, split_name, weigh, word_of
 from latfit.numbers import Bools
 from latfit.table import ONLY_COMPLETED, OWN_STATUS, STATUSES
 from latfit.units import UNITS, parse_duration
 
-DURATION = re.compile(r"\b([A-Za-z_]{2,20})[ =:]+(in )?\d+(?:\.\d+)? ?(ns|us|ms|s|sec|seconds|min)\b")
+NUMBER, UNIT = r"[0-9]+(?:\.[0-9]+)?", "(?:ns|us|µs|ms|msec|s|secs?|seconds|min)"
+DURATION = re.compile(rf"(\b[A-Za-z_]{{2,20}})?([\"']?[ =:]+(?:in )?|[(\[]){NUMBER}( ?{UNIT})?(?![\w.]|:[0-9])")
 NO_SUBMISSIONS = "the log does not say when its probes were submitted: --since and --until cannot choose"
 ROLES = ("latency", "submitted", "ended", "status", "id")
 
@@ -249,19 +250,24 @@ def register(kind: type[Format]) -> type[Format]:
     return kind
 
 
-def suggested_pattern(head: str) -> tuple[str, int] | None:
-    r"""A pattern for durations in lines of text, and how many of the first lines it finds; None where it finds few.
+def suggested_pattern(head: str) -> str | None:
+    r"""The option that reads durations in lines of text, tested on the first lines; None where few of them hold one.
 
     >>> suggested_pattern("job 1 took 12ms\njob 2 took 9ms\nidle\n")
-    ('took[ =:]+(?P<latency>[0-9.]+ ?ms)', 2)
+    "--pattern 'took\\W+(?P<latency>[0-9]+(?:\\.[0-9]+)? ?(?:ns|us|µs|ms|msec|s|secs?|seconds|min)\\b)'"
     """
-    lines = head.split("\n")[:200]
-    phrases = Counter(match.groups() for line in lines for match in DURATION.finditer(line[:1000]))
-    for (word, joint, unit), _ in phrases.most_common(3):
-        pattern = rf"{word}[ =:]+{joint or ''}(?P<latency>[0-9.]+ ?{unit})"
-        count = sum(re.search(pattern, line) is not None for line in lines)
-        if count >= 2:
-            return pattern, count
+    lines = [line[:1000] for line in head.split("\n")[:200]]
+    contexts: Counter[tuple[float, str, str]] = Counter()
+    for match in (match for line in lines for match in DURATION.finditer(line)):
+        word, link, unit = match.groups(default="")
+        weight = weigh("latency", split_name(word)[0])[0]
+        if unit or weight > 0:
+            before = re.escape(link) if link in "([" else r"\W+in " if link.endswith("in ") else r"\W+"
+            contexts[weight, word + before, rf" ?{UNIT}\b" if unit else ""] += 1
+    for context in sorted(contexts, key=lambda each: (each[0], bool(each[2]), contexts[each]), reverse=True):
+        pattern = f"{context[1]}(?P<latency>{NUMBER}{context[2]})"
+        if sum(re.search(pattern, line) is not None for line in lines) >= 2:
+            return f"--pattern '{pattern}'" + ("" if context[2] else " and the unit of that number, such as --unit ms")
     return None
 
 
@@ -280,7 +286,7 @@ def find_format(source: Source, name: str | None = None, *, pattern: str | None 
         f"; name one with --format: {', '.join(f.name for f in ordered)}; or say how a probe looks in a line with "
         "--pattern, such as 'took (?P<latency>[0-9.]+ms)'"
     )
-    if suggested := suggested_pattern(source.text):
-        advice = f", but {suggested[1]} of its first lines hold a duration; read it with: --pattern '{suggested[0]}'"
+    if option := suggested_pattern(source.text):
+        advice = f", but some of its first lines hold a duration; read those with: {option}"
     first = source.text.lstrip().split("\n", 1)[0][:60]
     raise UnknownFormat(f"{source.name}: no format recognises this content (it begins {first!r}){advice}")

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from latfit.errors import LogError, TooManyRefused, none_of
-from latfit.logs.formats import ReadOptions, RowFilter, find_format
+from latfit.errors import LogError, MissingColumn, TooManyRefused, none_of
+from latfit.logs.formats import ReadOptions, RowFilter, find_format, suggested_pattern
 from latfit.logs.histogram_format import HistogramFormat, HistogramLog
 from latfit.logs.records import Records, checked, latest
 from latfit.logs.source import Progress, open_source
@@ -65,7 +65,14 @@ def open_log(
                     facts = LogFacts(source.name, kind.name, kind=kind.kind, queue=queue, work=kind.work)
                     tables += probe_tables(kind.read(source, how), facts, row_filter)
             except LogError as error:
-                raise error if source.name in str(error) else type(error)(f"{source.name}: {error}") from error
+                message = str(error) if source.name in str(error) else f"{source.name}: {error}"
+                option = (
+                    suggested_pattern(source.text)
+                    if isinstance(error, MissingColumn) and not (how.pattern or how.columns)
+                    else None
+                )
+                advice = f". Some of its first lines hold a duration; read those with: {option}" if option else ""
+                raise type(error)(message + advice) from error
     if tables and histograms:
         raise LogError(f"{histograms[0].path} holds histograms, {tables[0].facts.path} probes: read them one by one")
     if histograms:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from latfit.numbers import Bools
@@ -96,15 +97,19 @@ class Records:
         """Refuse rows that cannot be probes: no status, no latency, or one that nothing takes."""
         if self.answer is not None and "status" not in self.extras:  # which would have the same name
             self.extras.setdefault(OWN_STATUS, self.answer)
-        x = self.latency = np.where(np.isinf(self.latency), np.nan, self.latency)
-        absent = np.isnan(x) & (self.status != LOST)
         if self.submitted is not None:  # the end less the latency may lie before every calendar
             self.refuse(self.submitted < np.datetime64("0001-01-01"), "implausible time: it lies before the year 1")
-            absent &= (self.status != CENSORED) | np.isnat(self.submitted)  # the others were out when the log ended
         self.refuse(self.status == UNKNOWN, "no status")
+        x = self.latency
+        odd = ~((x >= SHORTEST) & (x <= LONGEST)) & (x != 0)
+        if not odd.any():
+            return
+        x = self.latency = np.where(np.isinf(x), np.nan, x)
+        absent = np.isnan(x) & (self.status != LOST)
+        if self.submitted is not None:
+            absent &= (self.status != CENSORED) | np.isnat(self.submitted)  # the others were out when the log ended
         self.refuse(x < 0, lambda row: f"negative latency: {x[row]:g} s")
-        implausible = (x > LONGEST) | ((x > 0) & (x < SHORTEST))
-        self.refuse(implausible, lambda row: f"implausible latency: {x[row]:g} s")
+        self.refuse(odd & ~np.isnan(x), lambda row: f"implausible latency: {x[row]:g} s")
         self.refuse(absent, "no latency")
 
     def take(self, rows: Bools) -> Records:
@@ -214,7 +219,7 @@ def latest(end: np.datetime64 | None, records: Records, kept: Bools) -> np.datet
 
 
 class RepeatedIds:
-    """Finds ids that repeat an earlier one; their 64-bit hashes are in sorted runs, each at least twice the next."""
+    """Finds ids that repeat an earlier one; their keys of 64 bits are in sorted runs, each at least twice the next."""
 
     def __init__(self) -> None:
         self.runs: list[NDArray[np.uint64]] = []
@@ -222,16 +227,33 @@ class RepeatedIds:
     def among(self, ids: Ids, rows: Bools) -> Bools:
         """Which of the `rows` repeat an id of an earlier kept row, here or in an earlier chunk."""
         repeated = rows & ~np.asarray(pd.isna(ids))
-        column = pd.Series(ids, dtype=None if ids.dtype.kind in "iu" else "str")
-        hashes: NDArray[Any] = pd.util.hash_pandas_object(column, index=False, categorize=False).to_numpy()[repeated]
-        again = pd.Series(hashes).duplicated().to_numpy()
-        fresh = np.sort(hashes[~again])
+        keys = _keys(ids)[repeated]
+        ascends = bool((keys[1:] > keys[:-1]).all())
+        again = np.zeros(keys.size, dtype=bool) if ascends else pd.Series(keys).duplicated().to_numpy()
+        fresh = keys if ascends else np.sort(keys[~again])
         known = np.zeros(fresh.size, dtype=bool)
         for run in self.runs:
-            known |= run[np.minimum(np.searchsorted(run, fresh), run.size - 1)] == fresh
-        repeated[repeated] = again | np.isin(hashes, fresh[known])
+            if fresh.size and fresh[0] <= run[-1] and run[0] <= fresh[-1]:
+                known |= run[np.minimum(np.searchsorted(run, fresh), run.size - 1)] == fresh
+        repeated[repeated] = again | np.isin(keys, fresh[known]) if known.any() else again
         fresh = fresh[~known]
         while fresh.size and self.runs and self.runs[-1].size < 2 * fresh.size:
-            fresh = np.sort(np.concatenate([self.runs.pop(), fresh]))
+            below = self.runs.pop()
+            above = below[-1] < fresh[0]
+            fresh = np.concatenate([below, fresh])
+            fresh = fresh if above else np.sort(fresh)
         self.runs += [fresh] if fresh.size else []
         return repeated
+
+
+def _keys(ids: Ids) -> NDArray[np.uint64]:
+    """Whole numbers stand for themselves, also where they are text (1, and not 01); any other id for its hash."""
+    if ids.dtype.kind in "iu":
+        return np.asarray(ids).astype(np.uint64)
+    text = pa.array(pd.Series(ids, dtype="str"))
+    plain = pc.match_substring_regex(text, r"^(0|[1-9][0-9]{0,17})$").fill_null(False)
+    numbers = pc.if_else(plain, text, "0").cast(pa.int64()).to_numpy().astype(np.uint64)
+    if pc.all(plain).as_py():
+        return np.asarray(numbers)
+    hashes = pd.util.hash_pandas_object(pd.Series(ids, dtype="str"), index=False, categorize=False).to_numpy()
+    return np.where(plain.to_numpy(zero_copy_only=False), numbers, hashes)

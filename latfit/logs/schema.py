@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,9 +20,8 @@ import numpy as np
 import pandas as pd
 
 from latfit.errors import LogError, MissingColumn, listed
-from latfit.logs.cells import NOT_A_TIME, Cells, has_unit
+from latfit.logs.cells import NOT_A_TIME, Cells
 from latfit.logs.formats import ReadOptions
-from latfit.logs.times import MOMENT
 from latfit.logs.vocabulary import (
     NO,
     USUAL_UNITS,
@@ -44,6 +44,7 @@ CONTENT: dict[str, dict[str, Any]] = VOCABULARY["content"]
 NO_OUTCOMES = "there is no status column: every row with a latency is taken as completed"
 SAMPLED_ROWS = 500
 MAX_OUTCOME_WORDS = 12
+MAX_CHOICES = 4  # that a question offers
 UNIT_REASONS = {"option": "--unit", "name": "its name says so", "times": "it equals an end minus a start"}
 STAGES = {"submitted": "submission", "started": "a start", "ended": "an end", "moment": "an event"}
 
@@ -122,15 +123,20 @@ class Roles:
         return set(self.columns)
 
 
-def resolve_roles(names: list[str], options: ReadOptions, log: str, rows: pd.DataFrame) -> tuple[Roles, list[str]]:
-    """Which column is what, by the user's word, by names and by what the sampled rows hold, and the guesses made."""
+def resolve_roles(
+    names: list[str], options: ReadOptions, log: str, rows: pd.DataFrame, *, named: bool = True
+) -> tuple[Roles, list[str]]:
+    """Which column is what, by the user's word, by names and by what the sampled rows hold, and the guesses made.
+
+    Unless the columns are `named` by the log, their names are no evidence.
+    """
     if not names:
         raise MissingColumn(f"{log}: there is no column with a name and plain values")
     for role, wanted in options.columns.items():
         for name in wanted.split("+") if role == "latency" else [wanted]:
             if wanted and name not in names:
                 raise MissingColumn(f"{log}: there is no column {name!r} for {role}; there are: {listed(names)}")
-    resolver = _Resolver(names, options, log, rows)
+    resolver = _Resolver(names, options, log, rows, named)
     latency = resolver.latency()
     submitted = resolver.submitted(latency)
     id_column = resolver.id(latency, submitted)
@@ -193,8 +199,8 @@ def _guesses(roles: Roles, options: ReadOptions, attempts: str | None) -> list[s
 class _Resolver:
     """Weighs the columns of one log for each role; `why` has the evidence for a role, `notes` what is to be said."""
 
-    def __init__(self, names: list[str], options: ReadOptions, log: str, rows: pd.DataFrame) -> None:
-        self.names, self.options, self.log = names, options, log
+    def __init__(self, names: list[str], options: ReadOptions, log: str, rows: pd.DataFrame, named: bool) -> None:
+        self.names, self.options, self.log, self.named = names, options, log, named
         self.cells = {
             name: Cells(name, rows[name], options.time_format)
             for name in names
@@ -222,26 +228,35 @@ class _Resolver:
             good = [each for each in good if each.ended]
         if not good:
             raise MissingColumn(self._no_latency(candidates))
-        close = [each for each in good[:3] if good[0].score.total - each.score.total < MARGIN]
+        close = [each for each in good[:MAX_CHOICES] if good[0].score.total - each.score.total < MARGIN]
         if len(close) > 1:
-            readings, choices = [], []
-            for each in close:
-                first, ended = each.columns[0], each.ended
-                readings.append(f"{ended!r} minus {first!r}" if ended else repr(first))
-                choice = f"--column submitted={first} --column ended={ended}" if ended else f"--column latency={first}"
-                choices.append(choice)
-            question = f"the latency may be {' or '.join(readings)}. Choose one: {', or '.join(choices)}"
-            raise MissingColumn(f"{self.log}: {question}")
+            may_be = [
+                f"{each.ended!r} minus {each.columns[0]!r}" if each.ended else repr(each.columns[0]) for each in close
+            ]
+            question = f"the latency may be {' or '.join(may_be)}. Choose one: {', or '.join(map(self._option, close))}"
+            raise MissingColumn(f"{self.log}: {self._no_header()}{question}")
         return good[0]
 
+    def _option(self, latency: Candidate) -> str:
+        """The option that chooses a reading, with the likeliest unit where the unit would be the next question."""
+        name = latency.columns[0]
+        if latency.ended:
+            return f"--column {shlex.quote(f'submitted={name}')} --column {shlex.quote(f'ended={latency.ended}')}"
+        units = self._units(latency, self.submitted(latency))[0]
+        return f"--column {shlex.quote(f'latency={name}')}" + (f" --unit {units[0]}" if len(units) > 1 else "")
+
+    def _no_header(self) -> str:
+        if self.named:
+            return ""
+        cells = (f"{name} ({each.text[0][:20]})" for name, each in self.cells.items() if each.text)
+        return f"no header names the columns; they are: {listed(cells)}; "
+
     def _no_latency(self, candidates: Sequence[Candidate]) -> str:
-        text = f"{self.log}: no column looks like a latency, nor a pair like a submission and an end; there are: "
-        text += listed(self.names)
-        if any(re.match(rf"{MOMENT}|[\d.]+$|column\d+$", name.strip()) or has_unit(name) for name in self.names):
-            text += " (the first line seems to hold data: there is no header that names the columns)"
+        text = f"{self.log}: {self._no_header()}no column looks like a latency, nor a pair like a submission and an end"
+        text += f"; there are: {listed(self.names)}" if self.named else ""
         for each in candidates:
             if not each.ended and 2 * each.score.total >= THRESHOLD:
-                return f"{text}. Name it, for example: --column latency={each.columns[0][:40]}"
+                return f"{text}. Name it, for example: {self._option(each)}"
         return f"{text}. Name it: --column latency=NAME, or --column submitted=NAME --column ended=NAME"
 
     def measures(self, latency: Candidate) -> str:
@@ -256,6 +271,7 @@ class _Resolver:
         pairs, candidates = self._pairs(), []
         summaries = any({"max", "avg", "mean", "average", "mdev"} & set(each.words) for each in self.cells.values())
         explained: set[tuple[str, str | None]] = set()
+        timed = len(self.cells) == 1 or any(each.is_time for each in self.cells.values())  # as rows of a log are
         for name, each in self.cells.items():
             canonical = each.words == ("latency",)
             if not canonical and (each.kind not in ("number", "duration", "clock") or not each.measures.size):
@@ -271,9 +287,11 @@ class _Resolver:
                 score.add(-WEIGHTS["other"]["percentile"], "its name is that of a percentile")
             if unit and weight >= 0:
                 score.add_content("unit_in_name")
-            if canonical:
-                score.add_content("canonical")
-            _weigh_numbers(each, score)
+            if self.named:
+                score.add_content("canonical", canonical)
+            else:
+                score.add_content("unnamed", 1.0 if timed else 0.5)
+            _weigh_numbers(each, score, units=self.named or timed)
             pair, proof = self._equal_pair(each, pairs)
             if pair is not None:
                 score.add_content("difference")
@@ -358,37 +376,42 @@ class _Resolver:
                     each.score.add_content("part_of_two")
 
     def unit(self, latency: Candidate, submitted: str | None) -> tuple[str | None, str]:
+        units, evidence = self._units(latency, submitted)
+        if len(units) > 1:
+            choices = ", or ".join(f"--unit {unit}" for unit in units)
+            may_be = f"column {latency.columns[0]!r} may be in {' or '.join(units)}: nothing says which"
+            raise LogError(f"{self.log}: {may_be}. Choose one: {choices}")
+        return next(iter(units), None), evidence
+
+    def _units(self, latency: Candidate, submitted: str | None) -> tuple[list[str], str]:
+        """The units that the latency may have, the likeliest first (none if its cells have them), and the evidence."""
         name, column = latency.columns[0], self.cells.get(latency.columns[0])
         if self.options.unit:
-            return self.options.unit, "option"
+            return [self.options.unit], "option"
         if column is None or (column.kind in ("duration", "clock", "text") and not column.unit):
-            return None, "cells"
-        if name in VOCABULARY["exact_units"]:
-            return str(VOCABULARY["exact_units"][name]), "name"
+            return [], "cells"
         if latency.unit:
-            return latency.unit, "name" if latency.unit == column.unit else "times"
-        if name == "latency" and {"submitted", "status"} & set(self.cells):
-            return "s", "name"  # as `convert` writes them
+            return [latency.unit], "name" if latency.unit == column.unit else "times"
+        if self.named and name == "latency" and {"submitted", "status"} & set(self.cells):
+            return ["s"], "name"  # as `convert` writes them
         scores = {unit: Score(prior) for unit, prior in VOCABULARY["units"].items()}
         self._weigh_units(scores, column, submitted)
         ranked = sorted(scores, key=lambda unit: -scores[unit].total)
-        close = [unit for unit in ranked if scores[ranked[0]].total - scores[unit].total < MARGIN]
-        if len(close) > 1:
-            choices = ", or ".join(f"--unit {unit}" for unit in close)
-            may_be = f"column {name!r} may be in {' or '.join(close)}: nothing says which"
-            raise LogError(f"{self.log}: {may_be}. Choose one: {choices}")
-        return ranked[0], scores[ranked[0]].why
+        best, margin = scores[ranked[0]], MARGIN if self.named else 2 * MARGIN  # sizes alone prove little
+        return [unit for unit in ranked if best.total - scores[unit].total < margin], best.why
 
     def _weigh_units(self, scores: dict[str, Score], column: Cells, submitted: str | None) -> None:
-        if column.name == "latency":
+        if column.name == "latency" and self.named:
             scores["s"].add_content("own_name")
+        if column.name in VOCABULARY["exact_units"]:
+            scores[VOCABULARY["exact_units"][column.name]].add_content("exact_unit")
         values = column.measures[column.measures > 0]
         if not values.size:
             return
         middle, largest = float(np.median(values)), float(np.quantile(values, 0.95))
         systems = self._systems()
-        times = self.cells.get(submitted or "")
-        span = float(np.ptp(times.measures)) if times is not None and times.is_time and times.measures.size else 0.0
+        times = self.cells[submitted].seconds if submitted in self.cells else np.empty(0)
+        span = float(np.ptp(times[np.isfinite(times)])) if np.isfinite(times).any() else 0.0
         for unit, score in scores.items():
             at = math.log10(middle * UNITS[unit])
             density = sum(
@@ -397,7 +420,7 @@ class _Resolver:
             )
             score.add(max(-8.0, math.log(density + 1e-9)) + 3, "a usual latency for what the other columns hold")
             if span > 0:
-                score.add_content("longer_than_log", max(0.0, math.log10(2 * largest * UNITS[unit] / span)))
+                score.add_content("longer_than_log", min(1.0, max(0.0, math.log10(2 * largest * UNITS[unit] / span))))
         epochs = {each.epoch for each in self.cells.values()}
         if beside := next((unit for unit in ("ms", "us") if unit in epochs), None):
             scores[beside].add_content(f"epoch_{beside}_beside")
@@ -508,20 +531,22 @@ class _Resolver:
         return good[0]
 
 
-def _weigh_numbers(cells: Cells, score: Score) -> None:
+def _weigh_numbers(cells: Cells, score: Score, units: bool) -> None:
     values = cells.measures
-    if cells.kind == "duration":
+    if cells.kind == "duration" and units:
         score.add_content("unit_in_cells")
     elif cells.kind == "clock":
         score.add_content("clock_cells")
     if cells.epoch:
         score.add_content("epoch")
-    elif cells.rises and cells.kind == "number":
+    elif cells.rises and cells.kind != "duration":
         score.add_content("rising", min(1.0, values.size / 20))
     positive = values[values != -1]
     if positive.size and (positive < 0).mean() > 0.1:
         score.add_content("negative")
     different = np.unique(positive).size
+    if values.size and different <= MAX_OUTCOME_WORDS and is_http_column(cells.text):
+        score.add_content("codes")
     if (values.size > 4 and different <= 1) or (values.size and not positive.any()):
         score.add_content("constant")
     elif values.size >= 20 and different <= 3:

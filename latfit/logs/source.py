@@ -24,7 +24,7 @@ import pyarrow as pa
 from latfit.errors import LogError
 
 HEAD_BYTES = 1 << 16
-BLOCK_BYTES = 1 << 21
+BLOCK_BYTES = 1 << 22
 MAX_LINE_BYTES = 1 << 24
 MAX_QUOTED_BYTES = 1 << 20  # a quote that stays open for longer is a stray one
 MAX_IN_MEMORY = 1 << 26

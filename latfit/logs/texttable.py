@@ -10,8 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from latfit.errors import LogError, listed
-from latfit.logs.cells import has_unit
-from latfit.logs.delimited import DELIMITERS, field_kind, is_header, named_fields
+from latfit.logs.delimited import DELIMITERS, is_header, is_measure, named_fields
 from latfit.logs.formats import ROLES, register
 from latfit.logs.lines import LineFormat, Parsed, first_lines
 from latfit.logs.records import Records
@@ -51,14 +50,14 @@ class TextTable(LineFormat):
             raise LogError(f"{source.name}: there is no line of a table in the beginning of this log")
         self.split = _split_of(first_lines(source.text)) or _wide
         first = self.split(lines[0])
-        self.header, self.starts = first if is_header(first) else None, _starts(lines[0])
+        self.header, self.starts = first if is_header(first, map(self.split, lines[1:])) else None, _starts(lines[0])
         self.names = names = []
         for at, name in enumerate(self.header or named_fields(first), start=1):
             called = name or f"column{at}"
             names.append(called if called not in names else f"{called}.{at}")
         rows = [row for row in map(self.split, lines[self.header is not None :]) if len(row) == len(names)]
         frame = pd.DataFrame(rows, columns=names, dtype="str")
-        roles, notes = resolve_roles(names, self.options, source.name, frame)
+        roles, notes = resolve_roles(names, self.options, source.name, frame, named=self.header is not None)
         notes += [] if self.header else [f"there is no header: columns are {listed(names)}"]
         self.table = TableReader(roles, self.options, notes=notes, blank_is_lost=True)
 
@@ -88,8 +87,9 @@ def _split_of(lines: list[str]) -> Split | None:
     if len(inside) < 3 or any(mark in inside[0] for mark in (*DELIMITERS, '"', "=", "{", "<")):
         return None
     for split in (_wide, _narrow):
-        first = split(inside[0])  # names without values among them, or a row with its time
-        may_begin = not is_header(first) or not any(field_kind(field) or has_unit(field) for field in first)
+        first = split(inside[0])  # names without values among them, or a row that is mostly values
+        values = sum(map(is_measure, first))
+        may_begin = not values if is_header(first, map(split, inside[1:])) else 2 * values > len(first)
         if may_begin and _agree(inside, split):
             return split
     return None
@@ -113,7 +113,7 @@ def _wide(line: str) -> list[str]:
 
 
 def _narrow(line: str) -> list[str]:
-    return re.sub(r"(\d{4}-\d\d-\d\d) (?=\d\d:\d\d)", r"\1T", line).split()
+    return re.sub(r"(\d{4}-\d\d-\d\d) (?=\d\d:\d\d)", r"\1T", line.replace("date time", "date_time", 1)).split()
 
 
 def _starts(line: str) -> list[int]:

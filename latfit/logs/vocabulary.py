@@ -81,7 +81,8 @@ def name_words(name: str) -> list[str]:
     >>> name_words("http.response.statusCode [ms]"), name_words("HTTPStatus")
     (['http', 'response', 'status', 'code', 'ms'], ['http', 'status'])
     """
-    begins = r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})"  # of the words of resultCode and HTTPStatus
+    # where the words of resultCode, HTTPStatus and latencyp50 begin
+    begins = r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})|(?<=[a-z]{3})(?=p\d\d)"
     spaced = re.sub(begins, "_", re.sub("[µμ]", "u", name)).lower()
     return [word for word in re.split(r"[^a-z0-9]+", spaced) if word]
 

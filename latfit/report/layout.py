@@ -84,8 +84,8 @@ def kept_together(sentence: str) -> str:
 
 
 def shortened(text: str, limit: int) -> str:
-    """At most `limit` characters of a text; … stands for the rest."""
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    """At most `limit` characters of a text: its beginning and its end, as names often differ at the end."""
+    return text if len(text) <= limit else f"{text[: limit // 2]}…{text[len(text) - (limit - 1) // 2 :]}"
 
 
 def as_text(sections: Iterable[Section], *, width: int = TEXT_WIDTH) -> str:

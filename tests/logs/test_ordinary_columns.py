@@ -129,20 +129,27 @@ def test_comments_above_the_rows(head, end, tmp_path):
 def test_a_comment_above_one_column_of_numbers(tmp_path):
     for comment, seconds in (("# latency_ms", 0.25), ("# collected by me", 250.0)):
         (tmp_path / "x.csv").write_text(f"{comment}\n250\n")
-        assert latfit.read_log(tmp_path / "x.csv").sample().completed == Tally.of([seconds])
+        unit = {} if "_ms" in comment else {"unit": "s"}
+        assert latfit.read_log(tmp_path / "x.csv", **unit).sample().completed == Tally.of([seconds])
+
+
+def test_numbers_without_a_name_have_no_unit_by_name(tmp_path):
+    (tmp_path / "x.csv").write_text("81\n151\n40\n188\n97\n63\n")
+    with pytest.raises(latfit.LatfitError, match="--unit ms, or --unit s"):
+        latfit.read_log(tmp_path / "x.csv")
 
 
 @pytest.mark.parametrize("when", ["2026-03-01 08:00:12", "2026-03-01T08:00:12Z", "1772352012", "1772352012000"])
 def test_rows_of_a_time_and_a_number_need_no_header(when, tmp_path):
     (tmp_path / "x.csv").write_text(f"{when},37.5\n{when},2\n")
-    log = latfit.read_log(tmp_path / "x.csv")
+    log = latfit.read_log(tmp_path / "x.csv", unit="s")
     assert log.sample().completed == Tally.of([37.5, 2])
     assert (log.frame["submitted"] == pd.Timestamp("2026-03-01 08:00:12Z")).all()
 
 
 def test_several_numbers_without_a_header_are_not_guessed_at(tmp_path):
     (tmp_path / "x.csv").write_text("1,37.5\n2,2\n")
-    with pytest.raises(latfit.LatfitError, match="column1, column2"):
+    with pytest.raises(latfit.LatfitError, match=r"column1 \(1\), column2 \(37.5\)"):
         latfit.read_log(tmp_path / "x.csv")
 
 
@@ -305,8 +312,10 @@ def test_pairs_of_times(pair, tmp_path):
 
 def test_times_without_separators(tmp_path):
     stamp = "%Y%m%d%H%M%S"
-    log = read(tmp_path, start=WHEN.strftime(stamp), end=(WHEN + pd.Timedelta("9s")).strftime(stamp))
-    assert set(log.frame["latency"]) == {9.0}
+    log = read(
+        tmp_path, start=WHEN.strftime(stamp), end=(WHEN + pd.to_timedelta(9 + np.arange(N) % 3, "s")).strftime(stamp)
+    )
+    assert set(log.frame["latency"]) == {9.0, 10.0, 11.0}
     assert log.frame["submitted"].iloc[0] == WHEN[0].tz_localize("UTC")
 
 
@@ -415,7 +424,7 @@ def test_what_cannot_be_a_latency_is_not_offered_as_one(name, cells, tmp_path):
 
 def test_a_first_line_that_holds_data_is_told(tmp_path):
     (tmp_path / "log.csv").write_text("2026-03-02 06:00:33,404 INFO task 0 finished\n2026-03-02 06:00:34,404 INFO b\n")
-    with pytest.raises(latfit.LatfitError, match="the first line seems to hold data"):
+    with pytest.raises(latfit.LatfitError, match="no header names the columns"):
         latfit.read_log(tmp_path / "log.csv")
 
 

@@ -1,7 +1,9 @@
 """Logs as programs print them: tables of terminals, logfmt, ping, and documents of JSON."""
 
 import json
+import re
 
+import numpy as np
 import pytest
 
 import latfit
@@ -110,7 +112,7 @@ def test_rows_of_a_table_that_do_not_fit_are_refused_with_their_line(tmp_path):
 
 
 def test_rows_of_a_time_and_a_number_by_spaces(tmp_path):
-    log = read(tmp_path, "2026-03-02 06:00:01 1.5\n2026-03-02 06:00:02 2.5\n2026-03-02 06:00:04 0.5\n")
+    log = read(tmp_path, "2026-03-02 06:00:01 1.5\n2026-03-02 06:00:02 2.5\n2026-03-02 06:00:04 0.5\n", unit="s")
     assert latencies(log) == [1.5, 2.5, 0.5]
     assert log.frame["submitted"].notna().all()
 
@@ -118,6 +120,25 @@ def test_rows_of_a_time_and_a_number_by_spaces(tmp_path):
 def test_prose_is_no_table(tmp_path):
     with pytest.raises(LogError, match="no format recognises"):
         read(tmp_path, "This is a text.\nIt has some lines, and words in them.\nNo column at all, nor a number.\n")
+
+
+@pytest.mark.parametrize(
+    ("lines", "unit"),
+    [
+        ("worker {i} done, it took {x}ms\nheartbeat\n", None),
+        ("request {i} finished ({x} ms) on a\n", None),
+        ("[job {i}] 'mail' succeeded in {x}ms: None\n", None),
+        ("retry in 5s\nfetch <b{i}> response time={x} ms!\n", None),
+        ("job <{i}> is over; it took {x}\n", "ms"),
+    ],
+)
+def test_durations_in_a_text_give_a_pattern_that_reads_them(tmp_path, lines, unit):
+    text = "started, and ready\n" + "".join(lines.format(i=i, x=12.5 + i) for i in range(9))
+    with pytest.raises(LogError, match="hold a duration") as error:
+        read(tmp_path, text)
+    pattern = re.search("--pattern '(.*?)'", str(error.value))[1]
+    log = read(tmp_path, text, pattern=pattern, unit=unit)
+    assert latencies(log) == pytest.approx([(12.5 + i) / 1000 for i in range(9)])
 
 
 def test_logfmt(tmp_path):
@@ -210,16 +231,37 @@ BLOCKS = "    time_namelookup:  0.004000s\n       time_connect:  0.012000s\n    
 @pytest.mark.parametrize("text", [BLOCKS * 9, "\nreal\t0m26.590s\nuser\t0m0.012s\nsys\t0m0.004s\n" * 9])
 def test_values_are_no_names_of_columns(tmp_path, text):
     """Blocks of curl and of bash: every part of a request would be a request."""
-    with pytest.raises(LogError, match=r"no format recognises|seems to hold data"):
+    with pytest.raises(LogError, match=r"no format recognises|no header names the columns"):
         read(tmp_path, text)
 
 
 def test_rows_of_a_time_a_number_and_a_word(tmp_path):
-    rows = [f"2026-03-02 06:00:0{i} 0.{i} {'TIMEOUT' if i == 5 else 'OK'}" for i in range(1, 9)]
+    rows = [f"2026-03-02 06:00:0{i} 0.{9 - i} {'TIMEOUT' if i == 5 else 'OK'}" for i in range(1, 9)]
     for text in ("\n".join(rows), "\n".join(rows).replace(" ", ",").replace(",06", " 06")):
-        log = read(tmp_path, text)
-        assert latencies(log) == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]
+        log = read(tmp_path, text, unit="s")
+        assert latencies(log) == [0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1]
         assert log.counts["censored"] == 1
+
+
+def test_rows_without_a_header_are_read_by_what_they_hold(tmp_path):
+    rows = [f"host unreachable;0ms;Sun Nov  7 22:33:{i} 2021\nok;{5 + i % 7}ms;Sun Nov  7 22:33:{i} 2021"
+            for i in range(10, 40)]  # fmt: skip
+    log = read(tmp_path, "\n".join(rows))
+    assert log.counts == {"completed": 30, "failed": 30, "censored": 0, "lost": 0}
+    assert log.frame["submitted"].notna().all()
+
+
+def test_a_question_about_rows_without_a_header_gives_options_that_work(tmp_path):
+    rng = np.random.default_rng(3)
+    pings = np.sort(rng.lognormal(3, 0.5, (60, 3)), axis=1).round(3)
+    rows = [f"2026-03-02 06:{i:02d}:00,8.8.8.8,{'OK' if i % 9 else 'FAILED'},{a},{b},{c}"
+            for i, (a, b, c) in enumerate(pings)]  # fmt: skip
+    with pytest.raises(LogError, match="no header names the columns") as error:
+        read(tmp_path, "\n".join(rows))
+    option, unit = re.search(r"--column (latency=column5) --unit (\w+)", str(error.value)).groups()
+    log = read(tmp_path, "\n".join(rows), columns=dict([option.split("=")]), unit=unit)
+    assert log.counts["failed"] == 7
+    assert latencies(log) == pytest.approx(pings[:, 1] / 1000)
 
 
 @pytest.mark.parametrize("mark", [",", "\t", ";"])
@@ -259,7 +301,7 @@ def test_a_lone_number_without_a_name_is_no_latency(tmp_path, row):
     try:
         log = read(tmp_path, text)
     except LogError as error:
-        assert "no column looks like a latency" in str(error)  # noqa: PT017
+        assert re.search("no column looks like a latency|no format recognises", str(error))  # noqa: PT017
     else:
         assert set(latencies(log)) == {0.012}
 
@@ -296,8 +338,9 @@ def test_a_status_of_two_words_in_the_last_column_by_spaces(tmp_path):
 
 
 def test_delimited_rows_with_pairs_in_a_cell_are_no_logfmt(tmp_path):
-    log = read(tmp_path, "\n".join(f"2026-03-02 06:00:0{i},0.{i},user=bob size=1 zone=b" for i in range(1, 9)))
-    assert (log.facts.format, latencies(log)[:2]) == ("csv", [0.1, 0.2])
+    rows = "\n".join(f"2026-03-02 06:00:0{i},0.{9 - i},user=bob size=1 zone=b" for i in range(1, 9))
+    log = read(tmp_path, rows, unit="s")
+    assert (log.facts.format, latencies(log)[:2]) == ("csv", [0.8, 0.7])
 
 
 def test_a_long_line_of_dashes_takes_no_time(tmp_path):
