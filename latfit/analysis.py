@@ -12,7 +12,7 @@ import numpy as np
 from latfit.decision import Decision, Options, Recommendation, Warned, decide
 from latfit.decision.recommend import group_costs
 from latfit.errors import SampleError, counted
-from latfit.evidence import as_logged, probes_of
+from latfit.evidence import as_logged, period_of, probes_of
 from latfit.logs import LogFacts, ProbeLog
 from latfit.logs.frames import as_log
 from latfit.outliers import OutlierRatio, ratio_by_cutoff
@@ -89,6 +89,7 @@ class Analysis:
                 "refused": refused.to_list(),
                 "refused_count": refused.count,
                 "resolution": decision.whole.resolution,
+                "period": self.seen and period_of(self.seen),
             },
             "outliers": {
                 **ratio.to_dict(),

@@ -170,7 +170,7 @@ EVIDENCE = {
 }  # fmt: skip
 KINDS = {
     "log": dict.fromkeys(
-        ("path", "format", "probes", *STATUSES, "refused", "refused_count"), SAME) | {"resolution": TIME},
+        ("path", "format", "probes", *STATUSES, "refused", "refused_count", "period"), SAME) | {"resolution": TIME},
     "outliers": {
         "cutoff": TIME, "ratio": SAME, "low": SAME, "high": SAME, "count": SAME, "method": SAME, "cutoff_reason": TEXT,
         "joint_ratio": SAME, "joint_low": SAME, "joint_high": SAME, "joint_law": SAME, "by_cutoff": ROUNDED,

@@ -173,18 +173,15 @@ def _decided(
 def _implausible(judged: Recommendation, case: Prepared) -> str | None:
     """Why an answer says more of how the log was read than of the system, with the longest rows; None: it does not."""
     retry, probes = judged.retry, case.seen
-    timeouts = [retry.timeouts[0]] if retry else []
-    gains = [retry.waiting / retry.expected_duration] if retry and retry.expected_duration else []
-    if judged.verdict == "finite":
-        timeouts.append(judged.timeout or 0.0)
-        gains.append(judged.speed_up_vs_cutoff or 0.0)
-    gain, timeout = max(gains, default=0.0), max(timeouts, default=0.0)
+    gain = (judged.speed_up_vs_cutoff or 0.0) if judged.verdict == "finite" else 0.0
+    if retry and retry.expected_duration:
+        gain = max(gain, retry.waiting / retry.expected_duration)
     when = None if probes is None or probes.submitted is None else probes.submitted
     span = np.inf if when is None else float(np.nanmax(when) - np.nanmin(when))
     if gain > MAX_PLAUSIBLE_GAIN:
         what = f"jobs would be {gain:.3g} times faster than by waiting"
-    elif timeout > span:
-        what = f"the timeout of {seconds(timeout)} is longer than the log, whose submissions cover {seconds(span)}"
+    elif retry and retry.timeouts[0] > span:
+        what = f"the timeout of {seconds(retry.timeouts[0])} is longer than the log, whose submissions cover {seconds(span)}"
     else:
         return None
     rows = []

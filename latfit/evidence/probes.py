@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from latfit.errors import counted
 from latfit.logs import ProbeLog
 from latfit.logs.vocabulary import NOTHING, attempt_column, is_blank, job_columns
 from latfit.numbers import Floats, Ints
@@ -50,6 +51,33 @@ def as_logged(log: ProbeLog) -> ProbeTable:
         if column is not None:
             columns[name] = column
     return replace(table, submitted=when, columns=columns, job=job, attempt=attempt, clock=log.resolution)
+
+
+def period_of(probes: ProbeTable) -> dict[str, str] | None:
+    """When the probes were submitted: start, end, and in words such as `50 minutes on a Monday morning (UTC)`.
+
+    A log says nothing of other hours and days. Times that count from 0 have no day; None: there are no times.
+    """
+    if probes.submitted is None or not np.isfinite(probes.submitted).any():
+        return None
+    first, last = float(np.nanmin(probes.submitted)), float(np.nanmax(probes.submitted))
+    units = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
+    unit = next((unit for unit in reversed(units) if last - first >= 2 * units[unit]), "second")
+    text = counted(round((last - first) / units[unit]), unit)
+    start, end = (pd.Timestamp(time, unit="s") for time in (first, last))
+    if start.year > 1971:
+        parts = ("night", "morning", "afternoon", "evening")
+        if start.date() != end.date():
+            text += f" from a {start.day_name()} to a {end.day_name()} (UTC)"
+        elif start.hour // 6 == end.hour // 6:
+            text += f" on a {start.day_name()} {parts[start.hour // 6]} (UTC)"
+        else:
+            text += f" on a {start.day_name()} (UTC)"
+    return {
+        "start": f"{start.isoformat(timespec='seconds')}Z",
+        "end": f"{end.isoformat(timespec='seconds')}Z",
+        "text": text,
+    }
 
 
 def evenly(n: int, most: int = MAX_ROWS_LOOKED_AT) -> Ints:

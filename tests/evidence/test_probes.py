@@ -144,3 +144,22 @@ def test_names_with_ids_of_their_own_are_alike_without_them():
     assert groups_of("id", pd.Series([f"req-{k}" for k in range(60)])) is None
     clocks = [f"01/17/2026 {k % 12 + 1:02d}:{k % 60:02d}:19 {'AM' if k < 40 else 'PM'}" for k in range(60)]
     assert groups_of("local_time", pd.Series(clocks)) is None
+
+
+@pytest.mark.parametrize(
+    ("start", "seconds", "text"),
+    [
+        ("2026-01-05T09:00:00", 3000, "50 minutes on a Monday morning (UTC)"),
+        ("2026-01-05T09:00:00", 5 * 3600, "5 hours on a Monday (UTC)"),
+        ("2026-01-05T23:59:00", 90, "90 seconds from a Monday to a Tuesday (UTC)"),
+        ("1970-01-01T00:00:00", 86400 * 40, "40 days"),
+    ],
+)
+def test_the_period_of_a_log_in_words(start, seconds, text):
+    when = pd.Timestamp(start, tz="UTC") + pd.to_timedelta(np.linspace(0, seconds, 60), unit="s")
+    log = latfit.from_frame(pd.DataFrame({"submitted": when, "latency": np.arange(60) + 1.0}))
+    assert latfit.analyze(log, resamples=0, test=False, laws=()).to_dict()["log"]["period"]["text"] == text
+
+
+def test_a_list_of_numbers_has_no_period():
+    assert latfit.analyze(np.arange(60) + 1.0, resamples=0, test=False, laws=()).to_dict()["log"]["period"] is None
