@@ -181,7 +181,7 @@ def _implausible(judged: Recommendation, case: Prepared) -> str | None:
     if gain > MAX_PLAUSIBLE_GAIN:
         what = f"jobs would be {gain:.3g} times faster than by waiting"
     elif retry and retry.timeouts[0] > span:
-        what = f"the timeout of {seconds(retry.timeouts[0])} is longer than the log, whose submissions cover {seconds(span)}"
+        what = f"the timeout of {seconds(retry.timeouts[0])} is longer than the log ({seconds(span)})"
     else:
         return None
     rows = []
