@@ -9,7 +9,7 @@ import re
 import pytest
 
 import latfit
-from conftest import REPO
+from conftest import EGEE, REPO
 
 MODULES = sorted(m.name for m in pkgutil.walk_packages(latfit.__path__, "latfit.") if not m.name.endswith("__main__"))
 PAGES = ("start.md", "gallery.md", "howto-research.md")
@@ -52,6 +52,7 @@ def test_a_public_function_says_what_it_takes_and_returns(name):
 @pytest.mark.parametrize("page", PAGES)
 def test_pages(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").symlink_to(EGEE.parent)
     blocks = re.findall(r"```python\n(.*?)```", (REPO / "docs" / page).read_text(encoding="utf-8"), re.DOTALL)
     assert blocks
     for code in blocks:
@@ -70,3 +71,16 @@ def test_links_between_pages_lead_somewhere():
     for path in (REPO / "docs").glob("*.md"):
         for target in re.findall(r"\]\(([^):#]+)\)", path.read_text(encoding="utf-8")):
             assert (path.parent / target).exists(), (path.name, target)
+
+
+def test_the_study_in_ten_lines(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").symlink_to(EGEE.parent)
+    page = (REPO / "docs" / "howto-research.md").read_text(encoding="utf-8")
+    script = re.search(r"ten lines.*?```python\n(.*?)```", page, re.DOTALL)[1]
+    assert sum(bool(line) for line in script.splitlines()) == 10
+    exec(script, {})
+    printed = capsys.readouterr().out
+    assert "timeout 416 s by the law, 358 s by the data, 2.16 times faster" in printed
+    assert r"\mu = 4.72\,(0.03)" in printed
+    assert (tmp_path / "latency.pdf").read_bytes().startswith(b"%PDF")
