@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from latfit.analysis import Analysis as Analysis
     from latfit.analysis import analyze as analyze
     from latfit.batch import BatchResult as BatchResult
+    from latfit.batch import fit_groups as fit_groups
     from latfit.batch import run_batch as run_batch
     from latfit.buckets import Histogram as Histogram
     from latfit.decision import Decision as Decision
@@ -76,7 +77,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "analysis": "Analysis analyze",
-    "batch": "BatchResult run_batch",
+    "batch": "BatchResult fit_groups run_batch",
     "buckets": "Histogram",
     "decision": "Decision Options decide",
     "errors": (

@@ -104,14 +104,14 @@ def _cell(value: Any, kind: type, path: Sequence[str]) -> Any:
     return value if isinstance(value, str) else ",".join(value) if codes else json.dumps(value)
 
 
-def are_rows(rows: object, count: int) -> bool:
+def are_rows(rows: object, count: int, fields: Mapping[str, type]) -> bool:
     """Whether what a journal kept are that many rows; a checksum is not a signature."""
     kinds: dict[type, tuple[type, ...]] = {int: (int,), float: (int, float), str: (str,)}
     return (
         isinstance(rows, list)
         and len(rows) == count
-        and all(isinstance(row, dict) and row.keys() == FIELDS.keys() for row in rows)
-        and all(v is None or isinstance(v, kinds[FIELDS[name][0]]) for row in rows for name, v in row.items())
+        and all(isinstance(row, dict) and row.keys() == fields.keys() for row in rows)
+        and all(v is None or isinstance(v, kinds[fields[name]]) for row in rows for name, v in row.items())
     )
 
 

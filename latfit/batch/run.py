@@ -16,9 +16,11 @@ import numpy as np
 
 from latfit.batch.engines import Pool, open_pool
 from latfit.batch.files import LogFile, ReadFile, collected, find_files, merged, read_file
+from latfit.batch.fits import FIT_FIELDS, fit_rows, fitted_laws
 from latfit.batch.journal import Journal, open_journal
 from latfit.batch.output import BatchResult
 from latfit.batch.rows import FIELDS, Row, are_rows, chunk_rows, histogram_row
+from latfit.buckets import Histogram
 from latfit.decision import Options, prepare
 from latfit.errors import LogError, counted
 from latfit.laws import Empirical, get_law
@@ -43,6 +45,7 @@ def run_batch(
     risk: float = 0.3,
     accept_implausible: bool = False,
     laws: Sequence[str] | None = None,
+    method: str | None = None,
     resamples: int = RESAMPLES,
     test: bool | None = None,
     seed: int = 0,
@@ -67,6 +70,9 @@ def run_batch(
         What the rows are of; `by` may also name `file`, or a folder's column such as `site` of `site=cern/`.
     cutoff, failed, censoring, cost, risk, accept_implausible, laws, resamples, seed
         As in `Options`. Without a `cutoff` each group has its own by the rule of `default_cutoff`.
+    method
+        `mle` or `ls`: then a row is one of the `laws` fitted to a group, with the timeout that follows from it, and no
+        evidence is collected on whether attempts are independent.
     test
         Whether the best law of each group is tested (default: with at most 200 groups).
     engine, scheduler, workers
@@ -120,18 +126,31 @@ def run_batch(
             resamples=resamples,
             test=len(samples) <= TESTED_GROUPS if test is None else test,
             seed=seed,
+            method=method or "mle",
         )
+        how_many = len(fitted_laws(options)) if method else 1
         kept: AbstractContextManager[Journal | None] = nullcontext()
         if journal is not None:
-            run = (version("latfit"), by, window is not None, astuple(options), bad_files)
+            run = (version("latfit"), by, window is not None, astuple(options), method, bad_files)
             kept = open_journal(Path(journal), _fingerprint(run, samples), resume=resume)
         with kept as book:
-            rows = dict(zip(samples, analyse_groups(pool, samples, options, book, tell), strict=True))
-    if window is not None:
-        _add_kept_regrets(rows, samples, options)
+            work = partial(fit_rows if method else chunk_rows, options=options)
+            rows = analyse_groups(pool, samples, work, book, tell, per_group=how_many)
+    named = [(key, row) for key, several in zip(samples, rows, strict=True) for row in several]
+    if window is not None and not method:
+        _add_kept_regrets(dict(named), samples, options)
     histograms = collected(item for log in logs for item in log.histograms.items())
-    every = chain(rows.items(), ((key, histogram_row(several, cost)) for key, several in histograms.items()))
-    return _table(every, by, [] if window is None else ["window"], logs, bad_files)
+    every = chain(named, ((key, _histogram(several, cost, method)) for key, several in histograms.items()))
+    return _table(every, by, [] if window is None else ["window"], logs, bad_files, fits=method is not None)
+
+
+def _histogram(several: list[Histogram], cost: float, method: str | None) -> Row:
+    if method is None:
+        return histogram_row(several, cost)
+    return {
+        **dict.fromkeys(FIT_FIELDS),
+        "error": "a histogram: `latfit timeout FILE --law NAME` fits a law to its counts",
+    }
 
 
 def _read(pool: Pool, files: Sequence[LogFile], read: Callable[[LogFile], ReadFile], tell: Progress) -> list[ReadFile]:
@@ -160,26 +179,31 @@ def _why_none(bad: Sequence[tuple[str, str]]) -> str:
 def analyse_groups(
     pool: Pool,
     samples: Mapping[Key, ProbeTable],
-    options: Options,
+    work: partial[list[Row]],
     journal: Journal | None = None,
     tell: Progress = lambda stage, done, total: None,
-) -> list[Row]:
-    """One row a group, in order. Which groups are fitted together depends on their names only."""
+    *,
+    per_group: int = 1,
+) -> list[list[Row]]:
+    """The rows of each group, in order. Which groups are fitted together depends on their names only."""
+    options: Options = work.keywords["options"]
+    fields = FIT_FIELDS if work.func is fit_rows else {name: kind for name, (kind, _) in FIELDS.items()}
     size = 8 if options.resamples or options.test else 256
     groups = iter(samples.items())
     chunks = [dict(islice(groups, size)) for _ in range(0, len(samples), size)]
     rows = {at: kept for at, kept in (journal.done if journal else {}).items() if at < len(chunks)}
-    rows = {at: kept for at, kept in rows.items() if are_rows(kept, len(chunks[at]))}
+    rows = {at: kept for at, kept in rows.items() if are_rows(kept, len(chunks[at]) * per_group, fields)}
     todo = [at for at in range(len(chunks)) if at not in rows]
-    finished = sum(map(len, rows.values()))
+    finished = sum(map(len, rows.values())) // per_group
     tell("groups", finished, len(samples))
-    for place, results in pool.unordered(partial(chunk_rows, options=options), [chunks[at] for at in todo]):
+    for place, results in pool.unordered(work, [chunks[at] for at in todo]):
         if journal:
             journal.add(todo[place], results)
         rows[todo[place]] = results
-        finished += len(results)
+        finished += len(results) // per_group
         tell("groups", finished, len(samples))
-    return [row for at in range(len(chunks)) for row in rows[at]]
+    every = chain.from_iterable(rows[at] for at in range(len(chunks)))
+    return [list(islice(every, per_group)) for _ in samples]
 
 
 def _fingerprint(run: tuple[Any, ...], samples: Mapping[Key, ProbeTable]) -> str:
@@ -200,15 +224,18 @@ def _table(
     window: list[str],
     logs: Sequence[ReadFile],
     bad_files: list[tuple[str, str]],
+    *,
+    fits: bool,
 ) -> BatchResult:
+    fields = FIT_FIELDS if fits else {name: kind for name, (kind, _) in FIELDS.items()}
     names: list[str] = []
     for name in by:  # a column that has the name of a result, or of another one, is called log_NAME
-        while name in {*FIELDS, "kept_regret", *window, *names}:
+        while name in {*fields, "kept_regret", *window, *names}:
             name = f"log_{name}"
         names.append(name)
     names += window
-    columns: dict[str, type] = dict.fromkeys(names, str) | {name: kind for name, (kind, _) in FIELDS.items()}
-    columns |= {"kept_regret": float} if window else {}
+    columns: dict[str, type] = dict.fromkeys(names, str) | fields
+    columns |= {"kept_regret": float} if window and not fits else {}
     columns.setdefault("file", str)
     columns["error"] = columns.pop("error")
     empty = dict.fromkeys(columns)
@@ -221,6 +248,10 @@ def _table(
     table += [empty | {"file": name, "error": error} for name, error in bad_files]
     facts = [log.facts for log in logs if log.facts is not None]
     notes, queues, good = [], sum(each.queue for each in facts), len(logs) - len(bad_files)
+    if fits:
+        notes.append(
+            "timeouts of fitted laws take attempts to be independent and alike; without --law, batch checks that too"
+        )
     if not names and good > 1:
         notes.append(f"{good} logs are read as one; --by file has a row for each")
     if queues:

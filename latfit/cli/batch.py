@@ -23,6 +23,7 @@ def _whole_seconds(text: str) -> str:
     "latfit batch logs/ --by site -o sites.csv",
     "latfit batch 'logs/2026-*.csv.gz' --by site,queue --window 7d -o weeks.parquet",
     "latfit batch logs/ --by file -o logs.jsonl --resume",
+    "latfit batch logs/ --by site --window 7d --law lognormal --law weibull --method ls -o fits.parquet",
     "latfit batch /shared/logs --by site -o sites.parquet --scheduler tcp://head:8786",
 )
 @click.argument("logs", metavar="LOG...", nargs=-1, required=True)
@@ -34,6 +35,8 @@ def _whole_seconds(text: str) -> str:
 )
 @cli.option("--by COL[,COL]", "One row for each value of these columns; `file` is the log's name.", default="")
 @cli.option("--window WIDTH", "And one for each window of time: 1h, 1d, 7d; shows what drifts.", type=_whole_seconds)
+@cli.option("--law NAME...", "Fit this law to each group: then a row is a group and a law.", "laws")
+@cli.option("--method [mle|ls]", "How to fit it: censored likelihood, or least squares on the cdf (default: mle).")
 @cli.outcome_options
 @cli.cost_option
 @cli.risk_option
@@ -52,7 +55,8 @@ def batch(ctx: click.Context, /, logs: tuple[str, ...], output: Path, resume: bo
     """Many logs to one table: a row of results for each group.
 
     A group's probes may be spread over many logs. A log that cannot be read or a group that is too small
-    is a row that says so in `error`. What is finished is kept in OUT.journal until the table is written.
+    is a row that says so in `error`. With --law, laws are fitted and a row is one fit. What is finished is kept in
+    OUT.journal until the table is written.
     """
     from latfit.batch import check_ending, check_output, run_batch, write_table
     from latfit.report.answers import batch_summary
@@ -68,6 +72,7 @@ def batch(ctx: click.Context, /, logs: tuple[str, ...], output: Path, resume: bo
     check_output(output)
     how = cli.read_arguments(parsed)
     run = {name: value for name, value in parsed.items() if name not in ("column", "status", "spreadsheet", "strict")}
+    run |= {"laws": run["laws"] or None, "method": run["method"] or ("mle" if run["laws"] else None)}
     run |= {**how, "engine": engine, "journal": journal, "resume": resume, "leave_out": [output, journal]}
 
     def kept() -> str:

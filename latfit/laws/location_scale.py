@@ -57,6 +57,13 @@ class LocationScaleKernel(Kernel):
         z_l1, z_l2 = z * l1, z * l2
         return Jet.of(l0, [-l1 / s, -z_l1], [l2 / s**2, (l1 + z_l2) / s, z_l1 + z * z_l2])
 
+    def cdf(self, t: Floats, u: Floats) -> tuple[Floats, Floats]:
+        s = np.exp(u[1])[:, None]
+        z = (np.log(t) - u[0][:, None]) / s
+        l0, l1, _ = self.log_survival(z)
+        S = np.exp(l0)
+        return -np.expm1(l0), np.stack([S * (l1 / s), S * (z * l1)])
+
     @abstractmethod
     def standard_cdf(self, z: Floats) -> Floats: ...
 

@@ -367,7 +367,8 @@ def batch_summary(result: BatchResult) -> tuple[list[str], str]:
     decided = sum(row.get("timeout") is not None for row in result.rows)
     withheld = sum(row.get("verdict") == "withheld" for row in result.rows)
     more = f", withheld: {withheld}" if withheld else ""
-    return warnings, f"groups: {len(result.rows) - len(result.bad_files)}, with a timeout: {decided}{more}"
+    what = "fits" if "std_errors" in result.columns else "groups"
+    return warnings, f"{what}: {len(result.rows) - len(result.bad_files)}, with a timeout: {decided}{more}"
 
 
 def reading_document(log: ProbeLog) -> dict[str, Any]:

@@ -47,6 +47,7 @@ def optimal_timeout(
     max_submissions: float | None = None,
     min_completions: int = 1,
     min_timeout: float = 0.0,
+    figures: bool = True,
     **params: Any,
 ) -> Optimum:
     """The timeout t̂ that minimises E_J (or another objective) when restarts are unbounded.
@@ -74,6 +75,8 @@ def optimal_timeout(
         On empirical laws, the observed completions needed at or below t̂.
     min_timeout
         Seconds; nothing is cancelled earlier.
+    figures
+        Whether quantiles, standard deviation and windows are computed too.
     params
         The parameters of a law that is given by its name.
 
@@ -110,14 +113,14 @@ def optimal_timeout(
         E_0 = _origin_limit(first, c) if at_least == 0 else np.inf
         at_zero = goal.limit(E_0) if np.isfinite(E_0) else np.inf
         if np.isfinite(at_zero) and _is_constant(problem, at_zero):
-            return _outcome(problem, "any", np.inf)
+            return _outcome(problem, "any", np.inf, figures=figures)
         if at_zero <= float(problem.value(np.array(best))) * (1 + ROUNDING):
-            return _outcome(problem, "immediate", 0.0, E_0=E_0)
+            return _outcome(problem, "immediate", 0.0, E_0=E_0, figures=figures)
     else:  # a sample never says `any` or `immediate`
         best = _argmin(problem, thinned(problem.value, t) if problem.on_lattice else t) if t.size else np.inf
         best = best if float(still_out(first, best)) > 0 else np.inf
     never = _no_gain(problem, best)
-    return _outcome(problem, "never" if never else "finite", np.inf if never else best, at_least)
+    return _outcome(problem, "never" if never else "finite", np.inf if never else best, at_least, figures=figures)
 
 
 @np.errstate(all="ignore")  # figures beyond all floats are ∞, which is reported as such
@@ -267,7 +270,13 @@ def _origin_limit(law: Law, cost: float) -> float:
 
 
 def _outcome(
-    problem: _Problem, verdict: Verdict, t: float, at_least: float = 0.0, *, E_0: float | None = None
+    problem: _Problem,
+    verdict: Verdict,
+    t: float,
+    at_least: float = 0.0,
+    *,
+    E_0: float | None = None,
+    figures: bool = True,
 ) -> Optimum:
     """What a timeout brings; with E_0 in the limit t → 0, in which J is exponential with mean E_0."""
     law, cost, b, goal = problem.law, problem.cost, problem.b, problem.objective
@@ -278,9 +287,12 @@ def _outcome(
         quantiles = [float(-E_0 * np.log1p(-q)) for q in QUANTILES]
     else:
         figure = float(problem.value(np.array([t]))[0])  # alone: an error where it cannot be computed
-        E_J, std = float(problem.mean(np.array(t))), float(std_duration(law, t, cost=cost))
+        E_J = float(problem.mean(np.array(t)))
+        std = float(std_duration(law, t, cost=cost)) if figures else np.nan
         F, job_seconds = float(law.cdf(t)), b * float(moments(law, t, 1)[1])
-        if has_failures(law):  # quantiles only where all times are whole steps of a clock
+        if not figures:
+            quantiles = [None] * len(QUANTILES)
+        elif has_failures(law):  # quantiles only where all times are whole steps of a clock
             quantiles = lattice_quantiles(law, QUANTILES, t, cost)
             job_seconds = job_seconds if b == 1 else np.nan  # some copies may fail before the others end
         else:
@@ -290,7 +302,7 @@ def _outcome(
         windows = [(0.0, np.inf)] * 2
     elif E_0 == 0:
         windows = [(0.0, 0.0)] * 2
-    elif verdict != "given" and np.isfinite(figure) and not problem.on_lattice:
+    elif figures and verdict != "given" and np.isfinite(figure) and not problem.on_lattice:
         around = flat_windows(law, t, [1.01 * figure, 1.05 * figure], cost=cost, objective=goal)
         windows = [(max(low, at_least), high) for low, high in around]
     within_1pct, within_5pct = windows or (None, None)

@@ -6,17 +6,25 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+import numpy as np
+from scipy import stats
+from scipy.optimize import curve_fit
+from scipy.special import ndtr
+
 from benchmarks.data import CUTOFF, Floats, observed, probes
 from benchmarks.rivals import surpyval_laws
 from benchmarks.timing import Row, duel, in_turns, seconds
 from latfit.batch.engines import open_pool
+from latfit.batch.fits import fit_rows
 from latfit.batch.rows import Row as Result
+from latfit.batch.rows import chunk_rows
 from latfit.batch.run import analyse_groups
 from latfit.decision import Options
 from latfit.table import ProbeTable
 
 SIZE = 500
-RANK = Options(cutoff=CUTOFF, resamples=0, test=False)  # as the command: rank its laws, decide, no bootstrap
+# as the command: rank its laws, decide, no bootstrap
+RANK = partial(chunk_rows, options=Options(cutoff=CUTOFF, resamples=0, test=False))
 Groups = Mapping[tuple[str, ...], ProbeTable]
 
 
@@ -29,10 +37,10 @@ def groups_of(count: int) -> Groups:
     return {(f"{k:06d}",): observed(x) for k, x in enumerate(latencies(count))}
 
 
-def analysed(groups: Groups) -> list[Result]:
+def analysed(groups: Groups, work: partial[list[Result]] = RANK) -> list[Result]:
     """All cores, the pool's start included."""
     with open_pool("processes", workers=None) as pool:
-        return analyse_groups(pool, groups, RANK)
+        return [row for rows in analyse_groups(pool, groups, work) for row in rows]
 
 
 def peer(key: str, quick: bool) -> list[Row]:
@@ -74,4 +82,36 @@ def engines(key: str, quick: bool) -> list[Row]:
     ]
 
 
-BENCHES = {"batch/peer": peer, "batch/engines": engines}
+def fits(key: str, quick: bool) -> list[Row]:
+    """One law a group by likelihood and by least squares, with its test and its optimum; rivals only fit."""
+    count, few = (2000, 20) if quick else (10**5, 200)
+    groups, x = groups_of(count), latencies(few)
+    rows = []
+    for method, name, rival in (
+        ("mle", "surpyval", partial(surpyval_laws, names=("lognormal",), lfp=True)),
+        ("mle", "scipy.stats.lognorm.fit(CensoredData), ρ = 0", scipy_likelihood),
+        ("ls", "scipy.optimize.curve_fit on the same grid", scipy_least_squares),
+    ):
+        options = Options(cutoff=CUTOFF, resamples=0, test=False, laws=("lognormal",), method=method)
+        ours = partial(analysed, groups, partial(fit_rows, options=options))
+        work = f"{count:.0e} groups × {SIZE} probes on all cores: log-normal by {method}, KS, optimum"
+        theirs = f"{name} in a loop on one core, {few} groups × {count // few}"
+        label = f"{key}/{method}/{name.split('.')[0].split(' ')[0]}"
+        rows.append(duel(label, work, theirs, "faster", lambda fit=rival: [fit(row) for row in x], ours, rounds=1,
+                         scale=count / few))  # fmt: skip
+    return rows
+
+
+def scipy_likelihood(x: Floats) -> Any:
+    data = stats.CensoredData(uncensored=x[x <= CUTOFF], right=np.full(np.count_nonzero(x > CUTOFF), CUTOFF))
+    return stats.lognorm.fit(data, floc=0)
+
+
+def scipy_least_squares(x: Floats) -> Any:
+    seen = np.sort(x[x <= CUTOFF])
+    t = np.linspace(seen[0], seen[-1], 10_001)
+    y = np.searchsorted(seen, t, side="right") / seen.size
+    return curve_fit(lambda t, mu, sigma: ndtr((np.log(t) - mu) / sigma), t, y, p0=(5.0, 1.0))[0]
+
+
+BENCHES = {"batch/peer": peer, "batch/engines": engines, "batch/fits": fits}
