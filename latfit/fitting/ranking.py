@@ -33,7 +33,7 @@ from latfit.sample import LatencySample
 
 CLASSICAL = ("uniform", "truncated-gaussian", "exponential", "weibull", "lognormal", "pareto")
 DEFAULT_LAWS = (*CLASSICAL, "gamma", "log-logistic")
-LEAST_SQUARES_BLOCK = 64  # samples fitted at once: their grids have up to 10 000 steps each
+LEAST_SQUARES_BLOCK = 4  # samples fitted at once: their grids have up to 10 000 steps each
 
 
 def default_laws(method: str) -> list[str]:

@@ -60,9 +60,12 @@ class LocationScaleKernel(Kernel):
     def cdf(self, t: Floats, u: Floats) -> tuple[Floats, Floats]:
         s = np.exp(u[1])[:, None]
         z = (np.log(t) - u[0][:, None]) / s
+        slope = -self.standard_density(z)
+        return self.standard_cdf(z), np.stack([slope / s, slope * z])
+
+    def standard_density(self, z: Floats) -> Floats:
         l0, l1, _ = self.log_survival(z)
-        S = np.exp(l0)
-        return -np.expm1(l0), np.stack([S * (l1 / s), S * (z * l1)])
+        return np.asarray(-np.exp(l0) * l1)
 
     @abstractmethod
     def standard_cdf(self, z: Floats) -> Floats: ...

@@ -31,6 +31,9 @@ class _LognormalKernel(LocationScaleKernel):
     def standard_cdf(self, z: Floats) -> Floats:
         return np.asarray(ndtr(z))
 
+    def standard_density(self, z: Floats) -> Floats:
+        return np.asarray(np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi))
+
     def standard_ppf(self, q: Floats) -> Floats:
         return np.asarray(ndtri(q))
 
