@@ -60,15 +60,26 @@ if TYPE_CHECKING:
     from latfit.restart import Schedule as Schedule
     from latfit.restart import compare_policies as compare_policies
     from latfit.restart import completion_cdf as completion_cdf
+    from latfit.restart import completion_pdf as completion_pdf
     from latfit.restart import evaluate_policy as evaluate_policy
     from latfit.restart import evaluate_timeout as evaluate_timeout
     from latfit.restart import expected_duration as expected_duration
+    from latfit.restart import expected_maximum as expected_maximum
+    from latfit.restart import moment_bounds as moment_bounds
     from latfit.restart import moments as moments
+    from latfit.restart import optimal_grouping as optimal_grouping
     from latfit.restart import optimal_policy as optimal_policy
     from latfit.restart import optimal_schedule as optimal_schedule
     from latfit.restart import optimal_strategy as optimal_strategy
     from latfit.restart import optimal_timeout as optimal_timeout
+    from latfit.restart import quantile_bound as quantile_bound
     from latfit.restart import restart_helps as restart_helps
+    from latfit.restart import schedule_cdf as schedule_cdf
+    from latfit.restart import schedule_moments as schedule_moments
+    from latfit.restart import simulate_policy as simulate_policy
+    from latfit.restart import std_duration as std_duration
+    from latfit.restart import tail_rate as tail_rate
+    from latfit.restart import variation as variation
     from latfit.sample import LatencySample as LatencySample
     from latfit.tracking.tracker import Tracker as Tracker
     from latfit.units import parse_duration as parse_duration
@@ -89,8 +100,10 @@ _HOME = {
     "logs": "ProbeLog as_log as_sample convert_log example_log from_frame read_histograms read_log",
     "outliers": "OutlierRatio default_cutoff outlier_ratio ratio_by_cutoff",
     "restart": (
-        "Optimum Schedule compare_policies completion_cdf evaluate_policy evaluate_timeout expected_duration "
-        "moments optimal_policy optimal_schedule optimal_strategy optimal_timeout restart_helps"
+        "Optimum Schedule compare_policies completion_cdf completion_pdf evaluate_policy evaluate_timeout "
+        "expected_duration expected_maximum moment_bounds moments optimal_grouping optimal_policy optimal_schedule "
+        "optimal_strategy optimal_timeout quantile_bound restart_helps schedule_cdf schedule_moments simulate_policy "
+        "std_duration tail_rate variation"
     ),
     "sample": "LatencySample",
     "tracking.tracker": "Tracker",

@@ -30,7 +30,9 @@ histogram_options = cli.options(
     "latfit timeout probes.csv --law lognormal-pareto --method ls",
     "latfit timeout metrics.prom --lost requests_timed_out_total --cost 0.01",
     'latfit timeout --law "lognormal(mu=5.5,sigma=1)" --rho 0.025',
-    'latfit timeout --law "lognormal(mu=5.5,sigma=1)" --restarts 3 --json',
+    'latfit timeout --law "lognormal(mu=5.5,sigma=1)" --restarts 3 --objective moment:2 --json',
+    "latfit timeout probes.csv --jobs 500 --wall-clock 90s",
+    "latfit timeout --percentiles p50=120ms,p95=400ms,p99=2s",
 )
 @click.argument("log", metavar="[LOG]", required=False)
 @cli.option("--law SPEC|NAME", "A law such as lognormal(mu=5.5,sigma=1); with LOG, the law to fit.")
@@ -43,6 +45,8 @@ histogram_options = cli.options(
 @cli.wall_clock_option
 @cli.option("--restarts K", "At most K restarts, the last attempt untimed.")
 @cli.option("--copies N", "Copies submitted at once.", default=1)
+@cli.option("--jobs COUNT", "Jobs that are submitted together: when the last is done, and how many to group.")
+@cli.option("--percentiles LIST", "Instead of LOG: what a summary keeps, as p50=120ms,p95=400ms,p99=2s.")
 @cli.option(
     "--max-submissions B", "Submissions allowed for a job, on average.", type=click.FloatRange(0, 1e300, min_open=True)
 )
@@ -63,6 +67,9 @@ def timeout(log: str | None, law: str | None, as_json: bool, **parsed: Any) -> N
     from latfit.logs import HistogramLog
     from latfit.report.answers import timeout_sections
 
+    if parsed["percentiles"] is not None:
+        _show_quantile_bound(log, law, parsed, as_json)
+        return
     changed = _changed_options(log, law, parsed)
     probes = None if log is None else cli.open_log(log, parsed)
     warnings: tuple[Warned, ...] = ()
@@ -71,14 +78,17 @@ def timeout(log: str | None, law: str | None, as_json: bool, **parsed: Any) -> N
         if law is None and not changed:
             show_guarantee(probes, parsed, as_json)
             return
-        likely, warnings = _likely_law(load_histogram(probes, parsed), law)
-        document = _answer(likely, parsed)
+        attempt, warnings = _likely_law(load_histogram(probes, parsed), law)
+        document = _answer(attempt, parsed)
     else:
         check_histogram_options(parsed)
         if probes is not None:
-            document, warnings, fails = _on_log(probes, law, parsed)
+            document, warnings, fails, attempt = _on_log(probes, law, parsed)
         else:
-            document = _answer(latfit.Defective(cli.written_law(law or ""), parsed["rho"] or 0.0), parsed)
+            attempt = latfit.Defective(cli.written_law(law or ""), parsed["rho"] or 0.0)
+            document = _answer(attempt, parsed)
+    if parsed["jobs"] is not None:
+        document["jobs"] = _many_jobs(attempt, document, parsed)
     sections = timeout_sections(document, at=parsed["at"], fails=fails)
     cli.show(document, sections, as_json=as_json, warnings=warnings)
 
@@ -94,10 +104,11 @@ def _changed_options(log: str | None, law: str | None, parsed: dict[str, Any]) -
         raise click.UsageError("--method is how a law is fitted to a LOG: give LOG and the --law to fit")
     if log is not None and law is not None and "(" in law:
         raise click.UsageError("with a LOG, --law is the name of the law to fit, without parameters")
-    defaults = {"objective": "mean", "copies": 1, "wall_clock": 0.0, "max_submissions": None, "at": None}
+    defaults = {"copies": 1, "wall_clock": 0.0, "max_submissions": None, "at": None}
     used = [f"--{name.replace('_', '-')}" for name, default in defaults.items() if parsed[name] != default]
     if parsed["restarts"] is not None and used:
-        raise click.UsageError(f"--restarts minimises the mean, with a --cost at most; it does not go with {used[0]}")
+        raise click.UsageError(f"--restarts goes with --cost and --objective; it does not go with {used[0]}")
+    used += ["--objective"] if parsed["objective"] != "mean" else []
     if parsed["at"] is not None and parsed["max_submissions"] is not None:
         raise click.UsageError("--at evaluates one timeout; it does not go with --max-submissions")
     return used + [f"--{name}" for name in ("rho", "restarts") if parsed[name] is not None]
@@ -115,7 +126,7 @@ def _answer(law: latfit.Law, parsed: dict[str, Any]) -> dict[str, Any]:
 
 def _on_log(
     log: latfit.ProbeLog, law: str | None, parsed: dict[str, Any]
-) -> tuple[dict[str, Any], tuple[Warned, ...], bool]:
+) -> tuple[dict[str, Any], tuple[Warned, ...], bool, latfit.Law]:
     """The decision on LOG, or what its law says of --restarts or --at, with a warning if the decision is withheld."""
     from latfit.decision import Warned, decide
     from latfit.evidence import probes_of
@@ -127,27 +138,61 @@ def _on_log(
         decision = decide([probes_of(log)], options, figures=True)[0].require()
         assert decision.timeout is not None
         assert decision.evidence is not None
-        fails = decision.sample is not None and decision.sample.failed.total > 0
-        return {**decision.timeout.to_dict(), "evidence": decision.evidence.to_dict()}, decision.warnings, fails
+        assert decision.sample is not None
+        document = {**decision.timeout.to_dict(), "evidence": decision.evidence.to_dict()}
+        attempt = decision.timeout.source or latfit.Empirical.of(decision.sample)
+        return document, decision.warnings, decision.sample.failed.total > 0, attempt
     sample, rho = cli.prepared(log, parsed).sample, parsed["rho"]
     if name is None:
         empirical = latfit.Empirical.of(sample)
-        document = _answer(empirical if rho is None else empirical.rescaled(rho), parsed)
+        source: latfit.Law = empirical if rho is None else empirical.rescaled(rho)
     else:
         how = {"method": parsed["method"], "resamples": 0}
         best = latfit.fit(sample, [name], rho="joint" if rho is None else rho, **how)[0]
         if best.law is None:
             raise FitError(f"{name} could not be fitted: {best.error}")
-        document = _answer(fitted_law(sample, best), parsed)
+        source = fitted_law(sample, best)
+    document = _answer(source, parsed)
     plain = {name: parsed[name] for name in ("cutoff", "failed", "censoring", "cost")}
     chosen = decide([probes_of(log)], cli.decision_options(plain, laws=(), test=False, resamples=0))[0].timeout
     if chosen is None or chosen.verdict != "withheld":
-        return document, (), sample.failed.total > 0
+        return document, (), sample.failed.total > 0, source
     message = (
         f"the decision on this log is withheld ({', '.join(chosen.withheld)}), and these figures take attempts to be "
         "independent and alike; see latfit analyze, and latfit replay --at for what the log itself shows"
     )
-    return document, (Warned("withheld", message),), sample.failed.total > 0
+    return document, (Warned("withheld", message),), sample.failed.total > 0, source
+
+
+def _many_jobs(law: latfit.Law, document: dict[str, Any], parsed: dict[str, Any]) -> dict[str, Any]:
+    """When the last of --jobs is done with the timeout of the document, and the best number of jobs in a submission."""
+    from latfit.numbers import finite
+
+    jobs, how = parsed["jobs"], {"cost": parsed["cost"], "wall_clock": parsed["wall_clock"]}
+    t = float("inf") if document["timeout"] is None else document["timeout"]
+    several = {"jobs": jobs, "expected_maximum": finite(latfit.expected_maximum(law, jobs, t, **how))}
+    if not parsed["wall_clock"]:
+        return {**several, "grouping": None}
+    return {**several, "grouping": latfit.optimal_grouping(law, jobs, copies=parsed["copies"], **how).to_dict()}
+
+
+def _show_quantile_bound(log: str | None, law: str | None, parsed: dict[str, Any], as_json: bool) -> None:
+    """Print what percentiles alone guarantee."""
+    from latfit.report.answers import quantile_bound_sections
+
+    others = [name for name in ("rho", "restarts", "at", "jobs", "max_submissions") if parsed[name] is not None]
+    if log is not None or law is not None or others or parsed["objective"] != "mean":
+        raise click.UsageError("--percentiles stands alone, with a --cost at most: they are all that is known")
+    with cli.wrong_usage("--percentiles"):
+        quantiles = {}
+        for item in parsed["percentiles"].split(","):
+            level, _, time = item.strip().removeprefix("p").partition("=")
+            try:
+                quantiles[float(level.removesuffix("%")) / 100] = latfit.parse_duration(time)
+            except ValueError:
+                raise click.BadParameter(f"{item!r} is not a percentile: write p50=120ms") from None
+        bound = latfit.quantile_bound(quantiles, cost=parsed["cost"])
+    cli.show(bound.to_dict(), quantile_bound_sections(bound), as_json=as_json)
 
 
 def check_histogram_options(parsed: dict[str, Any]) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from latfit.histograms import Guarantee
     from latfit.logs import LogFacts, ProbeLog
     from latfit.outliers import OutlierRatio
-    from latfit.restart import Comparison
+    from latfit.restart import Comparison, QuantileBound
     from latfit.restart.schedule import Strategy
     from latfit.sample import LatencySample
     from latfit.settings import Settings, Tool
@@ -92,9 +92,27 @@ def timeout_sections(document: dict[str, Any], *, at: float | None, fails: bool)
         *((f"within {share} %", between(*ends)) for share, ends in windows.items() if ends and ends[0] != ends[1]),
     )
     sentences = [f"{action} ({law})."]
+    if (several := document.get("jobs")) is not None:
+        sentences.append(f"The last of {several['jobs']} jobs is done after {seconds(several['expected_maximum'])}.")
+        if (group := several["grouping"]) is not None and group["size"] > 1:
+            then = f"{seconds(group['expected_duration'])} (cancel each after {seconds(group['timeout'])})"
+            sentences.append(f"With {group['size']} jobs in each submission it is done after {then}.")
     if document["conservative_timeout"] not in (None, document["timeout"]):
         sentences.append(f"Waiting up to {seconds(document['conservative_timeout'])} costs at most 5 % more.")
     return [Section("", tuple(sentences), **figures)]
+
+
+def quantile_bound_sections(bound: QuantileBound) -> list[Section]:
+    """What percentiles alone guarantee, and its price."""
+    certain = f"A timeout of {seconds(bound.timeout)} (the {bound.level:.4g} quantile) guarantees a mean of at most "
+    certain += f"{seconds(bound.expected_duration)}; without one it is at least {seconds(bound.waiting)}."
+    figures = _figures(
+        ("mean, at most", seconds(bound.expected_duration)),
+        ("mean without a timeout, at least", seconds(bound.waiting)),
+        ("submissions per job, at most", f"{bound.submissions:.4g}"),
+    )
+    known = "Percentiles hide what lies between and beyond them, what was lost, and whether attempts are independent: "
+    return [Section("", (certain, f"{known}measure single requests before you set it."), **figures)]
 
 
 def guarantee_sections(guarantee: Guarantee) -> list[Section]:

@@ -1,15 +1,19 @@
 """Stage 7: law and policy to completion time."""
 
+from latfit.restart.batches import Grouping, expected_maximum, optimal_grouping
 from latfit.restart.compare import Comparison, compare_policies, load_of
 from latfit.restart.completion import (
     completion_cdf,
+    completion_pdf,
     completion_quantile,
     expected_duration,
+    moment_bounds,
     moments,
     simulate,
     std_duration,
     submissions,
 )
+from latfit.restart.criteria import QuantileBound, quantile_bound, tail_rate, variation, variation_interval
 from latfit.restart.derived import Copies
 from latfit.restart.evaluate import PolicyOutcome, evaluate_policy, simulate_policy
 from latfit.restart.optimum import earliest_timeout, evaluate_timeout, optimal_timeout
@@ -30,26 +34,33 @@ __all__ = [
     "Budget",
     "Comparison",
     "Copies",
+    "Grouping",
     "Optimum",
     "Policy",
     "PolicyOutcome",
+    "QuantileBound",
     "Schedule",
     "Strategy",
     "compare_policies",
     "completion_cdf",
+    "completion_pdf",
     "completion_quantile",
     "earliest_timeout",
     "evaluate_policy",
     "evaluate_timeout",
     "expected_duration",
+    "expected_maximum",
     "load_of",
+    "moment_bounds",
     "moments",
+    "optimal_grouping",
     "optimal_policy",
     "optimal_schedule",
     "optimal_strategy",
     "optimal_timeout",
     "parse_policy",
     "policy_names",
+    "quantile_bound",
     "restart_helps",
     "schedule_cdf",
     "schedule_moments",
@@ -57,4 +68,7 @@ __all__ = [
     "simulate_policy",
     "std_duration",
     "submissions",
+    "tail_rate",
+    "variation",
+    "variation_interval",
 ]

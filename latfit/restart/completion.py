@@ -8,6 +8,7 @@ F̃ = (1−ρ)F, that of Glatard et al.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import chain, repeat
 from math import comb
 from typing import Any
@@ -103,14 +104,43 @@ def moments(law: Any, t_inf: ArrayLike, order: int = 3, *, cost: float = 0.0, **
     t, c = check_timeouts(t_inf), check_time("cost", cost)
     if order < 0:
         raise RestartError(f"the order of a moment is {order}; it must be 0 or more")
-    F = law.cdf(t)
-    lost = {m: lost_moment(law, m, t, c) for m in range(1, order + 1)}
+    return _recursion(law, t, c, [law.partial_moment(n, t) for n in range(1, order + 1)])
+
+
+def _recursion(law: Law, t: Floats, cost: float, completing: Sequence[Floats]) -> Floats:
+    """E[Jⁿ] where `completing` has E[(time in the attempt that completes)ⁿ; it completes] for n = 1, 2, …"""
+    F, order = law.cdf(t), len(completing)
+    lost = {m: lost_moment(law, m, t, cost) for m in range(1, order + 1)}
     E = [np.ones(t.shape)]
     with np.errstate(all="ignore"):
         for n in range(1, order + 1):
-            total = law.partial_moment(n, t) + sum(comb(n, k) * _product(lost[n - k], E[k]) for k in range(n))
+            total = completing[n - 1] + sum(comb(n, k) * _product(lost[n - k], E[k]) for k in range(n))
             E.append(np.where(F > 0, total / F, np.inf))
     return np.array(E)
+
+
+def moment_bounds(
+    law: Any, t_inf: ArrayLike, order: int = 3, *, cost: float = 0.0, **params: Any
+) -> tuple[Floats, Floats]:
+    """Bounds A ≤ E[Jⁿ] ≤ B for n = 0…order, for which F̃(t) alone is needed: each number of restarts is geometric.
+
+    The attempt that completes takes no time in A, and the whole timeout in B. van Moorsel & Wolter 2004, eq. 8. The
+    parameters are those of `moments`, and both bounds have its shape.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> low, high = latfit.moment_bounds("exponential", 3.0, 2, rate=0.5)
+    >>> E = latfit.moments("exponential", 3.0, 2, rate=0.5)
+    >>> low.round(3).tolist(), E.round(3).tolist(), high.round(3).tolist()
+    ([1.0, 0.862, 4.07], [1.0, 2.0, 8.0], [1.0, 3.862, 18.24])
+    """
+    law, t, c = as_law(law, **params), check_timeouts(t_inf), check_time("cost", cost)
+    refuse_failures(law, "a geometric bound")
+    F, orders = law.cdf(t), range(1, order + 1)
+    return _recursion(law, t, c, [np.zeros(t.shape)] * order), _recursion(
+        law, t, c, [_product(F, t**n) for n in orders]
+    )
 
 
 def lost_moment(law: Law, m: int, t: Floats, cost: float) -> Floats:
@@ -179,6 +209,26 @@ def completion_cdf(law: Any, x: ArrayLike, t_inf: float, *, cost: float = 0.0, *
     t, c = check_timeouts(t_inf), check_time("cost", cost)
     at = np.asarray(x, dtype=np.float64)
     return np.where(at < 0, 0.0, -np.expm1(log_survival(law, np.maximum(at, 0.0), t, c)))
+
+
+def completion_pdf(law: Any, x: ArrayLike, t_inf: float, *, cost: float = 0.0, **params: Any) -> Floats:
+    """f_J(x) = (1−F̃(t))ⁿ f̃(x − n(t+c)), n = ⌊x/(t+c)⌋, and 0 while a restart is under way.
+
+    van Moorsel & Wolter 2004, eq. 3. The parameters are those of `completion_cdf`.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> latfit.completion_pdf("exponential", [1.0, 3.5, 5.0], 3.0, cost=1.0, rate=0.5).round(4).tolist()
+    [0.3033, 0.0, 0.0677]
+    """
+    law, t, c = as_law(law, **params), float(check_timeouts(t_inf)), check_time("cost", cost)
+    refuse_failures(law, "the density of the completion time")
+    at = np.asarray(x, dtype=np.float64)
+    n = np.floor(np.maximum(at, 0.0) / (t + c)) if 0 < t < np.inf else np.zeros(at.shape)
+    age = at - n * (t + c if np.isfinite(t) else 0.0)
+    reached = np.exp(-_product(n, -log_not_completed(law, np.array(t))))
+    return np.where((at >= 0) & (age < t), reached * law.pdf(np.clip(age, 0.0, t)), 0.0)
 
 
 def log_survival(law: Law, x: Floats, t: Floats, cost: float) -> Floats:

@@ -356,11 +356,9 @@ def candidates(
         around = np.concatenate([[np.inf], v, [np.inf]])
         lows = np.flatnonzero((v <= around[:-2]) & (v <= around[2:]) & np.isfinite(v))
         for i in lows[np.argsort(v[lows], kind="stable")[:20]]:
-            bounds = np.log(t[max(i - 1, 0)]), np.log(t[min(i + 1, t.size - 1)])
-            best = scipy.optimize.minimize_scalar(
-                lambda y: float(value(np.exp(np.array(y)))), bounds=bounds, method="bounded", options={"xatol": 1e-11}
-            )
-            minima += [float(t[i]), float(np.exp(best.x))]
+            low, high = np.log(t[max(i - 1, 0)]), np.log(t[min(i + 1, t.size - 1)])
+            best = polished(lambda y: float(value(np.exp(np.array(y)))), low, high, 1e-11)
+            minima += [float(t[i]), float(np.exp(best))]
         return np.concatenate([corners, t[:1], minima])
 
     def at(y: float) -> float:
@@ -377,6 +375,14 @@ def candidates(
         else:  # the turn is a kink at an end, and exp(log(·)) has stepped over it
             minima.append(b if at(low) < 0 else a)
     return np.concatenate([corners, t[:1], minima])
+
+
+def polished(figure: Callable[[float], float], low: float, high: float, tolerance: float) -> float:
+    """Where the figure is least between two points, by Brent's method; an infinite figure is a very large one."""
+    if not low < high:
+        return low
+    options: dict[str, Any] = {"bounds": (low, high), "method": "bounded", "options": {"xatol": tolerance}}
+    return float(scipy.optimize.minimize_scalar(lambda y: min(figure(y), HUGE), **options).x)
 
 
 def thinned(value: Figure, t: Floats) -> Floats:

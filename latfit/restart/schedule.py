@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import comb
 from typing import Any
@@ -15,12 +15,22 @@ from latfit.laws.base import Law
 from latfit.laws.empirical import as_law
 from latfit.numbers import Floats, finite
 from latfit.restart.completion import lost_moment
-from latfit.restart.derived import ROUNDING, check_time, check_timeouts, completion_probability, still_out
-from latfit.restart.optimum import MIN_GAIN, candidates, optimal_timeout
+from latfit.restart.derived import (
+    ROUNDING,
+    check_time,
+    check_timeouts,
+    completion_probability,
+    inverse_cdf,
+    scan_times,
+    still_out,
+)
+from latfit.restart.objectives import Objective
+from latfit.restart.optimum import MIN_GAIN, candidates, optimal_timeout, polished
 from latfit.restart.plan import Plan, attempt, quadrature
 from latfit.restart.result import Figures, label, ratio
 
 MAX_RESTARTS = 10_000  # more are as good as unbounded ones
+MAX_DESCENT_RESTARTS, MAX_DESCENT_ROUNDS = 20, 50  # of a descent along one timeout after another
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +49,8 @@ class Schedule(Figures):
     speed_up: float | None
     law: str
     cost: float
+    objective: dict[str, Any]
+    rho: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """The Optimum's fields for a schedule: `timeout` is the first one of it."""
@@ -51,26 +63,33 @@ class Schedule(Figures):
             "within_5pct": None,
             "conservative_timeout": None,
             "speed_up": self.speed_up,
-            "rho": 0.0,
+            "rho": self.rho,
             "law": self.law,
             "cost": self.cost,
-            "objective": {"name": "mean", "value": self.expected_duration},
+            "objective": self.objective,
             "schedule": timeouts,
         }
 
 
 @np.errstate(all="ignore")  # figures beyond all floats are ∞, which is reported as such
 def optimal_schedule(
-    law: Any, restarts: int, *, cost: float = 0.0, min_timeout: float = 0.0, **params: Any
+    law: Any,
+    restarts: int,
+    *,
+    cost: float = 0.0,
+    objective: str = "mean",
+    min_timeout: float = 0.0,
+    **params: Any,
 ) -> Schedule:
-    """The K timeouts that minimise E_J when only K restarts are allowed, none earlier than `min_timeout`.
+    """The K timeouts of the least mean (or another objective) when only K restarts are allowed.
 
-    τ_k minimises M₁(τ) + (1−F(τ)) (τ + c + E_{k−1}), from E_0 = E[T] on.
-    van Moorsel & Wolter 2004, Algorithm 3.
+    For the mean τ_k minimises M₁(τ) + (1−F(τ)) (τ + c + E_{k−1}), from E_0 = E[T] on (van Moorsel & Wolter 2004,
+    Algorithm 3). For other objectives the best τ_k depends on what was spent before it, so that no such recursion
+    holds (§4): each timeout is optimised in turn, the others kept, until none of them improves.
 
     Parameters
     ----------
-    law, cost, min_timeout, params
+    law, cost, objective, min_timeout, params
         As in `optimal_timeout`.
     restarts
         K, how often at most.
@@ -78,7 +97,7 @@ def optimal_schedule(
     Returns
     -------
     Schedule
-        K timeouts and what they bring; an error where ρ > 0, because then a last attempt may never end.
+        K timeouts and what they bring; an error for moments where ρ > 0, because then a last attempt may never end.
 
     Examples
     --------
@@ -88,8 +107,12 @@ def optimal_schedule(
     (2, True)
     """
     law, c = as_law(law, **params), check_time("cost", cost)
+    goal = Objective.parse(objective)
     _check_restarts(restarts, 1)
-    _refuse_never_ending(law)
+    if goal.name not in ("quantile", "deadline"):
+        _refuse_never_ending(law)
+    if goal.name != "mean":
+        return _by_objective(law, goal, int(restarts), c, min_timeout)
     E_R = E = float(law.partial_moment(1, np.inf))
     if not np.isfinite(E):
         raise RestartError("the last attempt has no timeout and its mean is infinite: allow unbounded restarts")
@@ -100,7 +123,68 @@ def optimal_schedule(
         timeouts += [tau] * (int(restarts) - len(timeouts) if settled else 1)
     plan = _plan(law, timeouts[::-1], c)
     speed_up = ratio(E_R, finite(plan.mean))
-    return Schedule(**plan.figures, timeouts=tuple(timeouts[::-1]), speed_up=speed_up, law=label(law), cost=c)
+    reported = {"name": "mean", "value": finite(plan.mean)}
+    return Schedule(
+        **plan.figures, timeouts=tuple(timeouts[::-1]), speed_up=speed_up, law=label(law), cost=c, objective=reported
+    )
+
+
+def _by_objective(law: Law, goal: Objective, restarts: int, cost: float, at_least: float) -> Schedule:
+    """The best schedule for any objective, from equal timeouts: one timeout after another, until none gains."""
+    if restarts > MAX_DESCENT_RESTARTS:
+        raise RestartError(f"with {goal}, at most {MAX_DESCENT_RESTARTS} restarts are optimised: allow unbounded ones")
+    order = {"moment": int(goal.parameter), "std": 2}.get(goal.name, 0)
+
+    def figure(timeouts: Sequence[float]) -> float:
+        if order:
+            E = schedule_moments(law, timeouts, order, cost=cost)
+            return float(E[order] if goal.name == "moment" else np.sqrt(max(E[2] - E[1] ** 2, 0.0)))
+        return goal.of_plan(_plan(law, timeouts, cost))
+
+    times = law.jumps if law.jumps is not None else scan_times(law)
+    least, most = inverse_cdf(law, completion_probability(law) * np.array([1e-3, 1 - 1e-6]))
+    times = times[(times >= max(least, at_least)) & (times <= min(most, goal.latest))]
+    times = times[np.unique(np.linspace(0, times.size - 1, 60).astype(np.intp))] if times.size else times
+    untimed, timeouts = figure([np.inf]), list[float]()
+    best = untimed
+    for count in range(1, restarts + 1):  # from the best schedule with one restart less, or from equal timeouts
+        starts = [[*timeouts, np.inf], *([float(t)] * count for t in times[:: max(1, times.size // 12)])]
+        best, timeouts = min((figure(start), start) for start in starts)
+        for _ in range(MAX_DESCENT_ROUNDS):
+            before = best
+            for i in range(count):
+                best, timeouts = _improved(law, figure, times, best, timeouts, i)
+            if not best < before * (1 - 1e-10):
+                break
+    if not best < untimed * (1 - MIN_GAIN):
+        best, timeouts = untimed, [np.inf] * restarts
+    if not np.isfinite(best):
+        raise RestartError(f"the objective {goal} is infinite for every schedule of {restarts} restarts")
+    plan, reported = _plan(law, timeouts, cost), {"name": str(goal), "value": finite(goal.report(best))}
+    speed_up, shown = ratio(finite(untimed), best), tuple(timeouts)
+    rho, text = float(law.rho), label(law)
+    return Schedule(**plan.figures, timeouts=shown, speed_up=speed_up, law=text, cost=cost, objective=reported, rho=rho)
+
+
+def _improved(
+    law: Law, figure: Callable[[list[float]], float], times: Floats, best: float, timeouts: list[float], i: int
+) -> tuple[float, list[float]]:
+    """The i-th timeout at its best of these times and ∞, and between the neighbours of the best."""
+
+    def at(t: float) -> float:
+        return figure([*timeouts[:i], t, *timeouts[i + 1 :]])
+
+    row = [(at(float(t)), k) for k, t in enumerate(times)]
+    k = min(row, default=(np.inf, -1))[1]
+    if k < 0:
+        return best, timeouts
+    low, high = float(times[max(k - 1, 0)]), float(times[min(k + 1, times.size - 1)])
+    if law.jumps is not None:
+        inner = law.jumps[(law.jumps > low) & (law.jumps < high)].tolist()
+    else:
+        inner = [float(np.exp(polished(lambda y: at(float(np.exp(y))), np.log(low), np.log(high), 1e-9)))]
+    value, t = min([(row[k][0], float(times[k])), (at(np.inf), np.inf), *((at(t), t) for t in inner)])
+    return (value, [*timeouts[:i], t, *timeouts[i + 1 :]]) if value < best else (best, timeouts)
 
 
 def _check_restarts(restarts: int, least: int) -> None:

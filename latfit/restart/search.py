@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -25,7 +24,7 @@ from latfit.restart.derived import (
 )
 from latfit.restart.evaluate import PolicyOutcome, evaluate_policy
 from latfit.restart.objectives import Objective
-from latfit.restart.optimum import optimal_timeout
+from latfit.restart.optimum import optimal_timeout, polished
 from latfit.restart.plan import Plan, knots
 from latfit.restart.policies import REGISTRY, Policy
 from latfit.restart.policies.hedge import Hedge
@@ -106,7 +105,7 @@ class _Search:
         if not np.isfinite(best.figure):
             return best
         low, high = (self.edge(best.time, end, ratio) for end in (before, after))
-        inner = _polished(lambda y: self.at(float(np.exp(y)), ratio).figure, np.log(low), np.log(high), self.precision)
+        inner = polished(lambda y: self.at(float(np.exp(y)), ratio).figure, np.log(low), np.log(high), self.precision)
         return _best(best, *(self.at(float(time), ratio) for time in (low, high, np.exp(inner))))
 
     def edge(self, inside: float, time: float, ratio: float) -> float:
@@ -136,7 +135,7 @@ class _Search:
         i = points.index(best)
         low, high = np.log(ratios[max(i - 1, 0)]), np.log(ratios[min(i + 1, ratios.size - 1)])
         near = best.time * np.geomspace(1 / 1.4, 1.4, 5)
-        inner = _polished(lambda y: self.along(near, float(np.exp(y))).figure, low, high, 10 * self.precision)
+        inner = polished(lambda y: self.along(near, float(np.exp(y))).figure, low, high, 10 * self.precision)
         return _best(best, self.along(near, best.ratio), self.along(near, float(np.exp(inner))))
 
     def finished(self, start: _Point) -> tuple[Policy | None, float]:
@@ -178,7 +177,7 @@ class _Search:
             return _best(*(self.at(self.edge(inside, end, ratio), ratio) for end in (0.5 * inside, 2 * inside)))
 
         y = np.log(start.ratio)
-        inner = _polished(lambda z: at(z).figure, max(low, y - 0.4), min(high, y + 0.4), 1e-3)
+        inner = polished(lambda z: at(z).figure, max(low, y - 0.4), min(high, y + 0.4), 1e-3)
         return _best(start, at(inner))
 
     def snapped(self, point: _Point) -> list[_Point]:
@@ -191,13 +190,6 @@ class _Search:
         last = self.plan(point.time, point.ratio).rounds[-1]
         ages = np.append(earlier, last.ages[last.ages < last.length][-1:])
         return [self.at(point.time, float(age / point.time)) for age in ages if age >= point.time]
-
-
-def _polished(figure: Callable[[float], float], low: float, high: float, tolerance: float) -> float:
-    if not low < high:
-        return low
-    options: dict[str, Any] = {"bounds": (low, high), "method": "bounded", "options": {"xatol": tolerance}}
-    return float(scipy.optimize.minimize_scalar(lambda y: min(figure(y), HUGE), **options).x)
 
 
 @np.errstate(all="ignore")  # figures beyond all floats are ∞, which is reported as such

@@ -1,0 +1,155 @@
+"""Many jobs at once: when the last of them is done, and how many to put into one submission."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from latfit.errors import RestartError
+from latfit.laws.empirical import as_law
+from latfit.numbers import finite
+from latfit.restart.completion import log_survival, refuse_failures
+from latfit.restart.derived import (
+    check_time,
+    check_timeouts,
+    completion_probability,
+    scan_times,
+    with_copies,
+    with_wall_clock,
+)
+from latfit.restart.optimum import optimal_timeout
+from latfit.restart.plan import knots, quadrature
+
+MAX_PERIODS = 5_000  # attempts that the slowest of many jobs is followed through
+
+
+def expected_maximum(
+    law: Any, jobs: int, t_inf: float = np.inf, *, cost: float = 0.0, wall_clock: float = 0.0, **params: Any
+) -> float:
+    """E[max(J₁, …, J_n)] = ∫ 1 − F_J(x)ⁿ dx: when the last of n independent jobs is done.
+
+    Parameters
+    ----------
+    law, t_inf, cost, wall_clock, params
+        As in `expected_duration`, with one timeout; ∞ is none.
+    jobs
+        n, how many there are.
+
+    Returns
+    -------
+    float
+        Seconds; ∞ where a job may never end.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> round(latfit.expected_maximum("exponential", 3, rate=1.0), 6)  # 1 + 1/2 + 1/3
+    1.833333
+    """
+    job = with_wall_clock(as_law(law, **params), check_time("wall-clock time", wall_clock))
+    refuse_failures(job, "the maximum of several jobs")
+    t, c = float(check_timeouts(t_inf)), check_time("cost", cost)
+    if jobs < 1 or jobs != int(jobs):
+        raise RestartError(f"the number of jobs is {jobs}; it must be a whole number of at least 1")
+    F = float(job.cdf(t))
+    if not F > 0 or (np.isinf(t) and completion_probability(job) < 1 - 1e-12):
+        return np.inf
+    if not np.isinf(t) and t + c == 0:
+        return 0.0
+    ends, periods = knots(job) if job.jumps is not None else scan_times(job), 1
+    if np.isfinite(t):
+        periods = int(np.ceil((np.log(jobs) + 37.0) / -np.log1p(-F))) if F < 1 else 1  # beyond it n S_J < 1e-16
+        if periods > MAX_PERIODS:
+            raise RestartError(f"with the timeout {t:g} s the last job needs more than {MAX_PERIODS} attempts")
+        ends = np.unique(np.concatenate([ends[ends < t], [t, t + c]]))
+    else:
+        far = ends[-1] * np.geomspace(1.0, 1e12, 400) if job.jumps is None and np.isinf(job.support[1]) else ends[-1:]
+        ends = np.unique(np.concatenate([ends, far]))
+    x, w = quadrature(np.append(0.0, ends), steps=job.jumps is not None)
+    at = (x + np.arange(periods)[:, None] * (t + c if periods > 1 else 0.0)).ravel()
+    with np.errstate(all="ignore"):
+        unfinished = -np.expm1(jobs * np.log1p(-np.exp(log_survival(job, at, np.array(t), c))))
+    return float((unfinished.reshape(periods, -1) * w).sum())
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """How many jobs of a batch to put into one submission, and when the last submission is done.
+
+    `size` jobs run one after the other in each of `submissions`; each submission is cancelled at `timeout` and tried
+    again (None: never). `expected_duration` is the mean time until all are done, `ungrouped` that of one job in each
+    submission, with its own best timeout.
+    """
+
+    jobs: int
+    size: int
+    timeout: float | None
+    expected_duration: float
+    ungrouped: float
+
+    @property
+    def submissions(self) -> int:
+        return -(-self.jobs // self.size)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**vars(self), "ungrouped": finite(self.ungrouped), "submissions": self.submissions}
+
+
+def optimal_grouping(
+    law: Any, jobs: int, *, wall_clock: float, cost: float = 0.0, copies: int = 1, **params: Any
+) -> Grouping:
+    """The number of jobs in a submission with which a batch of jobs is done soonest, on average.
+
+    n jobs that run r seconds each, in groups of g: ⌈n/g⌉ submissions run g r seconds after their latency, and the batch
+    is done with the last of them. Large groups meet fewer slow latencies and run longer. Each size has the timeout of
+    its own least mean. After Glatard, Montagnat and Pennec, PDP 2006, with resubmission.
+
+    Parameters
+    ----------
+    law, cost, params
+        As in `expected_duration`.
+    jobs
+        n, how many jobs there are.
+    wall_clock
+        Seconds r that each job runs.
+    copies
+        Copies of each submission that are made at once (multi-submission).
+
+    Returns
+    -------
+    Grouping
+        The best size, its timeout, and the mean time until the last job is done.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> best = latfit.optimal_grouping("lognormal", 100, wall_clock=60.0, mu=5.5, sigma=1, rho=0.025)
+    >>> best.size, best.submissions, round(best.timeout)
+    (2, 50, 832)
+    """
+    latency = as_law(law, **params)
+    if jobs < 1 or jobs != int(jobs):
+        raise RestartError(f"the number of jobs is {jobs}; it must be a whole number of at least 1")
+    durations: dict[int, tuple[float, float | None]] = {}
+
+    def duration(size: int) -> float:
+        if size not in durations:
+            how: dict[str, Any] = {"cost": cost, "wall_clock": size * check_time("wall-clock time", wall_clock)}
+            best = optimal_timeout(latency, copies=copies, figures=False, **how)
+            timeout = np.inf if best.timeout is None else best.timeout
+            durations[size] = (
+                expected_maximum(with_copies(latency, copies), -(-int(jobs) // size), timeout, **how),
+                best.timeout,
+            )
+        return durations[size][0]
+
+    sizes = sorted({-(-int(jobs) // m) for m in np.unique(np.geomspace(1, jobs, 60).astype(int)).tolist()})
+    best = min(sizes, key=duration)
+    place = sizes.index(best)
+    near = range(sizes[max(place - 1, 0)], sizes[min(place + 1, len(sizes) - 1)] + 1)
+    best = min(near if len(near) <= 200 else [best], key=duration)
+    if not np.isfinite(duration(best)):
+        raise RestartError("no group of jobs has a finite mean time: no timeout of this law has")
+    return Grouping(int(jobs), best, durations[best][1], duration(best), duration(1))

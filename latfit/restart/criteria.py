@@ -1,0 +1,143 @@
+"""When a restart helps at all: criteria that need little of the law, and bounds that hold whatever it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from latfit.errors import RestartError
+from latfit.laws.base import Law
+from latfit.laws.empirical import Empirical, as_law
+from latfit.restart.completion import log_not_completed
+from latfit.restart.derived import check_time, check_timeouts, completion_probability, has_failures, inverse_cdf
+
+
+def variation(law: Any, **params: Any) -> float:
+    """The coefficient of variation std/mean of a latency; ∞ where some attempts never complete.
+
+    Above 1, some timeout lowers the mean time to completion, whatever the law. Reuveni, PRL 116, 170601 (2016); Pal and
+    Reuveni, PRL 118, 030603 (2017). Below 1 one still may.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> round(latfit.variation("exponential", rate=3.0), 9), latfit.variation([1.0, 1.0, 1.0, 9.0]) > 1
+    (1.0, True)
+    """
+    law = as_law(law, **params)
+    if completion_probability(law) < 1 - 1e-12:
+        return np.inf
+    mean, square = (float(law.partial_moment(n, np.inf)) for n in (1, 2))
+    if not np.isfinite(square):
+        return np.inf
+    return float(np.sqrt(max(square - mean * mean, 0.0)) / mean) if mean > 0 else 0.0
+
+
+def variation_interval(law: Empirical, rng: np.random.Generator, *, resamples: int = 199) -> tuple[float, float]:
+    """The 95 % interval of the coefficient of variation of a sample in which all completed, by its bootstrap."""
+    if has_failures(law) or law.rho > 0:
+        raise RestartError("the coefficient of variation has an interval only where every attempt completed")
+    counts = np.diff(law.completed, prepend=0)
+    draws = rng.multinomial(counts.sum(), counts / counts.sum(), resamples).astype(np.float64)
+    mean, square = (draws @ law.jumps**n / counts.sum() for n in (1, 2))
+    values = np.sqrt(np.maximum(square - mean**2, 0.0)) / np.where(mean > 0, mean, 1.0)
+    low, high = np.quantile(values, (0.025, 0.975))
+    return float(low), float(high)
+
+
+def tail_rate(law: Any, t_inf: float = np.inf, *, cost: float = 0.0, **params: Any) -> float:
+    """The rate at which P(J > x) falls for large x: −ln(1−F̃(t))/(t + c) with the timeout t, h(∞) without one.
+
+    A timeout makes the tail lighter where its rate is above h(∞) = lim −ln S(x)/x, which is 0 for heavy tails and where
+    attempts may never complete. Eliazar and Reuveni, J. Phys. A 53, 405004 (2020).
+
+    Examples
+    --------
+    >>> import latfit
+    >>> latfit.tail_rate("weibull", 1.0, shape=2.0, scale=1.0), latfit.tail_rate("lognormal", mu=0.0, sigma=1.0)
+    (1.0, 0.0)
+    """
+    law, t, c = as_law(law, **params), float(check_timeouts(t_inf)), check_time("cost", cost)
+    if np.isfinite(t):
+        return float(-log_not_completed(law, np.array(t)) / (t + c)) if t + c > 0 else np.inf
+    if completion_probability(law) < 1 - 1e-12:
+        return 0.0
+    if np.isfinite(law.support[1]):  # nothing is slower than its last latency
+        return np.inf
+    return _final_hazard(law)
+
+
+def _final_hazard(law: Law) -> float:
+    """The limit of −ln S(x)/x by its growth over factors of ten in x: 0 or ∞ where it goes on falling or rising."""
+    start = float(inverse_cdf(law, 0.999))
+    x = start * 10.0 ** np.arange(1, 60)
+    with np.errstate(all="ignore"):
+        logsf = law.logsf(x) if hasattr(law, "logsf") else np.log(law.still_out(x))
+        rates = (-logsf / x)[np.isfinite(logsf)]
+    if rates.size < 2:
+        return np.inf
+    ratio = rates[-1] / rates[-2]
+    return 0.0 if ratio < 1 - 1e-3 else np.inf if ratio > 1 + 1e-3 else float(rates[-1])
+
+
+@dataclass(frozen=True)
+class QuantileBound:
+    """A timeout at a known quantile, with what is certain of it: at most `expected_duration` and `submissions`.
+
+    `least` is below the mean of every timeout at a known quantile, and `waiting` below the mean without a timeout.
+    """
+
+    timeout: float
+    level: float
+    expected_duration: float
+    least: float
+    waiting: float
+    submissions: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values; `guaranteed` is the bound on the mean."""
+        return {"verdict": "bound", "basis": "quantiles", **vars(self), "guaranteed": self.expected_duration}
+
+
+def quantile_bound(quantiles: Mapping[float, float], *, cost: float = 0.0) -> QuantileBound:
+    """The timeout with the least upper bound on E_J, where nothing but some quantiles of the latency are known.
+
+    E_J(t) = (∫₀ᵗ S + c S(t))/F̃(t), and between two quantiles t_i < t_{i+1} S lies in [1−q_{i+1}, 1−q_i]. With one
+    quantile this is E_J ≤ (t + c (1−q))/q: twice the median. Starkov and Belan, arXiv:2209.05913 (2022).
+
+    Parameters
+    ----------
+    quantiles
+        The latency in seconds at each level, such as `{0.5: 0.12, 0.95: 0.4, 0.99: 2.0}`. Attempts that never complete
+        are beyond every level.
+    cost
+        Seconds between a cancellation and the next attempt.
+
+    Returns
+    -------
+    QuantileBound
+        The timeout, and bounds that hold for every law with these quantiles.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> bound = latfit.quantile_bound({0.5: 0.12, 0.95: 0.4, 0.99: 2.0})
+    >>> bound.timeout, round(bound.expected_duration, 3)
+    (0.12, 0.24)
+    """
+    c = check_time("cost", cost)
+    q, t = np.array(sorted(quantiles.items()), dtype=np.float64).reshape(-1, 2).T
+    if not q.size or not (q[0] > 0 and q[-1] < 1 and t[0] >= 0 and (np.diff(t) >= 0).all() and np.isfinite(t[-1])):
+        raise RestartError(
+            f"the quantiles are {dict(quantiles)}: give latencies of at least 0 that rise with their levels, which lie "
+            "between 0 and 1, as in {0.5: 0.12, 0.99: 2.0}"
+        )
+    steps = np.diff(t, prepend=0.0)
+    most, least = np.cumsum(steps * (1 - np.append(0.0, q[:-1]))), np.cumsum(steps * (1 - q))
+    high, low = ((spent + c * (1 - q)) / q for spent in (most, least))
+    best = int(np.argmin(high))
+    bounds = float(high[best]), float(low.min()), float(least[-1])
+    return QuantileBound(float(t[best]), float(q[best]), *bounds, submissions=float(1 / q[best]))
