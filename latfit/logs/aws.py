@@ -11,7 +11,7 @@ from latfit.errors import MissingColumn
 from latfit.logs.formats import register
 from latfit.logs.lines import LineFormat, Parsed, floats, moments, request_parts, seconds_before
 from latfit.logs.records import Records
-from latfit.logs.rows import Row, RowFormat, epoch, sent_at
+from latfit.logs.rows import Row, RowFormat
 from latfit.logs.source import Source
 
 PARTS = ("request_processing_time", "target_processing_time", "response_processing_time")
@@ -71,8 +71,9 @@ class AwsLoadBalancer(LineFormat):
         records.latency = np.where(answered, np.round(parts.sum(axis=1), 6), waited)
         records.status = self.tally.statuses(frame["code"], records)
         self.tally.add(frame["code"], records)
-        before = seconds_before(written, np.where(answered, records.latency, np.nan))
-        records.submitted = np.where(np.isnat(created), before, created)
+        # a classic balancer has no types, and writes when the request came, not when it was answered
+        sent = np.where(frame["type"].isna(), written, seconds_before(written, records.latency))
+        records.submitted = np.where(np.isnat(created), sent, created)
         records.extras |= request_parts(frame["request"])
 
 
@@ -84,19 +85,18 @@ class Lambda(RowFormat):
     description = "AWS Lambda REPORT lines, also as CloudWatch exports; latency = Duration"
     rank = 22
     unit = "ms"
+    at_end = True
     cells = ("latency", "submitted", "status", "id")
     others = "lines that are not REPORT lines"
+    # a time where there is one, then REPORT RequestId: … Duration: 19.14 ms Billed Duration: 20 ms …
     signs = (REPORT,)
 
     def row(self, line: str) -> Row | None:
-        """A time where there is one, then `REPORT RequestId: … Duration: 19.14 ms Billed Duration: 20 ms …`."""
-        match = re.search(REPORT, line)
-        if match is None:
+        report = re.search(REPORT, line)
+        if report is None:
             return None
-        fields = dict(REPORT_FIELD.findall(line, match.end()))
-        moment = REPORT_TIME.search(line, 0, match.start())
-        ended = moment and (int(moment[0]) / 1e3 if moment[0].isdigit() else epoch(moment[0]))
-        submitted = sent_at(ended, float(match["latency"]) / 1e3)
+        moment = REPORT_TIME.search(line, 0, report.start())
+        fields = dict(REPORT_FIELD.findall(line, report.end()))
         groups = {"memory_mb": fields.get("Memory Size"), "cold_start": "yes" if "Init Duration" in fields else "no"}
-        status = fields.get("Status", "completed")
-        return {"latency": match["latency"], "submitted": submitted, "status": status, "id": match["id"], **groups}
+        status = {"submitted": moment and moment[0], "status": fields.get("Status", "completed")}
+        return {**report.groupdict(), **status, **groups}

@@ -6,7 +6,6 @@ import re
 from calendar import isleap
 from dataclasses import dataclass, field
 from datetime import MAXYEAR, MINYEAR, UTC, datetime
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,7 @@ from latfit.errors import LogError, counted
 from latfit.logs.formats import register
 from latfit.logs.lines import LineFormat, Parsed, chosen, moments
 from latfit.logs.records import Records
-from latfit.logs.rows import UNKNOWN_TIMES, JsonRows, Row
+from latfit.logs.rows import JsonRows, Row, epoch
 from latfit.logs.source import Source
 from latfit.table import CENSORED, COMPLETED, FAILED
 
@@ -34,7 +33,6 @@ MEASURES = {
     "turnaround": "the latency is the time until the job ended",
 }
 LEAP_YEAR = 2000  # in which a log without years is read at first
-REMOVED_OR_HELD = (3, 5)  # states in the history
 
 
 @dataclass
@@ -206,19 +204,17 @@ class CondorHistory(JsonRows):
     rank = 21
     kind, queue = "jobs", True
     begins, signs = r"[\[{]", (r'"QDate"\s*:',)
+    paths = "submitted=QDate state=JobStatus owner=Owner site=MATCH_GLIDEIN_Site host=LastRemoteHost command=Cmd"
 
-    def row(self, value: dict[str, Any]) -> Row | None:
-        def moment(*names: str) -> int | None:
-            times = (value.get(name) for name in names)
-            return next((time for time in times if isinstance(time, int) and time not in UNKNOWN_TIMES), None)
+    def row(self, value: Row) -> Row | None:
+        """In the states 3 and 5 the job was removed, or is held."""
 
-        submitted, state = moment("QDate"), value.get("JobStatus")
-        if submitted is None:
+        def moment(*names: str) -> float | None:
+            return next(filter(None, (epoch(value.get(name)) for name in names)), None)
+
+        row, start = super().row(value), moment("JobStartDate", "JobCurrentStartDate", "JobLastStartDate")
+        if row is None:
             return None
-        start = moment("JobStartDate", "JobCurrentStartDate", "JobLastStartDate")
-        gone = moment("CompletionDate", "EnteredCurrentStatus") if state in REMOVED_OR_HELD else None
-        status, ended = ("censored", gone) if start is None else ("completed", start)
-        site = value.get("MATCH_GLIDEIN_Site") or value.get("LastRemoteHost")
-        groups = {"owner": value.get("Owner"), "site": site, "command": value.get("Cmd"), "jobstatus": state}
-        job = f"{value.get('ClusterId')}.{value.get('ProcId')}"
-        return {"submitted": submitted, "ended": ended, "status": status, "jobid": job, **groups}
+        gone = moment("CompletionDate", "EnteredCurrentStatus") if row["state"] in (3, 5) else None
+        job = {"jobid": f"{value.get('ClusterId')}.{value.get('ProcId')}", "ended": start or gone}
+        return {**row, **job, "status": "completed" if start else "censored"}

@@ -204,18 +204,22 @@ class TableFormat(RecordFormat):
     marks: ClassVar[tuple[str, ...]] = ()  # more columns by which the format is recognised
 
     def sniff(self, head: str) -> bool:
-        return {*self.needed, *self.marks} <= set(head_fields(head, self.delimiter))
+        return {*self.needed, *self.marks} <= set(self.layout(head)[1])
+
+    def layout(self, head: str) -> tuple[str, list[str], bool]:
+        """The delimiter, the names of the columns, and whether there is a header."""
+        return self.delimiter, head_fields(head, self.delimiter), True
 
     def types(self) -> dict[str, pa.DataType]:
         return dict.fromkeys(self.names, pa.string())
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         named = copy.copy(self)
-        named.names = head_fields(source.text, self.delimiter)
+        delimiter, named.names, header = self.layout(source.text)
         if not set(self.needed) <= set(named.names):
             raise LogError(f"{source.name}: line 1 must name {', '.join(self.needed)}; it has: {listed(named.names)}")
         reader = named.reader(source, options)
-        yield from read_delimited(source, self.delimiter, reader.names, reader.types(), reader.records, header=True)
+        yield from read_delimited(source, delimiter, reader.names, reader.types(), reader.records, header=header)
         reader.finish(source)
         yield reader.tally.last()
 

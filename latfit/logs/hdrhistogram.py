@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import base64
 import re
+import struct
 import zlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from latfit.buckets import Histogram
 from latfit.errors import LogError, SampleError
 from latfit.logs.formats import register
 from latfit.logs.histogram_format import HistogramFormat, HistogramLog, Series, from_buckets, numbered_lines
 from latfit.logs.source import Source
-from latfit.numbers import Floats
+from latfit.numbers import Ints
 from latfit.units import in_seconds
 
-INTERVAL = r"(?:Tag=([^,]*),)?([\d.]+),([\d.]+),([\d.]+),(HIST\S+)\s*(?:\n|$)"
+INTERVAL = r"(?:Tag=([^,]*),)?([\d.]+),([\d.]+),([\d.]+),(HIST\S+|[A-Za-z0-9+/=]{40,})\s*(?:\n|$)"
+V0, V1, V2 = 0x1C849309, 0x1C849302, 0x1C849304  # marks of compressed histograms; the byte 0xf0 is the size of words
+HEADERS = {V0: ">4xiqq8x", V1: ">4x4xiiqqd", V2: ">4x4xiiqqd"}
 MAX_PAYLOAD = 1 << 26  # bytes of one histogram, once inflated
 MIN_INTERVALS = 10  # of which it can be told whether slow values come together
 SLOW_QUANTILE = 0.95
@@ -30,13 +32,13 @@ class HdrLog(HistogramFormat):
     """Lines `[Tag=…,]start,length,max,payload` in any order; each tag is a series, its intervals are added up."""
 
     name = "hdrhistogram"
-    description = "HdrHistogram interval log (.hlog, V2), values in ns; needs latfit[histograms]"
+    description = "HdrHistogram interval log (.hlog), values in ns"
     rank = 12
     begins = rf"(?:.*\n){{0,19}}?(?:#\[Histogram log format|{INTERVAL})"
 
     def parse(self, source: Source, unit: str | None) -> HistogramLog:
-        total: dict[tuple[str, int, int, int], Any] = {}  # by tag and layout, whose counts add up as they are
-        intervals: dict[str, list[tuple[Floats, Floats]]] = defaultdict(list)
+        total: dict[tuple[str, int, int], Counter[tuple[int, int]]] = defaultdict(Counter)  # by tag and layout
+        intervals: dict[str, list[tuple[Ints, Ints]]] = defaultdict(list)
         for number, line in numbered_lines(source):
             if line.startswith(("#", '"StartTimestamp"')):
                 continue
@@ -44,64 +46,84 @@ class HdrLog(HistogramFormat):
             if match is None:
                 raise LogError(f"{source.name}: line {number} is not an interval [Tag=…,]start,length,max,payload")
             try:
-                interval = _decoded(match[5])
-            except ValueError as problem:
-                raise LogError(f"{source.name}: line {number}: {problem}") from problem
+                layout, low, high, counts = _decoded(match[5])
+            except (ValueError, struct.error, zlib.error) as problem:
+                raise LogError(f"{source.name}: line {number}: the histogram is damaged ({problem})") from problem
             tag = match[1] or ""
-            used, counts = _used(interval)
-            intervals[tag].append((np.array(used, dtype=np.float64), counts.astype(np.float64)))
-            layout = (tag, interval.bucket_count, interval.sub_bucket_count, interval.unit_magnitude)
-            if layout in total:
-                total[layout].add(interval)
-            else:
-                total[layout] = interval
+            intervals[tag].append((low, counts))
+            buckets = total[tag, *layout]
+            for bucket in zip(low.tolist(), high.tolist(), counts.tolist(), strict=True):
+                buckets[bucket[:2]] += bucket[2]
         if not total:
             raise LogError(f"{source.name}: there is no interval in this log")
+
+        def edge(value: int) -> float:
+            """A whole value v stands for [v, v + 1), and buckets hold their lower end: (e⁻, …] then holds e."""
+            return float(np.nextafter(in_seconds(value, unit or "ns"), 0.0))
+
+        series = []
         try:
-            series = [
-                Series("", {"tag": tag} if tag else {}, _histogram(hdr, unit or "ns", _together(intervals[tag])))
-                for (tag, *_), hdr in total.items()
-            ]
+            for (tag, *_), buckets in total.items():
+                rising = ((edge(low), edge(high), count) for (low, high), count in sorted(buckets.items()))
+                histogram = replace(from_buckets(rising), together=_together(intervals[tag]))
+                series.append(Series("", {"tag": tag} if tag else {}, histogram))
         except SampleError as problem:
             raise LogError(f"{source.name}: {problem}") from problem
         notes = () if unit else ("the values are taken to be nanoseconds, as is usual; --unit says otherwise",)
         return HistogramLog(source.name, self.name, tuple(series), notes=notes)
 
 
-def _decoded(payload: str) -> Any:
-    """The histogram of one interval; refused if it inflates to more than any histogram needs."""
-    try:
-        from hdrh.codec import HdrCookieException, HdrHistogramSettingsException, HdrLengthException
-        from hdrh.histogram import HdrHistogram
-    except ImportError as missing:
-        raise LogError("HdrHistogram logs need the package hdrhistogram: pip install latfit[histograms]") from missing
-    damage = (HdrCookieException, HdrLengthException, HdrHistogramSettingsException, zlib.error, ArithmeticError)
-    try:
-        data = base64.b64decode(payload, validate=True)
-    except ValueError as problem:
-        raise ValueError(f"not base64: {problem}") from problem
-    try:
-        inflating = zlib.decompressobj()
-        inflating.decompress(data[8:], MAX_PAYLOAD)
-        if inflating.unconsumed_tail:
-            raise ValueError(f"it inflates to more than {MAX_PAYLOAD >> 20} MiB")
-        hdr = HdrHistogram.decode(payload)
-    except (*damage, IndexError, RuntimeError, TypeError) as problem:
-        raise ValueError(f"the histogram is damaged ({problem or type(problem).__name__})") from problem
-    header = hdr.encoder.payload.payload
-    one = (1, 1.0, 0x3FF0000000000000)  # how a ratio of 1 between recorded and real values is written
-    if header.normalizing_index_offset or header.conversion_ratio_bits not in one:
-        raise ValueError("this is a histogram of floating-point values (DoubleHistogram), which cannot be read")
-    return hdr
+def _decoded(payload: str) -> tuple[tuple[int, int], Ints, Ints, Ints]:
+    """The layout of one interval's histogram, and the buckets [low, high) that hold something, with their counts.
+
+    Values up to 2^s are their own buckets, s = ⌈log2(2·10^digits)⌉; from there on each doubling of the value has
+    2^(s−1) buckets, twice as wide as those before. All are in units of 2^m, m = ⌊log2(lowest value)⌋.
+    """
+    data = base64.b64decode(payload, validate=True)
+    version = struct.unpack_from(">I", data)[0] & ~0xF0
+    if version not in HEADERS:
+        raise ValueError("not a histogram of whole numbers as HdrHistogram compresses it")
+    inflating = zlib.decompressobj()
+    raw = inflating.decompress(data[8:], MAX_PAYLOAD)
+    if inflating.unconsumed_tail:
+        raise ValueError(f"it inflates to more than {MAX_PAYLOAD >> 20} MiB")
+    header = struct.unpack_from(HEADERS[version], raw)
+    offset, digits, lowest, _, ratio = header if version != V0 else (0, *header, 1.0)
+    if offset or ratio not in (1.0, 5e-324) or not 0 <= digits <= 5 or not 1 <= lowest < 1 << 62:
+        raise ValueError("a histogram of floating-point values (DoubleHistogram), or with an impossible header")
+    words = raw[struct.calcsize(HEADERS[version]) :]
+    size = struct.unpack_from(">I", raw)[0] >> 4 & 0xF
+    if version != V2 and size not in (2, 4, 8):
+        raise ValueError(f"words of {size} bytes")
+    counts = _zigzag(words) if version == V2 else np.frombuffer(words[: len(words) // size * size], f">i{size}")
+    at = np.flatnonzero(counts)
+    counts = counts[at].astype(np.int64)
+    bits, unit = (2 * 10**digits - 1).bit_length(), lowest.bit_length() - 1
+    doubled = np.maximum((at >> bits - 1) - 1, 0)
+    within = at - (doubled << bits - 1)
+    if (counts < 0).any() or (doubled.max(initial=0) + bits + unit > 62):
+        raise ValueError("counts below 0, or values beyond all whole numbers")
+    low = within << doubled + unit
+    return (bits, unit), low, low + (1 << doubled + unit), counts
 
 
-def _used(hdr: Any) -> tuple[list[int], np.ndarray[Any, Any]]:
-    counts = np.ctypeslib.as_array(hdr.counts)
-    used = np.flatnonzero(counts)
-    return [hdr.get_value_from_index(int(i)) for i in used], counts[used]
+def _zigzag(data: bytes) -> NDArray[np.int64]:
+    """Numbers of 7 bits a byte, the lowest first (LEB128), at most nine bytes; −n stands for n zeros."""
+    counts, number, shift = list[int](), 0, 0
+    for byte in data:
+        last = shift == 56
+        number |= (byte if last else byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80 or last:
+            count = number >> 1 ^ -(number & 1)
+            if count < -(1 << 24):
+                raise ValueError("a run of zeros longer than any histogram")
+            counts.extend([count] if count >= 0 else [0] * -count)
+            number = shift = 0
+    return np.array(counts, dtype=np.int64)
 
 
-def _together(intervals: list[tuple[Floats, Floats]]) -> float | None:
+def _together(intervals: list[tuple[Ints, Ints]]) -> float | None:
     """The correlation of being among the slowest 5 % within an interval: that of a one-way analysis of variance.
 
     (MSB − MSW)/(MSB + (n₀ − 1) MSW) with n₀ = (N − Σn²/N)/(m − 1): 0 on average where slow values come singly.
@@ -120,20 +142,3 @@ def _together(intervals: list[tuple[Floats, Floats]]) -> float | None:
     within = float((slow * (1 - slow / n)).sum() / (N - m))
     size = (N - (n**2).sum() / N) / (m - 1)
     return float((between - within) / (between + (size - 1) * within))
-
-
-def _histogram(hdr: Any, unit: str, together: float | None) -> Histogram:
-    """The recorded values in seconds; a whole value v stands for a latency in [v, v + 1).
-
-    HdrHistogram's buckets hold their lower end and not their upper one, so each edge is moved down by the smallest
-    step that a float has: (e⁻, …] then holds e.
-    """
-
-    def edge(value: int) -> float:
-        return float(np.nextafter(in_seconds(value, unit), 0.0))
-
-    buckets = (
-        (edge(low), edge(hdr.get_highest_equivalent_value(low) + 1), int(count))
-        for low, count in zip(*_used(hdr), strict=True)
-    )
-    return replace(from_buckets(buckets), together=together)

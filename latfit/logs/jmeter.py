@@ -3,39 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from html import unescape
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from latfit.errors import LogError, listed
-from latfit.logs.delimited import head_fields, read_delimited
-from latfit.logs.formats import Format, ReadOptions, register
-from latfit.logs.lines import chosen, contains, set_statuses
+from latfit.logs.delimited import TableFormat, head_fields
+from latfit.logs.formats import register
+from latfit.logs.lines import contains, set_statuses
 from latfit.logs.records import Records
-from latfit.logs.rows import Row, RowFormat
-from latfit.logs.schema import Roles
+from latfit.logs.rows import Row, RowFormat, epoch
 from latfit.logs.source import Source
-from latfit.logs.tabular import TableReader
-from latfit.logs.vocabulary import OutcomeTally
 from latfit.table import CENSORED, FAILED
 
 GAVE_UP = r"(?i)time[d-]? ?-?out"
-NEEDED = {"timeStamp", "elapsed", "success"}
 MESSAGES = ("responseCode", "responseMessage", "failureMessage")
+KNOWN_AFTERWARDS = (*MESSAGES, "bytes", "Latency", "Connect", "IdleTime")
 OPENED = re.compile(r"<(?:httpSample|sample) ([^<>]*?)(/?)>")
 CLOSED = re.compile(r"</(?:httpSample|sample)>")
 
 
 @register
-class JMeter(Format):
+class JMeter(TableFormat):
     """Latency is `elapsed`, in ms.
 
-    A sample that the client's own timeout ended is censored: the client gave up. One that was refused, reset, had
-    no response or any other error is known to be dead: it failed.
+    `success` says what became of a sample, whatever its code: a test may expect a 404, or refuse a 200. One that the
+    client's own timeout ended is censored: the client gave up. Any other that has no success has failed.
     """
 
     name = "jmeter"
@@ -43,48 +37,40 @@ class JMeter(Format):
     rank = 25
     roles = ("latency",)
     uses = ("unit", "time_format", "timezone")
+    needed = ("timeStamp", "elapsed", "success")
+    measured, unit, time, submitted_is = "elapsed", "ms", "timeStamp", "timeStamp"
+    outcomes = "outcomes by success and responseCode"
 
-    def sniff(self, head: str) -> bool:
-        return set(_layout(head)[1]) >= NEEDED
+    def layout(self, head: str) -> tuple[str, list[str], bool]:
+        delimiter = max(",|;\t", key=head.lstrip().split("\n", 1)[0].count)
+        fields = head_fields(head, delimiter)
+        if set(fields) >= set(self.needed) or not re.fullmatch(r"\d{13}\n\d+", "\n".join(fields[:2])):
+            return delimiter, fields, True
+        names = ["timeStamp", "elapsed", "label", "responseCode"]
+        names += [f"column{at}" for at in range(len(names) + 1, len(fields) + 1)]
+        success = next((at for at, field in enumerate(fields) if field.lower() in ("true", "false")), 0)
+        if success > 3:
+            names[success] = "success"
+        return delimiter, names[: len(fields)], False
 
-    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        delimiter, names, header = _layout(source.text)
-        if not set(names) >= NEEDED:
-            raise LogError(f"{source.name}: line 1 must name timeStamp, elapsed and success; it has: {listed(names)}")
-        measured = chosen("latency", options, "elapsed", names, source.name)
-        formats = {"timeStamp": options.time_format} if options.time_format else {}
-        roles = Roles((measured,), "timeStamp", unit=options.unit or "ms", time_formats=formats)
-        types = dict.fromkeys(("timeStamp", "success", *MESSAGES), pa.string()) | {measured: pa.float64()}
-        table, tally = TableReader(roles, options), OutcomeTally("outcomes by responseCode", answers=True)
+    def begin(self, source: Source) -> None:
+        super().begin(source)
+        self.unit, self.time_style = self.options.unit or self.unit, self.options.time_format
+        self.tally.answers = True
+        apart = {self.measured, *self.needed, *KNOWN_AFTERWARDS}
+        self.groups = [name for name in self.names if name not in apart]
 
-        def convert(frame: pd.DataFrame, line: NDArray[np.int64]) -> Records:
-            records = table.records(frame, line)
-            success = frame["success"].astype("string").str.strip().str.lower()
-            set_statuses(records, success, {"true": "completed", "false": "failed"}, "status: success is")
-            for name in set(MESSAGES) & set(frame):
-                records.status[(records.status == FAILED) & contains(frame[name], GAVE_UP)] = CENSORED
-            if "responseCode" in frame:
-                tally.add(frame["responseCode"].str.removeprefix("Non HTTP response code: "), records)
-            return records
+    def types(self) -> dict[str, pa.DataType]:
+        return dict.fromkeys((*self.needed, *MESSAGES), pa.string()) | {self.measured: pa.float64()}
 
-        yield from read_delimited(
-            source, delimiter, names, types, convert, header=header, settled=lambda: table.settled
-        )
-        yield tally.last()
-
-
-def _layout(head: str) -> tuple[str, list[str], bool]:
-    first = head.lstrip().split("\n", 1)[0]
-    delimiter = max(",|;\t", key=first.count)
-    fields = head_fields(head, delimiter)
-    if set(fields) >= NEEDED or not re.fullmatch(r"\d{13}", fields[0]) or not fields[1:2] or not fields[1].isdigit():
-        return delimiter, fields, True
-    names = ["timeStamp", "elapsed", "label", "responseCode"]
-    names += [f"column{at}" for at in range(len(names) + 1, len(fields) + 1)]
-    success = next((at for at, field in enumerate(fields) if field.lower() in ("true", "false")), None)
-    if success is not None and success > 3:
-        names[success] = "success"
-    return delimiter, names[: len(fields)], False
+    def fill(self, records: Records, frame: pd.DataFrame) -> None:
+        super().fill(records, frame)
+        success = frame["success"].str.strip().str.lower()
+        set_statuses(records, success, {"true": "completed", "false": "failed"}, "status: success is")
+        for name in set(MESSAGES) & set(frame):
+            records.status[(records.status == FAILED) & contains(frame[name], GAVE_UP)] = CENSORED
+        if "responseCode" in frame:
+            self.tally.add(frame["responseCode"].str.removeprefix("Non HTTP response code: "), records)
 
 
 @register
@@ -98,14 +84,11 @@ class JMeterXml(RowFormat):
     others = "lines that are not samples, or parts of one"
     signs = ("<testResults",)
 
-    def row(self, line: str) -> Row | None:
-        """`<httpSample t="268" ts="1506112408625" s="true" lb="Landing Page" rc="200" rm="OK" tn="Users 1-7"/>`."""
-        return self.rows()(line)
-
-    def rows(self) -> Callable[[str], Row | None]:
+    def rows(self) -> Callable[[str], Row | str | None]:
         depth = 0
 
         def read(line: str) -> Row | None:
+            """`<httpSample t="268" ts="1506112408625" s="true" lb="Landing Page" rc="200" rm="OK" tn="Users 1-7"/>`."""
             nonlocal depth
             match = OPENED.search(line)
             outer = depth == 0
@@ -115,11 +98,10 @@ class JMeterXml(RowFormat):
             fields = {key: unescape(value) for key, value in re.findall(r'(\w+)="([^"]*)"', match[1])}
             if not fields.get("t", "").isdigit():
                 return None
-            late = re.search(GAVE_UP, f"{fields.get('rc', '')} {fields.get('rm', '')}")
-            status = "completed" if fields.get("s") == "true" else "timeout" if late else "failed"
-            sent = int(fields["ts"]) / 1e3 if fields.get("ts", "").isdigit() else None
+            late = re.search(GAVE_UP, f"{fields.get('rc')} {fields.get('rm')}")
+            status = "completed" if fields.get("s") == "true" else "censored" if late else "failed"
             names = {"label": "lb", "responseCode": "rc", "threadName": "tn", "bytes": "by"}
             groups = {column: fields.get(name) for column, name in names.items()}
-            return {"latency": fields["t"], "submitted": sent, "status": status, **groups}
+            return {"latency": fields["t"], "submitted": epoch(fields.get("ts")), "status": status, **groups}
 
         return read

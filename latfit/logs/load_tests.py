@@ -64,7 +64,7 @@ class Vegeta(RowFormat):
     """Latency in ns; the outcome goes by the code. Code 0 with a timeout as its error is censored, else failed."""
 
     name = "vegeta"
-    description = "vegeta encode --to csv or --to json; latency in ns"
+    description = "vegeta encode --to csv or --to json; latency = latency"
     rank = 19
     unit = "ns"
     begins = r'\d{19},\d{1,3},\d+,\d+,\d+,|(?=\{.*"attack")(?=.*"seq")(?=.*"latency").*"timestamp"'

@@ -34,6 +34,7 @@ class Caddy(RowFormat):
     name = "caddy"
     description = "Caddy access log (JSON or console); latency = duration"
     rank = 26
+    others = "lines that are not requests which a handler took"
     at_end = True
     paths = (
         "latency=duration submitted=ts status method=request.method host=request.host path=request.uri "
@@ -46,6 +47,10 @@ class Caddy(RowFormat):
         row = super().row(entry)
         if not isinstance(row, dict) or None in (row["status"], row["method"]):
             return None
+        if row["status"] == 0:
+            if '"msg":"NOP"' in entry or before.endswith("NOP"):  # no handler took it
+                return None
+            row["status"] = "cancelled"  # the client went away before there was a code
         return {**row, "submitted": before.split("\t")[0]} if before else row
 
 

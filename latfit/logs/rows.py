@@ -19,7 +19,7 @@ Row = dict[str, Any]
 UNKNOWN_TIMES = (0, -1, 4294967294, 4294967295)  # in place of a time; the last two are 2^32 - 2 and 2^32 - 1
 
 
-class _KnownCells(Format):
+class KnownCells(Format):
     """A format whose `row` gives cells called latency, submitted, ended, status and id, or else extra columns.
 
     Times are ISO 8601 or seconds since 1970. `unit` is that of the latency, unless the cells have units.
@@ -45,7 +45,7 @@ class _KnownCells(Format):
             yield records
 
 
-class RowFormat(_KnownCells):
+class RowFormat(KnownCells):
     """One probe a line: `line` takes it apart into cells, or it is an object with them at `paths`."""
 
     others: ClassVar[str] = "lines that are not probes"
@@ -88,7 +88,7 @@ class RowFormat(_KnownCells):
         yield from self.stated(chunks)
 
 
-class JsonRows(_KnownCells, JsonArray):
+class JsonRows(KnownCells, JsonArray):
     """One probe for each object of an array inside a JSON document."""
 
     cells: ClassVar[tuple[str, ...]] = ("submitted", "ended", "status")

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from latfit.errors import MissingColumn, listed
-from latfit.logs.delimited import head_fields, read_delimited
-from latfit.logs.formats import ReadOptions, register
-from latfit.logs.lines import RecordFormat, moments
+from latfit.logs.delimited import TableFormat, head_fields
+from latfit.logs.formats import register
+from latfit.logs.lines import moments
 from latfit.logs.records import Records
 from latfit.logs.rows import UNKNOWN_TIMES, JsonRows, Row, inside
 from latfit.logs.source import Source
@@ -28,11 +26,10 @@ WITHOUT_HEADER = (
 EXPORT = "JobID,Submit,Eligible,Start,End,Elapsed,State,NodeList,Partition"
 JOB = re.compile(r"\d+(_\d+|_\[.*\])?(\.\w+)?")
 STATE = re.compile("COMPLETED|FAILED|TIMEOUT|NODE_FAIL|PENDING|RUNNING|PREEMPTED|OUT_OF_MEMORY|CANCELLED.*")
-TIME = re.compile(r"....-..-..T.{8}")
 
 
 @register
-class Sacct(RecordFormat):
+class Sacct(TableFormat):
     """Latency is start − submit (`--column submitted=eligible` counts from when the job could start).
 
     A job that started is completed. One cancelled while queued (start = end, no node) is censored
@@ -49,33 +46,27 @@ class Sacct(RecordFormat):
 
     def sniff(self, head: str) -> bool:
         fields = head_fields(head, "|")
-        lowered = [field.lower() for field in fields]
-        if "submit" in lowered and "state" in lowered and len(fields) > 3:
-            return True
-        if len(fields) == len(WITHOUT_HEADER) and all(TIME.fullmatch(fields[at]) for at in (10, 11)):
-            return True
-        return len(fields) > 3 and JOB.fullmatch(fields[0]) is not None and any(map(STATE.fullmatch, fields[1:]))
+        if len(fields) < 4:
+            return False
+        is_row = JOB.fullmatch(fields[0]) is not None and any(map(STATE.fullmatch, fields[1:]))
+        return is_row or {"submit", "state"} <= set(self.layout(head)[1])
+
+    def layout(self, head: str) -> tuple[str, list[str], bool]:
+        fields = [field.lower() or f"column{at}" for at, field in enumerate(head_fields(head, "|"))]
+        is_usual = len(fields) == len(WITHOUT_HEADER) and "submit" not in fields
+        return "|", WITHOUT_HEADER if is_usual else fields, not is_usual
 
     def begin(self, source: Source) -> None:
-        first = [field.lower() for field in head_fields(source.text, "|")]
-        self.header = "submit" in first
-        if not self.header and len(first) != len(WITHOUT_HEADER):
+        if "submit" not in self.names:
             raise MissingColumn(
-                f"{source.name}: this looks like sacct's output without a header, and its {len(first)} fields are not "
-                f"known. Export it with: sacct --parsable2 --format={EXPORT}"
+                f"{source.name}: this looks like sacct's output without a header, and its {len(self.names)} fields are "
+                f"not known. Export it with: sacct --parsable2 --format={EXPORT}"
             )
-        names = first if self.header else WITHOUT_HEADER
-        self.names = [name or f"column{at}" for at, name in enumerate(names)]
         self.time = self.options.columns.get("submitted", "submit").lower()
-        for name in ("jobid", "submit", "start", "end", "state", self.time):
-            if name not in names:
-                raise MissingColumn(f"{source.name}: sacct's field {name!r} is missing; there are: {listed(names)}")
+        for name in ("jobid", "start", "end", "state", self.time):
+            if name not in self.names:
+                raise MissingColumn(f"{source.name}: sacct's field {name!r} is missing; it has: {listed(self.names)}")
         self.groups = [name for name in self.names if name not in ("submit", "start", "end")]
-
-    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        reader = self.reader(source, options)
-        types = dict.fromkeys(reader.names, pa.string())
-        yield from read_delimited(source, "|", reader.names, types, reader.records, header=reader.header)
 
     def left_out(self, frame: pd.DataFrame) -> Bools:
         return frame["jobid"].str.contains(".", regex=False, na=False).to_numpy(dtype=bool)
@@ -119,10 +110,9 @@ class SlurmJson(JsonRows):
     kind, queue = "jobs", True
     signs = (r'"jobs"\s*:\s*\[', r'"(submission|submit_time)"\s*:')
 
-    def row(self, value: dict[str, Any]) -> Row | None:
-        times = value.get("time") or {}
+    def row(self, value: Row) -> Row | None:
         submitted, start, end = (
-            _number(times.get(name, value.get(other)))
+            _number(inside(value, f"time.{name}") or value.get(other))
             for name, other in (("submission", "submit_time"), ("start", "start_time"), ("end", "end_time"))
         )
         if submitted is None:

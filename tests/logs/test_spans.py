@@ -82,5 +82,5 @@ def test_no_span_at_all(tmp_path):
     with pytest.raises(latfit.LogError, match="there is no span in this log"):
         read(tmp_path / "x")
     (tmp_path / "y").write_text('{"resourceSpans": [\n')
-    with pytest.raises(latfit.LogError, match="this is no JSON document"):
+    with pytest.raises(latfit.LogError, match="there is no span in this log"):
         read(tmp_path / "y")
