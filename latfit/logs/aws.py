@@ -3,26 +3,13 @@
 from __future__ import annotations
 
 import re
-
-import numpy as np
-import pandas as pd
+from collections.abc import Callable
 
 from latfit.errors import MissingColumn
-from latfit.logs.formats import register
-from latfit.logs.lines import LineFormat, Parsed, floats, moments, request_parts, seconds_before
-from latfit.logs.records import Records
-from latfit.logs.rows import Row, RowFormat
-from latfit.logs.source import Source
+from latfit.logs.formats import ReadOptions, register
+from latfit.logs.rows import Row, RowFormat, epoch, sent_at
 
 PARTS = ("request_processing_time", "target_processing_time", "response_processing_time")
-ALB_LINE = re.compile(
-    r"(?:(?P<type>http|https|h2|grpcs|ws|wss|tcp|ssl) )?(?P<time>\d{4}-\d\d-\d\dT\S+) (?P<elb>\S+) (?P<client>\S+) "
-    r"(?P<target>\S+) (?P<request_processing_time>-?[\d.]+) (?P<target_processing_time>-?[\d.]+) "
-    r'(?P<response_processing_time>-?[\d.]+) (?P<code>\d{3}|-|0) (?P<target_code>\S+) -?\d+ -?\d+ "(?P<request>[^"]*)"'
-    r"(?P<rest>.*)",
-    re.ASCII,
-)
-ALB_BEGINS = re.compile(r"(?:[a-z0-9]{2,5} )?\d{4}-\d\d-\d\dT\S+ \S+ \S+:\d+ ", re.ASCII)
 CREATED = re.compile(r' \d+ (\d{4}-\d\d-\d\dT\S+) "', re.ASCII)  # the rule's priority, then when the request came
 REPORT = r"REPORT RequestId: (?P<id>[\w-]+)\s+Duration: (?P<latency>[\d.]+) ms"
 REPORT_FIELD = re.compile(r"(Memory Size|Init Duration|Status): ([\w.]+)")
@@ -30,7 +17,7 @@ REPORT_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?Z?|\b\d{13
 
 
 @register
-class AwsLoadBalancer(LineFormat):
+class AwsLoadBalancer(RowFormat):
     """Latency is the sum of the three processing times, in s (one alone: `--column latency=target_processing_time`).
 
     −1 says that no answer came: the latency is then the time from the request's creation to the entry
@@ -41,40 +28,38 @@ class AwsLoadBalancer(LineFormat):
     description = "AWS load balancer access log; latency = sum of the three times"
     rank = 17
     roles = ("latency",)
-    uses = ("statuses",)
-    names = ("type", "time", "elb", "client", "target", *PARTS, "code", "target_code", "request", "created")
-    groups = ("elb", "target", "type", "method", "path")
-    submitted_is = "the request's creation"
-    http = True
-    sniffed = 20
+    others = "lines that are not requests"
+    begins = r"(?:[a-z0-9]{2,5} )?\d{4}-\d\d-\d\dT\S+ \S+ \S+:\d+ "
+    line = re.compile(
+        r"(?:(?P<type>http|https|h2|grpcs|ws|wss|tcp|ssl) )?(?P<time>\d{4}-\d\d-\d\dT\S+) (?P<elb>\S+) \S+ "
+        r"(?P<target>\S+) (?P<times>(?:-?\d+(?:\.\d+)? ){3})(?P<status>\d{3}|-|0) "
+        r'\S+ -?\d+ -?\d+ "(?P<method>\S+) (?P<path>\S+)[^"]*"(?P<rest>.*)',
+        re.ASCII,
+    )
 
-    def begin(self, source: Source) -> None:
-        self.parts = self.options.columns.get("latency", "+".join(PARTS)).split("+")
-        for name in self.parts:
-            if name not in PARTS:
-                raise MissingColumn(f"{source.name}: there is no time {name!r}; there are: {', '.join(PARTS)}")
-        self.latency_is = f"{' + '.join(self.parts)} in s (where one is -1, the time from creation to the log's entry)"
+    def rows(self, options: ReadOptions) -> Callable[[str], Row | str | None]:
+        parts = options.columns.get("latency", "+".join(PARTS)).split("+")
+        for name in set(parts) - set(PARTS):
+            raise MissingColumn(f"there is no time {name!r}; there are: {', '.join(PARTS)}")
 
-    def parse(self, line: str) -> Parsed:
-        match = ALB_LINE.match(line)
-        if match is None:
-            return f"not a request as AWS writes it: {line[:40]!r}" if ALB_BEGINS.match(line) else None
-        created = CREATED.search(match["rest"])
-        return [*(match[name] for name in self.names[:-1]), created[1] if created else None]
+        def read(line: str) -> Row | str | None:
+            row = self.row(line)
+            if not isinstance(row, dict):
+                return f"not a request as AWS writes it: {line[:40]!r}" if re.match(self.begins, line) else None
+            ended, created = epoch(row.pop("time")), CREATED.search(row.pop("rest"))
+            sent = epoch(created[1]) if created else None
+            times = dict(zip(PARTS, map(float, row.pop("times").split()), strict=True))
+            latency: float | None = round(sum(times[name] for name in parts), 6)
+            if any(times[name] < 0 for name in parts):
+                latency = None if sent is None or ended is None else round(ended - sent, 6)
+            if latency is None:
+                return "no latency: a time is -1, and nothing says when the request came"
+            if sent is None:  # a classic balancer, without types, writes when the request came
+                sent = ended if row["type"] is None else sent_at(ended, latency)
+            status = "failed" if row["status"] in ("-", "0") else row["status"]
+            return {**row, "latency": latency, "submitted": sent, "status": status}
 
-    def fill(self, records: Records, frame: pd.DataFrame) -> None:
-        parts = np.column_stack([floats(frame[name], name, records) for name in self.parts])
-        written, created = (moments(frame[name], name, "iso", "UTC", records) for name in ("time", "created"))
-        answered = (parts >= 0).all(axis=1)
-        waited = (written - created) / np.timedelta64(1, "s")
-        records.refuse(~answered & np.isnan(waited), "no latency: a time is -1, and nothing says when the request came")
-        records.latency = np.where(answered, np.round(parts.sum(axis=1), 6), waited)
-        records.status = self.tally.statuses(frame["code"], records)
-        self.tally.add(frame["code"], records)
-        # a classic balancer has no types, and writes when the request came, not when it was answered
-        sent = np.where(frame["type"].isna(), written, seconds_before(written, records.latency))
-        records.submitted = np.where(np.isnat(created), sent, created)
-        records.extras |= request_parts(frame["request"])
+        return read
 
 
 @register

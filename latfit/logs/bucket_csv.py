@@ -8,8 +8,8 @@ from latfit.buckets import from_cumulative
 from latfit.errors import LogError, SampleError, listed
 from latfit.logs.delimited import head_fields, split_record
 from latfit.logs.formats import register
-from latfit.logs.histogram_format import HistogramFormat, HistogramLog, Series, numbered_lines
-from latfit.logs.source import Source
+from latfit.logs.histogram_format import HistogramFormat, HistogramLog, Series
+from latfit.logs.source import Source, numbered_lines
 from latfit.logs.vocabulary import split_name
 
 COUNTS = ("count", "cumulative", "per_bucket")

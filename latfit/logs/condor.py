@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 from calendar import isleap
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import MAXYEAR, MINYEAR, UTC, datetime
 
 import numpy as np
-import pandas as pd
 
 from latfit.errors import LogError, counted
-from latfit.logs.formats import register
-from latfit.logs.lines import LineFormat, Parsed, chosen, moments
+from latfit.logs.formats import ReadOptions, register
+from latfit.logs.lines import chosen
 from latfit.logs.records import Records
-from latfit.logs.rows import JsonRows, Row, epoch
-from latfit.logs.source import Source
-from latfit.table import CENSORED, COMPLETED, FAILED
+from latfit.logs.rows import EventFormat, JsonRows, Row, epoch
+from latfit.logs.source import Source, numbered_lines
 
 EVENT = (
     r"(?P<code>\d{3}) \((?P<job>\d+\.\d+)\.\d+\) "
@@ -32,6 +31,7 @@ MEASURES = {
     "every": "every wait is a row of its own",
     "turnaround": "the latency is the time until the job ended",
 }
+Wait = tuple[float | None, float | None, str]
 LEAP_YEAR = 2000  # in which a log without years is read at first
 
 
@@ -41,12 +41,12 @@ class _Job:
 
     name: str
     line: int
-    submitted: float = np.nan
-    executed: float = np.nan
-    ended: float = np.nan
-    outcome: int = CENSORED
+    submitted: float | None = None
+    executed: float | None = None
+    ended: float | None = None
+    outcome: str = "censored"
     waiting: float | None = None
-    waits: list[tuple[float, float, int]] = field(default_factory=list)
+    waits: list[Wait] = field(default_factory=list)
     executions: int = 0
     evictions: int = 0
 
@@ -56,33 +56,32 @@ class _Job:
         elif code == EXECUTE:
             self.executions += 1
             self.executed = at if self.executions == 1 else self.executed
-            self._waited(at, COMPLETED)
+            self._waited(at, "completed")
         elif code in WAITS_AGAIN:
             self.evictions += code == EVICTED
             self.waiting = at if self.waiting is None else self.waiting
         elif code == HELD:
-            self._waited(at, CENSORED)
-        elif code in (TERMINATED, ABORTED) and np.isnan(self.ended):
-            self.ended, self.outcome = at, COMPLETED if code == TERMINATED else CENSORED
-            self._waited(at, CENSORED)
+            self._waited(at, "censored")
+        elif code in (TERMINATED, ABORTED) and self.ended is None:
+            self.ended, self.outcome = at, "completed" if code == TERMINATED else "censored"
+            self._waited(at, "censored")
 
-    def _waited(self, until: float, outcome: int) -> None:
+    def _waited(self, until: float, outcome: str) -> None:
         self.waits += [] if self.waiting is None else [(self.waiting, until, outcome)]
         self.waiting = None
 
-    def latencies(self, measure: str) -> list[tuple[float, float, int]]:
-        """The waits for its first execution, for every one, or its whole time in the system; no end is NaN."""
+    def latencies(self, measure: str) -> list[Wait]:
+        """The wait for its first execution, for every one, or its whole time in the system."""
         if measure == "turnaround":
             return [(self.submitted, self.ended, self.outcome)]
         if measure == "every":
-            return [*self.waits, *([] if self.waiting is None else [(self.waiting, np.nan, CENSORED)])]
-        return [
-            (self.submitted, self.executed, COMPLETED) if self.executions else (self.submitted, self.ended, CENSORED)
-        ]
+            return [*self.waits, *([] if self.waiting is None else [(self.waiting, None, "censored")])]
+        executed = self.executions > 0
+        return [(self.submitted, self.executed if executed else self.ended, "completed" if executed else "censored")]
 
 
 @register
-class HtCondor(LineFormat):
+class HtCondor(EventFormat):
     """Latency is the first execution − submission (`--column latency=every`: every wait; `=turnaround`: to the end).
 
     Removed before it ran, or never run by the log's end: censored. A job that ended with an error has failed,
@@ -96,40 +95,59 @@ class HtCondor(LineFormat):
     kind, queue = "jobs", True
     roles = ("latency",)
     uses = ("year",)
-    others = ""
+    cells = ("submitted", "ended", "status")
     begins = EVENT
 
-    def begin(self, source: Source) -> None:
-        self.measure = chosen("latency", self.options, "first", MEASURES, source.name)
-        self.jobs: dict[str, _Job] = {}
-        self.earlier: list[_Job] = []  # an id submitted again, as in logs put together, is another job
-        self.is_between = True
-        self.terminated: _Job | None = None
+    def probes(self, source: Source, options: ReadOptions, last: Records) -> Iterator[tuple[int, Row | str]]:
+        measure = chosen("latency", options, "first", MEASURES, source.name)
+        jobs: list[_Job] = []
+        latest: dict[str, _Job] = {}  # an id submitted again, as in logs put together, is another job
+        is_between, terminated, clock = True, None, _Clock()
+        for number, line in numbered_lines(source):
+            if line.startswith("..."):
+                is_between, terminated = True, None
+            elif is_between:
+                is_between, match = False, re.match(EVENT, line)
+                at = clock.time(match) if match else None
+                if match is None or at is None:
+                    yield number, f"unparseable event: {line[:40]!r}"
+                    continue
+                name, code = match["job"], match["code"]
+                if name not in latest or code == SUBMIT:
+                    latest[name] = _Job(name, number)
+                    jobs.append(latest[name])
+                terminated = latest[name] if code == TERMINATED and latest[name].ended is None else None
+                latest[name].add(code, at)
+            elif terminated is not None and (returned := RETURNED.search(line)):
+                terminated.outcome = "completed" if returned["value"] in ("0", "-0") else "failed"
+                terminated = None
+        if not jobs:
+            return
+        evictions, again = sum(job.evictions for job in jobs), sum(max(0, job.executions - 1) for job in jobs)
+        if evictions or again:
+            counts = f"{counted(evictions, 'eviction')} and {counted(again, 're-execution')}"
+            last.notes.append(f"{counts} of {counted(len(jobs), 'job')}: {MEASURES[measure]}")
+        year = (options.year or clock.first_year()) if clock.is_yearless else None
+        if year:
+            hint = "" if options.year else "; say which with --year"
+            last.notes.append(f"the log writes no years: its first event is taken to be of {year}{hint}")
+        last.last_seen = np.datetime64(int((_in_year(clock.last, year) or 0) * 1e6), "us")
+        for job in jobs:
+            for attempt, (since, until, status) in enumerate(job.latencies(measure), start=1):
+                times = {"submitted": _in_year(since, year), "ended": _in_year(until, year), "status": status}
+                cells = {"id": job.name, "executions": job.executions, "evictions": job.evictions}
+                cells |= {"attempt": attempt} if measure == "every" else {}
+                yield job.line, "no submit event" if since is None else {**times, **cells}
+
+
+class _Clock:
+    """Times of events in seconds; without years, as if the log began in the year 2000."""
+
+    def __init__(self) -> None:
         self.rolled, self.month, self.last, self.is_yearless = 0, 0, -np.inf, False
         self.leap: set[int] = set()  # in which of the log's years there was a 29 February
 
-    def parse(self, line: str) -> Parsed:
-        if line.startswith("..."):
-            self.is_between, self.terminated = True, None
-        elif self.is_between:
-            self.is_between = False
-            match = re.match(EVENT, line)
-            at = self._time(match) if match else None
-            if match is None or at is None:
-                return f"unparseable event: {line[:40]!r}"
-            name, code = match["job"], match["code"]
-            if code == SUBMIT and name in self.jobs:
-                self.earlier.append(self.jobs.pop(name))
-            job = self.jobs.setdefault(name, _Job(name, self.number))
-            self.terminated = job if code == TERMINATED and np.isnan(job.ended) else None
-            job.add(code, at)
-        elif self.terminated is not None and (returned := RETURNED.search(line)):
-            self.terminated.outcome = COMPLETED if returned["value"] in ("0", "-0") else FAILED
-            self.terminated = None
-        return None
-
-    def _time(self, match: re.Match[str]) -> float | None:
-        """The event's time in seconds; without a year, as if the log began in the year 2000."""
+    def time(self, match: re.Match[str]) -> float | None:
         try:
             if match["year"]:
                 when = datetime.fromisoformat(match[0][match.start("year") :])
@@ -148,42 +166,16 @@ class HtCondor(LineFormat):
         self.last = max(self.last, at)
         return at
 
-    def _first_year(self) -> int:
+    def first_year(self) -> int:
         """The latest first year with which the log does not end in the future, and has every 29 February in it."""
         now, end = datetime.now(UTC), datetime.fromtimestamp(self.last, UTC)
         year = now.year - self.rolled - ((now.month, now.day) < (end.month, end.day))
         return next((y for y in range(year, year - 12, -1) if all(isleap(y + later) for later in self.leap)), year)
 
-    def finish(self, source: Source) -> Records:
-        jobs = [*self.earlier, *self.jobs.values()]
-        if not jobs:
-            raise LogError(f"{source.name}: there is no event of a job in this log")
-        rows = [(job, attempt, *wait) for job in jobs for attempt, wait in enumerate(job.latencies(self.measure), 1)]
-        since, until, last, notes = [row[2] for row in rows], [row[3] for row in rows], [self.last], []
-        evictions, again = sum(job.evictions for job in jobs), sum(max(0, job.executions - 1) for job in jobs)
-        if evictions or again:
-            counts = f"{counted(evictions, 'eviction')} and {counted(again, 're-execution')}"
-            notes.append(f"{counts} of {counted(len(jobs), 'job')}: {MEASURES[self.measure]}")
-        if self.is_yearless:
-            year = self.options.year or self._first_year()
-            since, until, last = ([_in_year(at, year) for at in times] for times in (since, until, last))
-            hint = "" if self.options.year else "; say which with --year"
-            notes.append(f"the log writes no years: its first event is taken to be of {year}{hint}")
-        submitted, lines = np.array(since, dtype=np.float64), np.array([row[0].line for row in rows], dtype=np.int64)
-        status = np.array([row[4] for row in rows], dtype=np.int8)
-        records = Records(lines, np.array(until) - submitted, status, notes=notes)
-        records.refuse(np.isnan(submitted), "no submit event")
-        records.submitted = moments(pd.Series(submitted), "submission", "epoch", None, records)
-        records.last_seen = np.datetime64(int(last[0] * 1e6), "us")
-        cells = [(job.name, job.executions, job.evictions, attempt) for job, attempt, *_ in rows]
-        frame = pd.DataFrame(cells, columns=["id", "executions", "evictions", "attempt"])
-        records.extras = {str(name): frame[name] for name in frame if name != "attempt" or self.measure == "every"}
-        return records
 
-
-def _in_year(at: float, year: int) -> float:
+def _in_year(at: float | None, year: int | None) -> float | None:
     """A time of a log read as if it began in 2000, moved to begin in `year`; 29 February becomes 1 March if need be."""
-    if np.isnan(at):
+    if at is None or year is None:
         return at
     when = datetime.fromtimestamp(at, UTC)
     moved_to = when.year - LEAP_YEAR + year

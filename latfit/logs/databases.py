@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from datetime import datetime
 
-from latfit.logs.formats import register
+from latfit.logs.formats import ReadOptions, register
 from latfit.logs.lines import first_lines
 from latfit.logs.rows import Row, RowFormat, inside, json_line
 
@@ -51,7 +51,7 @@ class MySqlSlow(RowFormat):
     # # Query_time: 0.000123  Lock_time: 0.000045 Rows_sent: 1  Rows_examined: 10
     line = re.compile(r"# (?:Thread_id: .*)?Query_time: (?P<latency>[\d.]+) +Lock_time: [\d.]+(?P<rest>.*)")
 
-    def rows(self) -> Callable[[str], Row | str | None]:
+    def rows(self, options: ReadOptions) -> Callable[[str], Row | str | None]:
         """Times and users stand in lines of their own, above the query time."""
         above: dict[str, str | None] = {"time": None, "user": None}
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from latfit.errors import LogError, SampleError
 from latfit.logs.formats import register
-from latfit.logs.histogram_format import HistogramFormat, HistogramLog, Series, from_buckets, numbered_lines
-from latfit.logs.source import Source
+from latfit.logs.histogram_format import HistogramFormat, HistogramLog, Series, from_buckets
+from latfit.logs.source import Source, numbered_lines
 from latfit.numbers import Ints
 from latfit.units import in_seconds
 

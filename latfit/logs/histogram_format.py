@@ -168,14 +168,6 @@ class HistogramFormat(Format):
         raise LogError(HistogramLog(source.name, self.name, ()).not_probes())
 
 
-def numbered_lines(source: Source) -> Iterator[tuple[int, str]]:
-    """The lines of a file that are not blank, and their numbers."""
-    for block in source.blocks():
-        for number, line in enumerate(block.lines(), start=block.first_line):
-            if line.strip():
-                yield number, line
-
-
 def from_buckets(buckets: Iterable[tuple[float, float, int]]) -> Histogram:
     """A histogram of buckets (low, high, count) that rise; what lies between two of them is empty."""
     edges, counts = [0.0], list[int]()

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from latfit.logs.delimited import TableFormat, head_fields
-from latfit.logs.formats import register
+from latfit.logs.formats import ReadOptions, register
 from latfit.logs.lines import contains, set_statuses
 from latfit.logs.records import Records
 from latfit.logs.rows import Row, RowFormat, epoch
@@ -19,7 +19,6 @@ from latfit.table import CENSORED, FAILED
 
 GAVE_UP = r"(?i)time[d-]? ?-?out"
 MESSAGES = ("responseCode", "responseMessage", "failureMessage")
-KNOWN_AFTERWARDS = (*MESSAGES, "bytes", "Latency", "Connect", "IdleTime")
 OPENED = re.compile(r"<(?:httpSample|sample) ([^<>]*?)(/?)>")
 CLOSED = re.compile(r"</(?:httpSample|sample)>")
 
@@ -57,8 +56,7 @@ class JMeter(TableFormat):
         super().begin(source)
         self.unit, self.time_style = self.options.unit or self.unit, self.options.time_format
         self.tally.answers = True
-        apart = {self.measured, *self.needed, *KNOWN_AFTERWARDS}
-        self.groups = [name for name in self.names if name not in apart]
+        self.groups = [name for name in self.names if name not in (self.measured, self.time)]
 
     def types(self) -> dict[str, pa.DataType]:
         return dict.fromkeys((*self.needed, *MESSAGES), pa.string()) | {self.measured: pa.float64()}
@@ -84,7 +82,7 @@ class JMeterXml(RowFormat):
     others = "lines that are not samples, or parts of one"
     signs = ("<testResults",)
 
-    def rows(self) -> Callable[[str], Row | str | None]:
+    def rows(self, options: ReadOptions) -> Callable[[str], Row | str | None]:
         depth = 0
 
         def read(line: str) -> Row | None:

@@ -17,10 +17,9 @@ from latfit.logs.histogram_format import (
     Key,
     Series,
     native_buckets,
-    numbered_lines,
     with_sum,
 )
-from latfit.logs.source import Source
+from latfit.logs.source import Source, numbered_lines
 from latfit.units import UNIT_WORDS
 
 QUOTED = r'"(?:[^"\\]|\\.)*"'

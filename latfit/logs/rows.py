@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
+import numpy as np
+import pandas as pd
+
 from latfit.logs.formats import ROLES, Format, ReadOptions
-from latfit.logs.jsonlines import JsonArray, read_found
+from latfit.logs.jsonlines import OBJECTS_AT_A_TIME, JsonArray, read_found
 from latfit.logs.lines import first_lines, json_object
-from latfit.logs.records import Records
+from latfit.logs.records import Records, shown
 from latfit.logs.source import Source
+from latfit.logs.tabular import Rows, read_tables
 from latfit.units import in_seconds
 
 Row = dict[str, Any]
@@ -37,7 +42,7 @@ class KnownCells(Format):
     def stated(self, chunks: Iterator[Records]) -> Iterator[Records]:
         """The records with what the format says of them: nothing was guessed."""
         for records in chunks:
-            records.columns = {}
+            records.columns, records.id_column = {}, None
             records.unit_evidence = "format" if records.unit else ""
             if records.line.size:
                 unit = f" in {self.unit}" if "latency" in self.cells else ""
@@ -61,19 +66,19 @@ class RowFormat(KnownCells):
         match = self.line.match(line)
         return match and match.groupdict()
 
-    def rows(self) -> Callable[[str], Row | str | None]:
+    def rows(self, options: ReadOptions) -> Callable[[str], Row | str | None]:
         """What reads one line after another; formats with records of several lines keep what they have read here."""
         return self.row
 
     def sniff(self, head: str) -> bool:
         if self.begins or self.signs:
             return super().sniff(head)
-        read, lines = self.rows(), first_lines(head)
+        read, lines = self.rows(ReadOptions()), first_lines(head)
         count = sum(isinstance(read(line), dict) for line in lines)
         return count > 0 and 2 * count >= len(lines)
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        read = self.rows()
+        read = self.rows(options)
 
         def find(line: str) -> Row | str | None:
             row = read(line)
@@ -86,6 +91,39 @@ class RowFormat(KnownCells):
 
         chunks = read_found(source, self.known(options), find, self.others, nothing=self.nothing)
         yield from self.stated(chunks)
+
+
+class EventFormat(KnownCells):
+    """Events of one or several lines, of which probes are made; `last` is the chunk that says what holds for all."""
+
+    nothing: ClassVar[str] = "there is no event of a job in this log"
+
+    @abstractmethod
+    def probes(self, source: Source, options: ReadOptions, last: Records) -> Iterator[tuple[int, Row | str]]:
+        """The probes, or why one is refused (`kind: detail`), with their lines."""
+
+    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
+        last = Records.unusable({})
+        tables = self._tables(self.probes(source, options, last))
+        yield from self.stated(read_tables(tables, source.name, self.known(options), nothing=self.nothing))
+        yield last
+
+    def _tables(self, probes: Iterator[tuple[int, Row | str]]) -> Iterator[Rows]:
+        rows: list[Row] = []
+        numbers: list[int] = []
+        refused = 0
+        for number, row in probes:
+            if isinstance(row, str):  # of one line there may be several
+                kind, _, detail = row.partition(": ")
+                yield pd.DataFrame(), np.empty(0, np.int64), {number: shown(refused, kind, detail) if detail else kind}
+                refused += 1
+                continue
+            rows.append(row)
+            numbers.append(number)
+            if len(rows) == OBJECTS_AT_A_TIME:
+                yield pd.DataFrame(rows), np.array(numbers, dtype=np.int64), {}
+                rows, numbers = [], []
+        yield pd.DataFrame(rows), np.array(numbers, dtype=np.int64), {}
 
 
 class JsonRows(KnownCells, JsonArray):

@@ -146,6 +146,14 @@ class Source:
             data = following
 
 
+def numbered_lines(source: Source) -> Iterator[tuple[int, str]]:
+    """The lines of a file that are not blank, and their numbers."""
+    for block in source.blocks():
+        for number, line in enumerate(block.lines(), start=block.first_line):
+            if line.strip():
+                yield number, line
+
+
 @contextmanager
 def _reading(name: str) -> Iterator[None]:
     try:

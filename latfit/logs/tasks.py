@@ -11,7 +11,7 @@ import pandas as pd
 
 from latfit.errors import MissingColumn, listed
 from latfit.logs.delimited import TableFormat
-from latfit.logs.formats import register
+from latfit.logs.formats import ReadOptions, register
 from latfit.logs.lines import moments, set_statuses
 from latfit.logs.records import UNKNOWN, Records
 from latfit.logs.rows import JsonRows, Row, RowFormat, epoch
@@ -118,7 +118,7 @@ class Celery(RowFormat):
     signs = (rf"^{CELERY_LINE}",)
     line = re.compile(CELERY_LINE)
 
-    def rows(self) -> Callable[[str], Row | str | None]:
+    def rows(self, options: ReadOptions) -> Callable[[str], Row | str | None]:
         """Times of receipt are kept for tasks that raise, whose lines have no run time."""
         received: dict[str, Any] = {}
 

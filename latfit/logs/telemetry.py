@@ -10,18 +10,15 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from latfit.buckets import Histogram, from_cumulative
 from latfit.errors import LogError, SampleError, listed
 from latfit.logs.formats import ReadOptions, register
 from latfit.logs.histogram_format import HistogramFormat, HistogramLog, Key, Series, native_buckets, with_sum
-from latfit.logs.jsonlines import OBJECTS_AT_A_TIME
 from latfit.logs.lines import plain_text
 from latfit.logs.records import Records
-from latfit.logs.rows import JsonRows, KnownCells, Row, epoch, inside
+from latfit.logs.rows import EventFormat, JsonRows, Row, epoch, inside
 from latfit.logs.source import Source
-from latfit.logs.tabular import Rows, read_tables
 from latfit.logs.vocabulary import http_outcome
 from latfit.units import UNIT_WORDS
 
@@ -78,7 +75,7 @@ def _attributes(value: Any, name: str = "attributes") -> dict[str, str]:
     return {str(key): plain_text(each) or "" for key, each in {**known, **typed}.items()}
 
 
-class _Spans(KnownCells):
+class _Spans(EventFormat):
     """Latency is the span's length. A span whose status is an error failed.
 
     An HTTP code among its attributes that says more goes before (504: given up, so censored; 429: failed),
@@ -86,36 +83,20 @@ class _Spans(KnownCells):
     """
 
     rank = 14
+    nothing = "there is no span in this log"
 
     @abstractmethod
     def spans(self, document: Any) -> Iterator[Row | str]:
         """The spans of a document as rows, or the reason for which one is refused."""
 
-    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        last, names = Records.unusable({}), set[str | None]()
-
-        def tables() -> Iterator[Rows]:
-            rows: list[Row] = []
-            numbers: list[int] = []
-            for number, document in _documents(source):
-                spans = [document] if isinstance(document, str) else list(self.spans(document))
-                last.skipped["documents without spans"] += not spans
-                for span in spans:
-                    if isinstance(span, str):  # of one line there may be several
-                        yield pd.DataFrame(), np.empty(0, np.int64), {number: span}
-                    else:
-                        rows.append(span)
-                        numbers.append(number)
-                        names.add(span["name"])
-                if len(rows) >= OBJECTS_AT_A_TIME:
-                    yield pd.DataFrame(rows), np.array(numbers, dtype=np.int64), {}
-                    rows, numbers = [], []
-            yield pd.DataFrame(rows), np.array(numbers, dtype=np.int64), {}
-
-        chunks = read_tables(tables(), source.name, self.known(options), nothing="there is no span in this log")
-        yield from self.stated(chunks)
+    def probes(self, source: Source, options: ReadOptions, last: Records) -> Iterator[tuple[int, Row | str]]:
+        names: set[str | None] = set()
+        for number, document in _documents(source):
+            spans = [document] if isinstance(document, str) else list(self.spans(document))
+            last.skipped["documents without spans"] += not spans
+            names |= {span["name"] for span in spans if isinstance(span, dict)}
+            yield from ((number, span) for span in spans)
         last.notes += [SEVERAL_NAMES] if len(names) > 1 else []
-        yield last
 
 
 def _span(start: float, length: float, error: bool, tags: dict[str, str], **groups: str | None) -> Row:

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
-
-from latfit.errors import LogError, listed
-from latfit.logs.delimited import DELIMITERS, is_header, is_measure, named_fields
-from latfit.logs.formats import ROLES, register
-from latfit.logs.lines import LineFormat, Parsed, first_lines
+from latfit.logs.delimited import DELIMITERS, Csv, is_header, is_measure
+from latfit.logs.formats import ReadOptions, register
+from latfit.logs.lines import first_lines
 from latfit.logs.records import Records
-from latfit.logs.schema import SAMPLED_ROWS, resolve_roles
 from latfit.logs.source import Source
-from latfit.logs.tabular import TableReader
 
 BARS = str.maketrans("│┃║─━═╌┼╪╋╬├┤┌┐└┘┬┴╞╡╒╕╘╛╤╧╔╗╚╝╠╣╦╩╭╮╰╯", "|||----" + "+" * 32)
 COUNTED = re.compile(r"\(?\d+ rows?\b.*", re.IGNORECASE)  # of psql and of MySQL, below their tables
@@ -26,8 +20,8 @@ Split = Callable[[str], list[str]]
 
 
 @register
-class TextTable(LineFormat):
-    """The output of `column -t`, kubectl, squeue, psql, mysql, DuckDB, or a table of Markdown.
+class TextTable(Csv):
+    """The output of `column -t`, kubectl, squeue, psql, mysql, DuckDB, or a table of Markdown, read as if by tabs.
 
     Fields are set apart by bars, by two spaces or more, or by white space; then a date and its time of day are one.
     Where two spaces set them apart, a cell may be empty: the others begin below their names.
@@ -36,48 +30,28 @@ class TextTable(LineFormat):
     name = "table"
     description = "a table as terminals show it: columns apart by spaces or bars (column -t, kubectl, psql, Markdown)"
     rank = 89
-    roles = ROLES
-    uses = ("statuses", "unit", "time_format", "timezone")
-    others = ""
 
     def sniff(self, head: str) -> bool:
-        lines = first_lines(head)
-        return bool(lines) and _split_of(lines) is not None
+        return _split_of(first_lines(head)) is not None
 
-    def begin(self, source: Source) -> None:
-        lines = [line for line in first_lines(source.text, SAMPLED_ROWS) if not _is_around(line)]
-        if not lines:
-            raise LogError(f"{source.name}: there is no line of a table in the beginning of this log")
-        self.split = _split_of(first_lines(source.text)) or _wide
-        first = self.split(lines[0])
-        self.header, self.starts = first if is_header(first, map(self.split, lines[1:])) else None, _starts(lines[0])
-        self.names = names = []
-        for at, name in enumerate(self.header or named_fields(first), start=1):
-            called = name or f"column{at}"
-            names.append(called if called not in names else f"{called}.{at}")
-        rows = [row for row in map(self.split, lines[self.header is not None :]) if len(row) == len(names)]
-        frame = pd.DataFrame(rows, columns=names, dtype="str")
-        roles, notes = resolve_roles(names, self.options, source.name, frame, named=self.header is not None)
-        notes += [] if self.header else [f"there is no header: columns are {listed(names)}"]
-        self.table = TableReader(roles, self.options, notes=notes, blank_is_lost=True)
+    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
+        split = _split_of(first_lines(source.text)) or _wide
+        lines = [line for block in source.blocks() for line in block.lines()]
+        header = next((line for line in lines if line.strip() and not _is_around(line)), "")
+        width, starts = len(split(header)), _starts(header)
 
-    def parse(self, line: str) -> Parsed:
-        fields, width = self.split(line), len(self.names)
-        if _is_around(line) or fields == self.header:
-            return None
-        if len(fields) < width and self.split is _wide:
-            fields = _placed(line, self.starts) or fields
-        elif len(fields) > width and self.split is _narrow:  # the last may have several words
-            fields = [*fields[: width - 1], " ".join(fields[width - 1 :])]
-        if len(fields) != width:
-            return f"wrong number of fields: {len(fields)} instead of {width}"
-        return [field or None for field in fields]
+        def by_tabs(line: str) -> str:
+            if not line.strip() or _is_around(line):
+                return ""  # lines keep their numbers
+            fields = split(line.replace("\t", " "))
+            if len(fields) < width and split is _wide:
+                fields = _placed(line, starts) or fields
+            elif len(fields) > width and split is _narrow:  # the last may have several words
+                fields = [*fields[: width - 1], " ".join(fields[width - 1 :])]
+            return "\t".join(fields)
 
-    def records(self, frame: pd.DataFrame, line: NDArray[np.int64]) -> Records:
-        return self.table.records(frame, line)
-
-    def finish(self, source: Source) -> Records:
-        return self.table.last()
+        text = "\n".join(map(by_tabs, lines)) + "\n"
+        yield from super().read(Source(source.name, io.BytesIO(text.encode())), options)
 
 
 def _split_of(lines: list[str]) -> Split | None:
