@@ -193,10 +193,16 @@ class Column:
             return self
         return Column(self.name, np.append(new, -1)[self.codes], pd.Index(labels, dtype=self.labels.dtype))
 
-    def as_text(self) -> Column:
-        """The values that occur as text, sorted, with the group `unknown` for empty cells."""
+    def as_text(self, *, merge_ids: bool = False) -> Column:
+        """The values that occur as text, sorted, with the group `unknown` for empty cells.
+
+        With `merge_ids`, paths of which most occur once are merged without their ids; names that repeat stay apart.
+        """
         column = self.distinct()
-        words = [*pd.Series(column.labels).astype("string").map(without_ids, na_action="ignore"), UNKNOWN_GROUP]
+        text = pd.Series(column.labels).astype("string")
+        if merge_ids and 2 * np.unique(column.codes).size > column.codes.size:
+            text = text.map(without_ids, na_action="ignore")
+        words = [*text, UNKNOWN_GROUP]
         codes = np.where(column.codes < 0, len(words) - 1, column.codes)
         used = np.flatnonzero(np.bincount(codes, minlength=len(words)))
         place = np.zeros(len(words), dtype=np.int64)
@@ -348,7 +354,7 @@ class ProbeTable:
             if name not in self.columns:
                 have = listed(self.columns) or "none"
                 raise MissingColumn(f"{self.facts.path}: there is no column {name!r} to group by; there are: {have}")
-        columns = [self.columns[name].as_text() for name in by]
+        columns = [self.columns[name].as_text(merge_ids=True) for name in by]
         if window is not None:
             columns.append(_windows(self.submitted, window).as_text())
         if not columns:

@@ -17,7 +17,7 @@ from latfit.decision.schedule import INDEPENDENT, MAX_LOAD, Choice, Strata, choo
 from latfit.decision.warn import warnings_of
 from latfit.errors import FitError, LatfitError, counted
 from latfit.evidence import dependence, find_changes, mixing, replay
-from latfit.evidence.worlds import MIN_PROBES_TO_TRUST, Survey, survey
+from latfit.evidence.worlds import Survey, survey
 from latfit.fitting import Fit, fit, fitted_law
 from latfit.laws import Empirical
 from latfit.numbers import finite
@@ -29,7 +29,7 @@ from latfit.table import ProbeTable
 from latfit.units import seconds
 
 SUSPICION = {"repeats": 1.0, "unseen": 0.3, "plain": 0.1, "fresh": 0.02}  # π: how much the worst case weighs
-MIN_PROBES_FOR_SCHEDULE = 20
+PRIOR_PROBES = 10  # π is at least their share of the probes seen: with as few, the answer is to wait
 MAX_PLAUSIBLE_GAIN = 100.0  # times faster than waiting: more is a misread column or unit far more often than a gain
 QUICK_RETURN = 5.0  # times below the median: such returns may be errors where the log has no outcomes
 
@@ -173,14 +173,13 @@ def _decided(
 def _implausible(judged: Recommendation, case: Prepared) -> str | None:
     """Why an answer says more of how the log was read than of the system, with the longest rows; None: it does not."""
     retry, probes = judged.retry, case.seen
-    gain = (judged.speed_up_vs_cutoff or 0.0) if judged.verdict == "finite" else 0.0
-    if retry and retry.expected_duration:
-        gain = max(gain, retry.waiting / retry.expected_duration)
+    if retry is None:
+        return None
     when = None if probes is None or probes.submitted is None else probes.submitted
     span = np.inf if when is None else float(np.nanmax(when) - np.nanmin(when))
-    if gain > MAX_PLAUSIBLE_GAIN:
-        what = f"jobs would be {gain:.3g} times faster than by waiting"
-    elif retry and retry.timeouts[0] > span:
+    if retry.waiting > MAX_PLAUSIBLE_GAIN * retry.expected_duration:
+        what = f"jobs would be {retry.waiting / retry.expected_duration:.3g} times faster than by waiting"
+    elif retry.timeouts[0] > span > 0:
         what = f"the timeout of {seconds(retry.timeouts[0])} is longer than the log ({seconds(span)})"
     else:
         return None
@@ -240,9 +239,9 @@ def collect_evidence(
         probes = ProbeTable(np.concatenate(parts), np.repeat(np.arange(4), [part.size for part in parts]))
     strata = Strata.of(probes.latency, probes.status, cutoff, known.worlds, options.cost)
     choice = None
-    if options.plain and options.rho is None and probes.n >= MIN_PROBES_FOR_SCHEDULE:
+    if options.plain and options.rho is None:
         costed = replace(strata, cost=options.cost + (sample.resolution if coarse else 0.0))
-        pi = SUSPICION[_suspicion(case.seen, known)]
+        pi = min(_suspicion(case.seen, probes.n, known), 1.0)
         choice = choose_schedule(costed, risk=options.risk, suspicion=pi, shortest=sample.resolution)
     absent: list[float | None] = [None] * len(strata.names)
     unlimited = strata.unlimited(min(formula.timeout, cutoff)).tolist() if formula.timeout else absent
@@ -267,16 +266,15 @@ def collect_evidence(
     return replace(evidence, mixing=mixed, dependence=dependence(probes), drift=drift, replay=replayed), choice
 
 
-def _suspicion(probes: ProbeTable | None, known: Survey) -> str:
-    """How likely a retry repeats the first fate: queues, work and sticky jobs do; blind or small logs stay suspect."""
-    if probes is None:
-        return "unseen"
-    if probes.facts.queue or probes.facts.work or any(world.kind == "job" for world in known.worlds):
-        return "repeats"
-    if known.fresh:
-        return "fresh"
-    blind = (probes.submitted is None and not known.used) or not probes.facts.has_outcomes
-    return "unseen" if blind or probes.n < MIN_PROBES_TO_TRUST else "plain"
+def _suspicion(probes: ProbeTable | None, n: int, known: Survey) -> float:
+    """π: queues, work and sticky jobs repeat their fate; what a blind or small log cannot have shown stays suspect."""
+    if probes is not None and (
+        probes.facts.queue or probes.facts.work or any(world.kind == "job" for world in known.worlds)
+    ):
+        return SUSPICION["repeats"]
+    blind = probes is None or (probes.submitted is None and not known.used) or not probes.facts.has_outcomes
+    plain = max(SUSPICION["unseen" if blind else "plain"], PRIOR_PROBES / n)
+    return min(plain, max(SUSPICION["fresh"], PRIOR_PROBES / known.fresh)) if known.fresh else plain
 
 
 def apply_evidence(

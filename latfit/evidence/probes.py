@@ -91,7 +91,7 @@ def evenly(n: int, most: int = MAX_ROWS_LOOKED_AT) -> Ints:
 def group_column(log: ProbeLog, by: str) -> Ints:
     """A code for each probe of a log, in the order of submission, by the values of a column."""
     log.table.group_by([by])  # which refuses what is no column to group by
-    named = replace(log.table, columns={by: log.table.columns[by].as_text()}).ordered()
+    named = replace(log.table, columns={by: log.table.columns[by].as_text(merge_ids=True)}).ordered()
     return named.columns[by].codes.astype(np.int64)
 
 

@@ -28,7 +28,6 @@ SAME_OUTCOME = 0.95  # share of the rarer outcome that a column tells, from whic
 MEASURED_WITH_THE_LATENCY = {"jmeter": ("Latency", "Connect", "IdleTime", "bytes", "sentBytes")}
 NEGLIGIBLE = 0.02  # a gain below it is none: the answer is to wait; a share of variance below it is not worth a word
 MAX_WORLDS_OF_A_KIND = 12  # the strongest; columns of the same content make many alike
-MIN_PROBES_TO_TRUST = 50  # fewer show little: the suspicion stays large
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,13 +50,13 @@ class World:
 class Survey:
     """The worlds that a log supports, the columns that were looked at, and the others with the reason.
 
-    `fresh` says that jobs with several attempts show no sign of being sticky.
+    `fresh` is the number of attempts of jobs that have several and show no sign of being sticky.
     """
 
     worlds: list[World]
     used: dict[str, Ints]
     left_out: dict[str, str]
-    fresh: bool = False
+    fresh: int = 0
 
 
 def survey(probes: ProbeTable, cutoff: float = np.inf) -> Survey:
@@ -81,8 +80,7 @@ def survey(probes: ProbeTable, cutoff: float = np.inf) -> Survey:
         if world.kind == "cell" and name in probes.columns:
             worlds[at] = replace(world, name=f"{name}={probes.columns[name].labels[int(cell)]}")
     several = 0 if probes.job is None else int((np.bincount(probes.job)[probes.job] > 1).sum())
-    fresh = several >= MIN_PROBES_TO_TRUST and not any(world.kind == "job" for world in worlds)
-    return Survey(worlds, used, left_out, fresh)
+    return Survey(worlds, used, left_out, 0 if any(world.kind == "job" for world in worlds) else several)
 
 
 def ranks(latency: Floats, completed: Bools, censored: Bools | None = None) -> Floats:

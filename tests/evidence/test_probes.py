@@ -163,3 +163,12 @@ def test_the_period_of_a_log_in_words(start, seconds, text):
 
 def test_a_list_of_numbers_has_no_period():
     assert latfit.analyze(np.arange(60) + 1.0, resamples=0, test=False, laws=()).to_dict()["log"]["period"] is None
+
+
+def test_paths_that_repeat_stay_apart_and_ids_are_merged():
+    n = 60
+    paths = [f"/{at % 3}" for at in range(n)]
+    log = frame(np.arange(n) + 1.5, path=paths, link=[f"/users/{at}/x?page={at}" for at in range(n)])
+    assert list(probes_of(log).columns["path"].labels) == ["/0", "/1", "/2"]
+    assert log.table.group_by(["path"]).keys == [("/0",), ("/1",), ("/2",)]
+    assert log.table.group_by(["link"]).keys == [("/users/*/x",)]
