@@ -17,6 +17,7 @@ The command line prints it as one line and exits with 1.
 
 import re
 from collections.abc import Iterable
+from difflib import get_close_matches
 
 # what a terminal takes as a command, what turns the direction of a line, and halves of characters
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -155,3 +156,9 @@ class FitError(LatfitError):
 
 class ProbeError(LatfitError):
     """A system cannot be probed as asked: it is not there, or the log or the options do not allow it."""
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """The known name that a wrong one resembles, as the end of a message."""
+    close = get_close_matches(name, list(known), n=1)
+    return f"; did you mean {close[0]}?" if close else ""

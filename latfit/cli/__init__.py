@@ -15,25 +15,36 @@ main = Commands(
     latfit reads logs of probe jobs or requests, estimates the share that never returns, and
     finds the timeout after which resubmitting pays.
     """,
-    summaries={
-        "probe": "Measure a system with probes, and write a log that every command reads.",
-        "analyze": "From a log to a decision: how long to wait, and how much faster that is.",
-        "batch": "Many logs to one table: a row of results for each group.",
-        "outliers": "Estimate the share of probes that never return.",
-        "fit": "Fit laws to the latencies of a log and rank them.",
-        "timeout": "Find the timeout after which cancelling and resubmitting pays.",
-        "replay": "Replay timeouts on the log itself: no formula, no independence.",
-        "compare": "Compare strategies: cancelling, hedging, resubmitting, copies, schedules.",
-        "agents": "Find whom of several agents to ask first, and how long to wait.",
-        "drift": "Say when a log changed and in what, and what following the change would have brought.",
-        "watch": "Follow a growing log and say what to set.",
-        "plot": "Draw the figures of an analysis.",
-        "settings": "Write a decision in the words of a tool: what to paste, how often it tries, and what to know.",
-        "verify": "Did it work? What was predicted from BEFORE against what the jobs of AFTER took.",
-        "read": "Show what each column of a log was taken for, its unit, why, and the option that changes it.",
-        "convert": "Write a log as the canonical table.",
-        "laws": "List the latency laws, their parameters and their formulas.",
-        "formats": "List the log formats that latfit reads.",
+    groups={
+        "Decide": {
+            "analyze": "From a log to a decision: how long to wait, and how much faster that is.",
+            "timeout": "Find the timeout after which cancelling and resubmitting pays.",
+            "compare": "Compare strategies: cancelling, hedging, resubmitting, copies, schedules.",
+            "replay": "Replay timeouts on the log itself: no formula, no independence.",
+            "agents": "Find which of several agents to ask first, and how long to wait.",
+            "batch": "Many logs to one table: a row of results for each group.",
+        },
+        "Measure": {
+            "probe": "Measure a system with probes, and write a log that every command reads.",
+            "outliers": "Estimate the share of probes that never return.",
+            "fit": "Fit laws to the latencies of a log and rank them.",
+        },
+        "Apply": {
+            "settings": "Write a decision as the settings of a tool, to paste.",
+            "verify": "Did it work? Compare what BEFORE predicted with what the jobs of AFTER took.",
+        },
+        "Follow": {
+            "watch": "Follow a growing log and say what to set.",
+            "drift": "Say when and how a log changed, and what following the change would have brought.",
+        },
+        "Inspect": {
+            "read": "Show how each column of a log was read, its unit, why, and the option that changes it.",
+            "plot": "Draw the figures of an analysis.",
+            "convert": "Write a log as the canonical table.",
+            "laws": "List the latency laws, their parameters and their formulas.",
+            "formats": "List the log formats that latfit reads.",
+            "schema": "Print the JSON Schema of a command's output.",
+        },
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

@@ -26,13 +26,16 @@ from latfit.cli.timeout import check_histogram_options, histogram_options, show_
 @cli.current_option
 @cli.option("--by COL[,COL]", "One row for each value of these columns of the log.", default="")
 @cli.resamples_option
+@cli.option("--full", "Print laws, quantiles and the evidence too.")
 @cli.option("--markdown", "Print the report as Markdown.")
 @cli.option("-o --output DIR", "Write report.html, report.md, results.json and the figures into this folder.")
 @cli.option("--figures [png|svg]", "How to draw them.", default="png")
 @cli.seed_option
 @histogram_options
 @cli.log_and_json_options
-def analyze(log: str, as_json: bool, markdown: bool, output: str | None, figures: str, **parsed: Any) -> None:
+def analyze(
+    log: str, as_json: bool, full: bool, markdown: bool, output: str | None, figures: str, **parsed: Any
+) -> None:
     """From a log to a decision: how long to wait, and how much faster that is.
 
     Reads the log, estimates the share of probes that never return, fits and tests latency laws, and
@@ -65,7 +68,8 @@ def analyze(log: str, as_json: bool, markdown: bool, output: str | None, figures
     if markdown:
         click.echo(to_markdown(result), nl=False)
     else:
-        cli.show(result.to_dict() if as_json else {}, sections(result), as_json=as_json)
+        shown = sections(result, full=full, **({"groups": None} if parsed["by"] else {}))
+        cli.show(result.to_dict() if as_json else {}, shown, as_json=as_json)
 
 
 def _write_report(result: latfit.Analysis, folder: Path, ending: str) -> None:

@@ -32,7 +32,7 @@ from latfit.cli import common as cli
 @cli.failed_option
 @cli.log_and_json_options
 def settings(tool: str | None, log: str | None, as_json: bool, **parsed: Any) -> None:
-    """Write a decision in the words of a tool: what to paste, how often it tries, and what to know.
+    """Write a decision as the settings of a tool, to paste.
 
     TOOL is one of those that `latfit settings` lists. The timeout is decided from LOG, with the tool's own waits as
     the cost of a restart, or given with --timeout.
@@ -73,7 +73,7 @@ def settings(tool: str | None, log: str | None, as_json: bool, **parsed: Any) ->
 @cli.seed_option
 @cli.json_option
 def verify(before: str, after: str, as_json: bool, **parsed: Any) -> None:
-    """Did it work? What was predicted from BEFORE against what the jobs of AFTER took.
+    """Did it work? Compare what BEFORE predicted with what the jobs of AFTER took.
 
     BEFORE is the log that decided, one row a probe. AFTER is a log of jobs under that decision, one row an attempt,
     with a column that names the job. The prediction is for the schedule of BEFORE, or for its timeout, unless AFTER

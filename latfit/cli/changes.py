@@ -44,7 +44,7 @@ def _window_width(text: str) -> str:
 @cli.seed_option
 @cli.log_and_json_options
 def drift(log: str, as_json: bool, output: str | None, **parsed: Any) -> None:
-    """Say when a log changed and in what, and what following the change would have brought.
+    """Say when and how a log changed, and what following the change would have brought.
 
     Change points with their kind (scale, shape, outliers, failures) and significance, the daily and the weekly
     cycle, the timeout of each window with what keeping that of the window before costs, and a backtest in which

@@ -5,18 +5,22 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
+import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from inspect import signature
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import click
 
 import latfit
-from latfit.errors import UNPRINTABLE, LatfitError, LawError, LogError, printable
+from latfit.errors import UNPRINTABLE, LatfitError, LawError, LogError, hint, printable
 from latfit.units import LONGEST, SHORTEST, UNITS, parse_duration, seconds
 
 if TYPE_CHECKING:
@@ -37,14 +41,33 @@ MODULES = {
     "logs": ("plot", "read", "convert", "laws", "formats"),
 }
 """The commands of each module that has several; every other command is in the module of its name."""
+TONES = {"set": "green", "wait": "yellow", "ask": "red"}
+STAGES = {
+    "logs": "reading",
+    "fitting": "fitting laws",
+    "laws": "fitting laws",
+    "evidence": "checking whether attempts are independent",
+    "decision": "choosing a schedule",
+    "restart": "comparing timeouts",
+    "resample": "resampling for the intervals",
+    "tracking": "following the log",
+    "verify": "comparing with the prediction",
+    "report": "writing",
+    "plots": "drawing",
+}
+"""What a progress line calls the work of each package, the one that works at that moment."""
 
 
 class Commands(click.Group):
-    """All commands, with `summaries` for `--help`; the one place where a LatfitError becomes a line and exit code 1."""
+    """All commands in `groups` with their summaries; here a LatfitError becomes a line and exit code 1.
 
-    def __init__(self, *, summaries: dict[str, str], **group: Any) -> None:
+    A first word that names a log is the log of `analyze`.
+    """
+
+    def __init__(self, *, groups: dict[str, dict[str, str]], **group: Any) -> None:
         super().__init__(**group)
-        self.summaries = summaries
+        self.groups = groups
+        self.summaries = {name: text for commands in groups.values() for name, text in commands.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.summaries)
@@ -56,16 +79,28 @@ class Commands(click.Group):
         command: click.Command = getattr(import_module(f"latfit.cli.{module}"), cmd_name)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        word = args[0]
+        if word not in self.summaries and (word == "-" or set("./*") & set(word) or Path(word).exists()):
+            args = ["analyze", *args]
+        elif word not in self.summaries and not word.startswith("-"):
+            ctx.fail(f"No such command {word!r}{hint(word, self.summaries)}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(self.summaries.items()))
+        for title, commands in self.groups.items():
+            with formatter.section(title):
+                formatter.write_dl(list(commands.items()))
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="replace")  # a terminal without "×" is no reason to fail
         try:
-            return super().main(*args, **kwargs)
+            with Stages():
+                return super().main(*args, **kwargs)
         except LatfitError as error:
             message = " ".join(str(error).split())
         except OSError as error:
@@ -93,10 +128,8 @@ def show(
     *,
     as_json: bool,
     warnings: Iterable[Warned] | None = None,
-    inside: str | None = None,
 ) -> None:
-    """Print a document as JSON (`inside` a key, with its `warnings`), or sections as text, the warnings on stderr."""
-    document = document if inside is None else {inside: document}
+    """Print a document as JSON with its `warnings`, or sections as text, the warnings on stderr."""
     if warnings is not None:
         document["warnings"] = [{"code": warning.code, "message": warning.message} for warning in warnings]
     if as_json:
@@ -105,8 +138,10 @@ def show(
     from latfit.report.layout import as_text
 
     notify("warning", [warning.message for warning in warnings or ()])
-    for line in as_text(sections).splitlines():
-        click.secho(line, bold=line.isupper() and not line.startswith(" "))
+    width = min(max(shutil.get_terminal_size().columns, 60), 200)
+    plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+    text = as_text(sections, width=width, styled=lambda line, tone: click.style(line, TONES.get(tone), bold=True))
+    click.echo(text, nl=False, color=False if plain else None)
 
 
 def document_text(document: Mapping[str, Any]) -> str:
@@ -298,7 +333,8 @@ def read_arguments(parsed: Mapping[str, Any]) -> dict[str, Any]:
     for flag, allowed in choices.items():
         for name in names[flag]:
             if name not in allowed:
-                raise click.BadParameter(f"{name!r} is not one of {', '.join(allowed)}", param_hint=f"--{flag}")
+                why = f"{name!r} is not one of {', '.join(allowed)}{hint(name, allowed)}"
+                raise click.BadParameter(why, param_hint=f"--{flag}")
     with wrong_usage("--where"):
         for text in parsed["where"]:
             Condition.parse(text)
@@ -372,10 +408,13 @@ def written_law(text: str) -> ParametricLaw:
 class ProgressLine:
     """A line on stderr, on a terminal only, rewritten five times a second after `after` seconds, wiped at the end."""
 
+    shown = 0  # lines that are being written now
+
     def __init__(self, text: Callable[..., str], *, after: float = 0.0) -> None:
         self.text, self.next, self.width = text, time.monotonic() + after, 0
 
     def __enter__(self) -> Self | None:
+        ProgressLine.shown += 1
         return self if sys.stderr and sys.stderr.isatty() else None
 
     def __call__(self, *state: Any) -> None:
@@ -385,8 +424,39 @@ class ProgressLine:
             click.echo(f"\r{text.ljust(self.width)}", err=True, nl=False)
 
     def __exit__(self, *_: object) -> None:
+        ProgressLine.shown -= 1
         if self.width:
             click.echo("\r" + " " * self.width + "\r", err=True, nl=False)
+
+
+class Stages:
+    """Names the stage that a command is in, once it has taken a second: the package whose code runs now."""
+
+    def __init__(self) -> None:
+        self.done, self.main = threading.Event(), threading.get_ident()
+        self.thread = threading.Thread(target=self.watch, daemon=True)
+
+    def __enter__(self) -> None:
+        if sys.stderr and sys.stderr.isatty():
+            self.thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.done.set()
+        if self.thread.is_alive():
+            self.thread.join()
+
+    def watch(self) -> None:
+        start = time.monotonic()
+        line = ProgressLine(lambda stage: f"{stage} … {time.monotonic() - start:.0f} s", after=1.0)
+        while not self.done.wait(0.2):
+            frame, stage = sys._current_frames().get(self.main), None
+            while frame is not None and stage is None:
+                package = str(frame.f_globals.get("__name__")).removeprefix("latfit.").partition(".")[0]
+                stage, frame = STAGES.get(package), frame.f_back
+            if stage is not None and not ProgressLine.shown:
+                line(stage)
+        line.__exit__()
+        ProgressLine.shown += 1
 
 
 def reading_line() -> ProgressLine:

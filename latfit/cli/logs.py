@@ -40,7 +40,7 @@ def plot(log: str, output: str, figure: str, **parsed: Any) -> None:
 @cli.log_argument
 @cli.log_and_json_options
 def read(log: str, as_json: bool, **parsed: Any) -> None:
-    """Show what each column of a log was taken for, its unit, why, and the option that changes it."""
+    """Show how each column of a log was read, its unit, why, and the option that changes it."""
     from latfit.report.answers import reading_document, reading_sections
 
     document = reading_document(cli.load_log(log, parsed))

@@ -159,7 +159,7 @@ def _compare_log(log: str, parsed: dict[str, Any]) -> tuple[Comparison, list[Spr
 @cli.outcome_options
 @cli.log_and_json_options
 def agents(agent: tuple[tuple[str, str], ...], restarts: int | None, as_json: bool, **parsed: Any) -> None:
-    """Find whom of several agents to ask first, and how long to wait, and whom to ask then."""
+    """Find which of several agents to ask first, and how long to wait."""
     from latfit.report.answers import agents_sections
     from latfit.restart import earliest_timeout
 

@@ -241,8 +241,9 @@ def _likely_law(histogram: latfit.Histogram, name: str | None) -> tuple[latfit.L
 
 def show_guarantee(read: HistogramLog, parsed: dict[str, Any], as_json: bool, *, inside: str | None = None) -> None:
     """Print the decision on a histogram with its guarantee; its JSON is `inside` a key where one is named."""
-    from latfit.report.answers import guarantee_sections
+    from latfit.report.answers import guarantee_advice
 
     guarantee = latfit.guaranteed_timeout(load_histogram(read, parsed), cost=parsed["cost"])
-    sections = guarantee_sections(guarantee)
-    cli.show(guarantee.to_dict(), sections, as_json=as_json, warnings=guarantee.warnings, inside=inside)
+    document: dict[str, Any] = guarantee.to_dict() if inside is None else {inside: guarantee.to_dict()}
+    document["warnings"] = [{"code": warning.code, "message": warning.message} for warning in guarantee.warnings]
+    cli.show(document, guarantee_advice(guarantee, str(read.path)).sections(), as_json=as_json)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Any
 
-from latfit.errors import LawError
+from latfit.errors import LawError, hint
 from latfit.laws.base import REGISTRY, Law, ParametricLaw
 
 # no two neighbours match the same characters: that would take time quadratic in a long run of spaces
@@ -25,12 +23,6 @@ def get_law(name: str) -> type[Law]:
     if name in REGISTRY:
         return REGISTRY[name]
     raise LawError(f"there is no law {name!r}{hint(name, REGISTRY)} (known: {', '.join(law_names())})")
-
-
-def hint(name: str, known: Iterable[str]) -> str:
-    """The known name that a wrong one resembles, as the end of a message."""
-    close = get_close_matches(name, list(known), n=1)
-    return f"; did you mean {close[0]}?" if close else ""
 
 
 def parse_law(text: str, **params: Any) -> ParametricLaw:

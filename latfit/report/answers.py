@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from latfit.errors import counted
-from latfit.report.layout import Section, between, number, percent
-from latfit.report.sections import TELLING_OPTIMISM, still_out
+from latfit.errors import counted, printable
+from latfit.report.layout import Section, between, in_one_unit, number, percent
+from latfit.report.sections import TELLING_OPTIMISM, Advice, still_out
 from latfit.restart.objectives import Objective
 from latfit.tracking.drift import iso
 from latfit.units import seconds
@@ -115,45 +116,51 @@ def quantile_bound_sections(bound: QuantileBound) -> list[Section]:
     return [Section("", (certain, f"{known}measure single requests before you set it."), **figures)]
 
 
-def guarantee_sections(guarantee: Guarantee) -> list[Section]:
-    """The decision on a histogram, then what it rests on."""
-    best, histogram = guarantee.optimum, guarantee.histogram
-    if best is None:
-        return [Section("", ("No timeout can be recommended: too few completed.",))]
-    if guarantee.withheld:
-        why = "Do not cancel: slow latencies come together in this log, and a resubmission meets what the first met."
-        if guarantee.harmed is not None:
-            why = f"Decide by series (--where LABEL=VALUE): under one timeout for all, {guarantee.harmed} is slower "
-            why += "than by waiting."
-        formula = f"{seconds(best.timeout)}, mean {seconds(best.expected_duration)}"
-        codes = f"Withheld: {', '.join(guarantee.withheld)}. If attempts were independent and alike: {formula}."
-        return [Section("", (why, codes))]
-    action = "Set no timeout" if best.timeout is None else f"Set the timeout to {seconds(best.timeout)}"
-    bound = f"whatever happened inside the buckets, the mean is at most {seconds(guarantee.guaranteed)}"
-    likely: list[tuple[str, str | None]] = []
-    if guarantee.likely is not None:
-        other, name = guarantee.likely.optimum, guarantee.likely.law.partition("(")[0]
-        under = "with latencies spread evenly in each bucket" if name == "histogram" else f"under a fitted {name} law"
-        then = "no timeout" if other.timeout is None else seconds(other.timeout)
-        likely.append(("likely regret", f"{_share_or_unbounded(guarantee.likely.regret)} ({under})"))
-        likely.append(("likely best", f"{then}, mean {seconds(other.expected_duration)}"))
+def guarantee_advice(guarantee: Guarantee, path: str) -> Advice:
+    """The decision on a histogram in a few lines."""
+    best, histogram, log = guarantee.optimum, guarantee.histogram, shlex.quote(printable(path))
     counts = f"{int(histogram.counts.sum())} in {counted(histogram.counts.size, 'bucket')}, {histogram.n_inf} beyond"
     counts += "".join(f", {getattr(histogram, name)} {name}" for name in ("failed", "lost") if getattr(histogram, name))
     total = "" if histogram.latency_sum is None else f"; their sum is {seconds(histogram.latency_sum)}"
-    worst = _share_or_unbounded(guarantee.worst_regret)
-    figures = _figures(
-        ("worst regret", f"{worst} (the most that another timeout could save)"),
-        *likely,
-        ("mean if spread evenly", None if best.expected_duration is None else seconds(best.expected_duration)),
-        ("submissions per job", None if best.submissions is None else f"{best.submissions:.4g}"),
-        ("latencies", f"{counts}{total}"),
+    about = (f"{path} (histogram): {counts}{total}.",)
+    remedies = {
+        "untested": "Keep a log of single requests to check it.",
+        "dependence": "Keep a log of single requests, and see latfit analyze on it.",
+    }
+    cautions = tuple((each.message, remedies.get(each.code, "")) for each in guarantee.warnings)[:2]
+    again = (f"latfit timeout {log} --lost N --cost C", "with those that never returned, and what a restart costs")
+    if best is None:
+        why = "Too few completed in buckets with an upper end."
+        return Advice("ask", "Collect more latencies first", "", about, (why,), (), cautions, (again,))
+    formula = f"{seconds(best.timeout)}, mean {seconds(best.expected_duration)}, if attempts were independent"
+    if guarantee.withheld:
+        why = "Slow latencies come together in this log, and a resubmission meets what the first met."
+        action, target = "Wait", ""
+        if guarantee.harmed is not None:
+            why = f"Under one timeout for all, {guarantee.harmed} is slower than by waiting."
+            action, target = "Decide by series", "(--where LABEL=VALUE)"
+        return Advice("wait", action, target, about, (why,), (("formula", f"{formula}."),), cautions, (again,))
+    tone: Literal["set", "wait"] = "wait" if best.timeout is None else "set"
+    action, target = ("Wait", "") if best.timeout is None else ("Set the timeout to", seconds(best.timeout))
+    least, mean, most = in_one_unit(guarantee.least, best.expected_duration or math.nan, guarantee.guaranteed)
+    load = "" if best.submissions is None else f"; {best.submissions:.4g} submissions a job"
+    figures = [("expect", f"{mean} a job if latencies are spread evenly inside their buckets{load}.")]
+    bound = f"at most {most} a job, whatever happened inside the buckets; no timeout can do better than {least}"
+    figures.append(
+        ("guarantee", f"{bound} (another could save {_share_or_unbounded(guarantee.worst_regret)} at most).")
     )
-    least = f"no timeout can do better than {seconds(guarantee.least)}"
-    return [Section("", (f"{action}: {bound}; {least}.",), **figures)]
+    if guarantee.likely is not None:
+        other, name = guarantee.likely.optimum, guarantee.likely.law.partition("(")[0]
+        under = "with latencies spread evenly" if name == "histogram" else f"under a fitted {name} law"
+        then = "no timeout" if other.timeout is None else seconds(other.timeout)
+        likely = f"{under} the best is {then}, mean {seconds(other.expected_duration)}"
+        share = _share_or_unbounded(guarantee.likely.regret)
+        figures.append(("confidence", f"{likely}: this one takes {share} longer."))
+    return Advice(tone, action, target, about, (), tuple(figures), cautions, (again,))
 
 
 def _share_or_unbounded(share: float) -> str:
-    return "unbounded" if share == math.inf else f"{100 * share:.1f} %"
+    return "without limit" if share == math.inf else f"{100 * share:.1f} %"
 
 
 def fit_sections(sample: LatencySample, results: Sequence[tuple[Fit, GoodnessOfFit | None]]) -> list[Section]:

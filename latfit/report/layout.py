@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from typing import Self
 
 from latfit.errors import printable
-from latfit.units import seconds
+from latfit.units import UNITS, seconds
 
 NO_BREAK = "\u00a0"
 TEXT_WIDTH = 80
 LONGEST_KEY = 24  # characters of a group's name in a table
-LATEX_ESCAPES = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 
 
 @dataclass(frozen=True)
@@ -24,6 +23,7 @@ class Section:
 
     The first `keys` columns name a row and may be cut to fit a terminal; the column `below` may go below its row.
     `as_items` makes a list of the sentences, and `literal` lines are shown as they are, such as settings to paste.
+    A title with a `tone` is the verdict: `set`, `wait` or `ask`, each with its colour.
     """
 
     title: str = ""
@@ -34,6 +34,7 @@ class Section:
     below: str = ""
     as_items: bool = False
     literal: tuple[str, ...] = ()
+    tone: str = ""
 
 
 class Number(str):
@@ -55,6 +56,17 @@ def number(value: float | None, write: Callable[[float], str] = seconds, missing
     ('250 ms', 'infinite')
     """
     return Number(missing if value is None or value == math.inf else write(value), value)
+
+
+def in_one_unit(*times: float) -> list[str]:
+    """Times in the unit of the longest.
+
+    >>> in_one_unit(0.25, 1.5), in_one_unit(1800.0, 9000.0)
+    (['0.25 s', '1.5 s'], ['0.5 h', '2.5 h'])
+    """
+    unit = seconds(max(times)).split()[1]
+    scaled = (time / UNITS[unit.replace("µ", "u")] for time in times)
+    return [f"{value:.{0 if value >= 999.5 else 3}{'f' if value >= 999.5 else 'g'}} {unit}" for value in scaled]
 
 
 def between(low: float | None, high: float | None) -> str:
@@ -88,12 +100,14 @@ def shortened(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[: limit // 2]}…{text[len(text) - (limit - 1) // 2 :]}"
 
 
-def as_text(sections: Iterable[Section], *, width: int = TEXT_WIDTH) -> str:
-    """Sections as plain text in which a terminal finds no command; what stands below a title is indented."""
+def as_text(
+    sections: Iterable[Section], *, width: int = TEXT_WIDTH, styled: Callable[[str, str], str] = lambda text, tone: text
+) -> str:
+    """Sections as plain text in which a terminal finds no command; titles are `styled` by their tone."""
     blocks = []
     for section in sections:
         margin = "  " if section.title or section.literal else ""
-        lines = [section.title.upper()] if section.title else []
+        lines = []
         bullet = "- " if section.as_items else ""
         for sentence in map(kept_together, section.sentences):
             hanging = margin + " " * len(bullet)
@@ -102,8 +116,10 @@ def as_text(sections: Iterable[Section], *, width: int = TEXT_WIDTH) -> str:
             table = text_table(section.columns, section.rows, width - 2, keys=section.keys, below=section.below)
             gap = [""] if lines and any(section.columns) else []
             lines += [*gap, *(f"  {line}" for line in table)]
-        lines += section.literal
-        blocks.append("\n".join(map(printable, lines)))
+        lines = [*map(printable, lines), *section.literal]
+        title = kept_together(printable(section.title if section.tone else section.title.upper()))
+        titles = [styled(line, section.tone) for line in textwrap.wrap(title, width)]
+        blocks.append("\n".join([*titles, *lines]))
     return "\n\n".join(blocks).replace(NO_BREAK, " ") + "\n"
 
 
@@ -179,7 +195,7 @@ def as_markdown(sections: Iterable[Section], *, heading: str, figures: Sequence[
     """Sections as Markdown; what came from a log is escaped."""
     blocks = [f"# {markdown_escaped(heading)}"]
     for section in sections:
-        blocks.append(f"## {section.title}")
+        blocks += [f"## {markdown_escaped(section.title)}"] if section.title else []
         sentences = [markdown_escaped(sentence) for sentence in section.sentences]
         blocks += ["\n".join(f"- {line}" for line in sentences)] if section.as_items else sentences
         if section.rows:

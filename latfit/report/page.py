@@ -96,7 +96,7 @@ def _content(result: Analysis) -> dict[str, Any]:
         "advice": advice(result),
         "needs_cost": "not-identified" in codes,
         "evidence": Section(columns=("question", "found", "so"), rows=tuple(evidence_checks(result))),
-        "sections": {section.title: section for section in sections(result)},
+        "sections": {section.title: section for section in sections(result, full=True)},
         "tools": len(TOOLS),
         "min_completions": MIN_COMPLETIONS,
         "view": None,
@@ -199,9 +199,9 @@ def to_html_fragment(result: Analysis) -> str:
 
     >>> import latfit
     >>> to_html_fragment(latfit.analyze(latfit.example_log(), resamples=0, test=False))[:40]
-    '<div><b>Decision</b><p>Resubmit after 35'
+    '<div><p>bundled'
     """
-    return _templates().get_template("notebook.html").render(sections=sections(result)).strip()
+    return _templates().get_template("notebook.html").render(sections=sections(result, full=True)).strip()
 
 
 def sample_fragment(sample: LatencySample) -> str:

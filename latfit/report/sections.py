@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import math
+import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
 
 from latfit.analysis import Analysis, Group
 from latfit.decision import Decision, FittedLaw, Recommendation
 from latfit.errors import counted, printable
+from latfit.evidence.worlds import MIN_PROBES_TO_TRUST
 from latfit.outliers import OutlierRatio
 from latfit.report.layout import (
     LONGEST_KEY,
@@ -16,16 +22,19 @@ from latfit.report.layout import (
     as_markdown,
     as_text,
     between,
+    in_one_unit,
     p_value,
     percent,
     shortened,
 )
+from latfit.restart.retry import Retry
 from latfit.sample import LatencySample
 from latfit.units import seconds, times_in_words
 
 REPLAY_AGREES = 0.1  # largest relative difference between a replay and the formula that counts as agreement
 TELLING_OPTIMISM = 0.01  # the corrected duration is shown if it differs from the plain one by more than this share
-WITHHELD_HEADLINES = {
+BRIEF_GROUPS = 5  # rows of the table of groups in the short report
+HEADLINES = {
     "queue": "Wait: keep your place in the queue",
     "work": "Wait: a retry would do the same work again",
     "censored": "Measure with a later cutoff first",
@@ -33,45 +42,103 @@ WITHHELD_HEADLINES = {
     "not-identified": "Say first what a restart costs",
     "no-outcomes": "Say first which outcomes are errors",
 }
-WITHHELD_REASONS = {
+REASONS = {
     "queue": "These are waits in a queue. Resubmitting loses the place in it, which no formula counts.",
     "work": "These are run times of tasks, not waits.",
     "dependent": "Repeated without limit, a timeout would be slower than waiting: a retry resembles the first attempt.",
-    "censored": "More probes were given up than came back, so that it is not known how long they would have taken. "
-    "Measure with a later cutoff.",
-    "not-identified": "The clock is too coarse to show which of the shortest waits is worth a restart: give --cost, "
-    "the seconds that a restart costs.",
+    "censored": "More probes were given up than came back, so it is not known how long they would have taken.",
+    "not-identified": "The clock is too coarse to show which of the shortest waits is worth a restart.",
     "no-outcomes": "The best timeout lies among returns so quick that they may be errors, and the log does not say how "
-    "a probe ended. Name the column that does with --column status=NAME; if every row is a good answer, say so with "
-    "--column status=",
+    "a probe ended.",
+}
+REMEDIES = {
+    "few-completions": "Measure more: latfit probe.",
+    "unit": "Check it with latfit read; --unit changes it.",
+    "not-identified": "Give --cost, the seconds that a restart costs.",
+    "no-outcomes": "Name the column that does with --column status=NAME; --column status= says that all is well.",
+    "censored": "Measure with a later cutoff.",
+    "refused": "Look at them with latfit read; --status and --column say how to read them.",
+    "outages": "Alert on outages: during one, no timeout helps.",
+    "later-attempts": "Retry elsewhere, or later.",
+    "dependence": "See what retries would have brought on this log: latfit replay.",
+    "drift": "Decide on the latest part with --since.",
+    "mixed": "Decide for each group: --by COLUMN.",
+    "groups-differ": "",
+    "load": "Limit it with latfit timeout --max-submissions.",
+    "law-rejected": "Without --law the data themselves decide.",
+    "beyond-timeout": "Measure with a later cutoff.",
+    "given-up": "If that is wrong, say so with --censoring.",
+    "cut": "If that is wrong, say so with --cutoff.",
+    "ratio-falling": "Measure with a later cutoff to see how many return.",
+    "few-at-risk": "Measure more probes without a timeout.",
+    "rho-disagree": "Measure with a later cutoff.",
+    "no-interval": "Measure more probes.",
+}
+"""What to do about each warning, the most important first; others are shown in the full report only."""
+UNIT_EVIDENCE = {
+    "option": "as --unit says",
+    "name": "by the column's name",
+    "cells": "by its cells",
+    "times": "by the times beside it",
+    "assumed": "assumed; --unit changes it",
 }
 
 
-def to_text(result: Analysis) -> str:
-    """The report as plain text of at most 80 columns, in which a terminal finds no command.
+@dataclass(frozen=True)
+class Advice:
+    """A decision in a few lines; `action` ends in `target`, which is a time, a column, or empty.
+
+    `tone` is what there is to do: `set` a schedule, `wait`, or `ask` for something that the log does not tell.
+    `figures` are named statements; a caution is a message and a remedy, a step a command and what it is for.
+    """
+
+    tone: Literal["set", "wait", "ask"]
+    action: str
+    target: str
+    log: tuple[str, ...]
+    reasons: tuple[str, ...] = ()
+    figures: tuple[tuple[str, str], ...] = ()
+    cautions: tuple[tuple[str, str], ...] = ()
+    steps: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def headline(self) -> str:
+        return f"{self.action} {self.target}".rstrip()
+
+    def sections(self) -> list[Section]:
+        rows = [("why", " ".join(self.reasons))] if self.reasons else []
+        rows += [*self.figures, *(("caution", f"{_sentence(text)} {remedy}".strip()) for text, remedy in self.cautions)]
+        rows += [("next" if not at else "", f"{step}  # {why}") for at, (step, why) in enumerate(self.steps)]
+        return [Section("", self.log), Section(self.headline, columns=("", ""), rows=tuple(rows), tone=self.tone)]
+
+
+def to_text(result: Analysis, *, full: bool = False, width: int = 80) -> str:
+    r"""The report as plain text in which a terminal finds no command: about 20 lines, or all of it if `full`.
 
     >>> import latfit
-    >>> print(to_text(latfit.analyze(latfit.example_log(), resamples=0, test=False))[:53])
-    DECISION
-      Resubmit after 358 s and 716 s, then wait.
+    >>> text = to_text(latfit.analyze(latfit.example_log(), resamples=0, test=False))
+    >>> text.split("\n\n")[1].splitlines()[0]
+    'Resubmit after 358 s and 716 s, then wait'
     """
-    return as_text(sections(result))
+    return as_text(sections(result, full=full), width=width)
 
 
 def to_markdown(result: Analysis, *, figures: tuple[str, ...] = ()) -> str:
     """The report as Markdown, with links to `figures`; what came from the log is escaped."""
-    return as_markdown(sections(result), heading=f"latfit: {result.facts.path}", figures=figures)
+    return as_markdown(sections(result, full=True), heading=f"latfit: {result.facts.path}", figures=figures)
 
 
-def sections(result: Analysis) -> list[Section]:
-    """The report of an analysis, the decision first."""
-    words = advice(result)
-    first = f"{words.headline}. {' '.join(words.reasons)}".strip()
-    report = [Section("Decision", (first, words.basis, *words.figures, *words.notes))]
-    if checks := evidence_checks(result):
-        report.append(Section("Evidence", (_sentence("; ".join(finding for _, finding, _ in checks)),)))
+def sections(result: Analysis, *, full: bool = False, groups: int | None = BRIEF_GROUPS) -> list[Section]:
+    """The report of an analysis, the decision first and at most so many `groups`; if `full`, what it rests on too."""
+    report = advice(result).sections()
     if result.groups:
-        report.append(groups_section(result))
+        report.append(groups_section(result, None if full else groups))
+    if not full:
+        return report
+    report.append(formula_section(result))
+    if checks := evidence_checks(result):
+        rows = tuple((question, f"{finding}: {verdict}") for question, finding, verdict in checks)
+        report.append(Section("Evidence", columns=("", ""), rows=rows))
     if result.warnings:
         warnings = tuple(f"{warning.code}: {warning.message}" for warning in result.warnings)
         report.append(Section("Warnings", warnings, as_items=True))
@@ -80,68 +147,149 @@ def sections(result: Analysis) -> list[Section]:
 
 
 def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
-
-
-@dataclass(frozen=True)
-class Advice:
-    """A decision in words; `action` ends in `target`, which is a time, a column, or empty."""
-
-    action: str
-    target: str
-    reasons: tuple[str, ...]
-    basis: str
-    figures: tuple[str, ...]
-    notes: tuple[str, ...]
-
-    @property
-    def headline(self) -> str:
-        return f"{self.action} {self.target}".rstrip()
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
 
 
 def advice(result: Analysis) -> Advice:
-    """What to do, why, what it brings and how sure that is.
+    """What to do, why, what it brings, how sure that is, and what to run next.
 
     >>> import latfit
     >>> advice(latfit.analyze(latfit.example_log(), resamples=0, test=False)).headline
     'Resubmit after 358 s and 716 s, then wait'
     """
-    chosen, retry = result.timeout, result.timeout.retry
-    withheld = chosen.verdict == "withheld"
-    reasons = _withheld_reasons(result) if withheld else []
-    figures: list[str] = []
-    formula, notes = chosen.if_independent, []
-    if formula is not None and formula.timeout is not None and not _fixed_fate(result):
-        notes = [f"If attempts were independent, the formula would give {seconds(formula.timeout)}."]
-    if retry is None:
-        action, target = _without_schedule(result)
-        reasons = [*_why_waiting(result), *reasons]
-    else:
+    chosen, retry, decision = result.timeout, result.timeout.retry, result.decision
+    codes = (*_fixed_fate(result), *chosen.withheld)
+    tone: Literal["set", "wait", "ask"] = "set"
+    figures: list[tuple[str, str]] = []
+    reasons = [] if chosen.verdict != "withheld" else _withheld_reasons(result)
+    if retry is not None:
         action, target = "Resubmit after", f"{times_in_words(retry.timeouts)}, then wait"
-        brings = (
-            f"{seconds(retry.expected_duration)} a job instead of {seconds(retry.waiting)} by waiting if retries are "
-            f"independent, at most {100 * retry.worst_loss:.0f} % slower than waiting if they are not."
+        waiting, duration, worst = in_one_unit(retry.waiting, retry.expected_duration, retry.worst_duration)
+        gain = f"{waiting} → {duration} a job if retries are independent, {100 * retry.gain:.0f} % less"
+        if retry.gain_interval:
+            low, high = (f"{100 * end:.0f}" for end in retry.gain_interval)
+            gain += f" (95 % interval {low} to {high} %)"
+        figures = [("expect", f"{gain}; {retry.submissions:.2f} submissions a job.")]
+        loss = f"at worst {worst} a job, {100 * retry.worst_loss:.0f} % more than waiting"
+        figures.append(("guarantee", f"{loss}, even if every retry takes as long as the first attempt would have."))
+    else:
+        action, target, tone = *_without_schedule(result, codes), "wait"
+        if any(code in HEADLINES and code not in ("queue", "work") for code in codes) or _all_zero(result):
+            tone = "ask"
+        reasons = [*_why_waiting(result), *reasons]
+        if tone == "wait" and chosen.formula.at_cutoff is not None:
+            figures.append(("expect", f"{seconds(chosen.formula.at_cutoff)} a job, as by waiting today."))
+    if now := decision.current:
+        duration = (
+            "jobs would never end" if now.expected_duration is None else f"{seconds(now.expected_duration)} a job"
         )
-        reasons = [brings, *reasons]
-        if not withheld:
-            figures = _figures(chosen) if chosen.verdict == "finite" else []
-            notes = _how_sure(chosen)
-    if now := result.decision.current:
-        cost = "jobs would never end"
-        if now.expected_duration is not None and now.regret is not None:
-            cost = f"jobs take {seconds(now.expected_duration)}"
-            cost += " by the formula" if withheld else f", {100 * now.regret:.1f} % longer than with the best"
-        notes.append(f"Your current timeout of {seconds(now.timeout)}: {cost}.")
-    return Advice(action, target, tuple(reasons), _basis(result), tuple(figures), tuple(notes))
+        by = "" if chosen.verdict == "finite" and retry else ", if attempts were independent"
+        figures.append(("today", f"a timeout of {seconds(now.timeout)}, repeated without limit: {duration}{by}."))
+    figures.append(("confidence", _confidence(result)))
+    return Advice(
+        tone,
+        action,
+        target,
+        _log_lines(result),
+        tuple(reasons),
+        tuple(figures),
+        _cautions(result),
+        _steps(result, codes),
+    )
 
 
-def _without_schedule(result: Analysis) -> tuple[str, str]:
+def _log_lines(result: Analysis) -> tuple[str, ...]:
+    facts, counts = result.facts, result.decision.counts
+    times = None if result.seen is None else result.seen.submitted
+    lines = f"{facts.path} ({facts.format}): {counted(sum(counts.values()), facts.kind.removesuffix('s'))}"
+    if times is not None and np.isfinite(times).any():
+        first, last = (np.datetime64(int(end), "s") for end in (np.nanmin(times), np.nanmax(times)))
+        span = seconds(float((last - first) / np.timedelta64(1, "s")))
+        lines += f" from {str(first)[:16].replace('T', ' ')} to {str(last)[:16].replace('T', ' ')} UTC ({span})"
+    outcomes = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
+    unit = f"; latency in {facts.unit} ({UNIT_EVIDENCE.get(facts.unit_evidence, facts.unit_evidence)})"
+    return (f"{lines}; {outcomes}{unit if facts.unit and facts.unit_evidence else ''}.",)
+
+
+def _confidence(result: Analysis) -> str:
+    """What was checked and agrees, what speaks against the schedule most, and what could not be checked."""
+    evidence, probes, retry = result.decision.evidence, result.seen, result.timeout.retry
+    counts = counted(sum(result.decision.counts.values()), "probe")
+    if evidence is None or probes is None:
+        return f"{counts} without columns and times: whether retries are independent cannot be checked."
+    world, replay = evidence.binding_world, evidence.replay
+    parts = []
+    if retry is not None and world is not None and world.kind != "independent" and world.ratio is not None:
+        change = f"{100 * abs(1 - world.ratio):.0f} % {'less' if world.ratio < 1 else 'more'} than by waiting"
+        parts.append(
+            f"in the least favourable reading of the log ({_world_name(world.name, world.kind)}) jobs take {change}"
+        )
+    elif world is not None and world.kind == "independent" and retry is not None:
+        parts.append("attempts look independent")
+    if replay is not None and replay.at and retry is not None and result.timeout.verdict == "finite":
+        E, formula = replay.at[0].expected_duration, result.timeout.expected_duration or math.nan
+        agrees = (
+            "agrees" if abs(E / formula - 1) <= REPLAY_AGREES else f"gives {seconds(E)} instead of {seconds(formula)}"
+        )
+        parts.append(f"replaying the log {agrees}")
+    checked = [*evidence.columns_used[:4], *(["order in time"] if probes.submitted is not None else [])]
+    counts += ", which show little" if probes.n < MIN_PROBES_TO_TRUST else ""
+    parts.append(f"checked {', '.join(checked)} on {counts}" if checked else f"nothing to check on {counts}")
+    unseen = [
+        name
+        for name, known in (
+            ("columns", evidence.columns_used),
+            ("times", probes.submitted is not None),
+            ("outcomes", probes.facts.has_outcomes),
+        )
+        if not known
+    ]
+    return _sentence("; ".join([*parts, *([f"the log has no {' or '.join(unseen)}"] if unseen else [])]))
+
+
+def _world_name(name: str, kind: str) -> str:
+    return {"job": "by job", "time": "by neighbours in time", "spell": "by slow spells"}.get(kind, f"by {name}")
+
+
+def _cautions(result: Analysis) -> tuple[tuple[str, str], ...]:
+    """The two most important warnings that the verdict has not said already."""
+    codes = _fixed_fate(result) or result.timeout.withheld
+    messages = {warning.code: warning.message for warning in result.warnings if warning.code not in codes}
+    if "mixed" in codes:
+        messages.pop("groups-differ", None)
+    return tuple((messages[code], REMEDIES[code]) for code in REMEDIES if code in messages)[:2]
+
+
+def _steps(result: Analysis, codes: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    log = "LOG" if result.seen is None else shlex.quote(printable(result.facts.path))
+    mixing = result.decision.evidence.mixing if result.decision.evidence else None
+    first = ("latfit settings TOOL " + log, "what to paste; latfit settings lists the tools")
+    if result.timeout.retry is None:
+        decided = next(
+            (group.key for group in result.groups if group.decision.timeout and group.decision.timeout.retry), None
+        )
+        if decided is not None:
+            where = " ".join(f"--where {shlex.quote(f'{name}={value}')}" for name, value in decided.items())
+            first = (f"latfit analyze {log} {where}", "one group alone")
+        elif _fixed_fate(result):
+            first = (f"latfit drift {log}", "when waits are long, and whether that changes")
+        elif "not-identified" in codes:
+            first = (f"latfit analyze {log} --cost 5", "if a restart costs 5 s")
+        elif {"no-outcomes", "few-completions"} & set(codes):
+            first = (f"latfit read {log}", "how each column was read")
+        elif "mixed" in codes and mixing is not None and not result.groups:
+            first = (f"latfit analyze {log} --by {shlex.quote(mixing.column.name)}", "a decision for each group")
+        else:
+            first = (f"latfit compare {log}", "hedging and other strategies")
+    return (first, (f"latfit analyze {log} --full", "laws, quantiles, evidence; -o DIR writes the page"))
+
+
+def _without_schedule(result: Analysis, codes: Sequence[str]) -> tuple[str, str]:
     if _all_zero(result):
         return "Record finer times first", ""
     if _some_group_decided(result):
         return "Decide by", ", ".join(result.by)
-    codes = (*_fixed_fate(result), *result.timeout.withheld)
-    return next((WITHHELD_HEADLINES[code] for code in codes if code in WITHHELD_HEADLINES), "Wait"), ""
+    return next((HEADLINES[code] for code in codes if code in HEADLINES), "Wait"), ""
 
 
 def _fixed_fate(result: Analysis) -> tuple[str, ...]:
@@ -161,27 +309,40 @@ def _why_waiting(result: Analysis) -> list[str]:
         "time": "Slow probes come together, so a retry soon after meets the same.",
         "spell": "Slow probes come in spells, so a retry soon after meets the same.",
     }
-    return [reasons.get(world.kind, f"Latencies differ by {world.name}, and a retry stays where it was.")]
+    reason = reasons.get(world.kind, f"Latencies differ by {world.name}, and a retry stays where it was.")
+    if world.kind != "independent" and world.ratio is not None and 1 < world.ratio < math.inf:
+        reason += f" The best schedule would take {world.ratio:.3g} × as long as waiting."
+    return [reason]
 
 
-def _figures(chosen: Recommendation) -> list[str]:
-    bounds, factor, end = chosen.intervals, chosen.speed_up_vs_cutoff, chosen.figures_at_cutoff
-    near = f" (anything from {between(*chosen.within_1pct)} takes at most 1 % longer)" if chosen.within_1pct else ""
-    duration = f"Expected duration {seconds(fair_duration(chosen))}"
-    duration += f", 95 % interval {between(*bounds.expected_duration)}" if bounds else ""
-    if factor is not None and chosen.timeout != chosen.cutoff:
-        if float(f"{factor:.3g}") > 1:  # as it is written
-            duration += f", instead of {seconds(chosen.at_cutoff)} when waiting until the cutoff: {factor:.3g} × faster"
-            duration += f" ({bounds.speed_up[0]:.3g} to {bounds.speed_up[1]:.3g})" if bounds else ""
-        else:
-            duration += ", no less than when waiting until the cutoff"
-    load = [] if chosen.submissions is None else [f"{chosen.submissions:.2f} submissions per job"]
-    last, at_cutoff = (each.quantiles.get("0.99") if each else None for each in (chosen.figures, end))
+def formula_section(result: Analysis) -> Section:
+    """What the formula gives for one timeout that is repeated without limit: the papers' answer."""
+    chosen = result.timeout.formula
+    title = "If attempts were independent" if chosen is not result.timeout else "One timeout, repeated without limit"
+    if chosen.timeout is None:
+        verdicts = {"never": "No timeout helps.", "any": "The timeout does not matter."}
+        return Section(title, (verdicts.get(chosen.verdict, "The formula gives no timeout."),))
+    bounds, within = chosen.intervals, chosen.within_1pct
+    best = seconds(chosen.timeout)
+    best += f" (95 % interval {between(*bounds.timeout)})" if bounds else ""
+    best += f"; {between(*within)} takes at most 1 % longer" if within and within[0] != within[1] else ""
+    duration = f"{seconds(fair_duration(chosen))} a job"
+    duration += f" (95 % interval {between(*bounds.expected_duration)})" if bounds else ""
+    rows = [("best timeout", best), ("mean duration", duration)]
+    factor = chosen.speed_up_vs_cutoff
+    if factor is not None and float(f"{factor:.3g}") > 1 and chosen.timeout != chosen.cutoff:  # as it is written
+        gain = f"{factor:.3g} × faster than {seconds(chosen.at_cutoff)} by waiting until the cutoff"
+        gain += f" (95 % interval {bounds.speed_up[0]:.3g} to {bounds.speed_up[1]:.3g})" if bounds else ""
+        rows.append(("gain", gain))
+    if chosen.submissions is not None:
+        rows.append(("load", f"{chosen.submissions:.2f} submissions a job"))
+    last, at_cutoff = (
+        figures.quantiles.get("0.99") if figures else None for figures in (chosen.figures, chosen.figures_at_cutoff)
+    )
     if last is not None:
-        instead = f" ({seconds(at_cutoff)} at the cutoff)" if at_cutoff and chosen.timeout != chosen.cutoff else ""
-        load.append(f"99 % of jobs done within {seconds(last)}{instead}")
-    best = f"Without a limit on retries the best timeout is {seconds(chosen.timeout)}{near}."
-    return [best, f"{duration}.", *(["; ".join(load) + "."] if load else [])]
+        instead = f" ({seconds(at_cutoff)} by waiting until the cutoff)" if at_cutoff else ""
+        rows.append(("99 % of jobs", f"done within {seconds(last)}{instead}"))
+    return Section(title, tuple(_how_sure(chosen)), ("", ""), tuple(rows))
 
 
 def fair_duration(chosen: Recommendation) -> float | None:
@@ -195,38 +356,28 @@ def _how_sure(chosen: Recommendation) -> list[str]:
     if fair_duration(chosen) != chosen.expected_duration:
         why = "which is optimistic because the timeout was chosen as their minimum"
         notes.append(f"The data alone give {seconds(chosen.expected_duration)}, {why}.")
-    if chosen.verdict != "finite":
-        return notes
-    if chosen.intervals:
-        interval = between(*chosen.intervals.timeout).replace(" to ", " and ")
-        notes.append(f"The best timeout lies between {interval} (95 %).")
     if chosen.within_5pct is not None:
         latest = chosen.within_5pct[1]
         late = "any later timeout" if latest == math.inf else f"waiting up to {seconds(latest)}"
         notes.append(f"Too late is safer than too early: {late} costs at most 5 % more.")
-    if chosen.exact_timeout is not None and chosen.timeout is not None and chosen.exact_timeout != chosen.timeout:
-        earlier = chosen.exact_timeout < chosen.timeout
+    if chosen.exact_timeout is not None and chosen.exact_timeout != chosen.timeout:
+        earlier = chosen.exact_timeout < (chosen.timeout or 0.0)
         why = "; it rests on fewer completions, and too early costs more than too late" if earlier else ""
         notes.append(f"The plain minimum of the data is at {seconds(chosen.exact_timeout)}{why}.")
     return notes
 
 
 def _withheld_reasons(result: Analysis) -> list[str]:
-    evidence = result.decision.evidence
+    messages = {warning.code: warning.message for warning in reversed(result.decision.warnings)}
     reasons = []
     for code in _fixed_fate(result) or result.timeout.withheld:
-        if code == "mixed":
-            column = f" (by {evidence.mixing.column.name})" if evidence and evidence.mixing else ""
-            where = " The table below has the decision of each group." if _some_group_decided(result) else ""
-            reasons.append(
-                f"The log mixes different populations{column}: under one timeout for all, repeated without limit, some "
-                f"would be slower than by waiting.{where}"
-            )
-        elif code == "few-completions" or (code in WITHHELD_REASONS and _all_zero(result)):
-            messages = {warning.code: warning.message for warning in reversed(result.decision.warnings)}
+        remedy = f" {REMEDIES[code]}" if code in REMEDIES and code != "mixed" else ""
+        if code == "few-completions" or (code in REASONS and _all_zero(result)):
             reasons.append(_sentence(messages.get(code, code)))
-        elif code in WITHHELD_REASONS:
-            reasons.append(WITHHELD_REASONS[code])
+        elif code in REASONS:
+            reasons.append(REASONS[code] + remedy)
+        elif code == "mixed" and result.timeout.retry is not None:
+            reasons.append(f"Repeat it no further: {messages.get(code, 'the log mixes different populations')}.")
     return reasons
 
 
@@ -239,26 +390,10 @@ def _all_zero(result: Analysis) -> bool:
     return latency is not None and latency.max == 0
 
 
-def _basis(result: Analysis) -> str:
-    chosen, counts, evidence = result.timeout, result.decision.counts, result.decision.evidence
-    probes = counted(sum(counts.values()), "probe")
-    if chosen.verdict == "withheld":
-        return f"Basis: {probes}; the timeout of the formula is withheld ({', '.join(chosen.withheld)})."
-    basis = f"Basis: the formula for independent attempts, on {probes} ({counts.get('completed', 0)} returned)"
-    replayed = evidence.replay.at[0] if evidence and evidence.replay and evidence.replay.at else None
-    if replayed is None or chosen.verdict != "finite" or not chosen.expected_duration:
-        return basis + "; the log could not be replayed to check it."
-    E, formula = replayed.expected_duration, chosen.expected_duration
-    if math.isfinite(E) and abs(E / formula - 1) <= REPLAY_AGREES:
-        return f"{basis}; replaying the log agrees ({seconds(E)})."
-    interval = between(replayed.low, replayed.high)
-    return f"{basis}; replaying the log gives {seconds(E)} ({interval}) instead of {seconds(formula)}."
-
-
 def evidence_checks(result: Analysis) -> list[tuple[str, str, str]]:
     """One row a check of whether the formula applies: the question, what the log shows, what follows."""
-    evidence, seen = result.decision.evidence, result.seen
-    if evidence is None or seen is None:
+    evidence, probes = result.decision.evidence, result.seen
+    if evidence is None or probes is None:
         return []
     finding, verdict = "the log has no column that could explain the latencies", "not known"
     if (mixing := evidence.mixing) is not None:
@@ -266,7 +401,7 @@ def evidence_checks(result: Analysis) -> list[tuple[str, str, str]]:
         finding += f"({counted(mixing.groups, 'group')})"
         harm = mixing.harmed is not None or "mixed" in result.timeout.withheld
         verdict = "one timeout for all does harm" if harm else "one timeout still serves all"
-    elif seen.columns:
+    elif probes.columns:
         finding, verdict = "no column of the log explains the latencies", "fine"
     rows = [("Is it one population?", finding, verdict)]
     if evidence.dependence is not None:
@@ -277,8 +412,8 @@ def evidence_checks(result: Analysis) -> list[tuple[str, str, str]]:
         changes, cycle = evidence.drift.changes, evidence.drift.daily_cycle
         dates = [f" at {str(change.at)[:16].replace('T', ' ')}" if change.at else "" for change in changes[:4]]
         kinds = ", ".join(f"{change.kind}{date}" for change, date in zip(changes, dates, strict=False))
-        finding = f"{counted(len(changes), 'change')} found: {kinds}" if changes else "no change found"
-        finding += f", but the slowest hour of the day is {cycle:.2g} × the fastest" if cycle else ""
+        finding = f"{counted(len(changes), 'change')}: {kinds}" if changes else "no change"
+        finding += f"; the slowest hour of the day takes {cycle:.2g} × the fastest" if cycle else ""
         rows.append(("Did the system change?", finding, "see latfit drift" if changes or cycle else "fine"))
     censoring = evidence.censoring
     if censoring.share or censoring.informative:
@@ -289,11 +424,10 @@ def evidence_checks(result: Analysis) -> list[tuple[str, str, str]]:
         at, waiting = evidence.replay.at[0], evidence.replay.waiting.expected_duration
         finding = f"replayed on the log itself, {seconds(at.timeout)} takes {seconds(at.expected_duration)} a job "
         finding += f"({between(at.low, at.high)}), waiting {seconds(waiting)}"
-        alike = seconds(at.expected_duration) == seconds(waiting)
         compared = "faster" if at.expected_duration < waiting else "slower than waiting"
-        compared = "as long as waiting until the cutoff" if alike else compared
-        rows.append(("What would it have brought on this log?", finding, compared))
-    elif seen.submitted is None:
+        alike = seconds(at.expected_duration) == seconds(waiting)
+        rows.append(("What would it have brought on this log?", finding, "as long as waiting" if alike else compared))
+    elif probes.submitted is None:
         finding = "there are no submission times to check dependence, drift and replay"
         rows.append(("Dependence, drift and replay", finding, "trust it less"))
     return rows
@@ -325,16 +459,14 @@ def _outliers_section(result: Analysis) -> Section:
 
 
 def _latency_section(result: Analysis) -> Section:
-    latency, log, decision = result.decision.latency, result.facts, result.decision
-    counts = ", ".join(f"{count} {status}" for status, count in decision.counts.items() if count)
-    clock = f"clock {seconds(decision.whole.resolution)}" if decision.whole.resolution else "a fine clock"
-    sentences = [f"{log.path} ({log.format}): {counts}; {clock}."]
-    if latency is not None:
-        quantiles = ", ".join(f"{100 * float(q):g} % {seconds(value)}" for q, value in latency.quantiles.items())
-        moments = f"mean {seconds(latency.mean)}, standard deviation {seconds(latency.std)}"
-        span = between(latency.min, latency.max)
-        sentences.append(f"Those that returned: {moments}, from {span}. Quantiles: {quantiles}.")
-    return Section("Latency", tuple(sentences))
+    latency, resolution = result.decision.latency, result.decision.whole.resolution
+    clock = f"The clock has steps of {seconds(resolution)}." if resolution else "The clock is fine."
+    if latency is None:
+        return Section("Latency", (clock,))
+    moments = f"mean {seconds(latency.mean)}, standard deviation {seconds(latency.std)}"
+    sentence = f"Those that returned: {moments}, from {between(latency.min, latency.max)}. {clock}"
+    columns = tuple(f"{100 * float(q):g} %" for q in latency.quantiles)
+    return Section("Latency", (sentence,), columns, (tuple(map(seconds, latency.quantiles.values())),), keys=0)
 
 
 def _fits_section(fits: tuple[FittedLaw, ...]) -> Section:
@@ -351,10 +483,11 @@ def _fits_section(fits: tuple[FittedLaw, ...]) -> Section:
 
 
 def _fit_row(fitted: FittedLaw, least: float) -> tuple[str, ...]:
-    fit, ks, optimum = fitted.fit, fitted.ks, fitted.optimum
+    fit, ks, optimum, regret = fitted.fit, fitted.ks, fitted.optimum, fitted.regret
     timeout = {"never": "none", "any": "any", "immediate": "0"}.get(optimum.verdict, "") if optimum else ""
     if optimum and optimum.timeout and not timeout:
         timeout = seconds(optimum.timeout)
+    cost = "" if regret is None else "∞" if regret == math.inf else f"{100 * regret:.1f} %"
     return (
         _law_name(fitted),
         fit.describe(3, " "),
@@ -364,7 +497,7 @@ def _fit_row(fitted: FittedLaw, least: float) -> tuple[str, ...]:
         p_value(ks.p_asymptotic if ks else None),
         p_value(ks.p_bootstrap if ks else None),
         timeout,
-        _regret(fitted.regret),
+        Number(cost, regret),
     )
 
 
@@ -372,23 +505,29 @@ def _law_name(fitted: FittedLaw) -> str:
     return fitted.fit.name if fitted.fit.method == "mle" else f"{fitted.fit.name} {fitted.fit.method}"
 
 
-def _regret(share: float | None) -> Number:
-    return Number("" if share is None else "∞" if share == math.inf else f"{100 * share:.1f} %", share)
-
-
 def groups_section(result: Analysis, most: int | None = None) -> Section:
-    """The decision of each group and of all, at most `most` groups, the largest where there are more."""
-    by_size = sorted(result.groups, key=lambda group: -sum(group.decision.counts.values()))
-    kept = {id(group) for group in by_size[:most]}
-    rows = [_group_row(group) for group in result.groups if id(group) in kept]
+    """The decision of each group and of all: schedules first, at most `most` groups; small ones are counted."""
+    large = [group for group in result.groups if not _too_few(group.decision)]
+    large.sort(key=lambda group: (_retry(group.decision) is None, -sum(group.decision.counts.values())))
     names, probes = list(result.groups[0].key), sum(sum(group.decision.counts.values()) for group in result.groups)
     pooled = ("all", *[""] * (len(names) - 1), Number(str(probes), probes), *_group_cells(result.decision), "")
     figures = ("probes", "out", "resubmit after", "takes", "waiting", "at worst", "own")
     sentences = [_groups_summary(result)]
-    if more := len(result.groups) - len(rows):
-        sentences.append(f"{counted(more, 'smaller group', 'is', 'are')} in results.json.")
+    if most is not None and len(large) > most:
+        sentences.append(f"{counted(len(large) - most, 'group', 'is', 'are')} not shown: see --full or results.json.")
+    if few := len(result.groups) - len(large):
+        sentences.append(f"Too few probes for a decision: {counted(few, 'group')}.")
     columns = (*(shortened(printable(name), LONGEST_KEY) for name in names), *figures)
-    return Section("By group", tuple(sentences), columns, (*rows, pooled), keys=len(names))
+    rows = (*map(_group_row, large[:most]), pooled)
+    return Section("By group", tuple(sentences), columns, rows, keys=len(names))
+
+
+def _retry(decision: Decision) -> Retry | None:
+    return decision.timeout.retry if decision.timeout else None
+
+
+def _too_few(decision: Decision) -> bool:
+    return decision.timeout is None or "few-completions" in decision.timeout.withheld
 
 
 def _groups_summary(result: Analysis) -> str:
@@ -408,18 +547,20 @@ def _groups_summary(result: Analysis) -> str:
 def _group_row(group: Group) -> tuple[str, ...]:
     probes = sum(group.decision.counts.values())
     names = [shortened(printable(value), LONGEST_KEY) for value in group.key.values()]
-    cells = _group_cells(group.decision)
-    return (*names, Number(str(probes), probes), *cells, "*" if group.differs else "")
+    return (
+        *names,
+        Number(str(probes), probes),
+        *_group_cells(group.decision),
+        "*" if group.differs else "",
+    )
 
 
-def _group_cells(decision: Decision) -> tuple[str, str, str, str, str]:
+def _group_cells(decision: Decision) -> tuple[str, ...]:
     """The share still out, the schedule, what a job takes with it and by waiting, and the largest loss."""
-    chosen, out = decision.timeout, decision.outliers
+    out, retry = decision.outliers, _retry(decision)
     share = Number(percent(out.estimate), out.estimate) if out else Number("", None)
-    retry = chosen.retry if chosen else None
     if retry is None:
-        few = chosen is None or "few-completions" in chosen.withheld
-        return share, Number("too few" if few else "wait", None), Number("", None), Number("", None), Number("", None)
+        return share, Number("too few" if _too_few(decision) else "wait", None), *[Number("", None)] * 3
     return (
         share,
         Number(times_in_words(retry.timeouts), retry.timeouts[0]),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from latfit.errors import RestartError, counted, listed
+from latfit.errors import RestartError, counted, hint, listed
 
 Counter = Literal["attempts", "retries"]
 
@@ -188,7 +188,8 @@ def get_tool(name: str) -> Tool:
     for tool in TOOLS.values():
         if wanted in (tool.name, *tool.aliases):
             return tool
-    raise RestartError(f"{name!r} is not a tool that latfit can write for; choose from {listed(sorted(TOOLS), 600)}")
+    known = f"{hint(wanted, TOOLS)} (known: {listed(sorted(TOOLS), 600)})"
+    raise RestartError(f"{name!r} is not a tool that latfit can write for{known}")
 
 
 for _file in sorted((Path(__file__).parent / "tools").glob("*.toml")):

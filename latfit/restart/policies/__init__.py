@@ -11,9 +11,9 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
-from latfit.errors import LawError, RestartError
+from latfit.errors import LawError, RestartError, hint
 from latfit.laws.base import Law, Parameter, _written
-from latfit.laws.parse import hint, parse_call
+from latfit.laws.parse import parse_call
 from latfit.numbers import Floats
 from latfit.restart.plan import Plan
 
