@@ -13,7 +13,6 @@ import numpy as np
 from latfit.analysis import Analysis, Group
 from latfit.decision import Decision, FittedLaw, Recommendation
 from latfit.errors import counted, printable
-from latfit.evidence.worlds import MIN_PROBES_TO_TRUST
 from latfit.outliers import OutlierRatio
 from latfit.report.layout import (
     LONGEST_KEY,
@@ -233,7 +232,6 @@ def _confidence(result: Analysis) -> str:
         )
         parts.append(f"replaying the log {agrees}")
     checked = [*evidence.columns_used[:4], *(["order in time"] if probes.submitted is not None else [])]
-    counts += ", which show little" if probes.n < MIN_PROBES_TO_TRUST else ""
     parts.append(f"checked {', '.join(checked)} on {counts}" if checked else f"nothing to check on {counts}")
     unseen = [
         name
