@@ -12,7 +12,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
@@ -36,6 +36,7 @@ from latfit.logs.vocabulary import (
     weigh,
     word_of,
 )
+from latfit.table import CANONICAL
 from latfit.units import UNITS
 
 THRESHOLD: float = VOCABULARY["decide"]["threshold"]
@@ -136,6 +137,9 @@ def resolve_roles(
         for name in wanted.split("+") if role == "latency" else [wanted]:
             if wanted and name not in names:
                 raise MissingColumn(f"{log}: there is no column {name!r} for {role}; there are: {listed(names)}")
+    own = tuple(names[:3]) == CANONICAL  # a table as `convert` writes it
+    if own:
+        options = replace(options, columns={**{name: name for name in CANONICAL}, **options.columns})
     resolver = _Resolver(names, options, log, rows, named)
     latency = resolver.latency()
     submitted = resolver.submitted(latency)
