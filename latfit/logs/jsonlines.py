@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,7 +24,7 @@ MAX_OPENED = 200  # brackets in a line that pyarrow may see: thousands, one in t
 OBJECTS_AT_A_TIME = 1 << 14
 MAX_DEPTH = 8  # objects around an array, one in the other
 AROUND_SOURCE = re.compile("_.*|sort|fields|highlight|ignored")  # beside the _source of a hit of Elasticsearch
-NOT_BLANK = re.compile(r"[^ \t\n]|\Z")
+BETWEEN = re.compile(r"[^ \t\n,]|\Z")  # the end of what stands between values
 ARRAY = re.compile(r":\s*\[\s*\{")  # of objects, inside an object
 
 
@@ -104,7 +104,7 @@ class JsonArray(Format):
         first, _, rest = start.partition("\n")
         whole = _whole_object(first)
         if whole is not None:  # alone it may be the first of many lines to come
-            return not rest.strip() and _objects_in(whole[0]) > 1
+            return not rest.strip() and any(len(objects) > 1 for _, objects in _arrays(whole[0]))
         return not rest.lstrip().startswith("{") and bool(rest.strip() or ARRAY.search(start))
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
@@ -215,98 +215,51 @@ def _whole_object(text: str) -> tuple[dict[str, Any], int] | None:
     return (value, end) if isinstance(value, dict) else None
 
 
-def _objects_in(value: dict[str, Any], depth: int = 0) -> int:
-    arrays = [sum(isinstance(each, dict) for each in item) for item in value.values() if isinstance(item, list)]
-    if depth < MAX_DEPTH:
-        arrays += [_objects_in(item, depth + 1) for item in value.values() if isinstance(item, dict)]
-    return max(arrays, default=0)
+def _arrays(value: dict[str, Any], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """The arrays inside an object, by path, with the objects in them."""
+    for key, item in value.items():
+        path = f"{prefix}{_whole_text(key)[:40]}"
+        if isinstance(item, list):
+            yield path, [each for each in item if isinstance(each, dict)]
+        elif isinstance(item, dict) and depth < MAX_DEPTH:
+            yield from _arrays(item, f"{path}.", depth + 1)
 
 
-def _elements(source: Source, others: Counter[str], array: str) -> Iterator[tuple[int, Any]]:
-    """The objects of a document, with the lines that they begin in; `others` counts those that are left out."""
-    document, head = _Document(source), source.text.lstrip()
-    if document.peek() != "{":
-        yield from document.array()
-        return
-    whole = _whole_object(head)
-    around = ARRAY.search(head) if whole is None else not head[whole[1] :].strip() and _objects_in(whole[0]) > 0
-    if not around:  # one object after the other
-        while document.peek():
-            yield document.line, document.value()
-        return
-    first, count = array, 0
-    while document.peek() == "{":
-        for path, line, value in document.members():
-            first = first or path
-            if path == first:
-                count += 1
-                yield line, value
-            else:
-                others[path] += 1
-    if document.peek():
-        raise document.broken("something follows the document")
-    longer = max(others, key=others.__getitem__, default="")
-    if not array and others[longer] > count:
-        raise LogError(
-            f"{source.name}: the document holds arrays of objects {first!r} ({count}) and {longer!r} "
-            f"({others[longer]}); take out the one that is meant, for example with jq '.{longer}'"
-        )
-
-
-class _Document:
-    """The text of a log; `at` is where reading has got to, `line` the line of that place."""
-
-    def __init__(self, source: Source) -> None:
-        self.name, self.text, self.decoder = source.name, "".join(source.texts()), json.JSONDecoder()
-        self.at, self.line = 0, 1
-
-    def peek(self) -> str:
-        self.move(NOT_BLANK.search(self.text, self.at).start())  # type: ignore[union-attr]
-        return self.text[self.at : self.at + 1]
-
-    def move(self, at: int) -> None:
-        self.line += self.text.count("\n", self.at, at)
-        self.at = at
-
-    def value(self) -> Any:
+def _elements(source: Source, others: Counter[str], array: str) -> Iterable[tuple[int, Any]]:
+    """The objects of a log with their lines, or counted from 1 inside a document; `others` counts those left out."""
+    text, decoder = "".join(source.texts()), json.JSONDecoder()
+    is_array = text.lstrip().startswith("[")
+    documents: list[tuple[int, Any]] = []
+    at, line = text.index("[") + 1 if is_array else 0, 1
+    while True:
+        start, at = at, BETWEEN.search(text, at).start()  # type: ignore[union-attr]
+        line += text.count("\n", start, at)
+        if text[at : at + 1] == ("]" if is_array else ""):
+            break
         try:
-            value, end = self.decoder.raw_decode(self.text, self.at)
+            value, end = decoder.raw_decode(text, at)
         except (ValueError, RecursionError) as error:
-            raise self.broken(str(error)[:60]) from error
-        self.move(end)
-        return value
-
-    def array(self) -> Iterator[tuple[int, Any]]:
-        if self.peek() == "[":
-            self.at += 1
-        while self.peek() != "]":
-            yield self.line, self.value()
-            self.comma("]")
-        self.at += 1
-
-    def members(self, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, int, Any]]:
-        self.at += 1
-        while self.peek() != "}":
-            key = self.value()
-            if not isinstance(key, str) or self.peek() != ":":
-                raise self.broken("a name or a colon is missing")
-            self.at += 1
-            mark, path = self.peek(), f"{prefix}{_whole_text(key)[:40]}"
-            if mark == "{" and depth < MAX_DEPTH:
-                yield from self.members(f"{path}.", depth + 1)
-            elif mark == "[":
-                yield from ((path, line, value) for line, value in self.array() if isinstance(value, dict))
-            else:
-                self.value()
-            self.comma("}")
-        self.at += 1
-
-    def comma(self, end: str) -> None:
-        mark = self.peek()
-        if mark == ",":
-            self.at += 1
-        elif mark != end:
-            raise self.broken(f"a comma or {end} is missing" if mark else "it ends too soon")
-
-    def broken(self, why: str) -> LogError:
-        return LogError(f"{self.name}: line {self.line}: this JSON document is damaged or cut short ({why})")
+            line += text.count("\n", at, getattr(error, "pos", at))
+            damaged = f"this JSON document is damaged or cut short ({str(error)[:60]})"
+            raise LogError(f"{source.name}: line {line}: {damaged}") from error
+        documents.append((line, value))
+        line, at = line + text.count("\n", at, end), end
+    if is_array:
+        return documents
+    arrays: dict[str, list[dict[str, Any]]] = {}
+    if len(documents) == 1 or _whole_object(source.text.lstrip()) is None:  # or pages of one
+        for path, objects in (each for _, value in documents if isinstance(value, dict) for each in _arrays(value)):
+            if objects:
+                arrays.setdefault(path, []).extend(objects)
+    if not arrays:  # one object after the other
+        return documents
+    chosen = array or next(iter(arrays))
+    longest = max(arrays, key=lambda path: len(arrays[path]))
+    rows = arrays.pop(chosen, [])
+    others.update({path: len(objects) for path, objects in arrays.items()})
+    if not array and others[longest] > len(rows):
+        raise LogError(
+            f"{source.name}: the document holds arrays of objects {chosen!r} ({len(rows)}) and {longest!r} "
+            f"({others[longest]}); take out the one that is meant, for example with jq '.{longest}'"
+        )
+    return enumerate(rows, start=1)
