@@ -345,22 +345,22 @@ def read_arguments(parsed: Mapping[str, Any]) -> dict[str, Any]:
     return {**{name: parsed[name] for name in kept}, "columns": dict(parsed["column"]), "statuses": statuses}
 
 
-def load_log(log: str, parsed: Mapping[str, Any]) -> latfit.ProbeLog:
+def load_log(log: str, parsed: Mapping[str, Any], **how: Any) -> latfit.ProbeLog:
     """The probes of a LOG argument; guesses and refusals are printed to stderr."""
     from latfit.logs import HistogramLog
 
-    probes = open_log(log, parsed)
+    probes = open_log(log, parsed, **how)
     if isinstance(probes, HistogramLog):
         raise LogError(probes.not_probes())
     return probes
 
 
-def open_log(log: str, parsed: Mapping[str, Any]) -> latfit.ProbeLog | HistogramLog:
+def open_log(log: str, parsed: Mapping[str, Any], **how: Any) -> latfit.ProbeLog | HistogramLog:
     """What a LOG argument holds; guesses and refusals are printed to stderr."""
     from latfit import logs
 
     with reading_line() as progress:
-        opened = logs.open_log(log, progress=progress, **read_arguments(parsed))
+        opened = logs.open_log(log, progress=progress, **read_arguments(parsed), **how)
     if isinstance(opened, logs.ProbeLog):
         notify_reading(opened.facts)
     return opened
@@ -380,7 +380,7 @@ def prepared(log: str | latfit.ProbeLog, parsed: Mapping[str, Any]) -> Prepared:
     from latfit.decision import prepare
     from latfit.evidence import probes_of
 
-    probes = load_log(log, parsed) if isinstance(log, str) else log
+    probes = load_log(log, parsed, own_columns=False) if isinstance(log, str) else log
     case = prepare(probes_of(probes), decision_options(parsed))
     if parsed["cutoff"] is None:
         cutoff = case.cutoff

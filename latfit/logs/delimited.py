@@ -103,6 +103,7 @@ class Csv(Format):
             comments=len(comments),
             decimal=decimal,
             settled=lambda: reader.settled,
+            kept=[name for name in names if name in {*roles.used, *options.kept(names)}],
         )
         yield reader.last()
 
@@ -235,8 +236,11 @@ def read_delimited(
     comments: int = 0,
     decimal: str = ".",
     settled: Callable[[], bool] = lambda: True,
+    kept: Sequence[str] = (),
 ) -> Iterator[Records]:
     """The records of a delimited text, in its order; columns not in `types` are text, `decimal` is their point.
+
+    Columns that are not `kept` may be left out, unless that is empty.
 
     `comments` lines stand above the header, or the first row. `convert` makes records of rows and their line numbers,
     block by block until it has `settled` what holds for the whole log, then of several at once in threads.
@@ -246,7 +250,7 @@ def read_delimited(
 
     def records(block: Block) -> list[Records]:
         frame, line, misshapen = (
-            _fast(block, delimiter, types, decimal)
+            _fast(block, delimiter, types, decimal, kept)
             or _fast(block, delimiter, dict.fromkeys(names, pa.string()), decimal)
             or _by_row(block, delimiter, names)
         )
@@ -287,7 +291,9 @@ def _below_first(blocks: Iterator[Block]) -> Iterator[Block]:
     yield from blocks
 
 
-def _fast(block: Block, delimiter: str, types: dict[str, pa.DataType], decimal: str) -> Rows | None:
+def _fast(
+    block: Block, delimiter: str, types: dict[str, pa.DataType], decimal: str, kept: Sequence[str] = ()
+) -> Rows | None:
     if not block.n_lines:
         return None
     try:
@@ -298,6 +304,7 @@ def _fast(block: Block, delimiter: str, types: dict[str, pa.DataType], decimal: 
             parse_options=pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in block.data),
             convert_options=pa.csv.ConvertOptions(
                 column_types=types,
+                include_columns=list(kept),
                 null_values=[""],
                 strings_can_be_null=True,
                 decimal_point=decimal,

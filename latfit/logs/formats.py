@@ -6,7 +6,7 @@ import re
 import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -17,7 +17,7 @@ import pandas as pd
 from latfit.errors import LatfitError, LogError, MissingColumn, UnknownFormat, listed
 from latfit.logs.records import Records
 from latfit.logs.source import Source
-from latfit.logs.vocabulary import ABSENT, split_name, weigh, word_of
+from latfit.logs.vocabulary import ABSENT, attempt_column, job_columns, split_name, weigh, word_of
 from latfit.numbers import Bools
 from latfit.table import ONLY_COMPLETED, OWN_STATUS, STATUSES
 from latfit.units import UNITS, parse_duration
@@ -39,7 +39,8 @@ class ReadOptions:
     `year` that of the first event of a log that does not write years. `where` are conditions on columns
     (`site=ce1`, `method!=GET`, `url~^/api/`) that all must hold; `since` and `until` choose by the time of
     submission: an ISO time, or a duration before the end of the log (`7d`). `pattern` is a regular expression
-    that finds a probe in a line of text; its named groups are the columns.
+    that finds a probe in a line of text; its named groups are the columns. Without `own_columns`, only those of the
+    log's own columns are kept that `where` names, and those that number attempts.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -52,6 +53,7 @@ class ReadOptions:
     since: str | None = None
     until: str | None = None
     pattern: str | None = None
+    own_columns: bool = True
 
     def __post_init__(self) -> None:
         for role in self.columns:
@@ -71,6 +73,15 @@ class ReadOptions:
             raise LogError(f"{self.unit!r} is not a unit of time; choose from {', '.join(UNITS)}")
         if self.pattern is not None and not regular_expression(self.pattern).groupindex:
             raise LogError(f"{self.pattern!r} names no column: write for example 'took (?P<latency>[0-9.]+ms)'")
+
+    def kept(self, names: Iterable[str]) -> list[str]:
+        """Which of the log's own columns are kept."""
+        names = list(names)
+        if self.own_columns:
+            return names
+        asked = {Condition.parse(text).column for text in self.where}
+        attempts = attempt_column(names)
+        return [name for name in names if name in asked or (attempts and name in (attempts, *job_columns(names)))]
 
     @property
     def lowered_statuses(self) -> dict[str, str]:

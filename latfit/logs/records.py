@@ -219,7 +219,7 @@ def latest(end: np.datetime64 | None, records: Records, kept: Bools) -> np.datet
 
 
 class RepeatedIds:
-    """Finds ids that repeat an earlier one; their keys of 64 bits are in sorted runs, each at least twice the next."""
+    """Finds ids that repeat an earlier one; their keys of 64 bits are in sorted runs."""
 
     def __init__(self) -> None:
         self.runs: list[NDArray[np.uint64]] = []
@@ -237,11 +237,8 @@ class RepeatedIds:
                 known |= run[np.minimum(np.searchsorted(run, fresh), run.size - 1)] == fresh
         repeated[repeated] = again | np.isin(keys, fresh[known]) if known.any() else again
         fresh = fresh[~known]
-        while fresh.size and self.runs and self.runs[-1].size < 2 * fresh.size:
-            below = self.runs.pop()
-            above = below[-1] < fresh[0]
-            fresh = np.concatenate([below, fresh])
-            fresh = fresh if above else np.sort(fresh)
+        while fresh.size and self.runs and self.runs[-1].size < 2 * fresh.size and self.runs[-1][-1] > fresh[0]:
+            fresh = np.sort(np.concatenate([self.runs.pop(), fresh]))
         self.runs += [fresh] if fresh.size else []
         return repeated
 

@@ -18,7 +18,7 @@ from latfit.logs.records import AS_LOST, UNKNOWN, Ids, Records
 from latfit.logs.schema import Roles, resolve_roles, sample_rows
 from latfit.logs.times import Times, has_offset, numeric, parse_times, time_format_of, without_zero_epochs
 from latfit.logs.vocabulary import NEVER, NOTHING, OUTCOME_PATTERNS, StatusWords, attempt_column, is_blank, word_of
-from latfit.numbers import Bools, Floats
+from latfit.numbers import Floats
 from latfit.table import CENSORED, COMPLETED, FAILED, LOST
 from latfit.units import in_seconds, parse_duration
 
@@ -74,11 +74,11 @@ class TableReader:
             self._infer_status(records, ended)
         else:
             self._read_status(frame[str(roles.status)], records, ended)
-        records.latency = np.where(np.isposinf(records.latency), np.nan, records.latency)
+        records.latency[np.isposinf(records.latency)] = np.nan
         if roles.id is not None:
             records.ids, records.id_column = self._ids(frame, roles.id), roles.id
-        keep = roles.used - {roles.id}
-        records.extras = {str(name): frame[name] for name in frame.columns if name not in keep}
+        own = [str(name) for name in frame.columns if name not in roles.used - {roles.id}]
+        records.extras = {name: frame[name] for name in self.options.kept(own)}
         if self.words is not None:
             self.words.add(frame[str(roles.status)].astype("category"), records)
         if self.words is None and untimed.any():  # neither submitted nor ended: nothing was observed
@@ -122,38 +122,46 @@ class TableReader:
         self.roles = replace(self.roles, time_formats=formats)
         self.settled = all(frame[name].notna().any() for name in times)
 
-    def _lose(self, rows: Bools, kind: str, records: Records) -> None:
+    def _lose(self, rows: NDArray[np.int64], kind: str, records: Records) -> None:
         records.status[rows] = LOST
         with self.lock:
-            self.as_lost[kind] += int(np.count_nonzero(rows))
+            self.as_lost[kind] += rows.size
 
     def _infer_status(self, records: Records, ended: Times | None) -> None:
-        self._lose(np.isposinf(records.latency), "never", records)
+        self._lose(np.flatnonzero(np.isposinf(records.latency)), "never", records)
         if ended is not None:  # submitted, and never seen again
             records.status[np.isnat(ended) & (records.status == COMPLETED) & records.kept] = CENSORED
         elif self.blank_is_lost and records.submitted is not None:
-            self._lose(np.isnan(records.latency) & ~np.isnat(records.submitted) & records.kept, "blank", records)
+            blank = np.isnan(records.latency) & ~np.isnat(records.submitted) & records.kept
+            self._lose(np.flatnonzero(blank), "blank", records)
 
     def _read_status(self, column: pd.Series[Any], records: Records, ended: Times | None) -> None:
         """The outcomes by the words of a column; where nobody knows when a probe was given up, it is lost."""
         assert self.words is not None
         records.status = self.words.statuses(column, records, None if ended is None else np.isnat(ended))
+        rows = np.flatnonzero(records.status != COMPLETED)
+        status, latency, cells, kept = (
+            records.status[rows],
+            records.latency[rows],
+            column.iloc[rows],
+            records.kept[rows],
+        )
         if ended is not None:
-            records.status[np.isnat(ended) & np.isin(records.status, (CENSORED, UNKNOWN)) & records.kept] = CENSORED
+            status[np.isnat(ended[rows]) & np.isin(status, (CENSORED, UNKNOWN)) & kept] = CENSORED
         else:  # latencies that stand for none: −1 of what did not complete, and 0 of a timeout
-            dummy = (records.latency == -self.roles.seconds) & np.isin(records.status, (FAILED, CENSORED, LOST))
-            at_once = (records.latency == 0) & (records.status == CENSORED)
-            at_once[at_once] = self.words.timed_out(column[at_once])
-            records.status[(dummy & (records.status == CENSORED)) | at_once] = LOST
-            records.latency = np.where(dummy | at_once, np.nan, records.latency)
-        unknown = np.isnan(records.latency) | np.isposinf(records.latency)
-        untimed = unknown & (records.status == FAILED) & records.kept
+            dummy = (latency == -self.roles.seconds) & (status != UNKNOWN)
+            at_once = (latency == 0) & (status == CENSORED) & self.words.timed_out(cells)
+            status[(dummy & (status == CENSORED)) | at_once] = LOST
+            latency[dummy | at_once] = np.nan
+        unknown = np.isnan(latency) | np.isposinf(latency)
+        untimed = unknown & (status == FAILED) & kept
         if records.submitted is not None:
-            unknown &= np.isnat(records.submitted)
-        records.status[unknown & (records.status == CENSORED)] = LOST
+            unknown &= np.isnat(records.submitted[rows])
+        status[unknown & (status == CENSORED)] = LOST
         if ended is None:  # an answer that came has its time, which is not in the log
-            untimed[untimed] = ~self.words.answered(column[untimed])
-        self._lose(untimed, "failed", records)
+            untimed &= ~self.words.answered(cells)
+        records.status[rows], records.latency[rows] = status, latency
+        self._lose(rows[untimed], "failed", records)
 
     def _ids(self, frame: pd.DataFrame, name: str) -> Ids:
         """The ids of the probes, absent where there is none: where attempts are numbered, each attempt is one."""
@@ -192,7 +200,10 @@ class TableReader:
         parts = [seconds_of(frame[name], name, self.roles.unit or "s", records) for name in self.roles.latency]
         if len(parts) > 1:
             return np.asarray(np.sum(parts, axis=0), dtype=np.float64)
-        return np.where(self.minus_one & (parts[0] == -self.roles.seconds), np.inf, parts[0])
+        latency = parts[0].copy()
+        if self.minus_one:
+            latency[latency == -self.roles.seconds] = np.inf
+        return latency
 
 
 def seconds_of(column: pd.Series[Any], name: str, unit: str, records: Records) -> Floats:

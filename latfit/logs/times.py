@@ -58,8 +58,8 @@ def parse_times(
         with np.errstate(over="ignore"):
             micro = numeric(column) * MICROSECONDS[time_format]
         sane = np.abs(micro) < 1e17
-        times = np.full(micro.size, "NaT", "datetime64[us]")
-        times[sane] = np.rint(micro[sane]).astype(np.int64).astype("datetime64[us]")
+        times = np.rint(np.where(sane, micro, 0)).astype(np.int64).view("datetime64[us]")
+        times[~sane] = "NaT"
     else:
         times = _from_text(column, name, time_format, timezone)
     beyond = (times < np.datetime64("0001-01-01")) | (times >= np.datetime64("10000-01-01"))

@@ -424,3 +424,34 @@ def test_whole_numbers_beyond_all_floats_are_no_measure(tmp_path):
     path = tmp_path / "log.jsonl"
     path.write_text("".join(f'{{"latency": {k}, "serial": {10**400 + k}}}\n' for k in range(1, 20)))
     assert "serial" not in latfit.analyze(latfit.read_log(path), resamples=0, test=False).seen.columns
+
+
+ROUND_TRIPS = {
+    "no times, and a column of the same name": "Latency,elapsed_ms,state\n35,40,ok\n61,70,failed\n48,50,ok\n",
+    "no status": "started,duration_s\n2026-03-02T06:00:00.25Z,1.5\n2026-03-02T06:00:01Z,0.1\n2026-03-02T06:00:02Z,3\n",
+    "lost and censored": "t,rtt_ms,result\n1772431200123,40,ok\n1772431201123,,lost\n1772431202123,900,timeout\n",
+    "job and bytes": "job,wait_s,finish_code,read_bytes\na,10.25,0,472648400\nb,40,1,472648401\nc,31,0,472648402\n",
+}
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl", ".parquet"])
+@pytest.mark.parametrize("text", ROUND_TRIPS.values(), ids=ROUND_TRIPS)
+def test_a_converted_log_is_read_as_it_was(tmp_path, text, ending):
+    (tmp_path / "x.csv").write_text(text)
+    options = {"columns": {"latency": "Latency"}, "unit": "ms"} if text.startswith("Latency") else {}
+    latfit.convert_log(tmp_path / "x.csv", tmp_path / f"y{ending}", **options)
+    before = latfit.read_log(tmp_path / "x.csv", **options).frame
+    after = latfit.read_log(tmp_path / f"y{ending}").frame
+    assert list(after.columns) == list(before.columns)
+    for name in before.columns:
+        assert after[name].astype(str).tolist() == before[name].astype(str).tolist()
+
+
+def test_commands_that_need_no_groups_leave_the_own_columns_of_a_log_out(tmp_path):
+    text = "id,site,latency,status\n" + "".join(f"{i},s{i % 3},{i + 0.5},completed\n" for i in range(30))
+    (tmp_path / "x.csv").write_text(text + "7,s1,9,completed\n")
+    whole = latfit.read_log(tmp_path / "x.csv", where=["site=s1"])
+    bare = latfit.read_log(tmp_path / "x.csv", where=["site=s1"], own_columns=False)
+    assert list(bare.frame.columns) == ["submitted", "latency", "status", "site"]
+    assert bare.frame["latency"].tolist() == whole.frame["latency"].tolist()
+    assert bare.facts.refused.reasons == whole.facts.refused.reasons == {"duplicate id": 1}
