@@ -115,6 +115,20 @@ class Counts:
         leaving = self.completed + self.failed + self.censored
         return np.cumsum(leaving[:, ::-1], axis=1)[:, ::-1] + self.lost[:, None]
 
+    def merged(self, ends: Ints, most: int) -> Counts:
+        """One row with about `most` times: the others between `ends` (indices) in groups that lose equal shares.
+
+        Returns are counted at the mean of their group, which keeps ∫ S beyond it where nobody is censored before.
+        """
+        returned = (self.completed + self.failed)[0]
+        leaving = np.cumsum((returned + self.censored[0]) / self.at_risk[0])
+        group = (leaving * (most / leaving[-1])).astype(np.int64)
+        starts = np.union1d(np.flatnonzero(np.diff(group, prepend=-1)), ends[ends < returned.size])
+        parts = (np.broadcast_to(part, self.times.shape)[0] for part in (self.completed, self.failed, self.censored))
+        completed, failed, censored = (np.add.reduceat(part, starts)[None] for part in parts)
+        times = np.add.reduceat(self.times[0] * returned, starts) / np.add.reduceat(returned, starts)
+        return Counts(times[None], completed, failed, censored, self.lost)
+
     def curves(self) -> StepCurves:
         """Kaplan–Meier; where nobody is censored before the last return the product telescopes: exact quotients."""
         returned = self.completed + self.failed if self.failed.any() else self.completed

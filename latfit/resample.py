@@ -7,7 +7,7 @@ estimator (Kim and Pollard 1990), for which the plain bootstrap fails.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 RESAMPLES = 199  # wherever their number is not asked for: intervals were calibrated with as many
 LEVEL = 0.95  # the confidence of every interval
 RESAMPLED_ROWS = 64  # resamples worked on at once, so that they stay in the cache
+MAX_RESAMPLED_TIMES = 2048  # of a resampled curve, and bins of a blurred one: narrow beside what is unknown
 NOBODY = 1e-9  # an expected count, or a share, that is none: the far ends of a blur, of which 1/n would overflow
 FEW_OUT = 5  # with fewer out at the cutoff, the best timeout at either end of the interval of ρ counts too
 
@@ -75,11 +76,14 @@ def _counted_anew(sample: LatencySample, count: Callable[[Floats], Any]) -> Late
     return replace(sample, completed=completed, failed=failed, censored=censored, lost=int(lost[0]))
 
 
-def resampled_curves(counts: Counts, rng: np.random.Generator, *, count: int = RESAMPLES) -> Iterator[StepCurves]:
-    """The curves of resamples of one row, some rows at a time."""
-    rows = max(1, min(RESAMPLED_ROWS, (1 << 20) // counts.times.size))
-    for start in range(0, count, rows):
-        size = min(rows, count - start)
+def resampled_curves(
+    counts: Counts, at: Sequence[float], rng: np.random.Generator, *, count: int = RESAMPLES
+) -> Iterator[StepCurves]:
+    """The curves of resamples of one row at the times `at`, some rows at a time; many other times are merged first."""
+    if counts.times.size > MAX_RESAMPLED_TIMES:
+        counts = counts.merged(np.searchsorted(counts.times[0], at, side="right"), MAX_RESAMPLED_TIMES)
+    for start in range(0, count, RESAMPLED_ROWS):
+        size = min(RESAMPLED_ROWS, count - start)
         yield replace(_drawn(counts, size, rng), lost=weights(counts.lost, size, rng)[:, 0]).curves()
 
 
@@ -195,7 +199,7 @@ class Bins:
         last = max(float(t.values[-1]) for t in (returned, sample.censored) if t.values.size)
         h = blur * silverman(sample)
         low, high = np.log(positive[0]) - 4 * h, np.log(max(last, sample.cutoff or 0.0)) + 1e-9
-        size = 512 if sample.n <= 1000 else 1024 if sample.n <= 5000 else 2048  # narrow beside what is unknown
+        size = MAX_RESAMPLED_TIMES >> ((sample.n <= 5000) + (sample.n <= 1000))
         edges = np.linspace(low, max(high, low + 1e-6), size + 1)
         width = float(edges[1] - edges[0])
         times = np.append(0.0, np.exp(edges[1:] - width / 2))

@@ -239,3 +239,16 @@ def test_the_robust_rule_is_its_formula():
         want = 2 * x[-1] if waits or k == n - 1 else x[k]
         curves = Counts.of_sample(LatencySample.of(x, resolution=0)).curves()
         assert curves.robust_argmin(0.0, curves.allowed(0.0))[1][0] == pytest.approx(want)
+
+
+def test_merged_times_keep_the_curve_at_the_times_asked_for():
+    """Exactly where nobody is censored early; closely, with a fifth censored at any time."""
+    rng = np.random.default_rng(5)
+    x, failed = rng.lognormal(5, 1, 20_000), rng.exponential(50, 500)
+    for censored, error in (([], 1e-12), (rng.uniform(10, 3000, 4000), 1e-3)):
+        sample = LatencySample.of(x, failed=failed, censored=censored, lost=300, cutoff=5000.0)
+        counts, at = Counts.of_sample(sample), np.array([20.0, 200.0, 400.0, 5000.0])
+        merged = counts.merged(np.searchsorted(counts.times[0], at, side="right"), 2048)
+        assert merged.times.size < 2060
+        for mine, exact in zip(merged.curves().at(at), counts.curves().at(at), strict=True):
+            assert mine == pytest.approx(exact, rel=error)

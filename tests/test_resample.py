@@ -347,7 +347,7 @@ def test_durations_of_resamples_are_those_of_the_resampled_samples():
     sample = LatencySample.of(x[x <= gone], censored=gone[x > gone], lost=8)
     t, cost = 40.0, 3.0
     loop = [float(expected_duration(Empirical.of(s), t, cost=cost)) for s in resamples(sample, 600, rng)]
-    curves = list(resampled_curves(Counts.of_sample(sample), rng, count=600))
+    curves = list(resampled_curves(Counts.of_sample(sample), [t], rng, count=600))
     rows = np.concatenate([some.E_J_at(np.full(len(some.F), t), cost) for some in curves])
     assert rows.shape == (600,)
     assert np.log(rows).mean() == pytest.approx(np.mean(np.log(loop)), abs=0.02)

@@ -214,7 +214,7 @@ def resampled_figures(
 ) -> Floats:
     """(3, count) E, W and W ℓ on resamples of cancelling after each of `limits`; the last one is repeated."""
     drawn = []
-    for curves in resampled_curves(Counts.of_sample(sample), rng, count=count):
+    for curves in resampled_curves(Counts.of_sample(sample), limits, rng, count=count):
         at = [curves.at(np.full(len(curves.F), t)) for t in limits]
         F, S, spent = (np.stack(values, axis=-1) for values in zip(*at, strict=True))
         drawn.append(retries.schedule_figures(Attempt(1 - F, S, spent), limits[:-1], cost))

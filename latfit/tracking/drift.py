@@ -224,14 +224,17 @@ def iso(seconds: float | np.datetime64) -> str:
 
 
 def edges_of(when: Floats, width: str | None, changes: Sequence[float]) -> Floats:
-    """Edges of windows: of `width` from Monday, 00:00 UTC; or at changes; or of the least usual width of 100 probes."""
+    """Edges of windows: of `width` from Monday, 00:00 UTC; or at changes; or of the least usual width of 100 probes.
+
+    Of a usual width there are at most 200.
+    """
     first, last = float(when[0]), float(when[-1])
     if width is None and changes:
         return np.array([first, *changes, np.nextafter(last, np.inf)])
     if width is None:
         span = max(last - first, 1.0)
         usual = (parse_duration(width) for width in ("1m", "10m", "1h", "6h", "1d", "7d", "28d"))
-        step = next((width for width in usual if when.size * width / span >= 100), span)
+        step = next((width for width in usual if width >= span * max(100 / when.size, 1 / 200)), span)
     else:
         step = parse_duration(width)
         if not step > 0 or (last - first) / step > 1000:
@@ -298,7 +301,7 @@ def backtest(probes: ProbeTable, cutoff: float, *, cost: float = 0.0, current: f
     scores = [Scored(name, *_replayed(probes, jobs, timeouts, cutoff, cost)) for name, timeouts in policies.items()]
     x = probes.latency[(probes.status == COMPLETED) & (probes.latency <= cutoff)]
     tried = np.unique(np.append(np.quantile(x, np.linspace(0.02, 1, 60), method="inverted_cdf"), cutoff))
-    constant = [np.full(probes.n, max(t, probes.resolution)) for t in tried[tried > 0]]
+    constant = [np.broadcast_to(max(t, probes.resolution), probes.n) for t in tried[tried > 0]]
     scores.append(Scored("hindsight", *min(_replayed(probes, jobs, t, cutoff, cost) for t in constant)))
     return Backtest(tuple(scores), probes.submitted[start:], ladder[start:])
 
@@ -330,10 +333,13 @@ def _pooled_timeouts(probes: ProbeTable, order: Ints, marks: Ints, cutoff: float
     """What `latfit timeout` would have given after the outcomes at `marks`; the cutoff where it gave none."""
     latency, status = probes.latency[order], probes.status[order].astype(np.int8)
     step = probes.resolution
-    samples = [replace(tallied(latency[:end], status[:end]), resolution=step).cut(cutoff) for end in marks]
     options = Options(cutoff=cutoff, cost=cost, laws=(), test=False, resamples=0, censoring="independent")
-    timeouts = [decision.timeout.timeout if decision.timeout else None for decision in decide(samples, options)]
-    return np.maximum([min(t or cutoff, cutoff) for t in timeouts], step)
+    timeouts = []
+    for end in marks:  # one by one: together they would need 40 times the memory of the log
+        sample = replace(tallied(latency[:end], status[:end]), resolution=step).cut(cutoff)
+        timeout = decide([sample], options)[0].timeout
+        timeouts.append(min((timeout and timeout.timeout) or cutoff, cutoff))
+    return np.maximum(timeouts, step)
 
 
 def _replayed(
