@@ -352,5 +352,5 @@ def test_durations_of_resamples_are_those_of_the_resampled_samples():
     assert rows.shape == (600,)
     assert np.log(rows).mean() == pytest.approx(np.mean(np.log(loop)), abs=0.02)
     assert np.log(rows).std() == pytest.approx(np.std(np.log(loop)), rel=0.15)
-    assert sum(len(some.F) for some in resampled_curves(Counts.of_sample(sample), rng)) == RESAMPLES
+    assert sum(len(some.F) for some in resampled_curves(Counts.of_sample(sample), [t], rng)) == RESAMPLES
     assert np.isinf(curves[0].E_J_at(np.full(len(curves[0].F), 1e-6))).all()

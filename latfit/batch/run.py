@@ -188,7 +188,7 @@ def analyse_groups(
     """The rows of each group, in order. Which groups are fitted together depends on their names only."""
     options: Options = work.keywords["options"]
     fields = FIT_FIELDS if work.func is fit_rows else {name: kind for name, (kind, _) in FIELDS.items()}
-    size = 64 if options.resamples or options.test else 256
+    size = max(8, min(64, len(samples) // 8)) if options.resamples or options.test else 256
     groups = iter(samples.items())
     chunks = [dict(islice(groups, size)) for _ in range(0, len(samples), size)]
     rows = {at: kept for at, kept in (journal.done if journal else {}).items() if at < len(chunks)}
