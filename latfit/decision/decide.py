@@ -21,7 +21,7 @@ from latfit.evidence.worlds import Survey, survey
 from latfit.fitting import Fit, fit, fitted_law
 from latfit.laws import Empirical
 from latfit.numbers import finite
-from latfit.restart import expected_duration, optimal_timeout
+from latfit.restart import expected_duration, optimal_timeout, variation_interval
 from latfit.restart.objectives import Objective
 from latfit.restart.retry import best_retry
 from latfit.sample import STATUSES, LatencySample
@@ -155,6 +155,9 @@ def _decided(
         judged = replace(judged, retry=with_retry_intervals(judged.retry, sample, cutoff, rng, options=options))
     if not options.accept_implausible and (problem := _implausible(judged, case)):
         return replace(decision, error=problem)
+    if detail and options.resamples and law is not None and decision.latency is not None:
+        spread = variation_interval(law.conditional(), generator(options.seed, "variation", *key))
+        decision = replace(decision, latency=replace(decision.latency, variation_interval=spread))
     warnings = warnings_of(case, judged, evidence, together, fitted, options.law)
     agree = not any(warning.code == "rho-disagree" for warning in warnings)
     return replace(

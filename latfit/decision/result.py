@@ -32,7 +32,10 @@ class Warned:
 
 @dataclass(frozen=True)
 class LatencySummary:
-    """The latencies that came back: how many, their moments, their quantiles."""
+    """The latencies that came back: how many, their moments, their quantiles.
+
+    `variation` is std/mean: above 1, some timeout lowers the mean of independent attempts, even if nothing is lost.
+    """
 
     n: int
     mean: float
@@ -40,6 +43,8 @@ class LatencySummary:
     min: float
     max: float
     quantiles: dict[str, float]
+    variation: float | None = None
+    variation_interval: tuple[float, float] | None = None
 
     @classmethod
     def of(cls, sample: LatencySample) -> LatencySummary | None:
@@ -51,7 +56,7 @@ class LatencySummary:
         std = float(np.sqrt((w * (x - mean) ** 2).sum() / max(1, n - 1)))
         levels = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
         quantiles = zip(map(str, levels), sample.completed.quantiles(levels).tolist(), strict=True)
-        return cls(n, mean, std, float(x[0]), float(x[-1]), dict(quantiles))
+        return cls(n, mean, std, float(x[0]), float(x[-1]), dict(quantiles), std / mean if mean > 0 else None)
 
 
 @dataclass(frozen=True)

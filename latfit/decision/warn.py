@@ -11,7 +11,9 @@ from latfit.decision.prepare import Prepared
 from latfit.decision.result import Evidence, FittedLaw, Recommendation, Warned
 from latfit.errors import counted
 from latfit.fitting import JointRatio
+from latfit.laws import Empirical
 from latfit.outliers import cutoff_verdict
+from latfit.restart import tail_quantiles
 from latfit.units import seconds
 
 Check = Callable[[Prepared, Recommendation, Evidence], Warned | None]
@@ -138,6 +140,11 @@ def _about_figures(case: Prepared, chosen: Recommendation) -> Iterator[Warned]:
     t = formula.timeout
     if t is None:
         return
+    if chosen.verdict == "finite" and (tail := tail_quantiles(Empirical.of(sample), t, cost=chosen.cost)) is not None:
+        cut, waited = tail
+        if cut > 1.01 * waited:
+            text = f"with {seconds(t)} repeated for ever the mean falls, but the slowest 1 % of jobs take "
+            yield Warned("tail", f"{text}{seconds(cut)} and more instead of {seconds(waited)}")
     given_up = int(sample.censored.counts[sample.censored.values < t].sum())
     if formula.verdict == "finite" and t > 0.98 * cutoff and sample.out_at_cutoff:
         text = f"the optimum lies at the cutoff of {seconds(cutoff)}: beyond it nothing was seen"

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import csv
+import math
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import ClassVar
 
 import pandas as pd
 
+from latfit.buckets import from_cumulative
 from latfit.errors import LogError
-from latfit.logs.delimited import TableFormat, head_fields
+from latfit.logs.delimited import TableFormat, head_fields, split_record
 from latfit.logs.formats import Format, ReadOptions, register
+from latfit.logs.histogram_format import HistogramFormat, HistogramLog, Series, numbered_lines
 from latfit.logs.records import Records
 from latfit.logs.rows import Row, RowFormat, cells_at, epoch, json_line
 from latfit.logs.schema import NO_OUTCOMES
@@ -128,11 +132,12 @@ class _Summary(Format):
 
 
 @register
-class Locust(_Summary):
-    """Locust's statistics and their history."""
+class Locust(HistogramFormat):
+    """Locust's statistics: the percentiles of each row as buckets; rows with failures cannot be told apart."""
 
     name = "locust"
-    description = "Locust statistics: percentiles only, refused with the way to single requests"
+    description = "Locust statistics: percentiles, read as the buckets of a histogram"
+    rank = 23
     advice = (
         "these are Locust's statistics (percentiles of many requests, also with --csv-full-history), not single "
         "requests; log each one from the locustfile: @events.request.add_listener, def log(request_type, name, "
@@ -143,6 +148,34 @@ class Locust(_Summary):
     def sniff(self, head: str) -> bool:
         names = set(head_fields(head, ","))
         return any(names >= needed for needed in LOCUST)
+
+    def parse(self, source: Source, unit: str | None) -> HistogramLog:
+        names, series, failed = head_fields(source.text, ","), list[Series](), 0
+        levels = [name for name in names if re.fullmatch(r"[\d.]+%", name)]
+        for _, line in islice(numbered_lines(source), 1, None):
+            row = dict(zip(names, split_record(line, ",")[1], strict=False))
+            if "Request Count" not in row or row.get("Name", "Aggregated") == "Aggregated":
+                continue
+            try:
+                count, failures = int(row["Request Count"]), int(row["Failure Count"])
+                times = [float(row[level]) for level in levels]
+            except ValueError:
+                continue
+            failed += failures > 0
+            if count and levels and not failures:
+                # times are rounded, to 10 ms from 100 ms on and to 100 ms from 1 s on: each lies below the edge
+                edges = [(t + (0.5 if t < 100 else 5.0 if t < 1000 else 50.0)) / 1000 for t in times]
+                shares = [float(level.rstrip("%")) / 100 for level in levels]
+                counts = dict(zip(edges, (math.floor(q * count + 1e-9) for q in shares), strict=True))
+                ends = [*sorted(counts), math.inf]
+                buckets = from_cumulative(ends, [counts.get(end, count) for end in ends])
+                series.append(Series(row["Name"], {"type": row.get("Type", "")}, buckets))
+        if not series:
+            raise LogError(f"{source.name}: {self.advice}")
+        left = f"; {failed} rows with failures are left out, whose times are among the percentiles" if failed else ""
+        return HistogramLog(
+            source.name, self.name, tuple(series), notes=(f"Locust's percentiles are read as buckets{left}",)
+        )
 
 
 @register

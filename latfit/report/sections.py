@@ -463,8 +463,15 @@ def _latency_section(result: Analysis) -> Section:
         return Section("Latency", (clock,))
     moments = f"mean {seconds(latency.mean)}, standard deviation {seconds(latency.std)}"
     sentence = f"Those that returned: {moments}, from {between(latency.min, latency.max)}. {clock}"
+    sentences = [sentence]
+    if latency.variation is not None:
+        low, high = latency.variation_interval or (latency.variation, latency.variation)
+        interval = f" ({low:.2f} to {high:.2f})" if latency.variation_interval else ""
+        helps = "above 1, so some timeout lowers the mean of independent attempts even if nothing is lost"
+        meaning = helps if low > 1 else "below 1, so this alone is no reason to cancel" if high < 1 else "about 1"
+        sentences.append(f"Coefficient of variation {latency.variation:.2f}{interval}: {meaning}.")
     columns = tuple(f"{100 * float(q):g} %" for q in latency.quantiles)
-    return Section("Latency", (sentence,), columns, (tuple(map(seconds, latency.quantiles.values())),), keys=0)
+    return Section("Latency", tuple(sentences), columns, (tuple(map(seconds, latency.quantiles.values())),), keys=0)
 
 
 def _fits_section(fits: tuple[FittedLaw, ...]) -> Section:

@@ -13,7 +13,14 @@ from latfit.restart.completion import (
     std_duration,
     submissions,
 )
-from latfit.restart.criteria import QuantileBound, quantile_bound, tail_rate, variation, variation_interval
+from latfit.restart.criteria import (
+    QuantileBound,
+    quantile_bound,
+    tail_quantiles,
+    tail_rate,
+    variation,
+    variation_interval,
+)
 from latfit.restart.derived import Copies
 from latfit.restart.evaluate import PolicyOutcome, evaluate_policy, simulate_policy
 from latfit.restart.optimum import earliest_timeout, evaluate_timeout, optimal_timeout
@@ -68,6 +75,7 @@ __all__ = [
     "simulate_policy",
     "std_duration",
     "submissions",
+    "tail_quantiles",
     "tail_rate",
     "variation",
     "variation_interval",

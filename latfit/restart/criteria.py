@@ -11,7 +11,7 @@ import numpy as np
 from latfit.errors import RestartError
 from latfit.laws.base import Law
 from latfit.laws.empirical import Empirical, as_law
-from latfit.restart.completion import log_not_completed
+from latfit.restart.completion import completion_quantile, log_not_completed
 from latfit.restart.derived import check_time, check_timeouts, completion_probability, has_failures, inverse_cdf
 
 
@@ -52,7 +52,7 @@ def tail_rate(law: Any, t_inf: float = np.inf, *, cost: float = 0.0, **params: A
     """The rate at which P(J > x) falls for large x: −ln(1−F̃(t))/(t + c) with the timeout t, h(∞) without one.
 
     A timeout makes the tail lighter where its rate is above h(∞) = lim −ln S(x)/x, which is 0 for heavy tails and where
-    attempts may never complete. Eliazar and Reuveni, J. Phys. A 53, 405004 (2020).
+    attempts may never complete. Eliazar and Reuveni, arXiv:2004.09289 (2020).
 
     Examples
     --------
@@ -68,6 +68,13 @@ def tail_rate(law: Any, t_inf: float = np.inf, *, cost: float = 0.0, **params: A
     if np.isfinite(law.support[1]):  # nothing is slower than its last latency
         return np.inf
     return _final_hazard(law)
+
+
+def tail_quantiles(law: Law, t_inf: float, *, level: float = 0.99, cost: float = 0.0) -> tuple[float, float] | None:
+    """The quantile of the completion time with a timeout, and that without one; None where either is not known."""
+    if has_failures(law) or completion_probability(law) < level:
+        return None
+    return float(completion_quantile(law, level, t_inf, cost=cost)), float(inverse_cdf(law, level))
 
 
 def _final_hazard(law: Law) -> float:
@@ -106,7 +113,7 @@ def quantile_bound(quantiles: Mapping[float, float], *, cost: float = 0.0) -> Qu
     """The timeout with the least upper bound on E_J, where nothing but some quantiles of the latency are known.
 
     E_J(t) = (∫₀ᵗ S + c S(t))/F̃(t), and between two quantiles t_i < t_{i+1} S lies in [1−q_{i+1}, 1−q_i]. With one
-    quantile this is E_J ≤ (t + c (1−q))/q: twice the median. Starkov and Belan, arXiv:2209.05913 (2022).
+    quantile this is E_J ≤ (t + c (1−q))/q: twice the median. Starkov and Belan, arXiv:2209.06611 (2022).
 
     Parameters
     ----------

@@ -28,6 +28,7 @@ from latfit.restart.optimum import optimal_timeout, polished
 from latfit.restart.plan import Plan, knots
 from latfit.restart.policies import REGISTRY, Policy
 from latfit.restart.policies.hedge import Hedge
+from latfit.restart.result import Optimum
 
 EXACT_CELLS = 4000  # steps of a law that has many more of them, at the end of a search
 BUDGET_SLACK = 1e-7  # a load this little above the budget is within it
@@ -202,6 +203,7 @@ def optimal_policy(
     objective: str = "mean",
     budget: Budget | None = None,
     min_time: float = 0.0,
+    max_copies: int = 2,
 ) -> PolicyOutcome:
     """The best policy of one kind, and what it brings.
 
@@ -218,6 +220,8 @@ def optimal_policy(
         as the objective, a hedge may be one that is made with a probability and never cancelled (SingleR).
     min_time
         Nothing is cancelled or submitted again before; on a log the step of its clock, or its fifth completion.
+    max_copies
+        Of `copies` under a budget of submissions, how many at once are tried.
 
     Returns
     -------
@@ -239,7 +243,8 @@ def optimal_policy(
         raise RestartError(f"{kind} has no parameter to optimise: write it out, as in {chosen.example}")
     if chosen.needs_budget and budget is None:
         raise RestartError(f"{kind}: the more submissions the better; give a budget of submissions or job-seconds")
-    policy = _exact_optimum(law, chosen, budget, cost=c, wall_clock=r, objective=objective, min_timeout=min_time)
+    options: dict[str, Any] = {"cost": c, "wall_clock": r, "objective": objective}
+    policy = _exact_optimum(law, chosen, budget, max_copies, min_timeout=min_time, **options)
     if policy is None:
         whole = with_wall_clock(law, r)
         times = _times(whole, min_time)
@@ -255,18 +260,30 @@ def optimal_policy(
     if policy is None:
         allowed = "" if budget is None else f" with at most {budget.value:.4g} {budget.name.replace('_', '-')}"
         raise RestartError(f"no {kind} policy{allowed} has a finite {goal}")
-    return evaluate_policy(law, policy, cost=c, wall_clock=r, objective=objective)
+    return evaluate_policy(law, policy, **options)
 
 
-def _exact_optimum(law: Law, kind: type[Policy], budget: Budget | None, **options: Any) -> Policy | None:
+def _exact_optimum(
+    law: Law, kind: type[Policy], budget: Budget | None, max_copies: int, **options: Any
+) -> Policy | None:
     """The optimum of a policy with one timeout, where it is a time or none; None where it is to be sought."""
     if kind.copies_at_once is None or (budget is not None and budget.name != "submissions"):
         return None
     limit = None if budget is None else budget.value * (1 + BUDGET_SLACK)
-    best = optimal_timeout(law, copies=kind.copies_at_once, max_submissions=limit, **options)
+    least = kind.copies_at_once
+    most = least if limit is None or least == 1 else max(least, min(int(limit), max_copies))
+    sign, optima = (-1 if options["objective"].startswith("deadline") else 1), dict[int, Optimum]()
+    for b in range(least, most + 1):  # with a budget of submissions, as many copies as are best
+        try:
+            optima[b] = optimal_timeout(law, copies=b, max_submissions=limit, figures=False, **options)
+        except RestartError:  # even without a timeout these are too many
+            if b == least:
+                raise
+    b = min(optima, key=lambda b: np.inf if (value := optima[b].objective["value"]) is None else sign * value)
+    best, copies = optima[b], {} if least == 1 else {"b": b}
     if best.verdict == "finite" and best.timeout:
-        return kind.from_times(best.timeout, 1.0)
-    return kind() if best.verdict in ("never", "any") and best.expected_duration is not None else None
+        return replace(kind.from_times(best.timeout, 1.0), **copies)
+    return kind(**copies) if best.verdict in ("never", "any") and best.expected_duration is not None else None
 
 
 def _times(law: Law, least: float) -> Floats:

@@ -35,7 +35,7 @@ def probe(rng: random.Random, n: int) -> TextLog:
 
 
 def locust(rng: random.Random, n: int) -> TextLog:
-    """Percentiles only: recognised, and refused with the way to single requests."""
+    """Percentiles only: a histogram."""
     head = "Type,Name,Request Count,Failure Count,Median Response Time,Average Response Time,50%,66%,99%,100%"
     return TextLog("locust", [head], [["GET", "/", str(n), "0", *[f"{seconds(rng):g}"] * 6]], ",", header=True)
 

@@ -326,9 +326,29 @@ def test_several_files_add_up(file, tmp_path):
         one(tmp_path / "*.csv")
 
 
-def test_locust_percentiles_are_no_histogram(shared):
-    with pytest.raises(LogError):
-        read_histograms(shared / "locust-stats.csv")
+LOCUST = """Type,Name,Request Count,Failure Count,Median Response Time,50%,95%,100%
+GET,/a,200,0,3,3,120,2100
+GET,/b,100,40,3,3,7,9
+,Aggregated,300,40,3,3,120,2100
+"""
+
+
+def test_locust_percentiles_are_buckets(tmp_path):
+    path = tmp_path / "stats.csv"
+    path.write_text(LOCUST)
+    log = read_histograms(path)
+    (series,) = log.histograms  # /b has failures, whose times are among its percentiles
+    assert (series.name, series.labels) == ("/a", {"type": "GET"})
+    assert series.value.edges.tolist() == [0.0, 0.0035, 0.125, 2.15]  # each percentile is rounded
+    assert (series.value.counts.tolist(), series.value.n_inf) == ([100, 90, 10], 0)
+    assert "1 rows with failures" in log.notes[0]
+    path.write_text(LOCUST.replace(",0,3,3,120", ",1,3,3,120"))
+    with pytest.raises(LogError, match=r"events\.request"):
+        read_histograms(path)
+
+
+def test_locust_statistics_of_a_real_test(shared):
+    assert len(read_histograms(shared / "locust-stats.csv").histograms) == 1
 
 
 @pytest.mark.parametrize("kind", ["count", "cumulative"])

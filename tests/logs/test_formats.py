@@ -68,7 +68,7 @@ EXPECTED = {
     "spans.zipkin": ("zipkin", 1, 1, 0, 0, []),
     "runs.github-runs": ("github-runs", 1, 1, 1, 0, []),
 }
-SUMMARIES = {"locust", "wrk"}  # recognised, and always refused
+SUMMARIES = {"wrk"}  # recognised, and always refused
 
 
 def read(path, **options):

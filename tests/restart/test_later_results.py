@@ -1,11 +1,14 @@
 """Results of the papers and later ones, each against code that shares nothing with the package's."""
 
+import json
+
 import numpy as np
 import pytest
 from scipy import integrate, optimize, stats
 
 import latfit
-from latfit.restart import variation_interval
+from conftest import EGEE
+from latfit.restart import Budget, variation_interval
 
 V = "erlang-mixture(p=[0.9,0.1],phases=[2,2],rates=[20,2])"
 L = latfit.Defective(latfit.parse_law("lognormal(mu=5.5,sigma=1)"), 0.025)
@@ -216,3 +219,29 @@ def test_bounds_from_quantiles_hold_for_every_law_and_are_sharp():
     for wrong in ({}, {0.5: 2.0, 0.9: 1.0}, {50: 1.0}, {0.5: -1.0}):
         with pytest.raises(latfit.RestartError, match="quantiles"):
             latfit.quantile_bound(wrong)
+
+
+def test_a_decision_comes_with_the_variation_and_warns_of_the_tail(run):
+    done = run("analyze", EGEE, "--cutoff", 10_000, "--json")
+    latency = json.loads(done.stdout)["latency"]
+    assert latency["variation"] == pytest.approx(latency["std"] / latency["mean"])
+    low, high = latency["variation_interval"]
+    assert 1 < low < latency["variation"] < high
+    assert "tail" not in [warning["code"] for warning in json.loads(done.stdout)["warnings"]]
+    # half take 1 s and half 6 s: restarting at 1 s lowers the mean, and one job in a hundred needs seven attempts
+    rng = np.random.default_rng(0)
+    halves = np.where(rng.random(4000) < 0.5, 1.0, 6.0) + rng.uniform(0, 0.1, 4000)
+    result = latfit.analyze(latfit.as_log(halves), resamples=0)
+    assert result.timeout.expected_duration < halves.mean()
+    assert "tail" in result.decision.codes
+    assert np.quantile(played(lambda n, rng: rng.choice(halves, n), 1.1, 0.0, 40_000, rng), 0.99) > np.quantile(
+        halves, 0.99
+    )
+
+
+def test_more_copies_where_the_budget_allows_them():
+    best = latfit.optimal_policy(L, "copies", budget=Budget("submissions", 4.2), max_copies=8)
+    E = {b: latfit.optimal_timeout(L, copies=b, max_submissions=4.2).expected_duration for b in (2, 3, 4)}
+    assert best.policy.b == min(E, key=E.get)
+    assert best.expected_duration == pytest.approx(min(E.values()), rel=1e-9)
+    assert best.submissions <= 4.2 * (1 + 1e-6)
