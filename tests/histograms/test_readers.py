@@ -314,7 +314,7 @@ def test_other_commands_refuse_histograms_and_say_which_take_them(file):
 
 def test_formats_are_registered():
     kinds = {name for name, kind in FORMATS.items() if isinstance(kind, HistogramFormat)}
-    assert kinds == {"prometheus", "hdrhistogram", "otel-histogram", "histogram-csv"}
+    assert kinds == {"prometheus", "hdrhistogram", "otel-histogram", "histogram-csv", "locust"}
 
 
 def test_several_files_add_up(file, tmp_path):
