@@ -15,11 +15,11 @@ from latfit.buckets import from_cumulative
 from latfit.errors import LogError
 from latfit.logs.delimited import TableFormat, head_fields, split_record
 from latfit.logs.formats import Format, ReadOptions, register
-from latfit.logs.histogram_format import HistogramFormat, HistogramLog, Series, numbered_lines
+from latfit.logs.histogram_format import HistogramFormat, HistogramLog, Series
 from latfit.logs.records import Records
 from latfit.logs.rows import Row, RowFormat, cells_at, epoch, json_line
 from latfit.logs.schema import NO_OUTCOMES
-from latfit.logs.source import Source
+from latfit.logs.source import Source, numbered_lines
 
 GAVE_UP = re.compile(r"(?i)time[d-]? ?-?out|deadline exceeded|actually found (?:408|504)\b")
 LOCUST = ({"Name", "Request Count", "Failure Count"}, {"Timestamp", "User Count", "Requests/s"})
