@@ -372,12 +372,9 @@ def verify_sections(verification: Verification) -> list[Section]:
 
 
 def settings_sections(settings: Settings) -> list[Section]:
-    """What speaks against it, what to paste, and what to know."""
-    sections = [Section("", settings.warnings, as_items=True)] if settings.warnings else []
-    if settings.snippet is not None:
-        sections.append(Section(literal=tuple(settings.snippet.split("\n"))))
-    notes = (*settings.notes[len(settings.warnings) :], f"validated: {settings.validated}")
-    return [*sections, Section("", notes, as_items=True)]
+    """What to paste, with what speaks against it above, and what to know."""
+    sections = [] if settings.snippet is None else [Section(literal=tuple(settings.snippet.split("\n")))]
+    return [*sections, Section("", (*settings.notes, f"validated: {settings.validated}"), as_items=True)]
 
 
 def batch_summary(result: BatchResult) -> tuple[list[str], str]:

@@ -140,7 +140,10 @@ def _snippets(result: Analysis, law: Empirical) -> dict[str, Any] | None:
     for tool in (TOOLS[name] for name in SHOWN_TOOLS if name in TOOLS):
         timeout = tool.rounded(longest)
         if timeout <= tool.longest:
-            plan = Plan(timeout, min(attempts, tool.cap or attempts), result.timeout.cost, law.failures.times.size > 0)
+            limits = tool.limits_for(
+                retry.timeouts, result.timeout.cutoff or longest, min(attempts, tool.cap or attempts)
+            )
+            plan = Plan(limits, result.timeout.cost, law.failures.times.size > 0)
             snippets.append((tool, tool.snippet(plan).splitlines()))
     undone = f"{100 * (1.0 - float(law.cdf(longest))) ** attempts:.2g} %"
     return {"timeout": seconds(longest), "attempts": attempts, "undone": undone, "tools": snippets}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import string
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -13,16 +13,29 @@ from typing import Literal
 from latfit.errors import RestartError, counted, hint, listed
 
 Counter = Literal["attempts", "retries"]
+JITTER = 0.1  # of the first timeout
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What was decided, in seconds; `timeout` in whole steps of the tool, `failures` if visible ones are retried."""
+    """What was decided, in seconds: the limits of the attempts in whole steps of the tool, the `pause` between them.
 
-    timeout: float
-    attempts: int
+    `failures` says if visible ones are retried, `budget` how many retries a request there may be on average.
+    """
+
+    limits: tuple[float, ...]
     pause: float = 0.0
     failures: bool = False
+    budget: float = 0.2
+
+    @property
+    def attempts(self) -> int:
+        return len(self.limits)
+
+    @property
+    def jitter(self) -> float:
+        """The longest random wait beside the pause, so that clients do not come back together."""
+        return JITTER * self.limits[0]
 
 
 @dataclass(frozen=True)
@@ -45,7 +58,8 @@ class Tool:
     """A tool that can cut an attempt and start the next one: how it counts, rounds and waits, and what to paste.
 
     A file `tools/NAME.toml` has these fields. `template` is what to paste, with `%timeout`, `%attempts`, `%retries`,
-    `%pause` … for what was decided, and `%name` for one of the tool's `parts`. The parts of `if_failures`
+    `%pause`, `%jitter` … for what was decided, and `%name` for one of the tool's `parts`. One with `%limits` (or
+    `%limits_spaced`) runs a schedule: a limit for each attempt. The parts of `if_failures`
     (attempts fail visibly in the log), `if_pause` (there is a wait between attempts) and `if_rounded_pause` (the tool
     cannot wait that long exactly) hold only then: a line `%name` without its part is left out. Those of
     `each_attempt` are repeated. The parts called `note` are notes.
@@ -67,6 +81,7 @@ class Tool:
     fewest: int = 1  # the smallest number of attempts that can be written
     resubmits: bool = True  # whether the snippet starts the next attempt, so that it has a counter
     hedges: bool = False  # whether the earlier attempts go on when the next one starts
+    comment: str = "#"  # how a line of comment begins, empty where there are none
     waits: bool = True  # whether the snippet writes a pause between attempts
     own_waits: Waits = Waits()
     traps: tuple[str, ...] = ()  # what surprises people about this tool
@@ -85,9 +100,29 @@ class Tool:
         data["own_waits"] = Waits(**data.get("own_waits", {}))
         return cls(name=path.stem, **data)
 
+    @property
+    def schedules(self) -> bool:
+        return "%limits" in self.template
+
+    @property
+    def jitters(self) -> bool:
+        return any(name in self.template for name in ("%jitter", "%wait_mean", "%{interval}"))
+
     def rounded(self, timeout: float) -> float:
         steps = math.ceil(max(timeout, self.smallest) / self.step - 1e-9)  # what a division of decimals may be off by
         return float(f"{max(1, steps) * self.step:.9g}")
+
+    def limits_for(self, timeouts: Sequence[float], cutoff: float, attempts: int) -> tuple[float, ...]:
+        """The limits of so many attempts under a schedule that ends in waiting until the cutoff.
+
+        A tool that runs a schedule gets its timeouts, the last of them repeated if need be, then the cutoff; any other
+        gets the longest of them for all.
+        """
+        longest = max(timeouts)
+        if not self.schedules:
+            return (self.rounded(longest),) * attempts
+        cancelled = [*timeouts, *[longest] * attempts][: attempts - 1]
+        return tuple(self.rounded(t) for t in (*cancelled, max(min(cutoff, self.longest), *cancelled, 0.0)))
 
     def pause(self, restart: int, cost: float) -> float:
         """The mean seconds that pass before the `restart`-th restart (1, 2, …) where the user asks for `cost`."""
@@ -130,18 +165,37 @@ class Tool:
         conditions = ((self.if_pause, plan.pause), (self.if_rounded_pause, rounded), (self.if_failures, plan.failures))
         return [self.parts, *(table for table, holds in conditions if holds)]
 
+    def total(self, plan: Plan) -> float:
+        """The longest that all attempts of a plan can take together, waits included."""
+        waits = sum(self.pause(restart, plan.pause) + plan.jitter for restart in range(1, plan.attempts))
+        return self.rounded(sum(plan.limits) + waits)
+
     def _values(self, plan: Plan) -> dict[str, str]:
+        timeout, total = plan.limits[0], self.total(plan)
+        mean = plan.pause + plan.jitter / 2
         return {
-            "timeout": self.written(plan.timeout),
-            "minutes": str(max(1, math.ceil(plan.timeout / 60))),
-            "milliseconds": str(round(plan.timeout * 1000)),
+            "timeout": self.written(timeout),
+            "limits": ", ".join(map(self.written, plan.limits)),
+            "limits_spaced": " ".join(map(self.written, plan.limits)),
+            "total": number(total),
+            "total_whole": str(math.ceil(total)),
+            "total_written": self.written(total),
+            "jitter": number(plan.jitter),
+            "jitter_written": self.written(plan.jitter),
+            "wait_mean": number(mean),
+            "wait_mean_written": self.written(mean),
+            "wait_most": number(plan.pause + plan.jitter),
+            "budget": number(100 * plan.budget),
+            "token_ratio": number(plan.budget),
+            "minutes": str(max(1, math.ceil(timeout / 60))),
+            "milliseconds": str(round(timeout * 1000)),
             "attempts": str(plan.attempts),
             "retries": str(plan.attempts - 1),
             "retries_counted": counted(plan.attempts - 1, "time"),
             "pause": number(plan.pause),
             "pause_written": self.written(plan.pause),
             "wait": number(self.pause(1, plan.pause)),
-            "interval": number(2 * self.pause(1, plan.pause)),  # of a wait drawn evenly from 0 to it
+            "interval": number(2 * self.pause(1, plan.pause) + plan.jitter),  # of a wait drawn evenly from 0 to it
         }
 
 

@@ -1,16 +1,19 @@
 """From a decision to what to paste, by the five rules that hold for every tool.
 
-(1) Round up to the tool's step, and warn where that leaves the 5 % window. (2) Write the schedule of the decision: its
-number of attempts, its longest timeout for each (tools have one, and too late is safer than too early), and what stays
-undone since the last attempt is cut too. (3) The tool's own waits are the cost of a restart: optimise again with them.
-(4) Say which wait is limited. (5) Name the counter: attempts or retries.
+(1) Round up to the tool's step, and warn where that leaves the 5 % window. (2) Write the schedule of the decision: a
+limit for each attempt and the cutoff for the last. A tool with one timeout for all gets the longest (too late is safer
+than too early), and its last attempt is cut too: say what stays undone. (3) The tool's own waits are the cost of a
+restart: optimise again with them. (4) Say which wait is limited. (5) Name the counter: attempts or retries.
 """
 
 from __future__ import annotations
 
 import math
+import textwrap
 from dataclasses import asdict, dataclass
 from typing import Any
+
+import numpy as np
 
 from latfit.analysis import analyze
 from latfit.errors import RestartError, counted
@@ -20,7 +23,7 @@ from latfit.restart import Budget, expected_duration, optimal_policy
 from latfit.restart.policies.resubmit import Resubmit
 from latfit.restart.retry import MAX_CANCELLATIONS
 from latfit.settings.base import Counter, Plan, Tool, get_tool
-from latfit.units import seconds
+from latfit.units import seconds, times_in_words
 
 # warnings of the log that concern whoever sets a timeout: on attempts that fail together, and others
 FAIL_TOGETHER = ("dependence", "later-attempts", "outages", "drift")
@@ -42,9 +45,10 @@ OTHERS = (
 class Settings:
     """What to write into a tool, and what to know about it; `snippet` is None where there is nothing to paste.
 
-    `timeout` is the decision in seconds (of a tool that hedges, the delay until the next attempt), `written` what the
-    tool is given (rounded up), `undone` the share of jobs that no attempt completes (None without a log), `counts`
-    what the number in the snippet counts.
+    `timeouts` are the limits of the attempts in seconds, `timeout` that of every one in a tool that has a single one
+    (of a tool that hedges, the delay until the next attempt), else the longest but the last. `written` is what the tool
+    is given for it (rounded up), `total` the longest that all attempts together can take, `undone` the share of jobs
+    that no attempt completes (None without a log), `counts` what the number in the snippet counts.
     """
 
     tool: str
@@ -53,6 +57,8 @@ class Settings:
     validated: str
     notes: tuple[str, ...]
     timeout: float | None = None
+    timeouts: tuple[float, ...] = ()
+    total: float | None = None
     written: str | None = None
     attempts: int | None = None
     undone: float | None = None
@@ -66,13 +72,15 @@ class Settings:
         return tuple(note for note in self.notes if note.startswith("warning:"))
 
     def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "notes": list(self.notes), "withheld": list(self.withheld)}
+        return {**asdict(self), **{name: list(getattr(self, name)) for name in ("notes", "withheld", "timeouts")}}
 
 
 @dataclass(frozen=True)
 class _FromLog:
     law: Empirical
     decision: dict[str, Any]
+    cutoff: float
+    binding: str | None
     cost: float
     warnings: tuple[str, ...]
 
@@ -148,7 +156,7 @@ def settings_for(
             "that this timeout makes jobs faster; `latfit analyze` says what was found"
         ]
     rounded = kind.rounded(exact)
-    K, left, about_attempts = _attempts(kind, facts, rounded, attempts, undone)
+    K, left, about_attempts = _attempts(kind, facts, rounded, attempts, undone, given=timeout is not None)
     refused = None
     if rounded > kind.longest:
         refused = f"{kind.title} takes at most {kind.longest:g} s, and the timeout is {exact:g} s"
@@ -157,7 +165,11 @@ def settings_for(
     if refused:
         fields["cost"] = facts.cost if facts else 0.0
         return Settings(**fields, timeout=exact, notes=(f"nothing to paste: {refused}",))
-    plan = Plan(rounded, K, cost, facts is not None and float(facts.law.failed(math.inf)) > 0)
+    retry = facts.decision["retry"] if facts else None
+    limits, budget = (rounded,) * K, 0.2
+    if timeout is None and facts is not None and retry is not None and not kind.hedges:
+        limits, budget = kind.limits_for(retry["timeouts"], facts.cutoff, K), max(0.2, 2 * (retry["submissions"] - 1))
+    plan = Plan(limits, cost, facts is not None and float(facts.law.failed(math.inf)) > 0, float(f"{budget:.2g}"))
     notes += [
         *_rounding(kind, facts, exact, rounded),
         *about_attempts,
@@ -169,12 +181,31 @@ def settings_for(
     return Settings(
         **fields,
         timeout=exact,
+        timeouts=limits,
+        total=kind.total(plan),
         written=kind.written(rounded),
         attempts=K,
         undone=left,
-        snippet=kind.snippet(plan),
+        snippet=f"{_comments(kind, facts, notes)}{kind.snippet(plan)}",
         notes=tuple(sorted(notes, key=lambda note: not note.startswith("warning:"))),
     )
+
+
+def _comments(tool: Tool, facts: _FromLog | None, notes: list[str]) -> str:
+    """What to know before pasting, as comments: what it promises, and what speaks against it."""
+    if not tool.comment:
+        return ""
+    lines = [note for note in notes if note.startswith("warning:")]
+    retry = facts.decision["retry"] if facts else None
+    if retry is not None:
+        lines.insert(
+            0,
+            f"latfit: resubmit after {times_in_words(retry['timeouts'])}, then wait; {retry['submissions']:.3g} "
+            f"submissions a job if retries are independent, at most {100 * retry['worst_loss']:.0f} % slower than "
+            "waiting if they are not. Retry only requests that may safely run twice.",
+        )
+    begin = f"{tool.comment} "
+    return "".join(textwrap.fill(line, 100, initial_indent=begin, subsequent_indent=begin) + "\n" for line in lines)
 
 
 def _from_log(
@@ -214,7 +245,7 @@ def _from_log(
             "`latfit analyze` says what was found"
         )
         warnings = (withheld, *warnings)
-    return _FromLog(law, decision, waits, warnings)
+    return _FromLog(law, decision, document["outliers"]["cutoff"], document["evidence"]["binding"], waits, warnings)
 
 
 def _delay(facts: _FromLog) -> tuple[float, list[str]]:
@@ -245,14 +276,14 @@ def _nothing(facts: _FromLog) -> tuple[str, ...]:
         "far above the latencies",
         "any": "any timeout will do: it does not change how long jobs take",
         "immediate": "the shorter the timeout the better: what a restart costs decides (give --cost)",
-        "finite": "waiting is the answer: no schedule of retries gains enough in every case that the log supports; "
-        "`latfit analyze` says why",
+        "finite": "waiting is the answer: no schedule of retries gains enough in every case that the log supports "
+        f"(the case that binds: {facts.binding}); `latfit analyze` says why",
     }.get(facts.decision["verdict"], "too few probes completed: a timeout needs at least 5")
     return (f"nothing to paste: {why}", *facts.warnings)
 
 
 def _attempts(
-    tool: Tool, facts: _FromLog | None, t: float, attempts: int | None, undone: float | None
+    tool: Tool, facts: _FromLog | None, t: float, attempts: int | None, undone: float | None, *, given: bool
 ) -> tuple[int, float | None, list[str]]:
     """The number of attempts K, what stays undone with it, and what to say about both (rule 2)."""
     at_most = f"warning: {tool.title} makes at most {counted(tool.cap or 0, 'attempt')}"
@@ -273,6 +304,11 @@ def _attempts(
     if tool.cap is not None and tool.cap < K:
         K, notes = tool.cap, [f"{at_most}, and the schedule has {scheduled}"]
     left = f"{100 * q**K:.2g} % of the jobs stay undone after {counted(K, 'attempt')}"
+    if tool.schedules and retry is not None and not given:
+        limits = tool.limits_for(retry["timeouts"], facts.cutoff, K)
+        share = float(np.prod(1.0 - facts.law.cdf(np.array(limits))))
+        last = f"the last of them of {seconds(limits[-1])}"
+        return K, share, [*notes, f"{100 * share:.2g} % of the jobs stay undone after {counted(K, 'attempt')}, {last}"]
     if not tool.hedges and q > 0:
         left += f", up to {100 * q:.2g} % if retries repeat the first attempt: {tool.title} cuts the last one too"
         left = f"warning: {left}; let the caller wait longer for those" if q > 0.1 else left
@@ -298,6 +334,10 @@ def _rounding(tool: Tool, facts: _FromLog | None, exact: float, rounded: float) 
     return [f"rounded up: {moved}{costs}"] if longer is not None and longer > 1e-4 else []
 
 
+def _timeouts(facts: _FromLog) -> list[float]:
+    return facts.decision["retry"]["timeouts"] if facts.decision["retry"] else []
+
+
 def _about(tool: Tool, facts: _FromLog | None, plan: Plan, timeout_given: bool) -> list[str]:
     """The wait that is limited, the counter, the cost counted, and hedging (rules 3 to 5)."""
     notes, cost = [f"it limits {tool.limits}"], plan.pause
@@ -308,6 +348,15 @@ def _about(tool: Tool, facts: _FromLog | None, plan: Plan, timeout_given: bool) 
         counted_as = "that cost is counted" if timeout_given else "the timeout is the optimum with that cost"
         waits = f"with the waits of {tool.title} itself, {facts.cost:.4g} s pass before a restart on average"
         notes.append(f"{waits}: {counted_as}")
+    if tool.jitters:
+        why = "so that clients do not come back together"
+        notes.append(f"before each restart passes a random time too, evenly from 0 to {seconds(plan.jitter)}, {why}")
+    if not tool.schedules and not tool.hedges and facts is not None and len(set(_timeouts(facts))) > 1:
+        notes.append(
+            f"{tool.title} has one timeout for all attempts: it is the longest of {times_in_words(_timeouts(facts))}"
+        )
+    if not tool.hedges:
+        notes.append(f"all attempts together take at most {seconds(tool.total(plan))}")
     if cost > 0 and not tool.waits:
         where = "not written" if facts is None else "counted, not written"
         notes.append(f"{tool.title} has no setting for the wait between attempts: the cost of {cost:g} s is {where}")

@@ -69,6 +69,41 @@ def test_contract(name, from_log):
     assert "stay undone" in told
 
 
+SCHEDULED = ["timeout", "tenacity", "httpx", "requests", "aiohttp", "stamina", "fetch", "grpc", "dask", "slurm",
+             "slurm-time"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_schedule_is_written_and_ends_in_waiting(name, from_log, log):
+    """A loop gets a limit for each attempt, the cutoff last; a tool with one timeout for all gets the longest."""
+    tool, settings = TOOLS[name], from_log[name]
+    cost = settings.cost
+    retry = latfit.analyze(log, laws=(), test=False, resamples=0, cost=cost).timeout.retry
+    assert tool.schedules == (name in SCHEDULED)
+    assert settings.attempts == len(settings.timeouts) <= 8
+    if tool.schedules:
+        assert settings.timeouts == tuple(map(tool.rounded, (*retry.timeouts, 10_000.0)))
+        assert all(tool.written(t) in settings.snippet for t in settings.timeouts)
+        survivors = np.prod([1 - (log.frame["latency"][log.frame["status"] == "completed"] <= t).sum() / len(log.frame)
+                             for t in settings.timeouts])  # fmt: skip
+        assert settings.undone == pytest.approx(survivors)
+    elif not tool.hedges:
+        assert set(settings.timeouts) == {tool.rounded(retry.timeouts[-1])}
+        assert ("one timeout for all attempts" in " ".join(settings.notes)) == (len(set(retry.timeouts)) > 1)
+    assert settings.total >= sum(settings.timeouts)
+    if tool.comment:
+        first = settings.snippet.splitlines()[0]
+        assert first.startswith(f"{tool.comment} latfit: resubmit after")
+        for warning in settings.warnings:
+            assert warning[:60] in settings.snippet.replace(f"\n{tool.comment}", "")
+
+
+@pytest.mark.parametrize("attempts", [1, 2, 3, 6])
+def test_more_or_fewer_attempts_than_scheduled(log, attempts):
+    settings = settings_for("tenacity", log, attempts=attempts)
+    assert settings.timeouts == (*[358.0, 716.0, 716.0, 716.0, 716.0][: attempts - 1], 10_000.0)
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("timeout", [0.0123456, 0.35, 1.0, 61.2, 358.0, 86400.5])
 def test_rounds_up_to_its_step_and_never_down(name, timeout):
@@ -80,36 +115,42 @@ def test_rounds_up_to_its_step_and_never_down(name, timeout):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("plan", [Plan(61.0, 3), Plan(120.0, 4, 2.0, True), Plan(60.0, 1)])
+@pytest.mark.parametrize("plan", [Plan((61.0,) * 3), Plan((120.0,) * 4, 2.0, True), Plan((60.0,) * 1)])
 def test_the_counter_and_the_time_stand_in_the_snippet(name, plan):
     tool = TOOLS[name]
-    plan = Plan(tool.rounded(plan.timeout), plan.attempts, plan.pause, plan.failures)
+    plan = Plan(tuple(map(tool.rounded, plan.limits)), plan.pause, plan.failures)
     text = tool.snippet(plan)
-    assert tool.written(plan.timeout) in text
+    assert tool.written(plan.limits[0]) in text
     if name != "aws-batch":
         count = plan.attempts - (tool.counts == "retries")
         assert re.search(rf"\b{count}\b", text)
     if name in PYTHON:
         ast.parse(text)
     if tool.waits and plan.pause:
-        assert number(tool.pause(2, plan.pause)) in text or str(round(1000 * plan.pause)) in text
+        waits = [tool.pause(2, plan.pause), plan.pause + plan.jitter / 2]
+        assert any(written in text for wait in waits for written in (number(wait), str(round(1000 * wait))))
 
 
 @pytest.mark.parametrize("name", ["timeout", "curl", "slurm", "slurm-time"])
 @pytest.mark.parametrize("pause", [0, 1.5])
 def test_shell_snippets_parse(name, pause):
-    text = TOOLS[name].snippet(Plan(60.0, 3, pause))
+    text = TOOLS[name].snippet(Plan((60.0,) * 3, pause))
     assert subprocess.run(["bash", "-n"], input=text, text=True, capture_output=True).stderr == ""
 
 
 def test_documents_parse():
-    plan = Plan(60.0, 3, 1.0, True)
-    assert json.loads(TOOLS["grpc-node"].snippet(plan))["methodConfig"][0]["hedgingPolicy"]["maxAttempts"] == 3
+    plan = Plan((60.0,) * 3, 1.0, True)
+    service = json.loads(TOOLS["grpc-node"].snippet(plan))
+    assert service["methodConfig"][0]["hedgingPolicy"]["maxAttempts"] == 3
+    assert 0 < service["retryThrottling"]["tokenRatio"] <= 1
     assert json.loads(TOOLS["aws-batch"].snippet(plan)) == {"timeout": {"attemptDurationSeconds": 60}}
     job = yaml.safe_load(TOOLS["kubernetes"].snippet(plan))
     assert job["spec"]["backoffLimit"] == 2
     assert job["spec"]["template"]["spec"]["activeDeadlineSeconds"] == 60
-    assert yaml.safe_load(TOOLS["envoy"].snippet(plan))["route"]["retry_policy"]["per_try_timeout"] == "60s"
+    envoy = yaml.safe_load(TOOLS["envoy"].snippet(plan))
+    assert envoy["route"]["retry_policy"]["per_try_timeout"] == "60s"
+    assert float(envoy["route"]["timeout"][:-1]) >= 3 * 60
+    assert envoy["cluster"]["circuit_breakers"]["thresholds"][0]["retry_budget"]["budget_percent"]["value"] == 20
     assert yaml.safe_load(TOOLS["resilience4j"].snippet(plan))["resilience4j"]["retry"]
 
 
@@ -285,28 +326,14 @@ def test_the_coordinator_of_cassandra_gets_the_same_delay():
     assert not any("350ms" in note for note in settings_for("cassandra", timeout=2.5).notes)
 
 
-def test_the_waits_of_urllib3(log):
-    """By urllib3 itself: no wait before the first retry, the cost before the next ones, and that is what is counted."""
-    retry = pytest.importorskip("urllib3").util.Retry(4, backoff_factor=5, backoff_max=5)
-    waits = []
-    for _ in range(4):
-        retry = retry.increment("GET", "/", error=OSError())
-        waits.append(retry.get_backoff_time())
-    assert waits == [0, 5, 5, 5] == [TOOLS["requests"].pause(i, 5) for i in range(1, 5)]
-    found = settings_for("requests", log, cost=5)
-    assert 0 < found.cost < 5
-    assert any("before the second retry" in note for note in found.notes)
-    assert any(f"{found.cost:.4g} s pass before a restart" in note for note in found.notes)
-    assert not any("second retry" in note for note in settings_for("requests", log).notes)
-
-
 def test_the_waits_of_envoy_are_the_cost_on_average():
     found = settings_for("envoy", timeout=1, cost=2)
     interval = yaml.safe_load(found.snippet)["route"]["retry_policy"]["retry_back_off"]["base_interval"]
     drawn = np.random.default_rng(1).uniform(0, float(interval[:-1]), 100_000)
-    assert drawn.mean() == pytest.approx(2, rel=0.01)
+    jitter = Plan((1.0,)).jitter
+    assert drawn.mean() == pytest.approx(2 + jitter / 2, rel=0.01)
     assert TOOLS["envoy"].pause(1, 2.0) == 2
-    assert any("4s is 2 s on average" in note for note in found.notes)
+    assert any("4.1s is the cost of 2 s and half of the jitter on average" in note for note in found.notes)
 
 
 def test_the_waits_of_boto3_are_those_of_the_preset():
@@ -402,7 +429,7 @@ def test_a_new_tool_is_one_file(tmp_path):
     tool = register(Tool.read(tmp_path / "mine-of-the-test.toml"))
     try:
         assert settings_for("mine-of-the-test", timeout=0.35).snippet == "mine 3\n1: 0.35\n2: 0.35\n3: 0.35"
-        assert tool.snippet(Plan(1.0, 2, 0.5)) == "mine 2\n1: 1\n2: 1\nthen 0.5"
+        assert tool.snippet(Plan((1.0,) * 2, 0.5)) == "mine 2\n1: 1\n2: 1\nthen 0.5"
     finally:
         del TOOLS["mine-of-the-test"]
 
@@ -434,7 +461,7 @@ def test_command_line(run):
     assert given["undone"] is not None
     assert "'nosuch' is not a tool" in run("settings", "nosuch").stderr
     warned = run("settings", "polly", "--timeout", "1ms").stdout
-    assert warned.startswith("- warning: Polly 8 takes 0.01")
+    assert warned.startswith("// warning: Polly 8 takes 0.01")
     assert warned.index("warning:") < warned.index("AddRetry") < warned.index("it limits")
     assert run("settings", "polly", "--timeout", "1").stdout.startswith("var pipeline")
     for wrong in (["nonsense", EGEE], ["curl"], ["curl", "--timeout", "fast"], ["curl", "--timeout", "0"]):

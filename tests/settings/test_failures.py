@@ -50,7 +50,7 @@ def test_answers_4xx_are_answers_and_5xx_are_failures(name, status, failures, ar
     if absent:
         pytest.skip(f"not here: {', '.join(absent)}")
     with contextlib.closing(HangingServer(hangs=0, status=status)) as server:
-        call(name, TOOLS[name].snippet(Plan(5.0, 2, 0.0, failures)), server.url, tmp_path)
+        call(name, TOOLS[name].snippet(Plan((5.0,) * 2, 0.0, failures)), server.url, tmp_path)
         assert len(server.arrivals) == arrivals
 
 
@@ -63,7 +63,7 @@ def test_refused_connections_are_retried_where_the_log_has_failures(name, tmp_pa
         pytest.skip(f"not here: {', '.join(absent)}")
     attempts = 3 if name == "requests" else 2  # urllib3 does not wait before the first retry
     begun = time.monotonic()
-    call(name, TOOLS[name].snippet(Plan(5.0, attempts, 1.0, True)), f"http://127.0.0.1:{free_port()}/", tmp_path)
+    call(name, TOOLS[name].snippet(Plan((5.0,) * attempts, 1.0, True)), f"http://127.0.0.1:{free_port()}/", tmp_path)
     assert time.monotonic() - begun > 0.9
 
 
@@ -78,7 +78,7 @@ def test_tenacity_retries_the_timeout_of_connecting(failures, monkeypatch, tmp_p
 
     monkeypatch.setattr(urllib.request, "urlopen", counted)
     with contextlib.closing(Full()) as full:
-        call("tenacity", TOOLS["tenacity"].snippet(Plan(T, 3, 0.0, failures)), full.url, tmp_path)
+        call("tenacity", TOOLS["tenacity"].snippet(Plan((T,) * 3, 0.0, failures)), full.url, tmp_path)
     assert len(attempts) == 3
     assert attempts[-1] - attempts[0] > 1.9 * T
 
@@ -100,7 +100,7 @@ def haproxy(tmp_path):
 
 @pytest.mark.parametrize("failures", [False, True])
 def test_haproxy_has_nothing_to_say_against_the_backend(haproxy, failures):
-    _, path = haproxy(Plan(0.35, 3, 0.0, failures), 1)
+    _, path = haproxy(Plan((0.35,) * 3, 0.0, failures), 1)
     checked = subprocess.run(["haproxy", "-c", "-f", path], capture_output=True, text=True, timeout=30)
     assert (checked.returncode, checked.stderr) == (0, "")
 
@@ -108,7 +108,7 @@ def test_haproxy_has_nothing_to_say_against_the_backend(haproxy, failures):
 def test_haproxy_cuts_connecting_and_tries_again(haproxy):
     """Connecting gets no answer: three attempts of t, then 503."""
     with contextlib.closing(Full()) as full:
-        port, path = haproxy(Plan(0.5, 3), full.port)
+        port, path = haproxy(Plan((0.5,) * 3), full.port)
         with process("haproxy", "-db", "-f", path):
             wait_port(port)
             begun = time.monotonic()
@@ -133,19 +133,22 @@ def shell(tmp_path):
 
 
 def test_slurm_tells_that_every_run_failed(shell):
-    code, calls = shell(TOOLS["slurm-time"].snippet(Plan(60.0, 3, 2.0)), srun="exit 7")
+    code, calls = shell(TOOLS["slurm-time"].snippet(Plan((60.0,) * 3, 2.0)), srun="exit 7")
     assert code == 7
-    assert calls == ["srun -t 00:01:00 CMD", "sleep 2"] * 2 + ["srun -t 00:01:00 CMD"]
-    assert shell(TOOLS["slurm-time"].snippet(Plan(60.0, 3, 2.0)), srun="exit 0")[0] == 0
+    assert calls[1::2] == ["srun -t 00:01:00 CMD"] * 3
+    waits = [float(call.split()[1]) for call in calls[::2]]
+    assert waits[0] == 0  # then the pause, and up to a tenth of the timeout
+    assert all(2 <= wait <= 2 + 6 for wait in waits[1:])
+    assert shell(TOOLS["slurm-time"].snippet(Plan((60.0,) * 3, 2.0)), srun="exit 0")[0] == 0
 
 
-QUEUE = TOOLS["slurm"].snippet(Plan(60.0, 2, 2.0)).replace("MINUTES", "1")
+QUEUE = TOOLS["slurm"].snippet(Plan((60.0,) * 2, 2.0)).replace("MINUTES", "1")
 
 
 def test_slurm_without_a_job_has_nothing_to_cancel(shell):
     code, calls = shell(QUEUE, sbatch="exit 1", scancel="", squeue="")
     assert code == 1
-    assert [call.split()[0] for call in calls] == ["sbatch", "sleep", "sbatch"]
+    assert [call.split()[0] for call in calls] == ["sleep", "sbatch"] * 2
 
 
 @pytest.mark.parametrize(("cancelled", "code", "submitted"), [("echo 5", 1, 2), ("", 0, 1)])
@@ -153,5 +156,7 @@ def test_slurm_tells_whether_a_job_left_the_queue(shell, cancelled, code, submit
     ended, calls = shell(QUEUE, sbatch="echo 5", scancel="", squeue=cancelled)
     assert ended == code
     assert sum(call.startswith("sbatch") for call in calls) == submitted
-    assert calls.count("sleep 2") == submitted - 1
-    assert calls.count("sleep 60") == submitted
+    waits = [float(call.split()[1]) for call in calls if call.startswith("sleep")]
+    assert waits[::2] == [0, *waits[2::2]]
+    assert all(2 <= wait <= 2 + 6 for wait in waits[2::2])
+    assert waits[1::2] == [60] * submitted

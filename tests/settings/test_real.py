@@ -1,7 +1,10 @@
 """The snippets, run for real against a target whose first two attempts hang; heavy tools: scripts/settings-real."""
 
+import numpy as np
+import pandas as pd
 import pytest
 
+import latfit
 from hanging import gaps
 from latfit.settings import TOOLS, settings_for
 from real_tools import CHECKS, RUNNERS, missing
@@ -21,6 +24,30 @@ def check(name, folder):
     # the first attempt may arrive late, by the start of a program or a connection; none is cut early
     assert gaps(target)[-1] > 0.5 * TIMEOUT
     assert sum(gaps(target)) > TIMEOUT
+
+
+@pytest.fixture(scope="module")
+def hanging_log():
+    """Answers within 0.3 to 0.4 s; two in a hundred take 8 s, so that the schedule cancels early and waits at last."""
+    rng = np.random.default_rng(1)
+    x = np.where(rng.random(2000) < 0.02, 8.0, rng.uniform(0.3, 0.4, 2000))
+    return latfit.from_frame(pd.DataFrame({"latency": x, "status": "completed"}))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in RUNNERS if TOOLS[name].schedules])
+def test_attempts_arrive_as_scheduled(name, tmp_path, hanging_log):
+    """The target hangs twice: the second and the third attempt arrive when the schedule says, but for the jitter."""
+    run, needs, _, _ = RUNNERS[name]
+    if absent := missing(needs):
+        pytest.skip(f"not here: {', '.join(absent)}")
+    settings = settings_for(name, hanging_log, cutoff=20.0, attempts=3)
+    assert settings.timeouts[-1] == 20.0
+    target = run(settings.snippet, tmp_path)
+    assert len(target.arrivals) == 3
+    jitter = 0.1 * settings.timeouts[0]
+    for gap, limit in zip(gaps(target), settings.timeouts, strict=False):
+        assert 0.5 * limit < gap < 1.05 * limit + jitter + 0.8  # a busy machine is late
 
 
 @pytest.mark.slow
