@@ -13,6 +13,7 @@ from latfit.cli import common as cli
 if TYPE_CHECKING:
     from latfit.decision.compared import Spread, Standing
     from latfit.restart import Comparison
+    from latfit.restart.policies import Policy
 
 OPTIONS_OF_ONE_AGENT = ("format", "unit", "time_format", "timezone", "failed", "cutoff")
 
@@ -92,7 +93,8 @@ def replay(log: str, policy: tuple[str, ...], by: str | None, as_json: bool, **p
 def compare(log: str | None, law: str | None, as_json: bool, **parsed: Any) -> None:
     """Compare strategies: cancelling, hedging, resubmitting, copies, schedules.
 
-    What you have now comes first, then the best of each kind with the same load, then the best without a limit.
+    What you have now comes first, then what analyze recommends, the best of each kind with the same load, and the best
+    without a limit.
     """
     from latfit.decision.compared import Standing
     from latfit.report.answers import compare_sections
@@ -113,19 +115,19 @@ def compare(log: str | None, law: str | None, as_json: bool, **parsed: Any) -> N
     cli.show(document, sections, as_json=as_json, warnings=standing.warnings)
 
 
-def _compare(law: latfit.Law, parsed: dict[str, Any]) -> Comparison:
+def _compare(law: latfit.Law, parsed: dict[str, Any], advised: Policy | None = None) -> Comparison:
     from latfit.restart import earliest_timeout
 
     current = () if parsed["current"] is None else (f"timeout(t={parsed['current']!r})",)
     policies = (*current, *parsed["policy"])
-    return cli.call(latfit.compare_policies, law, policies, min_time=earliest_timeout(law), **parsed)
+    return cli.call(latfit.compare_policies, law, policies, min_time=earliest_timeout(law), advised=advised, **parsed)
 
 
 def _compare_log(log: str, parsed: dict[str, Any]) -> tuple[Comparison, list[Spread] | None, Standing]:
     import numpy as np
 
     from latfit.decision import decide, prepare
-    from latfit.decision.compared import Standing, comparison_intervals
+    from latfit.decision.compared import Standing, advised_policy, comparison_intervals
     from latfit.evidence import probes_of
 
     probes, rho = probes_of(cli.load_log(log, parsed)), parsed["rho"]
@@ -133,7 +135,7 @@ def _compare_log(log: str, parsed: dict[str, Any]) -> tuple[Comparison, list[Spr
     sample = prepare(probes, options).sample
     decision = decide([probes], options)[0].require()
     law = latfit.Empirical.of(sample)
-    comparison = _compare(law if rho is None else law.rescaled(rho), parsed)
+    comparison = _compare(law if rho is None else law.rescaled(rho), parsed, None if rho else advised_policy(decision))
     spreads = clear = None
     if rho is None:
         rng = np.random.default_rng(parsed["seed"])

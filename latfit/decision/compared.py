@@ -17,6 +17,8 @@ from latfit.restart import PolicyOutcome
 from latfit.restart.compare import Comparison
 from latfit.restart.derived import coarse, with_wall_clock
 from latfit.restart.policies import Policy, Written, in_seconds
+from latfit.restart.policies.schedule import SchedulePolicy
+from latfit.restart.policies.timeout import Timeout
 from latfit.sample import LatencySample
 
 
@@ -70,6 +72,14 @@ def replay_choice(
     return ReplayedChoice(chosen, E, log.waiting.expected_duration, over, not above and not queue)
 
 
+def advised_policy(decision: Decision) -> Policy | None:
+    """The recommended schedule, which ends in waiting until the cutoff, or that wait alone; None without a decision."""
+    if decision.timeout is None or decision.cutoff is None:
+        return None
+    retry, cutoff = decision.timeout.retry, decision.cutoff.cutoff
+    return SchedulePolicy((*retry.timeouts, cutoff)) if retry else Timeout(cutoff)
+
+
 @dataclass(frozen=True)
 class Standing:
     """What a log says on a comparison: why its choice is withheld, the warnings, and the choice if replayed.
@@ -102,7 +112,9 @@ class Standing:
             return table.decision(self.clear, time)
         codes = [code for code in self.withheld if code != "replay"]
         why = f"{', '.join(codes)} (see latfit analyze)" if codes else "the log, replayed, does not bear out the choice"
-        return f"No strategy can be recommended: {why}. What follows would hold if attempts were independent and alike."
+        advised = [row.outcome.policy for row in table.rows if row.role == "advised"]
+        only = f"No strategy but {advised[0].spec(4)}" if advised else "No strategy"
+        return f"{only} can be recommended: {why}. What follows would hold if attempts were independent and alike."
 
 
 @dataclass(frozen=True)

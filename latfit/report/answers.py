@@ -39,7 +39,7 @@ BACKTESTED = {
     "waiting": "none, until the cutoff",
     "hindsight": "the best one, in hindsight",
 }
-COMPARED_ROLES = {"reference": "best timeout", "same": "same load", "free": "no limit"}
+COMPARED_ROLES = {"reference": "best timeout", "advised": "recommended", "same": "same load", "free": "no limit"}
 
 
 def _figures(*rows: tuple[str, str | None]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from latfit.restart.policies import REGISTRY, Policy, Written, in_seconds, polic
 from latfit.restart.result import ratio
 from latfit.restart.search import Budget, optimal_policy
 
-Role = Literal["given", "reference", "same", "free"]
+Role = Literal["given", "reference", "advised", "same", "free"]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def load_of(outcome: PolicyOutcome, now: PolicyOutcome, utilisation: float) -> L
 
 @dataclass(frozen=True)
 class Compared:
-    """One strategy of a comparison: given, the reference, the best of its kind at the same load or without a limit."""
+    """One strategy of a comparison: given, the reference, advised, the best of its kind at the same load or of all."""
 
     role: Role
     outcome: PolicyOutcome
@@ -160,6 +160,7 @@ def compare_policies(
     same: str = "submissions",
     utilisation: float | None = None,
     min_time: float = 0.0,
+    advised: Policy | None = None,
 ) -> Comparison:
     """Compare given policies, and the best of each kind at the same load and without a limit.
 
@@ -178,6 +179,8 @@ def compare_policies(
         The busy share of the system today, to tell what each strategy makes of it.
     min_time
         As in `optimal_policy`.
+    advised
+        What is recommended for this law: a row of its own after the given ones.
 
     Returns
     -------
@@ -197,6 +200,8 @@ def compare_policies(
     rows = [Compared("given", evaluate_policy(law, policy, **options)) for policy in policies]
     rows = rows or [Compared("reference", timeout)]
     budget = _budget_of(same, rows[0].outcome, timeout)
+    if advised is not None:
+        rows.append(Compared("advised", evaluate_policy(law, advised, **options)))
     kinds = [name for name in policy_names() if REGISTRY[name].searched and REGISTRY[name].compared]
     kinds.remove("timeout")
     notes: list[str] = []

@@ -48,6 +48,45 @@ def test_the_bundled_log():
     assert "faster" in document["decision"]
 
 
+def test_the_recommended_schedule_is_a_row_of_its_own(tmp_path):
+    """Its mean is that of `timeout.retry`, but for the few jobs that are not done at the cutoff."""
+    rows = json.loads(call(EGEE, "--cutoff", 10000, "--json").stdout)["strategies"]
+    assert [row["role"] for row in rows[:2]] == ["reference", "advised"]
+    done = CliRunner().invoke(main, ["timeout", str(EGEE), "--cutoff", "10000", "--json"])
+    retry = json.loads(done.stdout)["retry"]
+    assert rows[1]["parameters"]["timeouts"] == [*retry["timeouts"], 10_000.0]
+    assert rows[1]["expected_duration"] == pytest.approx(retry["expected_duration"], rel=2e-3)
+    assert 1 - rows[1]["success"] == pytest.approx(retry["undone"], rel=1e-6)
+    assert "recommended: schedule(timeouts=[358,716,10000]" in call(EGEE, "--cutoff", 10000).output
+    same = tmp_path / "same.csv"
+    same.write_text("latency,status\n" + "".join(f"{1 + i % 7 / 100},completed\n" for i in range(300)))
+    waiting = json.loads(call(same, "--cutoff", 60, "--json").stdout)["strategies"][1]
+    assert (waiting["role"], waiting["policy"]) == ("advised", "timeout(t=60)")
+
+
+def test_one_failure_leaves_p95_and_p99_known(tmp_path):
+    """One 502 among a thousand; the tail of every row against jobs that are drawn here, attempt by attempt."""
+    rng = np.random.default_rng(2)
+    x, failed = rng.lognormal(0, 1, 1000).round(6), np.arange(1000) == 5
+    log = tmp_path / "log.csv"
+    log.write_text("latency,status\n" + "".join(
+        f"{a},{'failed' if b else 'completed'}\n" for a, b in zip(x, failed, strict=True)))  # fmt: skip
+    rows = json.loads(call(log, "--cutoff", 60, "--json").stdout)["strategies"]
+    assert all(None not in row["quantiles"].values() for row in rows if row["success"] in (None, 1.0))
+    for row in rows[:2]:
+        limits = row["parameters"].get("timeouts") or [row["parameters"]["t"]] * 400
+        took, out = np.zeros(200_000), np.ones(200_000, dtype=bool)
+        for limit in limits:
+            drawn = rng.integers(0, 1000, out.sum())
+            done = (x[drawn] <= limit) & ~failed[drawn]
+            took[out] += np.where(done | failed[drawn], np.minimum(x[drawn], limit), limit)
+            out[out] = ~done
+            if not out.any():
+                break
+        for q in ("0.95", "0.99"):
+            assert row["quantiles"][q] == pytest.approx(np.quantile(took, float(q)), rel=0.04)
+
+
 def test_text_decides_in_its_first_sentence():
     done = call(*LAW, "--utilisation", 0.7)
     text = " ".join(done.output.split())
