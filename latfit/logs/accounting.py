@@ -14,7 +14,7 @@ from latfit.logs.formats import ReadOptions, register
 from latfit.logs.lines import chosen
 from latfit.logs.records import Records
 from latfit.logs.rows import EventFormat, Row, RowFormat, epoch
-from latfit.logs.source import Source, numbered_lines
+from latfit.logs.source import Source
 
 PBS_LINE = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d);([A-Za-z]);([^;]*);(.*)", re.ASCII | re.DOTALL)
 PBS_TIMES = ("qtime", "etime", "ctime")
@@ -55,12 +55,15 @@ class Pbs(EventFormat):
     nothing = "no line is a record such as 12/21/2009 15:27:00;E;6.server;user=…"
     begins = rf"(?:.*\n){{0,2}}?{PBS_LINE.pattern}"
 
-    def probes(self, source: Source, options: ReadOptions, last: Records) -> Iterator[tuple[int, Row | str]]:
+    def probes(self, source: Source, options: ReadOptions, last: Records) -> Iterator[tuple[int, Row | str | None]]:
         since = chosen("submitted", options, "qtime", PBS_TIMES, source.name)
         zone = ZoneInfo(options.timezone or "UTC")
         jobs: dict[str, Row] = {}  # what their records say
         end = 0.0
-        for number, line in numbered_lines(source):
+        for number, line in self.lines(source):
+            if not line:
+                yield 0, None
+                continue
             match = PBS_LINE.match(line)
             try:
                 written = match and datetime.strptime(match[1], "%m/%d/%Y %H:%M:%S").replace(tzinfo=zone).timestamp()
@@ -76,17 +79,22 @@ class Pbs(EventFormat):
                 continue
             fields = dict(part.split("=", 1) for part in rest.split() if "=" in part) if kind in "QSE" else {}
             job = jobs.setdefault(name, {})
-            if "E" not in job:  # one that ran again waited for its first start
+            if "done" not in job:  # one that ran again waited for its first start
                 job.update({kind: written, "line": number, **fields})
+            if kind == "E" and "done" not in job:
+                yield number, self._probe(name, job, since)
+                job["done"] = True
         last.last_seen = np.datetime64(int(end * 1e6), "us")
-        for name, job in jobs.items():
-            known = (epoch(job.get(key)) for key in (since, *PBS_TIMES))
-            sent = next(filter(None, (*known, job.get("Q"))), None)
-            start, gone = epoch(job.get("start")), job.get("D") or job.get("A") or epoch(job.get("end"))
-            times = {"submitted": sent, "ended": start or gone, "status": "completed" if start else "censored"}
-            groups = {column: job.get(key) for key, column in PBS_KEYS.items()}
-            missing = f"missing {since}: nor is there {' or '.join(PBS_TIMES)}"
-            yield job["line"], missing if sent is None else {**times, "id": name, **groups}
+        yield from ((job["line"], self._probe(name, job, since)) for name, job in jobs.items() if "done" not in job)
+
+    def _probe(self, name: str, job: Row, since: str) -> Row | str:
+        known = (epoch(job.get(key)) for key in (since, *PBS_TIMES))
+        sent = next(filter(None, (*known, job.get("Q"))), None)
+        if sent is None:
+            return f"missing {since}: nor is there {' or '.join(PBS_TIMES)}"
+        start, gone = epoch(job.get("start")), job.get("D") or job.get("A") or epoch(job.get("end"))
+        times = {"submitted": sent, "ended": start or gone, "status": "completed" if start else "censored"}
+        return {**times, "id": name, **{column: job.get(key) for key, column in PBS_KEYS.items()}}
 
 
 def _waited(times: Iterable[str], cells: Row) -> Row | str:

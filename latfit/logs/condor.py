@@ -15,7 +15,7 @@ from latfit.logs.formats import ReadOptions, register
 from latfit.logs.lines import chosen
 from latfit.logs.records import Records
 from latfit.logs.rows import EventFormat, JsonRows, Row, epoch
-from latfit.logs.source import Source, numbered_lines
+from latfit.logs.source import Source
 
 EVENT = (
     r"(?P<code>\d{3}) \((?P<job>\d+\.\d+)\.\d+\) "
@@ -98,14 +98,16 @@ class HtCondor(EventFormat):
     cells = ("submitted", "ended", "status")
     begins = EVENT
 
-    def probes(self, source: Source, options: ReadOptions, last: Records) -> Iterator[tuple[int, Row | str]]:
+    def probes(self, source: Source, options: ReadOptions, last: Records) -> Iterator[tuple[int, Row | str | None]]:
         measure = chosen("latency", options, "first", MEASURES, source.name)
         jobs: list[_Job] = []
         latest: dict[str, _Job] = {}  # an id submitted again, as in logs put together, is another job
         is_between, terminated, clock = True, None, _Clock()
-        for number, line in numbered_lines(source):
+        for number, line in self.lines(source):
             if line.startswith("..."):
                 is_between, terminated = True, None
+            elif not line:
+                continue
             elif is_between:
                 is_between, match = False, re.match(EVENT, line)
                 at = clock.time(match) if match else None

@@ -99,8 +99,17 @@ class EventFormat(KnownCells):
     nothing: ClassVar[str] = "there is no event of a job in this log"
 
     @abstractmethod
-    def probes(self, source: Source, options: ReadOptions, last: Records) -> Iterator[tuple[int, Row | str]]:
-        """The probes, or why one is refused (`kind: detail`), with their lines."""
+    def probes(self, source: Source, options: ReadOptions, last: Records) -> Iterator[tuple[int, Row | str | None]]:
+        """The probes, or why one is refused (`kind: detail`), with their lines; None: more may take a while to come."""
+
+    @staticmethod
+    def lines(source: Source) -> Iterator[tuple[int, str]]:
+        """The lines with their numbers, blank ones left out; an empty one where more may take a while to come."""
+        for block in source.blocks():
+            for number, line in enumerate(block.lines(), start=block.first_line):
+                if line.strip():
+                    yield number, line
+            yield 0, ""
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         last = Records.unusable({})
@@ -108,7 +117,7 @@ class EventFormat(KnownCells):
         yield from self.stated(read_tables(tables, source.name, self.known(options), nothing=self.nothing))
         yield last
 
-    def _tables(self, probes: Iterator[tuple[int, Row | str]]) -> Iterator[Rows]:
+    def _tables(self, probes: Iterator[tuple[int, Row | str | None]]) -> Iterator[Rows]:
         rows: list[Row] = []
         numbers: list[int] = []
         refused = 0
@@ -118,9 +127,10 @@ class EventFormat(KnownCells):
                 yield pd.DataFrame(), np.empty(0, np.int64), {number: shown(refused, kind, detail) if detail else kind}
                 refused += 1
                 continue
-            rows.append(row)
-            numbers.append(number)
-            if len(rows) == OBJECTS_AT_A_TIME:
+            if row is not None:
+                rows.append(row)
+                numbers.append(number)
+            if row is None or len(rows) == OBJECTS_AT_A_TIME:
                 yield pd.DataFrame(rows), np.array(numbers, dtype=np.int64), {}
                 rows, numbers = [], []
         yield pd.DataFrame(rows), np.array(numbers, dtype=np.int64), {}

@@ -32,7 +32,7 @@ SEVERAL_NAMES = (
 
 
 def _documents(source: Source) -> Iterator[tuple[int, Any]]:
-    """The line and the value of each JSON document; a text is the reason why there is none, up to the next object."""
+    """The line and value of each JSON document; a text says why there is none; (0, None): more may take a while."""
     decoder, rest, line, tried = json.JSONDecoder(), "", 1, 0
     for block in chain(source.blocks(), [None]):
         rest += "" if block is None else block.data.decode()
@@ -52,6 +52,7 @@ def _documents(source: Source) -> Iterator[tuple[int, Any]]:
             yield from ((line, each) for each in (value if isinstance(value, list) else [value]))
             line, at = line + rest.count("\n", at, end), end
         rest = rest[at:]
+        yield 0, None
 
 
 def _get(value: Any, name: str) -> Any:
@@ -89,9 +90,12 @@ class _Spans(EventFormat):
     def spans(self, document: Any) -> Iterator[Row | str]:
         """The spans of a document as rows, or the reason for which one is refused."""
 
-    def probes(self, source: Source, options: ReadOptions, last: Records) -> Iterator[tuple[int, Row | str]]:
+    def probes(self, source: Source, options: ReadOptions, last: Records) -> Iterator[tuple[int, Row | str | None]]:
         names: set[str | None] = set()
         for number, document in _documents(source):
+            if not number:
+                yield 0, None
+                continue
             spans = [document] if isinstance(document, str) else list(self.spans(document))
             last.skipped["documents without spans"] += not spans
             names |= {span["name"] for span in spans if isinstance(span, dict)}
