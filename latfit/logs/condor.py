@@ -32,6 +32,7 @@ MEASURES = {
     "turnaround": "the latency is the time until the job ended",
 }
 Wait = tuple[float | None, float | None, str]
+CONDOR_TEXT = r"^ *ID +OWNER +SUBMITTED +RUN_TIME +ST +|^QDate = \d+$"  # tables, and the option -long
 LEAP_YEAR = 2000  # in which a log without years is read at first
 
 
@@ -199,6 +200,15 @@ class CondorHistory(JsonRows):
     kind, queue = "jobs", True
     begins, signs = r"[\[{]", (r'"QDate"\s*:',)
     paths = "submitted=QDate state=JobStatus owner=Owner site=MATCH_GLIDEIN_Site host=LastRemoteHost command=Cmd"
+
+    def sniff(self, head: str) -> bool:
+        return super().sniff(head) or re.search(CONDOR_TEXT, head, re.MULTILINE) is not None
+
+    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
+        if source.text.lstrip()[:1] not in ("[", "{"):
+            advice = "condor_history -json > jobs.json (or condor_q -json)"
+            raise LogError(f"{source.name}: this output of HTCondor is not read; export it with: {advice}")
+        yield from super().read(source, options)
 
     def row(self, value: Row) -> Row | None:
         """In the states 3 and 5 the job was removed, or is held."""

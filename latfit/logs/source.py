@@ -72,7 +72,9 @@ class Source:
         if not self.head:
             raise LogError(f"{self.name}: the file is empty")
         if b"\0" in self.head and not self.is_parquet:
-            raise LogError(f"{self.name}: this is a binary file, not a log in a format that latfit reads")
+            vegeta = b"Timestamp" in self.head and b"Attack" in self.head
+            hint = "; convert vegeta's results with: vegeta encode --to csv" if vegeta else ""
+            raise LogError(f"{self.name}: this is a binary file, not a log in a format that latfit reads{hint}")
 
     def __enter__(self) -> Source:
         return self

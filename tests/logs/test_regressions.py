@@ -417,7 +417,7 @@ def test_a_submission_before_every_calendar_is_refused(tmp_path):
         "http_req_duration,2026-03-01T00:00:00Z,5,200\nhttp_req_duration,0001-01-01T00:00:00Z,86400000,200\n"
     )
     log = latfit.read_log(path, max_refused=1)
-    assert (log.counts["completed"], list(log.facts.refused.reasons)) == (1, ["implausible time"])
+    assert (log.counts["completed"], log.facts.refused.count) == (1, 1)
 
 
 def test_whole_numbers_beyond_all_floats_are_no_measure(tmp_path):

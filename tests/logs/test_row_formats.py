@@ -1,5 +1,7 @@
 """Formats that take lines or objects apart: latencies, times of submission and groups of a small log of each."""
 
+import json
+
 import pandas as pd
 import pytest
 
@@ -61,4 +63,95 @@ def test_sacct_without_a_header_and_with_other_fields_names_the_export(tmp_path)
     path = tmp_path / "sacct.txt"
     path.write_text("48816|ada|ada|COMPLETED|slurm|16\n48816.batch|||COMPLETED|slurm|16\n")
     with pytest.raises(latfit.LatfitError, match="--format=JobID,Submit"):
+        latfit.read_log(path)
+
+
+def test_relative_times_of_a_workload_are_times(tmp_path):
+    path = tmp_path / "jobs.swf"
+    path.write_text(
+        "; no UnixStartTime\n"
+        + "".join(f"{k} {60 * k} {5 * k} 100 1 -1 -1 1 100 -1 1 1 1 -1 2 -1 -1 -1\n" for k in range(1, 4))
+    )
+    seconds = (latfit.read_log(path).frame["submitted"] - pd.Timestamp("1970-01-01", tz="UTC")).dt.total_seconds()
+    assert seconds.tolist() == [60, 120, 180]
+
+
+def test_runs_as_gh_lists_them(tmp_path):
+    path = tmp_path / "runs.json"
+    path.write_text(
+        json.dumps(
+            [
+                {
+                    "conclusion": "success",
+                    "createdAt": "2026-03-02T06:00:00Z",
+                    "databaseId": 1,
+                    "updatedAt": "2026-03-02T06:02:00Z",
+                },
+                {
+                    "conclusion": "cancelled",
+                    "createdAt": "2026-03-02T06:10:00Z",
+                    "databaseId": 2,
+                    "updatedAt": "2026-03-02T06:11:00Z",
+                },
+                {
+                    "conclusion": "",
+                    "createdAt": "2026-03-02T06:10:30Z",
+                    "databaseId": 3,
+                    "updatedAt": "2026-03-02T06:10:40Z",
+                },
+            ]
+        )
+    )
+    log = latfit.read_log(path)
+    assert log.facts.format == "github-runs"
+    assert log.frame["latency"].tolist() == [120, 60, 30]
+    assert log.frame["status"].tolist() == ["completed", "censored", "censored"]
+
+
+def test_a_caddy_request_without_a_code(tmp_path):
+    """No handler took the first; of the second the client went away."""
+    path = tmp_path / "access.log"
+    request = {"method": "GET", "uri": "/a", "host": "h", "proto": "HTTP/2.0"}
+    rows = [
+        {"ts": 1772431200.5, "msg": message, "request": request, "duration": spent, "status": code}
+        for message, spent, code in [("NOP", 1e-5, 0), ("handled request", 3.0, 0), ("handled request", 0.1, 200)]
+    ]
+    path.write_text("".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows))
+    log = latfit.read_log(path)
+    assert log.frame["status"].tolist() == ["censored", "completed"]
+    assert log.frame["latency"].tolist() == [3.0, 0.1]
+
+
+def test_when_a_classic_balancer_got_the_request(tmp_path):
+    """It writes when the request came; one of applications, when it was answered."""
+    rest = 'lb 10.0.0.9:2817 10.0.0.1:80 0.5 1 0.5 200 200 0 29 "GET http://x:80/ HTTP/1.1" "curl" - -'
+    path = tmp_path / "elb.log"
+    path.write_text(f"2026-03-01T00:02:00.000000Z {rest}\nhttp 2026-03-01T00:02:00.000000Z {rest}\n")
+    sent = latfit.read_log(path).frame["submitted"]
+    assert sent.tolist() == [pd.Timestamp("2026-03-01T00:02:00Z"), pd.Timestamp("2026-03-01T00:01:58Z")]
+
+
+def test_times_of_old_mysql_and_a_router_behind_syslog(tmp_path):
+    path = tmp_path / "slow.log"
+    path.write_text(
+        "# Time: 140507  8:14:18\n# User@Host: a[a] @  [127.0.0.1]\n"
+        "# Query_time: 2.5  Lock_time: 0.000050 Rows_sent: 251  Rows_examined: 9773\nSELECT 1;\n"
+    )
+    assert latfit.read_log(path).frame["submitted"].tolist() == [pd.Timestamp("2014-05-07T08:14:15.5Z")]
+    path.write_text(
+        'Apr 30 05:56:35 app heroku/router: at=info method=GET path="/" host=h dyno=web.1 connect=1ms '
+        "service=12ms status=200 bytes=358\n"
+    )
+    assert latfit.read_log(path).frame["latency"].tolist() == [0.013]
+
+
+@pytest.mark.parametrize(("content", "hint"), [
+    (b" ID     OWNER          SUBMITTED   RUN_TIME     ST COMPLETED   CMD\n 12.0   ada  1/15 10:00 0+00:01:02 C\n", "-json"),
+    (b'Cmd = "/bin/a"\nQDate = 1700000000\nJobStatus = 4\n\n', "-json"),
+    (b"\x7f\xff\x03\x01\x01\x06Result\x01\x00\x06Attack\x01\x0c\x00\x09Timestamp\x01\xff\x84\x00", "vegeta encode"),
+])  # fmt: skip
+def test_what_is_not_read_says_how_to_convert_it(tmp_path, content, hint):
+    path = tmp_path / "log"
+    path.write_bytes(content)
+    with pytest.raises(latfit.LatfitError, match=hint):
         latfit.read_log(path)

@@ -10,7 +10,7 @@ COUNTS = {
     "nginx-request-time.log": ([49, 0, 0, 0], 0, 0),
     "access.ltsv": ([10, 0, 1, 0], 0, 3),  # no backend was asked for 3
     "aws-alb.log": ([9, 1, 0, 0], 0, 0),
-    "k6-finance.csv.gz": ([60, 0, 0, 0], 0, 742),
+    "k6-finance.csv.gz": ([60, 0, 0, 0], 0, 743),  # with the header
     "otel-spans.jsonl.gz": ([10, 0, 0, 0], 0, 0),
     "nextflow-trace.txt.gz": ([275, 0, 0, 0], 0, 0),
     "sge-accounting.gz": ([999, 0, 0, 0], 1, 4),
