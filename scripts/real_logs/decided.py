@@ -1,79 +1,63 @@
-"""What a version of latfit decides on a log, as a user asks it: by the command."""
+"""What latfit decides on a log, as a user asks it: by the command."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 COMMAND = str(Path(sys.executable).parent / "latfit")
+Schedule = tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Decided:
-    """A decision: a timeout for all, one a group, or none with the reasons; `refused` is why a log was not read."""
+    """A decision: a schedule for all, or one a group (empty: wait); `refused` is why a log was not read."""
 
     refused: str | None = None
     verdict: str | None = None
-    timeout: float | None = None
-    basis: str | None = None
+    retry: Schedule = ()
     withheld: tuple[str, ...] = ()
     formula: float | None = None
-    claimed: float | None = None
     cutoff: float | None = None
     column: str | None = None
-    groups: dict[str, float | None] = field(default_factory=dict)
+    groups: dict[str, Schedule] = field(default_factory=dict)
     said: str = ""
 
-    @property
-    def timeouts(self) -> dict[str, float]:
-        """The timeout of each group that has one of its own."""
-        return {name: t for name, t in self.groups.items() if t is not None}
+
+def called(arguments: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([COMMAND, *arguments], capture_output=True, text=True)
 
 
-def called(arguments: list[str], tree: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """The command, of another checkout where one is given."""
-    environment = os.environ | ({} if tree is None else {"PYTHONPATH": str(tree)})
-    return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, env=environment)
-
-
-def decided(log: Path, options: list[str], tree: Path | None = None) -> Decided:
-    """The decision on a log; with its first sentences where it is that of this version."""
-    done = called(["analyze", str(log), "--json", "--resamples", "0", *options], tree)
+def decided(log: Path) -> Decided:
+    """The decision on a log, with its first sentences; where groups differ, with that of each."""
+    done = called(["analyze", str(log), "--json", "--resamples", "0"])
     if done.returncode:
         return Decided(refused=done.stderr.strip().splitlines()[-1].removeprefix("latfit: "))
     document = json.loads(done.stdout)
-    if tree is not None:
-        return _of(document, "")
-    column = _told_apart_by(document)
-    if column is not None and not document["groups"]:  # too many for the report: as it says, with --by
-        by = called(["analyze", str(log), "--json", "--resamples", "0", "--by", column, *options])
-        document["groups"] = json.loads(by.stdout)["groups"]
-    return _of(document, _first_sentences(called(["analyze", str(log), *options]).stdout))
-
-
-def _told_apart_by(document: dict[str, Any]) -> str | None:
-    """The column by which the decision says to decide."""
-    mixed = "mixed" in ((document["timeout"] or {}).get("withheld") or ())
-    return document["evidence"]["mixing"]["column"] if mixed and document["evidence"]["mixing"] else None
-
-
-def _of(document: dict[str, Any], said: str) -> Decided:
     own, evidence = document["timeout"] or {}, document.get("evidence") or {}
     plain = own.get("if_independent") or own
     column = (evidence.get("mixing") or {}).get("column")
-    by = _told_apart_by(document)
-    groups = {str(one[by]): one["timeout"] for one in document.get("groups") or []} if by else {}
-    cutoff = document["outliers"]["cutoff"] if document.get("outliers") else None
-    claimed = plain.get("speed_up_vs_cutoff") or plain.get("speed_up")
-    return Decided(verdict=own.get("verdict"), timeout=own.get("timeout"), basis=own.get("basis"),
-                   withheld=tuple(own.get("withheld") or ()), formula=plain.get("timeout"), claimed=claimed,
-                   cutoff=cutoff, column=column, groups=groups, said=said)  # fmt: skip
+    groups = {}
+    if not own.get("retry") and column is not None:
+        groups = {str(each[column]): _schedule(each.get("retry")) for each in document["groups"] if column in each}
+    return Decided(
+        verdict=own.get("verdict"),
+        retry=_schedule(own.get("retry")),
+        withheld=tuple(own.get("withheld") or ()),
+        formula=plain.get("timeout"),
+        cutoff=document["outliers"]["cutoff"] if document.get("outliers") else None,
+        column=column,
+        groups=groups,
+        said=_first_sentences(called(["analyze", str(log), "--resamples", "0"]).stdout),
+    )
+
+
+def _schedule(retry: dict[str, list[float]] | None) -> Schedule:
+    return tuple(retry["timeouts"]) if retry else ()
 
 
 def _first_sentences(text: str) -> str:

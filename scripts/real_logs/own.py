@@ -55,18 +55,24 @@ def groups_of(rows: pd.DataFrame, column: str | None) -> pd.Series:
     return rows[column].astype("string").fillna("unknown")
 
 
-def ordered(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with a time of submission in its order, in whole nanoseconds; gaps beyond the 99 % quantile are cut."""
+def ordered(rows: pd.DataFrame, *, gaps: bool = True) -> pd.DataFrame:
+    """The rows with a time of submission in its order, in nanoseconds; `gaps` beyond the 99 % quantile are cut."""
     at = pd.to_datetime(rows["submitted"], format="ISO8601", utc=True)
     known = rows[at.notna()].assign(at=at[at.notna()].dt.as_unit("ns").astype("int64"))
     known = known.assign(took=(known["latency"].fillna(0) * NANO).round().astype("int64"))
     known = known.sort_values("at", kind="stable")
+    if known.empty or not gaps:
+        return known
     between = np.diff(known["at"], prepend=known["at"].iloc[0])
     return known.assign(at=np.cumsum(np.minimum(between, np.quantile(between, 0.99)).astype("int64")))
 
 
-def follow(rows: pd.DataFrame, timeouts: dict[str, float], waiting: float, sparse: bool | None = None) -> Outcome:
-    """Every job under the timeout of its group (`waiting` where it has none), resubmitted into its own group.
+def follow(
+    rows: pd.DataFrame, timeouts: dict[str, tuple[float, ...]], waiting: float, sparse: bool | None = None
+) -> Outcome:
+    """Every job under the timeouts of its group, the last one repeated, resubmitted into its own group.
+
+    A group without timeouts waits; a schedule that ends in waiting has `waiting` as its last.
 
     The next row is the first submitted at or after the moment of the resubmission. Until its own time it answers every
     resubmission alike. Where rows are sparser than their latencies (`sparse`), each attempt takes the next in order.
@@ -76,23 +82,26 @@ def follow(rows: pd.DataFrame, timeouts: dict[str, float], waiting: float, spars
         sparse = len(back) == 0 or rows["at"].diff().median() > back["took"].median()
     ends = []
     for name, part in rows.groupby("group", sort=False):
-        t = round(timeouts.get(str(name), waiting) * NANO)
+        limits = [round(t * NANO) for t in timeouts.get(str(name), (waiting,))]
         at, took, status = part["at"].tolist(), part["took"].tolist(), part["status"].tolist()
         for k, label in enumerate(part.index):
-            ends.append((label, *_job(at, took, status, k, t, sparse)))
+            ends.append((label, *_job(at, took, status, k, limits, sparse)))
     jobs = pd.DataFrame(ends, columns=["row", "spent", "sent", "done"]).set_index("row").loc[rows.index]
     return summary(jobs)
 
 
-def _job(at: list[int], took: list[int], status: list[str], k: int, t: int, sparse: bool) -> tuple[float, int, bool]:
+def _job(
+    at: list[int], took: list[int], status: list[str], k: int, limits: list[int], sparse: bool
+) -> tuple[float, int, bool]:
     begun = clock = at[k]
     sent = 1
     while True:
+        t = limits[min(sent, len(limits)) - 1]
         if status[k] == "completed" and took[k] <= t:
             return (clock + took[k] - begun) / NANO, sent, True
         used = took[k] if status[k] == "failed" and took[k] <= t else t
         clock += used
-        if not sparse and used and at[k] > clock:
+        if not sparse and used and at[k] > clock and sent >= len(limits):
             again = -((clock - at[k]) // used)
             clock, sent = clock + again * used, sent + again
         k = max(bisect.bisect_left(at, clock), k + (sparse or not used))
@@ -109,15 +118,17 @@ def summary(jobs: pd.DataFrame) -> Outcome:
     return Outcome(jobs["spent"].sum() / done, jobs["sent"].sum() / done, 1 - done / len(jobs), jobs)
 
 
-def drawn(rows: pd.DataFrame, timeouts: dict[str, float], waiting: float) -> Outcome:
-    """Without times: attempts are drawn from the job's own group, Σ min(latency, t) / #(completed ≤ t) a job."""
+def drawn(rows: pd.DataFrame, timeouts: dict[str, tuple[float, ...]], waiting: float) -> Outcome:
+    """Without times: attempts are drawn from the own group of the job."""
     ends = []
     for name, part in rows.groupby("group", sort=False):
-        t = timeouts.get(str(name), waiting)
-        done = (part["status"] == "completed") & (part["latency"] <= t)
-        early = done | ((part["status"] == "failed") & (part["latency"] <= t))
-        used = part["latency"].where(early, t).sum()
-        each = used / done.sum() if done.any() else used / len(part)
-        sent = len(part) / done.sum() if done.any() else 1.0
-        ends += [(label, each, sent, bool(done.any())) for label in part.index]
+        *first, last = timeouts.get(str(name), (waiting,))
+        spent, sent, reached = 0.0, 0.0, 1.0
+        for t in (*first, last):
+            done = (part["status"] == "completed") & (part["latency"] <= t)
+            early = done | ((part["status"] == "failed") & (part["latency"] <= t))
+            share, used = done.mean(), part["latency"].where(early, t).mean()
+            rounds = 1 / share if t == last and share else 1.0
+            spent, sent, reached = spent + reached * used * rounds, sent + reached * rounds, reached * (1 - share)
+        ends += [(label, spent, sent, bool(done.any())) for label in part.index]
     return summary(pd.DataFrame(ends, columns=["row", "spent", "sent", "done"]).set_index("row").loc[rows.index])

@@ -16,12 +16,11 @@ NEVER = 0.05  # more jobs than this that are not done, of those that waiting get
 
 @dataclass(frozen=True)
 class Checked:
-    """What the plain loop finds: by waiting, by what is decided now, by the formula's timeout, by 0.1.0's."""
+    """What the plain loop finds: by waiting, by the schedule advised, by the formula's timeout repeated for ever."""
 
     waiting: Outcome
     now: Outcome | None
     formula: Outcome | None
-    old: Outcome | None
     rows: int
     replayed: bool
 
@@ -48,59 +47,49 @@ class Checked:
 
 @dataclass(frozen=True)
 class Row:
-    """A log, the decisions of both versions, and what the check says."""
+    """A log, the decision, and what the check says."""
 
     name: str
-    old: Decided | None
     now: Decided
     check: Checked | None
-    column: str | None = None
 
     def line(self) -> str:
         """The row in Markdown."""
-        return f"| {' | '.join((f'`{self.name}`', *self._old(), *self._now()))} |"
+        return f"| {' | '.join((f'`{self.name}`', *self._cells()))} |"
 
-    def _old(self) -> tuple[str, str]:
-        old, check = self.old, self.check
-        if old is None:
-            return "not run", ""
-        if old.refused is not None:
-            return "could not read it", ""
-        if old.timeout is None:
-            return ("no timeout helps" if old.verdict == "never" else "none: too few completions"), "does nothing"
-        told = seconds(old.timeout) + (f", {old.claimed:.3g} × faster" if old.claimed else "")
-        if check is None or check.old is None:
-            return told, ""
-        return told, f"**{check.verdict(check.old)}**: {check.figures(check.old)}"
-
-    def _now(self) -> tuple[str, str]:
+    def _cells(self) -> tuple[str, str, str]:
         now, check = self.now, self.check
         if now.refused is not None:
-            return f"refused: {now.refused.split(': ', 1)[-1].split(';')[0]}", "**right**: percentiles are no probes"
-        if now.timeouts:
-            told = f"by `{now.column}`: {len(now.timeouts)} of {len(now.groups)} have a timeout, the others wait"
-        elif now.verdict == "withheld":
-            told = f"withheld: {', '.join(now.withheld)}"
-        elif now.timeout is not None:
-            told = f"{seconds(now.timeout)} ({now.basis or 'histogram'})"
-        else:
-            told = "no timeout helps"
+            return "refused", now.refused.split(": ", 1)[-1].split(". ")[0].split(";")[0], ""
+        verdict = f"withheld: {', '.join(now.withheld)}" if now.withheld else str(now.verdict)
+        groups = [timeouts for timeouts in now.groups.values() if timeouts]
+        schedule = _written(now.retry)
+        if groups:
+            schedule = f"by `{now.column}`: {len(groups)} of {len(now.groups)} are resubmitted, the others wait"
         if check is None:
-            return told, ""
+            return verdict, schedule, ""
         if check.now is not None:
-            return told, f"**{check.verdict(check.now)}**: {check.figures(check.now)}"
-        if check.formula is None:
-            return told, f"**cannot be told**: {check.rows} probes"
+            return verdict, schedule, f"**{check.verdict(check.now)}**: {check.figures(check.now)}"
+        if check.formula is None or now.formula is None:
+            return verdict, schedule, f"**cannot be told**: {check.rows} probes"
         found = check.verdict(check.formula)
         if found == "cannot be told":
-            return told, f"**cannot be told**: {check.rows} probes, whose order is not known or too short"
-        word = "**withheld rightly**" if found != "right" else "**withheld, although the loop shows a gain**"
-        return told, f"{word}: {seconds(now.formula)} {found}: {check.figures(check.formula)}"
+            return verdict, schedule, f"**cannot be told**: {check.rows} probes, whose order is not known or too short"
+        word = "**waits rightly**" if found != "right" else "**waits, although the loop shows a gain**"
+        return verdict, schedule, f"{word}: {seconds(now.formula)} for ever: {found}, {check.figures(check.formula)}"
+
+
+def _written(timeouts: tuple[float, ...]) -> str:
+    if not timeouts:
+        return "wait"
+    if len(set(timeouts)) == 1:
+        return f"{seconds(timeouts[0])} × {len(timeouts)}"
+    return ", ".join(seconds(t) for t in timeouts)
 
 
 HEAD = """\
-| log | 0.1.0 | checked | now | checked |
-|---|---|---|---|---|"""
+| log | verdict on unlimited resubmission | what to set | checked |
+|---|---|---|---|"""
 
 
 def page(rows: list[Row]) -> str:

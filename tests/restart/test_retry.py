@@ -189,3 +189,26 @@ def test_bounds_of_a_histogram_hold_for_every_law_within_the_buckets():
         )
         assert low.expected_duration <= inside.expected_duration <= high.expected_duration
         assert low.worst_duration <= inside.worst_duration <= high.worst_duration
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("sigma", "rho"), [(0.5, 0.03), (1.2, 0.0)])
+def test_intervals_of_gain_and_loss_cover_the_truth(sigma, rho):
+    """95 % intervals of 80 logs; fewer than 85 % inside would have a chance of 4e-4."""
+    rng, cutoff = np.random.default_rng(3), 100.0
+    law = latfit.Defective(latfit.parse_law(f"lognormal(mu=0,sigma={sigma})"), rho)
+    inside = np.zeros(2)
+    count = 0
+    for _ in range(80):
+        x = np.where(rng.random(400) < rho, np.inf, rng.lognormal(0, sigma, 400))
+        sample = latfit.LatencySample.of(x[x <= cutoff], lost=int((x > cutoff).sum()))
+        options = latfit.Options(cutoff=cutoff, laws=(), test=False)
+        retry = latfit.decide([sample], options)[0].timeout.retry
+        if retry is None:
+            continue
+        truth = evaluate_retry(law, retry.timeouts, cutoff=cutoff)
+        figures = ((truth.gain, retry.gain_interval), (truth.worst_loss, retry.loss_interval))
+        inside += [low <= figure <= high for figure, (low, high) in figures]
+        count += 1
+    assert count >= 50
+    assert (inside / count).min() >= 0.85
