@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -159,14 +160,19 @@ def _decided(
         spread = variation_interval(law.conditional(), generator(options.seed, "variation", *key))
         decision = replace(decision, latency=replace(decision.latency, variation_interval=spread))
     warnings = warnings_of(case, judged, evidence, together, fitted, options.law)
-    agree = not any(warning.code == "rho-disagree" for warning in warnings)
+    without_outliers = None
+    if detail and law is not None and not any(warning.code == "rho-disagree" for warning in warnings):
+        with suppress(LatfitError):  # the paper's comparison: the law of those that returned, F̃/F̃(T)
+            returned, step = law.conditional(), sample.resolution
+            best = optimal_timeout(returned, cost=options.cost, min_completions=MIN_COMPLETIONS, min_timeout=step)
+            without_outliers = timeouts.of_optimum(best, returned, case, options)
     return replace(
         decision,
         joint=together,
         fits=tuple(fitted),
         best=next((each for each in fitted if each.fit.error is None and each.fit.method == "mle"), None),
         timeout=judged,
-        without_outliers=_without_outliers(law, case, options) if detail and law and agree else None,
+        without_outliers=without_outliers,
         current=_current(chosen, case, options),
         evidence=evidence,
         warnings=(*warnings, *unidentified, *no_interval),
@@ -208,16 +214,6 @@ def _by_law(options: Options, case: Prepared, fits: Sequence[Fit]) -> Recommenda
         return chosen
     cutoff, risk = case.cutoff.cutoff, options.risk
     return replace(chosen, retry=best_retry(law, cutoff=cutoff, risk=risk, max_load=MAX_LOAD, cost=options.cost))
-
-
-def _without_outliers(law: Empirical, case: Prepared, options: Options) -> Recommendation | None:
-    """The paper's comparison: the law of those that returned, F̃/F̃(T)."""
-    returned, step = law.conditional(), case.sample.resolution
-    try:
-        best = optimal_timeout(returned, cost=options.cost, min_completions=MIN_COMPLETIONS, min_timeout=step)
-    except LatfitError:
-        return None
-    return timeouts.of_optimum(best, returned, case, options)
 
 
 def _current(chosen: Recommendation, case: Prepared, options: Options) -> Current | None:
