@@ -12,7 +12,7 @@ import latfit.fitting as fitting
 from latfit.decision.prepare import Options, Prepared
 from latfit.decision.result import FittedLaw
 from latfit.errors import FitError, LatfitError
-from latfit.fitting import Fit, default_laws, fit
+from latfit.fitting import Fit, default_laws
 from latfit.fitting.ranking import best_first, fit_many
 from latfit.laws import Law
 from latfit.resample import RESAMPLES
@@ -50,11 +50,11 @@ def ranked(cases: Sequence[Prepared], options: Options) -> list[list[Fit]]:
     if not laws:
         return [[] for _ in cases]
 
+    alone = len(cases) == 1 or options.law is not None
+
     def fit_all(some: Sequence[LatencySample], laws: Sequence[str]) -> list[list[Fit]]:
-        if len(cases) == 1 or options.law is not None:
-            return [fit(sample, laws, method=options.method, resamples=0) for sample in some]
-        together = map(best_first, fit_many(some, laws, errors=False))
-        return [fits if options.test else fits[:1] for fits in together]
+        fits = map(best_first, fit_many(some, laws, method=options.method, errors=alone))
+        return [several if options.test or alone else several[:1] for several in fits]
 
     results = fit_all(samples, laws)
     far = []

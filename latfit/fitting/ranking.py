@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -122,36 +121,23 @@ def fit_many(
             some = [samples[at] for at in block]
             batch = SampleBatch.of_samples(some)
             for name in laws:
-                if method == "ls":
-                    fits = _or_one_by_one(partial(_ls, name, rho=rho, paper=t_min == "paper"), name, method, some)
-                else:
-                    likely = partial(_mle, name, batch, rho=rho, errors=errors)
-                    fits = _or_one_by_one(likely, name, method, some)
+                try:
+                    if not any(sample.completed.total for sample in some):
+                        raise FitError(f"{none_of(some[0].n, 'probe')} completed: there is no latency to fit")
+                    with np.errstate(all="ignore"):  # a step may go too far, where it is refused
+                        if method == "ls":
+                            fits = _ls(name, some, rho=rho, paper=t_min == "paper")
+                        else:
+                            likely = fit_batch(name, batch, rho="joint" if rho is None else rho, errors=errors)
+                            fits = fits_of(likely, batch, joint=rho is None)
+                except (LatfitError, ArithmeticError, np.linalg.LinAlgError) as problem:
+                    fits = [Fit(name, method, some[0].n, error=str(problem))]
+                    if len(some) > 1:
+                        how: dict[str, Any] = {"method": method, "rho": rho, "t_min": t_min, "errors": errors}
+                        fits = [fit_many([sample], [name], **how)[0][0] for sample in some]
                 for at, each in zip(block, fits, strict=True):
                     results[at].append(replace(each, sample=samples[at]))
     return results
-
-
-def _or_one_by_one(
-    fit_all: Callable[[Sequence[LatencySample]], list[Fit]], name: str, method: str, samples: Sequence[LatencySample]
-) -> list[Fit]:
-    """Samples fitted together, one by one where that fails, and failed fits of those that fail alone."""
-    try:
-        if not any(sample.completed.total for sample in samples):
-            raise FitError(f"{none_of(samples[0].n, 'probe')} completed: there is no latency to fit")
-        with np.errstate(all="ignore"):  # a step may go too far, where it is refused
-            return fit_all(samples)
-    except (LatfitError, ArithmeticError, np.linalg.LinAlgError) as problem:
-        if len(samples) == 1:
-            return [Fit(name, method, samples[0].n, error=str(problem))]
-        return [_or_one_by_one(fit_all, name, method, [sample])[0] for sample in samples]
-
-
-def _mle(
-    name: str, batch: SampleBatch, samples: Sequence[LatencySample], *, rho: float | None, errors: bool
-) -> list[Fit]:
-    batch = batch if batch.size == len(samples) else SampleBatch.of_samples(samples)
-    return fits_of(fit_batch(name, batch, rho="joint" if rho is None else rho, errors=errors), batch, joint=rho is None)
 
 
 def fits_of(best: BatchFit, batch: SampleBatch, *, joint: bool = True) -> list[Fit]:

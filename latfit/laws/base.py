@@ -296,8 +296,7 @@ class ContinuousLaw(ParametricLaw):
     def _logpdf_above(self, v: Floats) -> Floats:
         return self._logpdf(self.support[0] + v)
 
-    def _partial_moment(self, n: int, t: Floats) -> Floats:
-        return quadrature_moment(self, n, t)
+    _partial_moment = quadrature_moment
 
     def _ppf(self, q: Floats) -> Floats:
         """F⁻¹ by bisection on log(t − lower end), with S instead of F above the median."""

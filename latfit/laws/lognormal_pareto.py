@@ -12,7 +12,6 @@ from scipy.special import ndtr
 from latfit.errors import LawError
 from latfit.laws.base import ContinuousLaw, Parameter, register
 from latfit.laws.kernel import Jet, Kernel
-from latfit.laws.pareto import log1p_ratio
 from latfit.laws.samples import SampleBatch, weighted_sum
 from latfit.numbers import Bools, Floats
 
@@ -230,7 +229,9 @@ class LogNormalPareto(ContinuousLaw):
         """α, 1 − α, z and log S of the Pareto law at t_min + v."""
         exponent = self.k * np.log(np.minimum(v / (self.t_max - self.t_min), 1.0))
         z = (np.log(v) - self.mu) / self.sigma
-        return np.exp(exponent), -np.expm1(exponent), z, -self.nu * log1p_ratio(self.t_min + v, self.a)
+        t, a = self.t_min + v, self.a  # log(1 + t/a), also where t/a is beyond the largest float
+        ratio = np.where(t > a, np.log(t) - log(a) + np.log1p(a / t), np.log1p(t / a))
+        return np.exp(exponent), -np.expm1(exponent), z, -self.nu * ratio
 
     def _cdf(self, t: Floats) -> Floats:
         return self._cdf_above(np.maximum(t - self.t_min, 0.0))

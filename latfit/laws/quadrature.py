@@ -49,8 +49,8 @@ def quadrature_moment(law: ContinuousLaw, n: int, t: Floats) -> Floats:
     if top < np.inf or not (v == np.inf).any():
         return moment
     # beyond the panels h is continued as a power, ∞ where that diverges
-    at_end, before = h(edges[-1] - np.array([0.0, 1.0]))
-    slope = np.log(at_end / before) if at_end > 0 else -np.inf
+    at_end, before = h(edges[-1] - np.array([0.0, 50.0]))
+    slope = np.log(at_end / before) / 50.0 if at_end > 0 else -np.inf
     whole = scale * float(cumulative[-1] - at_end / slope) if slope < -1e-12 else np.inf
     return np.where(v == np.inf, whole, moment)
 

@@ -13,7 +13,7 @@ from latfit.curve import MIN_COMPLETIONS
 from latfit.errors import RestartError, counted
 from latfit.laws.base import Law
 from latfit.laws.empirical import Empirical, as_law
-from latfit.numbers import Floats, Ints, finite
+from latfit.numbers import Floats, finite
 from latfit.restart.completion import completion_quantile, moments, std_duration
 from latfit.restart.derived import (
     HUGE,
@@ -403,40 +403,32 @@ def flat_windows(
 ) -> list[Window]:
     """For each limit the connected timeouts around t whose figure (E_J) is at most it, up to ∞ or a deadline."""
     goal = Mean() if objective is None else objective
-
-    def value(u: Floats) -> Floats:
-        figure = goal.value(law, u, cost)
-        return np.where(np.isnan(figure), np.inf, figure)
-
     if law.jumps is None:
         grid, start = np.union1d(scan_times(law), goal.special_times(law, cost)), law.support[0]
     else:  # a sawtooth: from each jump the figure rises, and only a jump brings it down
         grid, start = np.union1d(law.jumps, np.nextafter(law.jumps[1:], 0)), float(law.jumps[0])
-    windows = [_window(value, grid, start, t, limit) for limit in limits]
-    return [(low, max(min(high, goal.latest), low)) for low, high in windows]
 
-
-def _window(value: Figure, grid: Floats, start: float, t: float, limit: float) -> Window:
-    def above(u: Floats) -> Ints:
-        return np.flatnonzero(value(u) > limit * (1 + 1e-13))
-
-    def last_within(inside: float, outside: float) -> float:
+    def last_within(inside: float, outside: float, bound: float) -> float:
         while np.nextafter(inside, outside) != outside:
             between = np.linspace(inside, outside, 100)
-            first = int(above(between[1:-1]).min(initial=98)) + 1
+            above = np.append(~(goal.value(law, between[1:-1], cost) <= bound), True)
+            first = int(np.argmax(above)) + 1
             if (between[first - 1], between[first]) == (inside, outside):
                 break
             inside, outside = between[first - 1], between[first]
         return float(inside)
 
-    low, high = start, np.inf
     earlier = np.append(grid[grid < t], t)
-    if (places := above(earlier[:-1])).size:
-        outside, inside = earlier[places[-1]], earlier[places[-1] + 1]
-        low = last_within(inside, outside) if np.isfinite(inside) else float(grid[-1])  # t = ∞: no time is late enough
-    if np.isfinite(t):
-        later = np.concatenate([[t], grid[grid > t], max(t, grid[-1]) * np.geomspace(2, 1e12, 80)])
-        later = later[np.isfinite(later)]
-        if (places := above(later[1:])).size:
-            high = last_within(later[places[0]], later[places[0] + 1])
-    return low, high
+    later = np.concatenate([[t], grid[grid > t], max(t, grid[-1]) * np.geomspace(2, 1e12, 80)])
+    later = later[np.isfinite(later)]
+    before, after = (goal.value(law, times, cost) for times in (earlier[:-1], later[1:]))
+    windows = []
+    for bound in (limit * (1 + 1e-13) for limit in limits):
+        low, high = start, np.inf
+        if (places := np.flatnonzero(~(before <= bound))).size:
+            outside, inside = earlier[places[-1]], earlier[places[-1] + 1]
+            low = last_within(inside, outside, bound) if np.isfinite(t) else float(grid[-1])  # no time is late enough
+        if np.isfinite(t) and (places := np.flatnonzero(~(after <= bound))).size:
+            high = last_within(later[places[0]], later[places[0] + 1], bound)
+        windows.append((low, max(min(high, goal.latest), low)))
+    return windows
