@@ -57,9 +57,9 @@ def analyze(
         for name in ("law", "current", "by", "cutoff"):
             if parsed[name]:
                 raise click.UsageError(f"--{name} needs a log of probes; it does not apply to a histogram")
-        if markdown or output:
-            raise click.UsageError("--markdown and --output need a log of probes, not a histogram")
-        show_guarantee(probes, parsed, as_json, inside="timeout")
+        if markdown:
+            raise click.UsageError("--markdown needs a log of probes, not a histogram")
+        show_guarantee(probes, parsed, as_json, output=output, inside="timeout")
         return
     check_histogram_options(parsed)
     result = cli.call(latfit.analyze, probes, **parsed)
@@ -73,21 +73,16 @@ def analyze(
 
 
 def _write_report(result: latfit.Analysis, folder: Path, ending: str) -> None:
-    """Every file is written before the first one takes its place, and they do so together."""
-    from latfit._system import whole_files
     from latfit.plots import FIGURES, draw_figure
     from latfit.report import to_html, to_markdown
 
-    folder.mkdir(parents=True, exist_ok=True)
-    names = {f"{name}.{ending}": name for name in (*FIGURES, "summary")}
+    names = {f"{name}.{ending}": name for name in (*FIGURES, "overview", "summary")}
     texts = {
         "report.html": to_html(result),
         "report.md": to_markdown(result, figures=tuple(names)),
         "results.json": cli.document_text(result.to_dict()) + "\n",
     }
-    with whole_files([folder / name for name in (*names, *texts)]) as parts:
-        for part, name in zip(parts, names.values(), strict=False):
-            draw_figure(result, name, part, ending=ending)
-        for part, text in zip(parts[len(names) :], texts.values(), strict=True):
-            part.write_text(text, encoding="utf-8")
-    cli.notify("note", [f"wrote report.html, report.md, results.json and {len(names)} figures into {folder}"])
+    figures = {
+        file: lambda part, name=name: draw_figure(result, name, part, ending=ending) for file, name in names.items()
+    }
+    cli.write_together(folder, texts, figures)

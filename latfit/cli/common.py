@@ -144,6 +144,23 @@ def show(
     click.echo(text, nl=False, color=False if plain else None)
 
 
+def write_together(
+    folder: Path, texts: Mapping[str, str], figures: Mapping[str, Callable[[Path], None]] | None = None
+) -> None:
+    """Write texts and figures into a folder: all are written before the first one takes its place."""
+    from latfit._system import whole_files
+
+    figures = figures or {}
+    folder.mkdir(parents=True, exist_ok=True)
+    with whole_files([folder / name for name in (*texts, *figures)]) as parts:
+        for part, text in zip(parts, texts.values(), strict=False):
+            part.write_text(text, encoding="utf-8")
+        for part, draw in zip(parts[len(texts) :], figures.values(), strict=True):
+            draw(part)
+    drawn = f" and {len(figures)} figures" if figures else ""
+    notify("note", [f"wrote {', '.join(texts)}{drawn} into {folder}"])
+
+
 def document_text(document: Mapping[str, Any]) -> str:
     """A document as JSON: finite numbers only, null for what is infinite or absent."""
     text = json.dumps(json_values(document), ensure_ascii=False, indent=2, allow_nan=False)

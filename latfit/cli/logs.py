@@ -9,16 +9,26 @@ import click
 import latfit
 from latfit.cli import common as cli
 
-FIGURE_NAMES = ["summary", "expected-duration", "frontier", "completion", "jobs-tail", "cdf", "survival", "qq"]
+FIGURE_NAMES = [
+    "overview",
+    "summary",
+    "expected-duration",
+    "frontier",
+    "completion",
+    "jobs-tail",
+    "cdf",
+    "survival",
+    "qq",
+]
 FIGURE_NAMES += ["ratio", "time", "strategies"]
 
 
 @cli.command(
-    "latfit plot probes.csv -o summary.png", "latfit plot probes.csv --figure expected-duration -o figure11.pdf"
+    "latfit plot probes.csv -o overview.png", "latfit plot probes.csv --figure expected-duration -o figure11.pdf"
 )
 @cli.log_argument
 @cli.option("-o --output FILE.png|svg|pdf", "Where to draw; the ending says how.", required=True)
-@cli.option(f"--figure [{'|'.join(FIGURE_NAMES)}]", "Which figure.", default="summary")
+@cli.option(f"--figure [{'|'.join(FIGURE_NAMES)}]", "Which figure.", default="overview")
 @cli.cutoff_option
 @cli.failed_option
 @cli.cost_option

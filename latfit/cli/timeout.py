@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -239,11 +240,20 @@ def _likely_law(histogram: latfit.Histogram, name: str | None) -> tuple[latfit.L
     return latfit.Defective(best.law, best.rho), ()
 
 
-def show_guarantee(read: HistogramLog, parsed: dict[str, Any], as_json: bool, *, inside: str | None = None) -> None:
-    """Print the decision on a histogram with its guarantee; its JSON is `inside` a key where one is named."""
+def show_guarantee(
+    read: HistogramLog, parsed: dict[str, Any], as_json: bool, *, output: str | None = None, inside: str | None = None
+) -> None:
+    """Print the decision on a histogram with its guarantee, `inside` a key of the JSON; `output` gets the page."""
+    from latfit.report import to_html
     from latfit.report.answers import guarantee_advice
 
     guarantee = latfit.guaranteed_timeout(load_histogram(read, parsed), cost=parsed["cost"])
     document: dict[str, Any] = guarantee.to_dict() if inside is None else {inside: guarantee.to_dict()}
     document["warnings"] = [{"code": warning.code, "message": warning.message} for warning in guarantee.warnings]
+    if output is not None:
+        texts = {
+            "report.html": to_html(guarantee, path=str(read.path)),
+            "results.json": cli.document_text(document) + "\n",
+        }
+        cli.write_together(Path(output), texts)
     cli.show(document, guarantee_advice(guarantee, str(read.path)).sections(), as_json=as_json)

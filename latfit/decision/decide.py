@@ -240,7 +240,7 @@ def collect_evidence(
     choice = None
     if options.plain and options.rho is None:
         costed = replace(strata, cost=options.cost + (sample.resolution if coarse else 0.0))
-        pi = min(_suspicion(case.seen, probes.n, known), 1.0)
+        pi = min(suspicion(case.seen, probes.n, known), 1.0)
         choice = choose_schedule(costed, risk=options.risk, suspicion=pi, shortest=sample.resolution)
     absent: list[float | None] = [None] * len(strata.names)
     unlimited = strata.unlimited(min(formula.timeout, cutoff)).tolist() if formula.timeout else absent
@@ -265,7 +265,7 @@ def collect_evidence(
     return replace(evidence, mixing=mixed, dependence=dependence(probes), drift=drift, replay=replayed), choice
 
 
-def _suspicion(probes: ProbeTable | None, n: int, known: Survey) -> float:
+def suspicion(probes: ProbeTable | None, n: int, known: Survey) -> float:
     """π: queues, work and sticky jobs repeat their fate; what a blind or small log cannot have shown stays suspect."""
     if probes is not None and (
         probes.facts.queue or probes.facts.work or any(world.kind == "job" for world in known.worlds)

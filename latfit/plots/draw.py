@@ -1,8 +1,10 @@
-"""Charts drawn with matplotlib: colours, units that fit the data, ticks that do not overlap."""
+"""Charts drawn with matplotlib, with the page's colours and dashes, and times as people read them."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import math
+from collections.abc import Callable
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -12,13 +14,13 @@ from matplotlib.dates import ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from latfit.numbers import Floats
 from latfit.report.charts import Axis as ChartAxis
 from latfit.report.charts import Chart, Line
-from latfit.report.svg import round_values
+from latfit.units import UNITS, seconds
 
-# Okabe and Ito's colours, which people with any kind of colour vision can tell apart
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+# Okabe and Ito's hues, which people with any kind of colour vision can tell apart, as dark as text needs to be
+COLOURS = ("#005F99", "#B34700", "#00704F", "#8A4F79", "#E69F00", "#56B4E9")
+DASHES: tuple[Any, ...] = ("-", (0, (7, 3)), (0, (2, 3)), (0, (8, 3, 2, 3)))  # lines differ in grey too
 STYLE: dict[str, Any] = {
     "font.size": 9,
     "axes.titlesize": 10,
@@ -32,7 +34,8 @@ STYLE: dict[str, Any] = {
     "savefig.dpi": 150,
 }
 LINES: dict[str, dict[str, Any]] = {
-    **{f"s{i}": {"color": COLOURS[i]} for i in range(4)},
+    **{f"s{i}": {"color": COLOURS[i], "linestyle": DASHES[i]} for i in range(4)},
+    "set": {"color": COLOURS[2], "linewidth": 1.6},
     "log": {"color": "black"},
     "limit": {"color": "grey", "linestyle": ":", "linewidth": 1.0},
     "chosen": {"color": COLOURS[0], "linestyle": "--", "linewidth": 0.8},
@@ -41,22 +44,10 @@ LINES: dict[str, dict[str, Any]] = {
     "interval": {"color": COLOURS[0], "alpha": 0.2},
     "dot": {"color": "black", "marker": "o", "markersize": 4.5, "zorder": 5},
     "square": {"color": "black", "marker": "s", "markersize": 5},
-    "bar": {"color": "black", "marker": "|", "markersize": 13, "linewidth": 1.2, "zorder": 4},
 }
 
 
-class Unit(NamedTuple):
-    """The unit that a figure's times are in: its name and its seconds."""
-
-    name: str
-    size: float
-
-
-def unit_for(values: Floats) -> Unit:
-    """The unit in which half of some times in rising order are at least 1; seconds at the most."""
-    middle = float(values[values.size // 2]) if values.size else 1.0
-    units = [Unit("s", 1.0), Unit("ms", 1e-3), Unit("µs", 1e-6), Unit("ns", 1e-9)]
-    return next((unit for unit in units if middle >= unit.size), units[-1 if middle > 0 else 0])
+MAX_TICKS = 6
 
 
 def axes_or_new(axes: Axes | None) -> Axes:
@@ -67,66 +58,90 @@ def axes_or_new(axes: Axes | None) -> Axes:
         return Figure(figsize=(6, 4), layout="constrained").subplots()
 
 
-def draw_chart(chart: Chart | None, unit: Unit, axes: Axes | None, *, missing: str) -> Axes:
-    """Draw a chart, or the words for its absence; times are in `unit`."""
+def draw_chart(chart: Chart | None, axes: Axes | None, *, missing: str) -> Axes:
+    """Draw a chart, or the words for its absence."""
     axes = axes_or_new(axes)
     if chart is None:
         axes.text(0.5, 0.5, missing, ha="center", transform=axes.transAxes)
         axes.set_axis_off()
         return axes
-    x, y = _scale(chart.x, unit), _scale(chart.y, unit)
+    x: Callable[[Any], Any] = _dates if chart.x.kind == "date" else np.asarray
     for band in chart.bands:
-        axes.fill_between(x(band.x), y(band.low), y(band.high), linewidth=0, label=band.name, **LINES[band.style])
+        axes.fill_between(x(band.x), band.low, band.high, linewidth=0, label=band.name, **LINES[band.style])
     for line in chart.lines:
-        _draw_line(axes, line, x(line.x), y(line.y))
-    for mark in chart.marks:
-        name = mark.name or None
+        _draw_line(axes, line, x(line.x))
+    for row, mark in enumerate(chart.marks):
         if mark.y is None:
-            axes.axvline(x(mark.x), label=name if chart.x.kind != "date" else None, **LINES[mark.style])
+            axes.axvline(x(mark.x), **LINES[mark.style])
+            place: dict[str, Any] = {"xy": (x(mark.x), 1 - 0.06 * (row % 4)), "xycoords": ("data", "axes fraction")}
+            axes.annotate(mark.name, xytext=(3, -8), textcoords="offset points", fontsize="x-small", **place)
         else:
-            ends = [mark.x] if mark.end is None else [mark.x, mark.end]
-            axes.plot(x(np.array(ends)), y(np.full(len(ends), mark.y)), label=name, **LINES[mark.style])
+            axes.plot(x(mark.x), mark.y, **LINES[mark.style])
+            axes.annotate(mark.name, (x(mark.x), mark.y), (5, -11), textcoords="offset points", fontsize="x-small")
     axes.set_title(chart.title)
-    _set_axis(axes, "x", chart.x, unit)
-    _set_axis(axes, "y", chart.y, unit)
+    _set_axis(axes, "x", chart.x)
+    _set_axis(axes, "y", chart.y)
     if axes.get_legend_handles_labels()[0]:
-        columns = 1 if max(len(line.name) for line in chart.lines) > 40 else 3 if len(chart.lines) < 4 else 2
-        columns = 2 if any(len(line.name) > 24 for line in chart.lines) and columns == 3 else columns
+        longest = max(len(line.name) for line in chart.lines)
+        columns = 1 if longest > 40 else 2 if longest > 24 or len(chart.lines) > 3 else 3
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=columns, fontsize="small")
     return axes
 
 
-def _draw_line(axes: Axes, line: Line, x: Any, y: Any) -> None:
+def _draw_line(axes: Axes, line: Line, x: Any) -> None:
     style, name = LINES[line.style], line.name or None
     if line.steps:
-        axes.step(x, y, where="post", label=name, **style)
+        axes.step(x, line.y, where="post", label=name, **style)
     elif line.dots and line.style != "s0":
-        axes.plot(x, y, ".", markersize=3, label=name, color=style["color"])
+        axes.plot(x, line.y, ".", markersize=3, label=name, color=style["color"])
     else:
-        axes.plot(x, y, label=name, **{**style, **({"marker": "o", "markersize": 4} if line.dots else {})})
+        axes.plot(x, line.y, label=name, **{**style, **({"marker": "o", "markersize": 4} if line.dots else {})})
 
 
-def _scale(axis: ChartAxis, unit: Unit) -> Any:
-    if axis.kind == "date":
-        return lambda values: (np.asarray(values) * 1e6).astype("datetime64[us]")
-    return lambda values: values / unit.size if axis.kind == "time" else values
+def _dates(values: Any) -> Any:
+    return (np.asarray(values) * 1e6).astype("datetime64[us]")
 
 
-def _set_axis(axes: Axes, side: str, axis: ChartAxis, unit: Unit) -> None:
+def _set_axis(axes: Axes, side: str, axis: ChartAxis) -> None:
     mpl_axis: Axis = getattr(axes, f"{side}axis")
-    mpl_axis.set_label_text(f"{axis.label} ({unit.name})" if axis.kind == "time" else axis.label)
+    mpl_axis.set_label_text(axis.label)
     if axis.kind == "date":
         mpl_axis.set_major_formatter(ConciseDateFormatter(mpl_axis.get_major_locator()))  # type: ignore[no-untyped-call]
         return
-    size = unit.size if axis.kind == "time" else 1.0
-    low, high = axis.low / size, axis.high / size
+    low, high = axis.low, axis.high
     room = (high / low) ** 0.03 if axis.log else 0.02 * (high - low)
     limits = (low / room, high * room) if axis.log else (low, high + room)
     getattr(axes, f"set_{side}lim")(*limits)  # before the scale: a logarithm needs positive limits
     if axis.log:
         getattr(axes, f"set_{side}scale")("log")
-        mpl_axis.set_major_locator(FixedLocator(round_values(low, high, log=True) or [low, high]))
         mpl_axis.set_minor_locator(NullLocator())
-        mpl_axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.6g}"))
-    if axis.kind == "share":
-        mpl_axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.6g} %"))
+    times = axis.kind == "time"
+    mpl_axis.set_major_locator(FixedLocator(round_values(low, high, log=axis.log, times=times) or [low, high]))
+    writers: dict[str, Callable[[float], str]] = {"time": seconds, "share": lambda value: f"{100 * value:.6g} %"}
+    write = writers.get(axis.kind, "{:.6g}".format)
+    mpl_axis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
+
+
+def round_values(low: float, high: float, *, log: bool, times: bool = False) -> list[float]:
+    """A few round values in a range: 1, 2 and 5 times powers of ten; `times` of an hour and more in hours and days.
+
+    >>> round_values(3, 2000, log=True)
+    [10.0, 100.0, 1000.0]
+    """
+    values: list[float] = []
+    if log:
+        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        values = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
+        if times:
+            values = [value for value in values if value < 3600] + [3600.0 * hours for hours in (1, 2, 5, 12)]
+            values += [UNITS["d"] * digit * 10**power for power in range(5) for digit in (1, 2, 5)]
+        values = [value for value in values if low * (1 - 1e-9) <= value <= high * (1 + 1e-9)]
+    if len(values) < 3:  # a linear axis, or a narrow logarithmic one
+        raw = ((high - low) or abs(high) or 1.0) / 5
+        size = 10.0 ** math.floor(math.log10(raw))
+        step = next(digit * size for digit in (1, 2, 5, 10) if digit * size >= raw * (1 - 1e-9))
+        return [k * step for k in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
+    tens = [value for value in values if f"{value:e}".startswith("1.000000")]
+    if len(values) > MAX_TICKS and len(tens) >= 3 and not times:
+        values = tens
+    return values[:: math.ceil(len(values) / MAX_TICKS)]

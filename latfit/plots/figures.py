@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.dates import ConciseDateFormatter
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 
 from latfit._system import whole_file
 from latfit.analysis import Analysis
@@ -20,11 +22,13 @@ from latfit.fitting import Fit
 from latfit.laws import Empirical
 from latfit.logs import ProbeLog, as_sample
 from latfit.numbers import Floats
-from latfit.plots.draw import COLOURS, STYLE, axes_or_new, draw_chart, unit_for
-from latfit.report.charts import CHARTS, Chart, Line, View
+from latfit.plots.draw import COLOURS, STYLE, axes_or_new, draw_chart
+from latfit.report.charts import CHARTS, Chart, Line, View, reason_chart
 from latfit.report.charts import Axis as ChartAxis
+from latfit.report.sections import advice
 from latfit.sample import LatencySample
 from latfit.tracking.drift import Drift
+from latfit.units import seconds
 
 MISSING = {
     "time": "the log has no submission times, or too few completions",
@@ -36,7 +40,7 @@ def _plot_function(name: str, chart: Callable[[View], Chart | None]) -> Callable
     def plot(result: Analysis, axes: Axes | None = None) -> Axes:
         view = View(result, 400)
         missing = MISSING.get(name, "nothing to draw")
-        return draw_chart(chart(view), unit_for(view.sample.completed.values), axes, missing=missing)
+        return draw_chart(chart(view), axes, missing=missing)
 
     plot.__name__ = plot.__qualname__ = f"plot_{name.replace('-', '_')}"
     plot.__doc__ = chart.__doc__
@@ -84,11 +88,13 @@ def _draw_cdf(sample: LatencySample, fits: Sequence[Fit], title: str, axes: Axes
     )
     x, y = ChartAxis("latency", low, float(times[-1]), "time", log=True), ChartAxis("share returned", 0.0, 1.0, "share")
     chart = Chart(title, "Share of probes that returned against time", x, y, lines)
-    return draw_chart(chart, unit_for(sample.completed.values), axes, missing="nothing to draw")
+    return draw_chart(chart, axes, missing="nothing to draw")
 
 
 def figure(result: Analysis, name: str) -> Figure:
-    """One figure by its name, or `summary` for a page of nine."""
+    """One figure by its name, `overview` for a slide, or `summary` for a page of nine."""
+    if name == "overview":
+        return _overview(result)
     names = list(FIGURES)[:9] if name == "summary" else [name]
     columns = min(3, len(names))
     rows = math.ceil(len(names) / columns)
@@ -96,6 +102,26 @@ def figure(result: Analysis, name: str) -> Figure:
         page = Figure(figsize=(15, 4.2 * rows) if columns > 1 else (6, 4), layout="constrained")
         for each, axes in zip(names, page.subplots(rows, columns, squeeze=False).ravel(), strict=True):
             FIGURES[each](result, axes)
+    return page
+
+
+def _overview(result: Analysis) -> Figure:
+    """The decision, what it brings, and the two figures that show it, 16 to 9."""
+    words, style = advice(result), {**STYLE, "font.size": 12, "axes.titlesize": 13}
+    with mpl.rc_context(style):  # type: ignore[arg-type]
+        page = Figure(figsize=(13.33, 7.5), layout="constrained")
+        decided = result.decision.sample is not None and result.timeout.formula.timeout is not None
+        withheld = result.timeout.verdict == "withheld"
+        left, right = page.subplots(1, 2)
+        draw_chart(
+            (reason_chart if withheld else CHARTS["expected-duration"])(View(result, 400)) if decided else None,
+            left,
+            missing="too few completions for a curve",
+        )
+        FIGURES["jobs-tail" if decided and not withheld else "time"](result, right)
+        page.suptitle(words.headline, fontsize=24, fontweight="bold", x=0.02, ha="left")
+        lines = [*words.reasons, *(f"{key}: {text}" for key, text in words.figures)]
+        page.supxlabel("\n".join(textwrap.fill(line, 150) for line in lines[:4]), fontsize=11, x=0.02, ha="left")
     return page
 
 
@@ -115,12 +141,11 @@ def plot_drift(log: ProbeLog, result: Drift, axes: Axes | None = None) -> Axes:
     """Latencies over time, change points, the timeout of each window and the tracked one."""
     axes = axes_or_new(axes)
     frame = log.frame.dropna(subset=["submitted"])
-    unit = unit_for(np.sort(frame["latency"][frame["status"] == "completed"].to_numpy()))
     for status, colour in (("completed", COLOURS[0]), ("failed", COLOURS[3]), ("censored", COLOURS[1])):
         part = frame[(frame["status"] == status) & (frame["latency"] > 0)]
         part = part.iloc[:: max(1, len(part) // 20_000)]
         if len(part):
-            when, latency = part["submitted"].dt.tz_localize(None).to_numpy(), part["latency"].to_numpy() / unit.size
+            when, latency = part["submitted"].dt.tz_localize(None).to_numpy(), part["latency"].to_numpy()
             axes.plot(when, latency, ".", color=colour, markersize=1.5, alpha=0.5, label=status)
     for change in result.changes.changes:
         if change.at is not None:
@@ -128,12 +153,12 @@ def plot_drift(log: ProbeLog, result: Drift, axes: Axes | None = None) -> Axes:
     for window in result.windows:
         if window.timeout is not None:
             ends = _dates(np.array([window.start, window.end]))
-            axes.plot(ends, [window.timeout / unit.size] * 2, color="black", linewidth=2)
+            axes.plot(ends, [window.timeout] * 2, color="black", linewidth=2)
     if result.backtest is not None:
-        tracked = result.backtest.tracked / unit.size
-        axes.plot(_dates(result.backtest.when), tracked, color=COLOURS[2], label="tracked timeout")
+        axes.plot(_dates(result.backtest.when), result.backtest.tracked, color=COLOURS[2], label="tracked timeout")
     axes.plot([], [], color="black", linewidth=2, label="timeout by window")
-    axes.set(yscale="log", ylabel=f"latency ({unit.name})", title="Latencies, changes and timeouts")
+    axes.set(yscale="log", ylabel="latency", title="Latencies, changes and timeouts")
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: seconds(value)))
     axes.xaxis.set_major_formatter(ConciseDateFormatter(axes.xaxis.get_major_locator()))  # type: ignore[no-untyped-call]
     axes.legend(loc="upper left")
     return axes

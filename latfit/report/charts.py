@@ -6,25 +6,37 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from latfit.analysis import Analysis
+from latfit.curve import Counts
+from latfit.decision import Options, prepare
+from latfit.decision.decide import suspicion
+from latfit.decision.schedule import Strata, choose_schedule
 from latfit.errors import RestartError
+from latfit.evidence.worlds import survey
 from latfit.fitting import fitted_law, qq
+from latfit.histograms import Guarantee
 from latfit.laws import Empirical, Law
 from latfit.numbers import Floats
+from latfit.report.layout import LONGEST_KEY, in_one_unit, shortened
+from latfit.resample import interval, resampled_curves
 from latfit.restart import compare_policies, completion_cdf, expected_duration, submissions
 from latfit.restart.compare import Comparison
 from latfit.restart.completion import simulate
 from latfit.restart.derived import coarse
 from latfit.table import COMPLETED, ProbeTable
-from latfit.units import seconds
+from latfit.units import seconds, times_in_words
 
 SIMULATED_JOBS = 50_000  # where failures leave no formula for F_J
 STRATEGY_STEPS = 1000  # steps of the law on which strategies are compared
 SHOWN_LAWS = 3
+SHOWN_CELLS = 3  # groups in the picture of why they cannot have one timeout
+BAND_RESAMPLES = 99
+RISKS = (0, 5, 10, 15, 20, 30, 40, 50, 75, 100)  # per cent
+DEFAULT_RISK = 30
 
 
 class Axis(NamedTuple):
@@ -122,6 +134,40 @@ class View:
         return Strategies(comparison, thinned, chosen.cost, thinned is not self.law)
 
     @cached_property
+    def risks(self) -> list[dict[str, Any]]:
+        """What to set at each accepted loss; empty where that does not lead to the decision, by other options."""
+        probes, retry, cost = self.result.seen, self.result.timeout.retry, self.result.timeout.cost
+        if probes is None or "not-identified" in self.result.decision.codes:
+            return []
+        case = prepare(probes, Options(cutoff=self.cutoff, cost=cost))
+        probes = case.seen or probes
+        known = survey(probes, self.cutoff)
+        strata = Strata.of(probes.latency, probes.status, self.cutoff, known.worlds, cost)
+        pi, rows, decided = min(suspicion(probes, probes.n, known), 1.0), [], retry.timeouts if retry else None
+        for percent in RISKS:
+            choice = choose_schedule(strata, risk=percent / 100, suspicion=pi, shortest=case.sample.resolution)
+            other = choice.retry if choice else None
+            says = "Wait: no schedule gains enough within this loss."
+            if other is not None:
+                mean, waiting, worst = in_one_unit(other.expected_duration, other.waiting, other.worst_duration)
+                says = (
+                    f"Resubmit after {times_in_words(other.timeouts)}, then wait: {mean} a job instead of {waiting} if "
+                )
+                says += f"retries are independent, {worst} at worst."
+            same = (other.timeouts if other else None) == decided
+            rows.append({"risk": f"{percent} %", "says": says, "chosen": same and percent >= DEFAULT_RISK})
+        return rows if any(row["chosen"] for row in rows) else []
+
+    @cached_property
+    def band(self) -> tuple[Floats, Floats]:
+        """The 95 % interval of E_J at `times`, by resampling."""
+        drawn = []
+        for curves in resampled_curves(Counts.of_sample(self.sample), np.random.default_rng(0), count=BAND_RESAMPLES):
+            drawn.append(np.stack([curves.E_J_at(np.full(len(curves.F), t), self.best.cost) for t in self.times]))
+        low, high = interval(np.concatenate(drawn, axis=1))
+        return low, high
+
+    @cached_property
     def timeouts(self) -> Floats:
         """The times of lines, and jumps of the law: E_J is least at one."""
         jumps = self.law.jumps[self.law.jumps > 0]
@@ -185,21 +231,72 @@ def duration_chart(view: View) -> Chart | None:
         slope, E_R = law.rho / (1 - law.rho), float(returned.partial_moment(1, np.inf))
         lines.append(Line("without outliers", t, expected_duration(returned, t, cost=best.cost), "s1"))
         lines.append(Line("asymptote E_R + ρt/(1−ρ)", t, E_R + slope * (t + best.cost), "limit"))
-    bands, marks = [], []
+    low, high = view.band
+    bands, marks = [Band("95 % interval", view.times, low, np.minimum(high, 2 * top), "interval")], []
     if best.verdict == "finite" and best.timeout is not None and best.expected_duration is not None:
         if best.within_5pct is not None:
             ends = np.clip(np.array(best.within_5pct), view.low, view.high)
             bands.append(Band("within 5 %", ends, np.full(2, 0.9 * least), np.full(2, top), "window"))
-        if best.intervals is not None:
-            low, high = best.intervals.timeout
-            marks.append(Mark("95 % interval", low, best.expected_duration, "bar", min(high, view.high)))
         marks.append(Mark(f"optimum {seconds(best.timeout)}", best.timeout, best.expected_duration, "dot"))
-    withheld = view.result.timeout.verdict == "withheld"
-    title = "If attempts were independent" if withheld else "What a timeout brings"
-    label = f"Expected duration against the timeout; the least is {seconds(least)}"
-    label += f" at {seconds(best.timeout)}" if best.timeout else ""
-    y = Axis("expected duration", 0.9 * least, top, "time")
+    if view.result.timeout.retry is not None:
+        marks += [Mark(f"resubmit {seconds(t)}", t, None, "set") for t in view.result.timeout.retry.timeouts]
+    if (now := view.result.decision.current) is not None:
+        marks.append(Mark(f"now {seconds(now.timeout)}", now.timeout, None, "change"))
+    lowest = (
+        f"lowest mean, {seconds(least)}, at {seconds(best.timeout)}"
+        if best.timeout
+        else f"lowest mean {seconds(least)}"
+    )
+    title = f"{lowest[:1].upper()}{lowest[1:]}"
+    if best.timeout and best.at_cutoff is not None and best.speed_up_vs_cutoff and best.speed_up_vs_cutoff > 1.005:
+        title = f"A timeout of {seconds(best.timeout)} takes {seconds(least)}, waiting {seconds(best.at_cutoff)}"
+    if view.result.timeout.verdict == "withheld":
+        title = f"If attempts were independent: {lowest}"
+    label = f"Mean time of a job against the timeout; {lowest}"
+    y = Axis("mean time of a job", 0.85 * least, top, "time")
     return Chart(title, label, view.time_axis("timeout"), y, tuple(lines), tuple(bands), tuple(marks))
+
+
+def reason_chart(view: View) -> Chart:
+    """Why the formula does not decide: the latencies of the groups that a retry stays in, or those over time."""
+    evidence, probes = view.result.decision.evidence, view.result.seen
+    mixing = evidence.mixing if evidence else None
+    over_time = time_chart(view)
+    kinds = {world.name: world.kind for world in evidence.worlds} if evidence else {}
+    timed = kinds.get(evidence.binding or "" if evidence else "") in ("time", "spell")
+    if probes is None or mixing is None or (timed and over_time is not None):
+        return over_time or cdf_chart(view)
+    column, t = mixing.column, view.times
+    sizes = np.bincount(column.codes, minlength=len(column.labels))
+    shown = [int(code) for code in np.argsort(-sizes)[: 4 * SHOWN_CELLS] if sizes[code]]
+    parts = {code: np.sort(probes.latency[(column.codes == code) & (probes.status == COMPLETED)]) for code in shown}
+    parts = {code: part for code, part in parts.items() if part.size}
+    ranked = sorted(parts, key=lambda code: float(np.median(parts[code])))
+    ends = ranked if len(ranked) <= SHOWN_CELLS else [ranked[0], ranked[len(ranked) // 2], ranked[-1]]
+    lines = [Line("all", t, view.law.cdf(t), "log", steps=True)]
+    for at, code in enumerate(ends):
+        share = np.searchsorted(parts[code], t, side="right") / sizes[code]
+        lines.append(Line(shortened(str(column.labels[code]), LONGEST_KEY), t, share, f"s{at}"))
+    fast, slow = (seconds(float(np.median(parts[code]))) for code in (ends[0], ends[-1]))
+    title = f"Latencies differ by {column.name}: medians from {fast} to {slow}"
+    label = f"Share returned against time, by {column.name}"
+    y = Axis("share returned", 0.0, 1.0, "share")
+    return Chart(shortened(title, 90), label, view.time_axis("latency"), y, tuple(lines))
+
+
+def bounds_chart(guarantee: Guarantee) -> Chart:
+    """What a histogram says for certain of the mean at each edge of its buckets."""
+    known, best = guarantee.bounds, guarantee.optimum
+    shown = np.isfinite(known.high) & (known.high <= 6 * max(guarantee.guaranteed, 1e-12))
+    x, low, high = known.edges[shown], known.low[shown], known.high[shown]
+    span = (float(x[0]), float(x[-1])) if x.size else (1.0, 2.0)
+    top = 1.1 * float(high.max()) if x.size else 1.0
+    lines = (Line("at most", x, high, "s0", dots=True), Line("at least", x, low, "s1", dots=True))
+    marks = (Mark(f"timeout {seconds(best.timeout)}", best.timeout, None, "set"),) if best and best.timeout else ()
+    title = f"The mean is at most {seconds(guarantee.guaranteed)}, whatever happened inside the buckets"
+    axis = Axis("timeout", span[0], max(span[1], 1.01 * span[0]), "time", log=True)
+    y = Axis("mean time of a job", 0.0, top, "time")
+    return Chart(title, title, axis, y, lines, (Band("possible", x, low, high, "interval"),), marks)
 
 
 def frontier_chart(view: View) -> Chart | None:
@@ -220,7 +317,10 @@ def frontier_chart(view: View) -> Chart | None:
     x = Axis("submissions per job", 1.0, 1.02 * float(N[shown].max()), "count")
     y = Axis("expected duration", 0.95 * least, 1.02 * float(E[shown].max()), "time")
     label = f"Expected duration against submissions per job; the least is {seconds(least)}"
-    return Chart("Speed against load", label, x, y, (Line("", N[shown], E[shown], "s0"),), marks=tuple(marks))
+    title = (
+        f"The lowest mean costs {best.submissions:.2f} submissions a job" if best.submissions else "Speed against load"
+    )
+    return Chart(title, label, x, y, (Line("", N[shown], E[shown], "s0"),), marks=tuple(marks))
 
 
 def completion_chart(view: View) -> Chart:
@@ -230,7 +330,15 @@ def completion_chart(view: View) -> Chart:
     marks = [Mark("", best.timeout, None, "chosen")] if len(lines) > 1 and best.timeout else []
     y = Axis("share of jobs done", 0.0, 1.0, "share")
     label = "Share of jobs done against time, with and without resubmission"
-    return Chart("Jobs done", label, view.time_axis("time since submission"), y, tuple(lines), marks=tuple(marks))
+    return Chart(_done_title(view), label, view.time_axis("time since submission"), y, tuple(lines), marks=tuple(marks))
+
+
+def _done_title(view: View) -> str:
+    best = view.best
+    last, waiting = (each.quantiles.get("0.95") if each else None for each in (best.figures, best.figures_at_cutoff))
+    if last is None or waiting is None or best.verdict != "finite":
+        return "Jobs done"
+    return f"95 % of jobs are done within {seconds(last)} instead of {seconds(waiting)}"
 
 
 def _resubmitted(view: View, symbol: str) -> list[Line]:
@@ -252,7 +360,7 @@ def tail_chart(view: View) -> Chart:
     t = view.times
     lines = [Line("one submission (1 − F_R)", t, _above(view, 1.0 - view.law.cdf(t)), "log", steps=True)]
     lines += _resubmitted(view, "1 − F_J")
-    return _tails(view, "Jobs not yet done", lines, "Share of jobs not yet done against time, logarithmic")
+    return _tails(view, _done_title(view), lines, "Share of jobs not yet done against time, logarithmic")
 
 
 def strategies_chart(view: View) -> Chart | None:
@@ -276,6 +384,11 @@ def _tails(view: View, title: str, lines: Sequence[Line], label: str) -> Chart:
     return Chart(title, label, view.time_axis("time since submission"), y, tuple(lines))
 
 
+def _median(view: View) -> str:
+    values = view.sample.completed.quantiles([0.5])
+    return seconds(float(values[0]))
+
+
 def _log_and_fits(view: View, share: Literal["cdf", "still_out"]) -> list[Line]:
     t = view.times
     fits = [Line(name, t, getattr(law, share)(t), f"s{i}") for i, (name, law) in enumerate(view.fitted, 1)]
@@ -288,7 +401,8 @@ def cdf_chart(view: View) -> Chart:
     lines = [*_log_and_fits(view, "cdf"), Line("", view.times[[0, -1]], np.full(2, returned), "limit")]
     label = f"Share of probes that returned against time; {100 * returned:.1f} % within {seconds(view.high)}"
     y = Axis("share returned", 0.0, 1.0, "share")
-    return Chart("Latency and fitted laws", label, view.time_axis("latency"), y, tuple(lines))
+    title = f"{100 * returned:.3g} % return within {seconds(view.high)}, half within {_median(view)}"
+    return Chart(title, label, view.time_axis("latency"), y, tuple(lines))
 
 
 def survival_chart(view: View) -> Chart:
@@ -299,7 +413,8 @@ def survival_chart(view: View) -> Chart:
         lines.append(Line("outlier ratio", view.times[[0, -1]], np.full(2, ratio), "limit"))
     y = Axis("share still out", max(1e-6, 0.3 / view.sample.n, 0.4 * ratio), 1.0, "share", log=True)
     label = "Share of probes still out against time, logarithmic"
-    return Chart("The tail", label, view.time_axis("latency"), y, tuple(lines))
+    title = f"{100 * ratio:.3g} % never return" if ratio > 0 else "All return; the tail"
+    return Chart(title, label, view.time_axis("latency"), y, tuple(lines))
 
 
 def qq_chart(view: View) -> Chart | None:
@@ -314,7 +429,7 @@ def qq_chart(view: View) -> Chart | None:
         thin = slice(None, None, max(1, observed.size // 500))
         lines.append(Line(fit.name, model[thin], observed[thin], f"s{i}", dots=True))
     x, y = view.time_axis("law", low / 3, high * 3), view.time_axis("log", low, high)
-    return Chart("Quantiles", "Quantiles of the log against those of the laws", x, y, tuple(lines))
+    return Chart("Laws on the diagonal fit", "Quantiles of the log against those of the laws", x, y, tuple(lines))
 
 
 def ratio_chart(view: View) -> Chart | None:
@@ -329,7 +444,8 @@ def ratio_chart(view: View) -> Chart | None:
     end = max(float(t.max()), view.cutoff, float(t.min()) * 1.01)
     lines, bands = (Line("still out", t, ratio, "s0", dots=True),), (Band("95 % interval", t, low, high, "interval"),)
     marks = (Mark("cutoff", view.cutoff, None, "change"),)
-    return Chart("Outlier ratio", label, view.time_axis("cutoff", float(t.min()), end), y, lines, bands, marks)
+    title = f"{100 * ratio[-1]:.3g} % are still out at {seconds(float(t[-1]))}"
+    return Chart(title, label, view.time_axis("cutoff", float(t.min()), end), y, lines, bands, marks)
 
 
 def time_chart(view: View) -> Chart | None:
@@ -350,7 +466,8 @@ def time_chart(view: View) -> Chart | None:
     marks = [Mark(kind, place, None, "change") for kind, place in places]
     label = f"Latency over time: median and 95 % quantile; changes found: {len(changes)}"
     y = view.time_axis("latency", float(positive.min()) / 1.3, float(positive.max()) * 1.3)
-    return Chart("Over time", label, x, y, tuple(lines), marks=tuple(marks))
+    title = f"{len(changes)} change{'s' * (len(changes) != 1)} over time" if changes else "No change over time"
+    return Chart(title, label, x, y, tuple(lines), marks=tuple(marks))
 
 
 CHARTS: dict[str, Callable[[View], Chart | None]] = {

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
@@ -20,13 +21,13 @@ import numpy as np
 from latfit.analysis import Analysis
 from latfit.curve import MIN_COMPLETIONS
 from latfit.errors import printable
+from latfit.histograms import Guarantee
 from latfit.laws import Empirical
 from latfit.numbers import Floats, finite
-from latfit.report.answers import compared_table
-from latfit.report.charts import CHARTS, STRATEGY_STEPS, Strategies, View, strategies_chart
-from latfit.report.layout import Section, kept_together, shortened
-from latfit.report.sections import advice, evidence_checks, groups_section, sections
-from latfit.report.svg import drawn
+from latfit.report.answers import compared_table, guarantee_advice
+from latfit.report.charts import CHARTS, STRATEGY_STEPS, Band, Chart, Strategies, View, bounds_chart, reason_chart
+from latfit.report.layout import Section, kept_together, number, shortened
+from latfit.report.sections import advice, evidence_checks, groups_section, sections, shown_groups
 from latfit.sample import LatencySample
 from latfit.settings import TOOLS, Plan
 from latfit.units import seconds
@@ -39,6 +40,19 @@ SHOWN_GROUPS = (200, 100, 50, 20, 5)  # numbers of groups to try until the page 
 KEPT_TIMES = 800  # of the law; with five sums each they are 43 kB of the page
 CURVE_POINTS = 160
 SHOWN_TOOLS = ("timeout", "requests", "tenacity", "aiohttp", "envoy", "nginx", "slurm")
+METHOD = (
+    "A job whose attempts are cancelled after t and submitted again, c seconds later, takes on average E_J(t) = "
+    "(∫₀ᵗ u dF(u) + ∫₀ᵗ (u + c) dG(u) + S(t) (t + c)) / F(t): F is the share completed by t, G the share that failed "
+    "visibly, S the share still out; all by Kaplan and Meier's estimate from the log, censoring included.",
+    "The schedule is the best among those that end in waiting and lose at most the accepted share if every retry takes "
+    "as long as the first attempt would have; it is judged in every reading of the log in which attempts resemble "
+    "their neighbours (by column, job or time) beyond chance.",
+    "Resubmissions are load too: if everybody cuts the timeout, the latencies change.",
+)
+HISTOGRAM_METHOD = (
+    "The counts limit the mean at each edge of the buckets, whatever happened inside them. The timeout is the edge "
+    "with the least upper bound.",
+)
 NOTEBOOK_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 
@@ -56,8 +70,8 @@ def _templates() -> Environment:
     return templates
 
 
-def to_html(result: Analysis) -> str:
-    """The report as a page of at most 150 kB, whatever the log.
+def to_html(result: Analysis | Guarantee, *, path: str = "") -> str:
+    """The report of an analysis, or of a histogram at `path`, as a page of at most 150 kB.
 
     >>> import latfit
     >>> page = to_html(latfit.analyze(latfit.example_log(), resamples=0, test=False))
@@ -69,17 +83,16 @@ def to_html(result: Analysis) -> str:
     folder = files("latfit.report") / "templates"
     style = (folder / "page.css").read_text(encoding="utf-8")
     script = "\n".join((folder / name).read_text(encoding="utf-8") for name in ("model.js", "page.js"))
-    content = {
-        **_content(result),
-        "style": Markup(style),
-        "script": Markup(script),
-        "script_hash": _sha256(script),
-        "style_hash": _sha256(style),
-        "version": version("latfit"),
-    }
+    content = _content(result) if isinstance(result, Analysis) else _histogram_content(result, path)
+    content |= {"style": Markup(style), "script": Markup(script), "version": version("latfit"), "tools": len(TOOLS)}
+    content |= {"script_hash": _sha256(script), "style_hash": _sha256(style)}
+    sections = ("apply", "snippets"), ("evidence", "evidence"), ("groups", "groups"), ("alternatives", "view")
+    names = [name for name, key in sections if content[key] is not None and content[key] != Section()]
+    content["contents"] = [(name, name.capitalize()) for name in ("decision", *names, "statistics")]
     template = _templates().get_template("page.html")
     for most in SHOWN_GROUPS:
-        page = template.render(content, groups=groups_section(result, most) if result.groups else None)
+        groups = {} if content["groups"] is None else _groups(content["result"], most)
+        page = template.render({**content, **groups})
         if len(page.encode()) < MAX_PAGE_BYTES:
             break
     return page
@@ -89,34 +102,95 @@ def _sha256(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
+def _groups(result: Analysis, most: int) -> dict[str, Any]:
+    """The table of groups by rising median, and each group's place on one logarithmic axis."""
+    section, shown = groups_section(result, most), shown_groups(result, most)
+    quantiles = [group.decision.latency.quantiles for group in shown if group.decision.latency]
+    levels = [[each["0.05"], each["0.5"], each["0.95"]] for each in quantiles]
+    low = max(min((times[0] for times in levels), default=1.0), 1e-9)
+    span = math.log(max(max((times[-1] for times in levels), default=1.0), 1.01 * low) / low)
+
+    def place(time: float) -> str:
+        return f"{min(max(math.log(max(time, low) / low) / span, 0.0), 1.0):.3f}"
+
+    dots = []
+    for group, times in zip(shown, levels, strict=True):
+        retry = group.decision.timeout.retry if group.decision.timeout else None
+        dots.append((",".join([*map(place, times), place(retry.timeouts[0]) if retry else ""]), times[1]))
+    order = sorted(range(len(shown)), key=lambda at: levels[at][1])
+    rows = (*(section.rows[at] for at in order), section.rows[-1])
+    return {"groups": replace(section, rows=rows), "dots": [*(dots[at] for at in order), None]}
+
+
 def _content(result: Analysis) -> dict[str, Any]:
-    sample, codes = result.decision.sample, (*result.decision.codes, *result.timeout.withheld)
+    sample, statistics = result.decision.sample, sections(result, full=True)[2:]
     content: dict[str, Any] = {
         "result": result,
+        "path": result.facts.path,
         "advice": advice(result),
-        "needs_cost": "not-identified" in codes,
         "evidence": Section(columns=("question", "found", "so"), rows=tuple(evidence_checks(result))),
-        "sections": {section.title: section for section in sections(result, full=True)},
-        "tools": len(TOOLS),
-        "min_completions": MIN_COMPLETIONS,
-        "view": None,
+        "groups": result.groups or None,
+        "statistics": [each for each in statistics if each.title not in ("By group", "Evidence")],
+        "method": METHOD,
+        **dict.fromkeys(("view", "hero", "snippets", "risks", "strategies")),
+        **dict.fromkeys(("charts", "still"), ()),
+        "model": {},
     }
     if sample is None or sample.completed.total < MIN_COMPLETIONS:
         return content
     view = View(result, CURVE_POINTS)
-    curve, strategies = CHARTS["expected-duration"](view), view.strategies
-    tails = strategies_chart(view) if strategies else None
-    charts = [CHARTS[name](view) for name in ("cdf", "jobs-tail", "ratio", "time")]
+    curve = CHARTS["expected-duration"](view)
+    names = ("cdf", "jobs-tail", "ratio", "time", "strategies")
+    charts = [chart for chart in (CHARTS[name](view) for name in names) if chart and len(chart.lines[0].x) > 1]
+    reason = reason_chart(view) if curve is None or result.timeout.verdict == "withheld" else None
+    charts += [reason] if reason else []
+    model = _model(view, curve) if curve else {}
     return content | {
-        "view": view,
-        "curve": drawn(curve._replace(lines=curve.lines[:1]), with_legend=False) if curve else None,
-        "model": _model(view) if curve else {},
-        "strategies": _strategies_section(strategies) if strategies else None,
-        "strategies_chart": drawn(tails) if tails and len(tails.lines) > 1 else None,
-        "charts": [(chart.title, drawn(chart)) for chart in charts if chart and len(chart.lines[0].x) > 1],
-        "timed": charts[-1] is not None,
-        "snippets": None if "not-identified" in codes else _snippets(result, view.law),
+        "view": view if curve else None,
+        "hero": charts.index(reason) if reason else None,
+        "charts": charts,
+        "still": [at for at, chart in enumerate(charts) if chart is not reason],
+        "curve_title": curve.title if curve else "",
+        "risks": view.risks,
+        "model": model | {"charts": [_chart_data(chart) for chart in charts], "risks": view.risks},
+        "strategies": _strategies_section(view.strategies) if view.strategies else None,
+        "snippets": _snippets(result, view.law),
     }
+
+
+def _histogram_content(guarantee: Guarantee, path: str) -> dict[str, Any]:
+    chart = bounds_chart(guarantee)
+    known = guarantee.bounds
+    rows = zip(known.edges, known.counts, known.low, known.high, strict=True)
+    cells = tuple((seconds(le), str(n), number(low), number(high, missing="infinite")) for le, n, low, high in rows)
+    buckets = Section("Buckets", (), ("up to", "count", "mean, at least", "mean, at most"), cells)
+    warnings = tuple(f"{warning.code}: {warning.message}" for warning in guarantee.warnings)
+    return {
+        "path": path,
+        "advice": guarantee_advice(guarantee, path),
+        "statistics": [buckets, Section("Warnings", warnings, as_items=True)],
+        "method": HISTOGRAM_METHOD,
+        **dict.fromkeys(("result", "view", "snippets", "risks", "strategies", "groups")),
+        "evidence": Section(),
+        "charts": [chart],
+        "still": (),
+        "hero": 0,
+        "model": {"charts": [_chart_data(chart)]},
+    }
+
+
+def _chart_data(chart: Chart | Band) -> dict[str, Any]:
+    """A chart as the page's script draws it."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            return [float(f"{x:.5g}") if np.isfinite(x) else None for x in value]
+        if hasattr(value, "_asdict"):
+            return {name: plain(item) for name, item in value._asdict().items()}
+        return [plain(item) for item in value] if isinstance(value, tuple) else value
+
+    data: dict[str, Any] = plain(chart)
+    return data
 
 
 def _strategies_section(strategies: Strategies) -> Section:
@@ -124,8 +198,8 @@ def _strategies_section(strategies: Strategies) -> Section:
     decision = comparison.decision(time=seconds).replace(comparison.reference.policy.spec(4), "the decision above")
     note = "All of them assume independent attempts. Job-time is the time that all copies of a job occupy the system."
     if strategies.coarse:
-        note += f" Computed on about {STRATEGY_STEPS} steps that stand for all latencies, so that figures may be "
-        note += "off by 0.5 %."
+        note += f" Computed on about {STRATEGY_STEPS} steps that stand for all latencies, so figures may be off by "
+        note += "0.5 %."
     columns, rows = compared_table(comparison, in_words=True)
     shown = tuple((row[-1], *row[:-1]) for row in rows) if len(rows) > 1 else ()
     sentences = (decision, note, *comparison.notes)
@@ -134,7 +208,7 @@ def _strategies_section(strategies: Strategies) -> Section:
 
 def _snippets(result: Analysis, law: Empirical) -> dict[str, Any] | None:
     retry = result.timeout.retry
-    if retry is None:
+    if retry is None or "not-identified" in result.decision.codes:
         return None
     longest, attempts, snippets = retry.timeouts[-1], retry.attempts, []
     for tool in (TOOLS[name] for name in SHOWN_TOOLS if name in TOOLS):
@@ -146,10 +220,13 @@ def _snippets(result: Analysis, law: Empirical) -> dict[str, Any] | None:
             plan = Plan(limits, result.timeout.cost, law.failures.times.size > 0)
             snippets.append((tool, tool.snippet(plan).splitlines()))
     undone = f"{100 * (1.0 - float(law.cdf(longest))) ** attempts:.2g} %"
-    return {"timeout": seconds(longest), "attempts": attempts, "undone": undone, "tools": snippets}
+    text = f"{attempts} attempts of {seconds(longest)} each leave {undone} of the jobs undone."
+    text = f"A tool with one timeout for all attempts gets the longest: {text}"
+    return {"text": text, "tools": snippets}
 
 
-def _model(view: View) -> dict[str, Any]:
+def _model(view: View, curve: Chart) -> dict[str, Any]:
+    """What the curve on the page is drawn from: the law's sums, the band, the replay, and what to mark."""
     law, best, result = view.law, view.best, view.result
     sums, steps = kept_sums(law, (best.timeout, best.exact_timeout, view.cutoff))
     least = max(float(law.jumps[np.searchsorted(law.completed, MIN_COMPLETIONS)]), law.resolution, view.low)
@@ -167,6 +244,12 @@ def _model(view: View) -> dict[str, Any]:
         "deadline": deadline or math.sqrt(view.low * view.high),
         "most_cost": max(2.0 * float(law.jumps[int(0.9 * law.jumps.size)]), 4.0 * best.cost, 1e-9),
         "replay": [[t, E] for t, E in replayed if np.isfinite(t) and np.isfinite(E)],
+        "band": next((_chart_data(band) for band in curve.bands if band.style == "interval"), {"x": []}),
+        "marks": {
+            "waiting": finite(best.at_cutoff),
+            "schedule": list(result.timeout.retry.timeouts) if result.timeout.retry else [],
+            "current": result.decision.current.timeout if result.decision.current else None,
+        },
     }
 
 

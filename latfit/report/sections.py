@@ -173,7 +173,7 @@ def advice(result: Analysis) -> Advice:
         figures.append(("guarantee", f"{loss}, even if every retry takes as long as the first attempt would have."))
     else:
         action, target, tone = *_without_schedule(result, codes), "wait"
-        if any(code in HEADLINES and code not in ("queue", "work") for code in codes) or _all_zero(result):
+        if not _fixed_fate(result) and (set(codes) & set(HEADLINES) or _all_zero(result)):
             tone = "ask"
         reasons = [*_why_waiting(result), *reasons]
         if tone == "wait" and chosen.formula.at_cutoff is not None:
@@ -251,7 +251,9 @@ def _world_name(name: str, kind: str) -> str:
 
 def _cautions(result: Analysis) -> tuple[tuple[str, str], ...]:
     """The two most important warnings that the verdict has not said already."""
-    codes = _fixed_fate(result) or result.timeout.withheld
+    codes = result.timeout.withheld
+    if fixed := _fixed_fate(result):
+        codes = (*fixed, "not-identified", "mixed", "dependence")
     messages = {warning.code: warning.message for warning in result.warnings if warning.code not in codes}
     if "mixed" in codes:
         messages.pop("groups-differ", None)
@@ -510,10 +512,16 @@ def _law_name(fitted: FittedLaw) -> str:
     return fitted.fit.name if fitted.fit.method == "mle" else f"{fitted.fit.name} {fitted.fit.method}"
 
 
-def groups_section(result: Analysis, most: int | None = None) -> Section:
-    """The decision of each group and of all: schedules first, at most `most` groups; small ones are counted."""
+def shown_groups(result: Analysis, most: int | None = None) -> list[Group]:
+    """The groups with enough probes for a decision: those with a schedule first, then by size."""
     large = [group for group in result.groups if not _too_few(group.decision)]
     large.sort(key=lambda group: (_retry(group.decision) is None, -sum(group.decision.counts.values())))
+    return large[:most]
+
+
+def groups_section(result: Analysis, most: int | None = None) -> Section:
+    """The decision of each group and of all: schedules first, at most `most` groups; small ones are counted."""
+    large = shown_groups(result)
     names, probes = list(result.groups[0].key), sum(sum(group.decision.counts.values()) for group in result.groups)
     pooled = ("all", *[""] * (len(names) - 1), Number(str(probes), probes), *_group_cells(result.decision), "")
     figures = ("probes", "out", "resubmit after", "takes", "waiting", "at worst", "own")

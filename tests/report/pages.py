@@ -65,4 +65,7 @@ def page(name):
     """Its page."""
     from latfit.report import to_html
 
+    if name == "histogram":
+        histogram = latfit.Histogram.of([0.05, 0.1, 0.25, 0.5, 1.0], [0, 10, 40, 30, 10], n_inf=6, lost=4)
+        return to_html(latfit.guaranteed_timeout(histogram), path="histogram.csv")
     return to_html(analysed(name))

@@ -65,8 +65,8 @@ def test_the_model_in_the_browser_is_the_librarys(shown):
 
 def test_dragging_the_curve(shown):
     tab = shown("bundled")
-    tab.locator("#curve svg").scroll_into_view_if_needed()
-    box = tab.locator("#curve svg").bounding_box()
+    tab.locator("#curve .chart").scroll_into_view_if_needed()
+    box = tab.locator("#curve .chart").bounding_box()
     middle = box["y"] + box["height"] / 2
     tab.mouse.move(box["x"] + 0.4 * box["width"], middle)
     tab.mouse.down()
@@ -79,6 +79,7 @@ def test_dragging_the_curve(shown):
     tab.click("#to-best")
     assert state(tab)["state"]["t"] == 358
     assert "358" in tab.locator("#said").text_content()
+    assert tab.evaluate("getSelection().toString()") == ""  # dragging selects nothing
 
 
 def test_keys_move_the_handle(shown):
@@ -134,7 +135,7 @@ def test_a_phone_need_not_scroll_sideways(shown):
     for name in ("bundled", "mixed", "failures", "hostile"):
         tab = shown(name, viewport={"width": 375, "height": 700})
         assert tab.evaluate("document.documentElement.scrollWidth") <= 375, name
-        assert tab.locator("#curve svg").bounding_box()["width"] <= 345
+        assert tab.locator("figure .chart").first.bounding_box()["width"] <= 345
 
 
 def test_dark_is_dark(shown):
@@ -144,9 +145,10 @@ def test_dark_is_dark(shown):
         assert (max(map(int, re.findall(r"\d+", colour))) < 60) == dark
 
 
-def test_without_script_the_figures_stand(shown):
+def test_without_script_the_texts_and_tables_stand(shown):
     tab = shown("bundled", java_script_enabled=False)
-    assert tab.locator("svg.chart").count() == 6
+    assert tab.locator("h1").is_visible()
+    assert tab.locator("table").count() > 2
     assert not tab.locator("#controls").is_visible()
     assert tab.locator("noscript").count() == 1
 
@@ -154,7 +156,56 @@ def test_without_script_the_figures_stand(shown):
 def test_print_to_pdf(shown, tmp_path):
     document = shown("bundled").pdf()
     assert document.startswith(b"%PDF")
-    assert 1 <= document.count(b"/Type /Page\n") <= 8
+    assert 1 <= document.count(b"/Type /Page\n") <= 2
+
+
+def test_hovering_reads_values(shown):
+    tab = shown("bundled")
+    tab.locator("#curve .chart").hover(position={"x": 300, "y": 100})
+    assert re.search(r"A timeout of .* s, repeated: \d+ s a job", tab.locator("#read-curve").text_content())
+    tab.locator("#statistics summary").first.click()
+    figure = tab.locator("#statistics figure").first
+    figure.locator(".chart").hover(position={"x": 200, "y": 80})
+    assert "%" in figure.locator(".readout").text_content()
+    figure.locator(".chart").focus()
+    tab.keyboard.press("ArrowRight")
+    assert "%" in figure.locator(".readout").text_content()
+
+
+def test_nothing_is_drawn_outside_the_plot(shown):
+    for name in ("bundled", "mixed", "failures"):
+        tab = shown(name)
+        marks = "#curve .dot, figure .small"
+        assert tab.evaluate(
+            """(marks) => [...document.querySelectorAll(marks)].every((one) => {
+              const dot = one.getBoundingClientRect(), box = one.closest("svg").getBoundingClientRect();
+              return !dot.width || (dot.left >= box.left && dot.right <= box.right + 1 && dot.top >= box.top - 1
+                && dot.bottom <= box.bottom); })""",
+            marks,
+        ), name
+
+
+def test_groups_are_searched(shown):
+    tab = shown("mixed")
+    tab.locator("input[type=search]").fill("rep")
+    rows = tab.locator("#by-group tbody tr:visible")
+    assert rows.count() == 1
+    assert "/report" in rows.first.text_content()
+    assert tab.locator("#by-group .dots").count() == 2
+
+
+def test_the_risk_slider_shows_schedules(shown):
+    tab = shown("bundled")
+    assert "358" in tab.locator("#risk-says").text_content().replace("\u00a0", " ")
+    tab.locator("#s-risk").fill("0")
+    assert tab.locator("#o-risk").text_content() == "0 %"
+    assert tab.locator("#risk-says").text_content().startswith("Wait")
+
+
+def test_a_histogram_has_its_page(shown):
+    tab = shown("histogram")
+    assert tab.locator("#chart-0 .chart path").count() >= 2
+    assert "500" in tab.locator("h1").text_content()
 
 
 @needs_axe
