@@ -155,14 +155,18 @@ class View:
                 )
                 says += f"retries are independent, {worst} at worst."
             same = (other.timeouts if other else None) == decided
-            rows.append({"risk": f"{percent} %", "says": says, "chosen": same and percent >= DEFAULT_RISK})
-        return rows if any(row["chosen"] for row in rows) else []
+            rows.append({"risk": f"{percent} %", "says": says, "chosen": same})
+        nearest = sorted(zip(RISKS, rows, strict=True), key=lambda row: abs(row[0] - DEFAULT_RISK))
+        chosen = next((row for _, row in nearest if row["chosen"]), None)
+        return [{**row, "chosen": row is chosen} for row in rows] if chosen else []
 
     @cached_property
     def band(self) -> tuple[Floats, Floats]:
         """The 95 % interval of E_J at `times`, by resampling."""
         drawn = []
-        for curves in resampled_curves(Counts.of_sample(self.sample), np.random.default_rng(0), count=BAND_RESAMPLES):
+        for curves in resampled_curves(
+            Counts.of_sample(self.sample), self.times.tolist(), np.random.default_rng(0), count=BAND_RESAMPLES
+        ):
             drawn.append(np.stack([curves.E_J_at(np.full(len(curves.F), t), self.best.cost) for t in self.times]))
         low, high = interval(np.concatenate(drawn, axis=1))
         return low, high
