@@ -33,8 +33,8 @@ PEERS = {
     "fitter": Peer("fitter, the six, what never returned dropped, location free", rivals.fitter_laws, None, 3),
 }
 TARGETS = {
-    2137: {"scipy": "≥ 40 ×", "surpyval": "≥ 25 ×", "fitdistrplus": "≥ 20 ×"},
-    100_000: {"scipy": "≥ 60 ×", "surpyval": "≥ 60 ×"},
+    2137: {"scipy": "≥ 30 ×", "surpyval": "≥ 17 ×", "reliability": "≥ 16 ×"},
+    100_000: {"scipy": "≥ 45 ×", "surpyval": "≥ 45 ×"},
 }
 
 

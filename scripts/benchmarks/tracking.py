@@ -1,17 +1,20 @@
-"""Rows on tracking: what an observation and an estimate cost inside a client, against keeping a window."""
+"""Rows on tracking: what an observation and an estimate cost inside a client, and a line that is watched."""
 
 from __future__ import annotations
 
-from collections import deque
+import time
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
-from benchmarks.timing import Row, duel
+from benchmarks.data import FOLDER
+from benchmarks.timing import CallCounter, Row, Timed, in_turns, seconds
 from latfit import Tracker
 from latfit.tracking.estimate import estimate
+from latfit.tracking.watch import Watch
 
 CUTOFF, T = 20_000.0, 400.0
-WINDOW = 1000  # completions of which a client would take a percentile
 
 
 def attempts(n: int) -> list[float]:
@@ -27,60 +30,57 @@ def warm(n: int = 5000) -> Tracker:
     return tracker
 
 
+def each(key: str, work: str, limit: float, n: int, run: Callable[[], None]) -> list[Row]:
+    """What one of `n` costs, against a limit in microseconds of processor time."""
+
+    def ours() -> Timed:
+        start = time.process_time()
+        run()
+        return Timed(1e6 * (time.process_time() - start) / n, None)
+
+    (found,) = in_turns(3, ours)
+    return [Row(key, f"{work}, mean of {n}", f"{limit:g} µs", "≤ 1 ×", [limit], seconds(found), "µs")]
+
+
 def observing(key: str, quick: bool) -> list[Row]:
-    """ProbeTable alone, nobody asking for the timeout."""
+    """Observations alone, nobody asking for the timeout."""
     x, tracker = attempts(10**4 if quick else 10**5), warm()
 
-    def theirs() -> None:
-        kept: deque[float] = deque(maxlen=WINDOW)
-        for y in x:
-            kept.append(min(y, T))
-
-    def ours() -> int:
+    def run() -> None:
         for y in x:
             tracker.observe(min(y, T), "completed" if y <= T else "censored")
-        return len(x)
 
-    def judge(_: None, n: int) -> tuple[bool, str]:
-        size, text = tracker._memories.counts.nbytes / 1e3, len(tracker.to_json()) / 1e3
-        return True, f"{n} observations; {size:.0f} KB, JSON {text:.0f} KB"
-
-    return [duel(key, f"{len(x):.0e} observations", "deque.append", "≤", theirs, ours, judge=judge)]
+    return each(key, "one observation", 5.0, len(x), run)
 
 
 def estimating(key: str, quick: bool) -> list[Row]:
-    """Estimates alone, against a percentile of the last thousand, which is no timeout yet."""
-    n, tracker, kept = 100 if quick else 1000, warm(), deque(attempts(WINDOW), maxlen=WINDOW)
+    n, tracker = 100 if quick else 1000, warm()
 
-    def theirs() -> None:
-        for _ in range(n):
-            np.quantile(kept, 0.95)
-
-    def ours() -> None:
+    def run() -> None:
         for _ in range(n):
             estimate(tracker._memories, cost=0.0, slack=0.01)
 
-    return [duel(key, f"{n} estimates of the timeout", "np.quantile of 1000", "≤", theirs, ours)]
+    return each(key, "one estimate of the timeout", 200.0, n, run)
 
 
-def traffic(key: str, quick: bool) -> list[Row]:
-    """A timeout asked for and an outcome told, again and again, an estimate every five."""
-    x = attempts(2000 if quick else 20_000)
+def watching(key: str, quick: bool) -> list[Row]:
+    """Calls of latfit's functions for one line that is appended to a watched log."""
+    path, lines = Path(FOLDER.name) / "watched.csv", [f"{y:.3f},completed\n" for y in attempts(1020)]
+    path.write_text("latency,status\n" + "".join(lines[:1000]), encoding="utf-8")
+    counter = CallCounter()
+    try:
+        with Watch(path, cutoff=CUTOFF) as watch:
+            watch.read()
+            watch.notice()
+            for line in lines[1000:]:
+                with path.open("a", encoding="utf-8") as file:
+                    file.write(line)
+                counter.during(watch.read)
+                counter.during(watch.notice)
+    finally:
+        counter.end()
+    found = counter.count / len(lines[1000:])
+    return [Row(key, "`watch`: one line appended to a log", "100 calls", "≤ 1 ×", [100.0], [found], "calls")]
 
-    def theirs() -> None:
-        kept, t = deque([T], maxlen=WINDOW), T
-        for i, y in enumerate(x):
-            kept.append(min(y, t))
-            if i % 5 == 0:
-                t = 1.5 * float(np.quantile(kept, 0.95))
 
-    def ours() -> None:
-        tracker = Tracker(initial=T, cutoff=CUTOFF)
-        for y in x:
-            t = tracker.next()
-            tracker.observe(min(y, t), "completed" if y <= t else "censored")
-
-    return [duel(key, f"{len(x):.0e} attempts with their timeouts", "1.5 × p95 of 1000", "≤", theirs, ours)]
-
-
-BENCHES = {"tracking/observe": observing, "tracking/estimate": estimating, "tracking/traffic": traffic}
+BENCHES = {"tracking/observe": observing, "tracking/estimate": estimating, "tracking/watch": watching}
