@@ -37,7 +37,7 @@ ANALYZE = (
 )
 BATCH = (
     "Why: the rival takes one quantile. Of latfit's 4.5 ms a group a fifth goes into the schedule, a fifth into laws "
-    "(a half of it for the hybrid on the one group in ten that no simple law fits), a seventh into changes and cycles, a "
+    "(a half of it for the hybrid on the one group in ten that no simple law fits), a seventh into changes, a "
     "ninth into replaying the log, a tenth into cutoff, ratio and worlds, each some dozen calls on short arrays. "
     "What would close it: the evidence of all groups in one array, as the fits are."
 )
