@@ -47,8 +47,8 @@ INTERVALS = (
     "set of resamples for both intervals, and draws from tables, which would change every interval."
 )
 REPLAY = (
-    "Why: as for `commands/timeout`; the curve of 60 timeouts follows 10 000 jobs by binary search in a million times of "
-    "submission. What would close it: 1000 jobs that screen the timeouts."
+    "Why: as for `commands/timeout`; the curve of 60 timeouts follows 10 000 jobs by binary search in a million "
+    "times. What would close it: 1000 jobs that screen the timeouts."
 )
 HELP = (
     "Supposed: twenty milliseconds are latfit's own modules of the command line and its names; on a busy machine the "
@@ -59,8 +59,8 @@ STARTUP = (
     "scipy.optimize for these (0.1 s). What would close it: a root finder of one's own for the optima of laws."
 )
 STARTUP_TIMEOUT = (
-    "Why: scipy.special takes 0.09 s to import (0.07 of it its support of other array libraries), latfit's own 140 modules "
-    "0.1, and the decision 0.1. What would close it: laws and formats imported by name."
+    "Why: scipy.special takes 0.09 s to import (most of it its support of other array libraries), latfit's own 140 "
+    "modules 0.1, and the decision 0.1. What would close it: laws and formats imported by name."
 )
 RANK = (
     "Why: at n = 2137 latfit's time is not arithmetic but 6000 calls on short arrays, in 16 Newton steps over "
