@@ -16,17 +16,10 @@ MICROSECONDS = {"epoch": 1e6, "epoch-ms": 1e3, "epoch-us": 1.0, "epoch-ns": 1e-3
 ORDERS = {"day-first": "{2}-{1:0>2}-{0:0>2}", "month-first": "{2}-{0:0>2}-{1:0>2}"}
 NAMED = "named-months"  # Mon Mar 2 06:00:04 UTC 2026, 02/Mar/2026:06:00:04 +0000, Mar 2, 2026 6:00 AM
 MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
-_MONTH, _DAY = rf"(?P<month>{'|'.join(MONTHS)})[a-z]{{0,6}}\.?", r"(?P<day>\d{1,2})"
-_TIME = r"(?P<hour>\d{1,2}):(?P<rest>\d\d(?::\d\d(?:[.,]\d{1,9})?)?) ?(?P<half>[ap]m)?"
-_ZONE = r"(?: ?(?P<zone>utc|gmt|z|[+-]\d\d:?\d\d))?"
-NAMED_DATES = [
-    re.compile(rf"(?:[a-z]{{3,9}},? )?{date}", re.IGNORECASE)
-    for date in (
-        rf"{_MONTH} +{_DAY},? +(?P<year>\d{{4}}),? +(?:@ |at )?{_TIME}{_ZONE}",
-        rf"{_MONTH} +{_DAY},? +{_TIME}{_ZONE} (?P<year>\d{{4}})",
-        rf"{_DAY}[ /-]{_MONTH}[ /-](?P<year>\d{{4}})[ :,T]+{_TIME}{_ZONE}",
-    )
-]
+_MONTH = rf"\b(?:{'|'.join(MONTHS)})[a-z]{{0,6}}\b"
+NAMED_DATE = re.compile(
+    rf"(?i)(?=.*\b\d{{4}}\b)(?:[a-z]{{3,9}},? )?(?:\d{{1,2}}[ /-])?{_MONTH}.*\d:\d\d.*"
+)  # with year and time
 DATE = re.compile(r"^\s*(\d{1,2})([/.-])(\d{1,2})\2(\d{4})(?:\D|$)")
 SERIAL_DAYS = 25_569, 73_050  # from 1970 to 2100, counted from 1900
 COMPACT = {14: "%Y%m%d%H%M%S", 12: "%Y%m%d%H%M"}  # 20260302060624 is no number of milliseconds
@@ -86,7 +79,7 @@ def time_format_of(column: pd.Series[Any], name: str) -> str | None:
     if is_typed_time(column):
         return None
     words = column.dropna().astype("string")
-    if len(words) and _iso_of_named(words.iloc[0]) is not None:
+    if len(words) and NAMED_DATE.fullmatch(words.iloc[0].strip()[:60]):
         return NAMED
     if not len(words) or not DATE.match(words.iloc[0]):
         return None
@@ -164,8 +157,11 @@ def _from_text(column: pd.Series[Any], name: str, time_format: str | None, timez
             r"^(\d\d?)[/.-](\d\d?)[/.-](\d{4}),?", lambda match: order.format(*match.groups()), regex=True
         )
         text = text.str.replace(r"(?<=[ T])(\d):", r"0\1:", regex=True)
-    if time_format == NAMED:
-        text, time_format = text.map(_iso_of_named, na_action="ignore").astype("string"), "iso"
+    if time_format == NAMED:  # a part that is missing would be taken from the clock
+        text = text.where(text.str.fullmatch(NAMED_DATE, na=False))
+        text = text.str.replace(
+            r"(?<=\d{4}):(?=\d\d:)| @(?= )|,(?=\d+$)", lambda m: "." if m[0] == "," else " ", regex=True
+        )
     if time_format is None:
         text = text.str.replace(HALF, lambda m: f"{int(m[1]) % 12 + 12 * (m[3] in 'Pp'):02d}{m[2]}", regex=True)
         for pattern, iso in TO_ISO.items():
@@ -178,7 +174,7 @@ def _from_text(column: pd.Series[Any], name: str, time_format: str | None, timez
             f"column {name!r} mixes times with and without an offset from UTC, such as {text[has_offset].iloc[0]!r} "
             f"and {text[without].iloc[0]!r}; say which zone those without one are in: --timezone UTC"
         )
-    written = "ISO8601" if time_format in (None, "iso") else time_format
+    written = {None: "ISO8601", "iso": "ISO8601", NAMED: "mixed"}.get(time_format, time_format)
     times = np.full(len(text), "NaT", "datetime64[us]")
     try:
         for rows, utc in ((has_offset, True), (present & ~has_offset, False)):
@@ -188,23 +184,6 @@ def _from_text(column: pd.Series[Any], name: str, time_format: str | None, timez
     except (ValueError, re.error) as error:  # such as %d given twice
         raise LogError(f"column {name!r}: {time_format!r} is not a time format that can be read ({error})") from error
     return times
-
-
-def _iso_of_named(text: str) -> str | None:
-    """A date whose month has a name, as ISO 8601 writes it; None for anything else.
-
-    >>> _iso_of_named("Mon Mar  2 06:00:04 UTC 2026"), _iso_of_named("02/Mar/2026:06:00:04 +0100")
-    ('2026-03-02T06:00:04+00:00', '2026-03-02T06:00:04+0100')
-    """
-    match = next(filter(None, (pattern.fullmatch(text.strip()[:60]) for pattern in NAMED_DATES)), None)
-    if match is None:
-        return None
-    hour, month = int(match["hour"]), MONTHS.index(match["month"].lower()) + 1
-    if match["half"]:
-        hour = hour % 12 + 12 * (match["half"].lower() == "pm")
-    zone = (match["zone"] or "").lower()
-    offset = "+00:00" if zone in ("utc", "gmt", "z") else zone
-    return f"{match['year']}-{month:02d}-{int(match['day']):02d}T{hour:02d}:{match['rest'].replace(',', '.')}{offset}"
 
 
 def _to_utc(parsed: pd.Series[Any], name: str, timezone: str | None) -> Times:
