@@ -144,7 +144,7 @@ def shape(text: str) -> str:
         return "number"
     if re.fullmatch(r"(\d+-)?\d?\d:\d\d:\d\d([.,]\d+)?", text):
         return "clock"
-    if has_unit(text):
+    if re.search(r"[a-zµμ]\s*$", text, re.IGNORECASE) and not math.isnan(_duration(text)):
         return "duration"
     return "word" if text.lower() in (*NEVER, "inf", "infinity") else ""
 
@@ -165,8 +165,3 @@ def _duration(text: str) -> float:
         return parse_duration(text.replace(",", "."))
     except LatfitError:
         return math.nan
-
-
-def has_unit(text: str) -> bool:
-    """Whether a text is a duration with a unit."""
-    return re.search(r"[a-zµμ]\s*$", text, re.IGNORECASE) is not None and not math.isnan(_duration(text))

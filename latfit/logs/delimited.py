@@ -143,12 +143,9 @@ def named_fields(fields: list[str]) -> list[str]:
     """Names for the fields of rows without a header: one column alone is the latency, a single moment is the time."""
     if len(fields) == 1:
         return ["latency"]
-    times = [at for at, field in enumerate(fields) if shape(field) == "time" or _is_epoch(field)]
+    epochs = [_is_number(field) and FIRST_EPOCH <= float(field) < np.inf for field in fields]
+    times = [at for at, field in enumerate(fields) if shape(field) == "time" or epochs[at]]
     return ["time" if times == [at] else f"column{at + 1}" for at in range(len(fields))]
-
-
-def _is_epoch(field: str) -> bool:
-    return _is_number(field) and FIRST_EPOCH <= float(field) < np.inf
 
 
 def _sampled(lines: list[str], delimiter: str, names: list[str]) -> pd.DataFrame:

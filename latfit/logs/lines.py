@@ -18,14 +18,14 @@ from latfit.logs.formats import Format, ReadOptions
 from latfit.logs.records import A_CENTURY, UNKNOWN, Records, shown
 from latfit.logs.source import Block, Source
 from latfit.logs.times import numeric, parse_times
-from latfit.logs.vocabulary import HttpOutcomes
+from latfit.logs.vocabulary import NOTHING, HttpOutcomes, is_blank
 from latfit.numbers import Bools
 from latfit.table import CANONICAL, COMPLETED, STATUSES
 from latfit.units import in_seconds
 
 MAX_CHARACTERS = 1 << 17
 EPOCH_FROM = 5e8  # numbers of this size are seconds since 1970
-ABSENT = ("", "-")
+ABSENT = NOTHING
 APACHE_TIME = "%d/%b/%Y:%H:%M:%S %z"
 SAY_STATUS = "; say what it means: --status completed|failed|censored|lost=WORD"
 
@@ -178,9 +178,9 @@ def first_lines(head: str, most: int = 50) -> list[str]:
     return [line for line in head.split("\n")[:-1] or [head] if line.strip()][:most]
 
 
-def absent(column: pd.Series[Any]) -> NDArray[np.bool_]:
-    """Which cells hold nothing, or the `-` that stands for it."""
-    return (column.isna() | column.astype("string").str.strip().isin(ABSENT)).to_numpy(dtype=bool)
+def absent(column: pd.Series[Any]) -> Bools:
+    """Which cells hold nothing, or what stands for it."""
+    return is_blank(column, NOTHING)
 
 
 def floats(column: pd.Series[Any], name: str, records: Records) -> NDArray[np.float64]:

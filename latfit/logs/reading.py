@@ -66,13 +66,10 @@ def open_log(
                     tables += probe_tables(kind.read(source, how), facts, row_filter)
             except LogError as error:
                 message = str(error) if source.name in str(error) else f"{source.name}: {error}"
-                option = (
-                    suggested_pattern(source.text)
-                    if isinstance(error, MissingColumn) and not (how.pattern or how.columns)
-                    else None
-                )
-                advice = f". Some of its first lines hold a duration; read those with: {option}" if option else ""
-                raise type(error)(message + advice) from error
+                may_be_text = isinstance(error, MissingColumn) and kind.name in ("csv", "table") and not how.columns
+                if may_be_text and (option := suggested_pattern(source.text)):
+                    message += f". Some of its first lines hold a duration; read those with: {option}"
+                raise type(error)(message) from error
     if tables and histograms:
         raise LogError(f"{histograms[0].path} holds histograms, {tables[0].facts.path} probes: read them one by one")
     if histograms:
