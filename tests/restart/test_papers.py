@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -143,6 +144,22 @@ def test_what_outliers_add():
     for spec in ("exponential(rate=0.01)", "pareto(a=100,nu=2.5)"):
         without, with_outliers = (optimal_timeout(Defective(parse_law(spec), r)) for r in (0.0, rho))
         assert with_outliers.expected_duration == pytest.approx(without.expected_duration / (1 - rho), rel=1e-9)
+
+
+@pytest.mark.parametrize(("mean", "rho", "falls"), [(-2, 0.147, True), (-2, 0.177, False), (0, 0.9, True)])
+def test_the_entry_of_table_1_that_fails_for_a_negative_mean(mean, rho, falls):
+    """G, Table 1: with outliers E_J falls at first, but not for λ = −2 and ρ > 0.15726; by quadrature."""
+
+    def F(u):
+        return (1 - rho) * (mpmath.ncdf(u - mean) - mpmath.ncdf(-mean)) / mpmath.ncdf(mean)
+
+    times = [1e-4, 1e-2, 0.05, 0.1, 0.3, 1, 2]
+    with mpmath.workdps(30):
+        printed = [float(mpmath.quad(lambda u: 1 - F(u), [0, t]) / F(t)) for t in times]
+    law = Defective(parse_law(f"truncated-gaussian(mu={mean},sigma=1)"), rho)
+    assert np.allclose(expected_duration(law, times), printed, rtol=1e-7)
+    assert (min(printed[1:]) < printed[0]) == falls
+    assert optimal_timeout(law).verdict == ("finite" if falls else "immediate")
 
 
 @pytest.mark.parametrize("spec", ["gamma(shape=0.7,scale=3)", "discrete(values=[1,4,9],probs=[0.5,0.3,0.2])"])
