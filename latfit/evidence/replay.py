@@ -203,20 +203,32 @@ class Replay:
         return replace(self._track, starts=self._track.starts[:: max(1, 5 * self._track.starts.size // MAX_JOBS)])
 
     @cached_property
-    def curve(self) -> tuple[Replayed, ...]:
-        """Timeouts that follow the latencies of the log; of a long log fewer jobs are followed for them."""
+    def _timeouts(self) -> list[float]:
+        """Timeouts that follow the latencies of the log."""
         x = self._track.latency[self._track.completed & (self._track.latency > 0)]
         levels = 1 / (1 + np.exp(-np.linspace(-3.5, 6.0, 60)))  # denser towards the longest
         timeouts = np.quantile(x, levels[levels * x.size >= 5], method="inverted_cdf") if x.size >= 5 else np.empty(0)
-        cutoff = self.waiting.timeout
-        tried = np.unique(timeouts[timeouts < cutoff]).tolist()
-        return tuple(self._coarse.followed([cutoff, *tried], MAX_ATTEMPTS_ON_CURVE)[1:])
+        return list(map(float, np.unique(timeouts[timeouts < self.waiting.timeout])))
+
+    @cached_property
+    def curve(self) -> tuple[Replayed, ...]:
+        """Timeouts that follow the latencies of the log; of a long log fewer jobs are followed for them."""
+        return tuple(self._coarse.followed([self.waiting.timeout, *self._timeouts], MAX_ATTEMPTS_ON_CURVE)[1:])
 
     @cached_property
     def best(self) -> Replayed:
-        """The best of the curve, of `at` and of waiting among those under which few more jobs run off the log."""
-        cutoff = self.waiting.timeout
-        results = {each.timeout: each for each in self.curve}
+        """The best of the curve, of `at` and of waiting among those under which few more jobs run off the log.
+
+        Of a long log a tenth of the jobs choose the ten timeouts of the curve that all of them are followed under.
+        """
+        cutoff, jobs = self.waiting.timeout, self._coarse.starts
+        if jobs.size < MAX_JOBS // 5:
+            curve: Sequence[Replayed] = self.curve
+        else:
+            rough = replace(self._track, starts=jobs[::10]).followed([cutoff, *self._timeouts], MAX_ATTEMPTS_ON_CURVE)
+            likely = sorted(rough[1:], key=lambda each: each.expected_duration)[:10]
+            curve = self._coarse.followed([cutoff, *(each.timeout for each in likely)], MAX_ATTEMPTS_ON_CURVE)[1:]
+        results = {each.timeout: each for each in curve}
         surely = {each.timeout: each for each in self._coarse.followed([cutoff, *(each.timeout for each in self.at)])}
         while True:
             results |= surely
