@@ -31,7 +31,7 @@ from latfit.restart.policies.schedule import SchedulePolicy
 from latfit.restart.policies.timeout import Timeout
 from latfit.restart.result import QUANTILES
 from latfit.restart.retry import Retry, evaluate_retry
-from latfit.sample import CENSORED, COMPLETED, LatencySample, Tally
+from latfit.sample import CENSORED, COMPLETED, LatencySample
 from latfit.table import ProbeTable
 from latfit.units import seconds, times_in_words
 
@@ -208,8 +208,7 @@ def _limits(jobs: Jobs, decided: Recommendation | None, cutoff: float) -> tuple[
         return (decided.timeout,), "timeout"
     if not jobs.cuts or not jobs.ran(jobs.cuts):
         return (*jobs.cuts, cutoff), "detected"
-    constant = jobs.ran(jobs.cuts[:1])
-    return jobs.cuts[:1] if constant else jobs.cuts, "detected"
+    return jobs.cuts[:1] if jobs.ran(jobs.cuts[:1]) else jobs.cuts, "detected"
 
 
 # What a sample predicts
@@ -411,26 +410,18 @@ def _measured(jobs: Jobs) -> tuple[Measured, float]:
 
 
 def _log_rank(first: LatencySample, second: LatencySample, t: float) -> float | None:
-    """The log-rank p-value of two samples up to t, failures too; cuts within 5 % of t count as cut at t exactly."""
+    """The log-rank p-value of two samples up to t; failures count as given up, cuts within 5 % of t as cut at t."""
     from scipy.stats import CensoredData, logrank
 
+    groups = []
+    for sample in (first, second):
+        done, lost = sample.completed.expand(), np.full(sample.lost, t)
+        out = np.concatenate([sample.failed.expand(), sample.censored.expand(), lost, done[done > t]])
+        groups.append(CensoredData(done[done <= t], right=np.where(out >= (1 - SAME_TIME) * t, t, out)))
     if not first.n or not second.n:
         return None
-    cut, p_values = [], []
-    for sample in (first, second):
-        times = sample.censored.expand()
-        at_cut = Tally.of(np.where(times >= 0.95 * t, np.maximum(times, t), times))
-        moved = replace(sample, censored=at_cut)
-        cut.append(moved if moved.cutoff is not None and moved.cutoff <= t else moved.cut(t))
-    for name, other in (("completed", "failed"), ("failed", "completed")):
-        if any(getattr(sample, name).total for sample in cut):
-            groups = []
-            for sample in cut:
-                still_out = [getattr(sample, other).expand(), sample.censored.expand(), np.full(sample.lost, t)]
-                groups.append(CensoredData(getattr(sample, name).expand(), right=np.concatenate(still_out)))
-            with np.errstate(divide="ignore", invalid="ignore"):  # no time at which both are at risk
-                p_values.append(float(np.nan_to_num(logrank(groups[0], groups[1]).pvalue, nan=1.0)))
-    return min(1.0, len(p_values) * min(p_values)) if p_values else None
+    with np.errstate(divide="ignore", invalid="ignore"):  # no time at which both are at risk
+        return float(np.nan_to_num(logrank(groups[0], groups[1]).pvalue, nan=1.0))
 
 
 def _reasons(jobs: Jobs, limits: tuple[float, ...], cost: float, tests: dict[str, float | None]) -> tuple[Reason, ...]:

@@ -40,7 +40,7 @@ class Tail:
         offset = checked(state, "offset", 0, 2**62, whole=True)
         for path in (self.path, *sorted(self.path.parent.glob(f"{self.path.name}*"))):
             if self.file is None and path.is_file() and path.stat().st_ino == state["inode"]:
-                self.file, self.offset, self.head = path.open("rb"), offset, head
+                self.file, self.offset, self.head = path.open("rb", buffering=0), offset, head
                 if not self._is_what_was_read(self.file):
                     self.close()
 
@@ -71,7 +71,7 @@ class Tail:
             except FileNotFoundError:
                 replaced = False  # renamed, and the new one is not there yet
             begins = self.offset == 0
-            data = self._block(file, last=replaced)
+            data = self._block(file, last=replaced) if mine.st_size > self.offset else b""
             if data:
                 yield data, begins
             elif replaced:
@@ -81,7 +81,7 @@ class Tail:
 
     def _opened(self) -> IO[bytes] | None:
         try:
-            self.file = self.path.open("rb")
+            self.file = self.path.open("rb", buffering=0)
         except FileNotFoundError:
             return None
         except OSError as error:

@@ -160,7 +160,7 @@ class Tracker:
         timeout, so none of them is taken as a sign of trouble, and once twenty are known the tracker no longer starts
         carefully.
         """
-        x = _numbers("latencies", latency)
+        x = latency if isinstance(latency, np.ndarray) and latency.ndim else _numbers("latencies", latency)
         codes = np.asarray(status)
         if codes.dtype.kind != "i":
             words = _numbers("statuses", status, x.shape, object).tolist()

@@ -54,7 +54,7 @@ class Notice:
     timeout: float
     low: float
     high: float
-    expected_duration: float
+    expected_duration: float | None
     previous: float | None
     kept_regret: float | None
     changed: bool
@@ -108,6 +108,7 @@ class Watch:
         self.next_review_at = 1  # attempts
         self.announced: float | None = None
         self.announced_timeouts: tuple[float, ...] = ()
+        self.announced_decision: Decision | None = None
         self.checked_at = 0  # observations at the last notice, or at the last time that there was none to give
         self.interval: tuple[float, float] = (0.0, cutoff)
         self.interval_at: int | None = None
@@ -230,34 +231,40 @@ class Watch:
         with whole_file(self.file) as part:
             part.write_text(json.dumps(state), encoding="utf-8")
 
-    def notice(self, *, matters: float = 0.02) -> Notice | None:
-        """What to report now, None where keeping what was reported last costs at most the share `matters` more."""
-        fresh = self.tracker.observations - self.checked_at
-        retry = self.retry
-        timeouts = retry.timeouts if retry else ()
-        same = self.announced is not None and timeouts == self.announced_timeouts
-        if same and fresh < ESTIMATE_EVERY:
-            return None
-        self.checked_at = self.tracker.observations
+    def figures(self) -> Notice:
+        """What is known now; the interval, which takes 199 resamples, is at most 20 attempts old."""
         now = copy.copy(self.tracker)  # looking must not change what comes next
-        latest, previous = now.latest, self.announced
-        if latest is None:
-            return None
-        regret = None if previous is None else now.regret(previous)
-        if same and regret is not None and regret <= matters:
-            return None
-        self.announced, self.announced_timeouts = now.timeout, timeouts
+        timeout, latest, previous = now.timeout, now.latest, self.announced
+        if self.interval_at is None or now.observations >= self.interval_at + REFRESH_EVERY:
+            self.interval, self.interval_at = now.interval(), now.observations
         return Notice(
-            retry,
-            now.timeout,
-            *now.interval(),
-            expected_duration=latest.expected_duration,
+            self.retry,
+            timeout,
+            low=min(self.interval[0], timeout),
+            high=max(self.interval[1], timeout),
+            expected_duration=None if latest is None else latest.expected_duration,
             previous=previous,
-            kept_regret=regret,
-            changed=latest.changed,
+            kept_regret=None if previous is None else now.regret(previous),
+            changed=latest is not None and latest.changed,
             observations=now.observations,
             withheld=self.withheld,
         )
+
+    def notice(self, *, matters: float = 0.02) -> Notice | None:
+        """What to report now, None where keeping what was reported last costs at most the share `matters` more."""
+        same = self.announced is not None and self.announced_decision is self.decision
+        if same and self.tracker.observations - self.checked_at < ESTIMATE_EVERY:
+            return None
+        self.checked_at, notice = self.tracker.observations, self.figures()
+        timeouts = notice.retry.timeouts if notice.retry else ()
+        if notice.expected_duration is None:
+            return None
+        small = notice.kept_regret is not None and notice.kept_regret <= matters
+        if self.announced is not None and timeouts == self.announced_timeouts and small:
+            self.announced_decision = self.decision
+            return None
+        self.announced, self.announced_timeouts, self.announced_decision = notice.timeout, timeouts, self.decision
+        return notice
 
 
 def cutoff_of_state(file: str | Path) -> float | None:
@@ -271,28 +278,20 @@ def cutoff_of_state(file: str | Path) -> float | None:
 
 def prometheus(watch: Watch) -> str:
     """The current figures in Prometheus' text format, for node_exporter's textfile collector."""
-    now = copy.copy(watch.tracker)
-    if watch.interval_at is None or now.observations >= watch.interval_at + REFRESH_EVERY:  # it takes 199 resamples
-        watch.interval, watch.interval_at = now.interval(), now.observations
-    low, high = min(watch.interval[0], now.timeout), max(watch.interval[1], now.timeout)
-    retry, latest = watch.retry, now.latest
-    timeouts = retry.timeouts if retry else ()
+    now = watch.figures()
+    retry, timeouts = now.retry, now.retry.timeouts if now.retry else ()
     attempts = len(timeouts) + 1 if watch.decision else None
+    worst = "By what share it is slower than waiting at worst."
     figures: list[tuple[str, str, str, object]] = [
         ("retry_attempts", "gauge", "Attempts of the schedule to set; 1 is to wait.", attempts),
         ("retry_expected_duration_seconds", "gauge", "Mean of a job under it.", retry and retry.expected_duration),
-        (
-            "retry_worst_loss_ratio",
-            "gauge",
-            "By what share it is slower than waiting at worst.",
-            retry and retry.worst_loss,
-        ),
+        ("retry_worst_loss_ratio", "gauge", worst, retry and retry.worst_loss),
         ("timeout_seconds", "gauge", "The best timeout of unlimited resubmission.", now.timeout),
-        ("timeout_low_seconds", "gauge", "Lower end of its 95 % interval.", low),
-        ("timeout_high_seconds", "gauge", "Upper end of its 95 % interval.", high),
-        ("expected_duration_seconds", "gauge", "E_J at that timeout.", latest and latest.expected_duration),
+        ("timeout_low_seconds", "gauge", "Lower end of its 95 % interval.", now.low),
+        ("timeout_high_seconds", "gauge", "Upper end of its 95 % interval.", now.high),
+        ("expected_duration_seconds", "gauge", "E_J at that timeout.", now.expected_duration),
         ("changed", "gauge", "1 where the latest attempts contradict the older ones.", int(now.changed)),
-        ("withheld", "gauge", "1 where that timeout must not be set.", int(bool(watch.withheld))),
+        ("withheld", "gauge", "1 where that timeout must not be set.", int(bool(now.withheld))),
         ("observations_total", "counter", "Attempts taken in.", now.observations),
         ("refused_total", "counter", "Lines that could not be used.", watch.refused),
     ]
