@@ -188,7 +188,7 @@ def _implausible(judged: Recommendation, case: Prepared) -> str | None:
     span = np.inf if when is None else float(np.nanmax(when) - np.nanmin(when))
     if retry.waiting > MAX_PLAUSIBLE_GAIN * retry.expected_duration:
         what = f"jobs would be {retry.waiting / retry.expected_duration:.3g} times faster than by waiting"
-    elif retry.timeouts[0] > span > 0:
+    elif retry.timeouts[0] > span > 0 and probes is not None and probes.facts.unit in (None, "s"):
         what = f"the timeout of {seconds(retry.timeouts[0])} is longer than the log ({seconds(span)})"
     else:
         return None

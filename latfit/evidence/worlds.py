@@ -68,7 +68,8 @@ def survey(probes: ProbeTable, cutoff: float = np.inf) -> Survey:
     if OWN_STATUS in codes and completed.any():  # what did not complete might have said what others of this log do
         words = codes[OWN_STATUS]
         codes[OWN_STATUS] = np.where(completed, words, np.random.default_rng(0).choice(words[completed], words.size))
-    measured = [name for name in MEASURED_WITH_THE_LATENCY.get(probes.facts.format, ()) if name in codes]
+    by_format = MEASURED_WITH_THE_LATENCY.get(probes.facts.format.split("-")[0], ())
+    measured = [name for name in by_format if name in codes]
     candidates = {name: codes[name] for name in codes if name not in measured}
     used, left_out = choose_columns(candidates, rank, completed, codes.get(OWN_STATUS))
     left_out |= dict.fromkeys(measured, "is measured with the latency")
@@ -158,19 +159,19 @@ def _is_outcome(codes: Ints, completed: Bools, words: Ints) -> bool:
 
     What answers of those that completed say is not excluded: a page that is not there is not there the next time.
     """
-    if _agreement(words[completed], codes[completed]) < SAME_OUTCOME:
-        return False
     rarer = min(np.count_nonzero(completed), np.count_nonzero(~completed)) / completed.size
-    sizes = np.bincount(codes)
-    alone = (sizes[codes] == 1) & (completed != (completed.mean() > 0.5))  # which one row cannot tell
-    return bool(_agreement(codes, completed.astype(np.int64)) - alone.mean() >= 1 - (1 - SAME_OUTCOME) * rarer)
+    alone = (np.bincount(codes)[codes] == 1) & (completed != (completed.mean() > 0.5))  # which one row cannot tell
+    if _agreement(codes, completed.astype(np.int64)) - alone.mean() < 1 - (1 - SAME_OUTCOME) * rarer:
+        return False
+    return _agreement(words[completed], codes[completed]) >= SAME_OUTCOME
 
 
 def _agreement(cells: Ints, values: Ints) -> float:
     """The share of rows that have the commonest value of their cell."""
     width = int(values.max()) + 1
-    table = np.bincount(cells * width + values, minlength=(int(cells.max()) + 1) * width).reshape(-1, width)
-    return float(table.max(axis=1).sum()) / values.size
+    pairs, counts = np.unique(cells.astype(np.int64) * width + values, return_counts=True)
+    starts = np.flatnonzero(np.diff(pairs // width, prepend=-1))
+    return float(np.maximum.reduceat(counts, starts).sum()) / values.size
 
 
 def _column_worlds(rank: Floats, columns: Mapping[str, Ints], kind: str) -> Iterator[World]:

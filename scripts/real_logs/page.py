@@ -75,6 +75,9 @@ class Row:
         found = check.verdict(check.formula)
         if found == "cannot be told":
             return verdict, schedule, f"**cannot be told**: {check.rows} probes, whose order is not known or too short"
+        if found == "right" and {"queue", "work"} & set(now.withheld):
+            lost = "a replay shows neither the place lost in the queue nor the work done again"
+            return verdict, schedule, f"**cannot be told**: {lost}"
         word = "**waits rightly**" if found != "right" else "**waits, although the loop shows a gain**"
         return verdict, schedule, f"{word}: {seconds(now.formula)} for ever: {found}, {check.figures(check.formula)}"
 
