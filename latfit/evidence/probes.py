@@ -64,7 +64,7 @@ def period_of(probes: ProbeTable) -> dict[str, str] | None:
     units = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
     unit = next((unit for unit in reversed(units) if last - first >= 2 * units[unit]), "second")
     text = counted(round((last - first) / units[unit]), unit)
-    start, end = (pd.Timestamp(time, unit="s") for time in (first, last))
+    start, end = (pd.Timestamp(np.datetime64(round(time * 1e6), "us")) for time in (first, last))
     if start.year > 1971:
         parts = ("night", "morning", "afternoon", "evening")
         if start.date() != end.date():

@@ -455,3 +455,10 @@ def test_commands_that_need_no_groups_leave_the_own_columns_of_a_log_out(tmp_pat
     assert list(bare.frame.columns) == ["submitted", "latency", "status", "site"]
     assert bare.frame["latency"].tolist() == whole.frame["latency"].tolist()
     assert bare.facts.refused.reasons == whole.facts.refused.reasons == {"duplicate id": 1}
+
+
+def test_a_log_of_other_centuries_has_a_period(tmp_path, run):
+    rows = "".join(f"1{600 + i}-03-02T06:00:00Z,{1 + i % 7}.5,completed\n" for i in range(40))
+    (tmp_path / "x.csv").write_text(f"submitted,latency,status\n{rows}")
+    document = json.loads(run("analyze", tmp_path / "x.csv", "--json").stdout)["log"]
+    assert document["period"]["start"] == "1600-03-02T06:00:00Z"
