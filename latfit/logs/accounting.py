@@ -77,6 +77,7 @@ class Pbs(EventFormat):
             if kind not in "QSE" and name not in jobs:
                 last.skipped[f"records of type {kind}"] += 1
                 continue
+            last.skipped["further records of the same jobs"] += name in jobs
             fields = dict(part.split("=", 1) for part in rest.split() if "=" in part) if kind in "QSE" else {}
             job = jobs.setdefault(name, {})
             if "done" not in job:  # one that ran again waited for its first start

@@ -153,7 +153,7 @@ class Aslib(LineFormat):
     outcomes = "outcomes by runstatus"
     others = "lines of the header, and comments"
     not_probes = "runs that do not apply"
-    signs = (r"(?i)^\s*@attribute\s+['\"]?algorithm['\"\s]", r"(?i)^\s*@attribute\s+['\"]?runstatus['\"\s]")
+    signs = (r"(?i)^[ \t]*@attribute[ \t]+['\"]?algorithm['\"\s]", r"(?i)^[ \t]*@attribute[ \t]+['\"]?runstatus['\"\s]")
 
     def begin(self, source: Source) -> None:
         header = re.split(r"^\s*@data\s*$", source.text, maxsplit=1, flags=re.IGNORECASE | re.MULTILINE)[0]

@@ -33,7 +33,7 @@ class Mongod(RowFormat):
 
     def row(self, line: str) -> Row | str | None:
         entry = json_line(line)
-        row = entry and super().row(line)
+        row = super().row(line)
         failed = inside(entry, "attr.errName") or inside(entry, "attr.errCode")
         return {**row, "status": "failed" if failed else "completed"} if isinstance(row, dict) else row
 

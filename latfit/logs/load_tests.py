@@ -248,7 +248,7 @@ class Locust(HistogramFormat):
             try:
                 count, failures = int(row["Request Count"]), int(row["Failure Count"])
                 times = [float(row[level]) for level in levels]
-            except ValueError:
+            except (KeyError, ValueError):
                 continue
             failed += failures > 0
             if count and levels and not failures:

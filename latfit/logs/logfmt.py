@@ -92,7 +92,8 @@ class Heroku(RowFormat):
         if router is None or fields is None or not re.fullmatch(r"\d+ms", fields.get("service", "")):
             return None
         moment, error = HEROKU_TIME.search(line, 0, router.start()), fields.get("code")
-        latency = sum(int(fields.get(part, "").removesuffix("ms") or 0) for part in ("connect", "service"))
+        connect = re.fullmatch(r"(\d+)ms", fields.get("connect", ""))
+        latency = int(fields["service"][:-2]) + (int(connect[1]) if connect else 0)
         status = fields.get("status") if error is None else HEROKU_ERRORS.get(error, "failed")
         groups = {name: fields.get(name) for name in ("code", "path", "method", "host", "dyno", "bytes")}
         return {"latency": latency, "submitted": moment and moment[0], "status": status, **groups}

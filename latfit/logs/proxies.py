@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from latfit.logs.formats import ReadOptions, register
-from latfit.logs.lines import chosen
+from latfit.logs.lines import APACHE_TIME, chosen
 from latfit.logs.rows import Row, RowFormat, cells_at, json_line
 
 # upstream request, stream idle, downstream and stream duration timeouts; the client went away
@@ -45,17 +45,33 @@ class Caddy(RowFormat):
 
 @register
 class Traefik(RowFormat):
-    """Latency is `Duration`, in nanoseconds. Code 499: the client gave up."""
+    """Latency is `Duration`, in nanoseconds, or the milliseconds at the end of a line. Code 499: the client gave up."""
 
     name = "traefik"
-    description = "Traefik access log (JSON); latency = Duration"
+    description = "Traefik access log (JSON or common); latency = Duration"
     rank = 26
     unit = "ns"
-    signs = ('"DownstreamStatus":',)
+    signs = (r'"DownstreamStatus":|" \d+ms$',)
     paths = (
         "latency=Duration submitted=StartUTC status=DownstreamStatus method=RequestMethod path=RequestPath "
         "router=RouterName service=ServiceName"
     )
+    # 10.0.0.1 - - [02/Mar/2026:06:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "curl" 7 "router" "http://10.0.0.2" 12ms
+    line = re.compile(
+        r'\S+ - \S+ \[(?P<submitted>[^\]]+)\] "(?P<method>\S+) (?P<path>\S+)[^"]*" (?P<status>\d{3}) \S+ '
+        r'(?:"[^"]*" ){2}\d+ "(?P<router>[^"]*)" "(?P<service>[^"]*)" (?P<latency>\d+)ms$'
+    )
+
+    def row(self, line: str) -> Row | str | None:
+        entry = json_line(line)
+        row = super().row(line) if entry is None else cells_at(entry, self.paths)
+        if not isinstance(row, dict) or entry is not None:
+            return row if isinstance(row, dict) and row["status"] is not None else None
+        try:
+            when = datetime.strptime(row["submitted"], APACHE_TIME).timestamp()
+        except ValueError:
+            return f"unparseable time: {row['submitted'][:40]!r}"
+        return {**row, "submitted": when, "latency": int(row["latency"]) * 1_000_000}
 
 
 @register
@@ -75,7 +91,8 @@ class Squid(RowFormat):
 
     def row(self, line: str) -> Row | str | None:
         row = super().row(line)
-        return {**row, "status": "cancelled"} if isinstance(row, dict) and "ABORTED" in row["result"] else row
+        gave_up = isinstance(row, dict) and re.search("ABORTED|TIMEDOUT", row["result"])
+        return {**row, "status": "censored"} if isinstance(row, dict) and gave_up else row
 
 
 @register

@@ -155,3 +155,14 @@ def test_what_is_not_read_says_how_to_convert_it(tmp_path, content, hint):
     path.write_bytes(content)
     with pytest.raises(latfit.LatfitError, match=hint):
         latfit.read_log(path)
+
+
+def test_traefiks_common_log(tmp_path):
+    path = tmp_path / "access.log"
+    line = '10.0.0.1 - - [02/Mar/2026:06:00:00 +0100] "GET /a?b HTTP/1.1" {} 5 "-" "curl" 7 "web" "http://b" {}ms\n'
+    path.write_text(line.format(200, 12) + line.format(499, 3000) + line.format(502, 1))
+    frame = latfit.read_log(path).frame
+    assert frame["latency"].tolist() == [0.012, 3.0, 0.001]
+    assert frame["status"].tolist() == ["completed", "censored", "failed"]
+    assert frame["submitted"].iloc[0] == pd.Timestamp("2026-03-02T05:00:00Z")
+    assert set(frame["path"]) == {"/a"}
