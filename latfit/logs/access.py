@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
 
 from latfit.errors import LogError, MissingColumn, listed
-from latfit.logs.formats import register
+from latfit.logs.formats import ReadOptions, register
 from latfit.logs.lines import (
     ABSENT,
     APACHE_TIME,
@@ -23,10 +23,11 @@ from latfit.logs.lines import (
     request_parts,
 )
 from latfit.logs.records import Records
+from latfit.logs.rows import Row, RowFormat
 from latfit.logs.source import Source
 from latfit.logs.times import numeric
 from latfit.numbers import Bools
-from latfit.units import UNIT_WORDS
+from latfit.units import UNIT_WORDS, in_seconds
 
 # a list such as `0.010, 0.020`, a quoted text (perhaps after `name=`), a time in brackets, a word
 TOKEN = re.compile(r'[^\s",\[]+(?:(?:,| :) [^\s",\[]+)+|[\w.$]*[=:]?"(?:[^"\\]|\\.)*"|\[[^\[\]]*\]|\S+')
@@ -42,7 +43,7 @@ NUMBERS = {"milliseconds": r"\d+\.\d{3}", "decimals": r"\d+\.\d+", "whole": r"\d
 A_MILLISECOND, A_TENTH = 1e3, 1e5  # in µs: what whole numbers must reach to be taken for µs
 W3C_FIELDS = re.compile(r"^#Fields:[ \t]*(.*)$", re.MULTILINE)
 W3C_NEEDED = {"date", "time", "sc-status"}
-AFTERWARDS = re.compile(r"sc-|time|x-edge-.*(?:result|request)")  # what the server tells with the answer
+AFTERWARDS = re.compile(r"sc-|time|date$|x-edge-.*(?:result|request)")  # what the server tells with the answer
 
 
 @register
@@ -205,8 +206,8 @@ def _unit(name: str, kind: str | None, values: list[str], log: str) -> str:
 
 
 @register
-class W3c(LineFormat):
-    """Latency is `time-taken`: in ms where whole (IIS), in s with decimals (CloudFront)."""
+class W3c(RowFormat):
+    """Latency is `time-taken`: in ms where whole (IIS), in s with decimals (CloudFront); times are of the answer."""
 
     name = "w3c"
     description = "IIS or CloudFront (W3C extended) log; latency = time-taken"
@@ -214,36 +215,36 @@ class W3c(LineFormat):
     roles = ("latency",)
     uses = ("statuses", "unit", "timezone")
     others = "directives"
-    measured, code, time, time_style, at_end = "time-taken", "sc-status", "date and time", "iso", True
-    http = True
-    submitted_is = "date and time, less the latency (they are of the answer)"
+    at_end = True
 
     def sniff(self, head: str) -> bool:
         fields = W3C_FIELDS.search(head) if head.lstrip().startswith("#") else None
         return fields is not None and set(fields[1].split()) >= W3C_NEEDED
 
-    def begin(self, source: Source) -> None:
-        fields = W3C_FIELDS.search(source.text)
-        self.names = names = fields[1].split() if fields else []
-        if len(set(names)) < len(names) or not set(names) >= W3C_NEEDED:
-            raise LogError(f"{source.name}: #Fields must name date, time and sc-status once; it has: {listed(names)}")
-        if "time-taken" not in names and "latency" not in self.options.columns:
-            raise MissingColumn(f"{source.name}: the log has no time-taken: choose that field in the server's logging")
-        super().begin(source)
-        first = next((line for line in source.text.split("\n") if line.strip() and not line.startswith("#")), "")
-        self.separator = "\t" if "\t" in first else " "
-        example = dict(zip(names, first.split(self.separator), strict=False)).get(self.measured, "")
-        self.unit = self.options.unit or ("s" if "." in example else "ms")
-        apart = ("date", "time", self.measured)
-        self.groups = [name for name in names if name not in apart and not AFTERWARDS.match(name)]
+    def rows(self, options: ReadOptions) -> Callable[[str], Row | str | None]:
+        names: list[str] = []
+        measured, unit = options.columns.get("latency", "time-taken"), options.unit
 
-    def parse(self, line: str) -> Parsed:
-        if line.startswith("#"):
-            if line.startswith("#Fields:") and line[8:].split() != self.names:
-                return "other fields: from here on, #Fields is another; split the log there"
-            return None
-        row, width = line.split(self.separator), len(self.names)
-        return row if len(row) == width else f"wrong number of fields: {len(row)} instead of {width}"
+        def read(line: str) -> Row | str | None:
+            nonlocal names, unit
+            if line.startswith("#"):
+                if fields := W3C_FIELDS.match(line):
+                    names = fields[1].split()
+                    if len(set(names)) < len(names) or not set(names) >= W3C_NEEDED:
+                        raise LogError(f"#Fields must name date, time and sc-status once; it has: {listed(names)}")
+                    if measured not in names:
+                        raise MissingColumn(f"the log has no {measured}: choose that field in the server's logging")
+                return None
+            row = line.split("\t" if "\t" in line else " ")
+            if len(row) != len(names):
+                return f"wrong number of fields: {len(row)} instead of {len(names)}"
+            cells = dict(zip(names, row, strict=True))
+            taken = cells.pop(measured)
+            if not re.fullmatch(r"\d+(\.\d+)?", taken, re.ASCII):
+                return "no latency" if taken in ABSENT else f"unparseable {measured}: {taken[:40]!r}"
+            unit = unit or ("s" if "." in taken else "ms")
+            spent = {"latency": in_seconds(float(taken), unit), "status": cells["sc-status"]}
+            groups = {name: cell for name, cell in cells.items() if not AFTERWARDS.match(name) and cell not in ABSENT}
+            return {"submitted": f"{cells['date']}T{cells['time']}", **spent, **groups}
 
-    def fill(self, records: Records, frame: pd.DataFrame) -> None:
-        super().fill(records, frame.assign(**{self.time: frame["date"] + "T" + frame["time"]}))
+        return read

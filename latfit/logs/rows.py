@@ -6,8 +6,9 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, ClassVar
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
@@ -86,7 +87,7 @@ class RowFormat(KnownCells):
                 for name in {"path", "url"} & row.keys():
                     row[name] = plain_path(row[name])
                 if self.at_end:
-                    row["submitted"] = sent_at(row["submitted"], row["latency"], self.unit)
+                    row["submitted"] = sent_at(row["submitted"], row["latency"], self.unit, options.timezone)
             return row
 
         chunks = read_found(source, self.known(options), find, self.others, nothing=self.nothing)
@@ -174,7 +175,7 @@ def cells_at(entry: Row, paths: str) -> Row | None:
     return None if cells.get("submitted") is None else cells
 
 
-def epoch(moment: Any) -> float | None:
+def epoch(moment: Any, timezone: str | None = None) -> float | None:
     """Seconds since 1970 of a number of them (or ms, us, ns, by its size), or of an ISO 8601 time (UTC by default)."""
     if isinstance(moment, str) and re.fullmatch(r"\d{9,19}(\.\d+)?", moment):
         moment = float(moment)
@@ -185,12 +186,12 @@ def epoch(moment: Any) -> float | None:
         when = datetime.fromisoformat(str(moment).strip().replace("/", "-").replace(",", "."))
     except ValueError:
         return None
-    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+    return (when if when.tzinfo else when.replace(tzinfo=ZoneInfo(timezone or "UTC"))).timestamp()
 
 
-def sent_at(ended: Any, latency: Any, unit: str = "s") -> float | None:
+def sent_at(ended: Any, latency: Any, unit: str = "s", timezone: str | None = None) -> float | None:
     """When a request was sent that ended at `ended`, after it had taken `latency`; at once where that is not known."""
-    moment = epoch(ended)
+    moment = epoch(ended, timezone)
     try:
         return None if moment is None else round(moment - max(0.0, in_seconds(float(latency or 0), unit)), 6)
     except ValueError:

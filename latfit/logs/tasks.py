@@ -212,7 +212,7 @@ class WorkflowRuns(JsonRows):
     description = "GitHub's workflow_runs, or gh run list --json; latency = updated_at - run_started_at"
     work = True
     rank = 21
-    begins, signs = r"[\[{]", ('"conclusion"', '"(?:workflow_runs|workflowName|databaseId)"')
+    begins, signs = r"[\[{]", ('"conclusion"', '"(?:workflow_runs|updatedAt|updated_at)"')
     paths = "submitted=began status=conclusion name event head_branch run_attempt run_number workflowName headBranch"
 
     def row(self, value: Row) -> Row | None:

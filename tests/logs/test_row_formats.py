@@ -166,3 +166,9 @@ def test_traefiks_common_log(tmp_path):
     assert frame["status"].tolist() == ["completed", "censored", "failed"]
     assert frame["submitted"].iloc[0] == pd.Timestamp("2026-03-02T05:00:00Z")
     assert set(frame["path"]) == {"/a"}
+
+
+def test_times_without_an_offset_are_of_the_users_zone():
+    """Celery's worker writes local times, when a task ends."""
+    sent = latfit.read_log(DATA / "worker.celery", timezone="Europe/Paris").frame["submitted"].iloc[0]
+    assert sent == pd.Timestamp("2026-03-02T05:00:01.25Z")
