@@ -43,6 +43,7 @@ templates_path = ["_templates"]
 html_sidebars = {"**": ["pages.html"]}
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_extra_path = ["generated/extra"]
 html_math_renderer = "mathml"
 html_theme_options = {
     "navigation_with_keys": False,
@@ -83,12 +84,82 @@ def notebooks(app, config):
         shutil.copy2(path, here / "notebooks" / name)
 
 
+def generated(app, config):
+    """Pages for each command and each public name, the live report, and the picture of worlds."""
+    import click
+    import matplotlib.pyplot as plt
+    import numpy as np
+
+    import latfit
+    from latfit.cli import main
+    from latfit.plots import STYLE
+    from latfit.report import to_html
+
+    here = Path(app.srcdir)
+    texts = {}
+    for name in main.summaries:
+        command = main.get_command(click.Context(main), name)
+        module = command.callback.__module__
+        texts[f"commands/{name}.md"] = (
+            f"# {name}\n\n```{{eval-rst}}\n.. click:: {module}:{name}\n   :prog: latfit {name}\n   :nested: full\n```\n"
+        )
+    for kind, name, rest in re.findall(DIRECTIVE, (here / "api.md").read_text(encoding="utf-8"), re.MULTILINE):
+        directive = f".. {kind}:: {name}\n{rest}"
+        texts[f"api/{name}.md"] = f"# {name}\n\n```{{eval-rst}}\n{directive}```\n"
+    result = latfit.analyze(latfit.example_log())
+    texts["extra/live-report.html"] = to_html(result)
+    for name, text in texts.items():
+        path = here / "generated" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+    cutoff = result.decision.outliers.cutoff
+    law = latfit.Empirical.of(result.decision.sample)
+    times = np.geomspace(150, 3000, 200)
+    done, waiting = law.cdf(times), float(latfit.expected_duration(law, cutoff))
+    mean = latfit.expected_duration(law, times) * done + (1 - done) * waiting  # one cancellation, then waiting
+    worst = waiting + (1 - done) * times  # what was spent on the first attempt is lost, and nothing gained
+    worlds = [world for world in result.decision.evidence.worlds if world.ratio is not None]
+    with plt.rc_context(STYLE):
+        page, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
+        left.plot(times, mean / waiting, label="if attempts are independent")
+        left.plot(times, worst / waiting, "--", label="if every retry repeats the first attempt")
+        left.axhline(1, color="grey", linewidth=0.8)
+        left.axhline(1.3, color="grey", linestyle=":", label="the limit of --risk 30%")
+        left.set(
+            xscale="log",
+            xlabel="cancel once after (s), then wait",
+            ylabel="mean / waiting",
+            title="Cancelling once can lose only so much",
+        )
+        left.legend(fontsize="small")
+        right.barh([world.name for world in worlds], [world.ratio for world in worlds], color="#005F99")
+        right.axvline(1, color="grey", linewidth=0.8)
+        right.set(xlabel="mean / waiting at the schedule", title="The least favourable world decides")
+        page.savefig(here / "generated" / "worlds.png", dpi=110)
+        plt.close(page)
+
+
+DIRECTIVE = r"^\.\. (auto(?!module)\w+):: (latfit\.\w+)\n((?:   .*\n)*)"
+
+
 def paths(app, name, source):
     """Links of files that lie elsewhere in the repository: a notebook's to the pages, a page's to the notebooks."""
     if name.startswith("notebooks/"):
         source[0] = source[0].replace("](../docs/", "](../")
     else:
         source[0] = source[0].replace("](../notebooks/", "](notebooks/")
+    if name == "api":  # a page for each public name; what is not one stays here
+
+        def listed(block):
+            names = re.findall(DIRECTIVE, block[1], re.MULTILINE)
+            pages = "".join(f"generated/api/{name}\n" for _, name, _ in names)
+            rest = re.sub(DIRECTIVE, "", block[1], flags=re.MULTILINE)
+            return (f"```{{toctree}}\n:maxdepth: 1\n\n{pages}```\n\n" if pages else "") + (
+                f"```{{eval-rst}}\n{rest}```" if rest.strip() else ""
+            )
+
+        source[0] = re.sub(r"```\{eval-rst\}\n(.*?)```", listed, source[0], flags=re.DOTALL)
 
 
 def mathml(translator, node):
@@ -110,5 +181,6 @@ def setup(app):
     app.connect("sphinx-click-process-epilog", epilog)
     app.connect("autodoc-process-docstring", plain)
     app.connect("config-inited", notebooks)
+    app.connect("config-inited", generated)
     app.connect("source-read", paths)
     app.add_html_math_renderer("mathml", inline_renderers=(mathml, None), block_renderers=(mathml, None))

@@ -19,7 +19,7 @@ COMMANDS = [
 def test_commands(command, run_anew, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data").symlink_to(EGEE.parent)
-    done = run_anew(*shlex.split(command)[1:])
+    done = run_anew(*shlex.split(command, comments=True)[1:])
     assert done.returncode == 0, done.stderr
     assert done.stdout or any(path.name != "data" for path in tmp_path.iterdir())
 
@@ -27,7 +27,7 @@ def test_commands(command, run_anew, tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_the_decision_shown_is_the_decision_made(run, monkeypatch):
     monkeypatch.chdir(REPO)
-    shown = next(block for kind, block in BLOCKS if kind == "console").split("\n", 1)[1]
+    shown = next(block for kind, block in BLOCKS if kind == "console").split("$ latfit analyze data/egee-2006.csv\n")[1]
     assert run("analyze", "data/egee-2006.csv").stdout.startswith(shown)
 
 

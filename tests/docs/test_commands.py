@@ -46,7 +46,7 @@ def test_it_runs(line, run, folder):
     quick = ["--resamples", "0"] if line.startswith("latfit analyze") else []  # the intervals are not about the line
     done = run(*shlex.split(line)[1:], *quick)
     assert done.returncode == 0, done.stderr
-    assert done.stdout
+    assert done.stdout or "-o " in line
 
 
 @pytest.mark.parametrize("line", sorted({line for _, line in COMMANDS if NOT_HERE.search(line)}))
