@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from latfit.laws.base import Law
 from latfit.laws.empirical import Empirical, as_law
 from latfit.restart.completion import completion_quantile, log_not_completed
 from latfit.restart.derived import check_time, check_timeouts, completion_probability, has_failures, inverse_cdf
+from latfit.restart.result import Optimum
 
 
 def variation(law: Any, **params: Any) -> float:
@@ -105,8 +106,18 @@ class QuantileBound:
     submissions: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; `guaranteed` is the bound on the mean."""
-        return {"verdict": "bound", "basis": "quantiles", **vars(self), "guaranteed": self.expected_duration}
+        """The fields of an `Optimum`, None where only a bound is known, which is `guaranteed`."""
+        absent: dict[str, Any] = dict.fromkeys((each.name for each in fields(Optimum)), None)
+        known = {"verdict": "bound", "timeout": self.timeout, "objective": {"name": "mean", "value": None}}
+        bounds = {"guaranteed": self.expected_duration, "least": self.least, "waiting": self.waiting}
+        return {
+            **absent,
+            "parallel": None,
+            **known,
+            "level": self.level,
+            **bounds,
+            "most_submissions": self.submissions,
+        }
 
 
 def quantile_bound(quantiles: Mapping[float, float], *, cost: float = 0.0) -> QuantileBound:
