@@ -278,7 +278,7 @@ class Sge(RowFormat):
     kind, queue = "jobs", True
     cells = ("submitted", "ended", "status", "id")
     others = "comments, and slave tasks of parallel jobs"
-    begins = r"(?:#.*\n|\s)*[^:#\n]*:[^:\n]+:(?:[^:\n]*:){3}\d+:[^:\n]*:-?\d+:\d+:\d+:\d+:(?:[^:\n]*:){24}"
+    begins = r"(?:#.*\n|\s)*+[^:#\n]*+:[^:\n]+:(?:[^:\n]*:){3}\d+:[^:\n]*:-?\d+:\d+:\d+:\d+:(?:[^:\n]*:){24}"
 
     def row(self, line: str) -> Row | str | None:
         fields = line.split(":")

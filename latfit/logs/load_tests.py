@@ -250,6 +250,8 @@ class Locust(HistogramFormat):
                 times = [float(row[level]) for level in levels]
             except (KeyError, ValueError):
                 continue
+            if not all(map(math.isfinite, times)):
+                continue
             failed += failures > 0
             if count and levels and not failures:
                 # times are rounded, to 10 ms from 100 ms on and to 100 ms from 1 s on: each lies below the edge
