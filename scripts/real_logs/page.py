@@ -67,7 +67,7 @@ class Row:
         if groups:
             schedule = f"by `{now.column}`: {len(groups)} of {len(now.groups)} are resubmitted, the others wait"
         if check is None:
-            return verdict, schedule, ""
+            return verdict, schedule, "**cannot be told**: a histogram has no rows to follow"
         if check.now is not None:
             return verdict, schedule, f"**{check.verdict(check.now)}**: {check.figures(check.now)}"
         if check.formula is None or now.formula is None:
