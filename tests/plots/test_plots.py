@@ -7,14 +7,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import latfit
 from latfit.cli.logs import FIGURE_NAMES
 from latfit.plots import (
     FIGURES,
     figure,
+    plot_cdf,
     plot_completion,
     plot_drift,
+    plot_ecdf,
     plot_expected_duration,
     plot_frontier,
     plot_jobs_tail,
@@ -149,3 +152,20 @@ def test_few_probes_are_drawn_without_a_word_of_matplotlib(name, run, tmp_path):
     assert done.returncode in (0, 1)
     assert "Warning" not in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_fits_and_samples_are_drawn():
+    sample = latfit.example_log().sample(cutoff=10_000)
+    fits = latfit.fit(sample, ["lognormal", "weibull"])
+    axes = plot_cdf(fits)
+    assert [line.get_label() for line in axes.get_lines()] == ["log", "lognormal", "weibull"]
+    curve = axes.get_lines()[1]
+    t, share = np.asarray(curve.get_xdata()), np.asarray(curve.get_ydata())
+    assert share == pytest.approx(
+        (1 - fits[0].rho) * stats.lognorm(fits[0].params["sigma"], scale=np.exp(fits[0].params["mu"])).cdf(t)
+    )
+    assert plot_cdf(fits[0], axes) is axes
+    steps = plot_ecdf(sample.completed.expand()).get_lines()[0]
+    assert steps.get_ydata()[-1] == pytest.approx(1.0)
+    with pytest.raises(latfit.FitError, match="needs an analysis, or fits"):
+        plot_cdf([1.0, 2.0])
