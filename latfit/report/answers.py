@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from latfit.errors import counted, printable
-from latfit.report.layout import Section, between, in_one_unit, number, percent
+from latfit.report.layout import WORDS, Section, between, in_one_unit, number, percent
 from latfit.report.sections import TELLING_OPTIMISM, Advice, still_out
 from latfit.restart.objectives import Objective
 from latfit.tracking.drift import iso
@@ -31,14 +31,6 @@ if TYPE_CHECKING:
     from latfit.verify import Verification
 
 SHOWN_WINDOWS = 30  # windows and changes in the text; all are in the JSON
-BACKTESTED = {
-    "fixed": "set once, at the start",
-    "pooled": "from all that was known",
-    "tracked": "followed",
-    "current": "the one in use",
-    "waiting": "none, until the cutoff",
-    "hindsight": "the best one, in hindsight",
-}
 COMPARED_ROLES = {"reference": "best timeout", "advised": "recommended", "same": "same load", "free": "no limit"}
 
 
@@ -123,11 +115,7 @@ def guarantee_advice(guarantee: Guarantee, path: str) -> Advice:
     counts += "".join(f", {getattr(histogram, name)} {name}" for name in ("failed", "lost") if getattr(histogram, name))
     total = "" if histogram.latency_sum is None else f"; their sum is {seconds(histogram.latency_sum)}"
     about = (f"{path} (histogram): {counts}{total}.",)
-    remedies = {
-        "untested": "Keep a log of single requests to check it.",
-        "dependence": "Keep a log of single requests, and see latfit analyze on it.",
-    }
-    cautions = tuple((each.message, remedies.get(each.code, "")) for each in guarantee.warnings)[:2]
+    cautions = tuple((each.message, WORDS["histogram_remedies"].get(each.code, "")) for each in guarantee.warnings)[:2]
     again = (f"latfit timeout {log} --lost N --cost C", "with those that never returned, and what a restart costs")
     if best is None:
         why = "Too few completed in buckets with an upper end."
@@ -321,7 +309,7 @@ def drift_sections(drift: Drift) -> list[Section]:
         rows = []
         for score in drift.backtest.scores:
             time, load = f"{seconds(score.expected_duration)} a job", f"{score.submissions:.2f} submissions"
-            rows.append((score.policy, time, load, BACKTESTED[score.policy]))
+            rows.append((score.policy, time, load, WORDS["backtested"][score.policy]))
         sections.append(Section("", ("Backtest, each with only what was known at the time:",), ("",) * 4, tuple(rows)))
     if drift.warnings:
         sections.append(Section("", tuple(f"Warning: {warning.message}." for warning in drift.warnings)))

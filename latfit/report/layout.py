@@ -5,13 +5,19 @@ from __future__ import annotations
 import math
 import re
 import textwrap
+import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Self
+from importlib.resources import files
+from typing import Any, Self
 
 from latfit.errors import printable
 from latfit.units import UNITS, seconds
 
+WORDS: dict[str, dict[str, Any]] = tomllib.loads(
+    (files("latfit.report") / "templates" / "words.toml").read_text(encoding="utf-8")
+)
+"""Sentences by codes: headlines, reasons, remedies and others."""
 NO_BREAK = "\u00a0"
 TEXT_WIDTH = 80
 LONGEST_KEY = 24  # characters of a group's name in a table

@@ -26,7 +26,7 @@ from latfit.laws import Empirical
 from latfit.numbers import Floats, finite
 from latfit.report.answers import compared_table, guarantee_advice
 from latfit.report.charts import CHARTS, STRATEGY_STEPS, Band, Chart, Strategies, View, bounds_chart, reason_chart
-from latfit.report.layout import Section, kept_together, number, shortened
+from latfit.report.layout import WORDS, Section, kept_together, number, shortened
 from latfit.report.sections import advice, evidence_checks, groups_section, sections, shown_groups
 from latfit.sample import LatencySample
 from latfit.settings import TOOLS, Plan
@@ -40,19 +40,6 @@ SHOWN_GROUPS = (200, 100, 50, 20, 5)  # numbers of groups to try until the page 
 KEPT_TIMES = 800  # of the law; with five sums each they are 43 kB of the page
 CURVE_POINTS = 160
 SHOWN_TOOLS = ("timeout", "requests", "tenacity", "aiohttp", "envoy", "nginx", "slurm")
-METHOD = (
-    "A job whose attempts are cancelled after t and submitted again, c seconds later, takes on average E_J(t) = "
-    "(∫₀ᵗ u dF(u) + ∫₀ᵗ (u + c) dG(u) + S(t) (t + c)) / F(t): F is the share completed by t, G the share that failed "
-    "visibly, S the share still out; all by Kaplan and Meier's estimate from the log, censoring included.",
-    "The schedule is the best among those that end in waiting and lose at most the accepted share if every retry takes "
-    "as long as the first attempt would have; it is judged in every reading of the log in which attempts resemble "
-    "their neighbours (by column, job or time) beyond chance.",
-    "Resubmissions are load too: if everybody cuts the timeout, the latencies change.",
-)
-HISTOGRAM_METHOD = (
-    "The counts limit the mean at each edge of the buckets, whatever happened inside them. The timeout is the edge "
-    "with the least upper bound.",
-)
 NOTEBOOK_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 
@@ -131,7 +118,7 @@ def _content(result: Analysis) -> dict[str, Any]:
         "evidence": Section(columns=("question", "found", "so"), rows=tuple(evidence_checks(result))),
         "groups": result.groups or None,
         "statistics": [each for each in statistics if each.title not in ("By group", "Evidence")],
-        "method": METHOD,
+        "method": WORDS["method"]["log"],
         **dict.fromkeys(("view", "hero", "snippets", "risks", "strategies")),
         **dict.fromkeys(("charts", "still"), ()),
         "model": {},
@@ -169,7 +156,7 @@ def _histogram_content(guarantee: Guarantee, path: str) -> dict[str, Any]:
         "path": path,
         "advice": guarantee_advice(guarantee, path),
         "statistics": [buckets, Section("Warnings", warnings, as_items=True)],
-        "method": HISTOGRAM_METHOD,
+        "method": WORDS["method"]["histogram"],
         **dict.fromkeys(("result", "view", "snippets", "risks", "strategies", "groups")),
         "evidence": Section(),
         "charts": [chart],

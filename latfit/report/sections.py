@@ -16,6 +16,7 @@ from latfit.errors import counted, printable
 from latfit.outliers import OutlierRatio
 from latfit.report.layout import (
     LONGEST_KEY,
+    WORDS,
     Number,
     Section,
     as_markdown,
@@ -33,54 +34,6 @@ from latfit.units import seconds, times_in_words
 REPLAY_AGREES = 0.1  # largest relative difference between a replay and the formula that counts as agreement
 TELLING_OPTIMISM = 0.01  # the corrected duration is shown if it differs from the plain one by more than this share
 BRIEF_GROUPS = 5  # rows of the table of groups in the short report
-HEADLINES = {
-    "queue": "Wait: keep your place in the queue",
-    "work": "Wait: a retry would do the same work again",
-    "censored": "Measure with a later cutoff first",
-    "few-completions": "Collect more probes first",
-    "not-identified": "Say first what a restart costs",
-    "no-outcomes": "Say first which outcomes are errors",
-}
-REASONS = {
-    "queue": "These are waits in a queue. Resubmitting loses the place in it, which no formula counts.",
-    "work": "These are run times of tasks, not waits.",
-    "dependent": "Repeated without limit, a timeout would be slower than waiting: a retry resembles the first attempt.",
-    "censored": "More probes were given up than came back, so it is not known how long they would have taken.",
-    "not-identified": "The clock is too coarse to show which of the shortest waits is worth a restart.",
-    "no-outcomes": "The best timeout lies among returns so quick that they may be errors, and the log does not say how "
-    "a probe ended.",
-}
-REMEDIES = {
-    "few-completions": "Measure more: latfit probe.",
-    "unit": "Check it with latfit read; --unit changes it.",
-    "not-identified": "Give --cost, the seconds that a restart costs.",
-    "no-outcomes": "Name the column that does with --column status=NAME; --column status= says that all is well.",
-    "censored": "Measure with a later cutoff.",
-    "refused": "Look at them with latfit read; --status and --column say how to read them.",
-    "outages": "Alert on outages: during one, no timeout helps.",
-    "later-attempts": "Retry elsewhere, or later.",
-    "dependence": "See what retries would have brought on this log: latfit replay.",
-    "drift": "Decide on the latest part with --since.",
-    "mixed": "Decide for each group: --by COLUMN.",
-    "groups-differ": "",
-    "load": "Limit it with latfit timeout --max-submissions.",
-    "law-rejected": "Without --law the data themselves decide.",
-    "beyond-timeout": "Measure with a later cutoff.",
-    "given-up": "If that is wrong, say so with --censoring.",
-    "cut": "If that is wrong, say so with --cutoff.",
-    "ratio-falling": "Measure with a later cutoff to see how many return.",
-    "few-at-risk": "Measure more probes without a timeout.",
-    "rho-disagree": "Measure with a later cutoff.",
-    "no-interval": "Measure more probes.",
-}
-"""What to do about each warning, the most important first; others are shown in the full report only."""
-UNIT_EVIDENCE = {
-    "option": "as --unit says",
-    "name": "by the column's name",
-    "cells": "by its cells",
-    "times": "by the times beside it",
-    "assumed": "assumed; --unit changes it",
-}
 
 
 @dataclass(frozen=True)
@@ -173,7 +126,7 @@ def advice(result: Analysis) -> Advice:
         figures.append(("guarantee", f"{loss}, even if every retry takes as long as the first attempt would have."))
     else:
         action, target, tone = *_without_schedule(result, codes), "wait"
-        if not _fixed_fate(result) and (set(codes) & set(HEADLINES) or _all_zero(result)):
+        if not _fixed_fate(result) and (set(codes) & set(WORDS["headlines"]) or _all_zero(result)):
             tone = "ask"
         reasons = [*_why_waiting(result), *reasons]
         if tone == "wait" and chosen.formula.at_cutoff is not None:
@@ -206,7 +159,7 @@ def _log_lines(result: Analysis) -> tuple[str, ...]:
         span = seconds(float((last - first) / np.timedelta64(1, "s")))
         lines += f" from {str(first)[:16].replace('T', ' ')} to {str(last)[:16].replace('T', ' ')} UTC ({span})"
     outcomes = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
-    unit = f"; latency in {facts.unit} ({UNIT_EVIDENCE.get(facts.unit_evidence, facts.unit_evidence)})"
+    unit = f"; latency in {facts.unit} ({WORDS['unit_evidence'].get(facts.unit_evidence, facts.unit_evidence)})"
     return (f"{lines}; {outcomes}{unit if facts.unit and facts.unit_evidence else ''}.",)
 
 
@@ -257,7 +210,7 @@ def _cautions(result: Analysis) -> tuple[tuple[str, str], ...]:
     messages = {warning.code: warning.message for warning in result.warnings if warning.code not in codes}
     if "mixed" in codes:
         messages.pop("groups-differ", None)
-    return tuple((messages[code], REMEDIES[code]) for code in REMEDIES if code in messages)[:2]
+    return tuple((messages[code], WORDS["remedies"][code]) for code in WORDS["remedies"] if code in messages)[:2]
 
 
 def _steps(result: Analysis, codes: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -289,7 +242,7 @@ def _without_schedule(result: Analysis, codes: Sequence[str]) -> tuple[str, str]
         return "Record finer times first", ""
     if _some_group_decided(result):
         return "Decide by", ", ".join(result.by)
-    return next((HEADLINES[code] for code in codes if code in HEADLINES), "Wait"), ""
+    return next((WORDS["headlines"][code] for code in codes if code in WORDS["headlines"]), "Wait"), ""
 
 
 def _fixed_fate(result: Analysis) -> tuple[str, ...]:
@@ -303,13 +256,7 @@ def _why_waiting(result: Analysis) -> list[str]:
     world = evidence.binding_world if evidence else None
     if world is None or {"no-outcomes", "censored"} & set(result.timeout.withheld) or _fixed_fate(result):
         return []
-    reasons = {
-        "independent": "No schedule gains enough for the loss that it risks if retries are not independent.",
-        "job": "Attempts of the same job resemble each other, so a retry repeats what the first attempt met.",
-        "time": "Slow probes come together, so a retry soon after meets the same.",
-        "spell": "Slow probes come in spells, so a retry soon after meets the same.",
-    }
-    reason = reasons.get(world.kind, f"Latencies differ by {world.name}, and a retry stays where it was.")
+    reason = WORDS["why_waiting"].get(world.kind, f"Latencies differ by {world.name}, and a retry stays where it was.")
     if world.kind != "independent" and world.ratio is not None and 1 < world.ratio < math.inf:
         reason += f" The best schedule would take {world.ratio:.3g} × as long as waiting."
     return [reason]
@@ -371,11 +318,11 @@ def _withheld_reasons(result: Analysis) -> list[str]:
     messages = {warning.code: warning.message for warning in reversed(result.decision.warnings)}
     reasons = []
     for code in _fixed_fate(result) or result.timeout.withheld:
-        remedy = f" {REMEDIES[code]}" if code in REMEDIES and code != "mixed" else ""
-        if code == "few-completions" or (code in REASONS and _all_zero(result)):
+        remedy = f" {WORDS['remedies'][code]}" if code in WORDS["remedies"] and code != "mixed" else ""
+        if code == "few-completions" or (code in WORDS["reasons"] and _all_zero(result)):
             reasons.append(_sentence(messages.get(code, code)))
-        elif code in REASONS:
-            reasons.append(REASONS[code] + remedy)
+        elif code in WORDS["reasons"]:
+            reasons.append(WORDS["reasons"][code] + remedy)
         elif code == "mixed" and result.timeout.retry is not None:
             reasons.append(f"Repeat it no further: {messages.get(code, 'the log mixes different populations')}.")
     return reasons
