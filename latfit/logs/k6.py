@@ -69,8 +69,8 @@ class K6(RowFormat):
                     code = "completed"
                 elif code == "0" or (expected == "false" and code[:1] in "23"):
                     code = "failed"
-            others = {name: cell for name, cell in row.items() if name not in ("error", "check") and cell != ""}
-            return {**others, "status": code}
+            tags = {name: cell for name, cell in row.items() if name not in ("error", "check") and cell != ""}
+            return {**tags, "status": code, "latency": row["latency"], "submitted": row["submitted"]}
 
         return read
 
