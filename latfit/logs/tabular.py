@@ -41,7 +41,8 @@ class TableReader:
         self, roles: Roles, options: ReadOptions, *, notes: Iterable[str] = (), blank_is_lost: bool = False
     ) -> None:
         self.roles, self.options, self.notes, self.settled = roles, options, list(notes), False
-        self.words = None if roles.status is None else StatusWords(roles.status, options)
+        queue = roles.measures == "queue"
+        self.words = None if roles.status is None else StatusWords(roles.status, options, queue=queue)
         self.blank_is_lost = blank_is_lost and not roles.status and not roles.ended and roles.submitted is not None
         self.as_lost: Counter[str] = Counter()
         self.lock = threading.Lock()

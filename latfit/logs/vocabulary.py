@@ -207,10 +207,11 @@ def is_http_column(words: Iterable[str]) -> bool:
 class OutcomeWords:
     """What the words of a column mean: by the user's word, by known words, by codes, by what the column is called.
 
-    A column that is called so may hold yes and no, errors in words (empty where there is none), or exit codes.
+    A column that is called so may hold yes and no, errors in words (empty where there is none), or exit codes. Where
+    the latency is a wait in a `queue`, a job that is running has completed it.
     """
 
-    def __init__(self, name: str, said: Mapping[str, str], words: Iterable[str] = ()) -> None:
+    def __init__(self, name: str, said: Mapping[str, str], words: Iterable[str] = (), *, queue: bool = False) -> None:
         self.said = said
         self.has_errors, self.has_exits = ends_in(name, ERROR_NAMES), ends_in(name, EXIT_NAMES)
         self.has_levels, self.has_grpc = ends_in(name, LEVEL_NAMES), ends_in(name, GRPC_NAMES)
@@ -219,7 +220,7 @@ class OutcomeWords:
         self.table: dict[str, str] = {**OUTCOME_WORDS, **self.flags}
         if self.has_exits:
             self.table |= VOCABULARY["exit"]
-        for applies, section in ((self.has_levels, "levels"), (self.has_grpc, "grpc")):
+        for applies, section in ((self.has_levels, "levels"), (self.has_grpc, "grpc"), (queue, "begun")):
             if applies:
                 self.table |= {word: outcome for outcome, known in VOCABULARY[section].items() for word in known}
         if self.has_grpc:  # Go writes NotFound
@@ -318,9 +319,9 @@ class HttpOutcomes(OutcomeTally):
 class StatusWords(OutcomeTally, OutcomeWords):
     """The outcomes of a status column: by the user's word, by known words, by HTTP codes; unknown words are counted."""
 
-    def __init__(self, name: str, options: ReadOptions) -> None:
+    def __init__(self, name: str, options: ReadOptions, *, queue: bool) -> None:
         OutcomeTally.__init__(self, f"outcomes by {name!r}")
-        OutcomeWords.__init__(self, name, options.lowered_statuses)
+        OutcomeWords.__init__(self, name, options.lowered_statuses, queue=queue)
         self.answers = self.has_grpc
         self.unknown: Counter[str] = Counter()
 

@@ -74,9 +74,16 @@ def wrong(data: bytes, folder: Path, seed: int) -> list[str]:
 
 
 def wrong_page(page: str) -> list[str]:
-    """A page has its own tags only, one script and one style that its policy names, and data that are JSON."""
+    """A page has its own tags only, one script and one style that its policy names, and data that are JSON.
+
+    Links lead to its own parts (`#schedule`) and nowhere else.
+    """
     found = _Tags()
     found.feed(page)
+    own_parts = {f"#{attributes.get('id')}" for _, attributes in found.tags}
+    found.tags = [
+        tag for tag in found.tags if tag[0] != "a" or tag[1].keys() != {"href"} or tag[1]["href"] not in own_parts
+    ]
     told = [f"<{tag}>" for tag, _ in found.tags if tag in FORBIDDEN]
     told += [
         f"{tag} {key}" for tag, attributes in found.tags for key in attributes if key in ATTRIBUTES or key[:2] == "on"

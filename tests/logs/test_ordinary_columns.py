@@ -42,6 +42,12 @@ def read(tmp_path, kind="csv", **columns):
         ("is_success", ~BAD, "failed"),
         ("dropped", BAD, "lost"),
         ("result", np.where(BAD, "KO", "OK"), "failed"),
+        ("state", np.where(BAD, "hung", "ok"), "censored"),
+        ("state", np.where(BAD, "Stuck", "done"), "censored"),
+        ("health state", np.where(BAD, "UNRESPONSIVE", "OK"), "censored"),
+        ("rcode", np.where(BAD, "SERVFAIL", "NOERROR"), "failed"),
+        ("dns_rcode", np.where(BAD, "FORMERR", np.where(np.arange(N) % 2, "NXDOMAIN", "NOERROR")), "failed"),
+        ("rcode", np.where(BAD, "REFUSED", "NXDOMAIN"), "failed"),
     ],
 )
 def test_outcomes_by_other_names(name, cells, status, kind, tmp_path):
@@ -570,3 +576,25 @@ def test_durations_of_the_elastic_common_schema(tmp_path):
 
 def test_of_a_name_the_last_words_count():
     """All of so many words, joined in every way, would take hours."""
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [("produced_at", "consumed_at"), ("publishedAt", "consumedAt"), ("sent", "received"), ("produced", "received")],
+)
+def test_a_message_is_under_way_until_it_is_consumed(start, end, tmp_path):
+    log = read(tmp_path, **{end: WHEN + pd.to_timedelta(LATENCY, unit="s"), "topic": "orders", start: WHEN})
+    assert log.frame["latency"].to_numpy() == pytest.approx(LATENCY, abs=1e-5)
+    assert f"latency is {end!r} minus {start!r}" in log.facts.notes
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_a_job_that_runs_has_completed_its_wait_for_a_start(kind, tmp_path):
+    phase = np.where(BAD, "Pending", np.where(np.arange(N) % 2, "Running", "Succeeded"))
+    scheduled = pd.Series(WHEN + pd.to_timedelta(LATENCY, unit="s")).mask(BAD)
+    log = read(tmp_path, kind, pod="p", createdAt=WHEN, scheduledAt=scheduled, phase=phase)
+    assert log.counts == {"completed": 55, "failed": 0, "censored": 5, "lost": 0}
+    log = read(tmp_path, kind, queue_wait_s=LATENCY, state=np.where(BAD, "pending", "running"))
+    assert log.counts == {"completed": 55, "failed": 0, "censored": 5, "lost": 0}
+    log = read(tmp_path, kind, latency_s=LATENCY, state=np.where(BAD, "running", "ok"))  # not a wait for a start
+    assert log.counts == {"completed": 55, "failed": 0, "censored": 5, "lost": 0}
