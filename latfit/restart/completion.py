@@ -124,8 +124,8 @@ def moment_bounds(
 ) -> tuple[Floats, Floats]:
     """Bounds A ≤ E[Jⁿ] ≤ B for n = 0…order, for which F̃(t) alone is needed: each number of restarts is geometric.
 
-    The attempt that completes takes no time in A, and the whole timeout in B. van Moorsel & Wolter 2004, eq. 8. The
-    parameters are those of `moments`, and both bounds have its shape.
+    The attempt that completes takes no time in A, and the whole timeout in B. van Moorsel & Wolter 2004, eq. 8. `law`,
+    `t_inf`, `order`, `cost` and `params` are as in `moments`. Returns both bounds, each in its shape.
 
     Examples
     --------
@@ -161,7 +161,12 @@ def std_duration(law: Any, t_inf: ArrayLike, *, cost: float = 0.0) -> Floats:
     """The standard deviation of J under unbounded restarts with timeout t.
 
     Var J = Var(T | T ≤ t) + q Var D + q (1+q) E[D]², q = (1−F̃)/F̃, D the time an attempt that did not
-    complete takes; without failures D = t + c.
+    complete takes; without failures D = t + c. `law`, `t_inf` and `cost` are
+    as in `expected_duration`. Returns seconds in the shape of `t_inf`.
+
+    >>> import latfit
+    >>> round(float(latfit.std_duration(latfit.parse_law("exponential", rate=0.5), 3.0)), 6)
+    2.0
     """
     law = as_law(law)
     t, c = check_timeouts(t_inf), check_time("cost", cost)
@@ -214,7 +219,8 @@ def completion_cdf(law: Any, x: ArrayLike, t_inf: float, *, cost: float = 0.0, *
 def completion_pdf(law: Any, x: ArrayLike, t_inf: float, *, cost: float = 0.0, **params: Any) -> Floats:
     """f_J(x) = (1−F̃(t))ⁿ f̃(x − n(t+c)), n = ⌊x/(t+c)⌋, and 0 while a restart is under way.
 
-    van Moorsel & Wolter 2004, eq. 3. The parameters are those of `completion_cdf`.
+    van Moorsel & Wolter 2004, eq. 3. `law`, `x`, `t_inf`, `cost` and `params` are as in `completion_cdf`. Returns an
+    array in the shape of `x`.
 
     Examples
     --------

@@ -20,7 +20,8 @@ def variation(law: Any, **params: Any) -> float:
     """The coefficient of variation std/mean of a latency; ∞ where some attempts never complete.
 
     Above 1, some timeout lowers the mean time to completion, whatever the law. Reuveni, PRL 116, 170601 (2016); Pal and
-    Reuveni, PRL 118, 030603 (2017). Below 1 one still may.
+    Reuveni, PRL 118, 030603 (2017). Below 1 one still may. `law` and `params` are as in
+    `expected_duration`. Returns a number.
 
     Examples
     --------
@@ -60,7 +61,8 @@ def tail_rate(law: Any, t_inf: float = np.inf, *, cost: float = 0.0, **params: A
     """The rate at which P(J > x) falls for large x: −ln(1−F̃(t))/(t + c) with the timeout t, h(∞) without one.
 
     A timeout makes the tail lighter where its rate is above h(∞) = lim −ln S(x)/x, which is 0 for heavy tails and where
-    attempts may never complete. Eliazar and Reuveni, arXiv:2004.09289 (2020).
+    attempts may never complete. Eliazar and Reuveni, arXiv:2004.09289 (2020). `law`, `t_inf`, `cost`
+    and `params` are as in `expected_duration`, with one timeout. Returns a rate in 1/s.
 
     Examples
     --------

@@ -172,6 +172,16 @@ def follow(
 def simulate_policy(
     law: Law, policy: str | Policy, size: int, rng: np.random.Generator, *, cost: float = 0.0
 ) -> Followed:
-    """Draw `size` jobs under a policy, copy by copy."""
+    """Draw `size` jobs under a policy, copy by copy.
+
+    `law`, `policy` and `cost` are as in `evaluate_policy`, `rng` makes the random numbers. Returns the jobs' durations,
+    submissions and job-seconds.
+
+    >>> import latfit
+    >>> import numpy as np
+    >>> law = latfit.parse_law("exponential", rate=0.5)
+    >>> latfit.simulate_policy(law, "timeout(t=3)", 5, np.random.default_rng(0)).durations.size
+    5
+    """
     law, c = as_law(law), check_time("cost", cost)
     return follow(as_policy(policy), size, lambda jobs, *_: draw(law, jobs.size, rng), rng, cost=c)

@@ -233,7 +233,12 @@ def schedule_cdf(law: Law, x: ArrayLike, schedule: Sequence[float], *, cost: flo
 
     1 − Π_{i>k} (1−F̃(τ_i)) (1−F̃(x − s_k)) within attempt k, which starts at s_k, and
     1 − Π_{i≥k} (1−F̃(τ_i)) while it is being replaced. van Moorsel & Wolter 2004, eq. 10, whose second
-    branch prints i > k.
+    branch prints i > k. Parameters: `law`, times `x` in seconds, the `schedule` of timeouts, `cost`. Returns an array
+    in the shape of `x`.
+
+    >>> import latfit
+    >>> round(float(latfit.schedule_cdf(latfit.parse_law("exponential", rate=0.5), 4.0, [3.0])), 6)  # as without it
+    0.864665
     """
     plan, at = _plan(law, schedule, cost), np.asarray(x, dtype=np.float64)
     return np.reshape([1.0 - plan.survival(float(each)) if each >= 0 else 0.0 for each in at.ravel()], at.shape)
@@ -243,7 +248,12 @@ def schedule_moments(law: Law, schedule: Sequence[float], order: int = 2, *, cos
     """E[Jⁿ], n = 0…order, with timeouts τ_K…τ_1 in the order of use and a last attempt without one.
 
     E_k[Jⁿ] = Mₙ(τ_k) + (1−F(τ_k)) Σ_{l≤n} C(n,l) (τ_k+c)ⁿ⁻ˡ E_{k−1}[Jˡ], backward from E_0[Jⁿ] = E[Tⁿ].
-    van Moorsel & Wolter 2004, Theorem 3 and Algorithm 2.
+    van Moorsel & Wolter 2004, Theorem 3 and Algorithm 2. Parameters: `law`, the `schedule` of timeouts, the highest
+    `order`, `cost`. Returns the order + 1 moments.
+
+    >>> import latfit
+    >>> latfit.schedule_moments(latfit.parse_law("exponential", rate=0.5), [3.0]).round(6).tolist()
+    [1.0, 2.0, 8.0]
     """
     _refuse_never_ending(law)
     timeouts, c = np.atleast_1d(check_timeouts(schedule)), check_time("cost", cost)
