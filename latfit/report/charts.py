@@ -246,16 +246,13 @@ def duration_chart(view: View) -> Chart | None:
         marks += [Mark(f"resubmit {seconds(t)}", t, None, "set") for t in view.result.timeout.retry.timeouts]
     if (now := view.result.decision.current) is not None:
         marks.append(Mark(f"now {seconds(now.timeout)}", now.timeout, None, "change"))
+    mean = least if best.expected_duration is None else best.expected_duration
     lowest = (
-        f"lowest mean, {seconds(least)}, at {seconds(best.timeout)}"
-        if best.timeout
-        else f"lowest mean {seconds(least)}"
+        f"lowest mean, {seconds(mean)}, at {seconds(best.timeout)}" if best.timeout else f"lowest mean {seconds(least)}"
     )
-    title = f"{lowest[:1].upper()}{lowest[1:]}"
-    if best.timeout and best.at_cutoff is not None and best.speed_up_vs_cutoff and best.speed_up_vs_cutoff > 1.005:
-        title = f"A timeout of {seconds(best.timeout)} takes {seconds(least)}, waiting {seconds(best.at_cutoff)}"
-    if view.result.timeout.verdict == "withheld":
-        title = f"If attempts were independent: {lowest}"
+    title = f"If attempts were independent: {lowest}"
+    if view.result.timeout.retry is not None and view.result.timeout.verdict == "finite" and best.at_cutoff is not None:
+        title = f"A timeout of {seconds(best.timeout)} takes {seconds(mean)}, waiting {seconds(best.at_cutoff)}"
     label = f"Mean time of a job against the timeout; {lowest}"
     y = Axis("mean time of a job", 0.85 * least, top, "time")
     return Chart(title, label, view.time_axis("timeout"), y, tuple(lines), tuple(bands), tuple(marks))
