@@ -149,7 +149,7 @@ STATE = json.loads(tracker_state())
 @pytest.mark.parametrize(
     "changed",
     [
-        {"t": 0}, {"t": "1"}, {"t": math.nan}, {"seen": -1}, {"stale": 2**70}, {"buckets": [1]}, {"statuses": "x"},
+        {"t": 0}, {"t": "1"}, {"t": math.nan}, {"seen": -1}, {"stale": 2**70}, {"latencies": [1.0]}, {"statuses": "x"},
         {"guard": {**STATE["guard"], "run": [1, 2]}}, {"guard": {**STATE["guard"], "back": [3.0]}},
         {"memories": {**STATE["memories"], "lost": [math.inf] * 5}}, {"found": {"timeout": 1}}, {"found": []},
         {"memories": {**STATE["memories"], "whole": [0.0] * 5}}, {"random": {"bit_generator": "MT19937"}},

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
+from zlib import crc32
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from latfit.numbers import Floats, Ints
 from latfit.sample import CENSORED, LOST, STATUSES
@@ -18,27 +19,18 @@ LEVELS = len(HALF_LIVES)
 BUCKETS = math.ceil(math.log(1e8) / BUCKET_WIDTH) + 2  # the cutoff is at most 1e8 times the smallest latency above 0
 
 _GROWTH = np.exp2(1 / np.array(HALF_LIVES))  # 1/γ
-_TOTALS = {"lost": (LEVELS,), "weight": (LEVELS,), "whole": (LEVELS,), "cross": (LEVELS, LEVELS)}
+_TOTALS = ("lost", "weight", "whole", "cross")
 
 
-def checked(
-    state: Mapping[str, Any],
-    name: str,
-    low: float = -1e300,
-    high: float | list[int] = 1e300,
-    shape: tuple[int, ...] = (),
-    *,
-    whole: bool = False,
-) -> Any:
-    """A finite number of a state read from a file, or an array of this shape (−1 is any size), or a ValueError."""
-    values = np.array(state[name])
-    if not values.size and -1 in shape:
-        values = np.zeros(np.maximum(shape, 0), dtype=np.int64)
-    fits = values.ndim == len(shape) and all(size in (-1, n) for size, n in zip(shape, values.shape, strict=True))
-    if not fits or values.dtype.kind not in ("i" if whole else "if") or not ((values >= low) & (values <= high)).all():
-        raise ValueError(f"{name} is not {'a whole number' if whole else 'a number'} from {low} to {high}")
-    values = values if whole else values.astype(np.float64)
-    return values if shape else values.item()
+def signed(state: dict[str, Any]) -> dict[str, Any]:
+    """A state with its checksum."""
+    return {**state, "crc": crc32(json.dumps(state).encode())}
+
+
+def check_signed(state: dict[str, Any]) -> None:
+    """Raise a ValueError where a state is not what `signed` returned."""
+    if signed({name: value for name, value in state.items() if name != "crc"})["crc"] != state["crc"]:
+        raise ValueError("a value of it was changed")
 
 
 class Memories:
@@ -58,14 +50,8 @@ class Memories:
         self.whole = np.zeros(LEVELS)
         self.cross = np.zeros((LEVELS, LEVELS))
 
-    def bucket(self, latency: float, status: int) -> int:
-        """Which bucket a latency belongs to; a time within 1e-9 of an edge lies on it."""
-        if latency <= 0:
-            return 0
-        at = math.ceil(math.log(latency) / BUCKET_WIDTH - 1e-9) - self.first - (status < CENSORED)
-        return min(max(at, 0), BUCKETS - 1)
-
-    def buckets(self, latency: Floats, statuses: NDArray[np.int8]) -> Ints:
+    def buckets(self, latency: Floats, statuses: Ints) -> Ints:
+        """Which bucket each latency belongs to; a time within 1e-9 of an edge lies on it."""
         with np.errstate(divide="ignore"):
             at = np.ceil(np.log(latency) / BUCKET_WIDTH - 1e-9) - self.first - (statuses < CENSORED)
         return np.asarray(np.clip(at, 0, BUCKETS - 1), dtype=np.int64)
@@ -76,9 +62,10 @@ class Memories:
         low, high = (used[0], used[-1] + 1) if used.size else (0, 0)
         return self.counts[:, :, low:high], np.exp(BUCKET_WIDTH * np.arange(self.first + low, self.first + high + 1))
 
-    def add(self, buckets: ArrayLike, statuses: ArrayLike) -> None:
+    def add(self, latencies: Sequence[float], statuses: Sequence[int]) -> None:
         """Take in observations, the oldest first, in parts whose weights stay below the largest float."""
-        every = np.asarray(buckets, dtype=np.int64), np.asarray(statuses, dtype=np.int64)
+        codes = np.asarray(statuses, dtype=np.int64)
+        every = self.buckets(np.asarray(latencies), codes), codes
         for start in range(0, every[0].size, 2048):
             bucket, status = (values[start : start + 2048] for values in every)
             weights = self.weight[:, None] * _GROWTH[:, None] ** np.arange(1, bucket.size + 1)
@@ -101,13 +88,13 @@ class Memories:
         self.weight = self.weight * by
         self.counts[self.counts < 1e-14 * self.whole[:, None]] = 0.0
 
-    def restart_shortest(self, run: Sequence[tuple[int, int]]) -> None:
-        """Let the shortest memory hold these observations only, bucket and status, all with the same weight."""
+    def restart_shortest(self, run: Sequence[tuple[float, int]]) -> None:
+        """Let the shortest memory hold these observations only, latency and status, all with the same weight."""
         g, n = self.weight[0], len(run)
-        self.counts[:, 0], self.lost[0] = 0.0, g * sum(status == LOST for _, status in run)
-        for bucket, status in run:
-            if status != LOST:
-                self.counts[status, 0, bucket] += g
+        latency, status = np.array([x for x, _ in run]), np.array([code for _, code in run])
+        gone = status == LOST
+        self.counts[:, 0], self.lost[0] = 0.0, g * np.count_nonzero(gone)
+        np.add.at(self.counts[:, 0], (status[~gone], self.buckets(latency, status)[~gone]), g)
         self.whole[0], self.cross[0, 0] = n * g, n * g * g
         # the newest n of the other memories are these same observations
         self.cross[0, 1:] = self.cross[1:, 0] = g * self.weight[1:] * (1 - _GROWTH[1:] ** -n) / (1 - 1 / _GROWTH[1:])
@@ -121,7 +108,7 @@ class Memories:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values that restore every number exactly; only the buckets in use are written."""
-        state: dict[str, Any] = {"first": self.first}
+        state: dict[str, Any] = {}
         for name, counts in zip(STATUSES, self.counts, strict=False):
             at = np.flatnonzero(counts.any(axis=0))
             state[name] = {"buckets": at.tolist(), "weights": counts[:, at].tolist()}
@@ -130,15 +117,8 @@ class Memories:
     @classmethod
     def from_dict(cls, state: dict[str, Any], cutoff: float) -> Memories:
         memories = cls(cutoff)
-        if state["first"] != memories.first:
-            raise ValueError("the buckets belong to another cutoff")
         for name, counts in zip(STATUSES, memories.counts, strict=False):
-            at = checked(state[name], "buckets", 0, BUCKETS - 1, (-1,), whole=True)
-            counts[:, at] = checked(state[name], "weights", 0.0, 1e200, (LEVELS, at.size))
-        for name, shape in _TOTALS.items():
-            low, high = 1e-3 if name == "weight" else 0.0, 1e300 if name == "cross" else 1e200
-            setattr(memories, name, checked(state, name, low, high, shape))
-        held = memories.counts.sum(axis=(0, 2)) + memories.lost
-        if (held > memories.whole * (1 + 1e-6) + 1e-6).any():
-            raise ValueError("the counts exceed the whole weight")
+            counts[:, state[name]["buckets"]] = state[name]["weights"]
+        for name in _TOTALS:
+            setattr(memories, name, np.array(state[name]))
         return memories

@@ -15,7 +15,6 @@ from latfit.errors import LogError
 from latfit.logs.formats import Format, ReadOptions, find_format
 from latfit.logs.records import Records
 from latfit.logs.source import BLOCK_BYTES, Block, Source
-from latfit.tracking.memories import checked
 
 TAIL_BLOCK = 1 << 20  # bytes read at a time
 TAIL_HEAD_LINES = 20  # kept of a file's beginning, at most 64 kB of them
@@ -36,8 +35,7 @@ class Tail:
         self.offset, self.head = 0, b""
         if state is None:
             return
-        head = bytes.fromhex(state["head"])
-        offset = checked(state, "offset", 0, 2**62, whole=True)
+        head, offset = bytes.fromhex(state["head"]), state["offset"]
         for path in (self.path, *sorted(self.path.parent.glob(f"{self.path.name}*"))):
             if self.file is None and path.is_file() and path.stat().st_ino == state["inode"]:
                 self.file, self.offset, self.head = path.open("rb", buffering=0), offset, head

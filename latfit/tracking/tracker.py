@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from latfit.errors import RestartError
 from latfit.sample import CENSORED, COMPLETED, FAILED, LOST, STATUSES
 from latfit.tracking.estimate import Estimate, estimate, intervals, regret
-from latfit.tracking.memories import BUCKETS, LEVELS, Memories, checked
+from latfit.tracking.memories import LEVELS, Memories, check_signed, signed
 
 ESTIMATE_EVERY = 5  # observations
 CAREFUL_START = 20  # completions to wait for at the start
-STATE_VERSION = 1  # of a tracker, and of a watch
+STATE_VERSION = 2  # of a tracker, and of a watch
 SETTINGS = ("cutoff", "initial", "cost", "explore", "slack")
 
 
@@ -28,15 +28,15 @@ class Guard:
     """Back-off state: completions still required (`left`) and the timeout until then (`back`).
 
     While guarding, every miss of `back` doubles it, and completions bring it down to twice the slowest of them.
-    `run` holds the bucket and the status of the misses since the last completion in time.
+    `run` holds the latency and the status of the misses since the last completion in time.
     """
 
     back: float
     left: int = CAREFUL_START
     slowest: float = 0.0
-    run: list[tuple[int, int]] = field(default_factory=list)
+    run: list[tuple[float, int]] = field(default_factory=list)
 
-    def judge(self, latency: float, code: int, bucket: int, *, t: float, out: float, cutoff: float) -> bool:
+    def judge(self, latency: float, code: int, *, t: float, out: float, cutoff: float) -> bool:
         """Take in one attempt under the timeout `t`, which the share `out` is expected to miss; True is an alarm."""
         if code == FAILED:
             return False
@@ -52,7 +52,7 @@ class Guard:
         if self.left > 0:
             self.back = min(2 * self.back, cutoff)
             return False
-        self.run.append((bucket, code))
+        self.run.append((latency, code))
         return len(self.run) >= 40 or out ** len(self.run) < 0.001  # chance does not explain this run
 
 
@@ -109,7 +109,7 @@ class Tracker:
         self._memories = Memories(self.cutoff)
         self._t = self.initial
         self._guard = Guard(self.initial)
-        self._buckets: list[int] = []  # observed since the last estimate
+        self._latencies: list[float] = []  # observed since the last estimate
         self._statuses: list[int] = []
         self._estimate: Estimate | None = None
         self.observations = self._stale = 0  # attempts and probes taken in, and those since the last estimate
@@ -139,18 +139,17 @@ class Tracker:
         if latency > self.cutoff:
             latency, code = self.cutoff, LOST if code == LOST else CENSORED
         with self._lock:
-            bucket = self._memories.bucket(latency, code)
-            self._buckets.append(bucket)
+            self._latencies.append(float(latency))
             self._statuses.append(code)
             self.observations += 1
             self._stale += 1
             latest = self._estimate  # one more miss than was seen is never a surprise
             out = 1.0 if latest is None else max(latest.still_out, 1 / (1 + latest.effective))
-            if self._guard.judge(latency, code, bucket, t=self._t, out=out, cutoff=self.cutoff):
+            if self._guard.judge(float(latency), code, t=self._t, out=out, cutoff=self.cutoff):
                 self._flush()  # wait twice as long, and let the shortest memory begin with this run
                 self._memories.restart_shortest(self._guard.run)
                 self._guard = Guard(min(2 * self._t, self.cutoff), left=5)
-            if len(self._buckets) >= 64:
+            if len(self._latencies) >= 64:
                 self._flush()
 
     def learn(self, latency: ArrayLike, status: str | ArrayLike = "completed", at: object = None) -> None:
@@ -173,9 +172,9 @@ class Tracker:
         with self._lock:
             codes = np.where((x > self.cutoff) & (codes != LOST), CENSORED, codes)
             x = np.minimum(x, self.cutoff)
-            self._buckets += self._memories.buckets(x, codes).tolist()
+            self._latencies += x.tolist()
             self._statuses += codes.tolist()
-            if len(self._buckets) >= 64:
+            if len(self._latencies) >= 64:
                 self._flush()
             self.observations += x.size
             self._stale += x.size
@@ -187,9 +186,9 @@ class Tracker:
         self._guard.left = 0
 
     def _flush(self) -> None:
-        if self._buckets:
-            self._memories.add(self._buckets, self._statuses)
-            self._buckets.clear()
+        if self._latencies:
+            self._memories.add(self._latencies, self._statuses)
+            self._latencies.clear()
             self._statuses.clear()
 
     def refresh(self) -> None:
@@ -224,11 +223,6 @@ class Tracker:
     def changed(self) -> bool:
         """Whether the latest attempts contradict the longest memory: the system is another than it was."""
         return self.latest is not None and self.latest.changed
-
-    @property
-    def guarding(self) -> bool:
-        """Whether the tracker waits for attempts to complete, at the start or after a run of misses."""
-        return self._guard.left > 0
 
     def regret(self, timeout: float) -> float | None:
         """What another timeout would cost now over the best one (0.1 = 10 %); None before that is known."""
@@ -294,7 +288,7 @@ class Tracker:
     def to_dict(self) -> dict[str, Any]:
         """The whole state as plain values."""
         with self._lock:
-            return {
+            state = {
                 "latfit-tracker": STATE_VERSION,
                 **{name: getattr(self, name) for name in SETTINGS},
                 "t": self._t,
@@ -302,11 +296,12 @@ class Tracker:
                 "seen": self.observations,
                 "stale": self._stale,
                 "found": self._estimate and vars(self._estimate),
-                "buckets": list(self._buckets),
+                "latencies": list(self._latencies),
                 "statuses": list(self._statuses),
                 "random": self._rng.bit_generator.state,
                 "memories": self._memories.to_dict(),
             }
+            return signed(state)
 
     @classmethod
     def from_json(cls, text: str) -> Tracker:
@@ -322,30 +317,14 @@ class Tracker:
         if state["latfit-tracker"] != STATE_VERSION:
             version = state["latfit-tracker"]
             raise RestartError(f"this state has the version {version}; this latfit reads {STATE_VERSION}")
-        tracker = cls(**{name: checked(state, name) for name in SETTINGS})
-        guard, latest = state["guard"], state["found"]
+        check_signed(state)
+        tracker = cls(**{name: state[name] for name in SETTINGS})
         tracker._memories = Memories.from_dict(state["memories"], tracker.cutoff)
         tracker._rng.bit_generator.state = state["random"]
-        tracker._t = checked(state, "t", 5e-324, tracker.cutoff)
-        tracker.observations, tracker._stale = (
-            checked(state, name, 0, 2**62, whole=True) for name in ("seen", "stale")
-        )
-        tracker._guard = Guard(
-            checked(guard, "back", 5e-324, tracker.cutoff),
-            checked(guard, "left", 0, CAREFUL_START, whole=True),
-            checked(guard, "slowest", 0.0),
-            list(map(tuple, checked(guard, "run", 0, [BUCKETS - 1, LOST], (-1, 2), whole=True).tolist())),
-        )
-        tracker._buckets = checked(state, "buckets", 0, BUCKETS - 1, (-1,), whole=True).tolist()
-        tracker._statuses = checked(state, "statuses", 0, LOST, (-1,), whole=True).tolist()
-        if len(tracker._buckets) != len(tracker._statuses):
-            raise ValueError("there are more buckets than statuses, or fewer")
-        if latest is not None:
-            limits = {"timeout": (5e-324, 1e300), "still_out": (-1e-9, 1 + 1e-9)}
-            names = ("timeout", "expected_duration", "still_out", "effective")
-            numbers = {name: checked(latest, name, *limits.get(name, (0.0, 1e300))) for name in names}
-            level = checked(latest, "level", 0, LEVELS - 1, whole=True)
-            tracker._estimate = Estimate(**numbers, level=level, changed=bool(latest["changed"]))
+        tracker._t, tracker.observations, tracker._stale = state["t"], state["seen"], state["stale"]
+        tracker._guard = Guard(**state["guard"])
+        tracker._latencies, tracker._statuses = state["latencies"], state["statuses"]
+        tracker._estimate = state["found"] and Estimate(**state["found"])
         return tracker
 
 

@@ -20,7 +20,7 @@ from latfit.logs.formats import ReadOptions, RowFilter
 from latfit.numbers import plain_values
 from latfit.restart.retry import Retry
 from latfit.table import LOST
-from latfit.tracking.memories import checked
+from latfit.tracking.memories import check_signed, signed
 from latfit.tracking.tail import TAIL_HEAD_LINES, OpenReader, Tail
 from latfit.tracking.tracker import ESTIMATE_EVERY, STATE_VERSION, Tracker
 
@@ -127,7 +127,11 @@ class Watch:
         try:
             state = json.loads(file.read_text(encoding="utf-8"))
             if state["latfit-watch"] != STATE_VERSION or state["path"] != str(self.path.resolve()):
-                raise LogError(f"{file}: this is the state of a watch of {state['path']}, not of {self.path}")
+                raise LogError(
+                    f"{file}: this is the state of a watch of {state['path']}, not of {self.path}, "
+                    "or of another version of latfit"
+                )
+            check_signed(state)
             tracker = Tracker.from_dict(state["tracker"])
             cutoff, cost = self.tracker.cutoff, self.tracker.cost
             if (tracker.cutoff, tracker.cost) != (cutoff, cost):
@@ -135,8 +139,7 @@ class Watch:
                     f"{file}: this state has the cutoff {tracker.cutoff:g} s and the cost {tracker.cost:g} s, "
                     f"not {cutoff:g} and {cost:g}: remove it to begin anew"
                 )
-            self.refused = checked(state, "refused", 0, 2**62, whole=True)
-            self.announced = None if state["announced"] is None else checked(state, "announced", 5e-324)
+            self.refused, self.announced = state["refused"], state["announced"]
             self.tracker, self.tail = tracker, Tail(self.path, state["tail"])
             tracker.guard_nothing()
         except (ValueError, LookupError, TypeError, OverflowError, RestartError, RecursionError) as error:
@@ -229,7 +232,7 @@ class Watch:
             "tracker": self.tracker.to_dict(),
         }
         with whole_file(self.file) as part:
-            part.write_text(json.dumps(state), encoding="utf-8")
+            part.write_text(json.dumps(signed(state)), encoding="utf-8")
 
     def figures(self) -> Notice:
         """What is known now; the interval, which takes 199 resamples, is at most 20 attempts old."""
@@ -271,7 +274,7 @@ def cutoff_of_state(file: str | Path) -> float | None:
     """The cutoff of the watch that wrote a state; None where there is none that can be read."""
     try:
         tracker = json.loads(Path(file).read_text(encoding="utf-8"))["tracker"]
-        return float(checked(tracker, "cutoff", 5e-324))
+        return Tracker.from_dict(tracker).cutoff
     except (OSError, ValueError, KeyError, TypeError, RestartError, RecursionError):
         return None
 

@@ -105,7 +105,7 @@ def tracker_content(rng: random.Random) -> bytes:
 
 @functools.cache
 def _watch_state() -> dict[str, Any]:
-    return {"latfit-watch": 1, "path": "PATH", "tail": {"inode": 1, "offset": 20, "head": b"latency,status\n".hex()},
+    return {"latfit-watch": 2, "path": "PATH", "tail": {"inode": 1, "offset": 20, "head": b"latency,status\n".hex()},
             "refused": 0, "announced": 1.5, "tracker": json.loads(tracker_state())}  # fmt: skip
 
 
