@@ -6,7 +6,6 @@ and says in one sentence whether jobs take as long as predicted, and if not, whi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,6 +23,7 @@ from latfit.laws import Empirical
 from latfit.logs import ProbeLog, read_log
 from latfit.logs.formats import find_format
 from latfit.logs.source import open_source
+from latfit.logs.vocabulary import attempt_column, job_columns
 from latfit.numbers import Bools, Floats, Ints, finite, plain_values
 from latfit.resample import LEVEL
 from latfit.restart import evaluate_policy
@@ -35,8 +35,6 @@ from latfit.sample import CENSORED, COMPLETED, LatencySample
 from latfit.table import ProbeTable
 from latfit.units import seconds, times_in_words
 
-JOB_COLUMNS = ("job", "jobname", "requestid", "xrequestid", "traceid", "correlationid", "taskid", "jobid", "id")
-ATTEMPT_COLUMNS = ("attempt", "attemptnumber", "try", "trynumber", "retry")
 Z = float(ndtri(0.5 + LEVEL / 2))
 SAME_TIME = 0.05  # cuts that differ by less than this share of a limit are those of the limit
 
@@ -306,13 +304,19 @@ def read_attempts(path: str | Path, **options: Any) -> ProbeLog:
 
 def jobs_of(log: ProbeLog, *, job: str | None = None, attempt: str | None = None) -> Jobs:
     """The jobs of a log by its columns `job` and `attempt` (else by submission), or those with usual names."""
-    job = _column(log, job, JOB_COLUMNS)
-    if job is None:
+    columns = list(log.table.columns)
+    for wanted in (job, attempt):
+        if wanted is not None and wanted not in columns:
+            raise MissingColumn(f"{log.facts.path}: there is no column {wanted!r}; there are: {listed(columns)}")
+    names = [job] if job else job_columns(columns)
+    if not names:
         raise MissingColumn(
             f"{log.facts.path}: no column says which attempts belong to one job; name it with --job; "
-            f"there are: {listed(list(log.table.columns))}"
+            f"there are: {listed(columns)}"
         )
-    order, begins = _in_order(log.table, job, _column(log, attempt, ATTEMPT_COLUMNS))
+    codes = [log.table.columns[name].as_text().codes for name in names]
+    name = next((each for each in codes if np.unique(each).size < each.size), codes[0])  # it comes back
+    order, begins = _in_order(log.table, name, attempt or attempt_column(columns))
     probes = log.table.take(order)
     latency, status = np.nan_to_num(probes.latency), probes.status
     sizes = np.diff(np.append(begins, probes.n))
@@ -349,17 +353,8 @@ def jobs_of(log: ProbeLog, *, job: str | None = None, attempt: str | None = None
     )
 
 
-def _column(log: ProbeLog, name: str | None, usual: tuple[str, ...]) -> str | None:
-    columns = list(log.table.columns)
-    if name is not None and name not in columns:
-        raise MissingColumn(f"{log.facts.path}: there is no column {name!r}; there are: {listed(columns)}")
-    plain = {re.sub("[^a-z]", "", column.lower()): column for column in reversed(columns)}
-    return name or next((plain[word] for word in usual if word in plain), None)
-
-
-def _in_order(table: ProbeTable, job: str, attempt: str | None) -> tuple[Ints, Ints]:
+def _in_order(table: ProbeTable, name: Ints, attempt: str | None) -> tuple[Ints, Ints]:
     """Rows by job and attempt, and where each job begins; a name that comes back after a completion is a new job."""
-    name = table.columns[job].as_text().codes
     submitted = np.full(table.n, np.nan) if table.submitted is None else table.submitted
     if attempt is None:
         order = np.lexsort((submitted, name))

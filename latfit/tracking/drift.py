@@ -91,15 +91,7 @@ class Drift:
 
     def to_dict(self) -> dict[str, Any]:
         changes = [
-            {
-                "at": None if change.at is None else iso(change.at),
-                "kind": change.kind,
-                "p_value": change.p_value,
-                "index": change.index,
-                "median": list(change.median),
-                "ratio": list(change.ratio),
-            }
-            for change in self.changes.changes
+            vars(change) | {"at": None if change.at is None else iso(change.at)} for change in self.changes.changes
         ]
         return {
             "group": self.key or None,
@@ -275,10 +267,7 @@ def windows(probes: ProbeTable, edges: Floats, options: Options) -> list[Window]
 
 
 def backtest(probes: ProbeTable, cutoff: float, *, cost: float = 0.0, current: float | None = None) -> Backtest | None:
-    """Every policy on probes in order of submission, at most `cutoff` an attempt; None with too few times."""
-    if probes.submitted is None:
-        return None
-    probes = probes.take(np.flatnonzero(np.isfinite(probes.submitted)))
+    """Every policy on probes with times, in their order, at most `cutoff` an attempt; None with too few of them."""
     assert probes.submitted is not None
     known_at = outcome_times(probes, cutoff)
     warm = max(MIN_WARM_UP, int(0.1 * probes.n))
@@ -290,7 +279,14 @@ def backtest(probes: ProbeTable, cutoff: float, *, cost: float = 0.0, current: f
         return None
     ladder = tracked_timeouts(probes, known_at, order, cutoff, cost)
     marks = np.unique(np.linspace(warm, probes.n, 41).astype(np.int64)[:-1])  # when the pooled timeout is set anew
-    decided = _pooled_timeouts(probes, order, marks, cutoff, cost)
+    options = Options(cutoff=cutoff, cost=cost, laws=(), test=False, resamples=0, censoring="independent")
+    decided = np.full(marks.size, cutoff)  # by what `latfit timeout` would have said
+    for k, end in enumerate(marks):  # one by one: together they would need 40 times the memory of the log
+        known = order[:end]
+        sample = tallied(probes.latency[known], probes.status[known].astype(np.int8))
+        best = decide([replace(sample, resolution=probes.resolution).cut(cutoff)], options)[0].timeout
+        if best is not None and best.timeout:
+            decided[k] = max(min(best.timeout, cutoff), probes.resolution)
     upto = np.searchsorted(known_at[order], probes.submitted, side="right")  # outcomes known at each submission
     pooled = decided[np.clip(np.searchsorted(marks, upto, side="right") - 1, 0, None)]
     policies = {"fixed": np.full(probes.n, decided[0]), "pooled": pooled, "tracked": ladder}
@@ -327,19 +323,6 @@ def tracked_timeouts(probes: ProbeTable, known_at: Floats, order: Ints, cutoff: 
         timeouts.append(tracker.timeout)
     at = np.searchsorted(known_at[order][marks - 1], probes.submitted, side="right")
     return np.asarray(np.maximum(np.array(timeouts)[at], probes.resolution))
-
-
-def _pooled_timeouts(probes: ProbeTable, order: Ints, marks: Ints, cutoff: float, cost: float) -> Floats:
-    """What `latfit timeout` would have given after the outcomes at `marks`; the cutoff where it gave none."""
-    latency, status = probes.latency[order], probes.status[order].astype(np.int8)
-    step = probes.resolution
-    options = Options(cutoff=cutoff, cost=cost, laws=(), test=False, resamples=0, censoring="independent")
-    timeouts = []
-    for end in marks:  # one by one: together they would need 40 times the memory of the log
-        sample = replace(tallied(latency[:end], status[:end]), resolution=step).cut(cutoff)
-        timeout = decide([sample], options)[0].timeout
-        timeouts.append(min((timeout and timeout.timeout) or cutoff, cutoff))
-    return np.maximum(timeouts, step)
 
 
 def _replayed(
