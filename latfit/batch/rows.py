@@ -16,7 +16,7 @@ from latfit.table import Key, ProbeTable
 
 Row = dict[str, Any]
 
-FIELDS: dict[str, tuple[type, str]] = {
+PATHS: dict[str, tuple[type, str]] = {
     "probes": (int, ""),
     "completed": (int, "counts completed"),
     "failed": (int, "counts failed"),
@@ -66,6 +66,7 @@ FIELDS: dict[str, tuple[type, str]] = {
     "error": (str, "error"),
 }
 """The columns of results: their types, and where a `Decision` has them. Every one may be None."""
+FIELDS = {name: kind for name, (kind, _) in PATHS.items()}
 
 
 def chunk_rows(groups: Mapping[Key, ProbeTable], options: Options) -> list[Row]:
@@ -75,7 +76,7 @@ def chunk_rows(groups: Mapping[Key, ProbeTable], options: Options) -> list[Row]:
 
 def row_of(decision: Decision) -> Row:
     """A decision as one row."""
-    row = {name: _cell(decision, kind, path.split()) for name, (kind, path) in FIELDS.items()}
+    row = {name: _cell(decision, kind, path.split()) for name, (kind, path) in PATHS.items()}
     row["probes"] = sum(decision.counts.values())
     if decision.best is not None and decision.best.ks:  # a law of many parameters tells less of the ratio
         simple = simple_fits([fitted.fit for fitted in decision.fits])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import astuple
 from functools import partial
@@ -20,7 +20,6 @@ from latfit.batch.fits import FIT_FIELDS, fit_rows, fitted_laws
 from latfit.batch.journal import Journal, open_journal
 from latfit.batch.output import BatchResult
 from latfit.batch.rows import FIELDS, Row, are_rows, chunk_rows, histogram_row
-from latfit.buckets import Histogram
 from latfit.decision import Options, prepare
 from latfit.errors import LogError, counted
 from latfit.laws import Empirical, get_law
@@ -128,29 +127,20 @@ def run_batch(
             seed=seed,
             method=method or "mle",
         )
-        how_many = len(fitted_laws(options)) if method else 1
         kept: AbstractContextManager[Journal | None] = nullcontext()
         if journal is not None:
             run = (version("latfit"), by, window is not None, astuple(options), method, bad_files)
             kept = open_journal(Path(journal), _fingerprint(run, samples), resume=resume)
         with kept as book:
             work = partial(fit_rows if method else chunk_rows, options=options)
-            rows = analyse_groups(pool, samples, work, book, tell, per_group=how_many)
+            rows = analyse_groups(pool, samples, work, book, tell)
     named = [(key, row) for key, several in zip(samples, rows, strict=True) for row in several]
     if window is not None and not method:
         _add_kept_regrets(dict(named), samples, options)
     histograms = collected(item for log in logs for item in log.histograms.items())
-    every = chain(named, ((key, _histogram(several, cost, method)) for key, several in histograms.items()))
-    return _table(every, by, [] if window is None else ["window"], logs, bad_files, fits=method is not None)
-
-
-def _histogram(several: list[Histogram], cost: float, method: str | None) -> Row:
-    if method is None:
-        return histogram_row(several, cost)
-    return {
-        **dict.fromkeys(FIT_FIELDS),
-        "error": "a histogram: `latfit timeout FILE --law NAME` fits a law to its counts",
-    }
+    no_fit: Row = {"error": "a histogram: `latfit timeout FILE --law NAME` fits a law to its counts"}
+    named += [(key, no_fit if method else histogram_row(several, cost)) for key, several in histograms.items()]
+    return _table(named, by, [] if window is None else ["window"], logs, bad_files, fits=method is not None)
 
 
 def _read(pool: Pool, files: Sequence[LogFile], read: Callable[[LogFile], ReadFile], tell: Progress) -> list[ReadFile]:
@@ -182,12 +172,11 @@ def analyse_groups(
     work: partial[list[Row]],
     journal: Journal | None = None,
     tell: Progress = lambda stage, done, total: None,
-    *,
-    per_group: int = 1,
 ) -> list[list[Row]]:
     """The rows of each group, in order. Which groups are fitted together depends on their names only."""
     options: Options = work.keywords["options"]
-    fields = FIT_FIELDS if work.func is fit_rows else {name: kind for name, (kind, _) in FIELDS.items()}
+    fits = work.func is fit_rows
+    fields, per_group = (FIT_FIELDS, len(fitted_laws(options))) if fits else (FIELDS, 1)
     size = max(8, min(64, len(samples) // 8)) if options.resamples or options.test else 256
     groups = iter(samples.items())
     chunks = [dict(islice(groups, size)) for _ in range(0, len(samples), size)]
@@ -219,7 +208,7 @@ def _fingerprint(run: tuple[Any, ...], samples: Mapping[Key, ProbeTable]) -> str
 
 
 def _table(
-    rows: Iterable[tuple[Key, Row]],
+    rows: Sequence[tuple[Key, Row]],
     by: Sequence[str],
     window: list[str],
     logs: Sequence[ReadFile],
@@ -227,7 +216,7 @@ def _table(
     *,
     fits: bool,
 ) -> BatchResult:
-    fields = FIT_FIELDS if fits else {name: kind for name, (kind, _) in FIELDS.items()}
+    fields = FIT_FIELDS if fits else FIELDS
     names: list[str] = []
     for name in by:  # a column that has the name of a result, or of another one, is called log_NAME
         while name in {*fields, "kept_regret", *window, *names}:

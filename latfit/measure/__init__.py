@@ -8,7 +8,7 @@ from latfit.measure.loop import Breaker, Counts, Limits, Pace
 from latfit.measure.plans import Plan, careful, paired, policy_plan, single, tracked
 from latfit.measure.precision import Precision, precision
 from latfit.measure.run import Measured, measure
-from latfit.measure.targets import TARGETS, Attempt, Outcome, Session, Target
+from latfit.measure.targets import TARGETS, Attempt, Outcome, Probe, Target
 
 __all__ = [
     "TARGETS",
@@ -21,7 +21,7 @@ __all__ = [
     "Pace",
     "Plan",
     "Precision",
-    "Session",
+    "Probe",
     "Target",
     "careful",
     "measure",

@@ -15,7 +15,7 @@ from latfit.errors import ProbeError, counted
 from latfit.measure.journal import Journal
 from latfit.measure.plans import NEVER, Plan, Step
 from latfit.measure.precision import Precision
-from latfit.measure.targets.base import Attempt, Outcome, Session
+from latfit.measure.targets.base import Attempt, Outcome, Probe
 
 MIN_LATER_ATTEMPTS = 10  # before the breaker says anything
 BREAKER_LEVEL = 1e-4  # how improbable the counts must be if attempts were independent
@@ -131,8 +131,8 @@ class Loop:
         self.reason = self.reason or reason
         self.over.set()
 
-    async def run(self, session: Session) -> str:
-        self.session = session
+    async def run(self, probe: Probe) -> str:
+        self.probe = probe
         feeding = asyncio.create_task(self._closed() if self.pace.arrivals == "closed" else self._poisson())
         stopping = asyncio.create_task(self.over.wait())
         first, seconds = asyncio.FIRST_COMPLETED, self.limits.duration
@@ -228,7 +228,7 @@ class Loop:
         self.counts.submitted += 1
         self.counts.out += 1
         self.journal.submitted(attempt)
-        outcome, stopped = await _within(self.session.probe(attempt), min(timeout, self.pace.cutoff))
+        outcome, stopped = await _within(self.probe(attempt), min(timeout, self.pace.cutoff))
         self.journal.ended(attempt, outcome)
         self.counts.out -= 1
         self.counts.ended[outcome.status] += 1

@@ -133,7 +133,7 @@ async def _run(
 
     journal, counts, cleared = loop.journal, loop.counts, 0
     with _signals(loop.stop):
-        async with target.open(journal.run) as session:
+        async with target.open(journal.run) as probe:
             if earlier.unfinished:
                 cleared = await target.clear(earlier.left, list(earlier.unfinished))
                 for run in earlier.unfinished:
@@ -146,7 +146,7 @@ async def _run(
             if until_precise is not None or progress is not None:
                 tasks.append(asyncio.create_task(_refine(loop, until_precise)))
             try:
-                reason = await loop.run(session)
+                reason = await loop.run(probe)
             finally:
                 for task in tasks:
                     task.cancel()

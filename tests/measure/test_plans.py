@@ -18,7 +18,6 @@ from latfit.measure import (
     Limits,
     Outcome,
     Pace,
-    Session,
     Target,
     careful,
     measure,
@@ -41,14 +40,13 @@ class Scripted(Target):
     async def open(self, run):
         script = self.script
 
-        class Answers(Session):
-            async def probe(self, attempt):
-                wait = script[min(attempt.attempt, len(script)) - 1]
-                start = time.monotonic()
-                await asyncio.sleep(abs(wait))
-                return Outcome("completed" if wait > 0 else "failed", time.monotonic() - start, "scripted")
+        async def probe(attempt):
+            wait = script[min(attempt.attempt, len(script)) - 1]
+            start = time.monotonic()
+            await asyncio.sleep(abs(wait))
+            return Outcome("completed" if wait > 0 else "failed", time.monotonic() - start, "scripted")
 
-        yield Answers()
+        yield probe
 
     def shown(self, attempt):
         return ""

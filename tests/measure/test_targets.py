@@ -14,7 +14,7 @@ import pytest
 import latfit
 from latfit.cli import main
 from latfit.cli.probe import probe
-from latfit.measure import TARGETS, Attempt, Outcome, Session, Target
+from latfit.measure import TARGETS, Attempt, Outcome, Target
 from latfit.measure.targets import argument, option, register
 from latfit.measure.targets.command import Command
 from latfit.measure.targets.http import Http
@@ -79,14 +79,13 @@ def naps():
         async def open(self, run):
             length = float(self.length) + self.extra
 
-            class Bed(Session):
-                async def probe(self, attempt):
-                    start = time.monotonic()
-                    await asyncio.sleep(length)
-                    status = "completed" if attempt.job % 3 else "failed"
-                    return Outcome(status, time.monotonic() - start, "woke up")
+            async def probe(attempt):
+                start = time.monotonic()
+                await asyncio.sleep(length)
+                status = "completed" if attempt.job % 3 else "failed"
+                return Outcome(status, time.monotonic() - start, "woke up")
 
-            yield Bed()
+            yield probe
 
         def shown(self, attempt):
             return f"nap {self.length}"

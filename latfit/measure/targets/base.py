@@ -6,7 +6,7 @@ import asyncio
 import os
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import MISSING, dataclass, field
 from typing import Any, ClassVar
@@ -52,12 +52,8 @@ class Outcome:
     detail: str
 
 
-class Session(ABC):
-    """A target that is being probed."""
-
-    @abstractmethod
-    async def probe(self, attempt: Attempt) -> Outcome:
-        """Submit one probe and wait for its end. When it is cancelled, it leaves nothing behind."""
+Probe = Callable[[Attempt], Awaitable[Outcome]]
+"""Submits one probe and waits for its end. When it is cancelled, it leaves nothing behind."""
 
 
 class Target(ABC):
@@ -74,8 +70,8 @@ class Target(ABC):
     same: ClassVar[tuple[str, ...]] = ()  # entries of `public` that say what is measured: a log has one value of each
 
     @abstractmethod
-    def open(self, run: str) -> AbstractAsyncContextManager[Session]:
-        """Begin to probe; raises ProbeError if the system is not there."""
+    def open(self, run: str) -> AbstractAsyncContextManager[Probe]:
+        """The function that probes; raises ProbeError if the system is not there."""
 
     @abstractmethod
     def shown(self, attempt: Attempt) -> str:

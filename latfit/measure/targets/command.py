@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from latfit.errors import ProbeError
-from latfit.measure.targets.base import Attempt, Outcome, Session, Target, argument, called, option, register
+from latfit.measure.targets.base import Attempt, Outcome, Probe, Target, argument, called, option, register
 
 
 @register
@@ -45,12 +45,24 @@ class Command(Target):
             raise ProbeError("there is no program to run; write it after --, for example: -- /bin/hostname")
 
     @asynccontextmanager
-    async def open(self, run: str) -> AsyncIterator[Session]:
+    async def open(self, run: str) -> AsyncIterator[Probe]:
         for program in (self.words[0], *(shlex.split(self.cancel)[:1] if self.cancel else ())):
             if shutil.which(program) is None:
                 raise ProbeError(f"{program}: there is no such program to run, or it is not executable")
         with ThreadPoolExecutor(8192, "latfit-probe") as pool:  # a thread for each program; more than is ever in flight
-            yield _Programs(self, pool)
+
+            async def probe(attempt: Attempt) -> Outcome:
+                loop = asyncio.get_running_loop()
+                program = _Program(list(map(attempt.fill, self.words)), attempt.environment)
+                end = loop.run_in_executor(pool, program.run)
+                try:
+                    return await asyncio.shield(end)
+                except asyncio.CancelledError:
+                    await asyncio.gather(loop.run_in_executor(pool, program.stop), self.cancelled(attempt))
+                    await end
+                    raise
+
+            yield probe
 
     def shown(self, attempt: Attempt) -> str:
         return shlex.join(attempt.fill(word) for word in self.words)
@@ -69,22 +81,6 @@ class Command(Target):
     async def cancelled(self, attempt: Attempt) -> None:
         if self.cancel:
             await called(*map(attempt.fill, shlex.split(self.cancel)), environment=attempt.environment)
-
-
-class _Programs(Session):
-    def __init__(self, target: Command, pool: ThreadPoolExecutor) -> None:
-        self.target, self.pool = target, pool
-
-    async def probe(self, attempt: Attempt) -> Outcome:
-        loop = asyncio.get_running_loop()
-        program = _Program(list(map(attempt.fill, self.target.words)), attempt.environment)
-        end = loop.run_in_executor(self.pool, program.run)
-        try:
-            return await asyncio.shield(end)
-        except asyncio.CancelledError:
-            await asyncio.gather(loop.run_in_executor(self.pool, program.stop), self.target.cancelled(attempt))
-            await end
-            raise
 
 
 class _Program:

@@ -10,14 +10,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from latfit.errors import ProbeError
-from latfit.measure.targets.base import Attempt, Outcome, Session, Target, argument, option, register
-
-if TYPE_CHECKING:
-    import aiohttp
+from latfit.measure.targets.base import Attempt, Outcome, Probe, Target, argument, option, register
 
 PORTS = {"http": 80, "https": 443}
 NOT_SHOWN = "check its spelling; it is not shown, as it may hold a password"
@@ -57,7 +54,7 @@ class Http(Target):
             raise ProbeError(f"this URL seems to have a / in its user or password; write it as %2F: {NOT_SHOWN}")
 
     @asynccontextmanager
-    async def open(self, run: str) -> AsyncIterator[Session]:
+    async def open(self, run: str) -> AsyncIterator[Probe]:
         try:
             import aiohttp
         except ImportError as error:
@@ -77,7 +74,28 @@ class Http(Target):
             connector=connector, timeout=no_limits, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False
         ) as client:
             client._retry_connection = False  # a request that aiohttp repeats by itself would be measured as one
-            yield _Requests(self, client, headers, body)
+            known = {200: self.completes(200)}  # the table is loaded before the first request
+
+            async def probe(attempt: Attempt) -> Outcome:
+                url, filled = attempt.fill(self.url), [(name, attempt.fill(value)) for name, value in headers]
+                start = time.monotonic()
+                try:
+                    async with client.request(
+                        self.method, url, headers=filled, data=body, allow_redirects=False
+                    ) as answer:
+                        await answer.read()
+                        latency, code = time.monotonic() - start, answer.status
+                except (aiohttp.ClientError, OSError) as error:
+                    latency = time.monotonic() - start
+                    cause: BaseException = getattr(error, "os_error", None) or error
+                    reasons = {ConnectionRefusedError: "refused", ConnectionResetError: "reset"}
+                    named = (name for kind, name in reasons.items() if isinstance(cause, kind))
+                    return Outcome("failed", latency, next(named, type(cause).__name__))  # without the URL
+                if code not in known:
+                    known[code] = self.completes(code)
+                return Outcome("completed" if known[code] else "failed", latency, f"HTTP {code}")
+
+            yield probe
 
     def _headers(self) -> list[tuple[str, str]]:
         headers = []
@@ -116,33 +134,3 @@ class Http(Target):
         parts = urlsplit(self.url)
         url = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
         return {"url": url, "method": self.method, "reuse": self.reuse}
-
-
-class _Requests(Session):
-    def __init__(
-        self, target: Http, client: aiohttp.ClientSession, headers: list[tuple[str, str]], body: bytes | None
-    ) -> None:
-        self.target, self.client, self.headers, self.body = target, client, headers, body
-        self.known: dict[int, bool] = {200: target.completes(200)}  # the table is loaded before the first request
-
-    async def probe(self, attempt: Attempt) -> Outcome:
-        import aiohttp
-
-        url, headers = attempt.fill(self.target.url), [(name, attempt.fill(value)) for name, value in self.headers]
-        start = time.monotonic()
-        try:
-            async with self.client.request(
-                self.target.method, url, headers=headers, data=self.body, allow_redirects=False
-            ) as answer:
-                await answer.read()
-                latency = time.monotonic() - start
-                code = answer.status
-        except (aiohttp.ClientError, OSError) as error:
-            latency = time.monotonic() - start
-            cause: BaseException = getattr(error, "os_error", None) or error
-            reasons = {ConnectionRefusedError: "refused", ConnectionResetError: "reset"}
-            named = (name for kind, name in reasons.items() if isinstance(cause, kind))
-            return Outcome("failed", latency, next(named, type(cause).__name__))  # without the URL
-        if code not in self.known:
-            self.known[code] = self.target.completes(code)
-        return Outcome("completed" if self.known[code] else "failed", latency, f"HTTP {code}")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from latfit.errors import ProbeError
-from latfit.measure.targets.base import Attempt, Outcome, Session, Target, argument, called, option, register
+from latfit.measure.targets.base import Attempt, Outcome, Probe, Target, argument, called, option, register
 
 WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT"}
 GOING = {"RUNNING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING"}
@@ -42,17 +42,17 @@ class Slurm(Target):
     poll: float = option(0.5, "How often squeue is asked, once for all jobs; sites dislike it often.", kind="seconds")
 
     @asynccontextmanager
-    async def open(self, run: str) -> AsyncIterator[Session]:
+    async def open(self, run: str) -> AsyncIterator[Probe]:
         for program in ("sbatch", "squeue", "scancel"):
             if shutil.which(program) is None:
                 raise ProbeError(f"{program}: SLURM's programs are not here; run this on a machine that submits jobs")
         code, _, errors = await called("squeue", "--noheader", "--name", _name(run))
         if code:
             raise ProbeError(f"squeue: SLURM does not answer ({_last_line(errors)})")
-        session = _Jobs(self, run)
-        polling = asyncio.create_task(session.watch())
+        jobs = _Jobs(self, run)
+        polling = asyncio.create_task(jobs.watch())
         try:
-            yield session
+            yield jobs.probe
         finally:
             polling.cancel()
             await _cancel("--name", _name(run))
@@ -99,7 +99,7 @@ async def _cancel(*words: str) -> None:
         await asyncio.sleep(wait)
 
 
-class _Jobs(Session):
+class _Jobs:
     def __init__(self, target: Slurm, run: str) -> None:
         self.target, self.run = target, run
         self.waiting: dict[str, asyncio.Future[tuple[float, str]]] = {}
