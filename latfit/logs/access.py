@@ -12,12 +12,10 @@ import pandas as pd
 from latfit.errors import LogError, MissingColumn, listed
 from latfit.logs.formats import ReadOptions, register
 from latfit.logs.lines import (
-    ABSENT,
     APACHE_TIME,
     EPOCH_FROM,
     LineFormat,
     Parsed,
-    absent,
     chosen,
     first_lines,
     request_parts,
@@ -26,6 +24,7 @@ from latfit.logs.records import Records
 from latfit.logs.rows import Row, RowFormat
 from latfit.logs.source import Source
 from latfit.logs.times import numeric
+from latfit.logs.vocabulary import NOTHING, is_blank
 from latfit.numbers import Bools
 from latfit.units import UNIT_WORDS, in_seconds
 
@@ -76,7 +75,7 @@ class AccessLog(LineFormat):
         usual = "" if "latency" in self.options.columns else _find(values, kinds, after, log)
         self.measured = measured = chosen("latency", self.options, usual, names, log)
         self.unit = self.options.unit or _unit(measured, kinds[measured], values[measured], log)
-        example = next((value for value in values[measured] if value not in ABSENT), "-")
+        example = next((value for value in values[measured] if value not in NOTHING), "-")
         place = f"field {names.index(measured) + 1} of {width}, such as {example[:20]}"
         self.latency_is = f"{measured} ({place}) in {self.unit}"
         self.not_probes = f"requests without {measured}"
@@ -98,7 +97,7 @@ class AccessLog(LineFormat):
         return wrong if re.search(ACCESS_TIME, line) else None
 
     def left_out(self, frame: pd.DataFrame) -> Bools:
-        return absent(frame[self.measured])
+        return is_blank(frame[self.measured], NOTHING)
 
     def fill(self, records: Records, frame: pd.DataFrame) -> None:
         """Of `0.010, 0.020` (one for each server tried) the latency is the sum, of `0/12345` the second."""
@@ -156,7 +155,7 @@ def _shared_name(column: Sequence[str]) -> str:
 
 
 def _number_kind(values: list[str]) -> str | None:
-    there = [value.split(",")[0] for value in values if value not in ABSENT]
+    there = [value.split(",")[0] for value in values if value not in NOTHING]
     return next((kind for kind, pattern in NUMBERS.items() if _mostly(pattern, there)), None)
 
 
@@ -172,7 +171,7 @@ def _find(values: dict[str, list[str]], kinds: dict[str, str | None], after: lis
         if spent:
             # a server's part is no longer than the whole, but for the clock's steps; the whole is always there
             about = [name for name in spent if spent[name] >= 0.95 * max(spent.values())]
-            return min(about, key=lambda name: sum(value in ABSENT for value in values[name]))
+            return min(about, key=lambda name: sum(value in NOTHING for value in values[name]))
     at_end = [name for name in after if kinds[name] in ("whole", "both") and name not in ("bytes", "code")]
     if len(at_end) == 1:
         return at_end[0]
@@ -241,10 +240,10 @@ class W3c(RowFormat):
             cells = dict(zip(names, row, strict=True))
             taken = cells.pop(measured)
             if not re.fullmatch(r"\d+(\.\d+)?", taken, re.ASCII):
-                return "no latency" if taken in ABSENT else f"unparseable {measured}: {taken[:40]!r}"
+                return "no latency" if taken in NOTHING else f"unparseable {measured}: {taken[:40]!r}"
             unit = unit or ("s" if "." in taken else "ms")
             spent = {"latency": in_seconds(float(taken), unit), "status": cells["sc-status"]}
-            groups = {name: cell for name, cell in cells.items() if not AFTERWARDS.match(name) and cell not in ABSENT}
+            groups = {name: cell for name, cell in cells.items() if not AFTERWARDS.match(name) and cell not in NOTHING}
             return {"submitted": f"{cells['date']}T{cells['time']}", **spent, **groups}
 
         return read

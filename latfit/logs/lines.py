@@ -18,14 +18,13 @@ from latfit.logs.formats import Format, ReadOptions
 from latfit.logs.records import A_CENTURY, UNKNOWN, Records, shown
 from latfit.logs.source import Block, Source
 from latfit.logs.times import numeric, parse_times
-from latfit.logs.vocabulary import NOTHING, HttpOutcomes, is_blank
+from latfit.logs.vocabulary import NOTHING, OutcomeTally, is_blank
 from latfit.numbers import Bools
 from latfit.table import CANONICAL, COMPLETED, STATUSES
 from latfit.units import in_seconds
 
 MAX_CHARACTERS = 1 << 17
 EPOCH_FROM = 5e8  # numbers of this size are seconds since 1970
-ABSENT = NOTHING
 APACHE_TIME = "%d/%b/%Y:%H:%M:%S %z"
 SAY_STATUS = "; say what it means: --status completed|failed|censored|lost=WORD"
 
@@ -51,13 +50,12 @@ class RecordFormat(Format):
     time_style: str | None = None
     at_end: bool = False
     outcomes: ClassVar[str] = ""  # what the outcomes go by, for the note that counts them
-    outcomes_change: ClassVar[str] = ""  # how to change them
     http: ClassVar[bool] = False
     latency_is: str = ""  # for the note, unless it is `measured`
     submitted_is: str = ""
     not_probes: str = ""  # what `left_out` leaves out
     options: ReadOptions
-    tally: HttpOutcomes
+    tally: OutcomeTally
 
     def begin(self, source: Source) -> None:
         """Look at the beginning of a log."""
@@ -75,7 +73,7 @@ class RecordFormat(Format):
         """Understand the rows of a block."""
         records.latency = in_seconds(floats(frame[self.measured], self.measured, records), self.unit)
         if self.code:
-            records.status = self.tally.statuses(frame[self.code], records)
+            records.status = self.tally.statuses(frame[self.code].fillna("-"), records)
         if self.time:
             when = moments(frame[self.time], self.time, self.time_style, self.options.timezone, records)
             records.submitted = seconds_before(when, records.latency) if self.at_end else when
@@ -85,9 +83,7 @@ class RecordFormat(Format):
     def reader(self, source: Source, options: ReadOptions) -> Self:
         reader = copy.copy(self)
         reader.options = options
-        reader.tally = HttpOutcomes(options, self.outcomes or "outcomes by HTTP code")
-        if not self.http:
-            reader.tally.change, reader.tally.answers = self.outcomes_change, False
+        reader.tally = OutcomeTally(options, what=self.outcomes or "outcomes by HTTP code", http=self.http)
         reader.begin(source)
         return reader
 
@@ -178,15 +174,10 @@ def first_lines(head: str, most: int = 50) -> list[str]:
     return [line for line in head.split("\n")[:-1] or [head] if line.strip()][:most]
 
 
-def absent(column: pd.Series[Any]) -> Bools:
-    """Which cells hold nothing, or what stands for it."""
-    return is_blank(column, NOTHING)
-
-
 def floats(column: pd.Series[Any], name: str, records: Records) -> NDArray[np.float64]:
     """The numbers of a column, NaN where it holds nothing; rows with anything else are refused."""
     values = numeric(column)
-    bad = np.isnan(values) & ~absent(column)
+    bad = np.isnan(values) & ~is_blank(column, NOTHING)
     records.refuse(bad, lambda row: f"unparseable {name}: {str(column.iloc[row])[:40]!r}")
     return values
 
@@ -195,7 +186,7 @@ def moments(
     column: pd.Series[Any], name: str, style: str | None, timezone: str | None, records: Records
 ) -> NDArray[np.datetime64]:
     """The times of a column in naive UTC, NaT where it holds nothing; rows with anything else are refused."""
-    text = column.mask(absent(column))
+    text = column.mask(is_blank(column, NOTHING))
     times, bad = parse_times(text, name, style, timezone)
     records.refuse(bad, lambda row: f"unparseable {name}: {str(text.iloc[row])[:40]!r}")
     return times
@@ -206,11 +197,6 @@ def set_statuses(records: Records, words: pd.Series[str], known: Mapping[str, st
     codes = {word: STATUSES.index(status) for word, status in known.items()}
     records.status = np.array(words.map(codes).fillna(UNKNOWN), dtype=np.int8)
     records.refuse(records.status == UNKNOWN, lambda row: f"unknown {what}: {str(words.iloc[row])[:40]!r}{hint}")
-
-
-def contains(column: pd.Series[Any], pattern: str) -> NDArray[np.bool_]:
-    """Which cells a regular expression is found in; not those that hold nothing."""
-    return column.astype("string").str.contains(pattern, na=False).to_numpy(dtype=bool)
 
 
 def seconds_before(times: NDArray[np.datetime64], latency: NDArray[np.float64]) -> NDArray[np.datetime64]:

@@ -18,11 +18,12 @@ from latfit.errors import LogError
 from latfit.logs.delimited import TableFormat, head_fields, split_record
 from latfit.logs.formats import Format, ReadOptions, register
 from latfit.logs.histogram_format import HistogramFormat, HistogramLog, Series
-from latfit.logs.lines import contains, set_statuses
+from latfit.logs.lines import set_statuses
 from latfit.logs.records import Records
 from latfit.logs.rows import Row, RowFormat, cells_at, epoch, json_line
 from latfit.logs.schema import NO_OUTCOMES
 from latfit.logs.source import Source, numbered_lines
+from latfit.logs.vocabulary import cells_with
 from latfit.table import CENSORED, FAILED
 
 GAVE_UP = r"(?i)time[d-]? ?-?out|deadline exceeded|actually found (?:408|504)\b"
@@ -75,7 +76,7 @@ class JMeter(TableFormat):
         success = frame["success"].str.strip().str.lower()
         set_statuses(records, success, {"true": "completed", "false": "failed"}, "status: success is")
         for name in set(MESSAGES) & set(frame):
-            records.status[(records.status == FAILED) & contains(frame[name], GAVE_UP)] = CENSORED
+            records.status[(records.status == FAILED) & cells_with(frame[name], GAVE_UP)] = CENSORED
         if "responseCode" in frame:
             self.tally.add(frame["responseCode"].str.removeprefix("Non HTTP response code: "), records)
 

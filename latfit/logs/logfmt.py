@@ -10,12 +10,13 @@ from dataclasses import replace
 from latfit.logs.delimited import DELIMITERS, split_record
 from latfit.logs.formats import ROLES, Format, ReadOptions, register
 from latfit.logs.jsonlines import read_found
-from latfit.logs.lines import ABSENT, MAX_CHARACTERS, first_lines
+from latfit.logs.lines import MAX_CHARACTERS, first_lines
 from latfit.logs.records import Records
 from latfit.logs.rows import Row, RowFormat
 from latfit.logs.schema import SAMPLED_ROWS
 from latfit.logs.source import Source
 from latfit.logs.times import MOMENT
+from latfit.logs.vocabulary import NOTHING
 
 PAIR = re.compile(r'(?:^|(?<=[\s,;\[({]))([A-Za-z_@][\w.@-]*)=("(?:[^"\\]|\\.)*"|[^\s"]*)')
 BEGINS = re.compile(rf"\W?({MOMENT}(?::\d\d)?(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)")
@@ -132,4 +133,4 @@ def _labels(line: str) -> dict[str, str] | str | None:
     if bad or len(fields) == 1:
         return f"a field without a label: {(bad or [line])[0][:40]!r}" if len(bad) < len(fields) else None
     cells = (field.split(":", 1) for field in fields)
-    return {label: value.strip("[] ") for label, value in cells if value not in ABSENT}
+    return {label: value.strip("[] ") for label, value in cells if value not in NOTHING}

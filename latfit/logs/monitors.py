@@ -160,12 +160,12 @@ class Upptime(TableFormat):
     uses = ("statuses", "timezone")
     needed = ("checked_at", "site", "status", "response_ms")
     outcomes = "outcomes by status"
-    outcomes_change = "; change it with --status, for example --status failed=down"
     measured, unit, time = "response_ms", "ms", "checked_at"
 
     def begin(self, source: Source) -> None:
         apart = ("checked_at", "response_ms", "status", "http_code")
         self.groups = [name for name in self.names if name not in apart]
+        self.tally.change = "; change it with --status, for example --status failed=down"
 
     def types(self) -> dict[str, pa.DataType]:
         return {"checked_at": pa.string(), "response_ms": pa.float64()}

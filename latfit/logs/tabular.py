@@ -17,7 +17,18 @@ from latfit.logs.formats import ReadOptions
 from latfit.logs.records import AS_LOST, UNKNOWN, Ids, Records
 from latfit.logs.schema import Roles, resolve_roles, sample_rows
 from latfit.logs.times import Times, has_offset, numeric, parse_times, time_format_of, without_zero_epochs
-from latfit.logs.vocabulary import NEVER, NOTHING, OUTCOME_PATTERNS, StatusWords, attempt_column, is_blank, word_of
+from latfit.logs.vocabulary import (
+    CAME_BACK,
+    NEVER,
+    NOTHING,
+    OUTCOME_PATTERNS,
+    TIMED_OUT,
+    OutcomeTally,
+    attempt_column,
+    cells_with,
+    is_blank,
+    word_of,
+)
 from latfit.numbers import Floats
 from latfit.table import CENSORED, COMPLETED, FAILED, LOST
 from latfit.units import in_seconds, parse_duration
@@ -42,7 +53,7 @@ class TableReader:
     ) -> None:
         self.roles, self.options, self.notes, self.settled = roles, options, list(notes), False
         queue = roles.measures == "queue"
-        self.words = None if roles.status is None else StatusWords(roles.status, options, queue=queue)
+        self.words = None if roles.status is None else OutcomeTally(options, roles.status, queue=queue)
         self.blank_is_lost = blank_is_lost and not roles.status and not roles.ended and roles.submitted is not None
         self.as_lost: Counter[str] = Counter()
         self.lock = threading.Lock()
@@ -89,8 +100,6 @@ class TableReader:
 
     def last(self) -> Records:
         records = Records.unusable({}) if self.words is None else self.words.last()
-        if self.words is not None:
-            records.advice += self.words.advice()
         records.as_lost = self.as_lost.total()
         submitted = " (--column submitted= refuses such rows instead)"
         for kind, verbs, what, hint in (
@@ -151,7 +160,7 @@ class TableReader:
             status[np.isnat(ended[rows]) & np.isin(status, (CENSORED, UNKNOWN)) & kept] = CENSORED
         else:  # latencies that stand for none: −1 of what did not complete, and 0 of a timeout
             dummy = (latency == -self.roles.seconds) & (status != UNKNOWN)
-            at_once = (latency == 0) & (status == CENSORED) & self.words.timed_out(cells)
+            at_once = (latency == 0) & (status == CENSORED) & cells_with(cells, TIMED_OUT)
             status[(dummy & (status == CENSORED)) | at_once] = LOST
             latency[dummy | at_once] = np.nan
         unknown = np.isnan(latency) | np.isposinf(latency)
@@ -160,7 +169,7 @@ class TableReader:
             unknown &= np.isnat(records.submitted[rows])
         status[unknown & (status == CENSORED)] = LOST
         if ended is None:  # an answer that came has its time, which is not in the log
-            untimed &= ~self.words.answered(cells)
+            untimed &= ~cells_with(cells, CAME_BACK)
         records.status[rows], records.latency[rows] = status, latency
         self._lose(rows[untimed], "failed", records)
 

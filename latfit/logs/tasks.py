@@ -12,11 +12,12 @@ import pandas as pd
 from latfit.errors import MissingColumn, listed
 from latfit.logs.delimited import TableFormat, head_fields
 from latfit.logs.formats import ReadOptions, register
-from latfit.logs.lines import SAY_STATUS, absent, floats, moments, set_statuses
+from latfit.logs.lines import SAY_STATUS, floats, moments, set_statuses
 from latfit.logs.records import UNKNOWN, Records
 from latfit.logs.rows import JsonRows, Row, RowFormat, epoch
 from latfit.logs.source import Source
 from latfit.logs.tabular import seconds_of
+from latfit.logs.vocabulary import NOTHING, is_blank
 from latfit.numbers import Bools
 from latfit.table import COMPLETED, STATUSES
 from latfit.units import in_seconds
@@ -189,7 +190,7 @@ class GitHubActions(TableFormat):
 
     def fill(self, records: Records, frame: pd.DataFrame) -> None:
         words = frame["conclusion"].str.strip().str.lower()
-        running = absent(words)
+        running = is_blank(words, NOTHING)
         outcomes = CONCLUSIONS | self.options.lowered_statuses | {"": "censored"}
         set_statuses(records, words.mask(running, ""), outcomes, "conclusion", SAY_STATUS)
         records.submitted = moments(frame[self.time], self.time, None, "UTC", records)

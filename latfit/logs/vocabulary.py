@@ -35,7 +35,7 @@ USUAL_UNITS = {word: unit for unit, words in VOCABULARY["usual_units"].items() f
 OUTCOME_WORDS = {word: outcome for outcome, words in VOCABULARY["outcomes"].items() for word in words}
 OUTCOME_PATTERNS = {outcome: re.compile(pattern) for outcome, pattern in VOCABULARY["outcome_patterns"].items()}
 SUGGESTED: dict[str, str] = VOCABULARY["suggested"]
-TIMED_OUT = re.compile(r"time.?out|timed.?out|deadline")
+TIMED_OUT = "time.?out|timed.?out|deadline"
 NEVER = {word for word, outcome in OUTCOME_WORDS.items() if outcome in ("censored", "lost")}  # in place of a latency
 FLAG_NAMES = {re.compile(names): meaning for names, meaning in VOCABULARY["flags"].items()}
 YES, NO = ("true", "yes", "y", "t", "1"), ("false", "no", "n", "f", "0")
@@ -52,7 +52,8 @@ ERROR_NAMES = re.compile(
 EXIT_NAMES = re.compile("(exit|return|ret)(code|status|value|val)|exit|rc")
 GRPC_NAMES = re.compile("grpc(status(code)?|code)")
 LEVEL_NAMES = re.compile("(log)?level|lvl|severity")
-CAME_BACK = r"(?s)[1-5]\d\d(\.0)?$|.*(?:refused|reset|reject|unavailable|unreachable|denied|http)"
+# an answer came, or the connection was refused: the client knew at once
+CAME_BACK = r"^[1-5]\d\d(?:\.0)?$|refused|reset|reject|unavailable|unreachable|denied|http"
 CHANGE = "; change it with --status, for example --status failed=4xx"
 MAX_UNKNOWN_WORDS = 8  # that a message lists
 LONGEST_PHRASE = 4  # words of a name that are looked up together
@@ -247,18 +248,41 @@ class OutcomeWords:
         return "failed" if status is None and self.has_errors and word else status
 
 
-class OutcomeTally:
-    """Counts of the log's words (HTTP codes, states of jobs) and of the outcomes that were made of them.
+class OutcomeTally(OutcomeWords):
+    """The outcomes of a log's words (HTTP codes, states of jobs), with the counts of both for a note.
 
-    `answers` says that a word is what was answered, and not what became of the probe: asked again, it is the same.
-    Blocks of a log may be counted in several threads. `last()` is the chunk without rows, that a reader
-    yields when it is through, to say it.
+    The words are those of a `column`, or of a format that says what they are (`what`). `answers` says that a word is
+    what was answered, and not what became of the probe: asked again, it is the same. Blocks of a log may be counted
+    in several threads. `last()` is the chunk without rows, that a reader yields when it is through, to say it.
     """
 
-    def __init__(self, what: str, *, change: str = "", answers: bool = False) -> None:
-        self.what, self.change, self.answers = what, change, answers
+    def __init__(
+        self, options: ReadOptions, column: str = "", *, what: str = "", http: bool = False, queue: bool = False
+    ) -> None:
+        super().__init__(column, options.lowered_statuses, queue=queue)
+        self.column, self.what, self.change = column, what or f"outcomes by {column!r}", CHANGE if http else ""
+        self.is_http, self.answers = http, http or self.has_grpc
         self.counts: Counter[tuple[str, str]] = Counter()
+        self.unknown: Counter[str] = Counter()
         self.lock = threading.Lock()
+
+    def statuses(self, column: pd.Series[Any], records: Records, out: Bools | None = None) -> NDArray[np.int8]:
+        """The codes of a column of words; of rows that are `out`, which have no end, the word need not be known."""
+        cells = column.astype("category")
+        words = ["" if word in ABSENT else word for word in map(word_of, cells.cat.categories)]
+        used = np.bincount(cells.cat.codes + 1, minlength=len(words) + 1)[1:]
+        self.settle(word_of(word) for word, count in zip(cells.cat.categories, used, strict=True) if count)
+        if self.is_http:
+            self.answers, self.change = True, CHANGE
+        outcomes = map(self.outcome, (*words, ""))
+        codes = [UNKNOWN if outcome is None else STATUSES.index(outcome) for outcome in outcomes]
+        status = np.array(codes, dtype=np.int8)[cells.cat.codes.to_numpy()]
+        if (status == UNKNOWN).any():
+            unknown = (status == UNKNOWN) & ~is_blank(column) & (True if out is None else ~out)
+            with self.lock:
+                self.unknown.update(cells[unknown].value_counts(sort=False).loc[lambda n: n > 0].to_dict())
+            records.refuse(unknown, lambda row: f"unknown status: {str(column.iloc[row])[:40]!r}")
+        return status
 
     def add(self, words: pd.Series[Any], records: Records) -> None:
         """Count the words of the rows that were not refused so far, and will not be for want of a latency."""
@@ -276,91 +300,28 @@ class OutcomeTally:
             answers = np.array([*map(word_of, category.categories), ""], dtype=object)[category.codes.to_numpy()]
             records.answer = pd.Series(answers, dtype="str").where(kept & (records.status == COMPLETED))
 
-    def note(self) -> str | None:
-        """For example: `HTTP code: 200 (2358), 404 (2604) completed; 502 (2) failed`."""
-        parts = []
+    def last(self) -> Records:
+        """For example: `HTTP code: 200 (2358), 404 (2604) completed; 502 (2) failed`, and what was not known."""
+        records, parts = Records.unusable({}), []
         for status in STATUSES:
             words = sorted((word, count) for (word, outcome), count in self.counts.items() if outcome == status)
             if words:
                 parts.append(f"{listed(f'{word[:40]} ({count})' for word, count in words)} {status}")
-        return f"{self.what}: {'; '.join(parts)}{self.change}" if parts else None
-
-    def last(self) -> Records:
-        records = Records.unusable({})
-        records.notes += filter(None, [self.note()])
+        if parts and (not self.column or any(word.lower() != status for word, status in self.counts)):
+            records.notes.append(f"{self.what}: {'; '.join(parts)}{self.change}")
+        if self.unknown:
+            common = self.unknown.most_common(MAX_UNKNOWN_WORDS)
+            unknown = ", ".join(f"{str(word)[:40]!r} ({count})" for word, count in common)
+            unknown += f" and {len(self.unknown) - len(common)} more" if len(self.unknown) > len(common) else ""
+            options = " ".join(
+                f"--status {SUGGESTED.get(word_of(word), 'completed|failed|censored|lost')}={str(word)[:40]}"
+                for word, _ in common
+            )
+            records.advice.append(f"unknown status words: {unknown}; say what each means: {options}")
         return records
 
 
-def _coded(words: pd.Series[Any], outcomes: Iterable[str | None], blank: str | None = None) -> NDArray[np.int8]:
-    codes = [UNKNOWN if outcome is None else STATUSES.index(outcome) for outcome in (*outcomes, blank)]
-    return np.array(codes, dtype=np.int8)[words.cat.codes.to_numpy()]
-
-
-class HttpOutcomes(OutcomeTally):
-    """The outcomes of a log's HTTP codes, by the table and the user's word, with the counts of each."""
-
-    def __init__(self, options: ReadOptions, what: str = "outcomes by HTTP code") -> None:
-        super().__init__(what, change=CHANGE, answers=True)
-        self.said = options.lowered_statuses
-
-    def statuses(self, codes: pd.Series[str], records: Records) -> NDArray[np.int8]:
-        words = codes.astype("string").fillna("-").astype("category")
-        status = _coded(words, [http_outcome(str(word), self.said) for word in words.cat.categories])
-        hint = "say what it means: --status completed|failed|censored|lost=CODE"
-        records.refuse(status == UNKNOWN, lambda row: f"unknown HTTP code: {str(words.iloc[row])[:40]!r}; {hint}")
-        return status
-
-    def said_of(self, codes: pd.Series[str]) -> Bools:
-        words = codes.astype("string").str.strip().str.lower()
-        classes = words.str.replace(r"^(\d)\d\d$", r"\1xx", regex=True)
-        return (words.isin(list(self.said)) | classes.isin(list(self.said))).to_numpy(dtype=bool, na_value=False)
-
-
-class StatusWords(OutcomeTally, OutcomeWords):
-    """The outcomes of a status column: by the user's word, by known words, by HTTP codes; unknown words are counted."""
-
-    def __init__(self, name: str, options: ReadOptions, *, queue: bool) -> None:
-        OutcomeTally.__init__(self, f"outcomes by {name!r}")
-        OutcomeWords.__init__(self, name, options.lowered_statuses, queue=queue)
-        self.answers = self.has_grpc
-        self.unknown: Counter[str] = Counter()
-
-    def statuses(self, column: pd.Series[Any], records: Records, out: Bools | None = None) -> NDArray[np.int8]:
-        """The codes of a column of words; of rows that are `out`, which have no end, the word need not be known."""
-        cells = column.astype("category")
-        words = ["" if word in ABSENT else word for word in map(word_of, cells.cat.categories)]
-        used = np.bincount(cells.cat.codes + 1, minlength=len(words) + 1)[1:]
-        self.settle(word_of(word) for word, count in zip(cells.cat.categories, used, strict=True) if count)
-        if self.is_http:
-            self.answers, self.change = True, CHANGE
-        status = _coded(cells, map(self.outcome, words), self.outcome(""))
-        if (status == UNKNOWN).any():
-            unknown = (status == UNKNOWN) & ~is_blank(column) & (True if out is None else ~out)
-            with self.lock:
-                self.unknown.update(cells[unknown].value_counts(sort=False).loc[lambda n: n > 0].to_dict())
-            records.refuse(unknown, lambda row: f"unknown status: {str(column.iloc[row])[:40]!r}")
-        return status
-
-    def answered(self, column: pd.Series[Any]) -> Bools:
-        """Which of these words say that an answer came, or the connection was refused: the client knew at once."""
-        words = column.astype("string").str.strip().str.lower()
-        return words.str.match(CAME_BACK).fillna(False).to_numpy(dtype=bool)
-
-    def timed_out(self, column: pd.Series[Any]) -> Bools:
-        words = column.astype("string").str.strip().str.lower()
-        return words.str.contains(TIMED_OUT).fillna(False).to_numpy(dtype=bool)
-
-    def note(self) -> str | None:
-        return super().note() if any(word.lower() != status for word, status in self.counts) else None
-
-    def advice(self) -> list[str]:
-        if not self.unknown:
-            return []
-        common = self.unknown.most_common(MAX_UNKNOWN_WORDS)
-        words = ", ".join(f"{str(word)[:40]!r} ({count})" for word, count in common)
-        more = len(self.unknown) - len(common)
-        options = " ".join(
-            f"--status {SUGGESTED.get(word_of(word), 'completed|failed|censored|lost')}={str(word)[:40]}"
-            for word, _ in common
-        )
-        return [f"unknown status words: {words}{f' and {more} more' if more else ''}; say what each means: {options}"]
+def cells_with(column: pd.Series[Any], pattern: str) -> Bools:
+    """Which cells a regular expression is found in, in lower case; not those that hold nothing."""
+    words = column.astype("string").str.strip().str.lower()
+    return words.str.contains(pattern, na=False).to_numpy(dtype=bool)

@@ -8,7 +8,7 @@ import pytest
 
 from latfit.logs import ReadOptions
 from latfit.logs.records import Records
-from latfit.logs.vocabulary import HttpOutcomes, http_outcome
+from latfit.logs.vocabulary import OutcomeTally, http_outcome
 
 
 @pytest.mark.parametrize("code", HTTPStatus)
@@ -40,17 +40,17 @@ def test_the_users_word_goes_first_and_a_code_before_its_class():
 
 
 def test_counts_are_told_and_unknown_codes_refused():
-    outcomes = HttpOutcomes(ReadOptions(statuses={"3XX": "failed"}))
+    outcomes = OutcomeTally(ReadOptions(statuses={"3XX": "failed"}), what="HTTP code", http=True)
     records = Records(np.arange(7), np.ones(7), np.zeros(7, dtype=np.int8))
     codes = pd.Series(["200", "404", "200", "302", None, "999", "504"])
-    records.status = outcomes.statuses(codes, records)
+    records.status = outcomes.statuses(codes.fillna("-"), records)
     outcomes.add(codes, records)
     assert records.status.tolist() == [0, 0, 0, 1, 1, -1, 2]
     assert list(records.reasons) == [5]
-    assert "unknown HTTP code: '999'" in records.reasons[5]
+    assert "unknown status: '999'" in records.reasons[5]
     (note,) = outcomes.last().notes
     assert "200 (2), 404 (1) completed; 302 (1), none (1) failed; 504 (1) censored" in note
 
 
 def test_nothing_counted_says_nothing():
-    assert HttpOutcomes(ReadOptions()).last().notes == []
+    assert OutcomeTally(ReadOptions(), "code").last().notes == []
