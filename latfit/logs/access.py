@@ -18,7 +18,6 @@ from latfit.logs.lines import (
     Parsed,
     chosen,
     first_lines,
-    request_parts,
 )
 from latfit.logs.records import Records
 from latfit.logs.rows import Row, RowFormat
@@ -112,7 +111,8 @@ class AccessLog(LineFormat):
         records.refuse(bad, lambda row: f"unparseable {self.measured}: {written.iloc[row][:40]!r}")
         super().fill(records, frame.assign(**{self.measured: numbers}))
         if "request" in frame:
-            records.extras |= request_parts(frame["request"])
+            request = frame["request"].str.extract(r"^(?P<method>\S+) (?P<path>[^\s?]+)")  # without its query
+            records.extras |= {"method": request["method"], "path": request["path"]}
 
 
 def _value(token: str) -> str:

@@ -18,7 +18,7 @@ from latfit.logs.formats import ReadOptions, register
 from latfit.logs.lines import chosen, moments
 from latfit.logs.records import Records
 from latfit.logs.rows import UNKNOWN_TIMES, EventFormat, JsonRows, Row, RowFormat, epoch, inside
-from latfit.logs.source import Source
+from latfit.logs.source import Source, numbered_lines
 from latfit.numbers import Bools
 from latfit.table import CENSORED
 
@@ -181,7 +181,7 @@ class Pbs(EventFormat):
         zone = ZoneInfo(options.timezone or "UTC")
         jobs: dict[str, Row] = {}  # what their records say
         end = 0.0
-        for number, line in self.lines(source):
+        for number, line in numbered_lines(source, pauses=True):
             if not line:
                 yield 0, None
                 continue

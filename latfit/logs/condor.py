@@ -15,7 +15,7 @@ from latfit.logs.formats import ReadOptions, register
 from latfit.logs.lines import chosen
 from latfit.logs.records import Records
 from latfit.logs.rows import EventFormat, JsonRows, Row, epoch
-from latfit.logs.source import Source
+from latfit.logs.source import Source, numbered_lines
 
 EVENT = (
     r"(?P<code>\d{3}) \((?P<job>\d+\.\d+)\.\d+\) "
@@ -104,7 +104,7 @@ class HtCondor(EventFormat):
         jobs: list[_Job] = []
         latest: dict[str, _Job] = {}  # an id submitted again, as in logs put together, is another job
         is_between, terminated, clock = True, None, _Clock()
-        for number, line in self.lines(source):
+        for number, line in numbered_lines(source, pauses=True):
             if line.startswith("..."):
                 is_between, terminated = True, None
             elif not line:

@@ -333,8 +333,8 @@ def _by_row(block: Block, delimiter: str, names: Sequence[str]) -> Rows:
             rows.append([field or None for field in fields])
             numbers.append(number)
         else:
-            detail = f"{len(fields)} instead of {len(names)}"
-            misshapen[number] = shown(len(misshapen), "wrong number of fields", detail)
+            wrong = f"wrong number of fields: {len(fields)} instead of {len(names)}"
+            misshapen[number] = shown(len(misshapen), wrong)
         at += span
     return pd.DataFrame(rows, columns=list(names), dtype="str"), np.array(numbers, dtype=np.int64), misshapen
 

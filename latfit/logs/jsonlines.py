@@ -16,12 +16,11 @@ import pyarrow.json
 from latfit.errors import LogError
 from latfit.logs.formats import ROLES, Format, ReadOptions, register, regular_expression
 from latfit.logs.lines import json_object, parsed_lines
-from latfit.logs.records import Records, shown
+from latfit.logs.records import Records
 from latfit.logs.source import MAX_LINE_BYTES, Block, Source
-from latfit.logs.tabular import Rows, read_tables
+from latfit.logs.tabular import Row, Rows, read_tables, row_tables
 
 MAX_OPENED = 200  # brackets in a line that pyarrow may see: thousands, one in the other, end its process
-OBJECTS_AT_A_TIME = 1 << 14
 MAX_DEPTH = 8  # objects around an array, one in the other
 AROUND_SOURCE = re.compile("_.*|sort|fields|highlight|ignored")  # beside the _source of a hit of Elasticsearch
 BETWEEN = re.compile(r"[^ \t\n,]|\Z")  # the end of what stands between values
@@ -87,7 +86,7 @@ class JsonArray(Format):
 
     array: ClassVar[str] = ""  # the path of the array that counts, where it need not be the first
 
-    def row(self, value: dict[str, Any]) -> dict[str, Any] | None:
+    def row(self, value: Row) -> Row | None:
         inner, node = value.get("_source"), value.get("node")
         if isinstance(inner, dict) and all(map(AROUND_SOURCE.fullmatch, value)):  # a hit of Elasticsearch
             value = inner
@@ -109,32 +108,24 @@ class JsonArray(Format):
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         others: Counter[str] = Counter()
-        yield from read_tables(self._tables(source, others), source.name, options)
+        yield from read_tables(row_tables(self._rows(source, others)), source.name, options)
         if others:
             last = Records.unusable({})
             last.skipped["objects of other arrays in the document"] = others.total()
             yield last
 
-    def _tables(self, source: Source, others: Counter[str]) -> Iterator[Rows]:
-        rows: list[dict[str, Any]] = []
-        numbers: list[int] = []
-        broken: dict[int, str] = {}
+    def _rows(self, source: Source, others: Counter[str]) -> Iterator[tuple[int, Row | str]]:
         for number, value in _elements(source, others, self.array):
             if not isinstance(value, dict):
-                broken[number] = shown(len(broken), "not an object", f"{str(value)[:40]!r}")
+                yield number, f"not an object: {str(value)[:40]!r}"
             elif (cells := self.row(value)) is None:
                 others[self.array] += 1
             else:
-                rows.append({_whole_text(key): _whole_text(item) for key, item in cells.items()})
-                numbers.append(number)
-            if len(rows) == OBJECTS_AT_A_TIME:
-                yield pd.DataFrame(rows), np.array(numbers, dtype=np.int64), broken
-                rows, numbers, broken = [], [], {}
-        yield pd.DataFrame(rows), np.array(numbers, dtype=np.int64), broken
+                yield number, {_whole_text(key): _whole_text(item) for key, item in cells.items()}
 
 
 def read_found(
-    source: Source, options: ReadOptions, find: Callable[[str], dict[str, Any] | str | None], others: str, **how: Any
+    source: Source, options: ReadOptions, find: Callable[[str], Row | str | None], others: str, **how: Any
 ) -> Iterator[Records]:
     """The records of lines of text in which `find` finds an object, else they are `others`; see `read_tables`."""
     last = Records.unusable({})
@@ -162,7 +153,7 @@ def _of_block(block: Block) -> Rows:
         except pa.ArrowInvalid:
             pass
 
-    def parse(line: str) -> dict[str, Any] | str:
+    def parse(line: str) -> Row | str:
         value = json_object(line)
         if isinstance(value, str):
             return value
@@ -184,13 +175,13 @@ def _flat_table(table: pa.Table) -> pa.Table:
     return flat
 
 
-def flat_object(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+def flat_object(value: Row, prefix: str = "") -> Row:
     """An object's plain values, those of objects inside it by path: `{"a": {"b": 1}}` gives `a.b`; no lists.
 
     >>> flat_object({"id": 7, "data": {"value": 1.5, "tags": []}})
     {'id': 7, 'data.value': 1.5}
     """
-    flat: dict[str, Any] = {}
+    flat: Row = {}
     for key, item in value.items():
         if isinstance(item, dict):
             for path, inner in flat_object(item, f"{prefix}{key}.").items():
@@ -207,7 +198,7 @@ def _whole_text(value: Any) -> Any:
     return value
 
 
-def _whole_object(text: str) -> tuple[dict[str, Any], int] | None:
+def _whole_object(text: str) -> tuple[Row, int] | None:
     try:
         value, end = json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):
@@ -215,7 +206,7 @@ def _whole_object(text: str) -> tuple[dict[str, Any], int] | None:
     return (value, end) if isinstance(value, dict) else None
 
 
-def _arrays(value: dict[str, Any], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+def _arrays(value: Row, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, list[Row]]]:
     """The arrays inside an object, by path, with the objects in them."""
     for key, item in value.items():
         path = f"{prefix}{_whole_text(key)[:40]}"
@@ -246,7 +237,7 @@ def _elements(source: Source, others: Counter[str], array: str) -> Iterable[tupl
         line, at = line + text.count("\n", at, end), end
     if is_array:
         return documents
-    arrays: dict[str, list[dict[str, Any]]] = {}
+    arrays: dict[str, list[Row]] = {}
     if len(documents) == 1 or _whole_object(source.text.lstrip()) is None:  # or pages of one
         for path, objects in (each for _, value in documents if isinstance(value, dict) for each in _arrays(value)):
             if objects:

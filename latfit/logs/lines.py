@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
@@ -28,9 +27,8 @@ EPOCH_FROM = 5e8  # numbers of this size are seconds since 1970
 APACHE_TIME = "%d/%b/%Y:%H:%M:%S %z"
 SAY_STATUS = "; say what it means: --status completed|failed|censored|lost=WORD"
 
-Fields = Sequence[str | None]
 Convert = Callable[[pd.DataFrame, NDArray[np.int64]], Records]
-Parsed = Fields | dict[str, str] | str | None  # a record, why it is refused, or nothing: no record
+Parsed = Sequence[str | None] | None  # the fields of a record, a text why it is refused, or nothing: no record
 
 
 class RecordFormat(Format):
@@ -41,7 +39,7 @@ class RecordFormat(Format):
     outcomes, by HTTP code or by the words of `outcomes`.
     """
 
-    names: Sequence[str] = ()  # of the fields; none where each record names its own
+    names: Sequence[str] = ()  # of the fields
     groups: Sequence[str] = ()  # the columns to group by
     measured: str = ""  # the column of the latency, and its unit
     unit: str = "s"
@@ -114,30 +112,22 @@ class LineFormat(RecordFormat):
 
     others: ClassVar[str] = "lines that are not requests"  # that are no records; empty: not counted
     nothing: ClassVar[str] = "no line of this log is a record of this format"
-    sniffed: ClassVar[int] = 50  # lines at the beginning, of which one must be a record
-    number: int = 0  # of the line that is parsed
-    skipped: Counter[str]  # what was skipped in this block
 
     @abstractmethod
     def parse(self, line: str) -> Parsed:
         """The fields of a record, the reason (`kind: detail`) why it is refused, or None: the line is no record."""
 
-    def sniff(self, head: str) -> bool:
-        if self.begins or self.signs:
-            return super().sniff(head)
-        return any(isinstance(self.parse(line), (list, dict)) for line in first_lines(head, self.sniffed))
-
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         reader = self.reader(source, options)
         is_empty = True
         for block in source.blocks():
-            reader.skipped = Counter()
-            rows, numbers, refused, skipped = parsed_lines(block, reader.parse, reader=reader)
+            rows, numbers, refused, skipped = parsed_lines(block, reader.parse)
             if refused:
                 yield Records.unusable(refused)
-            frame = pd.DataFrame(rows, columns=list(reader.names) or None, dtype="str")
+            frame = pd.DataFrame(rows, columns=list(reader.names), dtype="str")
             records = reader.records(frame, np.array(numbers, dtype=np.int64)) if rows else Records.unusable({})
-            records.skipped += reader.skipped + Counter({self.others: skipped if self.others else 0})
+            if self.others and skipped:
+                records.skipped[self.others] = skipped
             is_empty = is_empty and not rows and not refused
             yield records
         last = reader.finish(source)
@@ -147,7 +137,7 @@ class LineFormat(RecordFormat):
 
 
 def parsed_lines(
-    block: Block, parse: Callable[[str], Any], longest: int = MAX_CHARACTERS, *, reader: LineFormat | None = None
+    block: Block, parse: Callable[[str], Any], longest: int = MAX_CHARACTERS
 ) -> tuple[list[Any], list[int], dict[int, str], int]:
     """The rows of a block, their line numbers, the refused lines, and how many lines were no records."""
     rows, numbers, skipped = [], [], 0
@@ -155,14 +145,11 @@ def parsed_lines(
     for number, line in enumerate(block.lines(), start=block.first_line):
         if not line.strip():
             continue
-        if reader is not None:
-            reader.number = number
         fields = parse(line) if len(line) <= longest else f"line too long: {len(line)} characters"
         if fields is None:
             skipped += 1
         elif isinstance(fields, str):
-            kind, _, detail = fields.partition(": ")
-            refused[number] = shown(len(refused), kind, detail) if detail else kind
+            refused[number] = shown(len(refused), fields)
         else:
             rows.append(fields)
             numbers.append(number)
@@ -220,17 +207,3 @@ def json_object(line: str) -> dict[str, Any] | str:
     except (ValueError, RecursionError) as error:
         return f"unparseable line: {str(error)[:60]}"
     return value if isinstance(value, dict) else f"not an object: {line[:40]!r}"
-
-
-def plain_text(value: object) -> str | None:
-    """A plain value of JSON as text that a table can hold; None for objects and lists."""
-    if value is None or isinstance(value, (dict, list)):
-        return None
-    text = str(value).lower() if isinstance(value, bool) else str(value)
-    return text.encode("utf-8", "replace").decode()
-
-
-def request_parts(request: pd.Series[str]) -> dict[str, pd.Series[str]]:
-    """Method and path (without its query) of `GET /a?b HTTP/1.1`, as columns."""
-    parts = request.str.extract(r"^(?P<method>\S+) (?P<path>[^\s?]+)")
-    return {"method": parts["method"], "path": parts["path"]}

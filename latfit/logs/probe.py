@@ -13,7 +13,7 @@ from latfit.errors import LogError
 from latfit.logs.formats import ReadOptions, register
 from latfit.logs.records import Records
 from latfit.logs.rows import EventFormat, Row
-from latfit.logs.source import Source
+from latfit.logs.source import Source, numbered_lines
 from latfit.table import STATUSES
 
 
@@ -44,7 +44,7 @@ class Probe(EventFormat):
         run, kind, now, censored = "", "", 0.0, 0
         out: dict[int, tuple[int, float, Row]] = {}  # the line of those on their way, their time, and what is known
         details: Counter[str] = Counter()
-        for number, text in chain(self.lines(source), [(-1, "{}")]):
+        for number, text in chain(numbered_lines(source, pauses=True), [(-1, "{}")]):
             if not number:
                 yield 0, None
                 continue

@@ -164,9 +164,9 @@ class Records:
         return ProbeTable(latency=self.latency, status=self.status, submitted=submitted, columns=columns, facts=facts)
 
 
-def shown(earlier: int, reason: str, detail: str) -> str:
+def shown(earlier: int, reason: str) -> str:
     """A reason with its detail for the first refusals, which are shown; millions of details would fill the memory."""
-    return f"{reason}: {detail}" if earlier < SHOWN_REFUSALS else reason
+    return reason if earlier < SHOWN_REFUSALS else reason.partition(": ")[0]
 
 
 def checked(

@@ -10,18 +10,15 @@ from datetime import datetime
 from typing import Any, ClassVar
 from zoneinfo import ZoneInfo
 
-import numpy as np
-import pandas as pd
-
 from latfit.logs.formats import ROLES, Format, ReadOptions
-from latfit.logs.jsonlines import OBJECTS_AT_A_TIME, JsonArray, read_found
+from latfit.logs.jsonlines import JsonArray, read_found
 from latfit.logs.lines import first_lines, json_object
-from latfit.logs.records import Records, shown
+from latfit.logs.records import Records
 from latfit.logs.source import Source
-from latfit.logs.tabular import Rows, read_tables
+from latfit.logs.tabular import Row as Row
+from latfit.logs.tabular import read_tables, row_tables
 from latfit.units import in_seconds
 
-Row = dict[str, Any]
 UNKNOWN_TIMES = (0, -1, 4294967294, 4294967295)  # in place of a time; the last two are 2^32 - 2 and 2^32 - 1
 
 
@@ -103,38 +100,11 @@ class EventFormat(KnownCells):
     def probes(self, source: Source, options: ReadOptions, last: Records) -> Iterator[tuple[int, Row | str | None]]:
         """The probes, or why one is refused (`kind: detail`), with their lines; None: more may take a while to come."""
 
-    @staticmethod
-    def lines(source: Source) -> Iterator[tuple[int, str]]:
-        """The lines with their numbers, blank ones left out; an empty one where more may take a while to come."""
-        for block in source.blocks():
-            for number, line in enumerate(block.lines(), start=block.first_line):
-                if line.strip():
-                    yield number, line
-            yield 0, ""
-
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         last = Records.unusable({})
-        tables = self._tables(self.probes(source, options, last))
+        tables = row_tables(self.probes(source, options, last))
         yield from self.stated(read_tables(tables, source.name, self.known(options), nothing=self.nothing))
         yield last
-
-    def _tables(self, probes: Iterator[tuple[int, Row | str | None]]) -> Iterator[Rows]:
-        rows: list[Row] = []
-        numbers: list[int] = []
-        refused = 0
-        for number, row in probes:
-            if isinstance(row, str):  # of one line there may be several
-                kind, _, detail = row.partition(": ")
-                yield pd.DataFrame(), np.empty(0, np.int64), {number: shown(refused, kind, detail) if detail else kind}
-                refused += 1
-                continue
-            if row is not None:
-                rows.append(row)
-                numbers.append(number)
-            if row is None or len(rows) == OBJECTS_AT_A_TIME:
-                yield pd.DataFrame(rows), np.array(numbers, dtype=np.int64), {}
-                rows, numbers = [], []
-        yield pd.DataFrame(rows), np.array(numbers, dtype=np.int64), {}
 
 
 class JsonRows(KnownCells, JsonArray):

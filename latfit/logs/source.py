@@ -148,12 +148,14 @@ class Source:
             data = following
 
 
-def numbered_lines(source: Source) -> Iterator[tuple[int, str]]:
-    """The lines of a file that are not blank, and their numbers."""
+def numbered_lines(source: Source, *, pauses: bool = False) -> Iterator[tuple[int, str]]:
+    """The lines that are not blank, with their numbers; with `pauses`, an empty one where the next may take a while."""
     for block in source.blocks():
         for number, line in enumerate(block.lines(), start=block.first_line):
             if line.strip():
                 yield number, line
+        if pauses:
+            yield 0, ""
 
 
 @contextmanager

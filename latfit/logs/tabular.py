@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from latfit.errors import LatfitError, LogError, counted, listed
 from latfit.logs.formats import ReadOptions
-from latfit.logs.records import AS_LOST, UNKNOWN, Ids, Records
+from latfit.logs.records import AS_LOST, UNKNOWN, Ids, Records, shown
 from latfit.logs.schema import Roles, resolve_roles, sample_rows
 from latfit.logs.times import Times, has_offset, numeric, parse_times, time_format_of, without_zero_epochs
 from latfit.logs.vocabulary import (
@@ -34,8 +35,10 @@ from latfit.table import CENSORED, COMPLETED, FAILED, LOST
 from latfit.units import in_seconds, parse_duration
 
 ROWS_AT_A_TIME = 1 << 18  # of typed tables
+OBJECTS_AT_A_TIME = 1 << 14
 MIN_DUMMIES = 3  # negative latencies, all of them -1, that stand for lost probes
 
+Row = dict[str, Any]
 Rows = tuple[pd.DataFrame, NDArray[np.int64], dict[int, str]]  # their line numbers, and lines that hold none
 
 
@@ -245,6 +248,24 @@ def _durations(column: pd.Series[Any]) -> Floats:
         except LatfitError:
             continue
     return np.asarray(table[codes])
+
+
+def row_tables(rows: Iterable[tuple[int, Row | str | None]]) -> Iterator[Rows]:
+    """Tables of rows with their lines; a text is why one is refused, None says that more may take a while to come."""
+    cells: list[Row] = []
+    numbers: list[int] = []
+    broken: dict[int, str] = {}
+    refused = 0
+    for number, row in chain(rows, [(0, None)]):
+        if row is None or len(cells) == OBJECTS_AT_A_TIME or number in broken:
+            yield pd.DataFrame(cells), np.array(numbers, dtype=np.int64), broken
+            cells, numbers, broken = [], [], {}
+        if isinstance(row, str):
+            broken[number] = shown(refused, row)
+            refused += 1
+        elif row is not None:
+            cells.append(row)
+            numbers.append(number)
 
 
 def read_tables(

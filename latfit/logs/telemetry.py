@@ -15,7 +15,6 @@ from latfit.buckets import Histogram, from_cumulative
 from latfit.errors import LogError, SampleError, listed
 from latfit.logs.formats import ReadOptions, register
 from latfit.logs.histogram_format import HistogramFormat, HistogramLog, Key, Series, native_buckets, with_sum
-from latfit.logs.lines import plain_text
 from latfit.logs.records import Records
 from latfit.logs.rows import EventFormat, JsonRows, Row, epoch, inside
 from latfit.logs.source import Source
@@ -74,6 +73,14 @@ def _attributes(value: Any, name: str = "attributes") -> dict[str, str]:
         known = {item.get("key"): item.get("value") for item in _objects(value, name)}
     typed = {key: next(iter(each.values()), None) for key, each in known.items() if isinstance(each, dict)}
     return {str(key): plain_text(each) or "" for key, each in {**known, **typed}.items()}
+
+
+def plain_text(value: object) -> str | None:
+    """A plain value of JSON as text that a table can hold; None for objects and lists."""
+    if value is None or isinstance(value, (dict, list)):
+        return None
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return text.encode("utf-8", "replace").decode()
 
 
 class _Spans(EventFormat):
