@@ -130,7 +130,7 @@ class Analysis:
         return f"<Analysis of {self.facts.path}: {counted(sum(self.decision.counts.values()), 'probe')}, {what}>"
 
     def _repr_html_(self) -> str:
-        shown: str = import_module("latfit.report").to_html_fragment(self)  # a later stage: a view of this value
+        shown: str = import_module("latfit.report.page").to_html_fragment(self)  # a later stage: a view of this value
         return shown
 
 

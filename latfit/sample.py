@@ -173,7 +173,7 @@ class LatencySample:
         return f"<LatencySample: {counted(self.n, 'probe')}, {outcomes}{cut}, resolution {self.resolution:g} s>"
 
     def _repr_html_(self) -> str:
-        shown: str = import_module("latfit.report").sample_fragment(self)  # a later stage: a view of this value
+        shown: str = import_module("latfit.report.page").sample_fragment(self)  # a later stage: a view of this value
         return shown
 
     def to_frame(self) -> pd.DataFrame:

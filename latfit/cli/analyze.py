@@ -43,7 +43,7 @@ def analyze(
     """
     from latfit.decision.recommend import law_named
     from latfit.logs import HistogramLog
-    from latfit.report import sections, to_markdown
+    from latfit.report.sections import sections, to_markdown
 
     if as_json and markdown:
         raise click.UsageError("--json and --markdown exclude each other: one of them is printed")
@@ -74,7 +74,8 @@ def analyze(
 
 def _write_report(result: latfit.Analysis, folder: Path, ending: str) -> None:
     from latfit.plots import FIGURES, draw_figure
-    from latfit.report import to_html, to_markdown
+    from latfit.report.page import to_html
+    from latfit.report.sections import to_markdown
 
     names = {f"{name}.{ending}": name for name in (*FIGURES, "overview", "summary")}
     texts = {

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from latfit.decision import Prepared, Warned
     from latfit.laws import ParametricLaw
     from latfit.logs import HistogramLog, LogFacts
-    from latfit.report import Section
+    from latfit.report.layout import Section
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")

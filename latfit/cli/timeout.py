@@ -244,8 +244,8 @@ def show_guarantee(
     read: HistogramLog, parsed: dict[str, Any], as_json: bool, *, output: str | None = None, inside: str | None = None
 ) -> None:
     """Print the decision on a histogram with its guarantee, `inside` a key of the JSON; `output` gets the page."""
-    from latfit.report import to_html
     from latfit.report.answers import guarantee_advice
+    from latfit.report.page import to_html
 
     guarantee = latfit.guaranteed_timeout(load_histogram(read, parsed), cost=parsed["cost"])
     document: dict[str, Any] = guarantee.to_dict() if inside is None else {inside: guarantee.to_dict()}

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import bdtrc, ndtr, ndtri, pdtrc
 
 from latfit.numbers import Bools, Floats, Ints
-from latfit.table import CENSORED, COMPLETED, OWN_STATUS, Column, ProbeTable
+from latfit.table import CENSORED, COMPLETED, OWN_STATUS, Column, ProbeTable, mean_ranks
 
 BEYOND_CHANCE = 2.5  # standard deviations; divided among the columns, and among the pairs, that are looked at
 RANK_QUANTILES = np.array([0.5, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98])  # where strata are cut and what counts as slow begins
@@ -88,10 +88,9 @@ def ranks(latency: Floats, completed: Bools, censored: Bools | None = None) -> F
     """From 0 to 1: what did not complete ranks last, what was given up early in the middle of all that took longer."""
     n = latency.size
     times = np.where(completed, latency, np.inf)
-    ordered = np.sort(times)
-    result = (np.searchsorted(ordered, times) + np.searchsorted(ordered, times, side="right")) / (2 * n)
+    result = (2 * mean_ranks(times) - 1) / (2 * n)
     if censored is not None and censored.any():
-        result[censored] = (np.searchsorted(ordered, latency[censored], side="right") / n + 1) / 2
+        result[censored] = (np.searchsorted(np.sort(times), latency[censored], side="right") / n + 1) / 2
     return result
 
 
@@ -150,8 +149,8 @@ def find_worlds(
 def _correlation(a: Ints | Floats, b: Ints | Floats) -> float:
     """Pearson's; of ranks it is Spearman's."""
     x, y = a - a.mean(), b - b.mean()
-    scale = float(np.sqrt((x * x).sum() * (y * y).sum()))
-    return float((x * y).sum()) / scale if scale > 0 else 0.0
+    scale = float(np.sqrt((x @ x) * (y @ y)))
+    return float(x @ y) / scale if scale > 0 else 0.0
 
 
 def _is_outcome(codes: Ints, completed: Bools, words: Ints) -> bool:

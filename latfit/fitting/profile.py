@@ -65,8 +65,6 @@ def profile_interval(sample: LatencySample, fitted: Fit, parameter: str, *, leve
 
 def _roots(excess: Callable[[Floats], Floats], inside: float, step: float, limits: Floats) -> tuple[float, float]:
     """The roots on both sides of a point, found by steps that double; a limit where there is none before it."""
-    from scipy.optimize.elementwise import find_root  # slow to import
-
     near, steps = np.full(2, inside), np.array([-step, step])
     far = np.clip(near + steps, *limits)
     outside = excess(far) >= 0
@@ -78,10 +76,25 @@ def _roots(excess: Callable[[Floats], Floats], inside: float, step: float, limit
         near[growing], far[growing] = far[growing], np.clip(far + steps, *limits)[growing]
         outside[growing] = excess(far[growing]) >= 0
     if outside.any():
-        tolerances = {"xatol": 1e-12, "xrtol": 1e-8, "fatol": 1e-9, "frtol": 0.0}
-        far[outside] = find_root(excess, (near[outside], far[outside]), tolerances=tolerances).x  # type: ignore[call-overload]
+        far[outside] = _crossings(excess, near[outside], far[outside])
     low, high = map(float, np.where(outside, far, limits))
     return low, high
+
+
+def _crossings(excess: Callable[[Floats], Floats], near: Floats, far: Floats) -> Floats:
+    """Where values rise through 0 between `near` and `far`, by chords; of an end that stays, half counts (Illinois)."""
+    below, above = excess(near), excess(far)
+    stays = np.zeros(near.shape, dtype=np.int64)
+    for _ in range(200):
+        root = near - below * (far - near) / (above - below)
+        value = excess(root)
+        if ((np.abs(value) <= 1e-9) | (np.abs(far - near) <= 1e-12 + 1e-8 * np.abs(root))).all():
+            break
+        beyond = value >= 0
+        below = np.where(beyond, np.where(stays == 1, below / 2, below), value)
+        above = np.where(beyond, value, np.where(stays == -1, above / 2, above))
+        near, far, stays = np.where(beyond, near, root), np.where(beyond, root, far), np.where(beyond, 1, -1)
+    return root
 
 
 def profile_likelihood(

@@ -37,9 +37,9 @@ class Steps:
     def count(self, t: ArrayLike) -> NDArray[np.intp]:
         at = np.asarray(t, dtype=np.float64)
         before = self.times.size - at.size
-        if at.ndim == 1 and before >= 0 and np.array_equal(at, self.times[before:]):
+        if at.ndim == 1 and before >= 0 and (at == self.times[before:]).all():
             return np.arange(before + 1, self.times.size + 1)  # the steps themselves need no search
-        return np.searchsorted(self.times, at, side="right")
+        return self.times.searchsorted(at, side="right")
 
     def mass(self, t: ArrayLike) -> Floats:
         return self.moment(0, t)
@@ -49,7 +49,7 @@ class Steps:
         check_order(n)
         if not self.times.size:
             return np.zeros(np.shape(t))
-        if n and n not in self._moments:
-            self._moments[n] = np.cumsum(self.times**n * self.masses)
-        sums, count = self._moments[n] if n else self.cumulative, self.count(t)
-        return np.where(count > 0, sums[count - 1], 0.0)
+        if n not in self._moments:
+            sums = np.cumsum(self.times**n * self.masses) if n else self.cumulative
+            self._moments[n] = np.append(0.0, sums)  # at the number of steps that count
+        return self._moments[n][self.count(t)]

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet
 
 from latfit._system import FORMULA, NUMBER, inert, whole_file
 from latfit.errors import LogError, SampleError
@@ -235,8 +234,10 @@ def _write_csv(path: Path, table: pa.Table) -> None:
 
 
 def _write_parquet(path: Path, table: pa.Table) -> None:
+    from pyarrow.parquet import write_table  # slow to import
+
     with path.open("wb") as file:
-        pa.parquet.write_table(table, file, row_group_size=ROWS_AT_A_TIME)
+        write_table(table, file, row_group_size=ROWS_AT_A_TIME)
 
 
 def _write_jsonl(path: Path, table: pa.Table) -> None:

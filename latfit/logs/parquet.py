@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet
 
 from latfit.errors import LogError, listed
 from latfit.logs.formats import ROLES, Format, ReadOptions, register
@@ -37,9 +36,11 @@ class Parquet(Format):
 
 def _batches(source: Source) -> Iterator[Rows]:
     """The rows in batches, with bytes as text; those that are none are written in hexadecimal."""
+    from pyarrow.parquet import ParquetFile  # slow to import
+
     plain = source.path is not None and not source.packed  # neither compressed nor a pipe
     # a name such as s3:/x would be taken as an address, were it not opened here
-    file = pa.parquet.ParquetFile(pa.OSFile(str(source.path)) if plain else source.seekable())
+    file = ParquetFile(pa.OSFile(str(source.path)) if plain else source.seekable())
     fields = [field for field in file.schema_arrow if not pa.types.is_nested(field.type)]
     names = [field.name for field in fields]
     if len(set(names)) < len(names):

@@ -1,16 +1,17 @@
-"""Results for people: the same sections as plain text, as Markdown, as a page, or in a notebook."""
+"""Results for people: the same sections as plain text, as Markdown, as a page, or in a notebook.
 
-from latfit.report.layout import Section, text_table
-from latfit.report.page import sample_fragment, to_html, to_html_fragment
-from latfit.report.sections import sections, to_markdown, to_text
+Names are imported when they are first used: most commands need no page.
+"""
 
-__all__ = [
-    "Section",
-    "sample_fragment",
-    "sections",
-    "text_table",
-    "to_html",
-    "to_html_fragment",
-    "to_markdown",
-    "to_text",
-]
+from importlib import import_module
+from typing import Any
+
+_HOME = {"to_html": "page", "to_html_fragment": "page", "to_markdown": "sections", "to_text": "sections"}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,10 +14,10 @@ from conftest import EGEE
 from latfit._system import inert
 from latfit.fitting import fits_table
 from latfit.logs import LogFacts
-from latfit.report import sections, text_table, to_html, to_markdown, to_text
+from latfit.report import to_html, to_markdown, to_text
 from latfit.report.answers import reading_notes
-from latfit.report.layout import NO_BREAK, kept_together
-from latfit.report.sections import advice
+from latfit.report.layout import NO_BREAK, kept_together, text_table
+from latfit.report.sections import advice, sections
 from pages import LOGS, analysed
 
 
