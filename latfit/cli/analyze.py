@@ -19,18 +19,14 @@ from latfit.cli.timeout import check_histogram_options, histogram_options, show_
     "latfit analyze probes.csv --json | jq .timeout.timeout",
 )
 @cli.log_argument
-@cli.outcome_options
 @cli.option("--law NAME", "Recommend the timeout of this fitted law (default: of the data themselves).")
-@cli.cost_option
-@cli.risk_option
 @cli.current_option
+@cli.decision_options
 @cli.option("--by COL[,COL]", "One row for each value of these columns of the log.", default="")
-@cli.resamples_option
 @cli.option("--full", "Print laws, quantiles and the evidence too.")
 @cli.option("--markdown", "Print the report as Markdown.")
 @cli.option("-o --output DIR", "Write report.html, report.md, results.json and the figures into this folder.")
 @cli.option("--figures [png|svg]", "How to draw them.", default="png")
-@cli.seed_option
 @histogram_options
 @cli.log_and_json_options
 def analyze(

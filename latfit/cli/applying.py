@@ -28,8 +28,7 @@ from latfit.cli import common as cli
 @cli.option(
     "--cost C", "Seconds between giving up an attempt and the next; written where the tool can wait.", default=0.0
 )
-@cli.cutoff_option
-@cli.failed_option
+@cli.cutoff_and_failed_options
 @cli.log_and_json_options
 def settings(tool: str | None, log: str | None, as_json: bool, **parsed: Any) -> None:
     """Write a decision as the settings of a tool, to paste.
@@ -67,11 +66,9 @@ def settings(tool: str | None, log: str | None, as_json: bool, **parsed: Any) ->
 @cli.option("--cost C", "Seconds that a restart was taken to cost.", default=0.0)
 @cli.option("--job COLUMN", "AFTER's column that names the job (default: by its name).")
 @cli.option("--attempt COLUMN", "AFTER's column with the number of the attempt (default: by name).")
-@cli.cutoff_option
-@cli.failed_option
-@cli.log_options
+@cli.cutoff_and_failed_options
 @cli.seed_option
-@cli.json_option
+@cli.log_and_json_options
 def verify(before: str, after: str, as_json: bool, **parsed: Any) -> None:
     """Did it work? Compare what BEFORE predicted with what the jobs of AFTER took.
 

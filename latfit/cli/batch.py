@@ -37,12 +37,8 @@ def _whole_seconds(text: str) -> str:
 @cli.option("--window WIDTH", "And one for each window of time: 1h, 1d, 7d; shows what drifts.", type=_whole_seconds)
 @cli.option("--law NAME...", "Fit this law to each group: then a row is a group and a law.", "laws")
 @cli.option("--method [mle|ls]", "How to fit it: censored likelihood, or least squares on the cdf (default: mle).")
-@cli.outcome_options
-@cli.cost_option
-@cli.risk_option
-@cli.resamples_option
+@cli.decision_options
 @click.option("--test/--no-test", help="Test the best law of each group (default: up to 200 groups).", default=None)
-@cli.seed_option
 @cli.option("--engine [processes|dask]", "Where to work (default: processes).")
 @cli.option("--scheduler ADDR", "The address of a Dask scheduler (default: a cluster on this machine).")
 @cli.option("--workers N", "How many processes (default: one a core).")

@@ -22,11 +22,6 @@ if TYPE_CHECKING:
     from latfit.tracking.watch import Notice, Watch
 
 
-def _window_width(text: str) -> str:
-    cli.positive_duration(text)
-    return text
-
-
 @cli.command(
     "latfit drift probes.csv",
     "latfit drift probes.csv --window 7d --current 60",
@@ -34,13 +29,12 @@ def _window_width(text: str) -> str:
     "latfit drift probes.csv -o drift.png",
 )
 @cli.log_argument
-@cli.option("--window WIDTH", "Windows such as 1h, 1d or 7d (default: between the change points).", type=_window_width)
+@cli.option("--window WIDTH", "Windows such as 1h, 1d or 7d (default: between the change points).")
 @cli.option("--by COL[,COL]", "Each group on its own too, by these columns of the log.", default="")
 @cli.cost_option
 @cli.current_option
 @cli.option("-o --output FILE.png|svg|pdf", "Draw it over time too.")
-@cli.cutoff_option
-@cli.failed_option
+@cli.cutoff_and_failed_options
 @cli.seed_option
 @cli.log_and_json_options
 def drift(log: str, as_json: bool, output: str | None, **parsed: Any) -> None:

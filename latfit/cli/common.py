@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
-STATUSES = ("completed", "failed", "censored", "lost")
 MAX_ERROR_LENGTH = 2000  # characters; what a user wrote may be longer, and a log's names too
 MODULES = {
     "fit": ("fit", "outliers"),
@@ -99,7 +98,7 @@ class Commands(click.Group):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="replace")  # a terminal without "×" is no reason to fail
         try:
-            with Stages():
+            with stages():
                 return super().main(*args, **kwargs)
         except LatfitError as error:
             message = " ".join(str(error).split())
@@ -277,6 +276,7 @@ VALUE_TYPES = {
     "COUNT": click.IntRange(0),
     "SHARE": click.FloatRange(0, 1),
     "A": click.FloatRange(0, 1, min_open=True, max_open=True),
+    "WIDTH": lambda text: text if positive_duration(text) else None,
     "COL[,COL]": lambda text: tuple(name.strip() for name in text.split(",")) if text else (),
     "FILE": click.Path(dir_okay=False),
     "FILE.prom": click.Path(dir_okay=False),
@@ -288,21 +288,28 @@ VALUE_TYPES = {
 """What an option takes whose value has this name in its help."""
 
 log_argument = click.argument("log", metavar="LOG")
-cutoff_option = option("--cutoff SECONDS", "When a probe still out counts as an outlier (default: from the log).")
-failed_option = option(
-    "--failed [retry|completed|lost]",
-    "How to take probes that failed visibly: resubmitted at once, as completed, or as lost.",
-    default="retry",
+cutoff_and_failed_options = options(
+    option("--cutoff SECONDS", "When a probe still out counts as an outlier (default: from the log)."),
+    option(
+        "--failed [retry|completed|lost]",
+        "How to take probes that failed visibly: resubmitted at once, as completed, or as lost.",
+        default="retry",
+    ),
 )
-censoring_option = option(
-    "--censoring [auto|independent|failed|lost]",
-    "How to take probes given up early: by what the log shows, as censored, as failed then, or as lost.",
-    default="auto",
+outcome_options = options(
+    cutoff_and_failed_options,
+    option(
+        "--censoring [auto|independent|failed|lost]",
+        "How to take probes given up early: by what the log shows, as censored, as failed then, or as lost.",
+        default="auto",
+    ),
 )
-outcome_options = options(cutoff_option, failed_option, censoring_option)
 """Which sample a log becomes, the same in every command."""
 cost_option = option("--cost C", "Seconds that each restart costs.", default=0.0)
-risk_option = options(
+seed_option = option("--seed COUNT", "Seed of all random numbers.", default=0)
+decision_options = options(
+    outcome_options,
+    cost_option,
     option(
         "--risk SHARE",
         "The largest loss allowed if every retry takes as long as the first attempt would have; 0% always waits.",
@@ -310,12 +317,13 @@ risk_option = options(
         default="30%",
     ),
     option("--accept-implausible", "Answer even if that is over 100 times faster, or a timeout longer than the log."),
+    option("--resamples COUNT", "Bootstrap resamples for the intervals; 0 for none.", default=199),
+    seed_option,
 )
+"""How a sample becomes a decision, the same in every command that decides."""
 rho_option = option("--rho R", "The share that never returns; with LOG, rescale to it.", type=float)
 wall_clock_option = option("--wall-clock C", "Seconds each job itself runs.", default=0.0)
 current_option = option("--current T", "The timeout in use now, to see what it costs.")
-resamples_option = option("--resamples COUNT", "Bootstrap resamples for the intervals; 0 for none.", default=199)
-seed_option = option("--seed COUNT", "Seed of all random numbers.", default=0)
 json_option = option("--json", "Print one JSON document and nothing else on stdout.", "as_json")
 spreadsheet_option = option(
     "--spreadsheet", "Put ' before texts that a spreadsheet would run as formulas (=, +, -, @)."
@@ -343,6 +351,7 @@ log_and_json_options = options(log_options, json_option)
 def read_arguments(parsed: Mapping[str, Any]) -> dict[str, Any]:
     """The keyword arguments of `read_log` from the parsed `log_options`."""
     from latfit.logs.formats import FORMATS, ROLES, Condition, ReadOptions
+    from latfit.sample import STATUSES
 
     choices = {"format": sorted(FORMATS), "column": ROLES, "status": STATUSES}
     names = {"format": [parsed["format"]] if parsed["format"] is not None else []}
@@ -398,16 +407,11 @@ def prepared(log: str | latfit.ProbeLog, parsed: Mapping[str, Any]) -> Prepared:
     from latfit.evidence import probes_of
 
     probes = load_log(log, parsed, own_columns=False) if isinstance(log, str) else log
-    case = prepare(probes_of(probes), decision_options(parsed))
+    case = prepare(probes_of(probes), call(latfit.Options, **parsed))
     if parsed["cutoff"] is None:
         cutoff = case.cutoff
         notify("note", [f"the cutoff is {seconds(cutoff.cutoff)}: {cutoff.reason}; change it with --cutoff"])
     return case
-
-
-def decision_options(parsed: Mapping[str, Any], **more: Any) -> latfit.Options:
-    """The options of a decision from those of the command line."""
-    return call(latfit.Options, **{**parsed, **more})
 
 
 def written_law(text: str) -> ParametricLaw:
@@ -442,38 +446,38 @@ class ProgressLine:
 
     def __exit__(self, *_: object) -> None:
         ProgressLine.shown -= 1
+        self.wipe()
+
+    def wipe(self) -> None:
         if self.width:
             click.echo("\r" + " " * self.width + "\r", err=True, nl=False)
 
 
-class Stages:
-    """Names the stage that a command is in, once it has taken a second: the package whose code runs now."""
+@contextmanager
+def stages() -> Iterator[None]:
+    """Name the stage that a command is in, once it has taken a second: the package whose code runs now."""
+    done, command_thread, start = threading.Event(), threading.get_ident(), time.monotonic()
 
-    def __init__(self) -> None:
-        self.done, self.main = threading.Event(), threading.get_ident()
-        self.thread = threading.Thread(target=self.watch, daemon=True)
-
-    def __enter__(self) -> None:
-        if sys.stderr and sys.stderr.isatty():
-            self.thread.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.done.set()
-        if self.thread.is_alive():
-            self.thread.join()
-
-    def watch(self) -> None:
-        start = time.monotonic()
+    def watch() -> None:
         line = ProgressLine(lambda stage: f"{stage} … {time.monotonic() - start:.0f} s", after=1.0)
-        while not self.done.wait(0.2):
-            frame, stage = sys._current_frames().get(self.main), None
+        while not done.wait(0.2):
+            frame, stage = sys._current_frames().get(command_thread), None
             while frame is not None and stage is None:
                 package = str(frame.f_globals.get("__name__")).removeprefix("latfit.").partition(".")[0]
                 stage, frame = STAGES.get(package), frame.f_back
             if stage is not None and not ProgressLine.shown:
                 line(stage)
-        line.__exit__()
-        ProgressLine.shown += 1
+        line.wipe()
+
+    thread = threading.Thread(target=watch, daemon=True)
+    if sys.stderr and sys.stderr.isatty():
+        thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        if thread.is_alive():
+            thread.join()
 
 
 def reading_line() -> ProgressLine:

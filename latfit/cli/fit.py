@@ -33,9 +33,8 @@ from latfit.cli import common as cli
 @cli.option("--t-min [paper]", "lognormal-pareto by ls: t_min at the smallest latency, as in the paper.")
 @cli.option("--table [latex|markdown]", "Print the fits as a table for a paper.")
 @cli.outcome_options
-@cli.log_options
 @cli.seed_option
-@cli.json_option
+@cli.log_and_json_options
 def fit(log: str, laws: tuple[str, ...], method: str, rho: float | None, as_json: bool, **parsed: Any) -> None:
     """Fit laws to the latencies of a log and rank them.
 
@@ -56,7 +55,7 @@ def fit(log: str, laws: tuple[str, ...], method: str, rho: float | None, as_json
         how = {"t_min": parsed["t_min"], "resamples": 100 if bootstrap else 0, "seed": parsed["seed"]}
         fits = latfit.fit(sample, laws or None, method=method, rho="joint" if rho is None else rho, **how)
     else:  # the laws that every command tries
-        fits = ranked([case], cli.decision_options(parsed))[0]
+        fits = ranked([case], cli.call(latfit.Options, **parsed))[0]
     rng = np.random.default_rng(parsed["seed"])
     tests = [assess(sample, fit, bootstrap=bootstrap, rng=rng, subsample=parsed["subsample"]) for fit in fits]
     results = list(zip(fits, tests, strict=True))

@@ -9,18 +9,7 @@ import click
 import latfit
 from latfit.cli import common as cli
 
-FIGURE_NAMES = [
-    "overview",
-    "summary",
-    "expected-duration",
-    "frontier",
-    "completion",
-    "jobs-tail",
-    "cdf",
-    "survival",
-    "qq",
-]
-FIGURE_NAMES += ["ratio", "time", "strategies"]
+FIGURE_NAMES = "overview|summary|expected-duration|frontier|completion|jobs-tail|cdf|survival|qq|ratio|time|strategies"
 
 
 @cli.command(
@@ -28,9 +17,8 @@ FIGURE_NAMES += ["ratio", "time", "strategies"]
 )
 @cli.log_argument
 @cli.option("-o --output FILE.png|svg|pdf", "Where to draw; the ending says how.", required=True)
-@cli.option(f"--figure [{'|'.join(FIGURE_NAMES)}]", "Which figure.", default="overview")
-@cli.cutoff_option
-@cli.failed_option
+@cli.option(f"--figure [{FIGURE_NAMES}]", "Which figure.", default="overview")
+@cli.cutoff_and_failed_options
 @cli.cost_option
 @cli.seed_option
 @cli.log_options

@@ -48,7 +48,7 @@ def replay(log: str, policy: tuple[str, ...], by: str | None, as_json: bool, **p
 
     policies = [parse_policy(spec) for spec in policy]
     table = cli.load_log(log, parsed)
-    case = prepare(probes_of(table), cli.decision_options(parsed))
+    case = prepare(probes_of(table), cli.call(latfit.Options, **parsed))
     assert case.seen is not None
     require_times(case.seen)
     groups = None if by is None else group_column(table, by)
@@ -87,9 +87,8 @@ def replay(log: str, policy: tuple[str, ...], by: str | None, as_json: bool, **p
 @cli.option("--utilisation A", "The busy share of the system now, to see what each strategy adds.")
 @cli.cost_option
 @cli.outcome_options
-@cli.log_options
 @cli.seed_option
-@cli.json_option
+@cli.log_and_json_options
 def compare(log: str | None, law: str | None, as_json: bool, **parsed: Any) -> None:
     """Compare strategies: cancelling, hedging, resubmitting, copies, schedules.
 
@@ -131,7 +130,7 @@ def _compare_log(log: str, parsed: dict[str, Any]) -> tuple[Comparison, list[Spr
     from latfit.evidence import probes_of
 
     probes, rho = probes_of(cli.load_log(log, parsed)), parsed["rho"]
-    options = cli.decision_options({**parsed, "objective": "mean"}, test=False, resamples=0)
+    options = cli.call(latfit.Options, **{**parsed, "objective": "mean"}, test=False, resamples=0)
     sample = prepare(probes, options).sample
     decision = decide([probes], options)[0].require()
     law = latfit.Empirical.of(sample)

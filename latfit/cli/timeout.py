@@ -41,8 +41,6 @@ histogram_options = cli.options(
     "--method [mle|ls]", "With LOG and --law: fit by likelihood, or by least squares on the cdf.", default="mle"
 )
 @cli.rho_option
-@cli.cost_option
-@cli.risk_option
 @cli.wall_clock_option
 @cli.option("--restarts K", "At most K restarts, the last attempt untimed.")
 @cli.option("--copies N", "Copies submitted at once.", default=1)
@@ -53,9 +51,7 @@ histogram_options = cli.options(
 )
 @cli.option("--objective mean|std|moment:n|quantile:q|deadline:D", "What to optimise.", default="mean")
 @cli.option("--at T", "Evaluate this timeout instead.", type=cli.duration)
-@cli.outcome_options
-@cli.resamples_option
-@cli.seed_option
+@cli.decision_options
 @histogram_options
 @cli.log_and_json_options
 def timeout(log: str | None, law: str | None, as_json: bool, **parsed: Any) -> None:
@@ -135,7 +131,7 @@ def _on_log(
 
     name = None if law == "empirical" else law
     if parsed["restarts"] is None and parsed["at"] is None:
-        options = cli.decision_options({**parsed, "law": name}, test=False, laws=() if name is None else (name,))
+        options = cli.call(latfit.Options, **{**parsed, "law": name}, test=False, laws=() if name is None else (name,))
         decision = decide([probes_of(log)], options, figures=True)[0].require()
         assert decision.timeout is not None
         assert decision.evidence is not None
@@ -155,7 +151,7 @@ def _on_log(
         source = fitted_law(sample, best)
     document = _answer(source, parsed)
     plain = {name: parsed[name] for name in ("cutoff", "failed", "censoring", "cost")}
-    chosen = decide([probes_of(log)], cli.decision_options(plain, laws=(), test=False, resamples=0))[0].timeout
+    chosen = decide([probes_of(log)], latfit.Options(**plain, laws=(), test=False, resamples=0))[0].timeout
     if chosen is None or chosen.verdict != "withheld":
         return document, (), sample.failed.total > 0, source
     message = (

