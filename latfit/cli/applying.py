@@ -36,14 +36,15 @@ def settings(tool: str | None, log: str | None, as_json: bool, **parsed: Any) ->
     TOOL is one of those that `latfit settings` lists. The timeout is decided from LOG, with the tool's own waits as
     the cost of a restart, or given with --timeout.
     """
-    from latfit.report.answers import settings_sections, tools_sections
+    from latfit.report.answers import listed, settings_sections
     from latfit.settings import TOOLS, get_tool, settings_for
 
     if tool is None:
         tools = [TOOLS[name] for name in sorted(TOOLS)]
         facts = ("name", "title", "unit", "counts", "limits", "validated")
         document = {"tools": [{fact: getattr(each, fact) for fact in facts} for each in tools]}
-        cli.show(document, tools_sections(tools), as_json=as_json)
+        rows = {each.name: f"{each.title}. Validated: {each.validated}" for each in tools}
+        cli.show(document, listed(rows), as_json=as_json)
         return
     with cli.wrong_usage("TOOL"):
         get_tool(tool)

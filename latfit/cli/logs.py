@@ -8,6 +8,7 @@ import click
 
 import latfit
 from latfit.cli import common as cli
+from latfit.errors import counted
 
 FIGURE_NAMES = "overview|summary|expected-duration|frontier|completion|jobs-tail|cdf|survival|qq|ratio|time|strategies"
 
@@ -56,7 +57,7 @@ def convert(log: str, output: str, spreadsheet: bool, as_json: bool, **parsed: A
     Its columns are submitted (UTC), latency (s), status, and the log's own.
     """
     from latfit.logs.frames import WRITERS
-    from latfit.report.answers import converted_sections
+    from latfit.report.layout import Section
 
     if not output.endswith(tuple(WRITERS)):
         raise click.BadParameter(f"the ending of {output!r} must be one of {', '.join(WRITERS)}", param_hint="-o")
@@ -66,7 +67,10 @@ def convert(log: str, output: str, spreadsheet: bool, as_json: bool, **parsed: A
     cli.notify_reading(facts)
     refused = {"refused": facts.refused.to_list(), "refused_count": facts.refused.count}
     document = {"output": output, "format": facts.format, "probes": sum(counts.values()), **counts, **refused}
-    cli.show(document, converted_sections(output, facts, counts), as_json=as_json)
+    statuses = ", ".join(f"{count} {status}" for status, count in counts.items())
+    probes = counted(sum(counts.values()), "probe")
+    sentence = f"{output}: {probes} ({statuses}) from {facts.path} ({facts.format})"
+    cli.show(document, [Section("", (sentence,))], as_json=as_json)
 
 
 @cli.command("latfit laws", "latfit laws --json")
@@ -91,7 +95,9 @@ def laws(as_json: bool) -> None:
 def formats(as_json: bool) -> None:
     """List the log formats that latfit reads."""
     from latfit.logs import FORMATS
-    from latfit.report.answers import formats_sections
+    from latfit.report.answers import listed
 
-    rows = [{"name": name, "description": FORMATS[name].description} for name in sorted(FORMATS)]
-    cli.show({"formats": rows}, formats_sections(rows), as_json=as_json)
+    rows = {name: FORMATS[name].description for name in sorted(FORMATS)}
+    document = {"formats": [{"name": name, "description": text} for name, text in rows.items()]}
+    note = "Each may be compressed (gzip, bzip2, xz, zstandard, zip), and may come from standard input (-). The format "
+    cli.show(document, listed(rows, f"{note}is recognised by content."), as_json=as_json)

@@ -45,33 +45,18 @@ def decide(
 ) -> list[Decision]:
     """The decision on each sample, in their order.
 
-    Parameters
-    ----------
-    samples
-        What was observed. A `ProbeTable` (`latfit.evidence.probes_of` a log) carries the evidence on whether
-        the theory applies; of a plain sample nothing is known but its latencies.
-    options
-        What is asked.
-    keys
-        The name of each, on which its random numbers depend; without names they are numbered.
-    detail
-        Whether every law that was fitted is tested and put to use, and the paper's comparison made.
-    figures
-        Whether quantiles and standard deviation of the duration are computed without `detail` too.
+    Parameters: `samples`, where a `ProbeTable` (`latfit.evidence.probes_of` a log) carries the evidence on whether the
+    theory applies, and of a plain sample nothing is known but its latencies; the `options`, what is asked; `keys`, the
+    name of each, on which its random numbers depend (default: numbers); `detail`, whether every law that was fitted is
+    tested and put to use, and the paper's comparison made; `figures`, whether quantiles and standard deviation of the
+    duration are computed without `detail` too. Returns a `Decision` for each sample. One that cannot be decided on has
+    its reason in `error`; it ends nothing else.
 
-    Returns
-    -------
-    list of Decision
-        One a sample. A sample that cannot be decided on has its reason in `error`; it ends nothing else.
-
-    Examples
-    --------
     >>> from latfit import LatencySample
     >>> from latfit.decision import Options, decide
     >>> sample = LatencySample.of([2.0, 2.5, 3.0, 3.5, 4.0, 60.0, 70.0, 80.0], lost=1)
     >>> decide([sample], Options(resamples=0, test=False))[0].timeout.timeout
     4.0
-
     """
     options = options or Options()
     if options.law is not None:

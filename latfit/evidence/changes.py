@@ -64,11 +64,10 @@ class Changes:
     blocks: int
 
     def to_dict(self) -> dict[str, Any]:
-        shown = [
-            {name: getattr(change, name) for name in ("at", "kind", "p_value", "index")} for change in self.changes
-        ]
-        for change in shown:
-            change["at"] = change["at"] and f"{np.datetime_as_string(change['at'], unit='s')}Z"
+        names = ("kind", "p_value", "index")
+        shown = [{name: getattr(change, name) for name in names} for change in self.changes]
+        for row, change in zip(shown, self.changes, strict=True):
+            row["at"] = change.at and f"{np.datetime_as_string(change.at, unit='s')}Z"
         return {"changes": shown, "daily_cycle": self.daily_cycle, "weekly_cycle": self.weekly_cycle}
 
 

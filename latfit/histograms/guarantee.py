@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -239,40 +239,27 @@ def guaranteed_timeout(histogram: Histogram, *, cost: float = 0.0) -> Guarantee:
     strikes = known.waiting > high[k] and int(histogram.counts[: k + 1].sum()) < histogram.n
     optimum = replace(optimum, law=EVEN, expected_duration=E, objective={"name": "mean", "value": E}, verdict="finite")
     optimum = optimum if strikes else replace(optimum, verdict="never", timeout=None)
-    return Guarantee(histogram, known, optimum, guaranteed, regret, fitted, _warnings(histogram, regret, fitted))
+    return Guarantee(histogram, known, optimum, guaranteed, regret, fitted, tuple(_warnings(histogram, regret, fitted)))
 
 
-def _warnings(histogram: Histogram, regret: float, fitted: Likely | None) -> tuple[Warned, ...]:
-    warnings = []
+def _warnings(histogram: Histogram, regret: float, fitted: Likely | None) -> Iterator[Warned]:
     if np.isinf(regret):
-        message = (
-            f"the first bucket begins at 0 s, ends at {histogram.edges[1]:g} s, and restarts are free, so that a much "
-            "shorter timeout might be best: give --cost, the seconds that a restart costs"
-        )
-        warnings.append(Warned("not-identified", message))
+        text = f"the first bucket begins at 0 s, ends at {histogram.edges[1]:g} s, and restarts are free, so that a "
+        text += "much shorter timeout might be best: give --cost, the seconds that a restart costs"
+        yield Warned("not-identified", text)
     if not histogram.lost and not histogram.failed:
-        message = (
-            "a histogram holds only what returned: give the number that never did with --lost, or the bounds are "
-            "those of a system that loses nothing"
-        )
-        warnings.append(Warned("lost-unknown", message))
+        text = "a histogram holds only what returned: give the number that never did with --lost, or the bounds are "
+        yield Warned("lost-unknown", f"{text}those of a system that loses nothing")
     if fitted is not None and fitted.law == EVEN:
         why = "can be fitted to so few buckets"
         if fitted.distance is not None:
             why = f"fits the buckets: the best misses a count by {fitted.distance:.0%}"
-        message = f"no law {why}; the likely regret takes latencies to be spread evenly inside each bucket"
-        warnings.append(Warned("no-law", message))
+        text = f"no law {why}; the likely regret takes latencies to be spread evenly inside each bucket"
+        yield Warned("no-law", text)
     if histogram.together is not None and histogram.together > MAX_CORRELATION:
-        message = (
-            "slow latencies come together: within an interval of the log, being among the slowest 5 % is correlated "
-            f"by {histogram.together:.2f}, so that a resubmission meets what the first attempt met; E_J takes attempts "
-            "to be independent"
-        )
-        warnings.append(Warned("dependence", message))
+        text = "slow latencies come together: within an interval of the log, being among the slowest 5 % is correlated "
+        text += f"by {histogram.together:.2f}, so that a resubmission meets what the first attempt met; E_J takes "
+        yield Warned("dependence", f"{text}attempts to be independent")
     else:
-        message = (
-            "a histogram keeps no order: whether slow attempts follow each other, so that a resubmission is slow too, "
-            "cannot be checked; E_J takes attempts to be independent"
-        )
-        warnings.append(Warned("untested", message))
-    return tuple(warnings)
+        text = "a histogram keeps no order: whether slow attempts follow each other, so that a resubmission is slow "
+        yield Warned("untested", f"{text}too, cannot be checked; E_J takes attempts to be independent")

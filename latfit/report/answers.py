@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from latfit.restart import Comparison, QuantileBound
     from latfit.restart.schedule import Strategy
     from latfit.sample import LatencySample
-    from latfit.settings import Settings, Tool
+    from latfit.settings import Settings
     from latfit.tracking.drift import Drift, Window
     from latfit.verify import Verification
 
@@ -417,17 +417,9 @@ def reading_sections(document: Mapping[str, Any]) -> list[Section]:
     return [Section("", tuple(head)), *([table] if rows else []), Section("", tuple(tail))]
 
 
-def converted_sections(output: str, facts: LogFacts, counts: dict[str, int]) -> list[Section]:
-    """How many probes were written where, from where."""
-    statuses = ", ".join(f"{count} {status}" for status, count in counts.items())
-    probes = counted(sum(counts.values()), "probe")
-    return [Section("", (f"{output}: {probes} ({statuses}) from {facts.path} ({facts.format})",))]
-
-
-def tools_sections(tools: Sequence[Tool]) -> list[Section]:
-    """The tools that settings can be written for."""
-    rows = [(tool.name, f"{tool.title}. Validated: {tool.validated}") for tool in tools]
-    return [Section(columns=("", ""), rows=tuple(rows))]
+def listed(rows: Mapping[str, str], note: str = "") -> list[Section]:
+    """Names with what they mean, and a note on all of them."""
+    return [Section(columns=("", ""), rows=tuple(rows.items())), *([Section("", (note,))] if note else [])]
 
 
 def laws_sections(laws: Sequence[Mapping[str, Any]]) -> list[Section]:
@@ -436,10 +428,3 @@ def laws_sections(laws: Sequence[Mapping[str, Any]]) -> list[Section]:
     for law in laws:
         lines += [law["name"], *(f"    {text}" for text in (law["formula"], law["example"]) if text)]
     return [Section(literal=tuple(lines))]
-
-
-def formats_sections(formats: Sequence[Mapping[str, str]]) -> list[Section]:
-    """The formats, and what holds for each of them."""
-    note = "Each may be compressed (gzip, bzip2, xz, zstandard, zip), and may come from standard input (-). The format "
-    rows = tuple((row["name"], row["description"]) for row in formats)
-    return [Section(columns=("", ""), rows=rows), Section("", (f"{note}is recognised by content.",))]

@@ -385,11 +385,6 @@ def _tails(view: View, title: str, lines: Sequence[Line], label: str) -> Chart:
     return Chart(title, label, view.time_axis("time since submission"), y, tuple(lines))
 
 
-def _median(view: View) -> str:
-    values = view.sample.completed.quantiles([0.5])
-    return seconds(float(values[0]))
-
-
 def _log_and_fits(view: View, share: Literal["cdf", "still_out"]) -> list[Line]:
     t = view.times
     fits = [Line(name, t, getattr(law, share)(t), f"s{i}") for i, (name, law) in enumerate(view.fitted, 1)]
@@ -402,7 +397,8 @@ def cdf_chart(view: View) -> Chart:
     lines = [*_log_and_fits(view, "cdf"), Line("", view.times[[0, -1]], np.full(2, returned), "limit")]
     label = f"Share of probes that returned against time; {100 * returned:.1f} % within {seconds(view.high)}"
     y = Axis("share returned", 0.0, 1.0, "share")
-    title = f"{100 * returned:.3g} % return within {seconds(view.high)}, half within {_median(view)}"
+    median = seconds(float(view.sample.completed.quantiles([0.5])[0]))
+    title = f"{100 * returned:.3g} % return within {seconds(view.high)}, half within {median}"
     return Chart(title, label, view.time_axis("latency"), y, tuple(lines))
 
 

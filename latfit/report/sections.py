@@ -23,6 +23,7 @@ from latfit.report.layout import (
     as_text,
     between,
     in_one_unit,
+    number,
     p_value,
     percent,
     shortened,
@@ -173,33 +174,23 @@ def _confidence(result: Analysis) -> str:
     parts = []
     if retry is not None and world is not None and world.kind != "independent" and world.ratio is not None:
         change = f"{100 * abs(1 - world.ratio):.0f} % {'less' if world.ratio < 1 else 'more'} than by waiting"
-        parts.append(
-            f"in the least favourable reading of the log ({_world_name(world.name, world.kind)}) jobs take {change}"
-        )
+        kinds = {"job": "job", "time": "neighbours in time", "spell": "slow spells"}
+        reading = f"by {kinds.get(world.kind, world.name)}"
+        parts.append(f"in the least favourable reading of the log ({reading}) jobs take {change}")
     elif world is not None and world.kind == "independent" and retry is not None:
         parts.append("attempts look independent")
     if replay is not None and replay.at and retry is not None and result.timeout.verdict == "finite":
         E, formula = replay.at[0].expected_duration, result.timeout.expected_duration or math.nan
-        agrees = (
-            "agrees" if abs(E / formula - 1) <= REPLAY_AGREES else f"gives {seconds(E)} instead of {seconds(formula)}"
-        )
-        parts.append(f"replaying the log {agrees}")
+        agrees = abs(E / formula - 1) <= REPLAY_AGREES
+        finding = "agrees" if agrees else f"gives {seconds(E)} instead of {seconds(formula)}"
+        parts.append(f"replaying the log {finding}")
     checked = [*evidence.columns_used[:4], *(["order in time"] if probes.submitted is not None else [])]
     parts.append(f"checked {', '.join(checked)} on {counts}" if checked else f"nothing to check on {counts}")
-    unseen = [
-        name
-        for name, known in (
-            ("columns", evidence.columns_used),
-            ("times", probes.submitted is not None),
-            ("outcomes", probes.facts.has_outcomes),
-        )
-        if not known
-    ]
-    return _sentence("; ".join([*parts, *([f"the log has no {' or '.join(unseen)}"] if unseen else [])]))
-
-
-def _world_name(name: str, kind: str) -> str:
-    return {"job": "by job", "time": "by neighbours in time", "spell": "by slow spells"}.get(kind, f"by {name}")
+    timed, outcomes = probes.submitted is not None, probes.facts.has_outcomes
+    known = {"columns": evidence.columns_used, "times": timed, "outcomes": outcomes}
+    if unseen := [name for name, value in known.items() if not value]:
+        parts.append(f"the log has no {' or '.join(unseen)}")
+    return _sentence("; ".join(parts))
 
 
 def _cautions(result: Analysis) -> tuple[tuple[str, str], ...]:
@@ -218,9 +209,7 @@ def _steps(result: Analysis, codes: Sequence[str]) -> tuple[tuple[str, str], ...
     mixing = result.decision.evidence.mixing if result.decision.evidence else None
     first = ("latfit settings TOOL " + log, "what to paste; latfit settings lists the tools")
     if result.timeout.retry is None:
-        decided = next(
-            (group.key for group in result.groups if group.decision.timeout and group.decision.timeout.retry), None
-        )
+        decided = next((group.key for group in result.groups if _retry(group.decision)), None)
         if decided is not None:
             where = " ".join(f"--where {shlex.quote(f'{name}={value}')}" for name, value in decided.items())
             first = (f"latfit analyze {log} {where}", "one group alone")
@@ -283,9 +272,8 @@ def formula_section(result: Analysis) -> Section:
         rows.append(("gain", gain))
     if chosen.submissions is not None:
         rows.append(("load", f"{chosen.submissions:.2f} submissions a job"))
-    last, at_cutoff = (
-        figures.quantiles.get("0.99") if figures else None for figures in (chosen.figures, chosen.figures_at_cutoff)
-    )
+    both = chosen.figures, chosen.figures_at_cutoff
+    last, at_cutoff = (figures.quantiles.get("0.99") if figures else None for figures in both)
     if last is not None:
         instead = f" ({seconds(at_cutoff)} by waiting until the cutoff)" if at_cutoff else ""
         rows.append(("99 % of jobs", f"done within {seconds(last)}{instead}"))
@@ -329,7 +317,7 @@ def _withheld_reasons(result: Analysis) -> list[str]:
 
 
 def _some_group_decided(result: Analysis) -> bool:
-    return any(group.decision.timeout and group.decision.timeout.retry for group in result.groups)
+    return any(_retry(group.decision) for group in result.groups)
 
 
 def _all_zero(result: Analysis) -> bool:
@@ -469,8 +457,8 @@ def shown_groups(result: Analysis, most: int | None = None) -> list[Group]:
 def groups_section(result: Analysis, most: int | None = None) -> Section:
     """The decision of each group and of all: schedules first, at most `most` groups; small ones are counted."""
     large = shown_groups(result)
-    names, probes = list(result.groups[0].key), sum(sum(group.decision.counts.values()) for group in result.groups)
-    pooled = ("all", *[""] * (len(names) - 1), Number(str(probes), probes), *_group_cells(result.decision), "")
+    names = list(result.groups[0].key)
+    pooled = ("all", *[""] * (len(names) - 1), *_group_cells(result.decision), "")
     figures = ("probes", "out", "resubmit after", "takes", "waiting", "at worst", "own")
     sentences = [_groups_summary(result)]
     if most is not None and len(large) > most:
@@ -505,26 +493,20 @@ def _groups_summary(result: Analysis) -> str:
 
 
 def _group_row(group: Group) -> tuple[str, ...]:
-    probes = sum(group.decision.counts.values())
     names = [shortened(printable(value), LONGEST_KEY) for value in group.key.values()]
-    return (
-        *names,
-        Number(str(probes), probes),
-        *_group_cells(group.decision),
-        "*" if group.differs else "",
-    )
+    return (*names, *_group_cells(group.decision), "*" if group.differs else "")
 
 
 def _group_cells(decision: Decision) -> tuple[str, ...]:
-    """The share still out, the schedule, what a job takes with it and by waiting, and the largest loss."""
-    out, retry = decision.outliers, _retry(decision)
-    share = Number(percent(out.estimate), out.estimate) if out else Number("", None)
+    """Probes, the share still out, the schedule, what a job takes with it and by waiting, and the largest loss."""
+    out, retry, probes = decision.outliers, _retry(decision), sum(decision.counts.values())
+    first = Number(str(probes), probes), number(out.estimate if out else None, percent)
     if retry is None:
-        return share, Number("too few" if _too_few(decision) else "wait", None), *[Number("", None)] * 3
+        return *first, Number("too few" if _too_few(decision) else "wait", None), *[Number("", None)] * 3
     return (
-        share,
+        *first,
         Number(times_in_words(retry.timeouts), retry.timeouts[0]),
-        Number(seconds(retry.expected_duration), retry.expected_duration),
-        Number(seconds(retry.waiting), retry.waiting),
+        number(retry.expected_duration),
+        number(retry.waiting),
         Number(f"+{100 * retry.worst_loss:.0f} %", retry.worst_loss),
     )
