@@ -143,6 +143,14 @@ class Guarantee:
     sum allows; None where too few completed. Whatever happened inside the buckets, `guaranteed` ≥ E_J at the timeout
     and `least` ≤ E_J of any timeout; `worst_regret` is the largest E_J(timeout)/E_J(best) − 1 that the counts allow,
     ∞ where they do not limit it.
+
+    Examples
+    --------
+    >>> import latfit
+    >>> h = latfit.Histogram.of([0.05, 0.1, 0.25, 0.5, 1], [0, 10, 40, 30, 10], n_inf=6, lost=4)
+    >>> best = latfit.guaranteed_timeout(h)
+    >>> isinstance(best, latfit.Guarantee), best.optimum.timeout <= best.guaranteed
+    (True, True)
     """
 
     histogram: Histogram

@@ -1,4 +1,4 @@
-"""Stage 4: latency laws, one file each; a new file in this folder is a new law."""
+"""Stage 4: latency laws, one file a family; a new file in this folder is a new law."""
 
 from importlib import import_module
 from pkgutil import iter_modules

@@ -1,18 +1,87 @@
-"""The gamma law."""
+"""The exponential law, the gamma law and mixtures of Erlang laws: sums of exponential stages."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
+from functools import cached_property
+from math import factorial, log, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import digamma, gammainc, gammaincc, gammainccinv, gammaincinv, gammaln, poch, polygamma, xlogy
+from scipy.special import (
+    digamma,
+    gammainc,
+    gammaincc,
+    gammainccinv,
+    gammaincinv,
+    gammaln,
+    logsumexp,
+    poch,
+    polygamma,
+    xlogy,
+)
 
 from latfit.laws.base import ContinuousLaw, Parameter, register
 from latfit.laws.kernel import Jet, Kernel
 from latfit.laws.samples import SampleBatch
 from latfit.numbers import Floats
+
+
+class _ExponentialKernel(Kernel):
+    """u = log rate, log f = u − e^u x and log S = −e^u t: n and Σx are enough."""
+
+    log_params = ((1,),)
+    min_distinct = 1
+    zero_allowed = True
+
+    def starts(self, batch: SampleBatch) -> list[Floats]:
+        """The rate with all that are still out being outliers, and with none of them."""
+        waited = batch.mean_x * batch.n + (batch.c_weights * batch.c).sum(axis=1)
+        return [-np.log(batch.mean_x)[None], np.log(batch.n / waited)[None]]
+
+    def closed_form(self, batch: SampleBatch) -> Floats:
+        return -np.log(batch.mean_x)[None]
+
+    def density(self, batch: SampleBatch, u: Floats) -> Jet:
+        total = batch.n * batch.mean_x * np.exp(u[0])
+        return Jet.of(batch.n * u[0] - total, [batch.n - total], [-total])
+
+    def survival(self, t: Floats, u: Floats) -> Jet:
+        log_s = -np.exp(u[0])[:, None] * t
+        return Jet.of(log_s, [log_s], [log_s])
+
+
+@register
+@dataclass(frozen=True)
+class Exponential(ContinuousLaw):
+    """Memoryless law: completions at a constant rate. Glatard et al. 2006, §3.3."""
+
+    name = "exponential"
+    parameters = (Parameter("rate", "positive", unit="rate"),)
+    formula = "F(t) = 1 - exp(-rate t)"
+    examples = ("exponential(rate=0.01)",)
+    kernel = _ExponentialKernel()
+    tried_by = ("mle", "ls")
+    rate: float
+
+    @classmethod
+    def start(cls, q1: float, q2: float, q3: float) -> dict[str, float]:
+        return {"rate": log(2) / q2}
+
+    def _logsf(self, t: Floats) -> Floats:
+        return -self.rate * t
+
+    def _logpdf(self, t: Floats) -> Floats:
+        return log(self.rate) - self.rate * t
+
+    def _ppf(self, q: Floats) -> Floats:
+        return -np.log1p(-q) / self.rate
+
+    def _partial_moment(self, n: int, t: Floats) -> Floats:
+        return factorial(n) * float(np.power(1 / self.rate, n)) * gammainc(n + 1, self.rate * t)
+
+    def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
+        return np.asarray(rng.exponential(1 / self.rate, size))
 
 
 def log_gammaincc(a: ArrayLike, x: ArrayLike) -> Floats:
@@ -140,3 +209,62 @@ class Gamma(ContinuousLaw):
 
     def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
         return np.asarray(rng.gamma(self.shape, self.scale, size))
+
+
+@register
+@dataclass(frozen=True)
+class ErlangMixture(ContinuousLaw):
+    """With probability p[i], phases[i] stages of rate rates[i] in turn: van Moorsel & Wolter's running example."""
+
+    name = "erlang-mixture"
+    parameters = (
+        Parameter("p", "non-negative", many=True, rule="adds up to 1"),
+        Parameter("phases", "count", many=True),
+        Parameter("rates", "positive", many=True, unit="rate"),
+    )
+    formula = "F(t) = sum of p[i] P(phases[i], rates[i] t), P the incomplete gamma function"
+    examples = (
+        "erlang-mixture(p=[0.9,0.1],phases=[2,2],rates=[20,2])",
+        "erlang-mixture(p=[1],phases=[7],rates=[0.1])",
+        "erlang-mixture(p=[0.5,0.3,0.2],phases=[1,3,20],rates=[5,0.5,0.1])",
+    )
+    p: tuple[float, ...]
+    phases: tuple[int, ...]
+    rates: tuple[float, ...]
+
+    @cached_property
+    def _parts(self) -> tuple[Floats, Floats, Floats]:
+        """Weights that add up to 1, phases and rates, as arrays."""
+        return np.array(self.p) / np.sum(self.p), np.array(self.phases, dtype=np.float64), np.array(self.rates)
+
+    def _cdf(self, t: Floats) -> Floats:
+        p, k, rate = self._parts
+        return gammainc(k, rate * t[..., None]) @ p
+
+    def _sf(self, t: Floats) -> Floats:
+        p, k, rate = self._parts
+        return gammaincc(k, rate * t[..., None]) @ p
+
+    def _logsf(self, t: Floats) -> Floats:
+        p, k, rate = self._parts
+        return logsumexp(log_gammaincc(k, rate * t[..., None]), axis=-1, b=p)
+
+    def _logpdf(self, t: Floats) -> Floats:
+        p, k, rate = self._parts
+        x = rate * t[..., None]
+        density = logsumexp(xlogy(k - 1, x) - x - gammaln(k) + np.log(rate), axis=-1, b=p)
+        return np.where(t == np.inf, -np.inf, density)
+
+    def _partial_moment(self, n: int, t: Floats) -> Floats:
+        """Σ p k (k+1)…(k+n−1)/rateⁿ P(k + n, rate t)."""
+        p, k, rate = self._parts
+        return gammainc(k + n, rate * t[..., None]) @ (p * poch(k, n) / rate**n)
+
+    def sample(self, size: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
+        p, k, rate = self._parts
+        part = rng.choice(p.size, size, p=p)
+        return np.asarray(rng.gamma(k[part], 1 / rate[part]))
+
+    def std(self) -> float:
+        p, k, rate = self._parts
+        return float(np.sqrt(p @ ((k / rate - p @ (k / rate)) ** 2 + k / rate**2)))

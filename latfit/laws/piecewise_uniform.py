@@ -1,4 +1,4 @@
-"""Step densities: the piecewise-uniform law, such as a histogram, and what the uniform law shares with it."""
+"""Densities that are constant between edges: the uniform and the piecewise-uniform law, such as a histogram."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
+from latfit.errors import LawError
 from latfit.laws.base import ContinuousLaw, Parameter, register
+from latfit.laws.kernel import Jet, Kernel
+from latfit.laws.samples import SampleBatch
 from latfit.numbers import Floats
 
 
@@ -89,3 +92,87 @@ class PiecewiseUniform(StepDensity):
     )
     edges: tuple[float, ...]
     probs: tuple[float, ...]
+
+
+class _UniformKernel(Kernel):
+    """u = (a, log(b − a)), a being the smallest latency.
+
+    With ρ free b is the largest latency: any law that goes on beyond it loses to more outliers. With ρ given, b may lie
+    beyond, and is searched for. On a coarse clock the ends are those of cells.
+    """
+
+    zero_allowed = True
+    regular = False
+
+    def starts(self, batch: SampleBatch) -> list[Floats]:
+        a, log_width = self.closed_form(batch)
+        beyond = np.log1p(np.concatenate([[0.0], np.geomspace(1e-6, 1e6, 97)]))
+        return [np.array([a, log_width + log_share]) for log_share in beyond]
+
+    def closed_form(self, batch: SampleBatch) -> Floats:
+        low, high = batch.extremes
+        low, high = np.maximum(low - batch.cell / 2, 0.0), high + batch.cell / 2
+        return np.array([low, np.log(high - low)])
+
+    def completions(self, batch: SampleBatch, u: Floats) -> Jet:
+        return self.density(batch, u)
+
+    def density(self, batch: SampleBatch, u: Floats) -> Jet:
+        """−n log(b − a), −∞ where b is below a latency or the end of its cell; a stays where it is."""
+        zero = np.zeros_like(u[0])
+        inside = u[0] + np.exp(u[1]) >= (batch.extremes[1] + batch.cell / 2) * (1 - 1e-14)
+        return Jet.of(np.where(inside, -batch.n * u[1], -np.inf), [zero, -batch.n], [zero, zero, zero])
+
+    def survival(self, t: Floats, u: Floats) -> Jet:
+        F = self.cdf(t, u)[0]
+        zero = np.zeros_like(F)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            odds = F / (1 - F)
+            return Jet.of(np.log1p(-F), [zero, odds], [zero, zero, -odds * (1 + odds)])
+
+    def cdf(self, t: Floats, u: Floats) -> tuple[Floats, Floats]:
+        """(t − a)/(b − a) within [0, 1] and its gradient; a below 0 counts as 0."""
+        a, width = u[0][:, None], np.exp(u[1])[:, None]
+        F = np.clip((t - np.maximum(a, 0.0)) / width, 0.0, 1.0)
+        inside = (F > 0) & (F < 1)
+        return F, np.array([np.where(inside & (a > 0), -1 / width, 0.0), np.where(inside, -F, 0.0)])
+
+    def to_params(self, u: Floats, unit: float) -> tuple[Floats, Floats]:
+        """The ends a and b = a + e^u₁, rounded outwards so that no latency falls out of them."""
+        a, width = np.maximum(u[0], 0.0), np.exp(u[1])
+        ones, zero = np.ones_like(width), np.zeros_like(width)
+        jacobian = np.array([np.array([ones, zero]), np.array([ones, width])])
+        return unit * np.array([a * (1 - 1e-15), (a + width) * (1 + 1e-15)]), unit * jacobian
+
+    def from_params(self, params: Floats, unit: float) -> Floats:
+        return np.array([params[0] / unit, np.log((params[1] - params[0]) / unit)])
+
+
+@register
+@dataclass(frozen=True)
+class Uniform(StepDensity):
+    """Evenly spread between a and b. Glatard et al. 2006, §3.1."""
+
+    name = "uniform"
+    parameters = (Parameter("a", "non-negative", unit="time"), Parameter("b", "positive", unit="time"))
+    formula = "F(t) = (t-a)/(b-a) on [a,b]"
+    examples = ("uniform(a=100,b=500)", "uniform(a=0,b=1)")
+    kernel = _UniformKernel()
+    tried_by = ("mle", "ls")
+    a: float
+    b: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.b > self.a:
+            raise LawError(f"{self.name}: b is {self.b:g} and a is {self.a:g}; b must be greater than a")
+        object.__setattr__(self, "edges", (self.a, self.b))
+        object.__setattr__(self, "probs", (1.0,))
+
+    @classmethod
+    def start(cls, q1: float, q2: float, q3: float) -> dict[str, float]:
+        half = max(0.5 * (q3 - q1), 1e-3 * q3)
+        return {"a": max(0.0, q1 - half), "b": q3 + half}
+
+    def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
+        return np.asarray(rng.uniform(self.a, self.b, size))

@@ -10,15 +10,8 @@ import numpy as np
 from latfit.errors import RestartError
 from latfit.laws.empirical import as_law
 from latfit.numbers import finite
+from latfit.restart import derived
 from latfit.restart.completion import log_survival, refuse_failures
-from latfit.restart.derived import (
-    check_time,
-    check_timeouts,
-    completion_probability,
-    scan_times,
-    with_copies,
-    with_wall_clock,
-)
 from latfit.restart.optimum import optimal_timeout
 from latfit.restart.plan import knots, quadrature
 
@@ -48,17 +41,17 @@ def expected_maximum(
     >>> round(latfit.expected_maximum("exponential", 3, rate=1.0), 6)  # 1 + 1/2 + 1/3
     1.833333
     """
-    job = with_wall_clock(as_law(law, **params), check_time("wall-clock time", wall_clock))
+    job = derived.with_wall_clock(as_law(law, **params), derived.check_time("wall-clock time", wall_clock))
     refuse_failures(job, "the maximum of several jobs")
-    t, c = float(check_timeouts(t_inf)), check_time("cost", cost)
+    t, c = float(derived.check_timeouts(t_inf)), derived.check_time("cost", cost)
     if jobs < 1 or jobs != int(jobs):
         raise RestartError(f"the number of jobs is {jobs}; it must be a whole number of at least 1")
     F = float(job.cdf(t))
-    if not F > 0 or (np.isinf(t) and completion_probability(job) < 1 - 1e-12):
+    if not F > 0 or (np.isinf(t) and derived.completion_probability(job) < 1 - 1e-12):
         return np.inf
     if not np.isinf(t) and t + c == 0:
         return 0.0
-    ends, periods = knots(job) if job.jumps is not None else scan_times(job), 1
+    ends, periods = knots(job) if job.jumps is not None else derived.scan_times(job), 1
     if np.isfinite(t):
         periods = int(np.ceil((np.log(jobs) + 37.0) / -np.log1p(-F))) if F < 1 else 1  # beyond it n S_J < 1e-16
         if periods > MAX_PERIODS:
@@ -136,11 +129,11 @@ def optimal_grouping(
 
     def duration(size: int) -> float:
         if size not in durations:
-            how: dict[str, Any] = {"cost": cost, "wall_clock": size * check_time("wall-clock time", wall_clock)}
+            how: dict[str, Any] = {"cost": cost, "wall_clock": size * derived.check_time("wall-clock time", wall_clock)}
             best = optimal_timeout(latency, copies=copies, figures=False, **how)
             timeout = np.inf if best.timeout is None else best.timeout
             durations[size] = (
-                expected_maximum(with_copies(latency, copies), -(-int(jobs) // size), timeout, **how),
+                expected_maximum(derived.with_copies(latency, copies), -(-int(jobs) // size), timeout, **how),
                 best.timeout,
             )
         return durations[size][0]

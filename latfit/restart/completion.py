@@ -20,17 +20,7 @@ from latfit.errors import RestartError
 from latfit.laws.base import Law
 from latfit.laws.empirical import as_law
 from latfit.numbers import Floats
-from latfit.restart.derived import (
-    check_time,
-    check_timeouts,
-    completion_probability,
-    failure_times,
-    has_failures,
-    inverse_cdf,
-    still_out,
-    with_copies,
-    with_wall_clock,
-)
+from latfit.restart import derived
 
 
 def expected_duration(
@@ -71,8 +61,8 @@ def expected_duration(
     >>> latfit.expected_duration(law, [100.0, 358.0, 10_000.0]).round(1).tolist()
     [516.3, 375.1, 659.6]
     """
-    job = with_wall_clock(as_law(law, **params), check_time("wall-clock time", wall_clock))
-    return np.asarray(moments(with_copies(job, copies), t_inf, order=1, cost=cost)[1])
+    job = derived.with_wall_clock(as_law(law, **params), derived.check_time("wall-clock time", wall_clock))
+    return np.asarray(moments(derived.with_copies(job, copies), t_inf, order=1, cost=cost)[1])
 
 
 def moments(law: Any, t_inf: ArrayLike, order: int = 3, *, cost: float = 0.0, **params: Any) -> Floats:
@@ -101,7 +91,7 @@ def moments(law: Any, t_inf: ArrayLike, order: int = 3, *, cost: float = 0.0, **
     [1.0, 2.0, 8.0]
     """
     law = as_law(law, **params)
-    t, c = check_timeouts(t_inf), check_time("cost", cost)
+    t, c = derived.check_timeouts(t_inf), derived.check_time("cost", cost)
     if order < 0:
         raise RestartError(f"the order of a moment is {order}; it must be 0 or more")
     return _recursion(law, t, c, [law.partial_moment(n, t) for n in range(1, order + 1)])
@@ -135,7 +125,7 @@ def moment_bounds(
     >>> low.round(3).tolist(), E.round(3).tolist(), high.round(3).tolist()
     ([1.0, 0.862, 4.07], [1.0, 2.0, 8.0], [1.0, 3.862, 18.24])
     """
-    law, t, c = as_law(law, **params), check_timeouts(t_inf), check_time("cost", cost)
+    law, t, c = as_law(law, **params), derived.check_timeouts(t_inf), derived.check_time("cost", cost)
     refuse_failures(law, "a geometric bound")
     F, orders = law.cdf(t), range(1, order + 1)
     return _recursion(law, t, c, [np.zeros(t.shape)] * order), _recursion(
@@ -145,8 +135,8 @@ def moment_bounds(
 
 def lost_moment(law: Law, m: int, t: Floats, cost: float) -> Floats:
     """∫₀ᵗ (u+c)ᵐ dG̃(u) + S(t) (t+c)ᵐ: what the attempts that did not complete took."""
-    cut = _product(still_out(law, t), (t + cost) ** m)
-    if not has_failures(law):
+    cut = _product(derived.still_out(law, t), (t + cost) ** m)
+    if not derived.has_failures(law):
         return cut
     powers = [np.asarray(comb(m, j) * np.float64(cost) ** (m - j)) for j in range(m + 1)]
     return cut + sum(_product(law.failed_moment(j, t), power) for j, power in enumerate(powers))
@@ -169,14 +159,14 @@ def std_duration(law: Any, t_inf: ArrayLike, *, cost: float = 0.0) -> Floats:
     2.0
     """
     law = as_law(law)
-    t, c = check_timeouts(t_inf), check_time("cost", cost)
+    t, c = derived.check_timeouts(t_inf), derived.check_time("cost", cost)
     F = law.cdf(t)
-    out = still_out(law, t) + law.failed(t)
+    out = derived.still_out(law, t) + law.failed(t)
     with np.errstate(all="ignore"):
         q = out / F
         mean, square = (law.partial_moment(n, t) / F for n in (1, 2))
         D, D2 = (np.where(out > 0, lost_moment(law, m, t, c) / out, 0.0) for m in (1, 2))
-        spread = np.maximum(D2 - D * D, 0.0) if has_failures(law) else np.zeros(t.shape)
+        spread = np.maximum(D2 - D * D, 0.0) if derived.has_failures(law) else np.zeros(t.shape)
         waited = _product(q, D)
         variance = np.maximum(square - mean * mean, 0.0) + _product(q, spread) + waited * (waited + D)
     finite = (F > 0) & np.isfinite(square) & np.isfinite(D)
@@ -211,7 +201,7 @@ def completion_cdf(law: Any, x: ArrayLike, t_inf: float, *, cost: float = 0.0, *
     [0.181, 0.632, 0.938]
     """
     law = as_law(law, **params)
-    t, c = check_timeouts(t_inf), check_time("cost", cost)
+    t, c = derived.check_timeouts(t_inf), derived.check_time("cost", cost)
     at = np.asarray(x, dtype=np.float64)
     return np.where(at < 0, 0.0, -np.expm1(log_survival(law, np.maximum(at, 0.0), t, c)))
 
@@ -228,7 +218,7 @@ def completion_pdf(law: Any, x: ArrayLike, t_inf: float, *, cost: float = 0.0, *
     >>> latfit.completion_pdf("exponential", [1.0, 3.5, 5.0], 3.0, cost=1.0, rate=0.5).round(4).tolist()
     [0.3033, 0.0, 0.0677]
     """
-    law, t, c = as_law(law, **params), float(check_timeouts(t_inf)), check_time("cost", cost)
+    law, t, c = as_law(law, **params), float(derived.check_timeouts(t_inf)), derived.check_time("cost", cost)
     refuse_failures(law, "the density of the completion time")
     at = np.asarray(x, dtype=np.float64)
     n = np.floor(np.maximum(at, 0.0) / (t + c)) if 0 < t < np.inf else np.zeros(at.shape)
@@ -256,12 +246,12 @@ def log_not_completed(law: Law, t: Floats) -> Floats:
     """The log of 1 − F̃(t) without failures, accurate in both tails."""
     F = law.cdf(t)
     with np.errstate(all="ignore"):
-        return np.where(F < 0.5, np.log1p(-np.minimum(F, 0.5)), np.log(still_out(law, t)))
+        return np.where(F < 0.5, np.log1p(-np.minimum(F, 0.5)), np.log(derived.still_out(law, t)))
 
 
 def refuse_failures(law: Law, what: str) -> None:
     """Say that something is not computed for laws with visible failures."""
-    if has_failures(law):
+    if derived.has_failures(law):
         raise RestartError(
             f"{what} is not computed for a law with visible failures, whose attempts last differently long: "
             "read failures as completed or as lost, or ask for mean, std or a moment"
@@ -273,7 +263,7 @@ def completion_quantile(law: Law, q: float, t_inf: ArrayLike, *, cost: float = 0
     if not 0 < q < 1:
         raise RestartError(f"the level of a quantile is {q}; it must lie between 0 and 1")
     refuse_failures(law, "a quantile of the completion time")
-    t, c = check_timeouts(t_inf), check_time("cost", cost)
+    t, c = derived.check_timeouts(t_inf), derived.check_time("cost", cost)
     F, target, log_out = law.cdf(t), np.log1p(-q), log_not_completed(law, t)
     with np.errstate(all="ignore"):
         attempts = np.where(F > 0, target / log_out, 1.0)
@@ -281,21 +271,21 @@ def completion_quantile(law: Law, q: float, t_inf: ArrayLike, *, cost: float = 0
     level = np.minimum(-np.expm1(target + _product(n, -log_out)), F)
     # a timeout of ∞ that is never reached at this level (ρ ≥ 1 − q) leaves the quantile infinite
     reached = (F > 0) & ((n == 0) | np.isfinite(t)) & ((n > 0) | (q * (1 - 1e-12) <= F))
-    u = np.minimum(inverse_cdf(law, np.where(reached, level, 0.0)), t)
+    u = np.minimum(derived.inverse_cdf(law, np.where(reached, level, 0.0)), t)
     with np.errstate(all="ignore"):
         return np.where(reached, _product(n, t + c) + u, np.inf)
 
 
 def submissions(law: Law, t_inf: ArrayLike, *, copies: int = 1) -> Floats:
     """The expected number of submissions for one completed job, b/F̃(t) with b copies an attempt."""
-    F = with_copies(law, copies).cdf(check_timeouts(t_inf))
+    F = derived.with_copies(law, copies).cdf(derived.check_timeouts(t_inf))
     with np.errstate(all="ignore"):
         return copies / F
 
 
 def simulate(law: Law, t_inf: ArrayLike, size: int, rng: np.random.Generator, *, cost: float = 0.0) -> Floats:
     """Completion times of `size` jobs, with one timeout for ever, or with several in turn and then none."""
-    timeouts, c = np.atleast_1d(check_timeouts(t_inf)), check_time("cost", cost)
+    timeouts, c = np.atleast_1d(derived.check_timeouts(t_inf)), derived.check_time("cost", cost)
     last = np.inf if np.ndim(t_inf) else float(timeouts[0])
     if not np.ndim(t_inf) and not float(law.cdf(last)) > 0:
         raise RestartError(f"nothing completes within the timeout {last:g}: no job would ever end")
@@ -312,10 +302,10 @@ def simulate(law: Law, t_inf: ArrayLike, size: int, rng: np.random.Generator, *,
 
 def draw(law: Law, size: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Latency and time of visible failure of `size` attempts; ∞ for what does not happen."""
-    p, F = rng.random(size), completion_probability(law)
-    latency = np.where(p <= F, inverse_cdf(law, np.minimum(p, F)), np.inf)
-    if not has_failures(law):
+    p, F = rng.random(size), derived.completion_probability(law)
+    latency = np.where(p <= F, derived.inverse_cdf(law, np.minimum(p, F)), np.inf)
+    if not derived.has_failures(law):
         return latency, np.full(size, np.inf)
-    times = failure_times(law)
+    times = derived.failure_times(law)
     failure = np.append(times, np.inf)[np.searchsorted(law.failed(times), p - F, side="left")]
     return latency, np.where(p > F, failure, np.inf)

@@ -14,21 +14,8 @@ from latfit.errors import RestartError, counted
 from latfit.laws.base import Law
 from latfit.laws.empirical import Empirical, as_law
 from latfit.numbers import Floats, finite
+from latfit.restart import derived
 from latfit.restart.completion import completion_quantile, moments, std_duration
-from latfit.restart.derived import (
-    HUGE,
-    ROUNDING,
-    check_time,
-    check_timeouts,
-    completion_probability,
-    has_failures,
-    inverse_cdf,
-    kinks,
-    scan_times,
-    still_out,
-    with_copies,
-    with_wall_clock,
-)
 from latfit.restart.lattice import lattice_quantiles
 from latfit.restart.objectives import Figure, Mean, Objective
 from latfit.restart.result import QUANTILES, Optimum, Verdict, Window, label, ratio
@@ -97,7 +84,7 @@ def optimal_timeout(
     """
     problem = _Problem.of(as_law(law, **params), cost, wall_clock, copies, objective)
     first, c, goal = problem.law, problem.cost, problem.objective
-    if not completion_probability(first) > 0:
+    if not derived.completion_probability(first) > 0:
         raise RestartError("no attempt ever completes under this law: no timeout can help")
     at_least = _earliest(problem, max_submissions, min_completions, min_timeout)
     t = candidates(
@@ -114,11 +101,11 @@ def optimal_timeout(
         at_zero = goal.limit(E_0) if np.isfinite(E_0) else np.inf
         if np.isfinite(at_zero) and _is_constant(problem, at_zero):
             return _outcome(problem, "any", np.inf, figures=figures)
-        if at_zero <= float(problem.value(np.array(best))) * (1 + ROUNDING):
+        if at_zero <= float(problem.value(np.array(best))) * (1 + derived.ROUNDING):
             return _outcome(problem, "immediate", 0.0, E_0=E_0, figures=figures)
     else:  # a sample never says `any` or `immediate`
         best = _argmin(problem, thinned(problem.value, t) if problem.on_lattice else t) if t.size else np.inf
-        best = best if float(still_out(first, best)) > 0 else np.inf
+        best = best if float(derived.still_out(first, best)) > 0 else np.inf
     never = _no_gain(problem, best)
     return _outcome(problem, "never" if never else "finite", np.inf if never else best, at_least, figures=figures)
 
@@ -159,7 +146,7 @@ def evaluate_timeout(
     ('given', 382, 1.258)
     """
     problem = _Problem.of(as_law(law, **params), cost, wall_clock, copies, objective)
-    t = float(check_timeouts(timeout))
+    t = float(derived.check_timeouts(timeout))
     if t < problem.r:
         raise RestartError(f"the timeout {timeout:g} s is shorter than the wall-clock time {problem.r:g} s")
     return _outcome(problem, "given", t)
@@ -189,10 +176,11 @@ class _Problem:
 
     @classmethod
     def of(cls, law: Law, cost: float, wall_clock: float, copies: int, objective: str) -> _Problem:
-        c, r, goal = check_time("cost", cost), check_time("wall-clock time", wall_clock), Objective.parse(objective)
+        c, r = derived.check_time("cost", cost), derived.check_time("wall-clock time", wall_clock)
+        goal = Objective.parse(objective)
         if goal.latest <= r:
             raise RestartError(f"the deadline {goal.latest:g} s is not after the wall-clock time {r:g} s")
-        return cls(law, with_copies(with_wall_clock(law, r), copies), copies, c, r, goal)
+        return cls(law, derived.with_copies(derived.with_wall_clock(law, r), copies), copies, c, r, goal)
 
     def value(self, t: Floats) -> Floats:
         return self.objective.value(self.law, t, self.cost)
@@ -203,19 +191,19 @@ class _Problem:
     @property
     def on_lattice(self) -> bool:
         """Whether the figure is slow to compute: a distribution under visible failures."""
-        return has_failures(self.law) and self.objective.name in ("quantile", "deadline")
+        return derived.has_failures(self.law) and self.objective.name in ("quantile", "deadline")
 
 
 def _earliest(problem: _Problem, max_submissions: float | None, min_completions: int, min_timeout: float) -> float:
-    limits = [check_time("smallest timeout", min_timeout)]
+    limits = [derived.check_time("smallest timeout", min_timeout)]
     if max_submissions is not None:
-        top = completion_probability(problem.law)
-        if not max_submissions >= problem.b / top * (1 - ROUNDING):
+        top = derived.completion_probability(problem.law)
+        if not max_submissions >= problem.b / top * (1 - derived.ROUNDING):
             raise RestartError(
                 f"at most {max_submissions:g} submissions a job are allowed, but even without a timeout "
                 f"{problem.b / top:.6g} are needed: allow more"
             )
-        limits.append(float(inverse_cdf(problem.law, min(problem.b / max_submissions, top))))
+        limits.append(float(derived.inverse_cdf(problem.law, min(problem.b / max_submissions, top))))
     law = problem.data
     if min_completions > 1 and isinstance(law, Empirical):
         completions = int(law.completed[-1])
@@ -234,9 +222,9 @@ def _argmin(problem: _Problem, t: Floats) -> float:
     v = np.where(np.isnan(v), np.inf, v)
     if not np.isfinite(v).any():
         raise RestartError(f"the objective {problem.objective} is infinite for every timeout")
-    equal = t[v <= v.min() * (1 + ROUNDING)]
+    equal = t[v <= v.min() * (1 + derived.ROUNDING)]
     E_J = problem.mean(equal)
-    return float(equal[E_J.min() * (1 + ROUNDING) >= E_J].min())
+    return float(equal[E_J.min() * (1 + derived.ROUNDING) >= E_J].min())
 
 
 def _no_gain(problem: _Problem, t: float) -> bool:
@@ -250,7 +238,7 @@ def _is_constant(problem: _Problem, at_zero: float) -> bool:
     no_timeout = float(problem.value(np.array(np.inf)))
     if not np.isfinite(no_timeout) or abs(at_zero - no_timeout) > MIN_GAIN * no_timeout:
         return False
-    v = problem.value(scan_times(problem.law))
+    v = problem.value(derived.scan_times(problem.law))
     return bool((np.abs(v - no_timeout) <= MIN_GAIN * no_timeout).all())
 
 
@@ -258,7 +246,7 @@ def _origin_limit(law: Law, cost: float) -> float:
     """The limit of E_J(t) for t → 0, lim t/F̃(t) when nothing costs: 1/f(0), van Moorsel & Wolter 2004, §3."""
     if cost > 0 or law.support[0] > 0:
         return np.inf
-    scan = scan_times(law)
+    scan = derived.scan_times(law)
     if scan.size <= 20:  # the range is too narrow for floats to show how F̃ starts
         return np.inf
     t = scan[[0, 20]]
@@ -292,7 +280,7 @@ def _outcome(
         F, job_seconds = float(law.cdf(t)), b * float(moments(law, t, 1)[1])
         if not figures:
             quantiles = [None] * len(QUANTILES)
-        elif has_failures(law):  # quantiles only where all times are whole steps of a clock
+        elif derived.has_failures(law):  # quantiles only where all times are whole steps of a clock
             quantiles = lattice_quantiles(law, QUANTILES, t, cost)
             job_seconds = job_seconds if b == 1 else np.nan  # some copies may fail before the others end
         else:
@@ -344,9 +332,9 @@ def candidates(
     if law.jumps is not None:
         later = law.jumps[(law.jumps >= at_least) & (law.jumps <= at_most)]
         return np.union1d(later, [at_least]) if law.jumps[0] < at_least <= at_most else later
-    corners = np.concatenate([kinks(law), [at_least, at_most], np.empty(0) if special is None else special])
+    corners = np.concatenate([derived.kinks(law), [at_least, at_most], np.empty(0) if special is None else special])
     corners = corners[(corners >= at_least) & (corners <= at_most) & (corners > 0) & np.isfinite(corners)]
-    scan = scan_times(law)
+    scan = derived.scan_times(law)
     t: Floats = np.union1d(scan[(scan >= at_least) & (scan <= at_most)], corners)
     if not t.size:
         return t
@@ -362,7 +350,7 @@ def candidates(
         return np.concatenate([corners, t[:1], minima])
 
     def at(y: float) -> float:
-        return float(np.nan_to_num(slope(np.exp(np.array(y))), neginf=-HUGE))
+        return float(np.nan_to_num(slope(np.exp(np.array(y))), neginf=-derived.HUGE))
 
     sloping = np.flatnonzero((slopes < 0) | (slopes > 0))  # times where the slope is 0 are passed over
     turns = np.flatnonzero((slopes[sloping[:-1]] < 0) & (slopes[sloping[1:]] > 0))
@@ -382,7 +370,7 @@ def polished(figure: Callable[[float], float], low: float, high: float, toleranc
     if not low < high:
         return low
     options: dict[str, Any] = {"bounds": (low, high), "method": "bounded", "options": {"xatol": tolerance}}
-    return float(scipy.optimize.minimize_scalar(lambda y: min(figure(y), HUGE), **options).x)
+    return float(scipy.optimize.minimize_scalar(lambda y: min(figure(y), derived.HUGE), **options).x)
 
 
 def thinned(value: Figure, t: Floats) -> Floats:
@@ -404,7 +392,7 @@ def flat_windows(
     """For each limit the connected timeouts around t whose figure (E_J) is at most it, up to ∞ or a deadline."""
     goal = Mean() if objective is None else objective
     if law.jumps is None:
-        grid, start = np.union1d(scan_times(law), goal.special_times(law, cost)), law.support[0]
+        grid, start = np.union1d(derived.scan_times(law), goal.special_times(law, cost)), law.support[0]
     else:  # a sawtooth: from each jump the figure rises, and only a jump brings it down
         grid, start = np.union1d(law.jumps, np.nextafter(law.jumps[1:], 0)), float(law.jumps[0])
 

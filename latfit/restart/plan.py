@@ -18,17 +18,8 @@ import numpy as np
 from latfit.errors import RestartError
 from latfit.laws.base import Law
 from latfit.numbers import Floats, finite
+from latfit.restart import derived
 from latfit.restart.completion import lost_moment
-from latfit.restart.derived import (
-    HUGE,
-    ROUNDING,
-    beyond_power_tail,
-    failure_times,
-    has_failures,
-    kinks,
-    scan_times,
-    still_out,
-)
 from latfit.restart.lattice import lattice_quantile, lattice_survival
 from latfit.restart.result import QUANTILES
 
@@ -70,7 +61,7 @@ class Round:
 
     def inverse(self, level: float) -> float:
         """The smallest age u at which 1 − survival(u) ≥ level."""
-        target = (1.0 - level) * (1 + ROUNDING) + 1e-15
+        target = (1.0 - level) * (1 + derived.ROUNDING) + 1e-15
         ages = self.ages[(self.ages > 0) & (self.ages < self.length)]
         ages = np.append(ages, self.length) if np.isfinite(self.length) else ages
         if not ages.size or self.alive(ages[-1]) > target:
@@ -160,7 +151,7 @@ class Plan:
             return self._average_quantile(q, self.starts)
         start, reached = 0.0, 1.0
         for this in self.rounds:
-            if reached * this.p_incomplete <= (1 - q) * (1 + ROUNDING):
+            if reached * this.p_incomplete <= (1 - q) * (1 + derived.ROUNDING):
                 return start + this.inverse(1.0 - (1.0 - q) / reached)
             start, reached = start + this.length + this.pause, reached * this.p_incomplete
             if not np.isfinite(start):
@@ -169,7 +160,7 @@ class Plan:
         if not self.repeats or last.p_incomplete >= 1:
             return np.inf
         more = np.log((1 - q) / reached) / np.log(last.p_incomplete) if last.p_incomplete else 0.0
-        more = max(np.ceil(more * (1 - ROUNDING)) - 1.0, 0.0)
+        more = max(np.ceil(more * (1 - derived.ROUNDING)) - 1.0, 0.0)
         inside = last.inverse(1.0 - (1.0 - q) / (reached * last.p_incomplete**more))
         return float(start + more * (last.length + last.pause) + inside)
 
@@ -180,7 +171,7 @@ class Plan:
         self._refuse_failures()
         if self.starts is not None:
             return self._average_survival(x, self.starts)
-        start, reached, at = 0.0, 1.0, x * (1 + ROUNDING)
+        start, reached, at = 0.0, 1.0, x * (1 + derived.ROUNDING)
         for this in self.rounds:
             if at < start + this.length + this.pause:
                 return reached * this.alive(at - start)
@@ -202,7 +193,7 @@ class Plan:
         return float(reached.mean())
 
     def _average_quantile(self, q: float, starts: Floats) -> float:
-        low, high, target = 0.0, float(starts[:, -1].max()) + self.rounds[-1].length, (1 - q) * (1 + ROUNDING)
+        low, high, target = 0.0, float(starts[:, -1].max()) + self.rounds[-1].length, (1 - q) * (1 + derived.ROUNDING)
         if self._average_survival(high, starts) > target:
             return np.inf
         for _ in range(50):
@@ -252,7 +243,7 @@ def _repeated(this: Round) -> Totals:
 
 def attempt(law: Law, length: float, *, pause: float = 0.0, copies: int = 1) -> Round:
     """One attempt with a timeout; `law` is that of the first of `copies` that run side by side."""
-    t, failing = np.array(length, dtype=np.float64), has_failures(law)
+    t, failing = np.array(length, dtype=np.float64), derived.has_failures(law)
     lost = [float(lost_moment(law, m, t, 0.0)) for m in (0, 1, 2)]
     mean, second = (float(law.partial_moment(m, t)) + lost[m] for m in (1, 2))
     return Round(
@@ -263,10 +254,10 @@ def attempt(law: Law, length: float, *, pause: float = 0.0, copies: int = 1) -> 
         lost_time=lost[1],
         submissions=float(copies),
         job_seconds=copies * mean,
-        survival=None if failing else (lambda u: still_out(law, u)),
+        survival=None if failing else (lambda u: derived.still_out(law, u)),
         ages=np.empty(0) if failing else knots(law),
         pause=pause,
-        p_under_way=float(still_out(law, t)),
+        p_under_way=float(derived.still_out(law, t)),
     )
 
 
@@ -293,10 +284,10 @@ def overlapping(
     gone. While another one is out, nothing is done about it; when none is out any more, the next round begins, after
     its pause.
     """
-    edges, failing = _edges(law, ages, length), has_failures(law)
+    edges, failing = _edges(law, ages, length), derived.has_failures(law)
     u, w = quadrature(edges, steps=law.jumps is not None)
     alive, done, running = at(np.append(u, length))
-    under_way, tail = float(alive[-1]), bool(edges[-1] == HUGE)
+    under_way, tail = float(alive[-1]), bool(edges[-1] == derived.HUGE)
     mean = second = lost = used = np.inf
     if np.isfinite(length) or not under_way > 0:
         mean, second, used = (_integral(w, y, tail=tail) for y in (alive[:-1], 2 * u * alive[:-1], running[:-1]))
@@ -324,10 +315,10 @@ def overlapping(
 def knots(law: Law) -> Floats:
     """The jumps of a step law, panels over the range of a density with its kinks; and the times of failure."""
     if law.jumps is not None:
-        return np.union1d(law.jumps, failure_times(law)) if has_failures(law) else law.jumps
-    scan = scan_times(law)
+        return np.union1d(law.jumps, derived.failure_times(law)) if derived.has_failures(law) else law.jumps
+    scan = derived.scan_times(law)
     panels = scan[np.linspace(0, scan.size - 1, 240).astype(np.intp)]
-    return np.unique(np.concatenate([panels, kinks(law), failure_times(law)]))
+    return np.unique(np.concatenate([panels, derived.kinks(law), derived.failure_times(law)]))
 
 
 def _edges(law: Law, ages: Sequence[float], length: float) -> Floats:
@@ -337,8 +328,8 @@ def _edges(law: Law, ages: Sequence[float], length: float) -> Floats:
     edges = np.unique(np.concatenate([[0.0, end], inner[(inner > 0) & (inner < end)]]))
     if np.isfinite(length) or law.jumps is not None:
         return edges
-    power_tail = law.still_out(np.array(HUGE)) < 1e-25 < law.still_out(np.array(end))
-    return np.append(edges, np.geomspace(end, HUGE, TAIL_PANELS)[1:]) if power_tail else edges
+    power_tail = law.still_out(np.array(derived.HUGE)) < 1e-25 < law.still_out(np.array(end))
+    return np.append(edges, np.geomspace(end, derived.HUGE, TAIL_PANELS)[1:]) if power_tail else edges
 
 
 def quadrature(edges: Floats, *, steps: bool) -> tuple[Floats, Floats]:
@@ -363,4 +354,4 @@ def _integral(weights: Floats, values: Floats, *, tail: bool) -> float:
         return total
     each = panels[: last + 1].sum(axis=1)
     total = float(each.sum())
-    return total + beyond_power_tail(each[-1], each[-2], total)
+    return total + derived.beyond_power_tail(each[-1], each[-2], total)

@@ -14,16 +14,8 @@ from latfit.errors import RestartError
 from latfit.laws.base import Law
 from latfit.laws.empirical import as_law
 from latfit.numbers import Floats, finite
+from latfit.restart import derived
 from latfit.restart.completion import lost_moment
-from latfit.restart.derived import (
-    ROUNDING,
-    check_time,
-    check_timeouts,
-    completion_probability,
-    inverse_cdf,
-    scan_times,
-    still_out,
-)
 from latfit.restart.objectives import Objective
 from latfit.restart.optimum import MIN_GAIN, candidates, optimal_timeout, polished
 from latfit.restart.plan import Plan, attempt, quadrature
@@ -106,7 +98,7 @@ def optimal_schedule(
     >>> len(best.timeouts), best.expected_duration < 20.0  # the mean without restarts
     (2, True)
     """
-    law, c = as_law(law, **params), check_time("cost", cost)
+    law, c = as_law(law, **params), derived.check_time("cost", cost)
     goal = Objective.parse(objective)
     _check_restarts(restarts, 1)
     if goal.name not in ("quantile", "deadline"):
@@ -141,8 +133,8 @@ def _by_objective(law: Law, goal: Objective, restarts: int, cost: float, at_leas
             return float(E[order] if goal.name == "moment" else np.sqrt(max(E[2] - E[1] ** 2, 0.0)))
         return goal.of_plan(_plan(law, timeouts, cost))
 
-    times = law.jumps if law.jumps is not None else scan_times(law)
-    least, most = inverse_cdf(law, completion_probability(law) * np.array([1e-3, 1 - 1e-6]))
+    times = law.jumps if law.jumps is not None else derived.scan_times(law)
+    least, most = derived.inverse_cdf(law, derived.completion_probability(law) * np.array([1e-3, 1 - 1e-6]))
     times = times[(times >= max(least, at_least)) & (times <= min(most, goal.latest))]
     times = times[np.unique(np.linspace(0, times.size - 1, 60).astype(np.intp))] if times.size else times
     untimed, timeouts = figure([np.inf]), list[float]()
@@ -195,8 +187,8 @@ def _check_restarts(restarts: int, least: int) -> None:
 
 
 def _refuse_never_ending(law: Law) -> None:
-    never = 1 - completion_probability(law)
-    if never > ROUNDING:
+    never = 1 - derived.completion_probability(law)
+    if never > derived.ROUNDING:
         raise RestartError(
             f"a share {never:.4g} of attempts never completes, and with finitely many restarts the last "
             "one has no timeout, so every moment is infinite: allow unbounded restarts (no --restarts), if need be "
@@ -211,7 +203,7 @@ def _best_attempt(law: Law, following: float, cost: float, at_least: float) -> t
         return law.partial_moment(1, t) + lost_moment(law, 1, t, cost) + lost_moment(law, 0, t, cost) * following
 
     def slope(t: Floats) -> Floats:
-        return still_out(law, t) - law.pdf(t) * (cost + following)
+        return derived.still_out(law, t) - law.pdf(t) * (cost + following)
 
     no_timeout = float(value(np.array(np.inf)))
     t = candidates(law, value, slope, at_least=at_least)
@@ -224,7 +216,7 @@ def _best_attempt(law: Law, following: float, cost: float, at_least: float) -> t
 
 
 def _plan(law: Law, schedule: Sequence[float], cost: float) -> Plan:
-    timeouts, c = check_timeouts(schedule), check_time("cost", cost)
+    timeouts, c = derived.check_timeouts(schedule), derived.check_time("cost", cost)
     return Plan(tuple(attempt(law, float(tau), pause=c) for tau in np.append(timeouts, np.inf)), repeats=False)
 
 
@@ -256,7 +248,7 @@ def schedule_moments(law: Law, schedule: Sequence[float], order: int = 2, *, cos
     [1.0, 2.0, 8.0]
     """
     _refuse_never_ending(law)
-    timeouts, c = np.atleast_1d(check_timeouts(schedule)), check_time("cost", cost)
+    timeouts, c = np.atleast_1d(derived.check_timeouts(schedule)), derived.check_time("cost", cost)
     E = [1.0] + [float(law.partial_moment(n, np.inf)) for n in range(1, order + 1)]
     for tau in timeouts[::-1]:
         lost = [float(lost_moment(law, m, tau, c)) for m in range(order + 1)]
@@ -297,17 +289,18 @@ def restart_helps(law: Any, tau: ArrayLike, *, cost: float = 0.0, order: int = 1
     >>> latfit.restart_helps(latfit.parse_law("weibull(shape=2,scale=10)"), 5.0).tolist()
     False
     """
-    law, t, c = as_law(law, **params), check_timeouts(tau), check_time("cost", cost)
+    law, t, c = as_law(law, **params), derived.check_timeouts(tau), derived.check_time("cost", cost)
     if order < 1:
         raise RestartError(f"the order of the moment is {order}; it must be 1 or more")
-    S = still_out(law, t)
+    S = derived.still_out(law, t)
     E = [1.0] + [float(law.partial_moment(n, np.inf)) for n in range(1, order + 1)]
-    if completion_probability(law) < 1 - ROUNDING or np.isinf(E[order]):
+    if derived.completion_probability(law) < 1 - derived.ROUNDING or np.isinf(E[order]):
         return np.asarray((S > 0) & (law.cdf(t) > 0))
     restarted = sum(comb(order, k) * (t + c) ** (order - k) * E[k] for k in range(order + 1))
     with np.errstate(all="ignore"):
         late = _late_moment(law, order, t, E[order])
-        return np.asarray((S > 0) & (S * restarted * (1 + ROUNDING) < late))  # for the exponential law they are equal
+        # for the exponential law both sides are equal
+        return np.asarray((S > 0) & (S * restarted * (1 + derived.ROUNDING) < late))
 
 
 def _late_moment(law: Law, n: int, tau: Floats, total: float) -> Floats:
@@ -377,7 +370,7 @@ def optimal_strategy(
     (['near', 'far'], 110.2)
     """
     agents = {name: as_law(law) for name, law in agents.items()}
-    c = check_time("cost", cost)
+    c = derived.check_time("cost", cost)
     if not agents:
         raise RestartError("there is no agent to ask")
     limits = dict.fromkeys(agents, 0.0) | dict(min_timeouts or {})
@@ -390,7 +383,7 @@ def optimal_strategy(
         figures = {each.name: getattr(optima[name], each.name) for each in fields(Figures)}
         return Strategy(steps=((name, optima[name].timeout),), unbounded=True, **figures)
     _check_restarts(restarts, 0)
-    always = {name: law for name, law in agents.items() if completion_probability(law) >= 1 - ROUNDING}
+    always = {name: law for name, law in agents.items() if derived.completion_probability(law) >= 1 - derived.ROUNDING}
     means = {name: float(law.partial_moment(1, np.inf)) for name, law in always.items()}
     name = min(means, key=lambda key: means[key], default="")
     E = means.get(name, np.inf)
@@ -404,7 +397,7 @@ def optimal_strategy(
         options = {name: _best_attempt(law, E, c, limits[name]) for name, law in agents.items()}
         name = min(options, key=lambda key: options[key][1])
         tau, value = options[name]
-        if np.isinf(tau) or value >= E * (1 - ROUNDING):
+        if np.isinf(tau) or value >= E * (1 - derived.ROUNDING):
             break
         E, steps = value, [(name, tau), *steps]
     rounds = tuple(attempt(agents[name], np.inf if t is None else t, pause=c) for name, t in steps)

@@ -12,22 +12,13 @@ from latfit.errors import RestartError
 from latfit.laws.base import Law
 from latfit.laws.empirical import as_law
 from latfit.numbers import Floats
-from latfit.restart.derived import (
-    HUGE,
-    check_time,
-    coarse,
-    completion_probability,
-    inverse_cdf,
-    not_completed,
-    scan_times,
-    with_wall_clock,
-)
+from latfit.restart import derived
 from latfit.restart.evaluate import PolicyOutcome, evaluate_policy
 from latfit.restart.objectives import Objective
 from latfit.restart.optimum import optimal_timeout, polished
 from latfit.restart.plan import Plan, knots
 from latfit.restart.policies import REGISTRY, Policy
-from latfit.restart.policies.hedge import Hedge
+from latfit.restart.policies.overlap import Hedge
 from latfit.restart.result import Optimum
 
 EXACT_CELLS = 4000  # steps of a law that has many more of them, at the end of a search
@@ -160,7 +151,7 @@ class _Search:
         simplex = origin + np.array([[0.0, 0.0], [0.02, 0.0], [0.0, -0.05]])
         options = {"maxfev": 60, "xatol": 1e-6, "fatol": 0.0, "initial_simplex": simplex}
         best = scipy.optimize.minimize(  # type: ignore[call-overload]
-            lambda x: min(at(x).figure, HUGE), origin, method="Nelder-Mead", options=options
+            lambda x: min(at(x).figure, derived.HUGE), origin, method="Nelder-Mead", options=options
         )
         return at(best.x)
 
@@ -238,7 +229,7 @@ def optimal_policy(
     (101, 253)
     """
     law, chosen, goal = as_law(law), REGISTRY[kind], Objective.parse(objective)
-    c, r = check_time("cost", cost), check_time("wall-clock time", wall_clock)
+    c, r = derived.check_time("cost", cost), derived.check_time("wall-clock time", wall_clock)
     if not chosen.searched:
         raise RestartError(f"{kind} has no parameter to optimise: write it out, as in {chosen.example}")
     if chosen.needs_budget and budget is None:
@@ -246,12 +237,12 @@ def optimal_policy(
     options: dict[str, Any] = {"cost": c, "wall_clock": r, "objective": objective}
     policy = _exact_optimum(law, chosen, budget, max_copies, min_timeout=min_time, **options)
     if policy is None:
-        whole = with_wall_clock(law, r)
+        whole = derived.with_wall_clock(law, r)
         times = _times(whole, min_time)
         earliest_end = 0.0 if chosen.needs_budget else float(times[0])  # earlier, figures are rounding: few complete
-        rough = _Search(chosen, coarse(whole, 300), c, goal, budget, 3e-3, min_time, earliest_end)
+        rough = _Search(chosen, derived.coarse(whole, 300), c, goal, budget, 3e-3, min_time, earliest_end)
         many_steps = whole.jumps is not None and whole.jumps.size > 5 * EXACT_CELLS
-        exact = replace(rough, law=coarse(whole, EXACT_CELLS) if many_steps else whole, precision=1e-7)
+        exact = replace(rough, law=derived.coarse(whole, EXACT_CELLS) if many_steps else whole, precision=1e-7)
         policy, figure = exact.finished(rough.everywhere(times))
         may_draw = kind == "hedge" and goal.name == "quantile" and c == 0
         if may_draw and budget is not None and budget.name == "submissions":
@@ -287,7 +278,7 @@ def _exact_optimum(
 
 
 def _times(law: Law, least: float) -> Floats:
-    low, high = inverse_cdf(law, completion_probability(law) * np.array([0.01, 0.999]))
+    low, high = derived.inverse_cdf(law, derived.completion_probability(law) * np.array([0.01, 0.999]))
     if not max(high, least) > 0:
         raise RestartError("every attempt takes 0 s: the clock is too coarse to compare strategies; record finer times")
     return np.geomspace(max(low, high * 1e-12, least), 2 * max(high, least), 24)
@@ -298,16 +289,16 @@ def single_r(law: Law, level: float, extra: float) -> tuple[Hedge, float]:
 
     P(J ≤ t) = F̃(t) + q S(t) F̃(t−d) with q S(d) ≤ B: for fixed t the best d, and bisection on t. Kaler et al. 2017.
     """
-    rough = coarse(law, EXACT_CELLS) if law.jumps is not None else law
-    starts = np.append(0.0, knots(rough) if rough.jumps is not None else scan_times(rough))
+    rough = derived.coarse(law, EXACT_CELLS) if law.jumps is not None else law
+    starts = np.append(0.0, knots(rough) if rough.jumps is not None else derived.scan_times(rough))
 
     def probability(d: Floats) -> Floats:
-        S = not_completed(rough, d)
+        S = derived.not_completed(rough, d)
         return np.where(extra >= S, 1.0, extra / np.where(S > 0, S, 1.0))
 
     def best(t: float, d: Floats) -> tuple[float, float]:
         """P(J ≤ t) for the best of the starts d, and that start."""
-        out, later = not_completed(rough, np.array(t)), d[d <= t]
+        out, later = derived.not_completed(rough, np.array(t)), d[d <= t]
         gain = probability(later) * rough.cdf(t - later)
         i = int(np.argmax(gain))
         return float(rough.cdf(t) + out * gain[i]), float(later[i])
@@ -318,7 +309,7 @@ def single_r(law: Law, level: float, extra: float) -> tuple[Hedge, float]:
             low, high = (low, t) if best(t, d)[0] >= level else (t, high)
         return best(high, d)[1], high
 
-    high = float(inverse_cdf(rough, level))
+    high = float(derived.inverse_cdf(rough, level))
     if not np.isfinite(high):
         high = 1e3 * float(knots(rough)[-1])
         if best(high, starts)[0] < level:

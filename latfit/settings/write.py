@@ -20,7 +20,7 @@ from latfit.errors import RestartError, counted
 from latfit.laws import Empirical
 from latfit.logs import ProbeLog
 from latfit.restart import Budget, expected_duration, optimal_policy
-from latfit.restart.policies.resubmit import Resubmit
+from latfit.restart.policies.overlap import Resubmit
 from latfit.restart.retry import MAX_CANCELLATIONS
 from latfit.settings.base import Counter, Plan, Tool, get_tool
 from latfit.units import seconds, times_in_words

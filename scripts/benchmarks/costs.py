@@ -68,7 +68,7 @@ FAST_PATHS = (
              "job after job, attempt after attempt in plain Python",
              ("evidence/test_policies.py::test_against_plain_lines",
               "evidence/test_policies.py::test_a_timeout_is_that_of_the_replay")),
-    FastPath("all rounds of a resubmission at once", "restart/policies/resubmit.py", ("Resubmit",),
+    FastPath("all rounds of a resubmission at once", "restart/policies/overlap.py", ("Resubmit",),
              "copies drawn one by one, and published figures",
              ("restart/test_policies.py::test_every_policy_against_monte_carlo",
               "restart/test_policies.py::test_golden")),

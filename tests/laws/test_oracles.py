@@ -11,7 +11,7 @@ from scipy import stats
 import laws_oracle
 from latfit.laws import Defective, parse_law
 from latfit.laws.discrete import Discrete
-from latfit.laws.erlang_mixture import ErlangMixture
+from latfit.laws.gamma import ErlangMixture
 from latfit.laws.piecewise_uniform import PiecewiseUniform
 
 EXTREME = {

@@ -15,9 +15,8 @@ from latfit.errors import LawError
 from latfit.laws import get_law, law_names, parse_law
 from latfit.laws.base import Law, Parameter, register
 from latfit.laws.discrete import Discrete
-from latfit.laws.erlang_mixture import ErlangMixture
-from latfit.laws.exponential import Exponential
-from latfit.laws.lognormal import LogNormal
+from latfit.laws.gamma import ErlangMixture, Exponential
+from latfit.laws.location_scale import LogNormal
 
 
 def test_spaces_order_and_lists():

@@ -8,7 +8,7 @@ from latfit.errors import RestartError
 from latfit.laws import Defective, Empirical, parse_law
 from latfit.restart import evaluate_policy, optimal_timeout, parse_policy, policy_names, simulate, simulate_policy
 from latfit.restart.policies import REGISTRY
-from latfit.restart.policies.luby import luby_sequence
+from latfit.restart.policies.timeout import luby_sequence
 from latfit.sample import LatencySample
 
 L = Defective(parse_law("lognormal(mu=5.5,sigma=1)"), 0.025)

@@ -1,0 +1,262 @@
+"""Copies that overlap: a hedge, delayed resubmission, and resubmission that cancels nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+
+import numpy as np
+
+from latfit.errors import RestartError
+from latfit.laws.base import Law, Parameter
+from latfit.numbers import Floats
+from latfit.restart.derived import has_failures, not_completed, still_out
+from latfit.restart.plan import Ages, Plan, Round, attempt, knots, overlapping, quadrature
+from latfit.restart.policies import Policy, Submission, Written, in_seconds, register
+from latfit.restart.policies.timeout import CopiesPolicy, Timeout
+
+MAX_COPIES_OUT = 2000  # at a time
+
+
+@register
+@dataclass(frozen=True)
+class Hedge(Policy):
+    """A second request after d with probability q; both are cancelled at t_inf and all begins again.
+
+    H(t) = 1 − S(t)(1 − q F̃(t−d)); E = (∫₀^{t_inf} (1−H) + c (1−H(t_inf)))/H(t_inf), N = (1 + q S(d))/H(t_inf).
+    Without t_inf nothing is cancelled: the SingleR of Kaler, He and Elnikety (SPAA 2017). With a cost c the second
+    request starts at d + c.
+    """
+
+    name = "hedge"
+    parameters = (
+        Parameter("d", "non-negative"),
+        Parameter("t_inf", "positive"),
+        Parameter("q", "non-negative"),
+    )
+    example = "hedge(d=300,t_inf=900,q=1)"
+    says = "a second request after d with probability q, cancel both at t_inf and begin again"
+    searched = True
+    ratios = (1.0, 1000.0)
+    d: float
+    t_inf: float | None = None
+    q: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.q <= 1:
+            raise RestartError(f"hedge: q is {self.q:g}; it is a probability and must lie in [0, 1]")
+        if self.t_inf is not None and self.t_inf < self.d:
+            raise RestartError(f"hedge: t_inf is {self.t_inf:g} s, before the second request at d = {self.d:g} s")
+
+    def plan(self, law: Law, cost: float) -> Plan:
+        """One round that is repeated.
+
+        Once the second request is made, A(u) = P(first out at `start` and not completed by u) and B(u) = P(it has
+        failed since). The round is under way with probability (1−q) S + q (S (1−F̃₂) + B S₂).
+        """
+        start, end = self.d + cost, self.t_inf or np.inf
+        q = self.q if start < end else 0.0
+        F_start, G_start, S_start = (float(f(np.array(start))) for f in (law.cdf, law.failed, law.still_out))
+
+        def at(u: Floats) -> Ages:
+            S, F, younger = still_out(law, u), law.cdf(u), np.maximum(u - start, 0.0)
+            N_2, S_2 = not_completed(law, younger), still_out(law, younger)
+            B = law.failed(u) - G_start
+            A = S + B
+            alive = (1 - q) * S + q * (S * N_2 + B * S_2)
+            done = F_start + (1 - q) * (F - F_start) + q * (S_start - A * N_2)
+            running = (1 - q) * S + q * (S * N_2 + A * S_2)
+            return Ages(*(np.where(u < start, a, b) for a, b in ((S, alive), (F, done), (S, running))))
+
+        this = overlapping(law, (0.0, -start), end, at, submissions=1.0 + q * S_start, pause=cost)
+        return Plan((this,), repeats=True)
+
+    def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
+        end = self.t_inf or np.inf
+        for k in count():
+            start = k * (end + cost) if k else 0.0
+            yield Submission(start, end)
+            if self.d + cost < end:
+                yield Submission(start + self.d + cost, end - self.d - cost, self.q, self.d + cost, beside=True)
+
+    @property
+    def most_submissions(self) -> int | None:
+        return 2 if self.t_inf is None else None
+
+    @classmethod
+    def from_times(cls, time: float, ratio: float) -> Policy:
+        if ratio <= 1 + 1e-9:
+            return Timeout(time)
+        return cls(time, time * ratio) if ratio < cls.ratios[1] else CopiesPolicy(2, time * ratio)
+
+    def sentence(self, time: Written = in_seconds) -> str:
+        share = "" if self.q == 1 else f" in {self.q:.2%} of the cases"
+        cancel = "" if self.t_inf is None else f", cancel both after {time(self.t_inf)} and begin again"
+        return f"Hedge after {time(self.d)}{share}{cancel}"
+
+
+@register
+@dataclass(frozen=True)
+class Delayed(Policy):
+    """A copy starts at 0, t0, 2 t0, …; each is cancelled at age t_inf, with t0 ≤ t_inf ≤ 2 t0: at most two are out.
+
+    A = ∫₀^{t_inf−t0} S(u) S(u+t0) du, B = S(t_inf) ∫_{t_inf−t0}^{t0} S; E = ∫₀^{t0} S + (A+B)/F̃(t_inf),
+    N = 1 + S(t0)/F̃(t_inf), W = ∫₀^{t0} S + (2A+B)/F̃(t_inf). Lingrand, Montagnat and Glatard, HPDC 2009.
+    With a cost c the copies start every t0 + c.
+    """
+
+    name = "delayed"
+    parameters = (Parameter("t0", "positive"), Parameter("t_inf", "positive"))
+    example = "delayed(t0=300,t_inf=450)"
+    says = "submit again every t0, cancel each copy at age t_inf"
+    searched = True
+    ratios = (1.0, 2.0)
+    t0: float
+    t_inf: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.t0 <= self.t_inf <= 2 * self.t0 * (1 + 1e-12):
+            raise RestartError(
+                f"delayed: t_inf is {self.t_inf:g} s and t0 is {self.t0:g} s; it must lie between t0 and 2 t0, so that "
+                "at most two copies are out"
+            )
+
+    def plan(self, law: Law, cost: float) -> Plan:
+        """The first copy alone, then the stretch between two submissions again and again."""
+        gap = self.t0 + cost
+        if self.t_inf <= gap:  # with such a cost the copies do not overlap
+            return Plan((attempt(law, self.t_inf, pause=gap - self.t_inf),), repeats=True)
+        if not float(still_out(law, gap)) > 0:
+            return Plan((attempt(law, gap, pause=cost),), repeats=has_failures(law))
+        if has_failures(law):
+            return Plan((self._failing(law, gap, cost),), repeats=True)
+        ages = (0.0, gap, gap - self.t_inf)  # the last one: where the older copy is cancelled
+        two = overlapping(law, ages, gap, self._two_copies(law, gap))
+        return Plan((attempt(law, gap), two), repeats=True)
+
+    def _two_copies(self, law: Law, gap: float) -> Callable[[Floats], Ages]:
+        """From one submission to the next, given that the copy before is still out at age `gap`."""
+        left = self.t_inf - gap
+        G_gap, S_gap = float(law.failed(np.array(gap))), float(still_out(law, gap))
+        N_left = not_completed(law, np.array(left))
+
+        def at(u: Floats) -> Ages:
+            age, both = gap + np.minimum(u, left), u < left
+            N, S = not_completed(law, u), still_out(law, u)
+            older_N, older_S, older_G = not_completed(law, age) - G_gap, still_out(law, age), law.failed(age) - G_gap
+            alive = np.where(both, older_S * N + older_G * S, older_N * S) / S_gap
+            running = np.where(both, older_S * N + older_N * S, older_N * S) / S_gap
+            done = 1 - older_N / S_gap * np.where(both, N, N_left + (law.cdf(np.array(left)) - law.cdf(u)))
+            return Ages(alive, done, running)
+
+        return at
+
+    def _failing(self, law: Law, gap: float, cost: float) -> Round:
+        """Until one completes or none is out: the first copy alone, then again and again an older and a younger one."""
+
+        def alone(u: Floats) -> Ages:
+            S = still_out(law, u)
+            return Ages(S, law.cdf(u), S)
+
+        one = overlapping(law, (0.0,), gap, alone)
+        two = overlapping(law, (0.0, gap, gap - self.t_inf), gap, self._two_copies(law, gap))
+        S_gap, ends = float(law.still_out(np.array(gap))), 1.0 - two.p_under_way
+        if ends <= 0:
+            return Round(np.inf, one.p_incomplete, np.inf, np.inf, np.inf, np.inf, np.inf, pause=cost)
+        done = (1.0 - two.p_incomplete) / ends
+        mean = two.mean / ends
+        second = (two.second_moment + 2 * gap * two.p_under_way * mean) / ends
+        lost = (two.lost_time - two.p_under_way * gap * done) / ends
+        return Round(
+            np.inf,
+            p_incomplete=one.p_incomplete - S_gap * done,
+            mean=one.mean + S_gap * mean,
+            second_moment=one.second_moment + S_gap * (2 * gap * mean + second),
+            lost_time=one.lost_time + S_gap * (lost - gap * done),
+            submissions=1.0 + S_gap / ends,
+            job_seconds=one.job_seconds + S_gap * two.job_seconds / ends,
+            pause=cost,
+        )
+
+    def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
+        return (Submission(k * (self.t0 + cost), self.t_inf) for k in count())
+
+    @classmethod
+    def from_times(cls, time: float, ratio: float) -> Policy:
+        return cls(time, time * ratio) if ratio > 1 + 1e-9 else Timeout(time)
+
+    def sentence(self, time: Written = in_seconds) -> str:
+        return f"Submit again every {time(self.t0)} and cancel each copy after {time(self.t_inf)}"
+
+
+@register
+@dataclass(frozen=True)
+class Resubmit(Policy):
+    """P(J > n d + u) = Π_{k ≤ n} S(k d + u): another copy every d until one completes. Libman and Orda 2002.
+
+    With a cost c the copies start every d + c.
+    """
+
+    name = "resubmit"
+    parameters = (Parameter("d", "positive"),)
+    example = "resubmit(d=306)"
+    says = "submit again every d and never cancel"
+    searched = True
+    needs_budget = True
+    d: float
+
+    def plan(self, law: Law, cost: float) -> Plan:
+        if has_failures(law):
+            raise RestartError(
+                "resubmit is not computed for a law with visible failures: what comes next depends on which of any "
+                "number of copies are still out. A hedge and delayed resubmission are computed; or read failures as "
+                "completed or as lost (--failed completed, --failed lost)"
+            )
+        gap = self.d + cost
+        S_at = not_completed(law, gap * np.arange(1.0, MAX_COPIES_OUT + 1.0))
+        reached = np.cumprod(S_at)
+        count = int(np.count_nonzero(reached > 1e-12)) + 1  # others are hardly ever submitted
+        if count > MAX_COPIES_OUT and reached[-1] > 1e-9:
+            raise RestartError(
+                f"resubmit: with d = {self.d:g} s more than {MAX_COPIES_OUT} copies would be out at a time; "
+                "choose a larger d"
+            )
+        count = min(count, MAX_COPIES_OUT)
+        times = knots(law)[knots(law) < gap * count]
+        inner = times - gap * np.floor(times / gap)
+        ages = np.unique(np.concatenate([[0.0, gap], inner[(inner > 0) & (inner < gap)]]))
+        u, w = quadrature(ages, steps=law.jumps is not None)
+        S = np.cumprod(not_completed(law, u + gap * np.arange(count)[:, None]), axis=0)  # P(J > n gap + u)
+        S /= np.concatenate([[1.0], reached[: count - 1]])[:, None]
+        first, second, out = S @ w, 2 * (S @ (u * w)), S_at[:count]
+        rounds = [
+            Round(
+                gap,
+                p_incomplete=float(out[n]),
+                mean=float(first[n]),
+                second_moment=float(second[n]),
+                lost_time=gap * float(out[n]),
+                submissions=1.0,
+                job_seconds=(n + 1) * float(first[n]),
+                survival=partial(_survival, law, gap * np.arange(n + 1.0)),
+                ages=ages,
+            )
+            for n in range(count)
+        ]
+        return Plan(tuple(rounds), repeats=bool(out[-1] > 0))
+
+    def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
+        return (Submission(k * (self.d + cost), np.inf) for k in count())
+
+    def sentence(self, time: Written = in_seconds) -> str:
+        return f"Submit again every {time(self.d)} and cancel none"
+
+
+def _survival(law: Law, ages: Floats, u: Floats) -> Floats:
+    """Π S(age + u)/S(age) over the copies that are out, given that none has completed before."""
+    older = not_completed(law, np.asarray(u)[..., None] + ages)
+    return np.asarray(np.prod(older, axis=-1) / np.prod(not_completed(law, ages[1:])))
