@@ -20,7 +20,7 @@ from fuzzing.page import wrong_page
 from fuzzing.rule import broken, broken_in_a_shell
 from fuzzing.states import LOG as LOG_OF_60
 from fuzzing.states import batch_rows, tracker_state
-from latfit.batch.journal import _line
+from latfit.batch.run import _line
 from latfit.laws import parse_law
 from latfit.logs.formats import FORMATS
 from latfit.measure.journal import open_journal

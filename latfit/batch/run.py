@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import astuple
 from functools import partial
 from hashlib import blake2b
 from importlib.metadata import version
+from io import FileIO
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
 from latfit.batch.engines import Pool, open_pool
 from latfit.batch.files import LogFile, ReadFile, collected, find_files, merged, read_file
-from latfit.batch.fits import FIT_FIELDS, fit_rows, fitted_laws
-from latfit.batch.journal import Journal, open_journal
 from latfit.batch.output import BatchResult
-from latfit.batch.rows import FIELDS, Row, are_rows, chunk_rows, histogram_row
+from latfit.batch.rows import FIELDS, FIT_FIELDS, Row, are_rows, chunk_rows, fit_rows, fitted_laws, histogram_row
 from latfit.decision import Options, prepare
-from latfit.errors import LogError, counted
+from latfit.errors import LatfitError, LogError, counted
 from latfit.laws import Empirical, get_law
 from latfit.resample import RESAMPLES
 from latfit.restart import expected_duration
@@ -144,17 +145,13 @@ def run_batch(
 
 
 def _read(pool: Pool, files: Sequence[LogFile], read: Callable[[LogFile], ReadFile], tell: Progress) -> list[ReadFile]:
-    logs: dict[int, ReadFile] = {}
-    here = [place for place, file in enumerate(files) if file.path == "-"]  # workers have no standard input
-    there = [place for place in range(len(files)) if place not in here]
-    results = chain(
-        ((place, read(files[place])) for place in here),
-        ((there[at], log) for at, log in pool.unordered(read, [files[place] for place in there])),
-    )
-    for done, (place, log) in enumerate(results, 1):
-        logs[place] = log
-        tell("logs", done, len(files))
-    return [logs[place] for place in sorted(logs)]
+    logs = {0: read(files[0])} if files[0].path == "-" else {}  # it is the first; workers have no standard input
+    here = len(logs)
+    tell("logs", here, len(files))
+    for place, log in pool.unordered(read, files[here:]):
+        logs[here + place] = log
+        tell("logs", len(logs), len(files))
+    return [logs[place] for place in range(len(files))]
 
 
 def _why_none(bad: Sequence[tuple[str, str]]) -> str:
@@ -260,3 +257,55 @@ def _add_kept_regrets(rows: Mapping[Key, Row], groups: Mapping[Key, ProbeTable],
                 E_J = float(expected_duration(law, before[1], cost=options.cost))
                 row["kept_regret"] = max(0.0, E_J / row["expected_duration"] - 1) if np.isfinite(E_J) else None
             before = key[:-1], np.inf if row["timeout"] is None else row["timeout"]
+
+
+class Journal:
+    """JSON lines: the run's fingerprint, then each finished chunk with a checksum; a damaged line ends them."""
+
+    def __init__(self, file: FileIO, done: dict[int, list[Row]]) -> None:
+        self.file, self.done = file, done
+
+    def add(self, chunk: int, rows: list[Row]) -> None:
+        rest = _line(chunk, rows)
+        try:
+            while rest:
+                rest = rest[self.file.write(rest) :]
+        except OSError as error:
+            raise LatfitError(f"{self.file.name}: cannot be written ({error.strerror})") from error
+
+
+@contextmanager
+def open_journal(path: Path, fingerprint: str, *, resume: bool) -> Iterator[Journal]:
+    """The journal of a run, with what an earlier run finished if it is to be resumed; the caller removes it."""
+    header = json.dumps({"fingerprint": fingerprint}).encode() + b"\n"
+    if path.is_symlink():
+        raise LatfitError(f"{path}: this is a link; a journal is not written through one: remove it")
+    lines = path.read_bytes().splitlines(keepends=True) if resume and path.exists() else []
+    if not lines or not lines[0].endswith(b"\n"):  # a new one, or killed before the first line was out
+        path.write_bytes(header)
+        lines = [header]
+    if lines[0] != header:
+        raise LatfitError(
+            f"{path}: this journal is of a run with other logs or other options, or of another version of latfit; "
+            "give the same, or start again without --resume"
+        )
+    done, length = {}, len(header)
+    for line in lines[1:]:
+        try:
+            record = json.loads(line)
+            chunk, rows = int(record["chunk"]), record["rows"]
+            if _line(chunk, rows) != line:
+                break
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+            break
+        done[chunk] = rows
+        length += len(line)
+    with path.open("r+b", buffering=0) as file:  # nothing is left to write when it is closed
+        file.truncate(length)
+        file.seek(length)
+        yield Journal(file, done)
+
+
+def _line(chunk: int, rows: list[Row]) -> bytes:
+    text = json.dumps(rows, ensure_ascii=False, allow_nan=False)
+    return f'{{"chunk": {chunk}, "crc": {crc32(text.encode())}, "rows": {text}}}\n'.encode()

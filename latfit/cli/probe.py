@@ -192,7 +192,7 @@ def _plan(parsed: dict[str, Any]) -> tuple[Plan, Any]:
         raise click.UsageError("--again-after, --timeout (or --before), --policy and --tracker exclude each other")
     policy, predicted = parsed["policy"], None
     if parsed["before"]:
-        from latfit.measure.precision import timeouts_for_jobs
+        from latfit.measure.run import timeouts_for_jobs
 
         timeouts, predicted = timeouts_for_jobs(parsed["before"], parsed["timeout"])
         if not parsed["timeout"]:

@@ -4,10 +4,8 @@
 at random, and writes a log that every other stage reads.
 """
 
-from latfit.measure.loop import Breaker, Counts, Limits, Pace
-from latfit.measure.plans import Plan, careful, paired, policy_plan, single, tracked
-from latfit.measure.precision import Precision, precision
-from latfit.measure.run import Measured, measure
+from latfit.measure.loop import Breaker, Counts, Limits, Pace, Plan, careful, paired, policy_plan, single, tracked
+from latfit.measure.run import Measured, Precision, measure, precision
 from latfit.measure.targets import TARGETS, Attempt, Outcome, Probe, Target
 
 __all__ = [

@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from latfit.errors import RestartError
 from latfit.sample import CENSORED, COMPLETED, FAILED, LOST, STATUSES
-from latfit.tracking.estimate import Estimate, estimate, intervals, regret
-from latfit.tracking.memories import LEVELS, Memories, check_signed, signed
+from latfit.tracking.estimate import LEVELS, Estimate, Memories, check_signed, estimate, intervals, regret, signed
 
 ESTIMATE_EVERY = 5  # observations
 CAREFUL_START = 20  # completions to wait for at the start

@@ -20,7 +20,7 @@ from latfit.logs.formats import ReadOptions, RowFilter
 from latfit.numbers import plain_values
 from latfit.restart.retry import Retry
 from latfit.table import LOST
-from latfit.tracking.memories import check_signed, signed
+from latfit.tracking.estimate import check_signed, signed
 from latfit.tracking.tail import TAIL_HEAD_LINES, OpenReader, Tail
 from latfit.tracking.tracker import ESTIMATE_EVERY, STATE_VERSION, Tracker
 

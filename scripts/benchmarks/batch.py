@@ -15,9 +15,8 @@ from benchmarks.data import CUTOFF, Floats, observed, probes
 from benchmarks.rivals import surpyval_laws
 from benchmarks.timing import CallCounter, Row, duel, in_turns, seconds
 from latfit.batch.engines import open_pool
-from latfit.batch.fits import fit_rows
 from latfit.batch.rows import Row as Result
-from latfit.batch.rows import chunk_rows
+from latfit.batch.rows import chunk_rows, fit_rows
 from latfit.batch.run import analyse_groups
 from latfit.decision import Options
 from latfit.table import Groups, ProbeTable

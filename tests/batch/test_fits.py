@@ -8,7 +8,7 @@ import pytest
 
 import latfit
 from conftest import EGEE
-from latfit.batch.fits import FIT_FIELDS
+from latfit.batch.rows import FIT_FIELDS
 from latfit.batch.run import run_batch
 
 QUICK = {"resamples": 0, "test": False, "workers": 1, "cutoff": 10_000}

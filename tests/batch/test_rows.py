@@ -22,8 +22,8 @@ from batch_logs import CUTOFF, write_logs
 from conftest import EGEE
 from latfit.analysis import analyze
 from latfit.batch import engines, run_batch
-from latfit.batch.journal import open_journal
 from latfit.batch.rows import chunk_rows
+from latfit.batch.run import open_journal
 from latfit.decision import Options, decide
 from latfit.errors import LatfitError, LogError
 from latfit.evidence import probes_of

@@ -25,7 +25,7 @@ from latfit.measure import (
     policy_plan,
     tracked,
 )
-from latfit.measure.plans import Step
+from latfit.measure.loop import Step
 from latfit.restart.policies import REGISTRY
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import latfit
-from latfit.measure.precision import precision, regret_within, timeouts_for_jobs
+from latfit.measure.run import precision, regret_within, timeouts_for_jobs
 
 
 def journal(path, latencies, cutoff=10.0):

@@ -15,7 +15,7 @@ import latfit.tracking.tracker as module
 from conftest import REPO
 from latfit.errors import RestartError
 from latfit.laws import parse_law
-from latfit.tracking.memories import Memories
+from latfit.tracking.estimate import Memories
 
 CUTOFF = 20_000.0
 GRID = np.exp(np.arange(0, math.log(60_000), 0.005))
