@@ -27,7 +27,10 @@ NEVER = math.inf
 
 @dataclass(frozen=True)
 class Step:
-    """One attempt: cancelled at the age `timeout`, the next at `then`; one `beside` others only where one is out."""
+    """One attempt: cancelled at the age `timeout`; one `beside` others is only submitted where one is out.
+
+    The next one is submitted at the age `then`, or `sleep` seconds after the last attempt on its way has failed.
+    """
 
     timeout: float
     then: float
@@ -179,7 +182,9 @@ class Breaker:
         k, n = self.later
         if self.tripped or n < MIN_LATER_ATTEMPTS:
             return
-        p, q = min(self._expected(), 1 - 1e-9), k / n
+        first = self.first[0] / max(1, self.first[1])
+        lowest = first - 2 * math.sqrt(first * (1 - first) / max(1, self.first[1]))
+        p, q = min(max(0.0, lowest) if self.predicted is None else self.predicted, 1 - 1e-9), k / n
         divergence = sum(a * math.log(a / b) for a, b in ((q, p), (1 - q, 1 - p)) if a > 0 and b > 0)
         if q < p and n * divergence >= -math.log(BREAKER_LEVEL):
             self.tripped = (
@@ -187,12 +192,6 @@ class Breaker:
                 f"would in {p:.0%} or more: a second attempt of the same job is not a new draw, "
                 "and resubmitting only adds load"
             )
-
-    def _expected(self) -> float:
-        k, n = self.first
-        if self.predicted is not None or not n:
-            return self.predicted or 0.0
-        return max(0.0, k / n - 2 * math.sqrt(k / n * (1 - k / n) / n))
 
 
 @dataclass(eq=False)

@@ -303,18 +303,17 @@ def _attempts(
     K, notes = attempts or scheduled, []
     if tool.cap is not None and tool.cap < K:
         K, notes = tool.cap, [f"{at_most}, and the schedule has {scheduled}"]
-    left = f"{100 * q**K:.2g} % of the jobs stay undone after {counted(K, 'attempt')}"
-    if tool.schedules and retry is not None and not given:
-        limits = tool.limits_for(retry["timeouts"], facts.cutoff, K)
-        share = float(np.prod(1.0 - facts.law.cdf(np.array(limits))))
-        last = f"the last of them of {seconds(limits[-1])}"
-        return K, share, [*notes, f"{100 * share:.2g} % of the jobs stay undone after {counted(K, 'attempt')}, {last}"]
+    limits = tool.limits_for(retry["timeouts"], facts.cutoff, K) if retry is not None and not given else ()
+    share = float(np.prod(1.0 - facts.law.cdf(np.array(limits)))) if limits and tool.schedules else q**K
+    left = f"{100 * share:.2g} % of the jobs stay undone after {counted(K, 'attempt')}"
+    if limits and tool.schedules:
+        return K, share, [*notes, f"{left}, the last of them of {seconds(limits[-1])}"]
     if not tool.hedges and q > 0:
         left += f", up to {100 * q:.2g} % if retries repeat the first attempt: {tool.title} cuts the last one too"
         left = f"warning: {left}; let the caller wait longer for those" if q > 0.1 else left
     if any(warning.startswith(FAIL_TOGETHER) for warning in facts.warnings):
         left += ", if attempts were independent; here, as the warnings say, more may stay undone"
-    return K, q**K, [*notes, left]
+    return K, share, [*notes, left]
 
 
 def _rounding(tool: Tool, facts: _FromLog | None, exact: float, rounded: float) -> list[str]:
@@ -334,10 +333,6 @@ def _rounding(tool: Tool, facts: _FromLog | None, exact: float, rounded: float) 
     return [f"rounded up: {moved}{costs}"] if longer is not None and longer > 1e-4 else []
 
 
-def _timeouts(facts: _FromLog) -> list[float]:
-    return facts.decision["retry"]["timeouts"] if facts.decision["retry"] else []
-
-
 def _about(tool: Tool, facts: _FromLog | None, plan: Plan, timeout_given: bool) -> list[str]:
     """The wait that is limited, the counter, the cost counted, and hedging (rules 3 to 5)."""
     notes, cost = [f"it limits {tool.limits}"], plan.pause
@@ -351,10 +346,10 @@ def _about(tool: Tool, facts: _FromLog | None, plan: Plan, timeout_given: bool) 
     if tool.jitters:
         why = "so that clients do not come back together"
         notes.append(f"before each restart passes a random time too, evenly from 0 to {seconds(plan.jitter)}, {why}")
-    if not tool.schedules and not tool.hedges and facts is not None and len(set(_timeouts(facts))) > 1:
-        notes.append(
-            f"{tool.title} has one timeout for all attempts: it is the longest of {times_in_words(_timeouts(facts))}"
-        )
+    timeouts = facts.decision["retry"]["timeouts"] if facts is not None and facts.decision["retry"] else ()
+    if not tool.schedules and not tool.hedges and len(set(timeouts)) > 1:
+        longest = f"the longest of {times_in_words(timeouts)}"
+        notes.append(f"{tool.title} has one timeout for all attempts: it is {longest}")
     if not tool.hedges:
         notes.append(f"all attempts together take at most {seconds(tool.total(plan))}")
     if cost > 0 and not tool.waits:
