@@ -15,10 +15,12 @@ import pandas as pd
 from latfit.errors import MissingColumn, listed
 from latfit.logs.delimited import TableFormat, head_fields
 from latfit.logs.formats import ReadOptions, register
-from latfit.logs.lines import chosen, moments
+from latfit.logs.lines import chosen
 from latfit.logs.records import Records
-from latfit.logs.rows import UNKNOWN_TIMES, EventFormat, JsonRows, Row, RowFormat, epoch, inside
+from latfit.logs.rows import EventFormat, JsonRows, Row, RowFormat, epoch, inside
 from latfit.logs.source import Source, numbered_lines
+from latfit.logs.tabular import moments
+from latfit.logs.times import UNKNOWN_TIMES
 from latfit.numbers import Bools
 from latfit.table import CENSORED
 

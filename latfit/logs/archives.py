@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from latfit.errors import LogError, MissingColumn, listed
 from latfit.logs.formats import register
-from latfit.logs.lines import EPOCH_FROM, LineFormat, Parsed, chosen, floats, set_statuses
+from latfit.logs.lines import EPOCH_FROM, LineFormat, Parsed, chosen, set_statuses
 from latfit.logs.records import Records
 from latfit.logs.source import Source
+from latfit.logs.tabular import seconds_of
 from latfit.logs.times import numeric, parse_times
 from latfit.numbers import Bools
 from latfit.table import CENSORED, COMPLETED, FAILED
@@ -190,7 +191,7 @@ class Aslib(LineFormat):
         return (frame[self.status].str.strip().str.lower() == "not_applicable").to_numpy(dtype=bool)
 
     def fill(self, records: Records, frame: pd.DataFrame) -> None:
-        latency = floats(frame[self.measured].fillna("-"), self.measured, records)
+        latency = seconds_of(frame[self.measured].fillna("-"), self.measured, "s", records)
         words = frame[self.status].str.strip().str.lower()
         set_statuses(records, words, RUN_STATUSES, "runstatus")
         records.status[(records.status == FAILED) & (latency > self.cutoff)] = CENSORED

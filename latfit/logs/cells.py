@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from latfit.errors import LatfitError
-from latfit.logs.times import MOMENT, MONTHS, is_typed_time, numeric, parse_times, time_format_of
+from latfit.logs.times import MOMENT, MONTHS, UNKNOWN_TIMES, is_typed_time, numeric, parse_times, time_format_of
 from latfit.logs.vocabulary import NEVER, NOTHING, split_name, weigh
 from latfit.numbers import Bools, Floats
 from latfit.units import LONGEST, UNITS, parse_duration
@@ -21,7 +21,6 @@ MAX_CELL_CHARACTERS = 80
 WRITTEN_DATE = r"(\d{1,2}[/.-]\d{1,2}[/.-]\d{4}|.*\b(" + "|".join(MONTHS) + r")[a-z]*\b.*)\D+\d{1,2}:\d\d.*"
 COMPACT_DATE = r"(19|20)\d\d(0\d|1[0-2])[0-3]\d[0-2]\d([0-5]\d){1,2}"  # 20260302060624
 EPOCH_RANGES = {"s": (6e8, 4.2e9), "ms": (6e11, 4.2e12), "us": (6e14, 4.2e15), "ns": (6e17, 4.2e18)}
-NO_TIME_YET = (4294967294.0, 4294967295.0)  # in place of a time: 2^32 - 2 and 2^32 - 1, as Slurm writes them
 
 
 class Cells:
@@ -58,7 +57,7 @@ class Cells:
             if self.text and not np.isfinite(self.numbers).any():  # decimal commas, or marks of thousands
                 self.numbers[self.known] = [_number(text) for text in self.text]
         self.numbers[np.abs(self.numbers) > LONGEST * 1e9] = np.nan  # no time in any unit, and too large to add up
-        stamps = np.where(np.isin(self.numbers, NO_TIME_YET) | ~(self.numbers > 0), np.nan, self.numbers)
+        stamps = np.where(np.isin(self.numbers, UNKNOWN_TIMES) | ~(self.numbers > 0), np.nan, self.numbers)
         self.epoch = _epoch(stamps[np.isfinite(stamps)])
         if self.kind in ("duration", "clock"):
             typed = column.dtype.kind == "m"

@@ -16,11 +16,10 @@ from latfit.errors import LogError, MissingColumn, listed
 from latfit.logs.formats import Format, ReadOptions
 from latfit.logs.records import A_CENTURY, UNKNOWN, Records, shown
 from latfit.logs.source import Block, Source
-from latfit.logs.times import numeric, parse_times
-from latfit.logs.vocabulary import NOTHING, OutcomeTally, is_blank
+from latfit.logs.tabular import moments, seconds_of
+from latfit.logs.vocabulary import OutcomeTally
 from latfit.numbers import Bools
 from latfit.table import CANONICAL, COMPLETED, STATUSES
-from latfit.units import in_seconds
 
 MAX_CHARACTERS = 1 << 17
 EPOCH_FROM = 5e8  # numbers of this size are seconds since 1970
@@ -69,7 +68,7 @@ class RecordFormat(Format):
 
     def fill(self, records: Records, frame: pd.DataFrame) -> None:
         """Understand the rows of a block."""
-        records.latency = in_seconds(floats(frame[self.measured], self.measured, records), self.unit)
+        records.latency = seconds_of(frame[self.measured], self.measured, self.unit, records)
         if self.code:
             records.status = self.tally.statuses(frame[self.code].fillna("-"), records)
         if self.time:
@@ -159,24 +158,6 @@ def parsed_lines(
 def first_lines(head: str, most: int = 50) -> list[str]:
     """The first lines of a log that are not blank; what may be cut in the middle is left out."""
     return [line for line in head.split("\n")[:-1] or [head] if line.strip()][:most]
-
-
-def floats(column: pd.Series[Any], name: str, records: Records) -> NDArray[np.float64]:
-    """The numbers of a column, NaN where it holds nothing; rows with anything else are refused."""
-    values = numeric(column)
-    bad = np.isnan(values) & ~is_blank(column, NOTHING)
-    records.refuse(bad, lambda row: f"unparseable {name}: {str(column.iloc[row])[:40]!r}")
-    return values
-
-
-def moments(
-    column: pd.Series[Any], name: str, style: str | None, timezone: str | None, records: Records
-) -> NDArray[np.datetime64]:
-    """The times of a column in naive UTC, NaT where it holds nothing; rows with anything else are refused."""
-    text = column.mask(is_blank(column, NOTHING))
-    times, bad = parse_times(text, name, style, timezone)
-    records.refuse(bad, lambda row: f"unparseable {name}: {str(text.iloc[row])[:40]!r}")
-    return times
 
 
 def set_statuses(records: Records, words: pd.Series[str], known: Mapping[str, str], what: str, hint: str = "") -> None:

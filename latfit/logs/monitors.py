@@ -12,9 +12,10 @@ import pyarrow as pa
 from latfit.errors import LogError, counted
 from latfit.logs.delimited import TableFormat
 from latfit.logs.formats import register
-from latfit.logs.lines import SAY_STATUS, LineFormat, Parsed, first_lines, floats, moments, seconds_before, set_statuses
+from latfit.logs.lines import SAY_STATUS, LineFormat, Parsed, first_lines, seconds_before, set_statuses
 from latfit.logs.records import AS_LOST, Records
 from latfit.logs.source import Source
+from latfit.logs.tabular import moments, seconds_of
 from latfit.table import LOST, STATUSES
 
 _WHEN = r"(?:\[(?P<time>\d{9,10}(?:\.\d{1,9})?)\] )?"
@@ -127,7 +128,7 @@ class Ping(LineFormat):
 
     def fill(self, records: Records, frame: pd.DataFrame) -> None:
         records.status[frame["ms"].isna().to_numpy()] = LOST
-        records.latency = floats(frame["ms"], "time", records) / 1000
+        records.latency = seconds_of(frame["ms"], "time", "ms", records)
         arrived = moments(frame["time"], "time", "epoch", None, records)
         if not np.isnat(arrived).all():
             records.submitted = seconds_before(arrived, records.latency)

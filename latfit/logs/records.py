@@ -230,13 +230,11 @@ class RepeatedIds:
         keys = _keys(ids)[repeated]
         ascends = bool((keys[1:] > keys[:-1]).all())
         again = np.zeros(keys.size, dtype=bool) if ascends else pd.Series(keys).duplicated().to_numpy()
-        fresh = keys if ascends else np.sort(keys[~again])
-        known = np.zeros(fresh.size, dtype=bool)
         for run in self.runs:
-            if fresh.size and fresh[0] <= run[-1] and run[0] <= fresh[-1]:
-                known |= run[np.minimum(np.searchsorted(run, fresh), run.size - 1)] == fresh
-        repeated[repeated] = again | np.isin(keys, fresh[known]) if known.any() else again
-        fresh = fresh[~known]
+            if keys.size and keys.min() <= run[-1] and run[0] <= keys.max():
+                again = again | (run[np.minimum(np.searchsorted(run, keys), run.size - 1)] == keys)
+        repeated[repeated] = again
+        fresh = keys[~again] if ascends else np.sort(keys[~again])
         while fresh.size and self.runs and self.runs[-1].size < 2 * fresh.size and self.runs[-1][-1] > fresh[0]:
             fresh = np.sort(np.concatenate([self.runs.pop(), fresh]))
         self.runs += [fresh] if fresh.size else []

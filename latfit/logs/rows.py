@@ -17,9 +17,8 @@ from latfit.logs.records import Records
 from latfit.logs.source import Source
 from latfit.logs.tabular import Row as Row
 from latfit.logs.tabular import read_tables, row_tables
+from latfit.logs.times import UNKNOWN_TIMES
 from latfit.units import in_seconds
-
-UNKNOWN_TIMES = (0, -1, 4294967294, 4294967295)  # in place of a time; the last two are 2^32 - 2 and 2^32 - 1
 
 
 class KnownCells(Format):

@@ -137,8 +137,7 @@ def resolve_roles(
         for name in wanted.split("+") if role == "latency" else [wanted]:
             if wanted and name not in names:
                 raise MissingColumn(f"{log}: there is no column {name!r} for {role}; there are: {listed(names)}")
-    own = tuple(names[:3]) == CANONICAL  # a table as `convert` writes it
-    if own:
+    if tuple(names[:3]) == CANONICAL:  # a table as `convert` writes it
         options = replace(options, columns={**{name: name for name in CANONICAL}, **options.columns})
     resolver = _Resolver(names, options, log, rows, named)
     latency = resolver.latency()

@@ -79,7 +79,9 @@ class TableReader:
             raw=frame,
         )
         names = [name for name in (roles.submitted, roles.ended) if name is not None]
-        times = without_zero_epochs([self._times(frame, name, records) for name in names])
+        times = without_zero_epochs(
+            [moments(frame[name], name, roles.time_formats.get(name), self.options.timezone, records) for name in names]
+        )
         if roles.submitted is not None:
             records.submitted = times[0]
         ended = times[-1] if roles.ended is not None else None
@@ -190,20 +192,6 @@ class TableReader:
             return ids
         return np.asarray(column.astype(object).where(~blank, None).to_numpy())
 
-    def _times(self, frame: pd.DataFrame, name: str, records: Records) -> Times:
-        column = frame[name]
-        if column.dtype.kind not in "Mfiu":
-            column = column.astype("string").mask(is_blank(column, NOTHING))
-        times, bad = parse_times(column, name, self.roles.time_formats.get(name), self.options.timezone)
-
-        def reason(row: int) -> str:
-            cell = column.iloc[row]  # a time may lie outside of what Python's calendar can write
-            text = str(cell.to_datetime64() if isinstance(cell, pd.Timestamp) else cell)
-            return f"unparseable {name}: {text[:40]!r}"
-
-        records.refuse(bad, reason)
-        return times
-
     def _latency(self, frame: pd.DataFrame, ended: Times | None, records: Records) -> Floats:
         if ended is not None:
             assert records.submitted is not None
@@ -217,6 +205,21 @@ class TableReader:
         if self.minus_one:
             latency[latency == -self.roles.seconds] = np.inf
         return latency
+
+
+def moments(column: pd.Series[Any], name: str, style: str | None, timezone: str | None, records: Records) -> Times:
+    """The times of a column in naive UTC, NaT where it holds nothing; rows with anything else are refused."""
+    if column.dtype.kind not in "Mfiu":
+        column = column.astype("string").mask(is_blank(column, NOTHING))
+    times, bad = parse_times(column, name, style, timezone)
+
+    def reason(row: int) -> str:
+        cell = column.iloc[row]  # a time may lie outside of what Python's calendar can write
+        text = str(cell.to_datetime64() if isinstance(cell, pd.Timestamp) else cell)
+        return f"unparseable {name}: {text[:40]!r}"
+
+    records.refuse(bad, reason)
+    return times
 
 
 def seconds_of(column: pd.Series[Any], name: str, unit: str, records: Records) -> Floats:

@@ -12,15 +12,14 @@ import pandas as pd
 from latfit.errors import MissingColumn, listed
 from latfit.logs.delimited import TableFormat, head_fields
 from latfit.logs.formats import ReadOptions, register
-from latfit.logs.lines import SAY_STATUS, floats, moments, set_statuses
+from latfit.logs.lines import SAY_STATUS, set_statuses
 from latfit.logs.records import UNKNOWN, Records
 from latfit.logs.rows import JsonRows, Row, RowFormat, epoch
 from latfit.logs.source import Source
-from latfit.logs.tabular import seconds_of
+from latfit.logs.tabular import moments, seconds_of
 from latfit.logs.vocabulary import NOTHING, is_blank
 from latfit.numbers import Bools
 from latfit.table import COMPLETED, STATUSES
-from latfit.units import in_seconds
 
 STATES = dict.fromkeys(("COMPLETED", "FAILED", "RUNNING"), "completed")
 STATES |= dict.fromkeys(("ABORTED", "SUBMITTED", "NEW"), "censored")
@@ -195,7 +194,7 @@ class GitHubActions(TableFormat):
         set_statuses(records, words.mask(running, ""), outcomes, "conclusion", SAY_STATUS)
         records.submitted = moments(frame[self.time], self.time, None, "UTC", records)
         if self.measured:
-            records.latency = in_seconds(floats(frame[self.measured], self.measured, records), self.unit)
+            records.latency = seconds_of(frame[self.measured], self.measured, self.unit, records)
         else:
             ended = moments(frame[self.end], self.end, None, "UTC", records)
             records.latency = (ended - records.submitted) / np.timedelta64(1, "s")

@@ -32,6 +32,7 @@ TO_ISO = {  # what is left to rewrite in times that are nearly ISO 8601
     r"(:\d\d),(\d)": r"\1.\2",  # of Python's loggers
     r"(:\S*)\[[\w/+-]+\]$": r"\1",  # 06:00+01:00[Europe/Paris]
 }
+UNKNOWN_TIMES = (0, -1, 4294967294, 4294967295)  # in place of a time; the last two, 2^32 - 2 and 2^32 - 1, by Slurm
 Times = NDArray[np.datetime64]
 
 
