@@ -33,7 +33,8 @@ def generator(seed: int, *names: str) -> np.random.Generator:
 
 def elaborate() -> list[str]:
     """Laws of many parameters, which the paper fits by least squares: tried where no simple one comes near."""
-    return [name for name in default_laws("ls") if name not in default_laws("mle")]
+    simple = default_laws("mle")
+    return [name for name in default_laws("ls") if name not in simple]
 
 
 def simple_fits(fits: Sequence[Fit]) -> list[Fit]:

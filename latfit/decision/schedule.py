@@ -190,9 +190,11 @@ def choose_schedule(
     if not kept:  # what cancelling would be best for if attempts were independent: the world that speaks against it
         pool = strata.independent()
         grid, best, _ = retries.search_schedules(first, cutoff, lambda grid: pool.values(grid, np.inf, 0.0))
+    timeouts = grid.schedule(best)
+    best //= grid.shape[-1]
+    grid = ScheduleGrid(np.array(timeouts[:1]), cutoff)
     every, attempt, _ = strata.ratios(grid)
     ratios = every.reshape(len(every), -1)[:, best]
-    timeouts = grid.schedule(best)
     at = np.append(np.searchsorted(grid.times, timeouts), grid.times.size - 1)
     retry = retries.retry_of(attempt.at(at), timeouts, strata.cost)
     binding = strata.names[int(np.argmax(ratios))]

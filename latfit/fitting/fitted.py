@@ -165,5 +165,6 @@ def ks_distance(sample: LatencySample, cdf: Cdf, rho: float, *, round_up: bool =
     shift = 0.0 if round_up else cell / 2
     high, low = times + shift, np.maximum(times + shift - cell, 0.0)
     before = np.concatenate([[0.0], after[:-1]])
-    ends = (np.abs(after - (1 - rho) * cdf(high)), np.abs(before - (1 - rho) * cdf(low)))
+    F = cdf(high)
+    ends = (np.abs(after - (1 - rho) * F), np.abs(before - (1 - rho) * (cdf(low) if cell else F)))
     return float(max(gap.max(initial=0.0) for gap in ends))
