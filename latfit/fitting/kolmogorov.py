@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -117,7 +118,11 @@ def ks_test(
     completed = None
     if subsample is None:
         returned = LatencySample(completed=sample.completed, resolution=sample.resolution)
-        cdf, up = _remembered(law.cdf), fit.method == "ls"
+        known, up = cache(lambda times: law.cdf(np.frombuffer(times))), fit.method == "ls"
+
+        def cdf(t: Floats) -> Floats:  # mostly at the same times twice
+            return np.asarray(known(t.tobytes()))
+
         n, statistic = sample.n, ks_distance(sample, cdf, rho, round_up=up)
         # √n sup |F_n − F| of the n probes that returned: Glatard et al. 2006, §4.3
         among = ks_distance(returned, cdf, 0.0, round_up=up)
@@ -131,18 +136,6 @@ def ks_test(
     if not bootstrap:
         return test
     return replace(test, p_bootstrap=_p_value(test, sample, fit, bootstrap, generator, subsample))
-
-
-def _remembered(cdf: Cdf) -> Cdf:
-    """The same function, which is not computed twice in a row at the same times."""
-    last: list[Floats] = []
-
-    def remembered(t: Floats) -> Floats:
-        if not last or not np.array_equal(last[0], t):
-            last[:] = t, cdf(t)
-        return last[1]
-
-    return remembered
 
 
 def _p_value(
