@@ -70,7 +70,9 @@ def decide(
         except LatfitError as problem:
             prepared.append(str(problem))
     usable = {
-        at: case for at, case in enumerate(prepared) if isinstance(case, Prepared) and timeouts.enough(case.sample)
+        at: case
+        for at, case in enumerate(prepared)
+        if isinstance(case, Prepared) and case.sample.completed.total >= MIN_COMPLETIONS
     }
     cases = list(usable.values())
     decisions = []
@@ -213,19 +215,11 @@ def collect_evidence(
     case: Prepared, formula: Recommendation, options: Options, *, coarse: bool = False
 ) -> tuple[Evidence, Choice | None]:
     """The evidence and the best schedule; with a `coarse` clock, a restart is taken to cost a step of it."""
-    probes, sample, cutoff = case.seen, case.sample, case.cutoff.cutoff
-    known = Survey([], {}, {})
-    if probes is not None:
-        known = survey(probes, cutoff)
-    else:
-        parts = [tally.expand() for tally in (sample.completed, sample.failed, sample.censored)]
-        parts.append(np.full(sample.lost, np.inf))
-        probes = ProbeTable(np.concatenate(parts), np.repeat(np.arange(4), [part.size for part in parts]))
-    strata = Strata.of(probes.latency, probes.status, cutoff, known.worlds, options.cost)
+    sample, cutoff = case.sample, case.cutoff.cutoff
+    probes, known, strata, pi = survey_case(case, options.cost)
     choice = None
     if options.plain and options.rho is None:
         costed = replace(strata, cost=options.cost + (sample.resolution if coarse else 0.0))
-        pi = min(suspicion(case.seen, probes.n, known), 1.0)
         choice = choose_schedule(costed, risk=options.risk, suspicion=pi, shortest=sample.resolution)
     absent: list[float | None] = [None] * len(strata.names)
     unlimited = strata.unlimited(min(formula.timeout, cutoff)).tolist() if formula.timeout else absent
@@ -250,7 +244,20 @@ def collect_evidence(
     return replace(evidence, mixing=mixed, dependence=dependence(probes), drift=drift, replay=replayed), choice
 
 
-def suspicion(probes: ProbeTable | None, n: int, known: Survey) -> float:
+def survey_case(case: Prepared, cost: float) -> tuple[ProbeTable, Survey, Strata, float]:
+    """The probes (of a plain sample in no order), the worlds that they support, their strata, and π."""
+    probes, sample, known = case.seen, case.sample, Survey([], {}, {})
+    if probes is not None:
+        known = survey(probes, case.cutoff.cutoff)
+    else:
+        parts = [tally.expand() for tally in (sample.completed, sample.failed, sample.censored)]
+        parts.append(np.full(sample.lost, np.inf))
+        probes = ProbeTable(np.concatenate(parts), np.repeat(np.arange(4), [part.size for part in parts]))
+    strata = Strata.of(probes.latency, probes.status, case.cutoff.cutoff, known.worlds, cost)
+    return probes, known, strata, min(_suspicion(case.seen, probes.n, known), 1.0)
+
+
+def _suspicion(probes: ProbeTable | None, n: int, known: Survey) -> float:
     """π: queues, work and sticky jobs repeat their fate; what a blind or small log cannot have shown stays suspect."""
     if probes is not None and (
         probes.facts.queue or probes.facts.work or any(world.kind == "job" for world in known.worlds)

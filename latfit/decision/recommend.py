@@ -26,11 +26,6 @@ MAX_SHIFT = 0.1  # an optimum that moves by a larger share when one step of the 
 Recommended = tuple[Recommendation, tuple[Warned, ...]]
 
 
-def enough(sample: LatencySample) -> bool:
-    """Whether a sample has the completions that a timeout needs."""
-    return sample.completed.total >= MIN_COMPLETIONS
-
-
 def recommend(cases: Sequence[Prepared], options: Options) -> list[Recommended]:
     """The recommendation of each sample with enough completions, from the data themselves; without intervals."""
     if not options.plain or options.rho is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from latfit.errors import counted, printable
 from latfit.report.layout import WORDS, Section, between, in_one_unit, number, percent
-from latfit.report.sections import TELLING_OPTIMISM, Advice, still_out
+from latfit.report.sections import TELLING_OPTIMISM, Advice, jointly, still_out
 from latfit.restart.objectives import Objective
 from latfit.tracking.drift import iso
 from latfit.units import seconds
@@ -177,12 +177,9 @@ def outliers_sections(
     sentences = [still_out(ratio, sample, seconds(ratio.cutoff))]
     falling = "The ratio is still falling at this cutoff: some of these probes are late rather than lost."
     stable = "The ratio is stable." if verdict == "stable" else falling
-    sentences.append(stable if ratio.estimate else "Nothing was still out.")
-    if joint:
-        interval = f"95 % interval {100 * joint.low:.2f} to {100 * joint.high:.2f} %"
-        sentences.append(f"Estimated together with the law {joint.law}: {percent(joint.estimate)} ({interval}).")
-        if joint.confounded:
-            sentences.append("The law's tail and the outliers can hardly be told apart: give up on probes later.")
+    sentences += [stable if ratio.estimate else "Nothing was still out.", *jointly(joint)]
+    if joint and joint.confounded:
+        sentences.append("The law's tail and the outliers can hardly be told apart: give up on probes later.")
     cells = {seconds(r.cutoff): (percent(r.estimate), f"{100 * r.low:.2f} to {percent(r.high)}") for r in by_cutoff}
     rows = tuple((cutoff, *row) for cutoff, row in cells.items())  # one row where two cutoffs read alike
     return [Section("", tuple(sentences), ("cutoff", "still out", "95 % interval"), rows)]

@@ -13,10 +13,9 @@ import numpy as np
 from latfit.analysis import Analysis
 from latfit.curve import Counts
 from latfit.decision import Options, prepare
-from latfit.decision.decide import suspicion
-from latfit.decision.schedule import Strata, choose_schedule
+from latfit.decision.decide import survey_case
+from latfit.decision.schedule import choose_schedule
 from latfit.errors import RestartError
-from latfit.evidence.worlds import survey
 from latfit.fitting import fitted_law, qq
 from latfit.histograms import Guarantee
 from latfit.laws import Empirical, Law
@@ -140,20 +139,16 @@ class View:
         if probes is None or "not-identified" in self.result.decision.codes:
             return []
         case = prepare(probes, Options(cutoff=self.cutoff, cost=cost))
-        probes = case.seen or probes
-        known = survey(probes, self.cutoff)
-        strata = Strata.of(probes.latency, probes.status, self.cutoff, known.worlds, cost)
-        pi, rows, decided = min(suspicion(probes, probes.n, known), 1.0), [], retry.timeouts if retry else None
+        _, _, strata, pi = survey_case(case, cost)
+        rows, decided = [], retry.timeouts if retry else None
         for percent in RISKS:
             choice = choose_schedule(strata, risk=percent / 100, suspicion=pi, shortest=case.sample.resolution)
             other = choice.retry if choice else None
             says = "Wait: no schedule gains enough within this loss."
             if other is not None:
                 mean, waiting, worst = in_one_unit(other.expected_duration, other.waiting, other.worst_duration)
-                says = (
-                    f"Resubmit after {times_in_words(other.timeouts)}, then wait: {mean} a job instead of {waiting} if "
-                )
-                says += f"retries are independent, {worst} at worst."
+                says = f"Resubmit after {times_in_words(other.timeouts)}, then wait: {mean} a job instead of "
+                says += f"{waiting} if retries are independent, {worst} at worst."
             same = (other.timeouts if other else None) == decided
             rows.append({"risk": f"{percent} %", "says": says, "chosen": same})
         nearest = sorted(zip(RISKS, rows, strict=True), key=lambda row: abs(row[0] - DEFAULT_RISK))

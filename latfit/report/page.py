@@ -70,7 +70,9 @@ def to_html(result: Analysis | Guarantee, *, path: str = "") -> str:
     folder = files("latfit.report") / "templates"
     style = (folder / "page.css").read_text(encoding="utf-8")
     script = "\n".join((folder / name).read_text(encoding="utf-8") for name in ("model.js", "page.js"))
-    content = _content(result) if isinstance(result, Analysis) else _histogram_content(result, path)
+    content: dict[str, Any] = dict.fromkeys(("result", "view", "hero", "snippets", "risks", "strategies", "groups"))
+    content |= {"evidence": Section(), "charts": (), "still": (), "model": {}}
+    content |= _content(result) if isinstance(result, Analysis) else _histogram_content(result, path)
     content |= {"style": Markup(style), "script": Markup(script), "version": version("latfit"), "tools": len(TOOLS)}
     content |= {"script_hash": _sha256(script), "style_hash": _sha256(style)}
     sections = ("apply", "snippets"), ("evidence", "evidence"), ("groups", "groups"), ("alternatives", "view")
@@ -119,9 +121,6 @@ def _content(result: Analysis) -> dict[str, Any]:
         "groups": result.groups or None,
         "statistics": [each for each in statistics if each.title not in ("By group", "Evidence")],
         "method": WORDS["method"]["log"],
-        **dict.fromkeys(("view", "hero", "snippets", "risks", "strategies")),
-        **dict.fromkeys(("charts", "still"), ()),
-        "model": {},
     }
     if sample is None or sample.completed.total < MIN_COMPLETIONS:
         return content
@@ -157,10 +156,7 @@ def _histogram_content(guarantee: Guarantee, path: str) -> dict[str, Any]:
         "advice": guarantee_advice(guarantee, path),
         "statistics": [buckets, Section("Warnings", warnings, as_items=True)],
         "method": WORDS["method"]["histogram"],
-        **dict.fromkeys(("result", "view", "snippets", "risks", "strategies", "groups")),
-        "evidence": Section(),
         "charts": [chart],
-        "still": (),
         "hero": 0,
         "model": {"charts": [_chart_data(chart)]},
     }

@@ -13,6 +13,7 @@ import numpy as np
 from latfit.analysis import Analysis, Group
 from latfit.decision import Decision, FittedLaw, Recommendation
 from latfit.errors import counted, printable
+from latfit.fitting import JointRatio
 from latfit.outliers import OutlierRatio
 from latfit.report.layout import (
     LONGEST_KEY,
@@ -380,17 +381,21 @@ def still_out(ratio: OutlierRatio, sample: LatencySample, when: str) -> str:
     return f"{estimate} would still be out at {when} if none had {before} before ({sure}; {count})."
 
 
+def jointly(joint: JointRatio | None) -> list[str]:
+    """The outlier ratio as estimated together with a law, if it was."""
+    if joint is None:
+        return []
+    interval = f"95 % interval {100 * joint.low:.2f} to {percent(joint.high)}"
+    return [f"Estimated together with the law {joint.law}: {percent(joint.estimate)} ({interval})."]
+
+
 def _outliers_section(result: Analysis) -> Section:
-    ratio, joint, cutoff = result.decision.outliers, result.decision.joint, result.decision.cutoff
+    ratio, sample, cutoff = result.decision.outliers, result.decision.sample, result.decision.cutoff
     assert ratio is not None
     assert cutoff is not None
-    assert result.decision.sample is not None
-    sentences = [still_out(ratio, result.decision.sample, f"the cutoff of {seconds(ratio.cutoff)}")]
-    sentences.append(f"The cutoff: {cutoff.reason}.")
-    if joint:
-        interval = f"{100 * joint.low:.2f} to {percent(joint.high)}"
-        sentences.append(f"Estimated together with the law {joint.law}: {percent(joint.estimate)} ({interval}).")
-    return Section("Outliers", tuple(sentences))
+    assert sample is not None
+    share = still_out(ratio, sample, f"the cutoff of {seconds(ratio.cutoff)}")
+    return Section("Outliers", (share, f"The cutoff: {cutoff.reason}.", *jointly(result.decision.joint)))
 
 
 def _latency_section(result: Analysis) -> Section:
