@@ -160,7 +160,7 @@ def _decided(
         best=next((each for each in fitted if each.fit.error is None and each.fit.method == "mle"), None),
         timeout=judged,
         without_outliers=without_outliers,
-        current=_current(chosen, case, options),
+        current=None if options.current is None else _current(options.current, chosen, case, options.cost),
         evidence=evidence,
         warnings=(*warnings, *unidentified, *no_interval),
     )
@@ -203,12 +203,10 @@ def _by_law(options: Options, case: Prepared, fits: Sequence[Fit]) -> Recommenda
     return replace(chosen, retry=best_retry(law, cutoff=cutoff, risk=risk, max_load=MAX_LOAD, cost=options.cost))
 
 
-def _current(chosen: Recommendation, case: Prepared, options: Options) -> Current | None:
-    if options.current is None:
-        return None
+def _current(timeout: float, chosen: Recommendation, case: Prepared, cost: float) -> Current:
     law, least = chosen.source or Empirical.of(case.sample), chosen.expected_duration
-    E = float(expected_duration(law, options.current, cost=options.cost))
-    return Current(options.current, finite(E), max(0.0, E / least - 1) if least else None)
+    E = float(expected_duration(law, timeout, cost=cost))
+    return Current(timeout, finite(E), max(0.0, E / least - 1) if least else None)
 
 
 def collect_evidence(

@@ -58,13 +58,11 @@ def ranked(cases: Sequence[Prepared], options: Options) -> list[list[Fit]]:
         return [several if options.test or alone else several[:1] for several in fits]
 
     results = fit_all(samples, laws)
+    if options.laws is not None:
+        return results
     far = []
     for at, (sample, (best, *_)) in enumerate(zip(samples, results, strict=True)):
-        if (
-            options.laws is None
-            and sample.completed.values.size >= MIN_LATENCIES_FOR_ELABORATE
-            and best.law is not None
-        ):
+        if sample.completed.values.size >= MIN_LATENCIES_FOR_ELABORATE and best.law is not None:
             distance = float(np.sqrt(sample.n)) * fitting.ks_distance(sample, best.law.cdf, best.rho or 0.0)
             far += [at] if distance > MAX_SIMPLE_DISTANCE else []
     for at, others in zip(far, fit_all([samples[at] for at in far], elaborate()), strict=True):

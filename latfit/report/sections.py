@@ -134,9 +134,8 @@ def advice(result: Analysis) -> Advice:
         if tone == "wait" and chosen.formula.at_cutoff is not None:
             figures.append(("expect", f"{seconds(chosen.formula.at_cutoff)} a job, as by waiting today."))
     if now := decision.current:
-        duration = (
-            "jobs would never end" if now.expected_duration is None else f"{seconds(now.expected_duration)} a job"
-        )
+        endless = now.expected_duration is None
+        duration = "jobs would never end" if endless else f"{seconds(now.expected_duration)} a job"
         by = "" if chosen.verdict == "finite" and retry else ", if attempts were independent"
         figures.append(("today", f"a timeout of {seconds(now.timeout)}, repeated without limit: {duration}{by}."))
     figures.append(("confidence", _confidence(result)))
