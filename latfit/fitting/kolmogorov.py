@@ -18,10 +18,9 @@ from scipy.special import kolmogorov
 from latfit._system import in_threads
 from latfit.curve import kaplan_meier
 from latfit.errors import FitError
-from latfit.fitting.bootstrap import Refits, refit_least_squares
 from latfit.fitting.estimate import fit_batch
 from latfit.fitting.fitted import Cdf, Fit, ks_distance
-from latfit.fitting.least_squares import counted_ratio
+from latfit.fitting.least_squares import Refits, counted_ratio, refit_least_squares
 from latfit.fitting.likelihood import REFIT_DECREMENT, maximise
 from latfit.fitting.ranking import fit as fit_laws
 from latfit.fitting.search import DifferencesKernel, kernel_of

@@ -11,17 +11,9 @@ from typing import Any
 import numpy as np
 
 from latfit.errors import FitError, LatfitError, none_of
-from latfit.fitting.bootstrap import with_std_errors
+from latfit.fitting import least_squares
 from latfit.fitting.estimate import EXPONENTIAL_DISTANCE, BatchFit, fit_batch, read_rho
 from latfit.fitting.fitted import Fit
-from latfit.fitting.least_squares import (
-    counted_ratio,
-    finalists,
-    held_parameters,
-    levenberg_marquardt,
-    stacked,
-    target,
-)
 from latfit.fitting.search import kernel_of, law_class
 from latfit.laws import get_law, law_names
 from latfit.laws.kernel import ExponentialLimit
@@ -86,7 +78,7 @@ def fit(
     fits = best_first(fit_many([sample], names, method=method, rho=ratio, t_min=t_min)[0])
     if method == "ls" and resamples:
         rng = np.random.default_rng(seed)
-        fits = [with_std_errors(sample, each, rho=ratio, count=resamples, rng=rng) for each in fits]
+        fits = [least_squares.with_std_errors(sample, each, rho=ratio, count=resamples, rng=rng) for each in fits]
     return fits
 
 
@@ -181,20 +173,23 @@ def _free_ls(name: str, samples: Sequence[LatencySample], rho: float | None, pap
     quartiles = np.array([sample.completed.quantiles((0.25, 0.5, 0.75)) for sample in samples])
     quartiles = np.maximum(quartiles, batch.step[:, None] / 2)  # a latency of 0 counts as half a step of the clock
     unit = float(np.median(quartiles[:, 1]))
-    goals = [target(sample, rho, unit=unit, paper=paper and "t_min" in kernel.held) for sample in samples]
-    scaled, held = batch.scaled(unit), held_parameters(kernel, batch, paper=paper)
-    kernel = kernel.holding(held_parameters(kernel, scaled, paper=paper))
+    goals = [least_squares.target(sample, rho, unit=unit, paper=paper and "t_min" in kernel.held) for sample in samples]
+    scaled, held = batch.scaled(unit), least_squares.held_parameters(kernel, batch, paper=paper)
+    kernel = kernel.holding(least_squares.held_parameters(kernel, scaled, paper=paper))
     starts = kernel.starts(scaled)
     if hasattr(law, "start"):
         rough = [law.start(*map(float, row / unit)) for row in quartiles]
         params = np.array([[each[parameter] for each in rough] for parameter in kernel.parameters])
         starts = [kernel.from_params(params, 1.0), *starts]
-    rows, u = finalists(kernel, goals, starts)
-    whole, reasons = stacked(goals), dict.fromkeys(range(len(samples)), "the law is not a cdf at any start")
+    rows, u = least_squares.finalists(kernel, goals, starts)
+    whole, reasons = (
+        least_squares.stacked(goals),
+        dict.fromkeys(range(len(samples)), "the law is not a cdf at any start"),
+    )
     results: dict[int, Fit] = {}
     while rows.size:
         first = np.unique(rows, return_index=True)[1]  # the best start that is left of each sample
-        best = levenberg_marquardt(kernel.take(rows[first]), whole.rows(rows[first]), u[:, first])
+        best = least_squares.levenberg_marquardt(kernel.take(rows[first]), whole.rows(rows[first]), u[:, first])
         params = kernel.to_params(best.u, unit)[0]
         params[len(kernel.free) :] = held[:, rows[first]]
         for column, row in enumerate(rows[first].tolist()):
@@ -203,7 +198,7 @@ def _free_ls(name: str, samples: Sequence[LatencySample], rho: float | None, pap
             except LatfitError as refused:
                 reasons[row] = str(refused)
                 continue
-            ratio = counted_ratio(samples[row]) if rho is None else rho
+            ratio = least_squares.counted_ratio(samples[row]) if rho is None else rho
             sse, converged = float(best.sse[column]), bool(best.converged[column])
             results[row] = Fit(
                 name, "ls", samples[row].n, fitted, ratio, dict(fitted.params), sse=sse, converged=converged

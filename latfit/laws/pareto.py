@@ -1,17 +1,19 @@
-"""The Pareto law of the second kind: a power tail from 0 on."""
+"""Power tails: the Pareto law of the second kind, from 0 on, and the log-normal–Pareto law of Glatard et al."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations_with_replacement, product
 from math import log
 
 import numpy as np
-from scipy.special import betainc, betaincc
+from scipy.special import betainc, betaincc, ndtr
 
+from latfit.errors import LawError
 from latfit.laws.base import ContinuousLaw, Parameter, register
-from latfit.laws.kernel import ExponentialLimit, Jet
+from latfit.laws.kernel import ExponentialLimit, Jet, Kernel
 from latfit.laws.samples import SampleBatch, weighted_sum
-from latfit.numbers import Floats
+from latfit.numbers import Bools, Floats
 
 
 def log1p_ratio(t: Floats, a: float) -> Floats:
@@ -105,3 +107,276 @@ class Pareto(ContinuousLaw):
     def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
         with np.errstate(over="ignore"):  # what is beyond all floats is ∞
             return np.asarray(self.a * np.expm1(rng.standard_exponential(size) / self.nu))
+
+
+NORMAL_REACH = 38.0  # standard deviations beyond which Φ is 0 or 1 in floating point
+
+
+class _Terms:
+    """What F, v f and their derivatives in u share, arrays (B, k) at the times t = t_min + v.
+
+    `kappa` = d log(alpha)/d log k; g = φ(z)/σ; A = (r/b) log(1 + b t) with r = nu/a and b = 1/a, and its derivatives in
+    log b; e = e^−A; p = v f_Pareto; `gap` = F_Pareto − Φ(z).
+    """
+
+    def __init__(self, t: Floats, u: Floats, held: Floats) -> None:
+        t_min, t_max = held[:, :, None]
+        mu, log_sigma, log_r, log_b, log_k = u[:, :, None]
+        self.sigma, r, b, self.k = (np.exp(x) for x in (log_sigma, log_r, log_b, log_k))
+        v = np.maximum(t - t_min, 1e-300)
+        log_v = np.log(v)
+        self.kappa = self.k * np.minimum(log_v - np.log(t_max - t_min), 0.0)
+        self.alpha, self.rest = np.exp(self.kappa), -np.expm1(self.kappa)
+        self.z = (log_v - mu) / self.sigma
+        self.phi = np.exp(-0.5 * self.z * self.z) / np.sqrt(2 * np.pi)
+        self.g = self.phi / self.sigma
+        H = r * t / (1 + b * t)
+        self.A, self.q = r / b * np.log1p(b * t), b * t / (1 + b * t)
+        self.A_b, self.A_bb = H - self.A, self.A - H * (1 + self.q)
+        self.e = np.exp(-self.A)
+        self.p = v * r / (1 + b * t) * self.e
+        self.gap = np.where(self.z < 0, -np.expm1(-self.A) - ndtr(self.z), ndtr(-self.z) - self.e)
+
+    def slopes(self) -> list[Floats]:
+        """The derivatives of F in u."""
+        tail = self.alpha * self.e
+        body = [-self.rest * self.g, -self.rest * self.z * self.phi]
+        return [*body, tail * self.A, tail * self.A_b, self.alpha * self.kappa * self.gap]
+
+
+def _log_curvature(grad: list[Floats], second: dict[tuple[int, int], Floats]) -> list[Floats]:
+    """The upper triangle of the Hessian of log D from D_i/D and D_ij/D, of which those that are 0 are left out."""
+    pairs = combinations_with_replacement(range(5), 2)
+    return [second.get((i, j), 0.0) - grad[i] * grad[j] for i, j in pairs]
+
+
+class _HybridKernel(Kernel):
+    """u = (mu, log sigma, log nu/a, log 1/a, log k): in these the ridge between a and nu disappears.
+
+    t_min, the smallest latency less one step of the clock, and t_max, the largest latency, are held. With
+    D = v f = (1 − α) φ(z)/σ + α (v f_Pareto + k (F_Pareto − Φ(z))) up to t_max, log f = log D − log v.
+    """
+
+    log_params = ((1, 0, 0, 0, 0), (0, 1, 0, 0, 0), (0, 0, 0, -1, 0), (0, 0, 1, -1, 0), (0, 0, 0, 0, 1))
+    held = ("t_min", "t_max")
+    followed = 4
+
+    def read(self, batch: SampleBatch) -> Floats:
+        low, high = batch.extremes
+        return np.array([np.maximum(low - batch.step, 0.0), high])
+
+    def refused(self, batch: SampleBatch) -> list[tuple[Bools, str]]:
+        used = np.broadcast_to(batch.weights > 0, np.broadcast_shapes(batch.weights.shape, batch.x.shape))
+        key = np.sort(np.where(used, batch.x, np.nan), axis=1)
+        distinct = (np.diff(key, axis=1) > 0).sum(axis=1) + 1
+        few = np.broadcast_to(distinct, (batch.size,)) <= len(self.free)
+        too_few = f"{self.law} has {len(self.free)} free parameters: as few distinct latencies do not determine them"
+        exact = (batch.step == 0) & (batch.extremes[0] > 0)
+        no_step = "without a clock step the law starts at the smallest latency, with density 0: use least squares"
+        return [(few, too_few), (exact, no_step)]
+
+    def starts(self, batch: SampleBatch) -> list[Floats]:
+        """32 starts: 4 weights k × 4 Pareto tails through the 90th centile × 2 log-normal bodies from the quartiles."""
+        x, weights = np.broadcast_arrays(batch.x, batch.weights)
+        q = np.quantile(x, (0.25, 0.5, 0.75, 0.9), axis=1, weights=weights, method="inverted_cdf")
+        t_min, top = self.read(batch)
+        q9 = np.maximum(q[3], 1e-3 * top)
+        low, middle, high = np.log(np.maximum(q[:3] - t_min, 1e-6 * q9))
+        sigma = np.maximum((high - low) / 1.349, 1e-3)
+        starts = []
+        for k, nu, shift in product((0.1, 0.4, 1.3, 3.5), (0.5, 1.0, 2.0, 5.0), (0.0, 0.4)):
+            log_b = np.log((10 ** (1 / nu) - 1) / q9)
+            tail = [np.log(nu) + log_b, log_b, np.full_like(log_b, np.log(k))]
+            starts.append(np.array([middle - shift * sigma, np.log(sigma * (1 - shift)), *tail]))
+        return starts
+
+    def _is_law(self, u: Floats) -> Bools:
+        """Whether the density is nowhere negative, on a grid; one narrowed to a latency has infinite likelihood."""
+        t_min, t_max = self.held_values
+        top = np.log(t_max - t_min)[:, None]
+        body = u[0][:, None] + np.exp(u[1])[:, None] * np.linspace(-9, 9, 73)
+        turn = top - np.linspace(0, 12, 49)
+        v = np.exp(np.minimum(np.concatenate(np.broadcast_arrays(body, top), axis=1), top))
+        v = np.concatenate([v, np.broadcast_to(np.exp(turn), (u.shape[1], turn.shape[1]))], axis=1)
+        m = _Terms(t_min[:, None] + v, u, self.held_values)
+        D = m.rest * m.g + m.alpha * (m.p + m.k * m.gap)
+        # beyond these the body or the turn is as narrow as one latency
+        return np.asarray((D >= 0).all(axis=1) & (np.exp(u[1]) > 1e-2) & (np.exp(u[4]) < 50.0))
+
+    def density(self, batch: SampleBatch, u: Floats) -> Jet:
+        m, w = _Terms(batch.x, u, self.held_values), batch.weights
+        turn, zz = m.k * m.gap, m.z * m.z
+        T = m.p + turn
+        D = m.rest * m.g + m.alpha * T
+        aD = m.alpha / D
+        wg, ak = m.rest * m.g / D, aD * m.k
+        by_a, by_b = 1 - m.A, -m.q - m.A_b  # of log p in log r and log b
+        pk, ke = aD * m.p, ak * m.e
+        more, slope = ak * (1 + m.kappa), m.kappa * aD
+        grad = [
+            wg * m.z / m.sigma + ak * m.g,
+            wg * (zz - 1) + ak * m.z * m.phi,
+            pk * by_a + ke * m.A,
+            pk * by_b + ke * m.A_b,
+            aD * (m.kappa * (T - m.g) + turn),
+        ]
+        second = {
+            (0, 0): (wg * (zz - 1) / m.sigma + ak * m.z * m.g) / m.sigma,
+            (0, 1): wg * m.z * (zz - 3) / m.sigma + ak * m.g * (zz - 1),
+            (0, 4): -slope * m.g * m.z / m.sigma + more * m.g,
+            (1, 1): wg * ((zz - 1) ** 2 - 2 * zz) - ak * m.z * m.phi * (1 - zz),
+            (1, 4): -slope * m.g * (zz - 1) + more * m.z * m.phi,
+            (2, 2): pk * (by_a**2 - m.A) + ke * m.A * (1 - m.A),
+            (2, 3): pk * (by_a * by_b - m.A_b) + ke * m.A_b * (1 - m.A),
+            (2, 4): slope * m.p * by_a + more * m.e * m.A,
+            (3, 3): pk * (by_b**2 - m.q * (1 - m.q) - m.A_bb) + ke * (m.A_bb - m.A_b**2),
+            (3, 4): slope * m.p * by_b + more * m.e * m.A_b,
+            (4, 4): aD * (m.kappa * (1 + m.kappa) * (T - m.g) + (2 * m.kappa + 1) * turn),
+        }
+        value = np.log(D) - np.log(np.maximum(batch.x - self.held_values[0][:, None], 1e-300))
+
+        def total(values: Floats) -> Floats:
+            return weighted_sum(w, np.where(w > 0, values, 0.0))
+
+        value = np.where(self._is_law(u), total(value), -np.inf)
+        return Jet.of(value, [total(part) for part in grad], [total(h) for h in _log_curvature(grad, second)])
+
+    def survival(self, t: Floats, u: Floats) -> Jet:
+        """Log S with S = (1 − α) Φ(−z) + α (a/(a + t))^nu."""
+        m = _Terms(t, u, self.held_values)
+        S = m.rest * ndtr(-m.z) + m.alpha * m.e
+        grad = [-part / S for part in m.slopes()]
+        w, a, c = m.rest, m.alpha * m.e, m.alpha * m.kappa
+        second = {
+            (0, 0): -w * m.z * m.g / m.sigma,
+            (0, 1): -w * m.g * (m.z**2 - 1),
+            (0, 4): c * m.g,
+            (1, 1): w * m.z * m.phi * (1 - m.z**2),
+            (1, 4): c * m.z * m.phi,
+            (2, 2): a * m.A * (1 - m.A),
+            (2, 3): a * m.A_b * (1 - m.A),
+            (2, 4): c * m.e * m.A,
+            (3, 3): a * (m.A_bb - m.A_b**2),
+            (3, 4): c * m.e * m.A_b,
+            (4, 4): c * (1 + m.kappa) * m.gap,
+        }
+        return Jet.of(np.log(S), grad, _log_curvature(grad, {pair: -part / S for pair, part in second.items()}))
+
+    def cdf(self, t: Floats, u: Floats) -> tuple[Floats, Floats]:
+        m = _Terms(t, u, self.held_values)
+        return m.rest * ndtr(m.z) - m.alpha * np.expm1(-m.A), np.stack(np.broadcast_arrays(*m.slopes()))
+
+
+@register
+@dataclass(frozen=True)
+class LogNormalPareto(ContinuousLaw):
+    """Interpolation from a log-normal law at t_min to a Pareto law at t_max and beyond.
+
+    F(t) = (1 − α) Φ((log(t − t_min) − mu)/sigma) + α (1 − (a/(a + t))^nu),
+    α(t) = ((t − t_min)/(t_max − t_min))^k, and 1 beyond t_max so that F is proper.
+    Glatard et al. 2006, eq. 14. Parameters for which F falls somewhere are refused.
+    """
+
+    name = "lognormal-pareto"
+    parameters = (
+        Parameter("mu", "real", unit="log-time"),
+        Parameter("sigma", "positive"),
+        Parameter("a", "positive", unit="time"),
+        Parameter("nu", "positive"),
+        Parameter("k", "positive"),
+        Parameter("t_min", "non-negative", unit="time"),
+        Parameter("t_max", "positive", unit="time"),
+    )
+    formula = "F(t) = (1-w) Phi((log(t-t_min)-mu)/sigma) + w (1-(a/(a+t))^nu), w = min(1, (t-t_min)/(t_max-t_min))^k"
+    examples = (
+        "lognormal-pareto(mu=5,sigma=0.7,a=200,nu=1.4,k=0.4,t_min=50,t_max=9000)",
+        "lognormal-pareto(mu=0,sigma=1,a=1,nu=3.5,k=1,t_min=0,t_max=10)",
+    )
+    kernel = _HybridKernel()
+    tried_by = ("ls",)
+    mu: float
+    sigma: float
+    a: float
+    nu: float
+    k: float
+    t_min: float
+    t_max: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.t_max > self.t_min:
+            raise LawError(f"{self.name}: t_max is {self.t_max:g}, t_min is {self.t_min:g}; t_max must be greater")
+        v, lowest = self._lowest_density()
+        if not lowest >= -1e-12:  # a smaller one is rounding
+            written = ", ".join(f"{name}={value:g}" for name, value in self.params.items())
+            raise LawError(f"{self.name}({written}) is not a cdf: F falls near t = {self.t_min + v:g}")
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return self.t_min, np.inf
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        return (self.t_max,)
+
+    def _parts(self, v: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """α, 1 − α, z and log S of the Pareto law at t_min + v."""
+        exponent = self.k * np.log(np.minimum(v / (self.t_max - self.t_min), 1.0))
+        z = (np.log(v) - self.mu) / self.sigma
+        t, a = self.t_min + v, self.a  # log(1 + t/a), also where t/a is beyond the largest float
+        ratio = np.where(t > a, np.log(t) - log(a) + np.log1p(a / t), np.log1p(t / a))
+        return np.exp(exponent), -np.expm1(exponent), z, -self.nu * ratio
+
+    def _cdf(self, t: Floats) -> Floats:
+        return self._cdf_above(np.maximum(t - self.t_min, 0.0))
+
+    def _cdf_above(self, v: Floats) -> Floats:
+        alpha, rest, z, logsf = self._parts(v)
+        return rest * ndtr(z) - alpha * np.expm1(logsf)
+
+    def _logsf(self, t: Floats) -> Floats:
+        alpha, rest, z, logsf = self._parts(np.maximum(t - self.t_min, 0.0))
+        return np.where(t < self.t_max, np.log(rest * ndtr(-z) + alpha * np.exp(logsf)), logsf)
+
+    def _logpdf(self, t: Floats) -> Floats:
+        return np.where(t > self.t_min, self._logpdf_above(t - self.t_min), -np.inf)
+
+    def _logpdf_above(self, v: Floats) -> Floats:
+        beyond = np.log(self.nu / (self.a + self.t_min + v)) + self._parts(v)[3]
+        density, _ = self._density_in_log(v)
+        return np.where(v <= self.t_max - self.t_min, np.log(np.maximum(density, 0.0)) - np.log(v), beyond)
+
+    def _density_in_log(self, v: Floats) -> tuple[Floats, Floats]:
+        """dF/d(log v) = (1 − α) φ(z)/sigma + α (v f_Pareto + k (F_Pareto − Φ(z))), and the size of its terms."""
+        alpha, rest, z, logsf = self._parts(v)
+        body = rest * np.exp(-0.5 * z**2) / (self.sigma * np.sqrt(2 * np.pi))
+        tail = alpha * self.nu * v / (self.a + self.t_min + v) * np.exp(logsf)
+        more, less = np.where(z < 0, (-np.expm1(logsf), ndtr(z)), (ndtr(-z), np.exp(logsf)))
+        turn = alpha * self.k * (more - less)
+        return body + tail + turn, body + tail + alpha * self.k * np.maximum(more, less)
+
+    def _lowest_density(self) -> tuple[float, float]:
+        """Where dF/d(log v) is lowest relative to its terms, and how low; below the grid Φ is 0 and it is positive."""
+        top = log(self.t_max - self.t_min)
+        low = min(max(self.mu - NORMAL_REACH * self.sigma, -700.0), top)  # e^−700 s is not a latency
+        reach = np.linspace(-NORMAL_REACH, NORMAL_REACH, 1200)
+        with np.errstate(over="ignore"):
+            body, turn = self.mu + self.sigma * reach, top + (reach - NORMAL_REACH) / self.k
+        x = np.unique(np.concatenate([body, turn, np.arange(low, top, 1 / 16), [top]]))
+        x = x[(x >= low) & (x <= top)]
+        for _ in range(3):
+            with np.errstate(all="ignore"):
+                density, size = self._density_in_log(np.exp(x))
+                relative = np.where(size > 0, density / size, 1.0)
+            at = np.flatnonzero(
+                relative <= np.minimum(np.append(relative[1:], np.inf), np.insert(relative[:-1], 0, np.inf))
+            )
+            at = at[relative[at] < 0.5]
+            at = at[np.argsort(relative[at], kind="stable")[:64]]
+            ends = x[np.maximum(at - 1, 0)], x[np.minimum(at + 1, x.size - 1)]
+            best = int(np.argmin(relative))
+            lowest, where = float(relative[best]), float(np.exp(x[best]))
+            if not at.size or lowest < -1e-12:
+                break
+            x = np.unique(np.linspace(*ends, 33))
+        return where, lowest

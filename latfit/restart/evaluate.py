@@ -95,7 +95,8 @@ def evaluate_policy(
     plan = policy.plan(shifted, c)
     figure = {"name": str(goal), "value": finite(goal.report(goal.of_plan(plan)))}
     figures = plan.figures
-    if has_failures(law) and figures["quantiles"]["0.5"] is None:  # no formula under visible failures: drawn jobs
+    # no formula under visible failures: drawn jobs, where they end
+    if has_failures(law) and figures["quantiles"]["0.5"] is None and np.isfinite(plan.mean):
         durations = simulate_policy(shifted, policy, DRAWN_JOBS, np.random.default_rng(0), cost=c).durations
         drawn = np.quantile(durations, QUANTILES, method="inverted_cdf")
         figures["quantiles"] = {str(q): finite(x) for q, x in zip(QUANTILES, drawn, strict=True)}

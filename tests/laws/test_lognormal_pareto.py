@@ -13,7 +13,7 @@ from scipy.integrate import quad
 
 from latfit.errors import LawError
 from latfit.laws import parse_law
-from latfit.laws.lognormal_pareto import LogNormalPareto
+from latfit.laws.pareto import LogNormalPareto
 
 FITTED = LogNormalPareto(mu=5, sigma=0.7, a=200, nu=1.4, k=0.4, t_min=50, t_max=9000)
 SMALL = LogNormalPareto(mu=0, sigma=1, a=1, nu=3.5, k=1, t_min=0, t_max=10)
