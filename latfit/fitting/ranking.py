@@ -182,10 +182,8 @@ def _free_ls(name: str, samples: Sequence[LatencySample], rho: float | None, pap
         params = np.array([[each[parameter] for each in rough] for parameter in kernel.parameters])
         starts = [kernel.from_params(params, 1.0), *starts]
     rows, u = least_squares.finalists(kernel, goals, starts)
-    whole, reasons = (
-        least_squares.stacked(goals),
-        dict.fromkeys(range(len(samples)), "the law is not a cdf at any start"),
-    )
+    whole = least_squares.stacked(goals)
+    reasons = dict.fromkeys(range(len(samples)), "the law is not a cdf at any start")
     results: dict[int, Fit] = {}
     while rows.size:
         first = np.unique(rows, return_index=True)[1]  # the best start that is left of each sample

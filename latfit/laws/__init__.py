@@ -4,8 +4,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from latfit.laws.base import ContinuousLaw, Law, Parameter, ParametricLaw, register
-from latfit.laws.competing import Competing
-from latfit.laws.defective import Defective
+from latfit.laws.competing import Competing, Defective
 from latfit.laws.empirical import Empirical
 from latfit.laws.parse import get_law, law_names, parse_law
 

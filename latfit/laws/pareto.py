@@ -15,6 +15,8 @@ from latfit.laws.kernel import ExponentialLimit, Jet, Kernel
 from latfit.laws.samples import SampleBatch, weighted_sum
 from latfit.numbers import Bools, Floats
 
+NORMAL_REACH = 38.0  # standard deviations beyond which Φ is 0 or 1 in floating point
+
 
 def log1p_ratio(t: Floats, a: float) -> Floats:
     """log(1 + t/a), also where t/a is beyond the largest float."""
@@ -107,9 +109,6 @@ class Pareto(ContinuousLaw):
     def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
         with np.errstate(over="ignore"):  # what is beyond all floats is ∞
             return np.asarray(self.a * np.expm1(rng.standard_exponential(size) / self.nu))
-
-
-NORMAL_REACH = 38.0  # standard deviations beyond which Φ is 0 or 1 in floating point
 
 
 class _Terms:

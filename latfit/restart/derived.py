@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law, ParametricLaw, SameTimes
-from latfit.laws.defective import Defective
+from latfit.laws.competing import Defective
 from latfit.laws.empirical import Empirical
 from latfit.laws.quadrature import gauss_legendre
 from latfit.laws.steps import Steps

@@ -6,8 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from latfit.laws.base import Law, ParametricLaw
-from latfit.laws.competing import Competing
-from latfit.laws.defective import Defective
+from latfit.laws.competing import Competing, Defective
 from latfit.numbers import finite
 
 Verdict = Literal["finite", "never", "any", "immediate", "given"]
