@@ -415,7 +415,9 @@ def flat_windows(
         low, high = start, np.inf
         if (places := np.flatnonzero(~(before <= bound))).size:
             outside, inside = earlier[places[-1]], earlier[places[-1] + 1]
-            low = last_within(inside, outside, bound) if np.isfinite(t) else float(grid[-1])  # no time is late enough
+            low = (
+                last_within(inside, outside, bound) if np.isfinite(inside) else float(grid[-1])
+            )  # no time is late enough
         if np.isfinite(t) and (places := np.flatnonzero(~(after <= bound))).size:
             high = last_within(later[places[0]], later[places[0] + 1], bound)
         windows.append((low, max(min(high, goal.latest), low)))
