@@ -485,6 +485,8 @@ def _too_few(decision: Decision) -> bool:
 def _groups_summary(result: Analysis) -> str:
     if "mixed" in result.timeout.withheld:
         instead = "set each group's own schedule" if _some_group_decided(result) else "wait in every group"
+        if result.timeout.retry is not None:
+            return f"The schedule above holds for all; better, {instead}."
         return f"One timeout for all would be wrong here; {instead}."
     differing = sum(group.differs for group in result.groups)
     if not differing:
