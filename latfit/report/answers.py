@@ -12,7 +12,7 @@ from latfit.report.layout import WORDS, Section, between, in_one_unit, number, p
 from latfit.report.sections import TELLING_OPTIMISM, Advice, jointly, still_out
 from latfit.restart.objectives import Objective
 from latfit.tracking.drift import iso
-from latfit.units import seconds
+from latfit.units import seconds, times_in_words
 
 if TYPE_CHECKING:
     from latfit.batch import BatchResult
@@ -56,9 +56,18 @@ def timeout_sections(document: dict[str, Any], *, at: float | None, fails: bool)
     verdict, E, schedule = document["verdict"], document["expected_duration"], document.get("schedule")
     share = f"{100 * document['rho']:.4g} % of attempts do not complete" if fails else f"rho = {document['rho']:.4g}"
     law = f"{document['law']}, {share}, cost = {document['cost']:g} s"
+    to_set: list[str] = []
+    if "retry" in document and verdict != "given":
+        schedule_to_set = "To set: nothing; wait."
+        if (retry := document["retry"]) is not None:
+            schedule_to_set = f"To set: resubmit after {times_in_words(retry['timeouts'])}, then wait: "
+            schedule_to_set += f"{seconds(retry['expected_duration'])} a job if retries are independent, at most "
+            schedule_to_set += f"{100 * retry['worst_loss']:.0f} % slower than waiting if they are not."
+        to_set = [schedule_to_set]
     if verdict == "withheld":
         codes = ", ".join(document["withheld"])
-        return [Section("", (f"No timeout can be recommended: {codes} ({law}); see latfit analyze.",))]
+        refused = f"No timeout can be repeated without limit: {codes} ({law}); see latfit analyze."
+        return [Section("", (*to_set, refused))]
     action = {
         "finite": f"Cancel and resubmit after {', then '.join(map(seconds, schedule or [document['timeout']]))}",
         "never": "Do not cancel: no timeout helps",
@@ -84,7 +93,8 @@ def timeout_sections(document: dict[str, Any], *, at: float | None, fails: bool)
         *((name, document[key] and f"{document[key]:.4g}") for name, key in factors.items()),
         *((f"within {share} %", between(*ends)) for share, ends in windows.items() if ends and ends[0] != ends[1]),
     )
-    sentences = [f"{action} ({law})."]
+    unlimited = f"Without a limit on retries: {action[0].lower()}{action[1:]}" if to_set else action
+    sentences = [*to_set, f"{unlimited} ({law})."]
     if (several := document.get("jobs")) is not None:
         sentences.append(f"The last of {several['jobs']} jobs is done after {seconds(several['expected_maximum'])}.")
         if (group := several["grouping"]) is not None and group["size"] > 1:

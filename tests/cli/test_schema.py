@@ -4,9 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from latfit.cli.schema import schema_of, schemas
+
+jsonschema = pytest.importorskip("jsonschema")
 
 GOLDEN = Path(__file__).parent.parent / "contract" / "golden"
 PROSE = {"message", "notes", "snippet", "path", "title"}  # left out of the stored documents
@@ -25,7 +26,10 @@ def without_prose(schema):
 
 
 def problems(document, schema):
-    return [f"{error.json_path}: {error.message:.80}" for error in Draft202012Validator(schema).iter_errors(document)]
+    return [
+        f"{error.json_path}: {error.message:.80}"
+        for error in jsonschema.Draft202012Validator(schema).iter_errors(document)
+    ]
 
 
 def documents():

@@ -171,7 +171,7 @@ def test_wrong_usage_is_2(run, arguments):
 
 def test_human_output(run):
     text = run("timeout", EGEE, "--cutoff", 10000).stdout
-    for words in ("Cancel and resubmit after", "expected duration", "submissions per job", "within 1 %"):
+    for words in ("To set: resubmit after 358 s and 716 s", "expected duration", "submissions per job", "within 1 %"):
         assert words in text
     assert "let it run" in run("timeout", "--law", V, "--restarts", 2).stdout
     assert "no timeout helps" in run("timeout", "--law", "uniform(a=1,b=2)").stdout
