@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -16,6 +16,15 @@ from latfit.outliers import cutoff_verdict
 from latfit.restart import tail_quantiles
 from latfit.units import seconds
 
+Check = Callable[[Prepared, Recommendation, Evidence], Warned | None]
+CHECKS: list[Check] = []
+
+
+def warning(check: Check) -> Check:
+    """Register a check from outside the package; its warning comes after those of the package."""
+    CHECKS.append(check)
+    return check
+
 
 def warnings_of(
     case: Prepared,
@@ -27,7 +36,8 @@ def warnings_of(
 ) -> tuple[Warned, ...]:
     """Every warning that applies, in a fixed order; `law` is the one that the user named."""
     about_log = (*_about_log(case, chosen, evidence), *_about_attempts(chosen, evidence))
-    return (*about_log, *_about_outcomes(case, joint, fits, law), *_about_figures(case, chosen))
+    registered = filter(None, (check(case, chosen, evidence) for check in CHECKS))
+    return (*about_log, *_about_outcomes(case, joint, fits, law), *_about_figures(case, chosen), *registered)
 
 
 def _about_log(case: Prepared, chosen: Recommendation, evidence: Evidence) -> Iterator[Warned]:
