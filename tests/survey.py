@@ -6,7 +6,6 @@ A fuzzer mutates a few logs; this makes plain ones. `scripts/survey` runs as man
 from __future__ import annotations
 
 import json
-import pickle
 import warnings
 from functools import partial
 from pathlib import Path
@@ -18,7 +17,6 @@ from click.testing import CliRunner
 
 from latfit.cli import main
 from latfit.decision import compared
-from latfit.fitting import profile, ranking
 
 UNITS = {"latency": 1.0, "latency_ms": 1e3, "rtt_s": 1.0, "duration_s": 1.0, "elapsed_us": 1e6, "wait": 1.0}
 FEW = 19  # resamples: enough to take every path
@@ -76,19 +74,6 @@ def make_log(seed: int, path: Path) -> None:
     frame.to_csv(path, index=False)
 
 
-def _once(function):
-    """The function, asked once for the same arguments: every command fits the same laws to the same log."""
-    known = {}
-
-    def told(*given, **named):
-        key = pickle.dumps((given, named))
-        if key not in known:
-            known[key] = function(*given, **named)
-        return known[key]
-
-    return told
-
-
 def problems(seed: int, folder: Path, *, every: bool = True) -> list[str]:
     """What is wrong with what the commands say of one log: a failure, a warning of a library, an answer beaten.
 
@@ -110,12 +95,9 @@ def problems(seed: int, folder: Path, *, every: bool = True) -> list[str]:
     if not every:
         calls = [calls[seed % len(calls)]]
     found, documents = [], {}
-    fits, ends = _once(ranking._fit_one), _once(profile.profile_interval)
     for call in [["analyze", log, *quick, *by], *calls]:
         with (
             warnings.catch_warnings(record=True) as caught,
-            patch.object(ranking, "_fit_one", fits),
-            patch.object(profile, "profile_interval", ends),
             patch.object(compared, "comparison_intervals", partial(compared.comparison_intervals, count=FEW)),
         ):
             warnings.simplefilter("always")
