@@ -195,7 +195,8 @@ def test_output_folder_holds_everything(run, tmp_path):
     done = run("analyze", EGEE, "--output", tmp_path / "out", "--resamples", 19, "--figures", "svg", "--json")
     assert done.returncode == 0, done.stderr
     files = {p.name for p in (tmp_path / "out").iterdir()}
-    assert files == {"report.html", "report.md", "results.json", "summary.svg", *(f"{name}.svg" for name in FIGURES)}
+    figures = {f"{name}.svg" for name in (*FIGURES, "overview", "summary")}
+    assert files == {"report.html", "report.md", "results.json", *figures}
     assert json.loads((tmp_path / "out" / "results.json").read_text()) == json.loads(done.stdout)
     assert "![cdf.svg](cdf.svg)" in (tmp_path / "out" / "report.md").read_text()
 

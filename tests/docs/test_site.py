@@ -77,7 +77,6 @@ def test_formulas_are_mathml_and_every_notebook_is_a_page(site):
         page = Page(site / "notebooks" / f"{notebook.stem}.html")
         assert {"img", "pre"} <= page.tags
         assert "math" in page.tags or notebook.name[0] in "467"  # the papers' have formulas
-    assert "math" in Page(site / "method.html").tags
     assert not list(site.rglob("*mathjax*"))
 
 

@@ -31,5 +31,5 @@ def test_the_page_runs(tmp_path):
                               env={**os.environ, **path})  # fmt: skip
         assert done.returncode == 0, f"{command}: {done.stderr}"
         if " settings timeout" in command:
-            assert "timeout -k 5 0." in done.stdout
+            assert re.search(r"for limit in 0\.\d+ .*timeout -k 5 \$limit CMD", done.stdout, re.DOTALL)
     assert re.match(r"(As|Better than|Worse than) predicted", done.stdout)
