@@ -116,7 +116,7 @@ def test_replay_is_said_beside_the_choice(tmp_path):
     rng = np.random.default_rng(8)
     log = written(tmp_path / "x.csv", rng.lognormal(5.5, 1, 3000), 30, rng)
     document = json.loads(call(log, "--json").stdout)
-    found, best = document["replay"], document["strategies"][1]
+    found, best = document["replay"], next(row for row in document["strategies"] if row["role"] == "same")
     assert (found["policy"], found["over"][:8]) == (best["policy"], "timeout(")
     assert found["stands"]
     assert found["low"] < best["expected_duration"] == found["formula"] < found["high"]
@@ -140,7 +140,9 @@ def test_a_choice_that_the_log_contradicts_is_withheld(tmp_path):
     assert document["replay"]["expected_duration"] > 2 * document["replay"]["formula"]
     text = " ".join(call(log).stdout.split("\n\n")[0].split())
     assert text.startswith(document["decision"])
-    assert text.startswith("No strategy can be recommended: the log, replayed")
+    advised = next(row for row in document["strategies"] if row["role"] == "advised")
+    assert advised["policy"].split("(")[0] == "schedule"
+    assert re.match(r"No strategy but schedule\(.*?\) can be recommended: the log, replayed", text)
     assert "where the formula says" in text
     assert "Without that limit" not in text
 
