@@ -168,6 +168,7 @@ EVIDENCE = {
     "columns_used": SAME,
     "columns_left_out": SAME,
 }  # fmt: skip
+KS = dict.fromkeys(("statistic", "d_n", "n", "p_asymptotic", "p_bootstrap"), SAME)
 KINDS = {
     "log": dict.fromkeys(
         ("path", "format", "probes", *STATUSES, "refused", "refused_count", "period"), SAME) | {"resolution": TIME},
@@ -175,12 +176,13 @@ KINDS = {
         "cutoff": TIME, "ratio": SAME, "low": SAME, "high": SAME, "count": SAME, "method": SAME, "cutoff_reason": TEXT,
         "joint_ratio": SAME, "joint_low": SAME, "joint_high": SAME, "joint_law": SAME, "by_cutoff": ROUNDED,
     },
-    "latency": {"n": SAME, "mean": TIME, "std": TIME, "min": TIME, "max": TIME, "quantiles": TIME},
+    "latency": {"n": SAME, "mean": TIME, "std": TIME, "min": TIME, "max": TIME, "quantiles": TIME,
+                "variation": SAME, "variation_interval": SAME},
     "fits": {
         "law": SAME, "method": SAME, "n": SAME, "rho": SAME, "params": PARAMS, "std_errors": ERRORS, "sse": SAME,
         "log_likelihood": LIKELIHOOD, "aic": LIKELIHOOD, "bic": LIKELIHOOD, "at_limit": SAME, "converged": SAME,
         "error": TEXT,
-        "ks": dict.fromkeys(("statistic", "d_n", "n", "p_asymptotic", "p_bootstrap"), SAME),
+        "ks": {**KS, "completed": KS},
         "timeout": {**OPTIMUM, "regret": SAME},
     },
     "best": SAME,
@@ -480,7 +482,7 @@ def test_fit(written, table, cutoff, failed, method, rho, seed):
     def compute():
         sample = prepared(path, cutoff=cutoff, failed=failed).sample
         rng = np.random.default_rng(seed)
-        fits = latfit.fit(sample, laws, method=method, rho="joint" if rho is None else rho)
+        fits = latfit.fit(sample, laws, method=method, rho="joint" if rho is None else rho, resamples=0)
         if method == "ls" and bootstrap:
             own = np.random.default_rng(seed)
             fits = [with_std_errors(sample, found, rho=rho, rng=own) for found in fits]
