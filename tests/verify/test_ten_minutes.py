@@ -15,8 +15,8 @@ from conftest import REPO
 def test_the_page_runs(tmp_path):
     page = (REPO / "docs" / "ten-minutes.md").read_text()
     (tmp_path / "flaky.sh").write_text(re.search(r"```sh\n(.*?)```", page, re.DOTALL)[1])
-    commands = [line[2:] for block in re.findall(r"```console\n(.*?)```", page, re.DOTALL)
-                for line in block.splitlines() if line.startswith("$ ")]  # fmt: skip
+    blocks = re.findall(r"```console\n(.*?)```", page, re.DOTALL)
+    commands = [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
     assert [command.split()[1] for command in commands] == [
         "probe",
         "analyze",
@@ -25,10 +25,12 @@ def test_the_page_runs(tmp_path):
         "probe",
         "verify",
     ]
-    path = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     for command in commands:
-        done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=300,
-                              env={**os.environ, **path})  # fmt: skip
+        shell = ["bash", "-c", command]
+        done = subprocess.run(shell, cwd=tmp_path, capture_output=True, text=True, timeout=300, env=environment)
+        if done.returncode and "scheduling delay" in done.stderr:
+            pytest.skip("this machine is too busy to time a probe")
         assert done.returncode == 0, f"{command}: {done.stderr}"
         if " settings timeout" in command:
             assert re.search(r"for limit in 0\.\d+ .*timeout -k 5 \$limit CMD", done.stdout, re.DOTALL)
