@@ -4,33 +4,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
 from latfit.errors import LogError, MissingColumn, listed
-from latfit.logs.formats import ReadOptions, register
-from latfit.logs.lines import (
-    APACHE_TIME,
-    EPOCH_FROM,
-    LineFormat,
-    Parsed,
-    chosen,
-    first_lines,
-)
-from latfit.logs.records import Records
-from latfit.logs.rows import Row, RowFormat
+from latfit.logs.formats import Head, register
+from latfit.logs.lines import APACHE_TIME, EPOCH_FROM, LineFormat, Row, chosen
 from latfit.logs.source import Source
-from latfit.logs.times import numeric
 from latfit.logs.vocabulary import NOTHING, is_blank
 from latfit.numbers import Bools
 from latfit.units import UNIT_WORDS, in_seconds
 
 # a list such as `0.010, 0.020`, a quoted text (perhaps after `name=`), a time in brackets, a word
 TOKEN = re.compile(r'[^\s",\[]+(?:(?:,| :) [^\s",\[]+)+|[\w.$]*[=:]?"(?:[^"\\]|\\.)*"|\[[^\[\]]*\]|\S+')
-ACCESS_TIME = r"(?a)\[?(\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S*?)\]?"
-REQUEST = r'(?a)"[A-Z]{3,10} [^"\s]+ HTTP/[\d.]+" (?:\w+=)?\d{3}\b'
+ACCESS_TIME = r"\[?(\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S*?)\]?"
+REQUEST = r'"[A-Z]{3,10} [^"\s]+ HTTP/[\d.]+" (?:\w+=)?\d{3}\b'
 NAMED = re.compile(r"([A-Za-z_]\w*)([=:])(.*)", re.DOTALL)
 TIMES = (
     "request_time requesttime rt reqtime request_duration duration time_taken response_time responsetime resp_time "
@@ -39,9 +29,9 @@ TIMES = (
 # as nginx writes its times, with decimals, whole, Apache's %T/%D
 NUMBERS = {"milliseconds": r"\d+\.\d{3}", "decimals": r"\d+\.\d+", "whole": r"\d+", "both": r"\d+/\d+"}
 A_MILLISECOND, A_TENTH = 1e3, 1e5  # in µs: what whole numbers must reach to be taken for µs
-W3C_FIELDS = re.compile(r"^#Fields:[ \t]*(.*)$", re.MULTILINE)
 W3C_NEEDED = {"date", "time", "sc-status"}
-AFTERWARDS = re.compile(r"sc-|time|date$|x-edge-.*(?:result|request)")  # what the server tells with the answer
+# outcomes, times, and ids of requests
+NO_COLUMN = re.compile(r"sc-(?:status|substatus|win32-status)$|time|date$|x-edge-.*(?:result|request)")
 
 
 @register
@@ -53,66 +43,68 @@ class AccessLog(LineFormat):
     rank = 45
     roles = ("latency",)
     uses = ("statuses", "unit", "timezone")
-    http = True
-
-    def sniff(self, head: str) -> bool:
-        if head.lstrip()[:1] in ("{", "["):
-            return False
-        return any(re.search(REQUEST, line) and re.search(ACCESS_TIME, line) for line in first_lines(head))
+    others = "lines without a request"
+    begins = rf"(?a)(?!{{|\[\s*{{)(?:.*\n){{0,49}}?(?=.*{ACCESS_TIME}).*{REQUEST}"
 
     def begin(self, source: Source) -> None:
         log = source.name
-        rows = [TOKEN.findall(line) for line in first_lines(source.text, 200) if re.search(ACCESS_TIME, line)]
+        lines = Head(source.text).lines[:200]
+        rows = [TOKEN.findall(line) for line in lines if re.search(ACCESS_TIME, line, re.ASCII)]
         if not rows:
             raise LogError(f"{log}: no line holds a time such as [29/Jun/2017:03:50:22 +0300]: this is no access log")
         width = Counter(map(len, rows)).most_common(1)[0][0]
         columns = list(zip(*(row for row in rows if len(row) == width), strict=True))
-        self.names, self.code = names, code = _names(columns)
+        names, code = _names(columns)
         values = {name: [_value(token) for token in column] for name, column in zip(names, columns, strict=True)}
         kinds = {name: _number_kind(cells) for name, cells in values.items()}
         after = names[names.index(code) + 2 :] if code else names
         usual = "" if "latency" in self.options.columns else _find(values, kinds, after, log)
-        self.measured = measured = chosen("latency", self.options, usual, names, log)
+        measured = chosen("latency", self.options, usual, names, log)
         self.unit = self.options.unit or _unit(measured, kinds[measured], values[measured], log)
         example = next((value for value in values[measured] if value not in NOTHING), "-")
         place = f"field {names.index(measured) + 1} of {width}, such as {example[:20]}"
-        self.latency_is = f"{measured} ({place}) in {self.unit}"
+        self.names, self.latency_is = names, f"{measured} ({place}) in {self.unit}"
         self.not_probes = f"requests without {measured}"
-        if "time" in names:
-            self.time, self.submitted_is = "time", "its time"
+        time = "time" if "time" in names else ""
+        self.columns = {"latency": measured, **({"status": code} if code else {})} | (
+            {"submitted": time} if time else {}
+        )
+        if time:
             self.time_style = "iso" if any(re.match(r"\d{4}-", cell) for cell in values["time"]) else APACHE_TIME
-            self.at_end = kinds[measured] == "milliseconds" and self.unit == "s"
-            self.submitted_is += ", less the latency (nginx writes the time of the answer)" if self.at_end else ""
-        # fields that are known before the answer, and are not parts of the latency
-        apart = {measured, self.time, code, "request", "bytes"}
+            self.at_end = kinds[measured] == "milliseconds" and self.unit == "s"  # nginx writes the time of the answer
+        # all fields that are not parts of the latency
+        apart = {measured, time, code, "request"}
         known = [name for name in names if name not in apart and kinds[name] in (None, "whole")]
         self.groups = [*known, "method", "path"]
 
-    def parse(self, line: str) -> Parsed:
+    def row(self, line: str) -> list[str] | str | None:
         tokens = TOKEN.findall(line)
         if len(tokens) == len(self.names):
             return [_value(token) for token in tokens]
         wrong = f"wrong number of fields: {len(tokens)} instead of {len(self.names)}"
-        return wrong if re.search(ACCESS_TIME, line) else None
+        return wrong if re.search(ACCESS_TIME, line, re.ASCII) else None
 
     def left_out(self, frame: pd.DataFrame) -> Bools:
-        return is_blank(frame[self.measured], NOTHING)
+        return is_blank(frame[self.columns["latency"]], NOTHING)
 
-    def fill(self, records: Records, frame: pd.DataFrame) -> None:
+    def adjust(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Of `0.010, 0.020` (one for each server tried) the latency is the sum, of `0/12345` the second."""
-        written = frame[self.measured]
-        text = written.str.replace(r"^\d+/(?=\d+$)", "", regex=True)
+        measured = self.columns["latency"]
+        text = frame[measured].str.replace(r"^\d+/(?=\d+$)", "", regex=True)
         several = text.str.contains(r",| :", regex=True, na=False)
-        numbers = pd.Series(numeric(text.mask(several)))
-        for row in np.flatnonzero(several).tolist():
-            parts = pd.Series(re.split(r",| :", text.iloc[row])).str.strip().replace("-", "0")
-            numbers[row] = numeric(parts).sum()
-        bad = numbers.isna().to_numpy()
-        records.refuse(bad, lambda row: f"unparseable {self.measured}: {written.iloc[row][:40]!r}")
-        super().fill(records, frame.assign(**{self.measured: numbers}))
+        text[several] = text[several].map(_sum_of_parts)
+        frame[measured] = text
         if "request" in frame:
             request = frame["request"].str.extract(r"^(?P<method>\S+) (?P<path>[^\s?]+)")  # without its query
-            records.extras |= {"method": request["method"], "path": request["path"]}
+            frame = frame.assign(method=request["method"], path=request["path"])
+        return frame
+
+
+def _sum_of_parts(text: str) -> str:
+    try:
+        return str(sum(0.0 if part.strip() == "-" else float(part) for part in re.split(r",| :", text)))
+    except ValueError:
+        return text
 
 
 def _value(token: str) -> str:
@@ -169,15 +161,16 @@ def _find(values: dict[str, list[str]], kinds: dict[str, str | None], after: lis
         spent = {name: _sum(values[name]) for name in values if kinds[name] == kind}
         spent = {name: total for name, total in spent.items() if total < EPOCH_FROM}
         if spent:
-            # a server's part is no longer than the whole, but for the clock's steps; the whole is always there
-            about = [name for name in spent if spent[name] >= 0.95 * max(spent.values())]
-            return min(about, key=lambda name: sum(value in NOTHING for value in values[name]))
+            # the whole is always there, and no shorter than a server's part of it, but for the clock's steps
+            missing = {name: sum(value in NOTHING for value in values[name]) for name in spent}
+            always = [name for name in spent if missing[name] == min(missing.values())]
+            return next(name for name in always if spent[name] >= 0.95 * max(spent[each] for each in always))
     at_end = [name for name in after if kinds[name] in ("whole", "both") and name not in ("bytes", "code")]
     if len(at_end) == 1:
         return at_end[0]
     if at_end:
         raise LogError(
-            f"{log}: several whole numbers may be the request time: {listed(at_end)}; say which, and its unit, "
+            f"{log}: several whole numbers may be the request time: {listed(at_end)}; choose one, and its unit, "
             f"for example --column latency={at_end[-1]} --unit us"
         )
     raise LogError(
@@ -199,13 +192,13 @@ def _unit(name: str, kind: str | None, values: list[str], log: str) -> str:
     if kind == "both" or (there and (np.median(there) >= A_MILLISECOND or max(there) >= A_TENTH)):
         return "us"
     raise LogError(
-        f"{log}: {name} holds whole numbers, and nothing says in which unit; "
+        f"{log}: {name} holds whole numbers, and the log does not say in which unit; "
         "give --unit us (Apache's %D), ms (%{ms}T) or s (%T)"
     )
 
 
 @register
-class W3c(RowFormat):
+class W3c(LineFormat):
     """Latency is `time-taken`: in ms where whole (IIS), in s with decimals (CloudFront); times are of the answer."""
 
     name = "w3c"
@@ -215,35 +208,33 @@ class W3c(RowFormat):
     uses = ("statuses", "unit", "timezone")
     others = "directives"
     at_end = True
+    begins, signs = "#", (r"^#Fields:(?=.*\sdate(?!\S))(?=.*\stime(?!\S)).*\ssc-status(?!\S)",)
 
-    def sniff(self, head: str) -> bool:
-        fields = W3C_FIELDS.search(head) if head.lstrip().startswith("#") else None
-        return fields is not None and set(fields[1].split()) >= W3C_NEEDED
+    def begin(self, source: Source) -> None:
+        self.fields: list[str] = []
+        self.measured, self.written_in = self.options.columns.get("latency", "time-taken"), self.options.unit
+        self.unit = "s"  # into which rows are converted
 
-    def rows(self, options: ReadOptions) -> Callable[[str], Row | str | None]:
-        names: list[str] = []
-        measured, unit = options.columns.get("latency", "time-taken"), options.unit
+    def row(self, line: str) -> Row | str | None:
+        if line.startswith("#"):
+            if line.startswith("#Fields:"):
+                self._set_names(line.removeprefix("#Fields:").split())
+            return None
+        row = line.split("\t" if "\t" in line else " ")
+        if len(row) != len(self.fields):
+            return f"wrong number of fields: {len(row)} instead of {len(self.fields)}"
+        cells = dict(zip(self.fields, row, strict=True))
+        taken = cells.pop(self.measured)
+        if not re.fullmatch(r"\d+(\.\d+)?", taken, re.ASCII):
+            return "no latency" if taken in NOTHING else f"unparseable {self.measured}: {taken[:40]!r}"
+        self.written_in = self.written_in or ("s" if "." in taken else "ms")
+        spent = {"latency": in_seconds(float(taken), self.written_in), "status": cells["sc-status"]}
+        groups = {name: cell for name, cell in cells.items() if not NO_COLUMN.match(name) and cell not in NOTHING}
+        return {"submitted": f"{cells['date']}T{cells['time']}", **spent, **groups}
 
-        def read(line: str) -> Row | str | None:
-            nonlocal names, unit
-            if line.startswith("#"):
-                if fields := W3C_FIELDS.match(line):
-                    names = fields[1].split()
-                    if len(set(names)) < len(names) or not set(names) >= W3C_NEEDED:
-                        raise LogError(f"#Fields must name date, time and sc-status once; it has: {listed(names)}")
-                    if measured not in names:
-                        raise MissingColumn(f"the log has no {measured}: choose that field in the server's logging")
-                return None
-            row = line.split("\t" if "\t" in line else " ")
-            if len(row) != len(names):
-                return f"wrong number of fields: {len(row)} instead of {len(names)}"
-            cells = dict(zip(names, row, strict=True))
-            taken = cells.pop(measured)
-            if not re.fullmatch(r"\d+(\.\d+)?", taken, re.ASCII):
-                return "no latency" if taken in NOTHING else f"unparseable {measured}: {taken[:40]!r}"
-            unit = unit or ("s" if "." in taken else "ms")
-            spent = {"latency": in_seconds(float(taken), unit), "status": cells["sc-status"]}
-            groups = {name: cell for name, cell in cells.items() if not AFTERWARDS.match(name) and cell not in NOTHING}
-            return {"submitted": f"{cells['date']}T{cells['time']}", **spent, **groups}
-
-        return read
+    def _set_names(self, names: list[str]) -> None:
+        if len(set(names)) < len(names) or not set(names) >= W3C_NEEDED:
+            raise LogError(f"#Fields must name date, time and sc-status once; it has: {listed(names)}")
+        if self.measured not in names:
+            raise MissingColumn(f"the log has no {self.measured}: choose that field in the server's logging")
+        self.fields = names

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -12,17 +13,16 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pandas as pd
 
-from latfit.errors import MissingColumn, listed
+from latfit.errors import MissingColumn
 from latfit.logs.delimited import TableFormat, head_fields
-from latfit.logs.formats import ReadOptions, register
-from latfit.logs.lines import chosen
+from latfit.logs.formats import Head, register
+from latfit.logs.jsonlines import JsonRows
+from latfit.logs.lines import EventFormat, LineFormat, Row, chosen, either, epoch, waited
 from latfit.logs.records import Records
-from latfit.logs.rows import EventFormat, JsonRows, Row, RowFormat, epoch, inside
 from latfit.logs.source import Source, numbered_lines
 from latfit.logs.tabular import moments
 from latfit.logs.times import UNKNOWN_TIMES
 from latfit.numbers import Bools
-from latfit.table import CENSORED
 
 # what XDMoD asks sacct for, the usual choice where the output has no header
 WITHOUT_HEADER = (
@@ -30,8 +30,8 @@ WITHOUT_HEADER = (
     "nnodes ncpus reqcpus reqmem reqtres alloctres timelimit nodelist jobname"
 ).split()
 EXPORT = "JobID,Submit,Eligible,Start,End,Elapsed,State,NodeList,Partition"
-JOB = re.compile(r"\d+(_\d+|_\[.*\])?(\.\w+)?")
-STATE = re.compile("COMPLETED|FAILED|TIMEOUT|NODE_FAIL|PENDING|RUNNING|PREEMPTED|OUT_OF_MEMORY|CANCELLED.*")
+JOB = r"\d+(?:_\d+|_\[.*\])?(?:\.\w+)?"
+STATE = "COMPLETED|FAILED|TIMEOUT|NODE_FAIL|PENDING|RUNNING|PREEMPTED|OUT_OF_MEMORY|CANCELLED.*"
 
 PBS_LINE = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d);([A-Za-z]);([^;]*);(.*)", re.ASCII | re.DOTALL)
 PBS_TIMES = ("qtime", "etime", "ctime")
@@ -68,59 +68,50 @@ class Sacct(TableFormat):
     kind, queue = "jobs", True
     roles = ("submitted",)
     uses = ("time_format", "timezone")
+    time_style = "iso"
+    cells = "submitted=submit ended status=outcome id=jobid"
     not_probes = "steps of jobs"
+    needed = ("jobid", "submit", "start", "end", "state")
+    begins = (
+        rf"(?=(?:.*\|){{3}})(?:{JOB}\|(?:.*\|)?(?:{STATE})(?:[|\n]|\Z)|"  # a row, or a header
+        r"(?i:(?=(?:.*\|)?submit(?:[|\n]|\Z))(?:.*\|)?state(?:[|\n]|\Z)))"
+    )
 
-    def sniff(self, head: str) -> bool:
-        fields = head_fields(head, "|")
-        if len(fields) < 4:
-            return False
-        is_row = JOB.fullmatch(fields[0]) is not None and any(map(STATE.fullmatch, fields[1:]))
-        return is_row or {"submit", "state"} <= set(self.layout(head)[1])
-
-    def layout(self, head: str) -> tuple[str, list[str], bool]:
+    def layout(self, head: Head) -> tuple[str, list[str], bool]:
         fields = [field.lower() or f"column{at}" for at, field in enumerate(head_fields(head, "|"))]
         is_usual = len(fields) == len(WITHOUT_HEADER) and "submit" not in fields
         return "|", WITHOUT_HEADER if is_usual else fields, not is_usual
 
     def begin(self, source: Source) -> None:
-        if "submit" not in self.names:
+        names = self.layout(Head(source.text))[1]
+        if "submit" not in names:
             raise MissingColumn(
-                f"{source.name}: this looks like sacct's output without a header, and its {len(self.names)} fields are "
+                f"{source.name}: this looks like sacct's output without a header, and its {len(names)} fields are "
                 f"not known. Export it with: sacct --parsable2 --format={EXPORT}"
             )
-        self.time = self.options.columns.get("submitted", "submit").lower()
-        for name in ("jobid", "start", "end", "state", self.time):
-            if name not in self.names:
-                raise MissingColumn(f"{source.name}: sacct's field {name!r} is missing; it has: {listed(self.names)}")
-        self.groups = [name for name in self.names if name not in ("submit", "start", "end")]
+        self.options = replace(
+            self.options, columns={role: name.lower() for role, name in self.options.columns.items()}
+        )
+        super().begin(source)
+        self.groups = [name for name in names if name not in ("submit", "start", "end")]
 
     def left_out(self, frame: pd.DataFrame) -> Bools:
         return frame["jobid"].str.contains(".", regex=False, na=False).to_numpy(dtype=bool)
 
-    def fill(self, records: Records, frame: pd.DataFrame) -> None:
-        style, zone = self.options.time_format or "iso", self.options.timezone
-        submitted, start, end = (
-            moments(frame[name].mask(frame[name].isin(("Unknown", "None"))), name, style, zone, records)
-            for name in (self.time, "start", "end")
-        )
-        records.refuse(np.isnat(submitted) & records.kept, f"missing {self.time}")
-        queued = np.isnat(start)
+    def adjust(self, frame: pd.DataFrame) -> pd.DataFrame:
+        start, end = (frame[name].mask(frame[name].isin(("Unknown", "None"))) for name in ("start", "end"))
+        queued = start.isna()
         if "nodelist" in frame:
-            queued |= (frame["nodelist"] == "None assigned").to_numpy() & (start == end)
+            queued |= frame["nodelist"].eq("None assigned") & start.eq(end)
         else:
-            cancelled = frame["state"].str.startswith("CANCELLED", na=False).to_numpy() & (start == end)
-            queued |= cancelled & (frame["elapsed"] == "00:00:00").to_numpy() if "elapsed" in frame else cancelled
-        records.status[queued] = CENSORED
-        waited_until = np.where(queued, end, start)  # no end: still pending when the log ends
-        records.latency = (waited_until - submitted) / np.timedelta64(1, "s")
-        records.refuse(
-            records.latency < 0,
-            lambda row: f"end before start: {waited_until[row]} comes before {self.time} {submitted[row]}",
-        )
-        known = ~np.isnat(end)
-        records.last_seen = end[known].max() if known.any() else None
-        records.submitted = submitted
-        records.ids = frame["jobid"].to_numpy(dtype=object)
+            cancelled = frame["state"].str.startswith("CANCELLED", na=False) & start.eq(end)
+            queued |= cancelled & frame["elapsed"].eq("00:00:00") if "elapsed" in frame else cancelled
+        ended = start.mask(queued, end)  # no end: still pending
+        return frame.assign(end=end, ended=ended, outcome=either(queued.to_numpy(), "censored", "completed"))
+
+    def amend(self, records: Records, frame: pd.DataFrame) -> None:
+        ends = moments(frame["end"], "end", self.time_style, self.options.timezone, records)
+        records.last_seen = None if np.isnat(ends).all() else np.nanmax(ends)
 
 
 @register
@@ -135,22 +126,22 @@ class SlurmJson(JsonRows):
     rank = 21
     kind, queue = "jobs", True
     signs = (r'"jobs"\s*:\s*\[', r'"(submission|submit_time)"\s*:')
+    paths = (
+        "submitted=time.submission|submit_time started=time.start|start_time ended=time.end|end_time "
+        "state=state.current|job_state|state nodes jobid=job_id user=user|user_name partition qos account cluster name"
+    )
 
-    def row(self, value: Row) -> Row | None:
-        submitted, start, end = (
-            _number(inside(value, f"time.{name}") or value.get(other))
-            for name, other in (("submission", "submit_time"), ("start", "start_time"), ("end", "end_time"))
-        )
+    def probe(self, cells: Row) -> Row | None:
+        submitted, start, end = (_number(cells.pop(name)) for name in ("submitted", "started", "ended"))
         if submitted is None:
             return None
-        state = inside(value, "state.current") or value.get("job_state") or value.get("state")
+        state, nodes = cells.pop("state"), cells.pop("nodes")
         state = state[0] if isinstance(state, list) and state else state
-        queued = start is None or state == "PENDING" or (state == "CANCELLED" and not value.get("nodes"))
-        ended = start if not queued else None if state == "PENDING" else end
-        groups = {name: value.get(name) for name in ("partition", "qos", "account", "cluster", "name")}
-        owner = {"jobid": value.get("job_id"), "user": value.get("user") or value.get("user_name")}
-        status = "censored" if queued else "completed"
-        return {"submitted": submitted, "ended": ended, "status": status, "state": state, **owner, **groups}
+        if state == "PENDING":
+            start = end = None
+        elif state == "CANCELLED" and not nodes:
+            start = None
+        return waited(submitted, start, end, state=state, **cells)
 
 
 def _number(value: Any) -> int | None:
@@ -174,13 +165,13 @@ class Pbs(EventFormat):
     roles = ("submitted",)
     uses = ("timezone",)
     kind, queue = "jobs", True
-    cells = ("submitted", "ended", "status", "id")
+    cells = "submitted ended status id"
     nothing = "no line is a record such as 12/21/2009 15:27:00;E;6.server;user=…"
     begins = rf"(?:.*\n){{0,2}}?{PBS_LINE.pattern}"
 
-    def probes(self, source: Source, options: ReadOptions, last: Records) -> Iterator[tuple[int, Row | str | None]]:
-        since = chosen("submitted", options, "qtime", PBS_TIMES, source.name)
-        zone = ZoneInfo(options.timezone or "UTC")
+    def probes(self, source: Source, last: Records) -> Iterator[tuple[int, Row | str | None]]:
+        since = chosen("submitted", self.options, "qtime", PBS_TIMES, source.name)
+        zone = ZoneInfo(self.options.timezone or "UTC")
         jobs: dict[str, Row] = {}  # what their records say
         end = 0.0
         for number, line in numbered_lines(source, pauses=True):
@@ -200,7 +191,7 @@ class Pbs(EventFormat):
             if kind not in "QSE" and name not in jobs:
                 last.skipped[f"records of type {kind}"] += 1
                 continue
-            last.skipped["further records of the same jobs"] += name in jobs
+            last.skipped["records of a job that came before"] += name in jobs
             fields = dict(part.split("=", 1) for part in rest.split() if "=" in part) if kind in "QSE" else {}
             job = jobs.setdefault(name, {})
             if "done" not in job:  # one that ran again waited for its first start
@@ -216,32 +207,31 @@ class Pbs(EventFormat):
         sent = next(filter(None, (*known, job.get("Q"))), None)
         if sent is None:
             return f"missing {since}: nor is there {' or '.join(PBS_TIMES)}"
-        start, gone = epoch(job.get("start")), job.get("D") or job.get("A") or epoch(job.get("end"))
-        times = {"submitted": sent, "ended": start or gone, "status": "completed" if start else "censored"}
-        return {**times, "id": name, **{column: job.get(key) for key, column in PBS_KEYS.items()}}
+        gone = job.get("D") or job.get("A") or epoch(job.get("end"))
+        groups = {column: job.get(key) for key, column in PBS_KEYS.items()}
+        return waited(sent, epoch(job.get("start")), gone, id=name, **groups)
 
 
-def _waited(times: Iterable[str], cells: Row) -> Row | str:
-    """The wait of a job from submission to start, or to its end if it never started: censored then."""
+def _finished(times: Iterable[str], cells: Row) -> Row | str:
+    """The wait of a job that is over, by its times of submission, start and end."""
     sent, began, ended = map(epoch, times)
     if sent is None:
         return "no submission time: the job's times are 0"
     if began is None and ended is None:
         return "no latency: the job never started, and the log does not say until when"
-    status = "completed" if began else "censored"
-    return {"submitted": sent, "ended": began or ended, "status": status, **cells}
+    return waited(sent, began, ended, **cells)
 
 
 @register
-class Lsf(RowFormat):
+class Lsf(LineFormat):
     """Latency is start − submission, in s. One that finished without a start (start 0) is censored then."""
 
     name = "lsf"
     description = "LSF lsb.acct, events JOB_FINISH; latency = start - submission"
     rank = 11
     kind, queue = "jobs", True
-    cells = ("submitted", "ended", "status", "id")
-    others = "events that are not JOB_FINISH"
+    cells = "submitted ended status id"
+    others = "events other than JOB_FINISH"
     begins, signs = r'(?:.*\n){0,2}?"[A-Z_]+" "[^"]*" \d+ ', ('^"JOB_FINISH" ',)
 
     def row(self, line: str) -> Row | str | None:
@@ -263,11 +253,11 @@ class Lsf(RowFormat):
         # a job that was requeued finishes more than once: the first start is the wait
         job = f"{cells['job_number']}[{later['index'] or 0}] {fields[LSF_SUBMIT]}"
         times = (fields[place] for place in (LSF_SUBMIT, LSF_START, LSF_FINISHED))
-        return _waited(times, {"id": job, **cells, **later})
+        return _finished(times, {"id": job, **cells, **later})
 
 
 @register
-class Sge(RowFormat):
+class Sge(LineFormat):
     """Latency is start − submission; seconds, or milliseconds where the times have that size (UGE).
 
     A job that started is completed. One that never did (start 0) is censored at its end; where the log has
@@ -278,8 +268,8 @@ class Sge(RowFormat):
     description = "SGE or UGE accounting; latency = start - submission"
     rank = 13
     kind, queue = "jobs", True
-    cells = ("submitted", "ended", "status", "id")
-    others = "comments, and slave tasks of parallel jobs"
+    cells = "submitted ended status id"
+    others = "lines of comments or slave tasks"
     begins = r"(?:#.*\n|\s)*+[^:#\n]*+:[^:\n]+:(?:[^:\n]*:){3}\d+:[^:\n]*:-?\d+:\d+:\d+:\d+:(?:[^:\n]*:){24}"
 
     def row(self, line: str) -> Row | str | None:
@@ -291,7 +281,7 @@ class Sge(RowFormat):
         cells = dict(zip(SGE_NAMES, fields, strict=False)) | {name: fields[at] for name, at in SGE_LATER.items()}
         times = fields[SGE_SUBMISSION : SGE_SUBMISSION + 3]
         # a job that was put back into the queue has several lines: the first start is the wait
-        return _waited(times, {"id": f"{cells['job_number']}.{cells['task']} {times[0]}", **cells})
+        return _finished(times, {"id": f"{cells['job_number']}.{cells['task']} {times[0]}", **cells})
 
 
 def _field(fields: list[str], at: int) -> str | None:

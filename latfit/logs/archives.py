@@ -8,20 +8,18 @@ from typing import ClassVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from latfit.errors import LogError, MissingColumn, listed
-from latfit.logs.formats import register
-from latfit.logs.lines import EPOCH_FROM, LineFormat, Parsed, chosen, set_statuses
+from latfit.logs.formats import Head, register
+from latfit.logs.lines import EPOCH_FROM, LineFormat, chosen, either
 from latfit.logs.records import Records
 from latfit.logs.source import Source
-from latfit.logs.tabular import seconds_of
-from latfit.logs.times import numeric, parse_times
+from latfit.logs.times import numeric
 from latfit.numbers import Bools
-from latfit.table import CENSORED, COMPLETED, FAILED
+from latfit.table import CENSORED, COMPLETED
 
-NUMBER = re.compile(r"^[-+]?[\d.]+(?:[eE][-+]?\d+)?$")
-CANCELLED, PARTIAL = 5, (2, 3, 4)  # statuses; partial executions are of a job that has a line of its own
+NUMBER = r"[-+]?[\d.]+(?:[eE][-+]?\d+)?"
+CANCELLED, PARTIAL = 5, ("2", "3", "4")  # statuses; partial executions are of a job that has a line of its own
 EPOCH_TO = 1e11
 
 ATTRIBUTE = re.compile(r"@attribute\s+('(?:[^'\\]|\\.)*'|\"[^\"]*\"|\S+)\s+(.*)", re.IGNORECASE)
@@ -29,6 +27,12 @@ CUTOFF = re.compile(r"^algorithm_cutoff_time:\s*([\d.eE+]+)\s*$", re.MULTILINE)
 RUN_STATUSES = {"ok": "completed", "timeout": "censored", "memout": "failed", "crash": "failed", "other": "failed"}
 MIN_PENALTY = 2.0  # times the cutoff
 MAX_DESCRIPTION = 1 << 20  # characters in which the cutoff is looked for
+
+
+def _first_row(fields: int, comment: str) -> str:
+    """The pattern of a log whose first row, below comments, has so many fields, or of a header alone."""
+    row = rf"(?:[;#].*\n|\s)*+(?:{NUMBER}[ \t]+){{5}}(?:\S+[ \t]+){{{fields - 6}}}\S"
+    return rf"{row}|(?={comment})(?=(?:.*\n)*?[;#]\s*\w+:)(?:[;#].*(?:\n|\Z)|\s)+\Z"
 
 
 class Workload(LineFormat):
@@ -39,21 +43,14 @@ class Workload(LineFormat):
     """
 
     kind, queue = "jobs", True
-    roles = ("latency",)
+    roles, uses = ("latency",), ()
+    cells = "latency submitted status=outcome id"
+    time_style = "epoch"
     others = ""
     nothing = "there is a header but no job below it"
-    not_probes = "partial executions of jobs"
+    not_probes = "executions of a part of a job"
     fields: ClassVar[tuple[str, ...]]
-    comment: ClassVar[str]
     added: ClassVar[int] = 0  # how many fields beyond its own a line may have that are columns too
-
-    def sniff(self, head: str) -> bool:
-        rows = [line for line in head.split("\n")[:-1] or [head] if line.strip() and not line.startswith((";", "#"))]
-        if not rows:
-            commented = head.lstrip().startswith(self.comment)
-            return commented and bool(re.search(r"^[;#]\s*\w+:", head, re.MULTILINE))
-        first = rows[0].split()
-        return len(first) >= len(self.fields) and all(NUMBER.match(field) for field in first[:5])
 
     def begin(self, source: Source) -> None:
         self.parts, self.jobs, self.waits = self.options.columns.get("latency", "wait").split("+"), 0, 0
@@ -62,13 +59,13 @@ class Workload(LineFormat):
                 raise MissingColumn(f"{source.name}: there is no field {name!r}; there are: {', '.join(self.fields)}")
         start = re.search(r"UnixStartTime:\s*(\d{1,10})\b", source.text)
         self.start = int(start[1]) if start else 0  # without one, times are relative: the log begins in 1970
-        rows = (line.split() for line in source.text.split("\n")[:-1] if line.lstrip()[:1] not in ("", ";", "#"))
-        width = max((len(row) for row in rows), default=0)
-        added = range(len(self.fields) + 1, min(width, len(self.fields) + self.added) + 1)
-        self.names = [*self.fields, *(f"field{number}" for number in added)]
+        rows = (line.split() for line in Head(source.text).lines if line.lstrip()[:1] not in (";", "#"))
+        added = range(len(self.fields), min(max(map(len, rows), default=0), len(self.fields) + self.added))
+        self.names = [*self.fields, *(f"field{at + 1}" for at in added)]
         self.groups = [name for name in self.names if name not in (*self.parts, "submit")]
+        self.latency_is = f"{'+'.join(self.parts)} in s"
 
-    def parse(self, line: str) -> Parsed:
+    def row(self, line: str) -> list[str] | str | None:
         fields, width = line.split(), len(self.names)
         if fields[0].startswith((";", "#")):
             return None
@@ -78,25 +75,25 @@ class Workload(LineFormat):
         return [*fields[:width], *[""] * (width - len(fields))]
 
     def left_out(self, frame: pd.DataFrame) -> Bools:
-        return pd.to_numeric(frame["status"], errors="coerce").isin(PARTIAL).to_numpy()
+        return frame["status"].isin(PARTIAL).to_numpy()
 
-    def fill(self, records: Records, frame: pd.DataFrame) -> None:
-        def number(name: str) -> NDArray[np.float64]:
-            values = pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=np.float64)
-            records.refuse(~np.isfinite(values), lambda row: f"unparseable {name}: {frame[name].iloc[row][:40]!r}")
-            return values
+    def adjust(self, frame: pd.DataFrame) -> pd.DataFrame:
+        self.numbers = numbers = {name: numeric(frame[name]) for name in ("status", "run", "submit", *self.parts)}
+        submit = np.where((numbers["submit"] >= 0) & (numbers["submit"] < EPOCH_TO), numbers["submit"], np.nan)
+        cancelled = (numbers["status"] == CANCELLED) & (numbers["run"] <= 0)
+        return frame.assign(
+            latency=np.sum([numbers[name] for name in self.parts], axis=0),
+            submitted=submit if (submit > EPOCH_FROM).any() else submit + self.start,
+            outcome=either(cancelled, "censored", "completed"),
+            id=frame["id"].where(frame["id"] != "-1"),
+        )
 
-        status, run = number("status"), number("run")
-        parts = {name: number(name) for name in self.parts}
-        for name, values in parts.items():
-            records.refuse(values == -1, f"missing {name}: it is -1")
-        records.latency = np.sum(list(parts.values()), axis=0)
-        records.status[(status == CANCELLED) & (run <= 0)] = CENSORED
-        submit = number("submit")
-        submit = np.where((submit >= 0) & (submit < EPOCH_TO), submit, np.nan)
-        start = 0 if (submit > EPOCH_FROM).any() else self.start
-        records.submitted = parse_times(pd.Series(submit + start), "submit", "epoch", None)[0]
-        records.ids = frame["id"].where(frame["id"] != "-1").to_numpy(dtype=object)
+    def amend(self, records: Records, frame: pd.DataFrame) -> None:
+        for name, values in self.numbers.items():
+            for row in np.flatnonzero(~np.isfinite(values)):
+                records.reasons.setdefault(int(row), f"unparseable {name}: {frame[name].iloc[row][:40]!r}")
+        for name in self.parts:
+            records.refuse(self.numbers[name] == -1, f"missing {name}: it is -1")
         self.waits += int(np.count_nonzero(records.latency >= 0))
 
     def finish(self, source: Source) -> None:
@@ -114,8 +111,8 @@ class Swf(Workload):
     name = "swf"
     description = "Standard Workload Format (Parallel Workloads Archive); latency = wait"
     rank = 40
-    comment = ";"
     added = 3
+    begins = _first_row(18, ";")
     fields = tuple(
         "id submit wait run procs avgcpu mem reqprocs reqtime reqmem status uid gid exe queue partition prev "
         "think".split()
@@ -129,7 +126,7 @@ class Gwf(Workload):
     name = "gwf"
     description = "Grid Workload Format (Grid Workloads Archive); latency = wait"
     rank = 30
-    comment = "#"
+    begins = _first_row(29, "#")
     fields = tuple(
         "id submit wait run procs usedcpu mem reqprocs reqtime reqmem status user group exe queue partition origsite "
         "lastsite structure structureparams network disk resources reqplatform reqnetwork reqdisk reqresources vo "
@@ -150,10 +147,11 @@ class Aslib(LineFormat):
     by_line = False
     description = "ASlib algorithm runs (ARFF); latency = runtime, cutoff from the description beside it"
     rank = 10
-    roles = ("latency",)
-    outcomes = "outcomes by runstatus"
-    others = "lines of the header, and comments"
-    not_probes = "runs that do not apply"
+    roles, uses = ("latency",), ("statuses",)
+    cells = "latency status=outcome"
+    outcomes = RUN_STATUSES
+    others = "lines of header or comments"
+    not_probes = "runs with the status not applicable"
     signs = (r"(?i)^[ \t]*@attribute[ \t]+['\"]?algorithm['\"\s]", r"(?i)^[ \t]*@attribute[ \t]+['\"]?runstatus['\"\s]")
 
     def begin(self, source: Source) -> None:
@@ -162,19 +160,20 @@ class Aslib(LineFormat):
         self.names = names = [str(match[1]).strip("'\"") for match in matches if match]
         by_word = {name.lower(): name for name in reversed(names)}
         usual = next((by_word[w] for w in ("runtime", "time", "solver_time", "par10") if w in by_word), "runtime")
-        self.measured = chosen("latency", self.options, usual, names, source.name)
+        self.columns["latency"] = measured = chosen("latency", self.options, usual, names, source.name)
         if "runstatus" not in by_word or len(set(names)) < len(names):
             raise MissingColumn(
                 f"{source.name}: runs need an attribute runstatus, and names of their own: {listed(names)}"
             )
         self.status, self.cutoff = by_word["runstatus"], _cutoff(source)
-        self.groups = [name for name in names if name not in (self.measured, self.status)]
+        self.counted_by = self.status
+        self.groups = [name for name in names if name not in (measured, self.status)]
         cut = "as it is: no description is beside the log" if np.isinf(self.cutoff) else f"cut at {self.cutoff:g} s"
-        self.latency_is = f"{self.measured} in s, {cut}"
+        self.latency_is = f"{measured} in s, {cut}"
         self.below_header = False
         self.longest, self.shortest = 0.0, np.inf  # run time of those that are ok, of those that ran into the cutoff
 
-    def parse(self, line: str) -> Parsed:
+    def row(self, line: str) -> list[str | None] | str | None:
         stripped = line.strip()
         if stripped.startswith("%") or not self.below_header:
             self.below_header = self.below_header or stripped.lower() == "@data"
@@ -190,15 +189,17 @@ class Aslib(LineFormat):
     def left_out(self, frame: pd.DataFrame) -> Bools:
         return (frame[self.status].str.strip().str.lower() == "not_applicable").to_numpy(dtype=bool)
 
-    def fill(self, records: Records, frame: pd.DataFrame) -> None:
-        latency = seconds_of(frame[self.measured].fillna("-"), self.measured, "s", records)
-        words = frame[self.status].str.strip().str.lower()
-        set_statuses(records, words, RUN_STATUSES, "runstatus")
-        records.status[(records.status == FAILED) & (latency > self.cutoff)] = CENSORED
-        # a run that was stopped was out at the cutoff, whatever was written for it
-        stopped = (records.status == CENSORED) & np.isfinite(self.cutoff)
-        records.latency = np.where(stopped, self.cutoff, latency)
-        self.tally.add(words, records)
+    def adjust(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """A run that was stopped was out at the cutoff, whatever was written for it."""
+        measured, words = self.columns["latency"], frame[self.status].str.strip().str.lower()
+        failed = words.isin([word for word, outcome in RUN_STATUSES.items() if outcome == "failed"])
+        stopped = (words == "timeout") | (failed & (numeric(frame[measured]) > self.cutoff))
+        cut = stopped & np.isfinite(self.cutoff)
+        return frame.assign(
+            outcome=words.mask(stopped, "timeout"), **{measured: frame[measured].mask(cut, str(self.cutoff))}
+        )
+
+    def amend(self, records: Records, frame: pd.DataFrame) -> None:
         self.longest = max(self.longest, records.latency[records.status == COMPLETED].max(initial=0.0))
         self.shortest = min(self.shortest, records.latency[records.status == CENSORED].min(initial=np.inf))
 

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from latfit.errors import LatfitError
-from latfit.logs.times import MOMENT, MONTHS, UNKNOWN_TIMES, is_typed_time, numeric, parse_times, time_format_of
-from latfit.logs.vocabulary import NEVER, NOTHING, split_name, weigh
+from latfit.logs.times import MOMENT, MONTHS, UNKNOWN_TIMES, numeric, parse_times, time_format_of
+from latfit.logs.vocabulary import NEVER, NOTHING, OUTCOME_PATTERNS, split_name, weigh, word_of
 from latfit.numbers import Bools, Floats
 from latfit.units import LONGEST, UNITS, parse_duration
 
@@ -43,7 +43,7 @@ class Cells:
         self.trouble, self.order_is_open = "", False  # day and month may be either way round
         self.text: list[str] = []
         self.known: Bools = column.notna().to_numpy()
-        if column.dtype.kind == "m" or is_typed_time(column):
+        if column.dtype.kind in "mM":
             self.kind = "empty" if not self.known.any() else "duration" if column.dtype.kind == "m" else "time"
         else:
             texts = [str(cell)[:MAX_CELL_CHARACTERS].strip() for cell in column]
@@ -54,15 +54,18 @@ class Cells:
                 self.kind = "time"
         if self.kind == "number":
             self.numbers = np.where(self.known, numeric(column), np.nan)
-            if self.text and not np.isfinite(self.numbers).any():  # decimal commas, or marks of thousands
-                self.numbers[self.known] = [_number(text) for text in self.text]
+            if self.text and not np.isfinite(self.numbers).any():  # decimal commas
+                self.numbers[self.known] = [number_of(text) for text in self.text]
         self.numbers[np.abs(self.numbers) > LONGEST * 1e9] = np.nan  # no time in any unit, and too large to add up
         stamps = np.where(np.isin(self.numbers, UNKNOWN_TIMES) | ~(self.numbers > 0), np.nan, self.numbers)
         self.epoch = _epoch(stamps[np.isfinite(stamps)])
         if self.kind in ("duration", "clock"):
             typed = column.dtype.kind == "m"
-            spent = column.to_numpy()[self.known] / np.timedelta64(1, "s") if typed else map(_duration, self.text)
-            self.seconds[self.known] = list(spent)
+            self.seconds[self.known] = (
+                column[self.known].dt.total_seconds()
+                if typed
+                else [duration(text.replace(",", ".")) for text in self.text]
+            )
         elif self.epoch:
             self.seconds = stamps * UNITS[self.epoch]
         elif self.kind == "time":
@@ -139,28 +142,29 @@ def shape(text: str) -> str:
     """What a cell is: a number, a clock, a duration, a time, a word for what never came back, or empty: other text."""
     if re.match(MOMENT, text) or re.fullmatch(WRITTEN_DATE, text.lower()) or re.fullmatch(COMPACT_DATE, text):
         return "time"
-    if math.isfinite(_number(text)):
+    if math.isfinite(number_of(text)):
         return "number"
     if re.fullmatch(r"(\d+-)?\d?\d:\d\d:\d\d([.,]\d+)?", text):
         return "clock"
-    if re.search(r"[a-zµμ]\s*$", text, re.IGNORECASE) and not math.isnan(_duration(text)):
+    if re.search(r"[a-zµμ]\s*$", text, re.IGNORECASE) and math.isfinite(duration(text.replace(",", "."))):
         return "duration"
     return "word" if text.lower() in (*NEVER, "inf", "infinity") else ""
 
 
-def _number(text: str) -> float:
-    """A number, also with a decimal comma or marks of thousands; NaN for anything else."""
-    plain = re.sub("(?<=\\d)['\u2019\u00a0\u202f ](?=\\d{3})", "", text)
-    if plain.rfind(",") > plain.rfind("."):
-        plain = plain.replace(".", "").replace(",", ".")
+def number_of(text: str) -> float:
+    """A number, also with a decimal comma; NaN for anything else."""
     try:
-        return float(plain.replace(",", ""))
+        return float(text.replace(",", "."))
     except ValueError:
         return math.nan
 
 
-def _duration(text: str) -> float:
+def duration(word: Any) -> float:
+    """A duration with a unit of its own in seconds, ∞ for `timeout` and the like, NaN for what is none."""
+    plain = word_of(word)
+    if plain in NEVER or OUTCOME_PATTERNS["censored"].search(plain):
+        return math.inf
     try:
-        return parse_duration(text.replace(",", "."))
+        return parse_duration(plain)
     except LatfitError:
         return math.nan

@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 from calendar import isleap
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import MAXYEAR, MINYEAR, UTC, datetime
 
 import numpy as np
 
 from latfit.errors import LogError, counted
 from latfit.logs.formats import ReadOptions, register
-from latfit.logs.lines import chosen
+from latfit.logs.jsonlines import JsonRows
+from latfit.logs.lines import EventFormat, Row, epoch, waited
 from latfit.logs.records import Records
-from latfit.logs.rows import EventFormat, JsonRows, Row, epoch
 from latfit.logs.source import Source, numbered_lines
 
 EVENT = (
@@ -22,135 +21,73 @@ EVENT = (
     r"(?:(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)|(?P<m>\d\d)/(?P<d>\d\d))[ T]"
     r"(?P<h>\d\d):(?P<min>\d\d):(?P<s>\d\d)(?P<fraction>\.\d+)?(?P<offset>Z|[+-]\d\d:?\d\d)?\b"
 )
-RETURNED = re.compile(r"\((?:1\) Normal termination \(return value (?P<value>-?\d+)\)|0\) Abnormal termination)")
-SUBMIT, EXECUTE, EVICTED, TERMINATED, ABORTED, HELD = "000", "001", "004", "005", "009", "012"
-WAITS_AGAIN = (EVICTED, "007", "013", "024")  # also: the shadow failed, released, not reached again
-MEASURES = {
-    "first": "the latency is the wait for the first execution; --column latency=every counts every wait, "
-    "latency=turnaround the time until the job ended",
-    "every": "every wait is a row of its own",
-    "turnaround": "the latency is the time until the job ended",
-}
-Wait = tuple[float | None, float | None, str]
-CONDOR_TEXT = r"^ *ID +OWNER +SUBMITTED +RUN_TIME +ST +|^QDate = \d+$"  # tables, and the option -long
+EVENTS = {"000": "submitted", "001": "started", "004": "evicted", "005": "ended", "009": "ended"}
 LEAP_YEAR = 2000  # in which a log without years is read at first
-
-
-@dataclass
-class _Job:
-    """What the log says of a job so far; times in seconds, a wait is (since, until, status)."""
-
-    name: str
-    line: int
-    submitted: float | None = None
-    executed: float | None = None
-    ended: float | None = None
-    outcome: str = "censored"
-    waiting: float | None = None
-    waits: list[Wait] = field(default_factory=list)
-    executions: int = 0
-    evictions: int = 0
-
-    def add(self, code: str, at: float) -> None:
-        if code == SUBMIT:
-            self.submitted = self.waiting = at
-        elif code == EXECUTE:
-            self.executions += 1
-            self.executed = at if self.executions == 1 else self.executed
-            self._waited(at, "completed")
-        elif code in WAITS_AGAIN:
-            self.evictions += code == EVICTED
-            self.waiting = at if self.waiting is None else self.waiting
-        elif code == HELD:
-            self._waited(at, "censored")
-        elif code in (TERMINATED, ABORTED) and self.ended is None:
-            self.ended, self.outcome = at, "completed" if code == TERMINATED else "censored"
-            self._waited(at, "censored")
-
-    def _waited(self, until: float, outcome: str) -> None:
-        self.waits += [] if self.waiting is None else [(self.waiting, until, outcome)]
-        self.waiting = None
-
-    def latencies(self, measure: str) -> list[Wait]:
-        """The wait for its first execution, for every one, or its whole time in the system."""
-        if measure == "turnaround":
-            return [(self.submitted, self.ended, self.outcome)]
-        if measure == "every":
-            return [*self.waits, *([] if self.waiting is None else [(self.waiting, None, "censored")])]
-        executed = self.executions > 0
-        return [(self.submitted, self.executed if executed else self.ended, "completed" if executed else "censored")]
 
 
 @register
 class HtCondor(EventFormat):
-    """Latency is the first execution − submission (`--column latency=every`: every wait; `=turnaround`: to the end).
-
-    Removed before it ran, or never run by the log's end: censored. A job that ended with an error has failed,
-    where its turnaround is asked for.
-    """
+    """Latency is the first execution − submission; removed before it ran, or never run by the log's end: censored."""
 
     name = "htcondor"
     by_line = False
     description = "HTCondor user event log; latency = first execute - submit"
     rank = 15
     kind, queue = "jobs", True
-    roles = ("latency",)
     uses = ("year",)
-    cells = ("submitted", "ended", "status")
+    cells = "submitted ended status"
     begins = EVENT
 
-    def probes(self, source: Source, options: ReadOptions, last: Records) -> Iterator[tuple[int, Row | str | None]]:
-        measure = chosen("latency", options, "first", MEASURES, source.name)
-        jobs: list[_Job] = []
-        latest: dict[str, _Job] = {}  # an id submitted again, as in logs put together, is another job
-        is_between, terminated, clock = True, None, _Clock()
+    def probes(self, source: Source, last: Records) -> Iterator[tuple[int, Row | str | None]]:
+        jobs: list[Row] = []
+        latest: dict[str, Row] = {}  # an id submitted again, as in logs put together, is another job
+        is_between, clock = True, _Clock()
         for number, line in numbered_lines(source, pauses=True):
             if line.startswith("..."):
-                is_between, terminated = True, None
-            elif not line:
-                continue
-            elif is_between:
+                is_between = True
+            elif line and is_between:
                 is_between, match = False, re.match(EVENT, line)
-                at = clock.time(match) if match else None
-                if match is None or at is None:
+                when = clock.time(match) if match else None
+                if match is None or when is None:
                     yield number, f"unparseable event: {line[:40]!r}"
                     continue
-                name, code = match["job"], match["code"]
-                if name not in latest or code == SUBMIT:
-                    latest[name] = _Job(name, number)
+                event, name = EVENTS.get(match["code"], ""), match["job"]
+                if name not in latest or event == "submitted":
+                    latest[name] = {"id": name, "line": number, "executions": 0, "evictions": 0}
                     jobs.append(latest[name])
-                terminated = latest[name] if code == TERMINATED and latest[name].ended is None else None
-                latest[name].add(code, at)
-            elif terminated is not None and (returned := RETURNED.search(line)):
-                terminated.outcome = "completed" if returned["value"] in ("0", "-0") else "failed"
-                terminated = None
+                job = latest[name]
+                job.setdefault(event, when)  # the first start is the wait
+                job["executions"] += event == "started"
+                job["evictions"] += event == "evicted"
         if not jobs:
             return
-        evictions, again = sum(job.evictions for job in jobs), sum(max(0, job.executions - 1) for job in jobs)
+        evictions, again = (sum(job["evictions"] for job in jobs), sum(max(0, job["executions"] - 1) for job in jobs))
         if evictions or again:
             counts = f"{counted(evictions, 'eviction')} and {counted(again, 're-execution')}"
-            last.notes.append(f"{counts} of {counted(len(jobs), 'job')}: {MEASURES[measure]}")
-        year = (options.year or clock.first_year()) if clock.is_yearless else None
-        if year:
-            hint = "" if options.year else "; say which with --year"
+            last.notes.append(
+                f"{counts} of {counted(len(jobs), 'job')}: the latency is the wait for the first execution"
+            )
+        year = (self.options.year or clock.first_year()) if clock.is_yearless else LEAP_YEAR
+        if clock.is_yearless:
+            hint = "" if self.options.year else "; say which with --year"
             last.notes.append(f"the log writes no years: its first event is taken to be of {year}{hint}")
-        last.last_seen = np.datetime64(int((_in_year(clock.last, year) or 0) * 1e6), "us")
+        last.last_seen = np.datetime64(int(_seconds(clock.last, year) * 1e6), "us")
         for job in jobs:
-            for attempt, (since, until, status) in enumerate(job.latencies(measure), start=1):
-                times = {"submitted": _in_year(since, year), "ended": _in_year(until, year), "status": status}
-                cells = {"id": job.name, "executions": job.executions, "evictions": job.evictions}
-                cells |= {"attempt": attempt} if measure == "every" else {}
-                yield job.line, "no submit event" if since is None else {**times, **cells}
+            times = (
+                _seconds(job[event], year) if event in job else None for event in ("submitted", "started", "ended")
+            )
+            cells = {name: job[name] for name in ("id", "executions", "evictions")}
+            yield job["line"], "no submit event" if "submitted" not in job else waited(*times, **cells)
 
 
 class _Clock:
-    """Times of events in seconds; without years, as if the log began in the year 2000."""
+    """Times of events; without years, as if the log began in the year 2000."""
 
     def __init__(self) -> None:
-        self.rolled, self.month, self.last, self.is_yearless = 0, 0, -np.inf, False
+        self.rolled, self.month, self.last, self.is_yearless = 0, 0, datetime.min.replace(tzinfo=UTC), False
         self.leap: set[int] = set()  # in which of the log's years there was a 29 February
 
-    def time(self, match: re.Match[str]) -> float | None:
+    def time(self, match: re.Match[str]) -> datetime | None:
         try:
             if match["year"]:
                 when = datetime.fromisoformat(match[0][match.start("year") :])
@@ -160,27 +97,24 @@ class _Clock:
                 if self.month and abs(month - self.month) > 6:  # over New Year, or back: events may be a little late
                     self.rolled += 1 if month < self.month else -1
                 self.month = month
+                when = datetime(LEAP_YEAR + self.rolled, month, day, hour, minute, second)
                 if (month, day) == (2, 29):
                     self.leap.add(self.rolled)
-                when = datetime(LEAP_YEAR + self.rolled, month, day, hour, minute, second)
         except ValueError:
             return None
-        at = when.replace(tzinfo=when.tzinfo or UTC).timestamp()
-        self.last = max(self.last, at)
-        return at
+        when = when.replace(tzinfo=when.tzinfo or UTC)
+        self.last = max(self.last, when)
+        return when
 
     def first_year(self) -> int:
         """The latest first year with which the log does not end in the future, and has every 29 February in it."""
-        now, end = datetime.now(UTC), datetime.fromtimestamp(self.last, UTC)
+        now, end = datetime.now(UTC), self.last
         year = now.year - self.rolled - ((now.month, now.day) < (end.month, end.day))
         return next((y for y in range(year, year - 12, -1) if all(isleap(y + later) for later in self.leap)), year)
 
 
-def _in_year(at: float | None, year: int | None) -> float | None:
+def _seconds(when: datetime, year: int) -> float:
     """A time of a log read as if it began in 2000, moved to begin in `year`; 29 February becomes 1 March if need be."""
-    if at is None or year is None:
-        return at
-    when = datetime.fromtimestamp(at, UTC)
     moved_to = when.year - LEAP_YEAR + year
     if not MINYEAR <= moved_to <= MAXYEAR:
         raise LogError(f"the log writes no years, and its months run on from {year} to {moved_to}")
@@ -198,11 +132,13 @@ class CondorHistory(JsonRows):
     description = "condor_history -json or condor_q -json; latency = start - QDate"
     rank = 21
     kind, queue = "jobs", True
-    begins, signs = r"[\[{]", (r'"QDate"\s*:',)
-    paths = "submitted=QDate state=JobStatus owner=Owner site=MATCH_GLIDEIN_Site host=LastRemoteHost command=Cmd"
-
-    def sniff(self, head: str) -> bool:
-        return super().sniff(head) or re.search(CONDOR_TEXT, head, re.MULTILINE) is not None
+    # as JSON, a table, or with the option -long
+    begins = r'(?s:[\[{].*"QDate"\s*:)|(?sm:.*?(?:^ *ID +OWNER +SUBMITTED +RUN_TIME +ST +|^QDate = \d+$))'
+    paths = (
+        "submitted=QDate started=JobStartDate|JobCurrentStartDate|JobLastStartDate gone=CompletionDate|"
+        "EnteredCurrentStatus state=JobStatus cluster=ClusterId process=ProcId owner=Owner site=MATCH_GLIDEIN_Site "
+        "host=LastRemoteHost command=Cmd"
+    )
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         if source.text.lstrip()[:1] not in ("[", "{"):
@@ -210,15 +146,9 @@ class CondorHistory(JsonRows):
             raise LogError(f"{source.name}: this output of HTCondor is not read; export it with: {advice}")
         yield from super().read(source, options)
 
-    def row(self, value: Row) -> Row | None:
-        """In the states 3 and 5 the job was removed, or is held."""
-
-        def moment(*names: str) -> float | None:
-            return next(filter(None, (epoch(value.get(name)) for name in names)), None)
-
-        row, start = super().row(value), moment("JobStartDate", "JobCurrentStartDate", "JobLastStartDate")
-        if row is None:
-            return None
-        gone = moment("CompletionDate", "EnteredCurrentStatus") if row["state"] in (3, 5) else None
-        job = {"jobid": f"{value.get('ClusterId')}.{value.get('ProcId')}", "ended": start or gone}
-        return {**row, **job, "status": "completed" if start else "censored"}
+    def probe(self, cells: Row) -> Row:
+        times = (cells.pop(name) for name in ("submitted", "started", "gone"))
+        submitted, start, gone = map(epoch, times)
+        gone = gone if cells["state"] in (3, 5) else None  # removed, or held
+        jobid = f"{cells.pop('cluster')}.{cells.pop('process')}"
+        return waited(submitted, start, gone, **cells, jobid=jobid)

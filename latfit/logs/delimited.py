@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import csv
 import io
 import re
@@ -15,11 +14,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 
-from latfit._system import in_threads
 from latfit.errors import LogError, MissingColumn, listed
-from latfit.logs.cells import most, shape
-from latfit.logs.formats import ROLES, Format, ReadOptions, register
-from latfit.logs.lines import Convert, RecordFormat
+from latfit.logs.cells import most, number_of, shape
+from latfit.logs.formats import DELIMITERS, Head, InferredFormat, ReadOptions, register
+from latfit.logs.lines import CellFormat, chosen
 from latfit.logs.records import Records, shown
 from latfit.logs.schema import SAMPLED_ROWS, Roles, resolve_roles
 from latfit.logs.source import HEAD_BYTES, MAX_LINE_BYTES, Block, Source, open_source
@@ -27,16 +25,17 @@ from latfit.logs.tabular import Rows, TableReader
 from latfit.logs.times import MOMENT, OFFSET
 from latfit.logs.vocabulary import NOTHING, split_name, weigh
 
-DELIMITERS = (",", "\t", ";", "|")
 MAX_UNNAMED_COLUMNS = 100
 FIRST_EPOCH = 1e8  # numbers from here on are times since 1970
-MIN_BELOW_THOUSAND = 3  # numbers without a mark, beside those with one, that show it to be a mark of thousands
+MIN_BELOW_THOUSAND = 3  # whole numbers beside those with a mark that show it to be a mark of thousands
+THOUSANDS = re.compile("[1-9]\\d{0,2}(?:[.,'\u2019\u00a0\u202f ]\\d{3})+")
+DECIMAL_COMMA = re.compile(r"-?\d+,\d+(?:[eE][+-]?\d+)?")
 MAX_SPAN = 200  # lines that one quoted record may take
 csv.field_size_limit(MAX_SPAN * MAX_LINE_BYTES)  # the length of lines is limited where they are read
 
 
 @register
-class Csv(Format):
+class Csv(InferredFormat):
     """Comma-, tab-, semicolon- or bar-separated values, with a header or a single column of numbers.
 
     Lines that begin with # may stand above them; the last may be the header of rows that have none.
@@ -45,15 +44,13 @@ class Csv(Format):
     name = "csv"
     description = "CSV or TSV with a header line, or one number a line"
     rank = 90
-    roles = ROLES
-    uses = ("statuses", "unit", "time_format", "timezone")
 
-    def sniff(self, head: str) -> bool:
+    def sniff(self, head: Head) -> bool:
         first, _, rest = _below_comments(head)[1].partition("\n")
         if len(first) > 10_000 or first.startswith(("<", "{", "[", "%PDF")):
             return False
         second = rest.lstrip().split("\n", 1)[0]
-        numbers = _is_number(first) or (len(first) < 64 and _is_number(second))
+        numbers = "number" in (shape(first[:64]), shape(second[:64]))
         return numbers or any(d in first for d in DELIMITERS) or (first.strip().isidentifier() and len(first) < 64)
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
@@ -64,10 +61,10 @@ class Csv(Format):
         lines = head.split("\n")[: SAMPLED_ROWS + 1]
         header = above is None and is_header(names, [head_fields(line, delimiter) for line in lines[1:50]])
         names = above or (names if header else named_fields(names))
-        how = {"named": header or above is not None}
         if names.count("") <= MAX_UNNAMED_COLUMNS:  # of an export by pandas or a spreadsheet
             names = [name or f"column{at}" for at, name in enumerate(names, start=1)]
         _check_names(names, source.name)
+        how = {"named": header or above is not None}
         rows = _sampled(lines[int(header) :], delimiter, names)
         try:
             roles, notes = resolve_roles(names, options, source.name, rows, **how)
@@ -79,30 +76,24 @@ class Csv(Format):
             rows = _sampled(lines[1 :: max(1, len(lines) // SAMPLED_ROWS)], delimiter, names)
             roles, notes = resolve_roles(names, options, source.name, rows, **how)
         notes += [] if header or above or len(names) == 1 else [f"there is no header: columns are {listed(names)}"]
-        decimal, thousands = _marks(rows, roles, delimiter)
-        notes += ["numbers are read with a decimal comma"] if decimal == "," else []
-        notes += [f"{thousands!r} in latencies is read as a mark of thousands"] if thousands else []
+        commas = _has_decimal_commas(rows, roles, source.name) and delimiter != ","
+        notes += ["numbers are read with a decimal comma"] if commas else []
+        types = {name: kind for name, kind in _types(rows, roles).items() if not commas or name not in roles.latency}
         reader = TableReader(roles, options, notes=notes, blank_is_lost=True)
 
         def convert(frame: pd.DataFrame, line: np.ndarray) -> Records:
-            for name in roles.latency if decimal == "," or thousands else ():
-                if frame[name].dtype.kind != "f":
-                    text = frame[name].astype("string")
-                    if thousands:
-                        text = text.str.replace(rf"(?<=\d){re.escape(thousands)}(?=\d{{3}})", "", regex=True)
-                    frame[name] = text.str.replace(r"(?<=\d),(?=\d)", ".", regex=True) if decimal == "," else text
+            for name in roles.latency if commas else ():
+                frame[name] = frame[name].astype("string").str.replace(r"(?<=\d),(?=\d)", ".", regex=True)
             return reader.records(frame, line)
 
         yield from read_delimited(
             source,
             delimiter,
             names,
-            _types(rows, roles, thousands),
+            types,
             convert,
             header=header,
             comments=len(comments),
-            decimal=decimal,
-            settled=lambda: reader.settled,
             kept=[name for name in names if name in {*roles.used, *options.kept(names)}],
         )
         yield reader.last()
@@ -119,8 +110,9 @@ def _below_comments(text: str) -> tuple[list[str], str]:
 
 
 def _header_above(comments: list[str], fields: list[str], delimiter: str) -> list[str] | None:
-    names = head_fields(comments[-1], delimiter) if comments and any(map(_is_number, fields)) else []
-    if not names or len(names) != len(fields) or any(map(_is_number, names)):
+    """The last comment, if it names the columns of rows of numbers."""
+    names = head_fields(comments[-1], delimiter) if comments and "number" in map(shape, fields) else []
+    if not names or len(names) != len(fields) or "number" in map(shape, names):
         return None
     return names if len(names) > 1 or weigh("latency", split_name(names[0])[0])[0] > 0 else None
 
@@ -128,8 +120,8 @@ def _header_above(comments: list[str], fields: list[str], delimiter: str) -> lis
 def is_header(fields: list[str], rows: Iterable[list[str]]) -> bool:
     """Whether the first line names columns: where the rows below hold numbers, durations or times, it has words."""
     columns = zip(*(row for row in rows if len(row) == len(fields)), strict=True)
-    known = [[cell for cell in cells if cell.lower() not in NOTHING] for cells in columns]
-    measured = [field for field, cells in zip(fields, known, strict=False) if cells and most(map(is_measure, cells))]
+    cells = ([cell for cell in column if cell.lower() not in NOTHING] for column in columns)
+    measured = [field for field, known in zip(fields, cells, strict=False) if known and most(map(is_measure, known))]
     answers = [is_measure(field) for field in measured or fields if field]
     return not any(re.match(MOMENT, field) for field in fields) and (not answers or not all(answers))
 
@@ -143,7 +135,7 @@ def named_fields(fields: list[str]) -> list[str]:
     """Names for the fields of rows without a header: one column alone is the latency, a single moment is the time."""
     if len(fields) == 1:
         return ["latency"]
-    epochs = [_is_number(field) and FIRST_EPOCH <= float(field) < np.inf for field in fields]
+    epochs = [FIRST_EPOCH <= number_of(field) < np.inf for field in fields]
     times = [at for at, field in enumerate(fields) if shape(field) == "time" or epochs[at]]
     return ["time" if times == [at] else f"column{at + 1}" for at in range(len(fields))]
 
@@ -153,73 +145,63 @@ def _sampled(lines: list[str], delimiter: str, names: list[str]) -> pd.DataFrame
     return pd.DataFrame([row for row in fields if len(row) == len(names)], columns=names, dtype="str")
 
 
-def _marks(rows: pd.DataFrame, roles: Roles, delimiter: str) -> tuple[str, str]:
-    """The marks of decimals and of thousands; the latter, if any, has three digits after it, and none below 1000."""
-    cells = [str(cell).strip() for name in roles.latency for cell in rows[name]]
-    commas = any(re.fullmatch(r"-?\d+,\d+(?:e[+-]?\d+)?", cell, re.IGNORECASE) for cell in cells)
-    decimal = "," if delimiter != "," and commas else "."
-    numbers = [cell for cell in cells if cell[:1].isdigit()]
-    for mark in ",.'\u2019\u00a0\u202f ":
-        marked = [cell for cell in numbers if mark in cell]
-        point = rf"(?:[{'.,'.replace(mark, '')}]\d+)?"
-        number = re.compile(rf"[1-9]\d{{0,2}}(?:{re.escape(mark)}\d{{3}})+{point}|\d{{1,3}}{point}")
-        if marked and len(numbers) - len(marked) >= MIN_BELOW_THOUSAND and all(map(number.fullmatch, numbers)):
-            return "." if mark == decimal else decimal, mark
-    return decimal, ""
+def _has_decimal_commas(rows: pd.DataFrame, roles: Roles, log: str) -> bool:
+    """Whether latencies are written as 12,5; marks of thousands, which look alike, are an error."""
+    cells = {str(cell).strip() for name in roles.latency for cell in rows[name]} - {""}
+    marked = {cell for cell in cells if THOUSANDS.fullmatch(cell)}
+    if (
+        marked
+        and len(cells - marked) >= MIN_BELOW_THOUSAND
+        and all(re.fullmatch(r"\d{1,3}", x) for x in cells - marked)
+    ):
+        wrong = f"{min(marked)!r} may have a mark of thousands, and numbers below 1000 have none"
+        raise LogError(f"{log}: column {roles.latency[0]!r}: {wrong}; write 1779 or 1779.5")
+    return any(DECIMAL_COMMA.fullmatch(cell) for cell in cells)
 
 
-def _types(rows: pd.DataFrame, roles: Roles, thousands: str) -> dict[str, pa.DataType]:
+def _types(rows: pd.DataFrame, roles: Roles) -> dict[str, pa.DataType]:
     """The types to try first; a block that does not fit is read as text and looked at row by row."""
     first = {name: next((str(cell) for cell in rows[name] if cell and str(cell).strip()), "") for name in roles.used}
     types: dict[str, pa.DataType] = {}
-    for name in roles.latency:
-        if (not first[name] or _is_number(first[name].replace(",", "."))) and not thousands:  # 1m 20s is text
+    for name in filter(None, (*roles.latency, roles.submitted, roles.ended)):
+        if shape(first[name] or "0") == "number":  # 1m 20s is text
             types[name] = pa.float64()
-    for name in filter(None, (roles.submitted, roles.ended)):
-        if roles.time_formats.get(name) in (None, "iso") and re.match(r"\d{4}-\d\d?-", first[name]):
+        elif roles.time_formats.get(name) in (None, "iso") and re.match(r"\d{4}-\d\d?-", first[name]):
             types[name] = pa.timestamp("us", tz="UTC" if OFFSET.search(first[name]) else None)
-        elif _is_number(first[name]):
-            types[name] = pa.float64()
     if roles.id:  # 1 and 01 are two ids
         plain = all(re.fullmatch(r"0|[1-9]\d{0,17}", str(cell)) for cell in rows[roles.id].dropna())
         types[roles.id] = pa.int64() if plain else pa.string()
     return types
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+class TableFormat(CellFormat):
+    """Delimited text whose first line names the columns, those of `header` among them, or of `needed`."""
 
+    needed: ClassVar[tuple[str, ...]] = ()  # unless all that it is recognised by are
+    names: list[str]
+    delimiter: str
+    named: bool = True  # whether there is a header
 
-class TableFormat(RecordFormat):
-    """Delimited text with a header that names the columns; they are text unless `types` says otherwise."""
-
-    delimiter: ClassVar[str] = ","
-    needed: ClassVar[tuple[str, ...]] = ()  # columns that must be there
-    marks: ClassVar[tuple[str, ...]] = ()  # more columns by which the format is recognised
-
-    def sniff(self, head: str) -> bool:
-        return {*self.needed, *self.marks} <= set(self.layout(head)[1])
-
-    def layout(self, head: str) -> tuple[str, list[str], bool]:
+    def layout(self, head: Head) -> tuple[str, list[str], bool]:
         """The delimiter, the names of the columns, and whether there is a header."""
-        return self.delimiter, head_fields(head, self.delimiter), True
+        return *head.table, True
 
-    def types(self) -> dict[str, pa.DataType]:
-        return dict.fromkeys(self.names, pa.string())
+    def begin(self, source: Source) -> None:
+        self.delimiter, self.names, self.named = self.layout(Head(source.text))
+        needed = [names.split("|") for names in self.needed or self.header]
+        if not all(set(names) & set(self.names) for names in needed):
+            wanted = ", ".join(" or ".join(names) for names in needed)
+            raise MissingColumn(f"{source.name}: line 1 must name {wanted}; it has: {listed(self.names)}")
+        for role in self.options.columns:
+            self.columns[role] = chosen(role, self.options, "", self.names, source.name)
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        named = copy.copy(self)
-        delimiter, named.names, header = self.layout(source.text)
-        if not set(self.needed) <= set(named.names):
-            raise LogError(f"{source.name}: line 1 must name {', '.join(self.needed)}; it has: {listed(named.names)}")
-        reader = named.reader(source, options)
-        yield from read_delimited(source, delimiter, reader.names, reader.types(), reader.records, header=header)
-        reader.finish(source)
-        yield reader.tally.last()
+        reader = self.reader(source, options)
+        text = [*"|".join(self.needed or self.header).split("|"), *reader.columns.values()]
+        types = dict.fromkeys(text, pa.string())
+        types |= {reader.columns["latency"]: pa.float64()} if "latency" in reader.columns else {}
+        yield from read_delimited(source, reader.delimiter, reader.names, types, reader.records, header=reader.named)
+        yield from filter(None, (reader.finish(source), reader.last()))
 
 
 def read_delimited(
@@ -227,53 +209,45 @@ def read_delimited(
     delimiter: str,
     names: Sequence[str],
     types: dict[str, pa.DataType],
-    convert: Convert,
+    convert: Callable[[pd.DataFrame, np.ndarray], Records],
     *,
     header: bool,
     comments: int = 0,
-    decimal: str = ".",
-    settled: Callable[[], bool] = lambda: True,
     kept: Sequence[str] = (),
 ) -> Iterator[Records]:
-    """The records of a delimited text, in its order; columns not in `types` are text, `decimal` is their point.
+    """The records of a delimited text, in its order; columns not in `types` are text.
 
-    Columns that are not `kept` may be left out, unless that is empty.
-
-    `comments` lines stand above the header, or the first row. `convert` makes records of rows and their line numbers,
-    block by block until it has `settled` what holds for the whole log, then of several at once in threads.
+    Columns that are not `kept` may be left out, unless that is empty. `comments` lines stand above the header, or the
+    first row. `convert` makes records of rows and their line numbers.
     """
     _check_names(names, source.name)
     types = {name: types.get(name, pa.dictionary(pa.int32(), pa.string())) for name in names}
 
-    def records(block: Block) -> list[Records]:
-        frame, line, misshapen = (
-            _fast(block, delimiter, types, decimal, kept)
-            or _fast(block, delimiter, dict.fromkeys(names, pa.string()), decimal)
-            or _by_row(block, delimiter, names)
-        )
-        broken = [Records.unusable(misshapen)] if misshapen else []
-        return [*broken, convert(frame, line)] if line.size else broken
-
     blocks = source.blocks(quoted=True)
     for _ in range(comments + header):
         blocks = _below_first(blocks)
-    blocks = (block for block in blocks if not block.data.isspace() or delimiter.encode() in block.data)
     empty = True
-    for chunks in map(records, blocks):
-        yield from chunks
-        empty = empty and not chunks
-        if chunks and settled():
-            break
+    for block in blocks:
+        if block.data.isspace() and delimiter.encode() not in block.data:
+            continue
+        frame, line, misshapen = (
+            _fast(block, delimiter, types, kept)
+            or _fast(block, delimiter, dict.fromkeys(names, pa.string()))
+            or _by_row(block, delimiter, names)
+        )
+        if misshapen:
+            yield Records.unusable(misshapen)
+        if line.size:
+            yield convert(frame, line)
+        empty = empty and not misshapen and not line.size
     if empty:
         raise LogError(f"{source.name}: there is a header ({listed(names)}) but no row below it")
-    for chunks in in_threads(records, blocks):
-        yield from chunks
 
 
 def _check_names(names: Sequence[str], log: str) -> None:
     if len(set(names)) < len(names):
         twice = next(name for name in names if list(names).count(name) > 1)
-        raise LogError(f"{log}: the column {twice[:40]!r} is there twice: columns need names of their own")
+        raise LogError(f"{log}: two columns are called {twice[:40]!r}: rename one of them")
 
 
 def _below_first(blocks: Iterator[Block]) -> Iterator[Block]:
@@ -288,15 +262,12 @@ def _below_first(blocks: Iterator[Block]) -> Iterator[Block]:
     yield from blocks
 
 
-def _fast(
-    block: Block, delimiter: str, types: dict[str, pa.DataType], decimal: str, kept: Sequence[str] = ()
-) -> Rows | None:
+def _fast(block: Block, delimiter: str, types: dict[str, pa.DataType], kept: Sequence[str] = ()) -> Rows | None:
     if not block.n_lines:
         return None
     try:
         table = pa.csv.read_csv(
             pa.BufferReader(block.data),
-            # one piece in this thread: other threads parse the blocks that follow
             read_options=pa.csv.ReadOptions(column_names=list(types), block_size=len(block.data), use_threads=False),
             parse_options=pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in block.data),
             convert_options=pa.csv.ConvertOptions(
@@ -304,7 +275,6 @@ def _fast(
                 include_columns=list(kept),
                 null_values=[""],
                 strings_can_be_null=True,
-                decimal_point=decimal,
                 auto_dict_max_cardinality=1 << 20,
             ),
         )
@@ -312,31 +282,29 @@ def _fast(
         return None
     if table.num_rows != block.n_lines:
         return None  # blank lines, or records over several lines
-    frame = table.to_pandas(split_blocks=True, self_destruct=True)
+    frame = table.to_pandas(use_threads=False, split_blocks=True, self_destruct=True)
     return frame, block.first_line + np.arange(len(frame), dtype=np.int64), {}
 
 
 def _by_row(block: Block, delimiter: str, names: Sequence[str]) -> Rows:
     """One record after the other, as text; a stray quote costs its own line only."""
-    lines = block.lines()
-    rows: list[list[str | None]] = []
-    numbers: list[int] = []
+    lines, at = block.lines(), 0
+    rows: dict[int, list[str | None]] = {}
     misshapen: dict[int, str] = {}
-    at = 0
     while at < len(lines):
-        if not lines[at].strip() and delimiter not in lines[at]:  # tabs alone are empty fields
+        number, line = block.first_line + at, lines[at]
+        if not line.strip() and delimiter not in line:  # tabs alone are empty fields
             at += 1
             continue
         span, fields = _record(lines, at, delimiter, len(names))
-        number = block.first_line + at
+        at += span
         if len(fields) == len(names):
-            rows.append([field or None for field in fields])
-            numbers.append(number)
+            rows[number] = [field or None for field in fields]
         else:
             wrong = f"wrong number of fields: {len(fields)} instead of {len(names)}"
             misshapen[number] = shown(len(misshapen), wrong)
-        at += span
-    return pd.DataFrame(rows, columns=list(names), dtype="str"), np.array(numbers, dtype=np.int64), misshapen
+    frame = pd.DataFrame([*rows.values()], columns=list(names), dtype="str")
+    return frame, np.fromiter(rows, np.int64, len(rows)), misshapen
 
 
 def _record(lines: list[str], at: int, delimiter: str, width: int) -> tuple[int, list[str]]:
@@ -346,8 +314,7 @@ def _record(lines: list[str], at: int, delimiter: str, width: int) -> tuple[int,
     several = (line + "\n" for line in lines[at : at + MAX_SPAN])
     reader = csv.reader(several, delimiter=delimiter, strict=True)  # a quote that closes nothing is an error
     try:
-        fields = next(reader)
-        if len(fields) == width:
+        if len(fields := next(reader)) == width:
             return reader.line_num, fields
     except csv.Error:
         pass

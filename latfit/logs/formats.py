@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -22,9 +24,12 @@ from latfit.numbers import Bools
 from latfit.table import ONLY_COMPLETED, OWN_STATUS, STATUSES
 from latfit.units import UNITS, parse_duration
 
-NUMBER, UNIT = r"[0-9]+(?:\.[0-9]+)?", "(?:ns|us|µs|ms|msec|s|secs?|seconds|min)"
-DURATION = re.compile(rf"(\b[A-Za-z_]{{2,20}})?([\"']?[ =:]+(?:in )?|[(\[]){NUMBER}( ?{UNIT})?(?![\w.]|:[0-9])")
+NUMBER = r"[0-9]+(?:\.[0-9]+)?"
+SPENT = r"(?:[0-9][0-9.]* ?(?:h|m|min(?:utes?)?|[nuµμm]?s|msec|(?:milli)?sec(?:ond)?s?) ?)+"
+DURATION = re.compile(rf"(\b[A-Za-z_]{{2,20}})?([\"']?[ =:]+(?:in )?|[(\[])(?:({SPENT})\b|{NUMBER}(?![\w.]|:[0-9]))")
 NO_SUBMISSIONS = "the log does not say when its probes were submitted: --since and --until cannot choose"
+SNIFFED_LINES = 50
+DELIMITERS = (",", "\t", ";", "|")
 ROLES = ("latency", "submitted", "ended", "status", "id")
 
 
@@ -58,7 +63,7 @@ class ReadOptions:
     def __post_init__(self) -> None:
         for role in self.columns:
             if role not in ROLES:
-                raise LogError(f"{role!r} is not something a column can be; choose from {', '.join(ROLES)}")
+                raise LogError(f"{role!r} is not a role of a column; choose from {', '.join(ROLES)}")
         for word, status in self.statuses.items():
             if status not in STATUSES:
                 raise LogError(f"{word!r} cannot be read as {status!r}; choose from {', '.join(STATUSES)}")
@@ -84,6 +89,12 @@ class ReadOptions:
         return [name for name in names if name in asked or (attempts and name in (attempts, *job_columns(names)))]
 
     @property
+    def named_columns(self) -> dict[str, str]:
+        """The columns that the user named, with their roles."""
+        parts = {role: name.split("+") if role == "latency" else [name] for role, name in self.columns.items()}
+        return {name: role for role, names in parts.items() for name in names if name}
+
+    @property
     def lowered_statuses(self) -> dict[str, str]:
         return {word.strip().lower(): status for word, status in self.statuses.items()}
 
@@ -105,7 +116,7 @@ class Condition:
         """
         match = re.fullmatch(r"(.+?)(!=|=|~)(.*)", text, re.DOTALL)
         if match is None:
-            raise LogError(f"{text!r} is no condition; write COLUMN=VALUE, COLUMN!=VALUE or COLUMN~REGEX")
+            raise LogError(f"{text!r} is not a condition; write COLUMN=VALUE, COLUMN!=VALUE or COLUMN~REGEX")
         condition = cls(match[1].strip(), match[2], match[3].strip())
         if condition.operator == "~":
             regular_expression(condition.value)
@@ -165,7 +176,7 @@ class RowFilter:
     def _column(self, name: str, records: Records) -> pd.Series[Any]:
         raw = {} if records.raw is None else {str(column): records.raw[column] for column in records.raw}
         columns: dict[str, pd.Series[Any]] = {**records.extras, **raw}
-        self.columns.update(dict.fromkeys(columns))
+        self.columns.update(dict.fromkeys(name for name in columns if name != OWN_STATUS))
         if name == "status" and name not in columns:
             columns[name] = pd.Series(pd.Categorical.from_codes(records.status, categories=pd.Index(STATUSES)))
         if name not in columns:
@@ -208,6 +219,30 @@ def regular_expression(text: str) -> re.Pattern[str]:
         raise LogError(f"{text!r} is not a regular expression ({error})") from error
 
 
+class Head(str):
+    """The beginning of a log; what several formats ask of it is worked out once."""
+
+    @cached_property
+    def start(self) -> str:
+        return self.lstrip()
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines that are not blank, without the last, which may be cut in the middle."""
+        return [line for line in self.split("\n")[:-1] or [self] if line.strip()]
+
+    @cached_property
+    def table(self) -> tuple[str, list[str]]:
+        """The most frequent delimiter of the first line, and its fields."""
+        first = self.start.split("\n", 1)[0]
+        delimiter = max(DELIMITERS, key=first.count)
+        try:
+            fields = next(csv.reader([first], delimiter=delimiter), [])
+        except csv.Error:
+            fields = first.split(delimiter)
+        return delimiter, [field.strip() for field in fields]
+
+
 class Format(ABC):
     """A log format: how to recognise it, and how to turn its lines into records."""
 
@@ -216,6 +251,8 @@ class Format(ABC):
     rank: ClassVar[int] = 50  # formats of lower rank are asked first
     begins: ClassVar[str] = ""  # a pattern that its logs begin with, but for white space
     signs: ClassVar[tuple[str, ...]] = ()  # patterns that are all found in the first lines of its logs
+    most_lines: ClassVar[str] = ""  # a pattern that at least half of the first lines begin with
+    header: ClassVar[tuple[str, ...]] = ()  # columns that the first line names; `a|b` is either
     roles: ClassVar[tuple[str, ...]] = ()  # the columns that the user may choose
     uses: ClassVar[tuple[str, ...]] = ()  # the other options that mean something for it
     kind: ClassVar[str] = "probes"  # what a row is: a probe (or request), or one of the `jobs` of a batch system
@@ -237,11 +274,22 @@ class Format(ABC):
         """Whether the latencies of a log that begins with `head` contain waits in a queue."""
         return self.queue
 
-    def sniff(self, head: str) -> bool:
-        """Whether a log that begins with `head` is in this format: by the patterns `begins` and `signs`."""
-        return re.match(self.begins, head.lstrip()) is not None and all(
-            re.search(sign, head, re.MULTILINE) for sign in self.signs
+    def recognises(self, head: Head) -> bool:
+        """Whether a log that begins with `head` is in this format: by all that the format declares, and by `sniff`."""
+        some = head.lines[:SNIFFED_LINES]
+        return (
+            re.match(self.begins, head.start) is not None
+            and all(re.search(sign, head, re.MULTILINE) for sign in self.signs)
+            and all(not set(names.split("|")).isdisjoint(head.table[1]) for names in self.header)
+            and (
+                not self.most_lines or 2 * sum(bool(re.match(self.most_lines, line)) for line in some) >= len(some) > 0
+            )
+            and self.sniff(head)
         )
+
+    def sniff(self, head: Head) -> bool:
+        """What declarations cannot say about a log that they fit; a format without any needs a `sniff` of its own."""
+        return bool(self.begins or self.signs or self.most_lines or self.header)
 
     @abstractmethod
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
@@ -250,6 +298,13 @@ class Format(ABC):
     def read_appended(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """The records of a log's head and of lines that were appended since, for `latfit watch`."""
         return self.read(source, options)
+
+
+class InferredFormat(Format):
+    """A format of named values: the user, or else the evidence of names and cells, says which is what."""
+
+    roles: ClassVar[tuple[str, ...]] = ROLES
+    uses: ClassVar[tuple[str, ...]] = ("statuses", "unit", "time_format", "timezone")
 
 
 FORMATS: dict[str, Format] = {}
@@ -261,25 +316,35 @@ def register(kind: type[Format]) -> type[Format]:
     return kind
 
 
-def suggested_pattern(head: str) -> str | None:
-    r"""The option that reads durations in lines of text, tested on the first lines; None where few of them hold one.
+def suggested_pattern(text: str) -> str | None:
+    r"""The option that reads durations in lines of text, tested on these; None where few of them hold one.
 
-    >>> suggested_pattern("job 1 took 12ms\njob 2 took 9ms\nidle\n")
-    "--pattern 'took\\W+(?P<latency>[0-9]+(?:\\.[0-9]+)? ?(?:ns|us|µs|ms|msec|s|secs?|seconds|min)\\b)'"
+    The words before a duration, or the end of the line, say which is meant; one that never varies is none. A number
+    without a unit keeps its name, from which its unit may be inferred.
+
+    >>> suggested_pattern("job 1 took 12\njob 2 took 9\nidle\n")
+    "--pattern 'took\\W+(?P<took>[0-9]+(?:\\.[0-9]+)?)'"
     """
-    lines = [line[:1000] for line in head.split("\n")[:200]]
-    contexts: Counter[tuple[float, str, str]] = Counter()
-    for match in (match for line in lines for match in DURATION.finditer(line)):
-        word, link, unit = match.groups(default="")
-        weight = weigh("latency", split_name(word)[0])[0]
-        if unit or weight > 0:
-            before = re.escape(link) if link in "([" else r"\W+in " if link.endswith("in ") else r"\W+"
-            contexts[weight, word + before, rf" ?{UNIT}\b" if unit else ""] += 1
-    for context in sorted(contexts, key=lambda each: (each[0], bool(each[2]), contexts[each]), reverse=True):
-        pattern = f"{context[1]}(?P<latency>{NUMBER}{context[2]})"
-        if sum(re.search(pattern, line) is not None for line in lines) >= 2:
-            return f"--pattern '{pattern}'" + ("" if context[2] else " and the unit of that number, such as --unit ms")
-    return None
+    lines = [line[:1000].rstrip() for line in text.split("\n")]
+    candidates: Counter[tuple[bool, str]] = Counter()
+    for line in lines:
+        for match in DURATION.finditer(line):
+            word, link, spent = match.groups(default="")
+            says_so = weigh("latency", split_name(word)[0])[0] > 0
+            link = re.escape(link) if link in ("(", "[") else r"\W+in " if link.endswith("in ") else r"\W+"
+            if spent and not word and match.end() == len(line):
+                candidates[says_so, rf"\W(?P<latency>{SPENT})$"] += 1
+            elif spent:
+                candidates[says_so, rf"{word}{link}(?P<latency>{SPENT})\b"] += 1
+            elif says_so:
+                candidates[says_so, f"{word}{link}(?P<{word}>{NUMBER})"] += 1
+    best, most = None, 1
+    for (says_so, pattern), _ in candidates.most_common(30):  # free text has ever more of them
+        values = [hit[1] for hit in (re.search(pattern, line) for line in lines) if hit]
+        score = (3 if says_so else 1) * len(values)
+        if len(set(values)) > 1 and score > most:
+            best, most = f"--pattern '{pattern}'", score
+    return best
 
 
 def find_format(source: Source, name: str | None = None, *, pattern: str | None = None) -> Format:
@@ -290,14 +355,12 @@ def find_format(source: Source, name: str | None = None, *, pattern: str | None 
         if name not in FORMATS:
             raise UnknownFormat(f"{name!r} is not a log format; choose from {', '.join(f.name for f in ordered)}")
         return FORMATS[name]
+    head = Head(source.text)
     for candidate in ordered:
-        if candidate.sniff(source.text):
+        if candidate.recognises(head):
             return candidate
-    advice = (
-        f"; name one with --format: {', '.join(f.name for f in ordered)}; or say how a probe looks in a line with "
-        "--pattern, such as 'took (?P<latency>[0-9.]+ms)'"
-    )
-    if option := suggested_pattern(source.text):
+    advice = "; see `latfit formats`, or describe its lines with --pattern, for example 'took (?P<latency>[0-9.]+ms)'"
+    if option := suggested_pattern(head):
         advice = f", but some of its first lines hold a duration; read those with: {option}"
-    first = source.text.lstrip().split("\n", 1)[0][:60]
+    first = head.start.split("\n", 1)[0][:60]
     raise UnknownFormat(f"{source.name}: no format recognises this content (it begins {first!r}){advice}")

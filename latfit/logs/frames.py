@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from latfit._system import FORMULA, NUMBER, inert, whole_file
+from latfit._system import inert, whole_file
 from latfit.errors import LogError, SampleError
 from latfit.logs.formats import ReadOptions, RowFilter
 from latfit.logs.reading import MAX_REFUSED, joined_log, probe_tables, read_log
 from latfit.logs.tabular import ROWS_AT_A_TIME, read_tables
 from latfit.sample import LatencySample
-from latfit.table import CANONICAL, LogFacts, ProbeLog
+from latfit.table import CANONICAL, MEASURES, LogFacts, ProbeLog
+from latfit.units import LONGEST, SHORTEST, out_of_range
 
 FRAME = "<DataFrame>"
 
@@ -117,16 +117,15 @@ def as_sample(data: Any) -> LatencySample:
 def _latencies(data: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
     if isinstance(data, (str, bytes)) or hasattr(data, "__fspath__"):
         raise SampleError(f"{str(data)[:60]!r} is text, not latencies: read a file with latfit.read_log")
-    masked = int(np.count_nonzero(np.ma.getmaskarray(data))) if isinstance(data, np.ma.MaskedArray) else 0
-    if masked:
-        raise SampleError(
-            f"{masked} of {data.size} latencies are masked: leave them out, or say what became of "
-            "those probes: LatencySample.of(completed, censored=…, lost=…)"
-        )
+    if isinstance(data, np.ma.MaskedArray):  # what is masked is not a number
+        data = np.ma.filled(data.astype(np.float64), np.nan)
     plain = data.to_numpy() if hasattr(data, "to_numpy") else np.asarray(data)
     if plain.dtype.kind == "m":
         plain = plain / np.timedelta64(1, "s")
+    kind = pd.api.types.infer_dtype(plain.ravel())
     try:
+        if kind in ("boolean", "complex", "datetime64"):  # which numpy would make numbers of
+            raise TypeError(kind)
         values = np.asarray(plain, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise SampleError(
@@ -135,13 +134,13 @@ def _latencies(data: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
     if values.ndim != 1:
         what = f"{str(data)[:60]!r}" if values.ndim == 0 else f"an array of the shape {values.shape}"
         raise SampleError(f"latencies must be numbers in one row, not {what}")
-    bad = ~np.isfinite(values) | (values < 0)
-    if bad.any():
-        at, are = int(np.flatnonzero(bad)[0]), "is" if bad.sum() == 1 else "are"
+    bad = np.flatnonzero(out_of_range(values))
+    if bad.size:
+        which = f"{bad.size} of {values.size} latencies {'is' if bad.size == 1 else 'are'}"
         raise SampleError(
-            f"{np.count_nonzero(bad)} of {values.size} latencies {are} negative, infinite or not a number (the first, "
-            f"at {at}: {values[at]}); say what became of those probes: LatencySample.of(completed, censored=…, lost=…) "
-            "or from_frame with a status column"
+            f"{which} negative, infinite, not a number or out of range ({SHORTEST:g} s to {LONGEST:g} s; the first, at "
+            f"{bad[0]}: {values[bad[0]]}); say what became of those probes: LatencySample.of(completed, censored=…, "
+            "lost=…) or from_frame with a status column"
         )
     return values
 
@@ -190,42 +189,36 @@ def convert_log(
     if isinstance(path, (str, Path)) and Path(path).exists() and output.exists() and output.samefile(path):
         raise LogError(f"{output}: this is the log itself; write to another file")
     log = read_log(path, max_refused=max_refused, **how)
-    table = _inert(_arrow(log)) if spreadsheet else _arrow(log)
+    table = _arrow(log, spreadsheet)
     with whole_file(output) as part:
         WRITERS[output.suffix](part, table)
     return log.facts, log.counts
 
 
-def _arrow(log: ProbeLog) -> pa.Table:
+def _arrow(log: ProbeLog, spreadsheet: bool) -> pa.Table:
     frame = log.frame.copy(deep=False)
     for name in frame.columns:
         # the columns of Parquet have types of their own; elsewhere they are text
         text = name == "status" or (name not in CANONICAL and log.facts.format != "parquet")
         if text or isinstance(frame[name].dtype, pd.CategoricalDtype):
             frame[name] = frame[name].astype("string")
+        if spreadsheet and isinstance(frame[name].dtype, pd.StringDtype):
+            frame[name] = frame[name].map(inert, na_action="ignore")
+    for kind, name in MEASURES.items():
+        if getattr(log.facts, kind) and name not in frame:
+            frame[name] = "yes"
+    if spreadsheet:
+        frame.columns = frame.columns.map(inert)
     try:
         return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
     except (pa.ArrowException, OverflowError) as error:
         raise LogError(f"{log.facts.path}: a column changes its type within the log ({error})") from error
 
 
-def _inert(table: pa.Table) -> pa.Table:
-    """The same table with texts, the names of its columns among them, that no spreadsheet runs as a formula."""
-    for at, field in enumerate(table.schema):
-        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
-            column = table.column(at)
-            plain = pc.or_(
-                pc.invert(pc.match_substring_regex(column, FORMULA)), pc.match_substring_regex(column, NUMBER)
-            )
-            quoted = pc.binary_join_element_wise(pa.scalar("'", field.type), column, pa.scalar("", field.type))
-            table = table.set_column(at, field, pc.if_else(plain, column, quoted))
-    return table.rename_columns([inert(name) for name in table.schema.names])
-
-
 def _write_csv(path: Path, table: pa.Table) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         for start in range(0, max(1, table.num_rows), ROWS_AT_A_TIME):
-            frame = table.slice(start, ROWS_AT_A_TIME).to_pandas()
+            frame = table.slice(start, ROWS_AT_A_TIME).to_pandas(use_threads=False)
             whole = (frame["submitted"].dt.microsecond.fillna(0) == 0).all()
             pattern = "%Y-%m-%dT%H:%M:%SZ" if whole else "%Y-%m-%dT%H:%M:%S.%fZ"
             frame["submitted"] = frame["submitted"].dt.strftime(pattern)

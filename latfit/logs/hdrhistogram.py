@@ -7,14 +7,15 @@ import re
 import struct
 import zlib
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from latfit.errors import LogError, SampleError
+from latfit.errors import LogError
 from latfit.logs.formats import register
-from latfit.logs.histogram_format import HistogramFormat, HistogramLog, Series, from_buckets
+from latfit.logs.histogram_format import HistogramFormat, Series, from_buckets
 from latfit.logs.source import Source, numbered_lines
 from latfit.numbers import Ints
 from latfit.units import in_seconds
@@ -36,7 +37,7 @@ class HdrLog(HistogramFormat):
     rank = 12
     begins = rf"(?:.*\n){{0,19}}?(?:#\[Histogram log format|{INTERVAL})"
 
-    def parse(self, source: Source, unit: str | None) -> HistogramLog:
+    def series(self, source: Source, unit: str | None, notes: dict[str, None]) -> Iterator[Series]:
         total: dict[tuple[str, int, int], Counter[tuple[int, int]]] = defaultdict(Counter)  # by tag and layout
         intervals: dict[str, list[tuple[Ints, Ints]]] = defaultdict(list)
         for number, line in numbered_lines(source):
@@ -44,33 +45,29 @@ class HdrLog(HistogramFormat):
                 continue
             match = re.match(INTERVAL, line)
             if match is None:
-                raise LogError(f"{source.name}: line {number} is not an interval [Tag=…,]start,length,max,payload")
+                raise LogError(f"line {number} is not an interval [Tag=…,]start,length,max,payload")
             try:
                 layout, low, high, counts = _decoded(match[5])
             except (ValueError, struct.error, zlib.error) as problem:
-                raise LogError(f"{source.name}: line {number}: the histogram is damaged ({problem})") from problem
+                raise LogError(f"line {number}: the histogram is damaged ({problem})") from problem
             tag = match[1] or ""
             intervals[tag].append((low, counts))
-            buckets = total[tag, *layout]
-            for bucket in zip(low.tolist(), high.tolist(), counts.tolist(), strict=True):
-                buckets[bucket[:2]] += bucket[2]
+            total[tag, *layout].update(
+                dict(zip(zip(low.tolist(), high.tolist(), strict=True), counts.tolist(), strict=True))
+            )
         if not total:
-            raise LogError(f"{source.name}: there is no interval in this log")
+            raise LogError("there is no interval in this log")
+        if unit is None:
+            notes["the values are taken to be nanoseconds, as is usual; --unit says otherwise"] = None
 
         def edge(value: int) -> float:
             """A whole value v stands for [v, v + 1), and buckets hold their lower end: (e⁻, …] then holds e."""
             return float(np.nextafter(in_seconds(value, unit or "ns"), 0.0))
 
-        series = []
-        try:
-            for (tag, *_), buckets in total.items():
-                rising = ((edge(low), edge(high), count) for (low, high), count in sorted(buckets.items()))
-                histogram = replace(from_buckets(rising), together=_together(intervals[tag]))
-                series.append(Series("", {"tag": tag} if tag else {}, histogram))
-        except SampleError as problem:
-            raise LogError(f"{source.name}: {problem}") from problem
-        notes = () if unit else ("the values are taken to be nanoseconds, as is usual; --unit says otherwise",)
-        return HistogramLog(source.name, self.name, tuple(series), notes=notes)
+        for (tag, *_), buckets in total.items():
+            rising = ((edge(low), edge(high), count) for (low, high), count in sorted(buckets.items()))
+            histogram = replace(from_buckets(rising), together=_together(intervals[tag]))
+            yield Series("", {"tag": tag} if tag else {}, histogram)
 
 
 def _decoded(payload: str) -> tuple[tuple[int, int], Ints, Ints, Ints]:

@@ -155,14 +155,24 @@ class HistogramLog:
 
 
 class HistogramFormat(Format):
-    """A format whose files hold histograms; `parse` reads them."""
+    """A format whose files hold histograms, and perhaps counters, in series."""
 
     by_line = False
     uses = ("unit",)
 
     @abstractmethod
+    def series(self, source: Source, unit: str | None, notes: dict[str, None]) -> Iterator[Series]:
+        """The series of a file; `unit` is that of its bounds where the user says it, `notes` are what was guessed."""
+
     def parse(self, source: Source, unit: str | None) -> HistogramLog:
-        """The histograms of a file; `unit` is that of its bounds where the user says it."""
+        notes: dict[str, None] = {}
+        try:
+            series = list(self.series(source, unit, notes))
+        except SampleError as problem:
+            raise LogError(str(problem)) from problem
+        counters = tuple(each for each in series if not isinstance(each.value, Histogram))
+        histograms = tuple(each for each in series if isinstance(each.value, Histogram))
+        return HistogramLog(source.name, self.name, histograms, counters, tuple(notes))
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         raise LogError(HistogramLog(source.name, self.name, ()).not_probes())
@@ -180,22 +190,22 @@ def from_buckets(buckets: Iterable[tuple[float, float, int]]) -> Histogram:
     return Histogram(np.array(edges if counts else [0.0, 1.0]), np.array(counts or [0]))
 
 
-def native_buckets(
-    indices: Sequence[int], counts: Ints, schema: int, *, zero: tuple[int, float] = (0, 0.0)
+def exponential_buckets(
+    indices: Sequence[int], counts: Ints, scale: int, *, zero: tuple[int, float] = (0, 0.0)
 ) -> Histogram:
-    """A native histogram of Prometheus, or an exponential one of OpenTelemetry.
+    """An exponential histogram of OpenTelemetry, or a native one of Prometheus.
 
-    The bucket of index i is (b^(i−1), b^i], b = 2^(2^−schema); empty ones may be left out. `zero` are the count and the
+    The bucket of index i is (b^(i−1), b^i], b = 2^(2^−scale); empty ones may be left out. `zero` are the count and the
     upper end of the bucket from 0 on; where that end is 0, its latencies join the first bucket.
     """
-    if not -10 <= schema <= 20:
-        raise SampleError(f"the schema of a native histogram is {schema}; it must lie between -10 and 20")
+    if not -10 <= scale <= 20:
+        raise SampleError(f"the scale of an exponential histogram is {scale}; it must lie between -10 and 20")
     if (np.asarray(counts) < 0).any() or len(set(indices)) != len(indices) or list(indices) != sorted(indices):
-        raise SampleError("the buckets of a native histogram must rise, with counts that are not negative")
+        raise SampleError("the buckets of an exponential histogram must rise, with counts that are not negative")
     near, end = zero
     with np.errstate(over="ignore"):
         buckets = [
-            (float(np.exp2((i - 1) * 2.0**-schema)), float(np.exp2(i * 2.0**-schema)), int(n))
+            (float(np.exp2((i - 1) * 2.0**-scale)), float(np.exp2(i * 2.0**-scale)), int(n))
             for i, n in zip(indices, counts, strict=True)
             if n
         ]
@@ -207,7 +217,7 @@ def native_buckets(
         buckets = [(0.0, end, near), *((max(low, end), high, n) for low, high, n in buckets)]
     for low, high, _ in buckets:
         if not (np.isfinite(high) and high > low):
-            raise SampleError(f"a native bucket reaches from {low:g} to {high:g} s: this is no latency")
+            raise SampleError(f"an exponential bucket reaches from {low:g} to {high:g} s: this is no latency")
     return from_buckets(buckets)
 
 

@@ -14,36 +14,33 @@ import pyarrow as pa
 import pyarrow.json
 
 from latfit.errors import LogError
-from latfit.logs.formats import ROLES, Format, ReadOptions, register, regular_expression
-from latfit.logs.lines import json_object, parsed_lines
+from latfit.logs.formats import Format, Head, InferredFormat, ReadOptions, register, regular_expression
+from latfit.logs.lines import CellFormat, json_object, line_tables, parsed_lines
 from latfit.logs.records import Records
 from latfit.logs.source import MAX_LINE_BYTES, Block, Source
 from latfit.logs.tabular import Row, Rows, read_tables, row_tables
 
 MAX_OPENED = 200  # brackets in a line that pyarrow may see: thousands, one in the other, end its process
 MAX_DEPTH = 8  # objects around an array, one in the other
-AROUND_SOURCE = re.compile("_.*|sort|fields|highlight|ignored")  # beside the _source of a hit of Elasticsearch
 BETWEEN = re.compile(r"[^ \t\n,]|\Z")  # the end of what stands between values
 ARRAY = re.compile(r":\s*\[\s*\{")  # of objects, inside an object
 
 
 @register
-class JsonLines(Format):
+class JsonLines(InferredFormat):
     """Objects with the same keys, one a line; values inside objects are columns such as `data.value`."""
 
     name = "jsonl"
     description = "JSON lines, one object a probe"
     rank = 80
     begins = r"\{"
-    roles = ROLES
-    uses = ("statuses", "unit", "time_format", "timezone")
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         yield from read_tables(map(_of_block, source.blocks()), source.name, options)
 
 
 @register
-class Pattern(Format):
+class Pattern(InferredFormat):
     """One line a probe, wherever in it the pattern is found; its named groups are the columns.
 
     A group that takes no part in the match is an empty cell.
@@ -52,24 +49,22 @@ class Pattern(Format):
     name = "pattern"
     description = "lines of free text: --pattern 'task (?P<id>\\d+) took (?P<latency>\\S+)'"
     rank = 999
-    begins = "(?!)"  # nothing: nobody but the user knows the pattern
-    roles = ROLES
-    uses = ("pattern", "statuses", "unit", "time_format", "timezone")
+    uses = ("pattern", *InferredFormat.uses)
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         if options.pattern is None:
-            raise LogError(f"{source.name}: say how a probe looks in its lines, with --pattern REGEX")
+            raise LogError(f"{source.name}: describe its lines with --pattern REGEX")
         pattern = regular_expression(options.pattern)
 
         def find(line: str) -> dict[str, str | None] | None:
             return match.groupdict() if (match := pattern.search(line)) else None
 
         none = f"no line matches --pattern {options.pattern!r}"
-        yield from read_found(source, options, find, "lines without a match of --pattern", nothing=none)
+        yield from read_lines(source, options, find, "lines without a match of --pattern", nothing=none)
 
 
 @register
-class JsonArray(Format):
+class JsonArray(InferredFormat):
     """An array of objects with the same keys; values inside objects are columns such as `data.value`.
 
     The array may stand inside a document (`{"items": […]}`, `{"hits": {"hits": […]}}`); of several
@@ -81,62 +76,70 @@ class JsonArray(Format):
     by_line = False
     description = "JSON: an array of objects, also inside a document, or objects over several lines"
     rank = 79
-    roles: ClassVar[tuple[str, ...]] = ROLES
-    uses: ClassVar[tuple[str, ...]] = ("statuses", "unit", "time_format", "timezone")
-
+    begins: ClassVar[str] = r"\{|\[\s*(?:[{\]]|\Z)"
     array: ClassVar[str] = ""  # the path of the array that counts, where it need not be the first
 
-    def row(self, value: Row) -> Row | None:
-        inner, node = value.get("_source"), value.get("node")
-        if isinstance(inner, dict) and all(map(AROUND_SOURCE.fullmatch, value)):  # a hit of Elasticsearch
-            value = inner
-        elif isinstance(node, dict) and set(value) <= {"node", "cursor"}:  # an edge of GraphQL
-            value = node
+    def row(self, value: Row) -> Row | str | None:
         return flat_object(value)
 
-    def sniff(self, head: str) -> bool:
-        start = head.lstrip()
-        if start.startswith("["):
-            return start[1:].lstrip()[:1] in ("{", "]", "")
-        if not start.startswith("{"):
-            return False
-        first, _, rest = start.partition("\n")
-        whole = _whole_object(first)
-        if whole is not None:  # alone it may be the first of many lines to come
-            return not rest.strip() and any(len(objects) > 1 for _, objects in _arrays(whole[0]))
-        return not rest.lstrip().startswith("{") and bool(rest.strip() or ARRAY.search(start))
+    def sniff(self, head: Head) -> bool:
+        if head.start.startswith("["):
+            return True
+        first, _, rest = head.start.partition("\n")
+        try:
+            whole = json.loads(first)  # alone it may be the first of many lines to come
+        except (ValueError, RecursionError):
+            return not rest.lstrip().startswith("{") and bool(rest.strip() or ARRAY.search(head.start))
+        several = any(len(objects) > 1 for _, objects in _arrays(whole))
+        return several and not rest.strip()
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         others: Counter[str] = Counter()
-        yield from read_tables(row_tables(self._rows(source, others)), source.name, options)
+        yield from self.tables(source, options, others)
         if others:
             last = Records.unusable({})
             last.skipped["objects of other arrays in the document"] = others.total()
             yield last
 
-    def _rows(self, source: Source, others: Counter[str]) -> Iterator[tuple[int, Row | str]]:
+    def tables(self, source: Source, options: ReadOptions, others: Counter[str]) -> Iterator[Records]:
+        return read_tables(row_tables(self.elements(source, others)), source.name, options)
+
+    def elements(self, source: Source, others: Counter[str]) -> Iterator[tuple[int, Row | str]]:
         for number, value in _elements(source, others, self.array):
             if not isinstance(value, dict):
                 yield number, f"not an object: {str(value)[:40]!r}"
             elif (cells := self.row(value)) is None:
                 others[self.array] += 1
+            elif isinstance(cells, str):
+                yield number, cells
             else:
                 yield number, {_whole_text(key): _whole_text(item) for key, item in cells.items()}
 
 
-def read_found(
-    source: Source, options: ReadOptions, find: Callable[[str], Row | str | None], others: str, **how: Any
+class JsonRows(CellFormat, JsonArray):
+    """One probe for each object of an array inside a JSON document, with its cells at `paths`."""
+
+    cells = "submitted ended status"
+    roles = ()
+    nothing = "no line holds a JSON object"
+
+    def row(self, value: Row) -> Row | str | None:
+        return self.cells_of(value)
+
+    def sniff(self, head: Head) -> bool:
+        return Format.sniff(self, head)
+
+    def tables(self, source: Source, options: ReadOptions, others: Counter[str]) -> Iterator[Records]:
+        reader = self.reader(source, options)
+        return reader.chunks(row_tables(reader.elements(source, others)), source)
+
+
+def read_lines(
+    source: Source, options: ReadOptions, parse: Callable[[str], Row | str | None], others: str, **how: Any
 ) -> Iterator[Records]:
-    """The records of lines of text in which `find` finds an object, else they are `others`; see `read_tables`."""
+    """The records of lines of text that `parse` makes an object of, else they are `others`; see `read_tables`."""
     last = Records.unusable({})
-
-    def parse(block: Block) -> Rows:
-        rows, numbers, broken, skipped = parsed_lines(block, find)
-        if skipped:
-            last.skipped[others] += skipped
-        return pd.DataFrame(rows, dtype="str"), np.array(numbers, dtype=np.int64), broken
-
-    yield from read_tables(map(parse, source.blocks()), source.name, options, **how)
+    yield from read_tables(line_tables(source, parse, last, others), source.name, options, **how)
     yield last
 
 
@@ -146,10 +149,11 @@ def _of_block(block: Block) -> Rows:
     if objects and max(line.count(b"[") + line.count(b"{") for line in block.data.split(b"\n")) <= MAX_OPENED:
         try:
             table = pa.json.read_json(
-                pa.BufferReader(block.data), read_options=pa.json.ReadOptions(block_size=len(block.data) + 1)
+                pa.BufferReader(block.data),
+                read_options=pa.json.ReadOptions(block_size=len(block.data) + 1, use_threads=False),
             )
             if table.num_rows == block.n_lines:
-                return _flat_table(table).to_pandas(), block.first_line + np.arange(block.n_lines), {}
+                return _flat_table(table).to_pandas(use_threads=False), block.first_line + np.arange(block.n_lines), {}
         except pa.ArrowInvalid:
             pass
 
@@ -198,14 +202,6 @@ def _whole_text(value: Any) -> Any:
     return value
 
 
-def _whole_object(text: str) -> tuple[Row, int] | None:
-    try:
-        value, end = json.JSONDecoder().raw_decode(text)
-    except (ValueError, RecursionError):
-        return None
-    return (value, end) if isinstance(value, dict) else None
-
-
 def _arrays(value: Row, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, list[Row]]]:
     """The arrays inside an object, by path, with the objects in them."""
     for key, item in value.items():
@@ -218,31 +214,10 @@ def _arrays(value: Row, prefix: str = "", depth: int = 0) -> Iterator[tuple[str,
 
 def _elements(source: Source, others: Counter[str], array: str) -> Iterable[tuple[int, Any]]:
     """The objects of a log with their lines, or counted from 1 inside a document; `others` counts those left out."""
-    text, decoder = "".join(source.texts()), json.JSONDecoder()
-    is_array = text.lstrip().startswith("[")
-    documents: list[tuple[int, Any]] = []
-    at, line = text.index("[") + 1 if is_array else 0, 1
-    while True:
-        start, at = at, BETWEEN.search(text, at).start()  # type: ignore[union-attr]
-        line += text.count("\n", start, at)
-        if text[at : at + 1] == ("]" if is_array else ""):
-            break
-        try:
-            value, end = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError) as error:
-            line += text.count("\n", at, getattr(error, "pos", at))
-            damaged = f"this JSON document is damaged or cut short ({str(error)[:60]})"
-            raise LogError(f"{source.name}: line {line}: {damaged}") from error
-        documents.append((line, value))
-        line, at = line + text.count("\n", at, end), end
-    if is_array:
-        return documents
-    arrays: dict[str, list[Row]] = {}
-    if len(documents) == 1 or _whole_object(source.text.lstrip()) is None:  # or pages of one
-        for path, objects in (each for _, value in documents if isinstance(value, dict) for each in _arrays(value)):
-            if objects:
-                arrays.setdefault(path, []).extend(objects)
-    if not arrays:  # one object after the other
+    documents = list(_documents(source))
+    arrays = dict(_arrays(documents[0][1])) if len(documents) == 1 and isinstance(documents[0][1], dict) else {}
+    arrays = {path: objects for path, objects in arrays.items() if objects}
+    if not arrays:  # elements of one array, or one object after the other
         return documents
     chosen = array or next(iter(arrays))
     longest = max(arrays, key=lambda path: len(arrays[path]))
@@ -251,6 +226,26 @@ def _elements(source: Source, others: Counter[str], array: str) -> Iterable[tupl
     if not array and others[longest] > len(rows):
         raise LogError(
             f"{source.name}: the document holds arrays of objects {chosen!r} ({len(rows)}) and {longest!r} "
-            f"({others[longest]}); take out the one that is meant, for example with jq '.{longest}'"
+            f"({others[longest]}); extract the one that you need, for example with jq '.{longest}'"
         )
     return enumerate(rows, start=1)
+
+
+def _documents(source: Source) -> Iterator[tuple[int, Any]]:
+    """The values that stand one after the other in a text, or in the array that it is, with their lines."""
+    text, decoder = "".join(source.texts()), json.JSONDecoder()
+    is_array = text.lstrip().startswith("[")
+    at, line = text.index("[") + 1 if is_array else 0, 1
+    while True:
+        start, at = at, BETWEEN.search(text, at).start()  # type: ignore[union-attr]
+        line += text.count("\n", start, at)
+        if text[at : at + 1] == ("]" if is_array else ""):
+            return
+        try:
+            value, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError) as error:
+            line += text.count("\n", at, getattr(error, "pos", at))
+            damaged = f"this JSON document is damaged or cut short ({str(error)[:60]})"
+            raise LogError(f"{source.name}: line {line}: {damaged}") from error
+        yield line, value
+        line, at = line + text.count("\n", at, end), end

@@ -1,12 +1,16 @@
-"""Formats of one record a line: the base classes, and what their readers share."""
+"""The base of formats that know what their cells are, and two on it: records of one line, and events of several."""
 
 from __future__ import annotations
 
 import copy
 import json
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 from typing import Any, ClassVar, Self
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
@@ -14,50 +18,47 @@ from numpy.typing import NDArray
 
 from latfit.errors import LogError, MissingColumn, listed
 from latfit.logs.formats import Format, ReadOptions
-from latfit.logs.records import A_CENTURY, UNKNOWN, Records, shown
+from latfit.logs.records import A_CENTURY, Records, shown
+from latfit.logs.schema import NO_OUTCOMES, Roles
 from latfit.logs.source import Block, Source
-from latfit.logs.tabular import moments, seconds_of
-from latfit.logs.vocabulary import OutcomeTally
+from latfit.logs.tabular import Row as Row
+from latfit.logs.tabular import Rows, TableReader, row_tables
+from latfit.logs.times import UNKNOWN_TIMES
 from latfit.numbers import Bools
-from latfit.table import CANONICAL, COMPLETED, STATUSES
+from latfit.table import COMPLETED
 
 MAX_CHARACTERS = 1 << 17
 EPOCH_FROM = 5e8  # numbers of this size are seconds since 1970
+ANSWER_SIZES = {"bytes", "sc-bytes", "sc-content-len"}  # columns that only answers have
 APACHE_TIME = "%d/%b/%Y:%H:%M:%S %z"
-SAY_STATUS = "; say what it means: --status completed|failed|censored|lost=WORD"
-
-Convert = Callable[[pd.DataFrame, NDArray[np.int64]], Records]
-Parsed = Sequence[str | None] | None  # the fields of a record, a text why it is refused, or nothing: no record
 
 
-class RecordFormat(Format):
-    """A format whose `fill` understands a block of rows: sets latency, status and time of submission of its records.
+class CellFormat(Format):
+    """A format that knows which of its cells is the latency, submitted, ended, status and id; others are extra columns.
 
-    Without a `fill` of its own it reads the columns `measured`, `code` and `time`. For each log there is a reader, a
-    copy of the format; `begin` keeps what holds for the whole log. A reader has the `options`, and the `tally` of
-    outcomes, by HTTP code or by the words of `outcomes`.
+    Times are ISO 8601 or seconds since 1970, unless `time_style` says otherwise. For each log there is a reader, a
+    copy of the format with the `options` and the `columns` of roles; `begin` keeps what holds for the whole log.
     """
 
-    names: Sequence[str] = ()  # of the fields
-    groups: Sequence[str] = ()  # the columns to group by
-    measured: str = ""  # the column of the latency, and its unit
-    unit: str = "s"
-    code: str = ""  # the column of HTTP codes
-    time: str = ""  # the column of times, how they are written, and whether they are those of the answer
+    cells: ClassVar[str] = "latency submitted status"  # roles, with the name of the column if that is another: `id=job`
+    paths: ClassVar[str] = ""  # the cells of an object of JSON: `method status=response.code|code`
+    unit: str = "s"  # of the latency, unless the cells have units
+    uses: ClassVar[tuple[str, ...]] = ("statuses", "timezone")
+    outcomes: ClassVar[Mapping[str, str]] = {}  # what the log's own words mean
+    counted_by: str = ""  # the column whose words the note on outcomes counts, unless that is the status
+    answers: ClassVar[bool] = False  # whether these words are what was answered: asked again, it is the same
     time_style: str | None = None
-    at_end: bool = False
-    outcomes: ClassVar[str] = ""  # what the outcomes go by, for the note that counts them
-    http: ClassVar[bool] = False
-    latency_is: str = ""  # for the note, unless it is `measured`
-    submitted_is: str = ""
+    at_end: bool = False  # whether `submitted` is when the probe ended, and was logged
+    groups: Sequence[str] | None = None  # the extra columns, unless they are all that have no role
+    latency_is: str = ""  # for the note, unless the description says it
     not_probes: str = ""  # what `left_out` leaves out
+    nothing: ClassVar[str] = "no line of this log is a record of this format"
     options: ReadOptions
-    tally: OutcomeTally
+    columns: dict[str, str]
+    table: TableReader
 
     def begin(self, source: Source) -> None:
         """Look at the beginning of a log."""
-        if self.measured:
-            self.measured = chosen("latency", self.options, self.measured, self.names, source.name)
 
     def finish(self, source: Source) -> Records | None:
         """Look back when a log is through: an error, or records that are known only now."""
@@ -66,73 +67,149 @@ class RecordFormat(Format):
         """Which rows are not probes."""
         return None
 
-    def fill(self, records: Records, frame: pd.DataFrame) -> None:
-        """Understand the rows of a block."""
-        records.latency = seconds_of(frame[self.measured], self.measured, self.unit, records)
-        if self.code:
-            records.status = self.tally.statuses(frame[self.code].fillna("-"), records)
-        if self.time:
-            when = moments(frame[self.time], self.time, self.time_style, self.options.timezone, records)
-            records.submitted = seconds_before(when, records.latency) if self.at_end else when
-        if self.code:
-            self.tally.add(frame[self.code], records)
+    def cells_of(self, entry: Row) -> Row | str | None:
+        """The cells of an object; None where the latency, or the submission without one, is missing."""
+        cells = {name: inside(entry, path) for name, path in named(self.paths).items()}
+        if "latency" in cells:
+            return self.probe(cells) if isinstance(cells["latency"], int | float) else None
+        return None if cells.get("submitted") is None else self.probe(cells)
+
+    def probe(self, cells: Row) -> Row | str | None:
+        """The cells of a probe, by those of a record; why it is refused (`kind: detail`); None: it is not a probe."""
+        return cells
+
+    def adjust(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The rows with the columns that `cells` names, where the log has others."""
+        return frame
+
+    def amend(self, records: Records, frame: pd.DataFrame) -> None:
+        """What only this format knows of records, beyond their cells."""
 
     def reader(self, source: Source, options: ReadOptions) -> Self:
         reader = copy.copy(self)
-        reader.options = options
-        reader.tally = OutcomeTally(options, what=self.outcomes or "outcomes by HTTP code", http=self.http)
+        reader.options, reader.columns = options, named(self.cells)
+        reader.unit, reader.time_style = options.unit or self.unit, options.time_format or self.time_style
         reader.begin(source)
+        columns = reader.columns
+        latency, times = columns.get("latency"), {columns.get("submitted"), columns.get("ended")} - {None}
+        roles = Roles(
+            latency=(latency,) if latency else (),
+            submitted=columns.get("submitted"),
+            ended=columns.get("ended"),
+            status=columns.get("status"),
+            id=columns.get("id"),
+            unit=reader.unit if latency else None,
+            unit_evidence=("option" if options.unit else "format") if latency else "",
+            has_outcomes="status" in columns,
+            time_formats=dict.fromkeys(map(str, times), reader.time_style) if reader.time_style else {},
+        )
+        statuses = {**self.outcomes, **options.statuses}
+        reader.table = TableReader(roles, replace(reader.options, statuses=statuses), counted_by=reader.counted_by)
+        reader.table.settled = reader.time_style is not None
+        if self.answers and reader.table.words:
+            reader.table.words.answers = True
         return reader
 
     def records(self, frame: pd.DataFrame, line: NDArray[np.int64]) -> Records:
-        """The records of a block of rows; completed, unless `fill` says otherwise."""
+        """The records of a block of rows, and what the format says of them: nothing was guessed."""
         out = self.left_out(frame)
         if out is not None:
             frame, line = frame[~out].reset_index(drop=True), line[~out]
-        records = Records(line, np.full(line.size, np.nan), np.full(line.size, COMPLETED, dtype=np.int8), raw=frame)
-        records.extras = {name: frame[name] for name in self.groups if name in frame}
-        self.fill(records, frame)
+        frame = self.adjust(frame)
+        for name in set(self.columns.values()) - set(frame.columns):
+            frame[name] = None
+        records = self.table.records(frame, line)
+        records.columns, records.id_column = {}, None
+        if self.groups is not None:
+            records.extras = {name: frame[name] for name in self.groups if name in frame}
+        for name in {"path", "url"} & records.extras.keys():  # a query would make every request a group of its own
+            records.extras[name] = (
+                records.extras[name].astype("str").str.replace(r"(?s)\?.*", "", regex=True).str.slice(0, 200)
+            )
+        if self.at_end and records.submitted is not None:
+            spent = np.where(np.isfinite(records.latency), np.clip(records.latency, 0, A_CENTURY), 0)
+            records.submitted = records.submitted - np.round(spent * 1e6).astype("timedelta64[us]")
         if out is not None and out.any():
             records.skipped[self.not_probes] = int(np.count_nonzero(out))
-        if self.measured:
-            records.unit, records.unit_evidence = self.unit, "option" if self.options.unit else "format"
-        latency = self.latency_is or (self.measured and f"{self.measured} in {self.unit}")
-        if latency:
-            names = listed(f"log_{name}" if name in CANONICAL else name for name in self.groups)  # as in the table
-            submitted = self.submitted_is or self.time or "unknown"
-            records.notes.append(
-                f"latency is {latency}; submitted is {submitted}; columns to group by: {names or 'none'}"
-            )
+        usual = self.description.rpartition("latency = ")[2]
+        unit = f" in {self.unit}" if "latency" in self.columns else ""
+        records.notes = [f"latency is {self.latency_is or self.options.columns.get('latency', usual) + unit}"]
+        records.notes += [] if records.has_outcomes else [NO_OUTCOMES]
+        self.amend(records, frame)
+        for name in ANSWER_SIZES & records.extras.keys():  # of the rest it is the size of an error message, if any
+            records.extras[name] = records.extras[name].replace("-", "0").where(records.status == COMPLETED)
+        return records
+
+    def chunks(self, tables: Iterator[Rows], source: Source) -> Iterator[Records]:
+        """The records of one table of cells after another, and of those that are known only at the end."""
+        is_empty = True
+        for frame, numbers, broken in tables:
+            if broken:
+                yield Records.unusable(broken)
+            if len(frame):
+                yield self.records(frame, numbers)
+            is_empty = is_empty and not broken and not len(frame)
+        last = self.finish(source)
+        if is_empty and last is None:
+            raise LogError(f"{source.name}: {self.nothing}")
+        yield from filter(None, (last, self.last()))
+
+    def last(self) -> Records:
+        """What was counted over the log."""
+        records = self.table.last()
+        if "statuses" not in self.uses:  # which unknown words would call for
+            records.advice.clear()
         return records
 
 
-class LineFormat(RecordFormat):
-    """One record a line: `parse` takes a line apart into the fields `names`."""
+class LineFormat(CellFormat):
+    """One probe a line: the groups of the pattern `line` are its cells, or it is an object with them at `paths`."""
 
-    others: ClassVar[str] = "lines that are not requests"  # that are no records; empty: not counted
-    nothing: ClassVar[str] = "no line of this log is a record of this format"
+    line: ClassVar[re.Pattern[str]] = re.compile("(?!)")
+    broken: ClassVar[str] = "(?!)"  # what other lines begin with that are refused
+    names: Sequence[str] = ()  # of the cells, where a row is a sequence
+    others: ClassVar[str] = "lines without a probe"  # empty: not counted
 
-    @abstractmethod
-    def parse(self, line: str) -> Parsed:
-        """The fields of a record, the reason (`kind: detail`) why it is refused, or None: the line is no record."""
+    def row(self, line: str) -> Row | Sequence[str | None] | str | None:
+        """The cells of a line, why it is refused (`kind: detail`), or None: it is not a probe."""
+        entry = json_line(line) if self.paths else None
+        if entry is not None:
+            return self.cells_of(entry)
+        if match := self.line.match(line):
+            return self.probe(match.groupdict())
+        return f"unparseable line: {line[:40]!r}" if re.match(self.broken, line) else None
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        reader = self.reader(source, options)
-        is_empty = True
-        for block in source.blocks():
-            rows, numbers, refused, skipped = parsed_lines(block, reader.parse)
-            if refused:
-                yield Records.unusable(refused)
-            frame = pd.DataFrame(rows, columns=list(reader.names), dtype="str")
-            records = reader.records(frame, np.array(numbers, dtype=np.int64)) if rows else Records.unusable({})
-            if self.others and skipped:
-                records.skipped[self.others] = skipped
-            is_empty = is_empty and not rows and not refused
-            yield records
-        last = reader.finish(source)
-        if is_empty and last is None:
-            raise LogError(f"{source.name}: {self.nothing}")
-        yield from filter(None, (last, reader.tally.last()))
+        reader, last = self.reader(source, options), Records.unusable({})
+        tables = line_tables(source, reader.row, last, self.others, reader.names)
+        yield from reader.chunks(tables, source)
+        yield last
+
+
+class EventFormat(CellFormat):
+    """Events of one or several lines, of which probes are made; `last` is the chunk that says what holds for all."""
+
+    nothing: ClassVar[str] = "there is no event of a job in this log"
+
+    @abstractmethod
+    def probes(self, source: Source, last: Records) -> Iterator[tuple[int, Row | str | None]]:
+        """The probes, or why one is refused (`kind: detail`), with their lines; None: more may take a while to come."""
+
+    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
+        reader, last = self.reader(source, options), Records.unusable({})
+        yield from reader.chunks(row_tables(reader.probes(source, last)), source)
+        yield last
+
+
+def line_tables(
+    source: Source, parse: Callable[[str], Any], last: Records, others: str, names: Sequence[str] = ()
+) -> Iterator[Rows]:
+    """Tables of the lines that `parse` takes apart; `last` counts the `others`."""
+    for block in source.blocks():
+        rows, numbers, broken, skipped = parsed_lines(block, parse)
+        if skipped and others:
+            last.skipped[others] += skipped
+        yield pd.DataFrame(rows, columns=list(names) or None, dtype="str"), np.array(numbers, dtype=np.int64), broken
 
 
 def parsed_lines(
@@ -155,22 +232,15 @@ def parsed_lines(
     return rows, numbers, refused, skipped
 
 
-def first_lines(head: str, most: int = 50) -> list[str]:
-    """The first lines of a log that are not blank; what may be cut in the middle is left out."""
-    return [line for line in head.split("\n")[:-1] or [head] if line.strip()][:most]
+def waited(submitted: Any, started: Any, ended: Any, **cells: Any) -> Row:
+    """A job that waited in a queue until it started, or was gone without: censored then, or when the log ends."""
+    status = "completed" if started else "censored"
+    return {"submitted": submitted, "ended": started or ended, "status": status, **cells}
 
 
-def set_statuses(records: Records, words: pd.Series[str], known: Mapping[str, str], what: str, hint: str = "") -> None:
-    """Set the status of each row by its word; rows with a word that is not known are refused."""
-    codes = {word: STATUSES.index(status) for word, status in known.items()}
-    records.status = np.array(words.map(codes).fillna(UNKNOWN), dtype=np.int8)
-    records.refuse(records.status == UNKNOWN, lambda row: f"unknown {what}: {str(words.iloc[row])[:40]!r}{hint}")
-
-
-def seconds_before(times: NDArray[np.datetime64], latency: NDArray[np.float64]) -> NDArray[np.datetime64]:
-    """When a request was sent that was answered at `times` after `latency`."""
-    spent = np.where(np.isfinite(latency), np.clip(latency, 0, A_CENTURY), 0)
-    return np.asarray(times - (spent * 1e6).astype("timedelta64[us]"))
+def either(condition: Bools, word: str, other: str) -> Any:
+    """A column of two words, by a condition."""
+    return pd.Categorical.from_codes(np.asarray(condition, dtype=np.int8), categories=pd.Index([other, word]))
 
 
 def chosen(role: str, options: ReadOptions, usual: str, names: Collection[str], log: str) -> str:
@@ -181,6 +251,16 @@ def chosen(role: str, options: ReadOptions, usual: str, names: Collection[str], 
     return name
 
 
+def named(text: str) -> dict[str, str]:
+    """Names with what they stand for, if that is another.
+
+    >>> named("latency=elapsed status")
+    {'latency': 'elapsed', 'status': 'status'}
+    """
+    pairs = (pair.partition("=") for pair in text.split())
+    return {name: other or name for name, _, other in pairs}
+
+
 def json_object(line: str) -> dict[str, Any] | str:
     """The object of a line of JSON, or the reason for which there is none."""
     try:
@@ -188,3 +268,37 @@ def json_object(line: str) -> dict[str, Any] | str:
     except (ValueError, RecursionError) as error:
         return f"unparseable line: {str(error)[:60]}"
     return value if isinstance(value, dict) else f"not an object: {line[:40]!r}"
+
+
+def json_line(line: str) -> dict[str, Any] | None:
+    """The object of a line of JSON, None where there is none."""
+    value = json_object(line) if line.startswith("{") else None
+    return value if isinstance(value, dict) else None
+
+
+def inside(value: Any, paths: str) -> Any:
+    """The value at a path such as `request.uri` inside objects, None where there is none.
+
+    Of several paths (`started_at|createdAt`) the first counts whose value is not empty or 0.
+    """
+    for path in paths.split("|"):
+        inner = value
+        for key in path.split("."):
+            inner = inner.get(key) if isinstance(inner, Mapping) else None
+        if inner:
+            break
+    return inner
+
+
+def epoch(moment: Any, timezone: str | None = None) -> float | None:
+    """Seconds since 1970 of a number of them (or ms, us, ns, by its size), or of an ISO 8601 time (UTC by default)."""
+    if isinstance(moment, str) and re.fullmatch(r"\d{9,19}(\.\d+)?", moment):
+        moment = float(moment)
+    if isinstance(moment, int | float) and not isinstance(moment, bool):
+        size = next((size for size in (1e9, 1e6, 1e3) if moment > 1e8 * size), 1)
+        return None if moment in UNKNOWN_TIMES else moment / size
+    try:
+        when = datetime.fromisoformat(str(moment).strip().replace("/", "-").replace(",", "."))
+    except ValueError:
+        return None
+    return when.replace(tzinfo=when.tzinfo or ZoneInfo(timezone or "UTC")).timestamp()

@@ -1,36 +1,33 @@
-"""Results of load generators: JMeter, ApacheBench, hey, vegeta and Gatling; and summaries, which are refused."""
+"""Results of load generators: JMeter, ApacheBench, hey, vegeta, Gatling, k6 and Locust; summaries are refused."""
 
 from __future__ import annotations
 
 import csv
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from html import unescape
 from itertools import islice
 from typing import ClassVar
 
+import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from latfit.buckets import from_cumulative
 from latfit.errors import LogError
-from latfit.logs.delimited import TableFormat, head_fields, split_record
-from latfit.logs.formats import Format, ReadOptions, register
-from latfit.logs.histogram_format import HistogramFormat, HistogramLog, Series
-from latfit.logs.lines import set_statuses
+from latfit.logs.delimited import TableFormat, split_record
+from latfit.logs.formats import Format, Head, ReadOptions, register
+from latfit.logs.histogram_format import HistogramFormat, Series
+from latfit.logs.lines import LineFormat, Row, epoch, json_object, named
 from latfit.logs.records import Records
-from latfit.logs.rows import Row, RowFormat, cells_at, epoch, json_line
-from latfit.logs.schema import NO_OUTCOMES
 from latfit.logs.source import Source, numbered_lines
-from latfit.logs.vocabulary import cells_with
-from latfit.table import CENSORED, FAILED
+from latfit.logs.vocabulary import by_word, cells_with, http_outcome, word_of
 
 GAVE_UP = r"(?i)time[d-]? ?-?out|deadline exceeded|actually found (?:408|504)\b"
 MESSAGES = ("responseCode", "responseMessage", "failureMessage")
 OPENED = re.compile(r"<(?:httpSample|sample) ([^<>]*?)(/?)>")
 CLOSED = re.compile(r"</(?:httpSample|sample)>")
-LOCUST = ({"Name", "Request Count", "Failure Count"}, {"Timestamp", "User Count", "Requests/s"})
+K6_TIMEOUTS = ("1050", "1211")  # error codes: the request, or dialling, took longer than its timeout
 
 
 @register
@@ -46,14 +43,17 @@ class JMeter(TableFormat):
     rank = 25
     roles = ("latency",)
     uses = ("unit", "time_format", "timezone")
+    cells = "latency=elapsed submitted=timeStamp status=outcome"
+    unit, counted_by, answers = "ms", "responseCode", True
     needed = ("timeStamp", "elapsed", "success")
-    measured, unit, time, submitted_is = "elapsed", "ms", "timeStamp", "timeStamp"
-    outcomes = "outcomes by success and responseCode"
+    begins = (
+        r"(?![{<])(?=.*\btimeStamp\b)(?=.*\belapsed\b).*\bsuccess\b|"  # a header, or a row
+        r"\d{13}[,|;\t]\d+[,|;\t](?:.*[,|;\t]){2}(?i:true|false)\b"
+    )
 
-    def layout(self, head: str) -> tuple[str, list[str], bool]:
-        delimiter = max(",|;\t", key=head.lstrip().split("\n", 1)[0].count)
-        fields = head_fields(head, delimiter)
-        if set(fields) >= set(self.needed) or not re.fullmatch(r"\d{13}\n\d+", "\n".join(fields[:2])):
+    def layout(self, head: Head) -> tuple[str, list[str], bool]:
+        delimiter, fields = head.table
+        if "elapsed" in fields or not re.fullmatch(r"\d{13}\n\d+", "\n".join(fields[:2])):
             return delimiter, fields, True
         names = ["timeStamp", "elapsed", "label", "responseCode"]
         names += [f"column{at}" for at in range(len(names) + 1, len(fields) + 1)]
@@ -64,55 +64,49 @@ class JMeter(TableFormat):
 
     def begin(self, source: Source) -> None:
         super().begin(source)
-        self.unit, self.time_style = self.options.unit or self.unit, self.options.time_format
-        self.tally.answers = True
-        self.groups = [name for name in self.names if name not in (self.measured, self.time)]
+        self.counted_by = self.counted_by if self.counted_by in self.names else "success"
 
-    def types(self) -> dict[str, pa.DataType]:
-        return dict.fromkeys((*self.needed, *MESSAGES), pa.string()) | {self.measured: pa.float64()}
-
-    def fill(self, records: Records, frame: pd.DataFrame) -> None:
-        super().fill(records, frame)
-        success = frame["success"].str.strip().str.lower()
-        set_statuses(records, success, {"true": "completed", "false": "failed"}, "status: success is")
-        for name in set(MESSAGES) & set(frame):
-            records.status[(records.status == FAILED) & cells_with(frame[name], GAVE_UP)] = CENSORED
-        if "responseCode" in frame:
-            self.tally.add(frame["responseCode"].str.removeprefix("Non HTTP response code: "), records)
+    def adjust(self, frame: pd.DataFrame) -> pd.DataFrame:
+        words = {"true": "completed", "false": "failed"}
+        outcome = pd.Series(by_word(frame["success"], lambda word: words.get(word_of(word), word), None), dtype=object)
+        failed = np.flatnonzero(outcome == "failed")
+        for name in set(MESSAGES) & set(frame) if failed.size else ():
+            outcome.iloc[failed[cells_with(frame[name].iloc[failed], GAVE_UP)]] = "censored"
+        codes = by_word(frame[self.counted_by], lambda code: code.removeprefix("Non HTTP response code: "), None)
+        frame[self.counted_by] = codes
+        return frame.assign(outcome=outcome)
 
 
 @register
-class JMeterXml(RowFormat):
+class JMeterXml(LineFormat):
     """Latency is `t`, in ms, of the samples; those inside another one are parts of it. Outcomes as in `jmeter`."""
 
     name = "jmeter-xml"
     description = "JMeter results (JTL) as XML; latency = t"
     rank = 24
     unit = "ms"
-    others = "lines that are not samples, or parts of one"
+    others = "lines without a sample"
     signs = ("<testResults",)
 
-    def rows(self, options: ReadOptions) -> Callable[[str], Row | str | None]:
-        depth = 0
+    def begin(self, source: Source) -> None:
+        self.depth = 0
 
-        def read(line: str) -> Row | None:
-            """`<httpSample t="268" ts="1506112408625" s="true" lb="Landing Page" rc="200" rm="OK" tn="Users 1-7"/>`."""
-            nonlocal depth
-            match = OPENED.search(line)
-            outer = depth == 0
-            depth = max(0, depth + (match is not None and not match[2]) - len(CLOSED.findall(line)))
-            if match is None or not outer:
-                return None
-            fields = {key: unescape(value) for key, value in re.findall(r'(\w+)="([^"]*)"', match[1])}
-            if not fields.get("t", "").isdigit():
-                return None
-            late = re.search(GAVE_UP, f"{fields.get('rc')} {fields.get('rm')}")
-            status = "completed" if fields.get("s") == "true" else "censored" if late else "failed"
-            names = {"label": "lb", "responseCode": "rc", "threadName": "tn", "bytes": "by"}
-            groups = {column: fields.get(name) for column, name in names.items()}
-            return {"latency": fields["t"], "submitted": epoch(fields.get("ts")), "status": status, **groups}
-
-        return read
+    def row(self, line: str) -> Row | None:
+        """`<httpSample t="268" ts="1506112408625" s="true" lb="Landing Page" rc="200" rm="OK" tn="Users 1-7"/>`."""
+        match, outer = OPENED.search(line), self.depth == 0
+        self.depth = max(0, self.depth + (match is not None and not match[2]) - len(CLOSED.findall(line)))
+        if match is None or not outer:
+            return None
+        fields = {key: unescape(value) for key, value in re.findall(r'(\w+)="([^"]*)"', match[1])}
+        if not fields.get("t", "").isdigit():
+            return None
+        late = re.search(GAVE_UP, f"{fields.get('rc')} {fields.get('rm')}")
+        status = "completed" if fields.get("s") == "true" else "censored" if late else "failed"
+        groups = {
+            column: fields.get(name)
+            for column, name in named("label=lb responseCode=rc threadName=tn bytes=by").items()
+        }
+        return {"latency": fields["t"], "submitted": epoch(fields.get("ts")), "status": status, **groups}
 
 
 @register
@@ -122,15 +116,10 @@ class ApacheBench(TableFormat):
     name = "ab"
     description = "ab -g; latency = ttime"
     rank = 26
-    delimiter = "\t"
-    needed = ("starttime", "seconds", "ctime", "dtime", "ttime", "wait")
+    header = ("starttime", "seconds", "ctime", "dtime", "ttime", "wait")
+    cells = "latency=ttime submitted=seconds"
     groups = ("ctime", "dtime", "wait")
-    measured, unit, time, time_style = "ttime", "ms", "seconds", "epoch"
-
-    def fill(self, records: Records, frame: pd.DataFrame) -> None:
-        super().fill(records, frame)
-        records.notes.append(NO_OUTCOMES)
-        records.has_outcomes = False
+    unit, time_style, uses = "ms", "epoch", ()
 
 
 @register
@@ -142,19 +131,18 @@ class Hey(TableFormat):
     rank = 26
     roles = ("latency",)
     uses = ("statuses",)
-    needed = ("response-time", "status-code", "DNS+dialup")
-    measured, code, http = "response-time", "status-code", True
-    submitted_is = "unknown (offset counts from the start of the run)"
+    header = ("response-time", "status-code", "DNS+dialup")
+    cells = "latency=response-time status=status-code"
+    groups = ()
 
-    def fill(self, records: Records, frame: pd.DataFrame) -> None:
-        super().fill(records, frame)
+    def amend(self, records: Records, frame: pd.DataFrame) -> None:
         records.notes.append(
             "hey leaves requests without an answer out of its CSV: failures to connect and timeouts are not counted"
         )
 
 
 @register
-class Vegeta(RowFormat):
+class Vegeta(LineFormat):
     """Latency in ns; the outcome goes by the code. Code 0 with a timeout as its error is censored, else failed."""
 
     name = "vegeta"
@@ -164,22 +152,21 @@ class Vegeta(RowFormat):
     begins = r'\d{19},\d{1,3},\d+,\d+,\d+,|(?=\{.*"attack")(?=.*"seq")(?=.*"latency").*"timestamp"'
     paths = "latency submitted=timestamp status=code error attack method url"
 
-    def row(self, line: str) -> Row | str | None:
-        entry = json_line(line)
-        row = None if entry is None else cells_at(entry, self.paths)
-        if entry is None and re.match(self.begins, line):
+    def row(self, line: str) -> Row | Sequence[str | None] | str:
+        if re.match(r"\d{19},", line):
             fields = dict(enumerate(next(csv.reader([line]))))
             at = {"latency": 2, "submitted": 0, "status": 1, "error": 5, "attack": 7, "method": 9, "url": 10}
-            row = {cell: fields.get(place) for cell, place in at.items()}
-        if row is None:
-            return f"not a result as vegeta writes it: {line[:40]!r}"
-        timed_out = re.search(GAVE_UP, str(row.pop("error")))
+            return self.probe({cell: fields.get(place) for cell, place in at.items()})
+        return super().row(line) or f"not a result as vegeta writes it: {line[:40]!r}"
+
+    def probe(self, cells: Row) -> Row:
+        timed_out = re.search(GAVE_UP, str(cells.pop("error")))
         none = "censored" if timed_out else "failed"
-        return row | {"submitted": epoch(row["submitted"])} | ({"status": none} if str(row["status"]) == "0" else {})
+        return {**cells, "status": none} if str(cells["status"]) == "0" else cells
 
 
 @register
-class Gatling(RowFormat):
+class Gatling(LineFormat):
     """Gatling's simulation.log as text (versions 2 and 3, before it became binary).
 
     Latency is end − start of each REQUEST, in ms. OK is completed; KO by a timeout censored, any other KO failed.
@@ -188,8 +175,8 @@ class Gatling(RowFormat):
     name = "gatling"
     description = "Gatling simulation.log (text); latency = end - start of requests"
     rank = 21
-    cells = ("submitted", "ended", "status")
-    others = "lines that are not requests"
+    cells = "submitted ended status"
+    others = "lines without a request"
     begins, signs = (
         r"(?:RUN|USER|REQUEST|GROUP|ACTION|ASSERTION|ERROR)\t",
         (r"^REQUEST\t.*\t\d{9,16}\t\d{9,16}\t[OK]{2}",),
@@ -201,24 +188,81 @@ class Gatling(RowFormat):
         re.ASCII,
     )
 
+    broken = "REQUEST\t"
+
+    def probe(self, cells: Row) -> Row:
+        timed_out = re.search(GAVE_UP, cells.pop("message")) and cells["status"] == "KO"
+        return {**cells, "status": "censored"} if timed_out else cells
+
+
+@register
+class K6(LineFormat):
+    """Latency is the metric http_req_duration, in ms (`--column latency=http_req_waiting` for another).
+
+    The outcome goes by the HTTP status. k6's error codes 1050 and 1211 are timeouts: censored. A status
+    that the test expects is completed, a 2xx or 3xx that it does not expect failed. k6 writes the time of the end.
+    """
+
+    name = "k6"
+    description = "k6 results as CSV; latency = the metric http_req_duration"
+    rank = 24
+    roles = ("latency",)
+    unit = "ms"
+    at_end = True
+    header: ClassVar[tuple[str, ...]] = ("metric_name", "timestamp", "metric_value")
+    others = "lines without a point of this metric"
+    nothing = "it has no point of the metric http_req_duration, or of METRIC in --column latency=METRIC"
+
+    def begin(self, source: Source) -> None:
+        self.metric, self.fields = self.options.columns.get("latency", "http_req_duration"), list[str]()
+
     def row(self, line: str) -> Row | str | None:
-        row = super().row(line)
-        if not isinstance(row, dict):
-            return f"not a request as Gatling writes it: {line[:40]!r}" if line.startswith("REQUEST\t") else None
-        timed_out = re.search(GAVE_UP, row.pop("message"))
-        status = "completed" if row["status"] == "OK" else "censored" if timed_out else "failed"
-        return {**row, "submitted": epoch(row["submitted"]), "ended": epoch(row["ended"]), "status": status}
+        """A metric, a time, a value, and tags."""
+        fields = next(csv.reader([line]))
+        if not self.fields:
+            self.fields = fields
+            return None
+        if len(fields) != len(self.fields):
+            return f"wrong number of fields: {len(fields)} instead of {len(self.fields)}"
+        row = dict(zip(self.fields, fields, strict=True))
+        known = {"metric": "metric_name", "submitted": "timestamp", "latency": "metric_value"}
+        return self.probe({cell: row.pop(name, None) for cell, name in known.items()} | row)
+
+    def probe(self, cells: Row) -> Row | None:
+        if cells.pop("metric") != self.metric:
+            return None
+        code, expected = str(cells.get("status") or "0"), cells.pop("expected_response", None)
+        said = self.options.lowered_statuses
+        if cells.pop("error_code", None) in K6_TIMEOUTS:
+            code = "censored"
+        elif code not in said and f"{code[:1]}xx" not in said:
+            if expected == "true" and http_outcome(code, said) != "completed":
+                code = "completed"
+            elif code == "0" or (expected == "false" and code[:1] in "23"):
+                code = "failed"
+        tags = {name: cell for name, cell in cells.items() if name not in ("error", "check") and cell != ""}
+        return {**tags, "status": code}
 
 
-class _Summary(Format):
-    """A summary of a load test, with percentiles of many requests: always refused, with the way to single requests."""
+@register
+class K6Json(K6):
+    """k6's JSON lines: points with their tags, and what metrics there are."""
 
-    by_line = False
-    rank = 23
-    advice: ClassVar[str]
+    name = "k6-json"
+    description = "k6 results as JSON lines; latency = the metric http_req_duration"
+    header = ()
+    begins = r'(?=\{.*"type"\s*:\s*"(?:Metric|Point)")\{.*"metric"'
+    paths = "metric type submitted=data.time latency=data.value " + " ".join(
+        f"{tag}=data.tags.{tag}"
+        for tag in ("status", "error_code", "expected_response", "method", "name", "url", "scenario", "group")
+    )
 
-    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        raise LogError(f"{source.name}: {self.advice}")
+    def row(self, line: str) -> Row | str | None:
+        value = json_object(line)
+        return value if isinstance(value, str) else self.cells_of(value)
+
+    def probe(self, cells: Row) -> Row | None:
+        return super().probe(cells) if cells.pop("type") == "Point" else None
 
 
 @register
@@ -228,6 +272,7 @@ class Locust(HistogramFormat):
     name = "locust"
     description = "Locust statistics: percentiles, read as the buckets of a histogram"
     rank = 23
+    header = ("Name|Timestamp", "Request Count|User Count", "Failure Count|Requests/s")
     advice = (
         "these are Locust's statistics (percentiles of many requests, also with --csv-full-history), not single "
         "requests; log each one from the locustfile: @events.request.add_listener, def log(request_type, name, "
@@ -235,23 +280,17 @@ class Locust(HistogramFormat):
         '"failed" if exception else "completed"'
     )
 
-    def sniff(self, head: str) -> bool:
-        names = set(head_fields(head, ","))
-        return any(names >= needed for needed in LOCUST)
-
-    def parse(self, source: Source, unit: str | None) -> HistogramLog:
-        names, series, failed = head_fields(source.text, ","), list[Series](), 0
+    def series(self, source: Source, unit: str | None, notes: dict[str, None]) -> Iterator[Series]:
+        names, failed, count_of_series = Head(source.text).table[1], 0, 0
         levels = [name for name in names if re.fullmatch(r"[\d.]+%", name)]
         for _, line in islice(numbered_lines(source), 1, None):
             row = dict(zip(names, split_record(line, ",")[1], strict=False))
-            if "Request Count" not in row or row.get("Name", "Aggregated") == "Aggregated":
-                continue
             try:
                 count, failures = int(row["Request Count"]), int(row["Failure Count"])
                 times = [float(row[level]) for level in levels]
             except (KeyError, ValueError):
                 continue
-            if not all(map(math.isfinite, times)):
+            if row.get("Name", "Aggregated") == "Aggregated" or not all(map(math.isfinite, times)):
                 continue
             failed += failures > 0
             if count and levels and not failures:
@@ -261,23 +300,26 @@ class Locust(HistogramFormat):
                 counts = dict(zip(edges, (math.floor(q * count + 1e-9) for q in shares), strict=True))
                 ends = [*sorted(counts), math.inf]
                 buckets = from_cumulative(ends, [counts.get(end, count) for end in ends])
-                series.append(Series(row["Name"], {"type": row.get("Type", "")}, buckets))
-        if not series:
-            raise LogError(f"{source.name}: {self.advice}")
+                count_of_series += 1
+                yield Series(row["Name"], {"type": row.get("Type", "")}, buckets)
+        if not count_of_series:
+            raise LogError(self.advice)
         left = f"; {failed} rows with failures are left out, whose times are among the percentiles" if failed else ""
-        return HistogramLog(
-            source.name, self.name, tuple(series), notes=(f"Locust's percentiles are read as buckets{left}",)
-        )
+        notes[f"Locust's percentiles are read as buckets{left}"] = None
 
 
 @register
-class Wrk(_Summary):
-    """What wrk prints."""
+class Wrk(Format):
+    """What wrk prints: always refused."""
 
     name = "wrk"
     description = "wrk summary: percentiles only, refused with the way to single requests"
-    advice = (
-        "wrk prints a summary and keeps no single requests; measure with a tool that writes them: "
-        "hey -o csv, vegeta attack | vegeta encode --to csv, or k6 run --out csv=FILE"
-    )
+    by_line = False
+    rank = 23
     begins = r"Running \S+ test @ |Thread Stats\s+Avg\s+Stdev"
+
+    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
+        raise LogError(
+            f"{source.name}: wrk prints a summary and keeps no single requests; measure with a tool that writes them: "
+            "hey -o csv, vegeta attack | vegeta encode --to csv, or k6 run --out csv=FILE"
+        )

@@ -7,12 +7,11 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from latfit.logs.delimited import DELIMITERS, split_record
-from latfit.logs.formats import ROLES, Format, ReadOptions, register
-from latfit.logs.jsonlines import read_found
-from latfit.logs.lines import MAX_CHARACTERS, first_lines
+from latfit.logs.delimited import split_record
+from latfit.logs.formats import DELIMITERS, SNIFFED_LINES, Head, InferredFormat, ReadOptions, register
+from latfit.logs.jsonlines import read_lines
+from latfit.logs.lines import MAX_CHARACTERS, LineFormat, Row
 from latfit.logs.records import Records
-from latfit.logs.rows import Row, RowFormat
 from latfit.logs.schema import SAMPLED_ROWS
 from latfit.logs.source import Source
 from latfit.logs.times import MOMENT
@@ -30,17 +29,17 @@ LABEL = re.compile(r"[A-Za-z0-9_.-]+:", re.ASCII)
 
 
 @register
-class Logfmt(Format):
+class Logfmt(InferredFormat):
     """One line a request, `name=value` or `name="some words"`; a date in front of it is the column `timestamp`."""
 
     name = "logfmt"
     description = "logfmt: name=value pairs, one line a request"
     rank = 85
-    roles = ROLES
-    uses = ("statuses", "unit", "time_format", "timezone")
 
-    def sniff(self, head: str) -> bool:
-        lines = first_lines(head)
+    signs = (r"[\w@.-]=.*[\w@.-]=",)
+
+    def sniff(self, head: Head) -> bool:
+        lines = head.lines[:SNIFFED_LINES]
         names = [{name for name, _ in PAIR.findall(line[:MAX_CHARACTERS])} for line in lines]
         logfmt = [each for each in names if len(each) >= MIN_PAIRS]
         if not logfmt or 2 * len(logfmt) < len(names):
@@ -49,7 +48,7 @@ class Logfmt(Format):
         return shared >= 0.8 * len(logfmt) and not any(_is_delimited(lines[:8], mark) for mark in DELIMITERS)
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        yield from read_found(source, options, _pairs, "lines with no pairs of a name and a value", every_line=False)
+        yield from read_lines(source, options, _pairs, "lines with no pairs of a name and a value", every_line=False)
 
 
 def _is_delimited(lines: list[str], mark: str) -> bool:
@@ -76,7 +75,7 @@ def _value(text: str) -> str:
 
 
 @register
-class Heroku(RowFormat):
+class Heroku(LineFormat):
     """Latency is connect + service, in ms. H12 is the router's timeout (censored); other H codes failed."""
 
     name = "heroku"
@@ -84,6 +83,7 @@ class Heroku(RowFormat):
     rank = 24
     unit = "ms"
     at_end = True
+    others = "lines without a request and its service time"
     signs = (HEROKU_ROUTER,)
 
     def row(self, line: str) -> Row | None:
@@ -101,28 +101,23 @@ class Heroku(RowFormat):
 
 
 @register
-class Ltsv(Format):
+class Ltsv(InferredFormat):
     """Labels and values, by tabs (`status:200`). A request without a latency (`apptime:-`) is left out, and counted."""
 
     name = "ltsv"
     description = "LTSV access log; latency = reqtime, request_time, apptime, …"
     rank = 28
-    roles = ROLES
-    uses = ("statuses", "unit", "time_format", "timezone")
-
-    def sniff(self, head: str) -> bool:
-        fields = next(iter(first_lines(head, 1)), "").split("\t")
-        return len(fields) > 2 and all(map(LABEL.match, fields))
+    begins = r"(?a)[\w.-]+:[^\t\n]*(?:\t[\w.-]+:[^\t\n]*){2,}\t?(?:\n|\Z)"
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """By the labels of ltsv.org, and what people add: the one that most of the first lines have, in s."""
-        rows = [row for row in map(_labels, first_lines(source.text, SAMPLED_ROWS)) if isinstance(row, dict)]
+        rows = [row for row in map(_labels, Head(source.text).lines[:SAMPLED_ROWS]) if isinstance(row, dict)]
         counts = Counter(label for row in rows for label in row if label in LATENCIES)
         label = options.columns.get("latency") or max(LATENCIES, key=lambda label: counts[label])
         known = label in counts
         unit = options.unit or (None if not known else "us" if label.endswith("microsec") else "s")
         how = replace(options, columns={**options.columns, "latency": label} if known else options.columns, unit=unit)
-        for records in read_found(source, how, _labels, "lines that are not labelled fields", every_line=False):
+        for records in read_lines(source, how, _labels, "lines without labelled fields", every_line=False):
             records.notes += [f"latency is {label} in {unit}"] if known and records.line.size else []
             yield records
 

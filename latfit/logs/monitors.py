@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from latfit.errors import LogError, counted
 from latfit.logs.delimited import TableFormat
 from latfit.logs.formats import register
-from latfit.logs.lines import SAY_STATUS, LineFormat, Parsed, first_lines, seconds_before, set_statuses
+from latfit.logs.lines import LineFormat, either
 from latfit.logs.records import AS_LOST, Records
 from latfit.logs.source import Source
-from latfit.logs.tabular import moments, seconds_of
-from latfit.table import LOST, STATUSES
+from latfit.table import LOST
 
 _WHEN = r"(?:\[(?P<time>\d{9,10}(?:\.\d{1,9})?)\] )?"
 _MS = r"(?P<ms>\d{1,9}(?:\.\d{1,9})?)"
@@ -36,6 +36,7 @@ UNNUMBERED = (
 UNANSWERED = re.compile(
     rf"{_WHEN}(?:no answer yet for|Request timeout for|From \S+(?: \(\S+\))?) icmp_seq[= ](?P<seq>\d{{1,5}})\b"
 )
+PATTERNS = (ANSWER, *UNNUMBERED, UNANSWERED)
 SENT = re.compile(r"(\d{1,7}) packets transmitted,")
 SEQUENCE_NUMBERS = 1 << 16  # they have 16 bits
 MAX_DISORDER = 1000  # packets that answers may be out of order by
@@ -47,25 +48,15 @@ class _Packets:
     """The sequence numbers that one ping sent to a host: the first, the last, and those that were answered."""
 
     host: str | None
-    first: int | None = None
-    last: int = -1
+    first: int
+    last: int
     answered: set[int] = field(default_factory=set)
     sent: int | None = None  # as it says itself when it ends
 
-    def number(self, seq: int, *, answered: bool) -> int | None:
-        """The number of which the log has 16 bits; None where it is that of another ping, which began again."""
-        behind = self.last % SEQUENCE_NUMBERS - seq
-        if self.last < 0 or behind < 0:
-            return seq if self.last < 0 else self.last - behind
-        if behind > SEQUENCE_NUMBERS - MAX_DISORDER:
-            return self.last + SEQUENCE_NUMBERS - behind
-        number = self.last - behind
-        return number if behind < MAX_DISORDER and not (answered and number in self.answered) else None
-
     @property
     def missing(self) -> int:
-        span = 0 if self.first is None else self.last + 1 - self.first
-        return max(span if self.sent is None else self.sent, len(self.answered)) - len(self.answered)
+        sent = self.last + 1 - self.first if self.sent is None else self.sent
+        return max(sent - len(self.answered), 0)
 
 
 @register
@@ -80,12 +71,12 @@ class Ping(LineFormat):
     description = "output of ping or fping; missing sequence numbers are lost"
     rank = 20
     names = ("time", "host", "ms")
-    groups = ("host",)
-    others = "lines that are no answers"
-
-    def sniff(self, head: str) -> bool:
-        patterns = (ANSWER, *UNNUMBERED, UNANSWERED)
-        return any(pattern.match(line[:1000]) for line in first_lines(head, 8) for pattern in patterns)
+    cells = "latency=ms submitted=time status=outcome"
+    unit, time_style, at_end, uses = "ms", "epoch", True, ()
+    latency_is = "the time of an answer in ms"
+    others = "lines without an answer"
+    nothing = "no line of this log is an answer to a ping"
+    begins = rf"(?m)(?:.*\n){{0,7}}?(?:{re.sub(r'[?]P<[a-z]+>', '?:', '|'.join(each.pattern for each in PATTERNS))})"
 
     def begin(self, source: Source) -> None:
         self.pings: list[_Packets] = []
@@ -93,7 +84,7 @@ class Ping(LineFormat):
         self.host: str | None = None  # of the last line
         self.has_begun = False  # a ping has said that it begins, and the first answer is still to come
 
-    def parse(self, line: str) -> Parsed:
+    def row(self, line: str) -> Sequence[str | None] | None:
         if re.match(r"PING \S", line):
             if len(self.current) == 1:
                 self.current.clear()
@@ -114,24 +105,29 @@ class Ping(LineFormat):
         return [match.groupdict().get(name) for name in self.names] if match else None
 
     def _note(self, seq: int, *, answered: bool) -> None:
-        packets = self.current.get(self.host)
-        number = None if packets is None else packets.number(seq, answered=answered)
-        if packets is None or number is None:
-            packets, number = _Packets(self.host, first=min(1, seq) if self.has_begun else None), seq
-            self.current[self.host] = packets
+        """The log has 16 bits of each number; one that came before, or long before, is that of another ping."""
+        packets, number = self.current.get(self.host), seq
+        if packets is not None:
+            behind = packets.last % SEQUENCE_NUMBERS - seq
+            has_wrapped = behind > SEQUENCE_NUMBERS - MAX_DISORDER
+            number = packets.last - behind + SEQUENCE_NUMBERS * has_wrapped
+            if (behind >= MAX_DISORDER and not has_wrapped) or (answered and number in packets.answered):
+                packets, number = None, seq
+        if packets is None:
+            first = min(1, seq) if self.has_begun else seq
+            packets = self.current[self.host] = _Packets(self.host, first, seq)
             self.pings.append(packets)
             self.has_begun = False
-        packets.last = max(packets.last, number)
-        packets.first = number if packets.first is None else min(packets.first, number)
+        packets.first, packets.last = min(packets.first, number), max(packets.last, number)
         if answered:
             packets.answered.add(number)
 
-    def fill(self, records: Records, frame: pd.DataFrame) -> None:
-        records.status[frame["ms"].isna().to_numpy()] = LOST
-        records.latency = seconds_of(frame["ms"], "time", "ms", records)
-        arrived = moments(frame["time"], "time", "epoch", None, records)
-        if not np.isnat(arrived).all():
-            records.submitted = seconds_before(arrived, records.latency)
+    def adjust(self, frame: pd.DataFrame) -> pd.DataFrame:
+        return frame.assign(outcome=either(frame["ms"].isna().to_numpy(), "lost", "completed"))
+
+    def amend(self, records: Records, frame: pd.DataFrame) -> None:
+        if frame["time"].isna().all():
+            records.submitted = None
 
     def finish(self, source: Source) -> Records | None:
         """Lost packets of which the log has only the numbers of others; they have no line of their own."""
@@ -156,24 +152,15 @@ class Upptime(TableFormat):
     """Latency is response_ms. A site that is up is completed (degraded: slow, but up), one that is down lost."""
 
     name = "upptime"
-    description = "Upptime history; latency = response_ms, down = lost"
+    description = "Upptime history, down = lost; latency = response_ms"
     rank = 29
     uses = ("statuses", "timezone")
-    needed = ("checked_at", "site", "status", "response_ms")
-    outcomes = "outcomes by status"
-    measured, unit, time = "response_ms", "ms", "checked_at"
+    header = ("checked_at", "site", "status", "response_ms")
+    cells = "latency=response_ms submitted=checked_at status"
+    unit = "ms"
+    outcomes: ClassVar[dict[str, str]] = {"up": "completed", "degraded": "completed", "down": "lost"}
 
     def begin(self, source: Source) -> None:
-        apart = ("checked_at", "response_ms", "status", "http_code")
+        super().begin(source)
+        apart = (*self.columns.values(), "http_code")
         self.groups = [name for name in self.names if name not in apart]
-        self.tally.change = "; change it with --status, for example --status failed=down"
-
-    def types(self) -> dict[str, pa.DataType]:
-        return {"checked_at": pa.string(), "response_ms": pa.float64()}
-
-    def fill(self, records: Records, frame: pd.DataFrame) -> None:
-        words = frame["status"].astype("string").str.strip().str.lower()
-        outcomes = {"up": "completed", "degraded": "completed", "down": "lost", **{word: word for word in STATUSES}}
-        set_statuses(records, words, outcomes | self.options.lowered_statuses, "status", SAY_STATUS)
-        super().fill(records, frame)
-        self.tally.add(words, records)

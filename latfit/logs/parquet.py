@@ -8,14 +8,14 @@ import numpy as np
 import pyarrow as pa
 
 from latfit.errors import LogError, listed
-from latfit.logs.formats import ROLES, Format, ReadOptions, register
+from latfit.logs.formats import InferredFormat, ReadOptions, register
 from latfit.logs.records import Records
 from latfit.logs.source import Source
 from latfit.logs.tabular import ROWS_AT_A_TIME, Rows, read_tables
 
 
 @register
-class Parquet(Format):
+class Parquet(InferredFormat):
     """Parquet files; lines are rows, counted from 1."""
 
     name = "parquet"
@@ -23,8 +23,6 @@ class Parquet(Format):
     description = "Parquet with named columns"
     rank = 10
     begins = "PAR1"
-    roles = ROLES
-    uses = ("statuses", "unit", "time_format", "timezone")
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         """Records by column name; nested columns are left out."""
@@ -48,9 +46,9 @@ def _batches(source: Source) -> Iterator[Rows]:
     if not file.metadata.num_rows:
         raise LogError(f"{source.name}: there are columns ({listed(names)}) but no row")
     row = 1
-    for batch in file.iter_batches(ROWS_AT_A_TIME, columns=names):
+    for batch in file.iter_batches(ROWS_AT_A_TIME, columns=names, use_threads=False):
         batch.validate(full=True)  # text that is no UTF-8 would fail only later
-        frame = batch.to_pandas(ignore_metadata=True)  # an index that pandas saved is a column too
+        frame = batch.to_pandas(use_threads=False, ignore_metadata=True)  # an index that pandas saved is a column too
         for field in fields:
             if pa.types.is_float16(field.type):  # which pandas cannot group by
                 frame[field.name] = frame[field.name].astype(np.float32)

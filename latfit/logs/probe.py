@@ -11,8 +11,8 @@ import numpy as np
 
 from latfit.errors import LogError
 from latfit.logs.formats import ReadOptions, register
+from latfit.logs.lines import EventFormat, Row
 from latfit.logs.records import Records
-from latfit.logs.rows import EventFormat, Row
 from latfit.logs.source import Source, numbered_lines
 from latfit.table import STATUSES
 
@@ -25,8 +25,8 @@ class Probe(EventFormat):
     description = "log of latfit probe; latency = that of a monotonic clock"
     rank = 12
     begins = r'\{"latfit": "probe"'
-    cells = ("latency", "submitted", "status", "id")
-    nothing = "there is no probe in this log"
+    cells = "latency submitted status id"
+    nothing = "the log contains no probes"
     uses = ()
     ends_alone = False  # whether an end may stand without the line of its submission
 
@@ -40,7 +40,7 @@ class Probe(EventFormat):
         ends.ends_alone = True
         return ends.read(source, options)
 
-    def probes(self, source: Source, options: ReadOptions, last: Records) -> Iterator[tuple[int, Row | str | None]]:
+    def probes(self, source: Source, last: Records) -> Iterator[tuple[int, Row | str | None]]:
         run, kind, now, censored = "", "", 0.0, 0
         out: dict[int, tuple[int, float, Row]] = {}  # the line of those on their way, their time, and what is known
         details: Counter[str] = Counter()

@@ -1,50 +1,57 @@
-"""Access logs of proxies: Caddy, Traefik, Squid, Envoy (Istio's too) and HAProxy."""
+"""Logs of proxies and of AWS: Caddy, Traefik, Squid, Envoy (Istio's too), HAProxy, load balancers, and Lambda."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from datetime import datetime
 
-from latfit.logs.formats import ReadOptions, register
-from latfit.logs.lines import APACHE_TIME, chosen
-from latfit.logs.rows import Row, RowFormat, cells_at, json_line
+from latfit.errors import MissingColumn
+from latfit.logs.formats import register
+from latfit.logs.lines import APACHE_TIME, LineFormat, Row, chosen, epoch, json_line
+from latfit.logs.source import Source
 
 # upstream request, stream idle, downstream and stream duration timeouts; the client went away
 GAVE_UP_FLAGS = {"UT", "SI", "DT", "UMSDR", "DC"}
 HAPROXY_TIME = r"\[(?P<submitted>\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d\.\d{1,6})\] "
 TIMERS = {5: ("Tq", "Tw", "Tc", "Tr", "Tt"), 3: ("Tw", "Tc", "Tt")}
+PARTS = ("request_processing_time", "target_processing_time", "response_processing_time")
+CREATED = re.compile(r' \d+ (\d{4}-\d\d-\d\dT\S+) "', re.ASCII)  # the rule's priority, then when the request came
+REPORT = r"REPORT RequestId: (?P<id>[\w-]+)\s+Duration: (?P<latency>[\d.]+) ms"
+REPORT_FIELD = re.compile(r"(Memory Size|Init Duration|Status): ([\w.]+)")
+REPORT_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?Z?|\b\d{13}\b")
 
 
 @register
-class Caddy(RowFormat):
+class Caddy(LineFormat):
     """Latency is `duration`, in seconds; requests are logged when they end."""
 
     name = "caddy"
     description = "Caddy access log (JSON or console); latency = duration"
     rank = 26
-    others = "lines that are not requests which a handler took"
+    others = "lines without a request that a handler took"
     at_end = True
     paths = (
         "latency=duration submitted=ts status method=request.method host=request.host path=request.uri "
-        "protocol=request.proto server=logger bytes=size"
+        "protocol=request.proto server=logger bytes=size received=bytes_read"
     )
+    most_lines = r'(?:\S.*\t)?\{(?=.*"request":\s*\{.*"method":)(?=.*"duration":).*"status":'
 
     def row(self, line: str) -> Row | str | None:
         """An object, or a time, a level, a logger, a message and an object with tabs between them."""
-        before, _, entry = line.rpartition("\t")
-        row = super().row(entry)
+        before, _, text = line.rpartition("\t")
+        entry = json_line(text)
+        row = entry and self.cells_of(entry)
         if not isinstance(row, dict) or None in (row["status"], row["method"]):
             return None
         if row["status"] == 0:
-            if '"msg":"NOP"' in entry or before.endswith("NOP"):  # no handler took it
+            if '"msg":"NOP"' in text or before.endswith("NOP"):  # no handler took it
                 return None
             row["status"] = "cancelled"  # the client went away before there was a code
-        return {**row, "submitted": before.split("\t")[0]} if before else row
+        moment = before.split("\t")[0] if before else row["submitted"]
+        return {**row, "submitted": epoch(moment, self.options.timezone)}
 
 
 @register
-class Traefik(RowFormat):
+class Traefik(LineFormat):
     """Latency is `Duration`, in nanoseconds, or the milliseconds at the end of a line. Code 499: the client gave up."""
 
     name = "traefik"
@@ -54,28 +61,20 @@ class Traefik(RowFormat):
     signs = (r'"DownstreamStatus":|" \d+ms$',)
     paths = (
         "latency=Duration submitted=StartUTC status=DownstreamStatus method=RequestMethod path=RequestPath "
-        "router=RouterName service=ServiceName"
+        "router=RouterName service=ServiceName bytes=DownstreamContentSize received=RequestContentSize"
     )
     # 10.0.0.1 - - [02/Mar/2026:06:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "curl" 7 "router" "http://10.0.0.2" 12ms
     line = re.compile(
-        r'\S+ - \S+ \[(?P<submitted>[^\]]+)\] "(?P<method>\S+) (?P<path>\S+)[^"]*" (?P<status>\d{3}) \S+ '
-        r'(?:"[^"]*" ){2}\d+ "(?P<router>[^"]*)" "(?P<service>[^"]*)" (?P<latency>\d+)ms$'
+        r'\S+ - \S+ \[(?P<submitted>[^\]]+)\] "(?P<method>\S+) (?P<path>\S+)[^"]*" (?P<status>\d{3}) (?P<bytes>\S+) '
+        r'(?:(?:"[^"]*"|-) ){2}\d+ "(?P<router>[^"]*)" "(?P<service>[^"]*)" (?P<latency>\d+ms)$'
     )
 
-    def row(self, line: str) -> Row | str | None:
-        entry = json_line(line)
-        row = super().row(line) if entry is None else cells_at(entry, self.paths)
-        if not isinstance(row, dict) or entry is not None:
-            return row if isinstance(row, dict) and row["status"] is not None else None
-        try:
-            when = datetime.strptime(row["submitted"], APACHE_TIME).timestamp()
-        except ValueError:
-            return f"unparseable time: {row['submitted'][:40]!r}"
-        return {**row, "submitted": when, "latency": int(row["latency"]) * 1_000_000}
+    def begin(self, source: Source) -> None:
+        self.time_style = None if source.text.startswith("{") else APACHE_TIME
 
 
 @register
-class Squid(RowFormat):
+class Squid(LineFormat):
     """Latency is the elapsed time in ms; requests are logged when they end. ABORTED: the client gave up."""
 
     name = "squid"
@@ -88,15 +87,15 @@ class Squid(RowFormat):
         r"(?P<submitted>\d{9,11}\.\d{3}) +(?P<latency>-?\d+) (?P<client>\S+) (?P<result>[A-Z_]+)/(?P<status>\d{3}) "
         r"(?P<bytes>\d+) (?P<method>[A-Z_]+) (?P<url>\S+) \S+ (?P<peer>[A-Z_]+)/\S+ (?P<type>\S+)"
     )
+    most_lines = line.pattern
 
-    def row(self, line: str) -> Row | str | None:
-        row = super().row(line)
-        gave_up = isinstance(row, dict) and re.search("ABORTED|TIMEDOUT", row["result"])
-        return {**row, "status": "censored"} if isinstance(row, dict) and gave_up else row
+    def probe(self, cells: Row) -> Row:
+        gave_up = re.search("ABORTED|TIMEDOUT", cells["result"])
+        return {**cells, "status": "censored"} if gave_up else cells
 
 
 @register
-class Envoy(RowFormat):
+class Envoy(LineFormat):
     """Latency is the duration, in ms.
 
     The outcome goes by the HTTP code; the flags UT, SI, DT, UMSDR (a timeout of Envoy's) and DC (the
@@ -107,36 +106,34 @@ class Envoy(RowFormat):
     description = "Envoy or Istio access log, text or JSON lines; latency = duration"
     rank = 18
     unit = "ms"
-    others = "lines that are not requests"
+    others = "lines without a request"
     # [%START_TIME%] "%METHOD% %PATH% %PROTOCOL%" %CODE% %FLAGS% (Istio: details) %RECEIVED% %SENT% %DURATION% …
     # … "forwarded for" "agent" "request id" "authority" "upstream host"
     line = re.compile(
         r'\[(?P<submitted>\d{4}-\d\d-\d\dT[^\]\s]+)\] "(?P<method>[^" ]*) ?(?P<path>[^" ]*)[^"]*" (?P<status>\d+) '
-        r'(?P<flags>\S+) (?:\S+ \S+ "[^"]*" )?(?:\d+|-) (?:\d+|-) (?P<latency>\d+|-) [^"]*'
+        r'(?P<flags>\S+) (?:\S+ \S+ "[^"]*" )?(?P<received>\d+|-) (?P<bytes>\d+|-) (?P<latency>\d+|-) [^"]*'
         r'(?:(?:"[^"]*" ){3}"(?P<authority>[^"]*)" "(?P<upstream_host>[^"]*)")?'
     )
     signs = (r'^\[\d{4}-\d\d-\d\dT[^\]\s]+\] "[^"]*" \d{1,3} [-A-Z,]+ |^\{.*"response_flags"\s*:',)
     paths = (
         "latency=duration submitted=start_time status=response_code flags=response_flags method path authority "
-        "upstream_host"
+        "upstream_host received=bytes_received bytes=bytes_sent"
     )
 
-    def row(self, line: str) -> Row | str | None:
-        entry = json_line(line)
-        row = super().row(line) if entry is None else cells_at(entry, self.paths)
-        if not isinstance(row, dict):
-            is_request = re.match(r'\[\d{4}-\d\d-\d\dT.*" ', line)
-            return f"not a request as Envoy writes it: {line[:40]!r}" if is_request else None
-        flags = str(row.pop("flags") or "-")
+    broken = r'\[\d{4}-\d\d-\d\dT.*" '
+
+    def probe(self, cells: Row) -> Row:
+        flags = str(cells.pop("flags") or "-")
         if GAVE_UP_FLAGS & set(flags.split(",")):
-            row["status"] = "censored"
-        elif str(row["status"]) in ("None", "0", "-"):  # a connection has no code; without flags it ended as it should
-            row["status"] = "completed" if flags == "-" and row["method"] in (None, "", "-") else "failed"
-        return row
+            cells["status"] = "censored"
+        elif str(cells["status"]) in ("None", "0", "-"):  # connections have no code; without flags all was well
+            is_connection = flags == "-" and cells["method"] in (None, "", "-")
+            cells["status"] = "completed" if is_connection else "failed"
+        return cells
 
 
 @register
-class HaProxy(RowFormat):
+class HaProxy(LineFormat):
     """Latency is the total time Tt (`--column latency=Tr`: until the answer's headers), in ms.
 
     The termination state says who ended it: nothing (`--`) leaves it to the HTTP code; a timeout
@@ -148,36 +145,101 @@ class HaProxy(RowFormat):
     rank = 22
     unit = "ms"
     roles = ("latency",)
-    others = "lines that are not requests sent to a server (or with termination state CR, PR, …)"
-    signs = (HAPROXY_TIME + r"\S+ [^\s/]+/\S+ [-+]?\d+/",)
+    others = "lines without a request sent to a server (or with termination state CR, PR, …)"
+    time_style = "%d/%b/%Y:%H:%M:%S.%f"
+    signs = (HAPROXY_TIME + r"\S+ [^\s/]+/\S+ (?:\S+ ){0,2}?[-+]?\d+/",)
     line = re.compile(
         rf"(?:.* )?(?P<client>\S+):\S+ {HAPROXY_TIME}(?P<frontend>\S+) (?P<backend>[^\s/]+)/(?P<server>\S+) "
-        r"(?P<timers>[-+]?\d+(?:/[-+]?\d+){2,4}) (?:(?P<status>-1|\d{3}) )?\+?\d+ (?:\S+ \S+ )?"
+        r"(?:\S+ ){0,2}?(?P<timers>[-+]?\d+(?:/[-+]?\d+){2,4}) (?:(?P<status>-1|\d{3}) )?"
+        r"\+?(?P<bytes>\d+) (?:\S+ \S+ )?"
         r'(?P<state>[-A-Za-z]{2})\S* [\d+]+(?:/[\d+]+){4} \d+/\d+(?:[^"]*"(?P<method>\S+) (?P<path>[^\s"]+))?',
         re.ASCII,
     )
 
-    def rows(self, options: ReadOptions) -> Callable[[str], Row | str | None]:
-        measured = chosen("latency", options, "Tt", TIMERS[5], "HAProxy's timers")
+    def begin(self, source: Source) -> None:
+        self.measured = chosen("latency", self.options, "Tt", TIMERS[5], "HAProxy's timers")
 
-        def read(line: str) -> Row | str | None:
-            row = self.row(line)
-            if not isinstance(row, dict):
-                is_request = re.search(HAPROXY_TIME, line)
-                return f"not a request as HAProxy writes it: {line[:60]!r}" if is_request else None
-            who, where = row.pop("state")
-            if where in "RT":  # it never was complete, or was kept from every server
-                return None
-            timers = [int(timer) for timer in row.pop("timers").split("/")]
-            times = dict(zip(TIMERS.get(len(timers), ()), timers, strict=False))
-            if measured not in times:
-                return f"no latency: connections have no {measured}"
-            reached = measured != "Tt" and times[measured] >= 0  # else −1: it never got there, and was over at Tt
-            if not reached and who not in "-L":  # nothing special, or answered by HAProxy itself
-                row["status"] = "censored" if who in "cCs" else "failed"
-            elif row["status"] in (None, "-1"):
-                row["status"] = "failed" if row["status"] else "completed"
-            when = datetime.strptime(row["submitted"], "%d/%b/%Y:%H:%M:%S.%f").isoformat()
-            return {**row, "submitted": when, "latency": times[measured] if reached else times["Tt"]}
+    broken = f".*{HAPROXY_TIME}"
 
-        return read
+    def probe(self, cells: Row) -> Row | str | None:
+        who, where = cells.pop("state")
+        if where in "RT":  # it never was complete, or was kept from every server
+            return None
+        timers = [int(timer) for timer in cells.pop("timers").split("/")]
+        times = dict(zip(TIMERS.get(len(timers), ()), timers, strict=False))
+        if self.measured not in times:
+            return f"no latency: connections have no {self.measured}"
+        reached = self.measured != "Tt" and times[self.measured] >= 0  # else −1: it never got there, and was over at Tt
+        if not reached and who not in "-L":  # nothing special, or answered by HAProxy itself
+            cells["status"] = "censored" if who in "cCs" else "failed"
+        elif cells["status"] in (None, "-1"):
+            cells["status"] = "failed" if cells["status"] else "completed"
+        return {**cells, "latency": times[self.measured] if reached else times["Tt"]}
+
+
+@register
+class AwsLoadBalancer(LineFormat):
+    """Latency is the sum of the three processing times, in s (one alone: `--column latency=target_processing_time`).
+
+    −1 says that no answer came: the latency is then the time from the request's creation to the entry
+    in the log, and the balancer's code the outcome (460, 504: given up, so censored; 502, 503: failed).
+    """
+
+    name = "alb"
+    description = "AWS load balancer access log; latency = sum of the three times"
+    rank = 17
+    roles = ("latency",)
+    others = "lines without a request"
+    begins = broken = r"(?:[a-z0-9]{2,5} )?\d{4}-\d\d-\d\dT\S+ \S+ \S+:\d+ "
+    line = re.compile(
+        r"(?:(?P<type>http|https|h2|grpcs|ws|wss|tcp|ssl) )?(?P<time>\d{4}-\d\d-\d\dT\S+) (?P<elb>\S+) \S+ "
+        r"(?P<target>\S+) (?P<times>(?:-?\d+(?:\.\d+)? ){3})(?P<status>\d{3}|-|0) "
+        r'\S+ (?P<received>-?\d+) (?P<bytes>-?\d+) "(?P<method>\S+) (?P<path>\S+)[^"]*"(?P<rest>.*)',
+        re.ASCII,
+    )
+
+    def begin(self, source: Source) -> None:
+        self.parts = self.options.columns.get("latency", "+".join(PARTS)).split("+")
+        for name in set(self.parts) - set(PARTS):
+            raise MissingColumn(f"there is no time {name!r}; there are: {', '.join(PARTS)}")
+
+    def probe(self, cells: Row) -> Row | str:
+        ended, created = epoch(cells.pop("time")), CREATED.search(cells.pop("rest"))
+        sent = epoch(created[1]) if created else None
+        times = dict(zip(PARTS, map(float, cells.pop("times").split()), strict=True))
+        latency: float | None = round(sum(times[name] for name in self.parts), 6)
+        answered = all(times[name] >= 0 for name in self.parts)
+        if not answered:
+            latency = None if sent is None or ended is None else round(ended - sent, 6)
+        if latency is None:
+            return "no latency: a time is -1, and the time of the request is unknown"
+        if sent is None and ended is not None:  # a classic balancer, without types, writes when the request came
+            sent = ended if cells["type"] is None else round(ended - latency, 6)
+        if cells["status"] in ("-", "0"):  # connections have no code
+            cells["status"] = "completed" if answered else "failed"
+        return {**cells, "latency": latency, "submitted": sent}
+
+
+@register
+class Lambda(LineFormat):
+    """Latency is Duration, in ms; `Status: timeout` is censored, `Status: error` failed. Other lines are left out."""
+
+    name = "lambda"
+    description = "AWS Lambda REPORT lines, also as CloudWatch exports; latency = Duration"
+    rank = 22
+    unit = "ms"
+    at_end = True
+    cells = "latency submitted status id"
+    others = "lines without a REPORT"
+    # a time where there is one, then REPORT RequestId: … Duration: 19.14 ms Billed Duration: 20 ms …
+    signs = (REPORT,)
+
+    def row(self, line: str) -> Row | None:
+        report = re.search(REPORT, line)
+        if report is None:
+            return None
+        moment = REPORT_TIME.search(line, 0, report.start())
+        fields = dict(REPORT_FIELD.findall(line, report.end()))
+        groups = {"memory_mb": fields.get("Memory Size"), "cold_start": "yes" if "Init Duration" in fields else "no"}
+        status = {"submitted": moment and moment[0], "status": fields.get("Status", "completed")}
+        return {**report.groupdict(), **status, **groups}

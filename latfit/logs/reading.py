@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from latfit.errors import LogError, MissingColumn, TooManyRefused, none_of
+from latfit.errors import LogError, MissingColumn, TooManyRefused, counted, none_of
 from latfit.logs.formats import ReadOptions, RowFilter, find_format, suggested_pattern
 from latfit.logs.histogram_format import HistogramFormat, HistogramLog
 from latfit.logs.records import Records, checked, latest
+from latfit.logs.schema import outcome_columns
 from latfit.logs.source import Progress, open_source
 from latfit.table import LogFacts, ProbeLog, ProbeTable
 
@@ -71,7 +73,7 @@ def open_log(
                     message += f". Some of its first lines hold a duration; read those with: {option}"
                 raise type(error)(message) from error
     if tables and histograms:
-        raise LogError(f"{histograms[0].path} holds histograms, {tables[0].facts.path} probes: read them one by one")
+        raise LogError(f"{histograms[0].path} holds histograms, {tables[0].facts.path} probes: read them separately")
     if histograms:
         return HistogramLog.joined(histograms).select(how.where)
     return joined_log(tables, max_refused)
@@ -97,9 +99,10 @@ def joined_log(tables: Sequence[ProbeTable], max_refused: float) -> ProbeLog:
             + (f". {advice}" if advice else "")
         )
     if not table.n and facts.unchosen:
-        raise LogError(f"{facts.path}: {none_of(facts.unchosen, 'row')} is what --where, --since and --until ask for")
+        read = counted(facts.unchosen, "row")
+        raise LogError(f"{facts.path}: no row matches --where/--since/--until ({read} read)")
     if not table.n:
-        raise LogError(f"{facts.path}: there is no probe in this log")
+        raise LogError(f"{facts.path}: the log contains no probes")
     if refused.count > max(1.0, max_refused * (table.n + refused.count)):
         first = refused.earliest
         advice = advice or "Fix the log or the options, or accept this with --max-refused 1."
@@ -107,7 +110,7 @@ def joined_log(tables: Sequence[ProbeTable], max_refused: float) -> ProbeLog:
             f"{facts.path}: {refused.count} of {table.n + refused.count} rows were refused, more than "
             f"{max_refused:.0%}. {advice} The first, line {first.line}: {first.reason}"
         )
-    return ProbeLog(table)
+    return ProbeLog(replace(table, facts=replace(facts, outcome_columns=outcome_columns(table))))
 
 
 def read_log(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from latfit.numbers import Bools
@@ -25,7 +25,7 @@ from latfit.table import (
     Refusal,
     Refusals,
 )
-from latfit.units import LONGEST, SHORTEST
+from latfit.units import out_of_range
 
 UNKNOWN = -1
 A_CENTURY = 100 * 365.25 * 86400
@@ -76,21 +76,16 @@ class Records:
 
     def refuse(self, rows: Bools, reason: str | Callable[[int], str]) -> None:
         """Mark rows as refused; the first reason given to a row stands, and only the first rows have a detail."""
-        kind = reason if isinstance(reason, str) else ""
-        for at, row in enumerate(np.flatnonzero(rows).tolist()):
-            if row in self.reasons:
-                continue
-            if not isinstance(reason, str) and at < SHOWN_REFUSALS:
-                self.reasons[row] = reason(row)
-                continue
-            kind = kind or reason(row).split(":", 1)[0]  # type: ignore[operator]
-            self.reasons[row] = kind
+        text = ""
+        for at, row in enumerate(row for row in np.flatnonzero(rows).tolist() if row not in self.reasons):
+            if at <= SHOWN_REFUSALS:
+                text = shown(at, reason if isinstance(reason, str) else reason(row))
+            self.reasons[row] = text
 
     @property
     def kept(self) -> Bools:
         kept = np.ones(self.line.size, dtype=bool)
-        if self.reasons:
-            kept[list(self.reasons)] = False
+        kept[list(self.reasons)] = False
         return kept
 
     def check(self) -> None:
@@ -101,7 +96,7 @@ class Records:
             self.refuse(self.submitted < np.datetime64("0001-01-01"), "implausible time: it lies before the year 1")
         self.refuse(self.status == UNKNOWN, "no status")
         x = self.latency
-        odd = ~((x >= SHORTEST) & (x <= LONGEST)) & (x != 0)
+        odd = out_of_range(x)
         if not odd.any():
             return
         x = self.latency = np.where(np.isinf(x), np.nan, x)
@@ -116,13 +111,13 @@ class Records:
         if rows.all():
             return self
         place = np.cumsum(rows) - 1
+        taken: dict[str, Any] = {}
+        for name in ("line", "latency", "status", "submitted", "ids"):
+            array = getattr(self, name)
+            taken[name] = None if array is None else array[rows]
         return replace(
             self,
-            line=self.line[rows],
-            latency=self.latency[rows],
-            status=self.status[rows],
-            submitted=None if self.submitted is None else self.submitted[rows],
-            ids=None if self.ids is None else self.ids[rows],
+            **taken,
             extras={name: column[rows] for name, column in self.extras.items()},
             reasons={int(place[row]): reason for row, reason in self.reasons.items() if rows[row]},
             raw=None,
@@ -131,22 +126,17 @@ class Records:
 
     def facts(self, log: LogFacts, unchosen: int) -> LogFacts:
         reasons = Counter(reason.split(":", 1)[0] for reason in self.reasons.values())
-        first = sorted(self.reasons)[:SHOWN_REFUSALS]
-        refusals = tuple(Refusal(int(self.line[row]), self.reasons[row], log.path) for row in first)
+        first = (Refusal(int(self.line[row]), self.reasons[row], log.path) for row in sorted(self.reasons))
         return replace(
             log,
-            refused=Refusals(len(self.reasons), dict(reasons), refusals),
+            refused=Refusals(len(self.reasons), dict(reasons), tuple(islice(first, SHOWN_REFUSALS))),
             skipped=dict(self.skipped),
             notes=tuple(self.notes),
             advice=tuple(self.advice),
             unchosen=unchosen,
-            has_outcomes=self.has_outcomes,
             queue=log.queue or self.measures == "queue",
             work=log.work or self.measures == "work",
-            as_lost=self.as_lost,
-            unit=self.unit,
-            unit_evidence=self.unit_evidence,
-            columns=self.columns,
+            **{name: getattr(self, name) for name in ("has_outcomes", "as_lost", "unit", "unit_evidence", "columns")},
         )
 
     def table(self, facts: LogFacts) -> ProbeTable:
@@ -228,13 +218,13 @@ class RepeatedIds:
         """Which of the `rows` repeat an id of an earlier kept row, here or in an earlier chunk."""
         repeated = rows & ~np.asarray(pd.isna(ids))
         keys = _keys(ids)[repeated]
-        ascends = bool((keys[1:] > keys[:-1]).all())
-        again = np.zeros(keys.size, dtype=bool) if ascends else pd.Series(keys).duplicated().to_numpy()
+        rises = bool((keys[1:] > keys[:-1]).all())  # as most do
+        again = np.zeros(keys.size, dtype=bool) if rises else pd.Series(keys).duplicated().to_numpy()
         for run in self.runs:
             if keys.size and keys.min() <= run[-1] and run[0] <= keys.max():
                 again = again | (run[np.minimum(np.searchsorted(run, keys), run.size - 1)] == keys)
         repeated[repeated] = again
-        fresh = keys[~again] if ascends else np.sort(keys[~again])
+        fresh = keys[~again] if rises else np.sort(keys[~again])
         while fresh.size and self.runs and self.runs[-1].size < 2 * fresh.size and self.runs[-1][-1] > fresh[0]:
             fresh = np.sort(np.concatenate([self.runs.pop(), fresh]))
         self.runs += [fresh] if fresh.size else []
@@ -245,10 +235,8 @@ def _keys(ids: Ids) -> NDArray[np.uint64]:
     """Whole numbers stand for themselves, also where they are text (1, and not 01); any other id for its hash."""
     if ids.dtype.kind in "iu":
         return np.asarray(ids).astype(np.uint64)
-    text = pa.array(pd.Series(ids, dtype="str"))
-    plain = pc.match_substring_regex(text, r"^(0|[1-9][0-9]{0,17})$").fill_null(False)
-    numbers = pc.if_else(plain, text, "0").cast(pa.int64()).to_numpy().astype(np.uint64)
-    if pc.all(plain).as_py():
-        return np.asarray(numbers)
-    hashes = pd.util.hash_pandas_object(pd.Series(ids, dtype="str"), index=False, categorize=False).to_numpy()
-    return np.where(plain.to_numpy(zero_copy_only=False), numbers, hashes)
+    text = pd.Series(ids, dtype="str")
+    keys = pd.util.hash_pandas_object(text, index=False, categorize=False).to_numpy(copy=True)
+    plain = text.str.fullmatch("0|[1-9][0-9]{0,17}", na=False).to_numpy(dtype=bool)
+    keys[plain] = text[plain].astype("int64")
+    return np.asarray(keys, dtype=np.uint64)

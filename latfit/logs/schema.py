@@ -13,7 +13,7 @@ import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ from latfit.logs.vocabulary import (
     weigh,
     word_of,
 )
-from latfit.table import CANONICAL
+from latfit.table import CANONICAL, COMPLETED, MEASURES, OWN_STATUS, ProbeTable
 from latfit.units import UNITS
 
 THRESHOLD: float = VOCABULARY["decide"]["threshold"]
@@ -44,10 +44,12 @@ MARGIN: float = VOCABULARY["decide"]["margin"]
 CONTENT: dict[str, dict[str, Any]] = VOCABULARY["content"]
 NO_OUTCOMES = "there is no status column: every row with a latency is taken as completed"
 SAMPLED_ROWS = 500
+LOOKED_AT_ROWS = 100_000  # of a long log, from which the sample is taken
 MAX_OUTCOME_WORDS = 12
 MAX_CHOICES = 4  # that a question offers
 UNIT_REASONS = {"option": "--unit", "name": "its name says so", "times": "it equals an end minus a start"}
 STAGES = {"submitted": "submission", "started": "a start", "ended": "an end", "moment": "an event"}
+SPANS = {("submitted", "started"), *product(("submitted", "started"), ("ended", "moment")), ("moment", "ended")}
 
 
 @dataclass
@@ -62,8 +64,10 @@ class Score:
             self.total += weight
             self.reasons.append((weight, why))
 
-    def add_content(self, kind: str, share: float = 1.0) -> None:
-        self.add(CONTENT[kind]["weight"] * share, CONTENT[kind]["why"])
+    def add_content(self, **shares: float) -> None:
+        """Evidence in the cells: the kinds of `[content]` that apply, in full or a share of their weight."""
+        for kind, share in shares.items():
+            self.add(CONTENT[kind]["weight"] * float(share), CONTENT[kind]["why"])
 
     def add_name(self, section: str, words: Sequence[str], sign: int = 1) -> float:
         weight, word = weigh(section, words)
@@ -123,6 +127,12 @@ class Roles:
     def used(self) -> set[str]:
         return set(self.columns)
 
+    def changes(self, later: Roles) -> dict[str, tuple[str, str]]:
+        """The roles that `later` gives to columns that had none: what was read as each, and what would be."""
+        before = {role: name for name, (role, _) in self.columns.items()}
+        new = {role: name for name, (role, _) in later.columns.items() if name not in self.used}
+        return {role: (before.get(role, ""), name) for role, name in new.items()}
+
 
 def resolve_roles(
     names: list[str], options: ReadOptions, log: str, rows: pd.DataFrame, *, named: bool = True
@@ -133,12 +143,9 @@ def resolve_roles(
     """
     if not names:
         raise MissingColumn(f"{log}: there is no column with a name and plain values")
-    for role, wanted in options.columns.items():
-        for name in wanted.split("+") if role == "latency" else [wanted]:
-            if wanted and name not in names:
-                raise MissingColumn(f"{log}: there is no column {name!r} for {role}; there are: {listed(names)}")
-    if tuple(names[:3]) == CANONICAL:  # a table as `convert` writes it
-        options = replace(options, columns={**{name: name for name in CANONICAL}, **options.columns})
+    check_named(options, names, log)
+    if _as_converted(names):
+        options = replace(options, columns={**dict(zip(CANONICAL, CANONICAL, strict=True)), **options.columns})
     resolver = _Resolver(names, options, log, rows, named)
     latency = resolver.latency()
     submitted = resolver.submitted(latency)
@@ -167,6 +174,18 @@ def resolve_roles(
     return roles, [*_guesses(roles, options, attempt_column(names)), *resolver.notes]
 
 
+def _as_converted(names: Sequence[str]) -> bool:
+    """Whether the columns are those of a table that `convert` wrote."""
+    return tuple(names[:3]) == CANONICAL
+
+
+def check_named(options: ReadOptions, names: Sequence[str], log: str) -> None:
+    """An error if a column that the user named is not there."""
+    for name, role in options.named_columns.items():
+        if name not in names:
+            raise MissingColumn(f"{log}: there is no column {name!r} for {role}; there are: {listed(names)}")
+
+
 def sample_rows(frame: pd.DataFrame) -> pd.DataFrame:
     """Rows to judge columns by: evenly spread, and more where a column is blank in all of those."""
     if len(frame) <= SAMPLED_ROWS:
@@ -175,6 +194,17 @@ def sample_rows(frame: pd.DataFrame) -> pd.DataFrame:
     blank = frame.columns[frame.iloc[rows].isna().all()]
     filled = [np.flatnonzero(frame[name].notna())[:50] for name in blank]
     return frame.iloc[np.unique(np.concatenate([rows, *filled]))]
+
+
+def outcome_columns(table: ProbeTable) -> tuple[str, ...]:
+    """The log's own columns that may be outcomes too, by their names and cells; none where all completed."""
+    if (table.status == COMPLETED).all():
+        return ()
+    some = table.take(slice(None, None, 1 + table.n // LOOKED_AT_ROWS))
+    rows = sample_rows(pd.DataFrame({name: some.columns[name].cells() for name in some.columns if name != OWN_STATUS}))
+    return tuple(
+        str(name) for name in rows if _weigh_outcomes(Cells(str(name), rows[name]), {}).total >= THRESHOLD - MARGIN
+    )
 
 
 def _guesses(roles: Roles, options: ReadOptions, attempts: str | None) -> list[str]:
@@ -204,6 +234,7 @@ class _Resolver:
 
     def __init__(self, names: list[str], options: ReadOptions, log: str, rows: pd.DataFrame, named: bool) -> None:
         self.names, self.options, self.log, self.named = names, options, log, named
+        self.logged_names = named and not options.pattern  # a pattern has the names that latfit asks for
         self.cells = {
             name: Cells(name, rows[name], options.time_format)
             for name in names
@@ -216,51 +247,53 @@ class _Resolver:
         candidates, said = self._latencies(), self.options.columns
         if said.get("latency"):
             columns = tuple(said["latency"].split("+"))
-            known = (each for each in candidates if each.columns == columns and not each.ended)
-            return next(known, Candidate(columns, Score()))
-        if said.get("ended"):
-            starts = [each.columns[0] for each in candidates if each.ended == said["ended"] and "submitted" not in said]
-            start = said.get("submitted") or next(iter(starts), None)
+            named = (each for each in candidates if each.columns == columns and not each.ended)
+            return next(named, Candidate(columns, Score()))
+        start, end = said.get("submitted") or None, said.get("ended")
+        pairs = [each for each in candidates if each.ended and start in (None, each.columns[0])]
+        if end:
+            start = start or next((each.columns[0] for each in pairs if each.ended == end), None)
             if start is None:
-                raise MissingColumn(f"{self.log}: name the start of {said['ended']!r} too: --column submitted=NAME")
-            return Candidate((start,), Score(), ended=said["ended"])
-        good = [each for each in candidates if each.score.total >= THRESHOLD]
-        if said.get("submitted"):  # a pair would begin there
-            good = [each for each in good if not each.ended or each.columns[0] == said["submitted"]]
-        if "latency" in said:  # switched off: a start and an end are asked for
-            good = [each for each in good if each.ended]
-        if not good:
-            raise MissingColumn(self._no_latency(candidates))
-        close = [each for each in good[:MAX_CHOICES] if good[0].score.total - each.score.total < MARGIN]
-        if len(close) > 1:
-            may_be = [
+                raise MissingColumn(f"{self.log}: name the start of {end!r} too: --column submitted=NAME")
+            return Candidate((start,), Score(), ended=end)
+        # an empty name switches the latency off: a start and an end are asked for
+        readings = [each for each in candidates if each in pairs or (not each.ended and "latency" not in said)]
+        good = [each for each in readings if each.score.total >= THRESHOLD]
+        if len(good) == 1 or (good and good[0].score.total - good[1].score.total >= MARGIN):
+            return good[0]
+        raise MissingColumn(self._question(good, candidates))
+
+    def _question(self, good: Sequence[Candidate], candidates: Sequence[Candidate]) -> str:
+        """What to choose from: the `good` readings that are about as likely as the best, or else any column."""
+        unnamed = listed(f"{name} ({each.text[0][:20]})" for name, each in self.cells.items() if each.text)
+        log = f"{self.log}: " if self.named else f"{self.log}: no header names the columns; they are: {unnamed}; "
+        if good:
+            close = [each for each in good[:MAX_CHOICES] if good[0].score.total - each.score.total < MARGIN]
+            names = (
                 f"{each.ended!r} minus {each.columns[0]!r}" if each.ended else repr(each.columns[0]) for each in close
-            ]
-            question = f"the latency may be {' or '.join(may_be)}. Choose one: {', or '.join(map(self._option, close))}"
-            raise MissingColumn(f"{self.log}: {self._no_header()}{question}")
-        return good[0]
-
-    def _option(self, latency: Candidate) -> str:
-        """The option that chooses a reading, with the likeliest unit where the unit would be the next question."""
-        name = latency.columns[0]
-        if latency.ended:
-            return f"--column {shlex.quote(f'submitted={name}')} --column {shlex.quote(f'ended={latency.ended}')}"
-        units = self._units(latency, self.submitted(latency))[0]
-        return f"--column {shlex.quote(f'latency={name}')}" + (f" --unit {units[0]}" if len(units) > 1 else "")
-
-    def _no_header(self) -> str:
-        if self.named:
-            return ""
-        cells = (f"{name} ({each.text[0][:20]})" for name, each in self.cells.items() if each.text)
-        return f"no header names the columns; they are: {listed(cells)}; "
-
-    def _no_latency(self, candidates: Sequence[Candidate]) -> str:
-        text = f"{self.log}: {self._no_header()}no column looks like a latency, nor a pair like a submission and an end"
+            )
+            return f"{log}the latency may be {' or '.join(names)}. Choose one: {', or '.join(self._options(close))}"
+        text = f"{log}no column looks like a latency, nor a pair like a submission and an end"
         text += f"; there are: {listed(self.names)}" if self.named else ""
-        for each in candidates:
-            if not each.ended and 2 * each.score.total >= THRESHOLD:
-                return f"{text}. Name it, for example: {self._option(each)}"
+        likely = [each for each in candidates if not each.ended and 2 * each.score.total >= THRESHOLD][:1]
+        if likely:
+            return f"{text}. Name it, for example: {self._options(likely)[0]}"
         return f"{text}. Name it: --column latency=NAME, or --column submitted=NAME --column ended=NAME"
+
+    def _options(self, readings: Sequence[Candidate]) -> list[str]:
+        """The options that choose each reading; where the unit would be the next question, the likeliest for all."""
+        options, unit = [], ""
+        for each in readings:
+            name = each.columns[0]
+            if each.ended:
+                options.append(
+                    f"--column {shlex.quote(f'submitted={name}')} --column {shlex.quote(f'ended={each.ended}')}"
+                )
+                continue
+            units = self._units(each, self.submitted(each))[0]
+            unit = unit or (f" --unit {units[0]}" if len(units) > 1 else "")
+            options.append(f"--column {shlex.quote(f'latency={name}')}" + (unit if len(units) > 1 else ""))
+        return options
 
     def measures(self, latency: Candidate) -> str:
         """`queue` for a wait from submission to start, `work` for a run time, empty for the rest."""
@@ -268,6 +301,8 @@ class _Resolver:
             waits = latency.ended in self.cells and self.cells[latency.ended].stage == "started"
             return "queue" if waits else ""
         words = split_name(latency.columns[0])[0]
+        if _as_converted(self.names):
+            return next((kind for kind, name in MEASURES.items() if name in self.names), "")
         return next((kind for kind in ("queue", "work") if weigh(kind, words)[0]), "")
 
     def _latencies(self) -> list[Candidate]:
@@ -288,25 +323,19 @@ class _Resolver:
                 score.add_name(section, words, -1)
             if any(re.fullmatch(r"[pq]\d{1,4}|\d+(th|pct|ile)", word) for word in words):
                 score.add(-WEIGHTS["other"]["percentile"], "its name is that of a percentile")
-            if unit and weight >= 0:
-                score.add_content("unit_in_name")
-            if self.named:
-                score.add_content("canonical", canonical)
-            else:
-                score.add_content("unnamed", 1.0 if timed else 0.5)
-            _weigh_numbers(each, score, units=self.named or timed)
             pair, proof = self._equal_pair(each, pairs)
-            if pair is not None:
-                score.add_content("difference")
-                if any(weight < 0 for weight, _ in pair.score.reasons):
-                    score.add_content("work_not_wait")
-                if score.total >= THRESHOLD:
-                    explained.add((pair.columns[0], pair.ended))
-                    score.add(max(0.0, pair.score.total - score.total), pair.score.why)
-            if self._outlasts_rows(each, unit):
-                score.add_content("longer_than_row")
+            score.add_content(
+                unit_in_name=unit is not None and weight >= 0,
+                canonical=self.named and canonical,
+                unnamed=0.0 if self.named else 1.0 if timed else 0.5,
+                difference=pair is not None,
+                work_not_wait=pair is not None and any(weight < 0 for weight, _ in pair.score.reasons),
+                **_evidence_in_numbers(each, units=self.named or timed),
+            )
+            if pair is not None and score.total >= THRESHOLD:
+                explained.add((pair.columns[0], pair.ended))
+                score.add(max(0.0, pair.score.total - score.total), pair.score.why)
             candidates.append(Candidate((name,), score, unit=unit or proof))
-        self._weigh_twins(candidates)
         kept = [pair for pair in pairs if (pair.columns[0], pair.ended) not in explained]
         return sorted([*candidates, *kept], key=lambda each: -each.score.total)
 
@@ -319,25 +348,22 @@ class _Resolver:
         submissions = any(each.stage == "submitted" and each.stage_weight >= 7 for each in times)
         starts = any(each.stage == "started" for each in times)
         pairs = []
-        for start in times:
-            for end in times:
-                stages = start.stage, end.stage
-                if start is end or stages[0] == "ended" or stages[1] == "submitted" or start.is_time != end.is_time:
-                    continue
-                if stages in (("started", "started"), ("moment", "started"), ("moment", "moment")):
-                    continue
-                spent = end.seconds - start.seconds
-                spent = spent[np.isfinite(spent)]
-                if not spent.size or (spent >= 0).mean() < 0.7 or (spent.size > 2 and np.ptp(spent) == 0):
-                    continue
-                score = Score()
-                for each in (start, end):
-                    score.add(0.55 * each.stage_weight, f"{each.name!r} is the time of {STAGES[each.stage]}")
-                if stages[0] == "started" and submissions:
-                    score.add_content("work_not_wait")
-                if stages == ("submitted", "ended") and starts:
-                    score.add_content("turnaround")
-                pairs.append(Candidate((start.name,), score, ended=end.name))
+        for start, end in permutations(times, 2):
+            stages = start.stage, end.stage
+            spent = end.seconds - start.seconds
+            spent = spent[np.isfinite(spent)]
+            if stages not in SPANS or start.is_time != end.is_time or not spent.size:
+                continue
+            if (spent >= 0).mean() < 0.7 or (spent.size > 2 and np.ptp(spent) == 0):
+                continue
+            score = Score()
+            for each in (start, end):
+                score.add(0.55 * each.stage_weight, f"{each.name!r} is the time of {STAGES[each.stage]}")
+            score.add_content(
+                work_not_wait=stages[0] == "started" and submissions,
+                turnaround=stages == ("submitted", "ended") and starts,
+            )
+            pairs.append(Candidate((start.name,), score, ended=end.name))
         return sorted(pairs, key=lambda pair: -pair.score.total)
 
     def _equal_pair(self, each: Cells, pairs: Sequence[Candidate]) -> tuple[Candidate | None, str | None]:
@@ -354,35 +380,11 @@ class _Resolver:
                     return pair, unit if each.kind == "number" else None
         return None, None
 
-    def _outlasts_rows(self, each: Cells, unit: str | None) -> bool:
-        """Whether durations are often longer than all that happened between the first and the last time of a row."""
-        times = (other for other in self.cells.values() if other.is_time and not other.is_day)
-        stamps = [other.seconds for other in times if np.isfinite(other.seconds).any()]
-        if len(stamps) < 2 or (each.kind == "number" and unit is None) or each.epoch or each.kind == "text":
-            return False
-        measured = each.cell_values * UNITS[unit] if each.kind == "number" and unit else each.seconds
-        spans = np.fmax.reduce(stamps) - np.fmin.reduce(stamps)
-        longer = measured[np.isfinite(spans)] > 1.1 * spans[np.isfinite(spans)] + 1
-        return longer.size > 0 and bool(longer.mean() > 0.1)
-
-    def _weigh_twins(self, candidates: Sequence[Candidate]) -> None:
-        """Names that differ by the unit only: one duration twice, of which the better counts, or in two parts."""
-        for pair in combinations(candidates, 2):
-            a, b = (self.cells[each.columns[0]] for each in pair)
-            if a.words != b.words or not a.unit or not b.unit or a.unit == b.unit or a.kind != b.kind:
-                continue
-            sizes = UNITS[a.unit], UNITS[b.unit]
-            if np.allclose(a.numbers * sizes[0], b.numbers * sizes[1], 0.05, max(sizes), equal_nan=True):
-                max(pair, key=lambda each: UNITS[str(each.unit)]).score.add_content("twin")
-            else:
-                for each in pair:
-                    each.score.add_content("part_of_two")
-
     def unit(self, latency: Candidate, submitted: str | None) -> tuple[str | None, str]:
         units, evidence = self._units(latency, submitted)
         if len(units) > 1:
             choices = ", or ".join(f"--unit {unit}" for unit in units)
-            may_be = f"column {latency.columns[0]!r} may be in {' or '.join(units)}: nothing says which"
+            may_be = f"column {latency.columns[0]!r} may be in {' or '.join(units)}; the log does not say which"
             raise LogError(f"{self.log}: {may_be}. Choose one: {choices}")
         return next(iter(units), None), evidence
 
@@ -395,19 +397,21 @@ class _Resolver:
             return [], "cells"
         if latency.unit:
             return [latency.unit], "name" if latency.unit == column.unit else "times"
-        if self.named and name == "latency" and {"submitted", "status"} & set(self.cells):
-            return ["s"], "name"  # as `convert` writes them
+        if self.logged_names and (
+            _as_converted(self.names) or (name == "latency" and {"submitted", "status"} & set(self.cells))
+        ):
+            return ["s"], "name"
         scores = {unit: Score(prior) for unit, prior in VOCABULARY["units"].items()}
         self._weigh_units(scores, column, submitted)
         ranked = sorted(scores, key=lambda unit: -scores[unit].total)
-        best, margin = scores[ranked[0]], MARGIN if self.named else 2 * MARGIN  # sizes alone prove little
+        best, margin = scores[ranked[0]], MARGIN if self.logged_names else 2 * MARGIN  # sizes alone prove little
         return [unit for unit in ranked if best.total - scores[unit].total < margin], best.why
 
     def _weigh_units(self, scores: dict[str, Score], column: Cells, submitted: str | None) -> None:
-        if column.name == "latency" and self.named:
-            scores["s"].add_content("own_name")
+        if column.name == "latency" and self.logged_names:
+            scores["s"].add_content(own_name=1)
         if column.name in VOCABULARY["exact_units"]:
-            scores[VOCABULARY["exact_units"][column.name]].add_content("exact_unit")
+            scores[VOCABULARY["exact_units"][column.name]].add_content(exact_unit=1)
         values = column.measures[column.measures > 0]
         if not values.size:
             return
@@ -422,24 +426,29 @@ class _Resolver:
                 for weight, system in systems
             )
             score.add(max(-8.0, math.log(density + 1e-9)) + 3, "a usual latency for what the other columns hold")
-            if span > 0:
-                score.add_content("longer_than_log", min(1.0, max(0.0, math.log10(2 * largest * UNITS[unit] / span))))
+            if span > 0:  # and how many of its rows would be out at a time, up to a hundred
+                at_once = middle * UNITS[unit] * np.isfinite(times).sum() / span
+                score.add_content(
+                    longer_than_log=min(1.0, max(0.0, math.log10(2 * largest * UNITS[unit] / span))),
+                    many_at_once=min(1.0, max(0.0, math.log10(at_once) / 2)),
+                )
         epochs = {each.epoch for each in self.cells.values()}
-        if beside := next((unit for unit in ("ms", "us") if unit in epochs), None):
-            scores[beside].add_content(f"epoch_{beside}_beside")
+        scores["ms"].add_content(epoch_ms_beside="ms" in epochs)
+        scores["us"].add_content(epoch_us_beside="us" in epochs and "ms" not in epochs)
         usual = next((USUAL_UNITS[phrase] for _, phrase in phrases(column.words) if phrase in USUAL_UNITS), None)
         if usual:
-            scores[usual].add_content("usual_unit")
-        decimals = (len(text.partition(".")[2]) for text in column.text[:100] if "e" not in text.lower())
-        if not (values % 1).any():
-            if np.unique(values).size >= 5:
-                in_ms = sum(w for w, system in systems if system["unit"] == "ms") / sum(w for w, _ in systems)
-                scores["ms"].add_content("whole_numbers", in_ms)
-                scores["s"].add_content("whole_numbers", 1 - in_ms)
-        elif max(decimals, default=0) >= 5:
-            scores["s"].add_content("many_decimals")
-        elif middle < 10:
-            scores["s"].add_content("fractions")
+            scores[usual].add_content(usual_unit=1)
+        fractions = bool((values % 1).any())
+        decimals = max(
+            (len(text.partition(".")[2]) for text in column.text[:100] if "e" not in text.lower()), default=0
+        )
+        scores["s"].add_content(
+            many_decimals=fractions and decimals >= 5, fractions=fractions and decimals < 5 and middle < 10
+        )
+        if not fractions and np.unique(values).size >= 5:
+            in_ms = sum(w for w, system in systems if system["unit"] == "ms") / sum(w for w, _ in systems)
+            scores["ms"].add_content(whole_numbers=in_ms)
+            scores["s"].add_content(whole_numbers=1 - in_ms)
 
     def _systems(self) -> list[tuple[float, dict[str, Any]]]:
         words = Counter(phrase for each in self.cells.values() for phrase in {run[1] for run in phrases(each.words)})
@@ -461,13 +470,12 @@ class _Resolver:
         scores: dict[str, Score] = {}
         for name, each in others.items():
             relative = each.kind == "number" and each.rises and not each.epoch
-            if each.is_day or not (each.is_time or relative):
-                continue
-            score = scores[name] = Score()
-            weight = -each.stage_weight if each.stage == "ended" else each.stage_weight
-            score.add(weight, f"{' '.join(each.words)!r} is the name of a time")
-            score.add(-0.3 * weigh("other", each.words)[0] if relative else 0, "")
-            score.add_content("is_time", 0.4 if relative else 1.0)
+            if not each.is_day and (each.is_time or relative):
+                score = scores[name] = Score()
+                weight = -each.stage_weight if each.stage == "ended" else each.stage_weight
+                score.add(weight, f"{' '.join(each.words)!r} is the name of a time")
+                score.add(-0.3 * weigh("other", each.words)[0] if relative else 0, "")
+                score.add_content(is_time=0.4 if relative else 1.0)
         for name, each in others.items():
             if each.kind == "clock" and each.rises and each.stage_weight:
                 without_date = "holds times of day without a date: it is not used; join it with the date"
@@ -477,13 +485,13 @@ class _Resolver:
         times = [name for name in scores if others[name].is_time and np.isfinite(others[name].seconds).any()]
         if len(times) > 1:
             first = min(times, key=lambda name: float(np.nanmedian(others[name].seconds)))
-            scores[first].add_content("earliest")
+            scores[first].add_content(earliest=1)
         best = max(scores, key=lambda name: scores[name].total, default=None)
         if best is None or scores[best].total < THRESHOLD:
             return None
         times = [name for name in times if others[name].stage != "ended"]
         if len(times) > 1 and not others[best].stage_weight:
-            self.notes.append(f"{listed(times)} may be the time of submission: --column submitted=NAME says which")
+            self.notes.append(f"{listed(times)} may be the time of submission: choose one with --column submitted=NAME")
             return None
         if others[best].trouble and not self.options.time_format:
             if others[best].order_is_open:
@@ -496,10 +504,9 @@ class _Resolver:
     def id(self, latency: Candidate, submitted: str | None) -> str | None:
         if "id" in self.options.columns:
             return self.options.columns["id"] or None
-        plain = {
-            "".join(each.words): each for each in reversed(self.cells.values()) if each.name not in latency.columns
-        }
-        column = next((plain[word] for word in WEIGHTS["id"] if word in plain), None)
+        others = (each for each in self.cells.values() if each.name not in latency.columns)
+        named = [each for each in others if "".join(each.words) in WEIGHTS["id"]]
+        column = min(named, key=lambda each: [*WEIGHTS["id"]].index("".join(each.words)), default=None)
         if column is None:
             return None
         if len(set(column.text)) < len(column.text) / 2:
@@ -522,10 +529,9 @@ class _Resolver:
         scores = {name: _weigh_outcomes(each, said) for name, each in self.cells.items() if name not in used}
         ranked = sorted(scores, key=lambda name: -scores[name].total)
         good = [name for name in ranked if scores[name].total >= THRESHOLD]
-        others = [name for name in ranked if name not in good[:1] and scores[name].total >= THRESHOLD - MARGIN]
-        if others:
-            may_tell = f"{listed(others)} may tell outcomes too and {'is' if len(others) == 1 else 'are'} not used"
-            self.notes.append(f"{may_tell}: --column status=NAME changes that")
+        for name in (name for name in ranked if name not in good[:1] and scores[name].total >= THRESHOLD - MARGIN):
+            use = f"--column {shlex.quote(f'status={name}')} uses it instead"
+            self.notes.append(f"column {name!r} may be an outcome and is ignored: {use}")
         if not good and "latency" in self.cells and "status" in scores and self.cells["status"].text:
             good = ["status"]  # latfit's own names: unknown words are reported, not passed over
         if not good:
@@ -534,28 +540,22 @@ class _Resolver:
         return good[0]
 
 
-def _weigh_numbers(cells: Cells, score: Score, units: bool) -> None:
+def _evidence_in_numbers(cells: Cells, units: bool) -> dict[str, float]:
     values = cells.measures
-    if cells.kind == "duration" and units:
-        score.add_content("unit_in_cells")
-    elif cells.kind == "clock":
-        score.add_content("clock_cells")
-    if cells.epoch:
-        score.add_content("epoch")
-    elif cells.rises and cells.kind != "duration":
-        score.add_content("rising", min(1.0, values.size / 20))
     positive = values[values != -1]
-    if positive.size and (positive < 0).mean() > 0.1:
-        score.add_content("negative")
     different = np.unique(positive).size
-    if values.size and different <= MAX_OUTCOME_WORDS and is_http_column(cells.text):
-        score.add_content("codes")
-    if (values.size > 4 and different <= 1) or (values.size and not positive.any()):
-        score.add_content("constant")
-    elif values.size >= 20 and different <= 3:
-        score.add_content("few_values")
-    if cells.kind == "number" and (values % 1 != 0).any():
-        score.add_content("decimals")
+    constant = values.size > 0 and (not positive.any() or (values.size > 4 and different <= 1))
+    return {
+        "unit_in_cells": cells.kind == "duration" and units,
+        "clock_cells": cells.kind == "clock",
+        "epoch": cells.epoch is not None,
+        "rising": min(1.0, values.size / 20) if cells.rises and not cells.epoch and cells.kind != "duration" else 0,
+        "negative": positive.size > 0 and (positive < 0).mean() > 0.1,
+        "codes": 0 < different <= MAX_OUTCOME_WORDS and is_http_column(cells.text),
+        "constant": constant,
+        "few_values": not constant and values.size >= 20 and different <= 3,
+        "decimals": cells.kind == "number" and (values % 1 != 0).any(),
+    }
 
 
 def _weigh_outcomes(each: Cells, statuses: Mapping[str, str]) -> Score:
@@ -568,31 +568,29 @@ def _weigh_outcomes(each: Cells, statuses: Mapping[str, str]) -> Score:
     score.add_name("nostatus", each.words, -1)
     meant = {text: table.outcome(text) for text in counts}
     share = sum(count for text, count in counts.items() if meant[text]) / counts.total()
-    if len(counts) > MAX_OUTCOME_WORDS and not table.has_errors and not table.is_http:
-        score.add_content("many_words")
     numbers = all(re.fullmatch(r"-?\d+(\.\d+)?", text) for text in counts)
     fractions = numbers and any("." in text and not text.endswith(".0") for text in counts)
     plain_flags = set(counts) <= {*YES, *NO} and not table.flags and weight < 7
     counted_losses = table.flags.get("1") == "lost" and set(counts) <= {"0", "1"}
-    unlike_its_name = share < 0.5 and (table.flags or table.has_exits or table.has_levels)
+    unlike_its_name = share < 0.5 and (table.flags or table.kinds & {"exits", "levels"})
     if plain_flags or counted_losses or unlike_its_name or fractions:
         score.add(-20, "")
     elif numbers and table.is_http:
         usual = sum(count for text, count in counts.items() if re.fullmatch(r"[2345]\d\d(\.0)?", text)) / counts.total()
-        score.add_content("http_codes" if usual > 0.6 and len(counts) <= 2 * MAX_OUTCOME_WORDS else "unknown_words")
+        is_code = usual > 0.6 and len(counts) <= 2 * MAX_OUTCOME_WORDS
+        score.add_content(http_codes=is_code, unknown_words=not is_code)
     elif set(counts) <= table.flags.keys():
-        score.add_content("flag_cells")
-    elif numbers and not (table.has_exits or table.has_grpc or table.has_errors or table.has_levels):
-        score.add_content("unknown_words")
-    elif table.has_errors:
+        score.add_content(flag_cells=1)
+    elif numbers and not table.kinds:
+        score.add_content(unknown_words=1)
+    elif "errors" in table.kinds:
         score.add(1.0 if blanks else -4.0, "it is empty where all is well")
-    else:
-        score.add_content("known_words", share)
-        score.add_content("unknown_words", 1 - share)
-        if table.is_http and share < 0.8:  # a column called code may hold those of countries
-            score.add_content("many_words")
-    if share > 0.7 and any(outcome not in (None, "completed") for outcome in meant.values()):
-        score.add_content("says_failures")
-    if len(counts) == 1 and not (blanks and table.has_errors):
-        score.add_content("one_word")
+    else:  # a column called code may hold those of countries
+        score.add_content(known_words=share, unknown_words=1 - share, many_words=table.is_http and share < 0.8)
+    fails = any(outcome not in (None, "completed") for outcome in meant.values())
+    score.add_content(
+        many_words=len(counts) > MAX_OUTCOME_WORDS and "errors" not in table.kinds and not table.is_http,
+        says_failures=share > 0.7 and fails,
+        one_word=len(counts) == 1 and not (blanks and "errors" in table.kinds),
+    )
     return score

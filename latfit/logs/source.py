@@ -24,7 +24,7 @@ import pyarrow as pa
 from latfit.errors import LogError
 
 HEAD_BYTES = 1 << 16
-BLOCK_BYTES = 1 << 22
+BLOCK_BYTES = 1 << 23
 MAX_LINE_BYTES = 1 << 24
 MAX_QUOTED_BYTES = 1 << 20  # a quote that stays open for longer is a stray one
 MAX_IN_MEMORY = 1 << 26
@@ -64,8 +64,7 @@ class Source:
 
     def __post_init__(self) -> None:
         with _reading(self.name):
-            stream = io.BufferedReader(cast(Any, self.stream))
-            self.stream = stream
+            stream = self.stream = io.BufferedReader(cast(Any, self.stream))
             if stream.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
                 self.stream = codecs.EncodedFile(stream, "utf-8", "utf-16", errors="replace")
             self.head = self.stream.read(HEAD_BYTES).removeprefix(codecs.BOM_UTF8)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -13,26 +12,25 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from latfit.errors import LatfitError, LogError, counted, listed
+from latfit.errors import LogError, counted, listed
+from latfit.logs.cells import duration
 from latfit.logs.formats import ReadOptions
 from latfit.logs.records import AS_LOST, UNKNOWN, Ids, Records, shown
-from latfit.logs.schema import Roles, resolve_roles, sample_rows
+from latfit.logs.schema import Roles, check_named, resolve_roles, sample_rows
 from latfit.logs.times import Times, has_offset, numeric, parse_times, time_format_of, without_zero_epochs
 from latfit.logs.vocabulary import (
     CAME_BACK,
-    NEVER,
     NOTHING,
-    OUTCOME_PATTERNS,
     TIMED_OUT,
     OutcomeTally,
     attempt_column,
+    by_word,
     cells_with,
     is_blank,
-    word_of,
 )
 from latfit.numbers import Floats
-from latfit.table import CENSORED, COMPLETED, FAILED, LOST
-from latfit.units import in_seconds, parse_duration
+from latfit.table import CENSORED, COMPLETED, FAILED, LOST, MEASURES
+from latfit.units import in_seconds
 
 ROWS_AT_A_TIME = 1 << 18  # of typed tables
 OBJECTS_AT_A_TIME = 1 << 14
@@ -48,36 +46,35 @@ class TableReader:
     What holds for the whole log (the unit of epoch times, the order of day and month) is settled by the first
     rows that tell. `last()` is the chunk that a reader yields when it is through: what was counted over the log.
     With `blank_is_lost`, a probe that has a time of submission and no latency is lost, where nothing else in
-    the log says what became of it.
+    the log says what became of it. Outcomes are counted by the words of the column `counted_by`, or of the status.
     """
 
     def __init__(
-        self, roles: Roles, options: ReadOptions, *, notes: Iterable[str] = (), blank_is_lost: bool = False
+        self,
+        roles: Roles,
+        options: ReadOptions,
+        *,
+        notes: Iterable[str] = (),
+        blank_is_lost: bool = False,
+        counted_by: str = "",
     ) -> None:
         self.roles, self.options, self.notes, self.settled = roles, options, list(notes), False
         queue = roles.measures == "queue"
-        self.words = None if roles.status is None else OutcomeTally(options, roles.status, queue=queue)
+        self.counted_by = counted_by or roles.status or ""
+        self.words = None if roles.status is None else OutcomeTally(options, self.counted_by, queue=queue)
         self.blank_is_lost = blank_is_lost and not roles.status and not roles.ended and roles.submitted is not None
         self.as_lost: Counter[str] = Counter()
-        self.lock = threading.Lock()
         self.minus_one = False  # whether −1 stands for what never came back
 
     def records(self, frame: pd.DataFrame, line: NDArray[np.int64]) -> Records:
         if not self.settled:
             self._settle(frame)
         roles = self.roles
-        records = Records(
-            line,
-            np.empty(0),
-            np.full(line.size, COMPLETED, dtype=np.int8),
-            unit=roles.unit,
-            unit_evidence=roles.unit_evidence,
-            has_outcomes=roles.has_outcomes,
-            measures=roles.measures,
-            columns=roles.columns,
-            notes=list(self.notes),
-            raw=frame,
-        )
+        shared = {
+            name: getattr(roles, name) for name in ("unit", "unit_evidence", "has_outcomes", "measures", "columns")
+        }
+        completed = np.full(line.size, COMPLETED, dtype=np.int8)
+        records = Records(line, np.empty(0), completed, notes=list(self.notes), raw=frame, **shared)
         names = [name for name in (roles.submitted, roles.ended) if name is not None]
         times = without_zero_epochs(
             [moments(frame[name], name, roles.time_formats.get(name), self.options.timezone, records) for name in names]
@@ -86,7 +83,6 @@ class TableReader:
             records.submitted = times[0]
         ended = times[-1] if roles.ended is not None else None
         records.latency = self._latency(frame, ended, records)
-        untimed = np.zeros(line.size, dtype=bool) if ended is None else np.isnat(times[0]) & np.isnat(ended)
         if self.words is None:
             self._infer_status(records, ended)
         else:
@@ -94,11 +90,12 @@ class TableReader:
         records.latency[np.isposinf(records.latency)] = np.nan
         if roles.id is not None:
             records.ids, records.id_column = self._ids(frame, roles.id), roles.id
-        own = [str(name) for name in frame.columns if name not in roles.used - {roles.id}]
+        taken = {*MEASURES.values(), *roles.used} - {roles.id}
+        own = [str(name) for name in frame.columns if name not in taken]
         records.extras = {name: frame[name] for name in self.options.kept(own)}
         if self.words is not None:
-            self.words.add(frame[str(roles.status)].astype("category"), records)
-        if self.words is None and untimed.any():  # neither submitted nor ended: nothing was observed
+            self.words.add(frame[self.counted_by].astype("category"), records)
+        elif ended is not None and (untimed := np.isnat(times[0]) & np.isnat(ended)).any():
             records = records.take(~untimed)
             records.skipped["rows with neither a start nor an end"] += int(np.count_nonzero(untimed))
         return records
@@ -109,7 +106,7 @@ class TableReader:
         submitted = " (--column submitted= refuses such rows instead)"
         for kind, verbs, what, hint in (
             ("blank", ("has", "have"), "a time of submission and no latency", submitted),
-            ("failed", ("failed,", "failed,"), "and nothing tells when", ""),
+            ("failed", ("failed", "failed"), "at an unknown time", ""),
             ("never", ("says", "say"), "infinity, timeout, lost or -1 for a latency", ""),
         ):
             if count := self.as_lost[kind]:
@@ -127,8 +124,8 @@ class TableReader:
         if {True, False} <= set(zoned.values()):
             with_one = next(name for name, known in zoned.items() if known)
             raise LogError(
-                f"of the columns {listed(times)} only {with_one!r} has an offset from UTC; say which zone the other "
-                "is in: --timezone UTC"
+                f"of the columns {listed(times)} only {with_one!r} has an offset from UTC; give the zone of the "
+                "other: --timezone UTC"
             )
         if self.words is None and len(self.roles.latency) == 1:
             numbers = numeric(frame[self.roles.latency[0]])
@@ -139,8 +136,7 @@ class TableReader:
 
     def _lose(self, rows: NDArray[np.int64], kind: str, records: Records) -> None:
         records.status[rows] = LOST
-        with self.lock:
-            self.as_lost[kind] += rows.size
+        self.as_lost[kind] += rows.size
 
     def _infer_status(self, records: Records, ended: Times | None) -> None:
         self._lose(np.flatnonzero(np.isposinf(records.latency)), "never", records)
@@ -155,12 +151,10 @@ class TableReader:
         assert self.words is not None
         records.status = self.words.statuses(column, records, None if ended is None else np.isnat(ended))
         rows = np.flatnonzero(records.status != COMPLETED)
-        status, latency, cells, kept = (
-            records.status[rows],
-            records.latency[rows],
-            column.iloc[rows],
-            records.kept[rows],
-        )
+        if not rows.size:
+            return
+        status, latency = records.status[rows], records.latency[rows]
+        cells, kept = column.iloc[rows], records.kept[rows]
         if ended is not None:
             status[np.isnat(ended[rows]) & np.isin(status, (CENSORED, UNKNOWN)) & kept] = CENSORED
         else:  # latencies that stand for none: −1 of what did not complete, and 0 of a timeout
@@ -181,16 +175,13 @@ class TableReader:
     def _ids(self, frame: pd.DataFrame, name: str) -> Ids:
         """The ids of the probes, absent where there is none: where attempts are numbered, each attempt is one."""
         column, blank = frame[name], is_blank(frame[name])
+        if column.dtype.kind not in "iu" and blank.any():
+            column = column.astype(object).where(~blank, None)
         number = attempt_column(map(str, frame.columns))
         if number is not None and number not in self.roles.used:
-            text = column.astype("string").mask(blank) + "#" + frame[number].astype("string").fillna("")
-            return np.asarray(text.to_numpy())
-        if column.dtype.kind in "iu":
-            return column.to_numpy()
-        if isinstance(column.dtype, pd.StringDtype):
-            ids: Ids = (column.mask(blank) if blank.any() else column).array
-            return ids
-        return np.asarray(column.astype(object).where(~blank, None).to_numpy())
+            column = column.astype("string") + "#" + frame[number].astype("string").fillna("")
+        ids: Ids = column.array if isinstance(column.dtype, pd.StringDtype) else column.to_numpy()
+        return ids
 
     def _latency(self, frame: pd.DataFrame, ended: Times | None, records: Records) -> Floats:
         if ended is not None:
@@ -234,23 +225,9 @@ def seconds_of(column: pd.Series[Any], name: str, unit: str, records: Records) -
         return seconds
     text = np.isnan(seconds) & ~is_blank(column, NOTHING)
     if text.any():
-        seconds[text] = _durations(column[text])
+        seconds[text] = by_word(column[text].astype(str), duration, np.nan)
     records.refuse(text & np.isnan(seconds), lambda row: f"unparseable {name}: {str(column.iloc[row])[:40]!r}")
     return seconds
-
-
-def _durations(column: pd.Series[Any]) -> Floats:
-    """Durations with units of their own in seconds, ∞ for `timeout` and the like, NaN for what is none."""
-    codes, words = pd.factorize(column.astype(str))
-    table = np.full(len(words), np.nan)
-    for at, word in enumerate(words):
-        try:
-            plain = word_of(word)
-            never = plain in NEVER or OUTCOME_PATTERNS["censored"].search(plain)
-            table[at] = np.inf if never else parse_duration(word)
-        except LatfitError:
-            continue
-    return np.asarray(table[codes])
 
 
 def row_tables(rows: Iterable[tuple[int, Row | str | None]]) -> Iterator[Rows]:
@@ -295,15 +272,23 @@ def read_tables(
         names.update(dict.fromkeys(new))
         if reader is None:
             first_rows = sample_rows(frame)
-            roles, notes = resolve_roles(list(names), options, log, first_rows)
+            to_come = [name for name, role in options.named_columns.items() if role != "latency" and name not in names]
+            roles, notes = resolve_roles([*names, *to_come], options, log, first_rows)
             reader = TableReader(roles, options, notes=notes, blank_is_lost=True)
         elif new:
-            rows = pd.concat([first_rows, sample_rows(frame[new])])
-            if resolve_roles(list(names), options, log, rows)[0].used - roles.used:
-                raise LogError(
-                    f"{log}: line {numbers[0]}: the keys {listed(new)} come only from here on, and change "
-                    "what is what; say it with --column"
+            rows = pd.concat([first_rows, sample_rows(frame)])
+            later, notes = resolve_roles(list({**names, **dict.fromkeys(to_come)}), options, log, rows)
+            if changes := roles.changes(later):
+                line = numbers[frame[new].notna().any(axis=1).to_numpy().argmax()]
+                better = listed(f"{name!r} as the {role}" for role, (_, name) in changes.items())
+                options_for = (
+                    " ".join(f"--column {role}={names[at]}" for role, names in changes.items()) for at in (0, 1)
                 )
+                raise LogError(
+                    f"{log}: {listed(new)} first {'appears' if len(new) == 1 else 'appear'} in line {line}; the best "
+                    f"reading from there on has {better}. Choose one: {', or '.join(options_for)}"
+                )
+            reader.notes = list(dict.fromkeys([*reader.notes, *notes]))
         for name in roles.used - set(frame.columns):
             frame[name] = None
         if every_line:
@@ -316,4 +301,5 @@ def read_tables(
         yield records
     if reader is None:
         raise LogError(f"{log}: {nothing}")
+    check_named(options, list(names), log)
     yield reader.last()

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from latfit.errors import MissingColumn, listed
-from latfit.logs.delimited import TableFormat, head_fields
-from latfit.logs.formats import ReadOptions, register
-from latfit.logs.lines import SAY_STATUS, set_statuses
-from latfit.logs.records import UNKNOWN, Records
-from latfit.logs.rows import JsonRows, Row, RowFormat, epoch
+from latfit.logs.delimited import TableFormat
+from latfit.logs.formats import register
+from latfit.logs.jsonlines import JsonRows
+from latfit.logs.lines import LineFormat, Row, epoch, named
+from latfit.logs.records import Records
 from latfit.logs.source import Source
-from latfit.logs.tabular import moments, seconds_of
+from latfit.logs.tabular import seconds_of
 from latfit.logs.vocabulary import NOTHING, is_blank
 from latfit.numbers import Bools
-from latfit.table import COMPLETED, STATUSES
 
 STATES = dict.fromkeys(("COMPLETED", "FAILED", "RUNNING"), "completed")
 STATES |= dict.fromkeys(("ABORTED", "SUBMITTED", "NEW"), "censored")
@@ -29,11 +28,11 @@ CELERY_LINE = (
     r"\[(?P<submitted>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.,]\d+): \w+/[^\]]+\] +(?:[\w.]+: )?"
     r"(?P<event>Received task:|Task) (?P<task>[\w.]+)\[(?P<id>[\w-]+)\](?P<rest>.*)"
 )
-CELERY_ENDED = re.compile(r" (?:succeeded in ([\d.e-]+)s|raised|failed|INTERNAL ERROR)")
+CELERY_ENDED = re.compile(r"Task (?:succeeded in ([\d.e-]+)s|raised|failed|INTERNAL ERROR)")
 MAX_TASKS = 1 << 17  # whose times of receipt are kept
 
 CONCLUSIONS = {"success": "completed", "cancelled": "censored", "timed_out": "censored"}
-CONCLUSIONS |= dict.fromkeys(("failure", "startup_failure", "stale"), "failed") | {word: word for word in STATUSES}
+CONCLUSIONS |= dict.fromkeys(("failure", "startup_failure", "stale"), "failed")
 NOT_RUN = ("skipped", "neutral", "action_required")
 DURATIONS = {"duration_seconds": "s", "duration_ms": "ms", "run_duration_ms": "ms", "duration_s": "s", "duration": "s"}
 STARTS = ("run_started_at", "started_at", "startedAt", "created_at", "createdAt")
@@ -54,42 +53,43 @@ class Nextflow(TableFormat):
     rank = 27
     uses = ("timezone",)
     kind, queue = "jobs", True
-    delimiter = "\t"
+    header = ("task_id", "status", "submit", "hash")
     needed = ("task_id", "status", "submit")
-    marks = ("hash",)
-    outcomes = "outcomes by the task's status (the latency is the wait, so a task that ran completed)"
-    submitted_is = "submit"
-    not_probes = "cached tasks"
+    cells = "submitted=submit ended=start status=outcome id=task_id"
+    counted_by = "status"  # the latency is the wait, so a task that ran completed
+    not_probes = "tasks from the cache"
 
     def begin(self, source: Source) -> None:
-        if "start" not in self.names and not {"duration", "realtime"} <= set(self.names):
-            needed = f"{', '.join(self.needed)}, and start or both duration and realtime"
-            raise MissingColumn(f"{source.name}: a trace must have {needed}; it has: {listed(self.names)}")
-        self.latency_is = "start - submit" if "start" in self.names else "duration - realtime"
+        super().begin(source)
+        if "start" not in self.names:
+            if not {"duration", "realtime"} <= set(self.names):
+                needed = f"{', '.join(self.needed)}, and start or both duration and realtime"
+                raise MissingColumn(f"{source.name}: a trace must have {needed}; it has: {listed(self.names)}")
+            self.columns = named("latency submitted=submit status=outcome id=task_id")
+            self.latency_is = "duration - realtime"
         self.groups = [name for name in KNOWN if name in {*self.names, *(["process"] * ("name" in self.names))}]
 
     def left_out(self, frame: pd.DataFrame) -> Bools:
         return frame["status"].eq("CACHED").to_numpy(dtype=bool)
 
-    def fill(self, records: Records, frame: pd.DataFrame) -> None:
-        set_statuses(records, frame["status"], STATES, "status")
-        submit = moments(frame["submit"], "submit", None, self.options.timezone, records)
-        if "start" in frame:
-            start = moments(frame["start"], "start", None, self.options.timezone, records)
-            records.latency = (start - submit) / np.timedelta64(1, "s")
-        else:
-            duration, realtime = (seconds_of(frame[name], name, "ms", records) for name in ("duration", "realtime"))
+    def adjust(self, frame: pd.DataFrame) -> pd.DataFrame:
+        if "latency" in self.columns:
+            none = Records.unusable({})
+            duration, realtime = (seconds_of(frame[name], name, "ms", none) for name in ("duration", "realtime"))
             # both are rounded to 0.1 s from a second on, to 1 s from a minute on: the wait may be below 0 by that
             step = np.select([duration >= 60, duration >= 1], [1.0, 0.1], 0.001)
             with np.errstate(invalid="ignore"):  # both are written as `inf`
                 wait = np.round(duration - realtime, 3)
-            records.latency = np.where((wait < 0) & (wait >= -step), 0.0, wait)
-        records.status[np.isfinite(records.latency) & (records.status != UNKNOWN)] = COMPLETED
-        self.tally.add(frame["status"], records)
-        records.submitted = submit
-        records.ids = frame["task_id"].to_numpy(dtype=object)
+            frame = frame.assign(latency=np.where((wait < 0) & (wait >= -step), 0.0, wait))
+        began = ~is_blank(frame["start" if "start" in frame else "latency"], NOTHING)
+        outcome = frame["status"].astype("str").replace(STATES)
         if "name" in frame and "process" not in frame:
-            records.extras["process"] = frame["name"].str.replace(r" \(.*\)$", "", regex=True)
+            frame = frame.assign(process=frame["name"].str.replace(r" \(.*\)$", "", regex=True))
+        return frame.assign(outcome=outcome.mask(began & outcome.eq("censored"), "completed"))
+
+    def amend(self, records: Records, frame: pd.DataFrame) -> None:
+        for name in ("duration", "realtime") if "latency" in self.columns else ():
+            seconds_of(frame[name], name, "ms", records)  # refuses what is no duration
 
 
 @register
@@ -100,20 +100,19 @@ class WfInstances(JsonRows):
     description = "workflow instances of WfCommons (JSON); latency = runtimeInSeconds"
     rank = 21
     kind, work = "jobs", True
-    cells = ("latency",)
+    cells = "latency"
     array = "workflow.execution.tasks"
     signs = (r'"schemaVersion"\s*:', '"workflow"')
     paths = (
         "latency=runtimeInSeconds program=command.program task=id machine=machines cores=coreCount read_bytes=readBytes"
     )
 
-    def row(self, value: Row) -> Row | None:
-        row = super().row(value)
-        return row and {**row, "machine": next(iter(row["machine"] or ()), None)}
+    def probe(self, cells: Row) -> Row:
+        return {**cells, "machine": next(iter(cells["machine"] or ()), None)}
 
 
 @register
-class Celery(RowFormat):
+class Celery(LineFormat):
     """Latency is the run time of a task; one that raised has taken the time since it was received."""
 
     name = "celery"
@@ -121,30 +120,26 @@ class Celery(RowFormat):
     rank = 27
     work = True
     at_end = True
-    cells = ("latency", "submitted", "status", "id")
-    others = "lines that do not end a task"
+    cells = "latency submitted status id"
+    others = "lines without the end of a task"
     # [2017-12-28 05:51:33,675: INFO/ForkPoolWorker-2] Task app.tasks.add[3e92…] succeeded in 0.165s: None
     signs = (rf"^{CELERY_LINE}",)
     line = re.compile(CELERY_LINE)
 
-    def rows(self, options: ReadOptions) -> Callable[[str], Row | str | None]:
+    def begin(self, source: Source) -> None:
+        self.received: dict[str, Any] = {}
+
+    def probe(self, cells: Row) -> Row | None:
         """Times of receipt are kept for tasks that raise, whose lines have no run time."""
-        received: dict[str, Any] = {}
-
-        def read(line: str) -> Row | str | None:
-            row = self.row(line)
-            if not isinstance(row, dict):
-                return row
-            event, ended = row.pop("event"), CELERY_ENDED.match(row.pop("rest"))
-            if event == "Received task:" and len(received) < MAX_TASKS:
-                received[row["id"]] = row["submitted"]
-            if ended is None:
-                return None
-            now, begun = epoch(row["submitted"]), epoch(received.pop(row["id"], None))
-            since = None if now is None or begun is None else now - begun
-            return {**row, "latency": ended[1] or since, "status": "completed" if ended[1] else "failed"}
-
-        return read
+        event = f"{cells.pop('event')}{cells.pop('rest')}"
+        if re.match("Received task|Task received", event) and len(self.received) < MAX_TASKS:
+            self.received[cells["id"]] = cells["submitted"]
+        ended = CELERY_ENDED.match(event)
+        if ended is None:
+            return None
+        now, begun = epoch(cells["submitted"]), epoch(self.received.pop(cells["id"], None))
+        since = None if now is None or begun is None else now - begun
+        return {**cells, "latency": ended[1] or since, "status": "completed" if ended[1] else "failed"}
 
 
 @register
@@ -161,47 +156,39 @@ class GitHubActions(TableFormat):
     rank = 30
     roles = ("latency",)
     uses = ("statuses", "unit")
-    outcomes = "outcomes by conclusion"
-    not_probes = "runs that were skipped"
-
-    def sniff(self, head: str) -> bool:
-        names = set(head_fields(head, ","))
-        runs = names & {"run_id", "databaseId", "workflow", "workflowName", "run_number", "event", "head_branch"}
-        return "conclusion" in names and all((names & set(STARTS), runs, names & {*DURATIONS, *ENDS}))
+    cells = "status=conclusion"
+    outcomes = CONCLUSIONS
+    not_probes = "runs without a result"
+    header = (
+        "conclusion",
+        "|".join(STARTS),
+        "run_id|databaseId|workflow|workflowName|run_number|event|head_branch",
+        "|".join((*DURATIONS, *ENDS)),
+    )
+    needed = ("conclusion", "|".join(STARTS), "|".join((*DURATIONS, *ENDS)))
 
     def begin(self, source: Source) -> None:
-        start, end, usual = (
-            next((name for name in candidates if name in self.names), "") for candidates in (STARTS, ENDS, DURATIONS)
+        super().begin(source)
+        self.options = replace(self.options, timezone="UTC")
+        start, end, usual, key = (
+            next((name for name in candidates if name in self.names), "")
+            for candidates in (STARTS, ENDS, DURATIONS, IDS)
         )
         measured = self.options.columns.get("latency") or usual
-        if "conclusion" not in self.names or not start or (measured or end) not in self.names:
-            raise MissingColumn(
-                f"{source.name}: runs need conclusion, one of {', '.join(STARTS)}, and a duration "
-                f"({', '.join(DURATIONS)}) or an end ({', '.join(ENDS)}); there are: {listed(self.names)}"
-            )
-        self.time, self.end, self.measured = start, end, measured
+        self.columns |= {"submitted": start, **({"latency": measured} if measured else {"ended": end})}
+        self.columns |= {"id": key} if key and "attempt" not in self.names else {}
         self.unit = self.options.unit or DURATIONS.get(measured, "s")
-        self.latency_is = "" if measured else f"{end} - {start}"
+        self.latency_is = f"{measured} in {self.unit}" if measured else f"{end} - {start}"
         self.groups = [name for name in self.names if name not in (measured, start, end, "status", "conclusion")]
 
     def left_out(self, frame: pd.DataFrame) -> Bools:
         return frame["conclusion"].isin(NOT_RUN).to_numpy(dtype=bool)
 
-    def fill(self, records: Records, frame: pd.DataFrame) -> None:
-        words = frame["conclusion"].str.strip().str.lower()
-        running = is_blank(words, NOTHING)
-        outcomes = CONCLUSIONS | self.options.lowered_statuses | {"": "censored"}
-        set_statuses(records, words.mask(running, ""), outcomes, "conclusion", SAY_STATUS)
-        records.submitted = moments(frame[self.time], self.time, None, "UTC", records)
-        if self.measured:
-            records.latency = seconds_of(frame[self.measured], self.measured, self.unit, records)
-        else:
-            ended = moments(frame[self.end], self.end, None, "UTC", records)
-            records.latency = (ended - records.submitted) / np.timedelta64(1, "s")
-        records.latency[running] = np.nan
-        self.tally.add(frame["conclusion"], records)
-        key = next((name for name in IDS if name in self.names), None)
-        records.ids = frame[key].to_numpy(dtype=object) if key and "attempt" not in self.names else None
+    def adjust(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """A run without a conclusion goes on."""
+        running, over = is_blank(frame["conclusion"], NOTHING), self.columns.get("latency") or self.columns["ended"]
+        conclusion = frame["conclusion"].astype("str").mask(running, "in_progress")
+        return frame.assign(**{"conclusion": conclusion, over: frame[over].mask(running)})
 
 
 @register
@@ -213,11 +200,12 @@ class WorkflowRuns(JsonRows):
     work = True
     rank = 21
     begins, signs = r"[\[{]", ('"conclusion"', '"(?:workflow_runs|updatedAt|updated_at)"')
-    paths = "submitted=began status=conclusion name event head_branch run_attempt run_number workflowName headBranch"
+    paths = (
+        f"submitted={'|'.join(STARTS)} ended={'|'.join(ENDS)} status=conclusion "
+        "name event head_branch run_attempt run_number workflowName headBranch"
+    )
 
-    def row(self, value: Row) -> Row | None:
-        began, ended = (next(filter(None, map(value.get, names)), None) for names in (STARTS, ENDS))
-        row = super().row({**value, "began": began})
-        if row is None or row["status"] in NOT_RUN:
+    def probe(self, cells: Row) -> Row | None:
+        if cells["status"] in NOT_RUN:
             return None
-        return {**row, "ended": ended} if row["status"] else {**row, "ended": None, "status": "in_progress"}
+        return cells if cells["status"] else {**cells, "ended": None, "status": "in_progress"}

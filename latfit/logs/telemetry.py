@@ -6,22 +6,21 @@ import json
 import re
 from abc import abstractmethod
 from collections.abc import Iterator
-from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from latfit.buckets import Histogram, from_cumulative
 from latfit.errors import LogError, SampleError, listed
-from latfit.logs.formats import ReadOptions, register
-from latfit.logs.histogram_format import HistogramFormat, HistogramLog, Key, Series, native_buckets, with_sum
+from latfit.logs.formats import register
+from latfit.logs.histogram_format import HistogramFormat, Key, Series, exponential_buckets, with_sum
+from latfit.logs.jsonlines import JsonRows
+from latfit.logs.lines import EventFormat, Row, inside, json_object
 from latfit.logs.records import Records
-from latfit.logs.rows import EventFormat, JsonRows, Row, epoch, inside
-from latfit.logs.source import Source
+from latfit.logs.source import Source, numbered_lines
 from latfit.logs.vocabulary import http_outcome
 from latfit.units import UNIT_WORDS
 
-MAX_DOCUMENT = 1 << 28  # characters of one JSON document
 KINDS = {"1": "internal", "2": "server", "3": "client", "4": "producer", "5": "consumer"}
 DELTA = (1, "1", "AGGREGATION_TEMPORALITY_DELTA", "DELTA")
 SEVERAL_NAMES = (
@@ -32,26 +31,21 @@ SEVERAL_NAMES = (
 
 def _documents(source: Source) -> Iterator[tuple[int, Any]]:
     """The line and value of each JSON document; a text says why there is none; (0, None): more may take a while."""
-    decoder, rest, line, tried = json.JSONDecoder(), "", 1, 0
-    for block in chain(source.blocks(), [None]):
-        rest += "" if block is None else block.data.decode()
-        if block is not None and len(rest) < 2 * tried:
-            continue
-        at = tried = 0
-        while begins := re.compile(r"\S").search(rest, at):
-            line, at = line + rest.count("\n", at, begins.start()), begins.start()
-            try:
-                value, end = decoder.raw_decode(rest, at)
-            except (ValueError, RecursionError) as error:
-                if block is not None and len(rest) - at < MAX_DOCUMENT:
-                    tried = len(rest) - at
-                    break  # the rest is still to come
-                end = rest.find("\n{", at) + 1 or len(rest)
-                value = f"unparseable line: {str(error)[:60]}"
-            yield from ((line, each) for each in (value if isinstance(value, list) else [value]))
-            line, at = line + rest.count("\n", at, end), end
-        rest = rest[at:]
-        yield 0, None
+    first = source.text.lstrip().split("\n", 1)[0]
+    if isinstance(json_object(first), dict):
+        yield from (
+            (number, json_object(each) if each else None) for number, each in numbered_lines(source, pauses=True)
+        )
+        return
+    text, decoder, at, line = "".join(source.texts()), json.JSONDecoder(), 0, 1
+    while begins := re.compile(r"\S").search(text, at):
+        line, at = line + text.count("\n", at, begins.start()), begins.start()
+        try:
+            value, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError) as error:
+            value, end = f"unparseable line: {str(error)[:60]}", text.find("\n{", at) + 1 or len(text)
+        yield from ((line, each) for each in (value if isinstance(value, list) else [value]))
+        line, at = line + text.count("\n", at, end), end
 
 
 def _get(value: Any, name: str) -> Any:
@@ -97,7 +91,7 @@ class _Spans(EventFormat):
     def spans(self, document: Any) -> Iterator[Row | str]:
         """The spans of a document as rows, or the reason for which one is refused."""
 
-    def probes(self, source: Source, options: ReadOptions, last: Records) -> Iterator[tuple[int, Row | str | None]]:
+    def probes(self, source: Source, last: Records) -> Iterator[tuple[int, Row | str | None]]:
         names: set[str | None] = set()
         for number, document in _documents(source):
             if not number:
@@ -182,14 +176,13 @@ class Zipkin(JsonRows):
     description = "Zipkin spans (JSON); latency = duration"
     rank = 21
     unit = "us"
-    cells = ("latency", "submitted", "status")
+    cells = "latency submitted status"
     begins, signs = r"\[", ('"traceId"', r'"(local|remote)Endpoint"')
-    paths = "latency=duration submitted=timestamp name service=localEndpoint.serviceName kind trace=traceId"
+    paths = "latency=duration submitted=timestamp name service=localEndpoint.serviceName kind trace=traceId tags"
 
-    def row(self, value: Row) -> Row | None:
-        row, tags = super().row(value), _attributes(value, "tags")
-        status = tags.get("http.status_code") or ("failed" if "error" in tags else "completed")
-        return row and {**row, "submitted": epoch(row["submitted"]), "status": status}
+    def probe(self, cells: Row) -> Row:
+        tags = _attributes({"tags": cells.pop("tags")}, "tags")
+        return {**cells, "status": tags.get("http.status_code") or ("failed" if "error" in tags else "completed")}
 
 
 @register
@@ -201,9 +194,8 @@ class OtelHistogram(HistogramFormat):
     rank = 14
     begins = r'\{\s*"resource_?[mM]etrics"'
 
-    def parse(self, source: Source, unit: str | None) -> HistogramLog:
+    def series(self, source: Source, unit: str | None, notes: dict[str, None]) -> Iterator[Series]:
         latest: dict[tuple[Key, int], tuple[int, Histogram]] = {}  # by series, and when its counts began
-        notes: dict[str, None] = {}
         others: set[str] = set()
         for metric in _metrics(source):
             name, data = str(metric.get("name", "")), _data(metric)
@@ -226,19 +218,18 @@ class OtelHistogram(HistogramFormat):
                     if is_delta or time >= earlier:
                         latest[key] = time, histogram
                 except (SampleError, ValueError, TypeError, OverflowError) as problem:
-                    raise LogError(f"{source.name}: {name or 'a histogram'}: {problem}") from problem
+                    raise LogError(f"{name or 'a histogram'}: {problem}") from problem
                 notes |= {f"{name}: {problem_with_sum}": None} if problem_with_sum else {}
         if not latest:
             metrics_here = f"; it has: {listed(sorted(others))}" if others else ""
-            raise LogError(f"{source.name}: there is no data point of a histogram here{metrics_here}")
-        series = (Series(name, dict(labels), histogram) for ((name, labels), _), (_, histogram) in latest.items())
-        return HistogramLog(source.name, self.name, tuple(series), notes=tuple(notes))
+            raise LogError(f"there is no data point of a histogram here{metrics_here}")
+        yield from (Series(name, dict(labels), histogram) for ((name, labels), _), (_, histogram) in latest.items())
 
 
 def _metrics(source: Source) -> Iterator[dict[str, Any]]:
     for number, document in _documents(source):
         if isinstance(document, str):
-            raise LogError(f"{source.name}: line {number}: the JSON is broken or cut short ({document})")
+            raise LogError(f"line {number}: the JSON is broken or cut short ({document})")
         for resource in _objects(document, "resourceMetrics"):
             for scope in _objects(resource, "scopeMetrics"):
                 yield from _objects(scope, "metrics")
@@ -281,7 +272,7 @@ def _exponential(point: dict[str, Any]) -> Histogram:
         raise SampleError("there are latencies below 0 in this histogram: clocks that disagree cannot tell latencies")
     counts, first = _counts(point.get("positive")), _whole(point.get("positive"), "offset") + 1
     zero = _whole(point, "zeroCount"), float(_get(point, "zeroThreshold") or 0.0)
-    return native_buckets(range(first, first + counts.size), counts, int(point["scale"]), zero=zero)
+    return exponential_buckets(range(first, first + counts.size), counts, int(point["scale"]), zero=zero)
 
 
 def _whole(point: Any, name: str) -> int:

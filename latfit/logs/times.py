@@ -46,7 +46,7 @@ def parse_times(
     `named-months` (31 Dec 2026 10:00) or in the given strptime pattern.
     """
     time_format = time_format or epoch_format(column)
-    if is_typed_time(column):
+    if column.dtype.kind == "M":
         times = _to_utc(column, name, timezone)
     elif time_format in MICROSECONDS:
         with np.errstate(over="ignore"):
@@ -57,8 +57,7 @@ def parse_times(
     else:
         times = _from_text(column, name, time_format, timezone)
     beyond = (times < np.datetime64("0001-01-01")) | (times >= np.datetime64("10000-01-01"))
-    if beyond.any():  # where pandas has times, but no calendar has
-        times = np.where(beyond, np.datetime64("NaT", "s"), times)
+    times = np.where(beyond, np.datetime64("NaT", "s"), times) if beyond.any() else times  # no calendar has them
     return times, np.isnat(times) & ~column.isna().to_numpy()
 
 
@@ -77,7 +76,7 @@ def time_format_of(column: pd.Series[Any], name: str) -> str | None:
                 "(2026-03-02 06:00:04), or say --time-format epoch"
             )
         return epoch
-    if is_typed_time(column):
+    if column.dtype.kind == "M":
         return None
     words = column.dropna().astype("string")
     if len(words) and NAMED_DATE.fullmatch(words.iloc[0].strip()[:60]):
@@ -97,20 +96,15 @@ def time_format_of(column: pd.Series[Any], name: str) -> str | None:
     if (second > 12).any():
         return "month-first"
     raise LogError(
-        f"column {name!r}: {words.iloc[0][:40]!r} may have the day or the month first, and no row tells; say which "
-        f"with --time-format day-first or month-first (or a strptime pattern), or do without it: --column submitted="
+        f"column {name!r}: {words.iloc[0][:40]!r} may have the day or the month first. Choose one: "
+        "--time-format day-first, or --time-format month-first (or a strptime pattern), or --column submitted="
     )
-
-
-def is_typed_time(column: pd.Series[Any]) -> bool:
-    """Whether the cells of a column are times already."""
-    return column.dtype.kind == "M" or isinstance(column.dtype, pd.DatetimeTZDtype)
 
 
 def has_offset(column: pd.Series[Any]) -> bool | None:
     """Whether times are written with their offset from UTC; None where that cannot be told."""
-    if is_typed_time(column):
-        return isinstance(column.dtype, pd.DatetimeTZDtype) if column.notna().any() else None
+    if column.dtype.kind == "M":
+        return column.dt.tz is not None if column.notna().any() else None
     some = column.dropna().head(20).astype("string").str.strip()
     some = some[some.str.match(MOMENT, na=False)]
     return bool(some.str.contains(OFFSET, na=False).iloc[0]) if len(some) else None
@@ -127,13 +121,14 @@ def without_zero_epochs(columns: list[Times]) -> list[Times]:
 def numeric(column: pd.Series[Any]) -> Floats:
     """The numbers of a column, NaN for what is none."""
     # integers beyond 64 bits are objects, which pandas cannot convert but as text
-    plain = column.astype("string") if column.dtype == object else column
+    # and of true, dates and complex numbers it would make numbers that they are not
+    plain = column.astype("string") if column.dtype.kind in "ObMc" else column
     return pd.to_numeric(plain, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def epoch_format(column: pd.Series[Any]) -> str | None:
     """The time format of a column of numbers, by their size; None for a column of anything else."""
-    if is_typed_time(column):
+    if column.dtype.kind == "M":
         return None
     if not pd.api.types.is_numeric_dtype(column.dtype):
         some = column.dropna().astype(str).head(20)
@@ -167,13 +162,13 @@ def _from_text(column: pd.Series[Any], name: str, time_format: str | None, timez
         text = text.str.replace(HALF, lambda m: f"{int(m[1]) % 12 + 12 * (m[3] in 'Pp'):02d}{m[2]}", regex=True)
         for pattern, iso in TO_ISO.items():
             text = text.str.replace(pattern, iso, regex=True)
-    present = text.notna() & (text != "") & ~text.str.lower().isin(["now", "today"])  # pandas would ask the clock
+    present = text.notna() & ~text.str.lower().isin(["", "now", "today"])  # pandas would ask the clock
     has_offset = text.str.contains(OFFSET, na=False)
     without = (present & ~has_offset & text.str.contains(r"^\d{4}-\d\d-\d\d", na=False)).to_numpy(dtype=bool)
     if timezone is None and has_offset.any() and without.any():
         raise LogError(
             f"column {name!r} mixes times with and without an offset from UTC, such as {text[has_offset].iloc[0]!r} "
-            f"and {text[without].iloc[0]!r}; say which zone those without one are in: --timezone UTC"
+            f"and {text[without].iloc[0]!r}; give the zone of those without one: --timezone UTC"
         )
     written = {None: "ISO8601", "iso": "ISO8601", NAMED: "mixed"}.get(time_format, time_format)
     times = np.full(len(text), "NaT", "datetime64[us]")

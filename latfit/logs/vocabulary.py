@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-import threading
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from latfit.errors import listed
@@ -37,6 +34,7 @@ OUTCOME_PATTERNS = {outcome: re.compile(pattern) for outcome, pattern in VOCABUL
 SUGGESTED: dict[str, str] = VOCABULARY["suggested"]
 TIMED_OUT = "time.?out|timed.?out|deadline"
 NEVER = {word for word, outcome in OUTCOME_WORDS.items() if outcome in ("censored", "lost")}  # in place of a latency
+KIND_NAMES = {kind: re.compile(known["names"]) for kind, known in VOCABULARY["kinds"].items()}
 FLAG_NAMES = {re.compile(names): meaning for names, meaning in VOCABULARY["flags"].items()}
 YES, NO = ("true", "yes", "y", "t", "1"), ("false", "no", "n", "f", "0")
 ABSENT = ("", "nan", "na", "n/a", "null", "none", "nat")  # words for an absent value
@@ -46,12 +44,6 @@ HTTP_CODE = re.compile(r"([1-5])(?:\d\d|xx)(?:\.0+)?", re.ASCII)
 # codes that no exit status or signal is (255, 137): they prove a column of HTTP codes
 HTTP_PROOF = re.compile(r"20[0-8]|30[0-8]|4[0-4]\d|45[01]|50[0-9]|51[01]|52\d|[2-5]xx", re.ASCII)
 CODE_AND_WORDS = re.compile(r"(?:http/[\d.]+ +)?([1-5]\d\d)(?: +[a-z].*)?")  # HTTP/1.1 504 Gateway Timeout
-ERROR_NAMES = re.compile(
-    "(error|err|exc|exception|failure)(result|info|details?)?(message|msg|reason|text|type|class|name|code|no)?|sqlstate"
-)
-EXIT_NAMES = re.compile("(exit|return|ret)(code|status|value|val)|exit|rc")
-GRPC_NAMES = re.compile("grpc(status(code)?|code)")
-LEVEL_NAMES = re.compile("(log)?level|lvl|severity")
 # an answer came, or the connection was refused: the client knew at once
 CAME_BACK = r"^[1-5]\d\d(?:\.0)?$|refused|reset|reject|unavailable|unreachable|denied|http"
 CHANGE = "; change it with --status, for example --status failed=4xx"
@@ -60,20 +52,23 @@ LONGEST_PHRASE = 4  # words of a name that are looked up together
 MOST_NAME_WORDS, LONGEST_COMPOUND = 16, 40  # words of a name that are looked at, from its end, and letters of one
 
 
+def by_word(column: pd.Series[Any], meaning: Callable[[Any], Any], blank: Any) -> NDArray[Any]:
+    """What each cell means, asked once for each distinct word of the column."""
+    words = column.astype("category")
+    return np.array([*map(meaning, words.cat.categories), blank])[words.cat.codes.to_numpy()]
+
+
 def is_blank(column: pd.Series[Any], absent: tuple[str, ...] = ABSENT) -> Bools:
     """Which cells hold nothing, or a word for it."""
     if column.dtype.kind in "Mmfiub":
         return column.isna().to_numpy(dtype=bool)
-    if isinstance(column.dtype, pd.StringDtype):
-        text = pa.array(column)
-        blank = pc.is_in(pc.utf8_lower(pc.utf8_trim_whitespace(text)), value_set=pa.array(absent, type=text.type))
-        return np.asarray(pc.or_(blank, text.is_null()))
-    try:
-        words = column.astype("category")
-    except TypeError:  # lists, and what else has no hash
-        return column.isna().to_numpy(dtype=bool)
-    empty = np.array([str(word).strip().lower() in absent for word in words.cat.categories] + [True])
-    return np.asarray(empty[words.cat.codes.to_numpy()])
+    words = column.astype("string").str.strip().str.lower()
+    return (words.isna() | words.isin(absent)).to_numpy(dtype=bool)
+
+
+def cells_with(column: pd.Series[Any], pattern: str) -> Bools:
+    """Which cells a regular expression is found in, in lower case; not those that hold nothing."""
+    return by_word(column, lambda word: re.search(pattern, str(word).strip().lower()) is not None, False)
 
 
 def name_words(name: str) -> list[str]:
@@ -214,46 +209,36 @@ class OutcomeWords:
 
     def __init__(self, name: str, said: Mapping[str, str], words: Iterable[str] = (), *, queue: bool = False) -> None:
         self.said = said
-        self.has_errors, self.has_exits = ends_in(name, ERROR_NAMES), ends_in(name, EXIT_NAMES)
-        self.has_levels, self.has_grpc = ends_in(name, LEVEL_NAMES), ends_in(name, GRPC_NAMES)
+        self.kinds = {kind for kind, names in KIND_NAMES.items() if ends_in(name, names)}
         yes, no = next((meaning for names, meaning in FLAG_NAMES.items() if ends_in(name, names)), (None, None))
         self.flags = {**dict.fromkeys(YES, yes), **dict.fromkeys(NO, no)} if yes else {}
         self.table: dict[str, str] = {**OUTCOME_WORDS, **self.flags}
-        if self.has_exits:
-            self.table |= VOCABULARY["exit"]
-        for applies, section in ((self.has_levels, "levels"), (self.has_grpc, "grpc"), (queue, "begun")):
-            if applies:
-                self.table |= {word: outcome for outcome, known in VOCABULARY[section].items() for word in known}
-        if self.has_grpc:  # Go writes NotFound
+        if "grpc" in self.kinds:  # Go writes NotFound
             self.table |= {word.replace("_", ""): outcome for word, outcome in OUTCOME_WORDS.items()}
-        if self.has_errors:
-            self.table |= dict.fromkeys((*ABSENT, "0", "00000"), "completed")
+        for known in [VOCABULARY["kinds"][kind] for kind in self.kinds] + [VOCABULARY["begun"]] * queue:
+            self.table |= {word: outcome for outcome in STATUSES for word in known.get(outcome, ())}
         self.table |= said
-        self.is_http = False
-        self.settle(words)
-
-    def settle(self, words: Iterable[str]) -> None:
-        self.is_http = self.is_http or is_http_column(word for word in words if word not in self.table)
+        self.is_http = is_http_column(word for word in words if word not in self.table)
 
     def outcome(self, word: str) -> str | None:
         status = self.table.get(word)
         if status is None and self.is_http and word:
             status = http_outcome(word, self.said)
-        if status is None and self.has_exits and re.fullmatch(r"-?\d+(:\d+)?", word):
+        if status is None and "exits" in self.kinds and re.fullmatch(r"-?\d+(:\d+)?", word):
             status = self.table.get(word.split(":")[0], "failed")
         if status is None and (code := CODE_AND_WORDS.fullmatch(word)) and not word.isdigit():
             status = http_outcome(code[1], self.said)
         if status is None:
             status = next((outcome for outcome, known in OUTCOME_PATTERNS.items() if known.search(word)), None)
-        return "failed" if status is None and self.has_errors and word else status
+        return "failed" if status is None and "errors" in self.kinds and word else status
 
 
 class OutcomeTally(OutcomeWords):
     """The outcomes of a log's words (HTTP codes, states of jobs), with the counts of both for a note.
 
     The words are those of a `column`, or of a format that says what they are (`what`). `answers` says that a word is
-    what was answered, and not what became of the probe: asked again, it is the same. Blocks of a log may be counted
-    in several threads. `last()` is the chunk without rows, that a reader yields when it is through, to say it.
+    what was answered, and not what became of the probe: asked again, it is the same. `last()` is the chunk without
+    rows, that a reader yields when it is through, to say it.
     """
 
     def __init__(
@@ -261,43 +246,44 @@ class OutcomeTally(OutcomeWords):
     ) -> None:
         super().__init__(column, options.lowered_statuses, queue=queue)
         self.column, self.what, self.change = column, what or f"outcomes by {column!r}", CHANGE if http else ""
-        self.is_http, self.answers = http, http or self.has_grpc
+        self.is_http, self.answers = http, http or "grpc" in self.kinds
         self.counts: Counter[tuple[str, str]] = Counter()
         self.unknown: Counter[str] = Counter()
-        self.lock = threading.Lock()
 
     def statuses(self, column: pd.Series[Any], records: Records, out: Bools | None = None) -> NDArray[np.int8]:
         """The codes of a column of words; of rows that are `out`, which have no end, the word need not be known."""
         cells = column.astype("category")
-        words = ["" if word in ABSENT else word for word in map(word_of, cells.cat.categories)]
-        used = np.bincount(cells.cat.codes + 1, minlength=len(words) + 1)[1:]
-        self.settle(word_of(word) for word, count in zip(cells.cat.categories, used, strict=True) if count)
-        if self.is_http:
+        used = np.bincount(cells.cat.codes + 1, minlength=len(cells.cat.categories) + 1)[1:] > 0
+        words = map(word_of, cells.cat.categories[used])
+        if self.is_http or is_http_column(word for word in words if word not in self.table):
+            self.is_http = True
             self.answers, self.change = True, CHANGE
-        outcomes = map(self.outcome, (*words, ""))
-        codes = [UNKNOWN if outcome is None else STATUSES.index(outcome) for outcome in outcomes]
-        status = np.array(codes, dtype=np.int8)[cells.cat.codes.to_numpy()]
+
+        def code(word: Any) -> int:
+            text = word_of(word)
+            outcome = self.outcome("" if text in ABSENT else text)
+            return UNKNOWN if outcome is None else STATUSES.index(outcome)
+
+        status = by_word(cells, code, code("")).astype(np.int8)
         if (status == UNKNOWN).any():
             unknown = (status == UNKNOWN) & ~is_blank(column) & (True if out is None else ~out)
-            with self.lock:
-                self.unknown.update(cells[unknown].value_counts(sort=False).loc[lambda n: n > 0].to_dict())
+            self.unknown.update(cells[unknown])
             records.refuse(unknown, lambda row: f"unknown status: {str(column.iloc[row])[:40]!r}")
         return status
 
     def add(self, words: pd.Series[Any], records: Records) -> None:
         """Count the words of the rows that were not refused so far, and will not be for want of a latency."""
-        timed = (records.latency >= 0) | (np.isnan(records.latency) & np.isin(records.status, (CENSORED, LOST)))
-        kept = records.kept & (records.status >= 0) & timed
-        codes, names = pd.factorize(words[kept], use_na_sentinel=False)
-        pairs, counts = np.unique(codes * len(STATUSES) + records.status[kept], return_counts=True)
-        with self.lock:
-            for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
-                at, status = divmod(pair, len(STATUSES))
-                word = "none" if pd.isna(names[at]) else str(names[at]).strip() or "none"
-                self.counts[word, STATUSES[status]] += count
+        out = (records.status == CENSORED) | (records.status == LOST)
+        kept = records.kept & (records.status >= 0) & ((records.latency >= 0) | (np.isnan(records.latency) & out))
+        cells = words.astype("category").cat
+        names = [*cells.categories, "none"]
+        pairs = (cells.codes.to_numpy().astype(np.int64) % len(names)) * len(STATUSES) + records.status
+        counts = np.bincount(pairs[kept], minlength=len(names) * len(STATUSES))
+        for pair in np.flatnonzero(counts).tolist():
+            name, status = names[pair // len(STATUSES)], STATUSES[pair % len(STATUSES)]
+            self.counts[str(name).strip() or "none", status] += int(counts[pair])
         if self.answers:
-            category = words.astype("category").cat
-            answers = np.array([*map(word_of, category.categories), ""], dtype=object)[category.codes.to_numpy()]
+            answers = by_word(words, word_of, "").astype(object)
             records.answer = pd.Series(answers, dtype="str").where(kept & (records.status == COMPLETED))
 
     def last(self) -> Records:
@@ -310,18 +296,10 @@ class OutcomeTally(OutcomeWords):
         if parts and (not self.column or any(word.lower() != status for word, status in self.counts)):
             records.notes.append(f"{self.what}: {'; '.join(parts)}{self.change}")
         if self.unknown:
-            common = self.unknown.most_common(MAX_UNKNOWN_WORDS)
-            unknown = ", ".join(f"{str(word)[:40]!r} ({count})" for word, count in common)
+            common = [(str(word)[:40], count) for word, count in self.unknown.most_common(MAX_UNKNOWN_WORDS)]
+            unknown = listed(f"{word!r} ({count})" for word, count in common)
             unknown += f" and {len(self.unknown) - len(common)} more" if len(self.unknown) > len(common) else ""
-            options = " ".join(
-                f"--status {SUGGESTED.get(word_of(word), 'completed|failed|censored|lost')}={str(word)[:40]}"
-                for word, _ in common
-            )
+            meanings = ((SUGGESTED.get(word_of(word), "completed|failed|censored|lost"), word) for word, _ in common)
+            options = " ".join(f"--status {meaning}={word}" for meaning, word in meanings)
             records.advice.append(f"unknown status words: {unknown}; say what each means: {options}")
         return records
-
-
-def cells_with(column: pd.Series[Any], pattern: str) -> Bools:
-    """Which cells a regular expression is found in, in lower case; not those that hold nothing."""
-    words = column.astype("string").str.strip().str.lower()
-    return words.str.contains(pattern, na=False).to_numpy(dtype=bool)

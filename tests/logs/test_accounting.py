@@ -27,7 +27,7 @@ def test_pbs_follows_jobs_from_record_to_record():
     assert latencies(log, "completed") == [5, 50, 100]
     # 2 was deleted while queued; 4 was queued when the log ended, 80 s later
     assert latencies(log, "censored") == [80, 360]
-    further = {"further records of the same jobs": 3}
+    further = {"records of a job that came before": 3}
     assert log.facts.skipped == {"records of type D": 1, "records of type L": 1, **further}
     assert log.frame["submitted"][0] == pd.Timestamp("2026-03-01T00:00:00Z")
     fairer = read(DATA / "jobs.pbs", columns={"submitted": "etime"})
@@ -46,7 +46,7 @@ def test_sge_seconds_milliseconds_and_tasks():
     assert latencies(log, "completed") == [0.5, 15, 60, 70]
     assert latencies(log, "censored") == [600]  # never started
     assert log.facts.refused.reasons == {"duplicate id": 1, "no submission time": 1, "wrong number of fields": 1}
-    assert log.facts.skipped == {"comments, and slave tasks of parallel jobs": 2}
+    assert log.facts.skipped == {"lines of comments or slave tasks": 2}
     assert (log.frame["submitted"] == pd.Timestamp("2026-03-01T00:00:00Z")).all()
 
 
@@ -57,14 +57,14 @@ def test_lsf_quoted_fields_and_arrays():
     assert list(log.frame["index"]) == ["0", "1", "2", "0"]
     assert set(log.frame["job_name"]) == {'my "job"'}
     assert set(log.frame["project"]) == {"default"}
-    assert log.facts.skipped == {"events that are not JOB_FINISH": 1}
+    assert log.facts.skipped == {"events other than JOB_FINISH": 1}
 
 
 def test_nextflow_waits_from_durations():
     log = read(DATA / "tasks.nextflow")
     assert latencies(log, "completed") == [0, 0.098, 79.759]  # 7s − 7.05s is rounding
     assert latencies(log, "censored") == [pytest.approx(69.759)]  # aborted: out until the log's end
-    assert log.facts.skipped == {"cached tasks": 1}
+    assert log.facts.skipped == {"tasks from the cache": 1}
     assert list(log.frame["process"][:2]) == ["MAP", "MAP"]
     assert "COMPLETED (2), FAILED (1) completed; ABORTED (1) censored" in log.facts.notes[1]
 
@@ -108,7 +108,7 @@ def test_aslib_cutoff_from_the_description(name, tmp_path):
     assert any("cut at 2500 s" in note for note in log.facts.notes)
 
 
-def test_aslib_penalties_are_no_run_times(tmp_path):
+def test_aslib_penalties_are_not_run_times(tmp_path):
     rows = (DATA / "runs.aslib").read_text().replace("5001.2", "50000")
     (tmp_path / "runs.arff").write_text(rows)
     with pytest.raises(latfit.LogError, match=r"PAR10.*description\.txt"):
@@ -134,7 +134,7 @@ def test_ci_runs_by_conclusion(tmp_path):
     assert latencies(log, "completed") == [61]
     assert latencies(log, "failed") == [12]
     assert latencies(log, "censored") == [180, 300]  # one goes on when the log ends, at 00:07
-    assert log.facts.skipped == {"runs that were skipped": 1}
+    assert log.facts.skipped == {"runs without a result": 1}
     (tmp_path / "x").write_text(
         "databaseId,conclusion,event,createdAt,startedAt,updatedAt\n"
         "1,success,push,2026-03-01T00:00:00Z,2026-03-01T00:00:30Z,2026-03-01T00:01:00Z\n"

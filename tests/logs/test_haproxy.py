@@ -54,3 +54,12 @@ def test_until_the_headers():
     assert log.facts.refused.reasons["no latency"] == 2  # connections have no Tr
     with pytest.raises(latfit.LogError, match="there is no 'Tx'"):
         read(DATA / "requests.haproxy", columns={"latency": "Tx"})
+
+
+def test_custom_fields_may_precede_the_timers(tmp_path):
+    line = (
+        "Jun 22 12:02:53 lb haproxy[23034]: -:47625 [22/Jun/2026:12:02:53.473] www~ app/s1 www.example.org 0/0/1/17/18 "
+        '302 291 - - ---- 1/1/0/0/0 0/0 "GET / HTTP/1.1"\n'
+    )
+    (tmp_path / "x").write_text(line)
+    assert latencies(read(tmp_path / "x"), "completed") == [0.018]

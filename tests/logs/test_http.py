@@ -31,7 +31,7 @@ def test_other_ways_to_write_a_code(code, outcome):
     assert http_outcome(code) == outcome
 
 
-def test_the_users_word_goes_first_and_a_code_before_its_class():
+def test_user_statuses_come_first_and_codes_before_classes():
     said = {"4xx": "failed", "404": "completed", "-": "lost", "504": "failed"}
     codes = ("404", "400", "429", "-", "504", "200")
     assert [http_outcome(code, said) for code in codes] == [
@@ -39,7 +39,7 @@ def test_the_users_word_goes_first_and_a_code_before_its_class():
     ]  # fmt: skip
 
 
-def test_counts_are_told_and_unknown_codes_refused():
+def test_code_counts_are_reported_and_unknown_codes_refused():
     outcomes = OutcomeTally(ReadOptions(statuses={"3XX": "failed"}), what="HTTP code", http=True)
     records = Records(np.arange(7), np.ones(7), np.zeros(7, dtype=np.int8))
     codes = pd.Series(["200", "404", "200", "302", None, "999", "504"])
@@ -52,5 +52,5 @@ def test_counts_are_told_and_unknown_codes_refused():
     assert "200 (2), 404 (1) completed; 302 (1), none (1) failed; 504 (1) censored" in note
 
 
-def test_nothing_counted_says_nothing():
+def test_without_codes_nothing_is_reported():
     assert OutcomeTally(ReadOptions(), "code").last().notes == []

@@ -47,7 +47,7 @@ def test_gatling_of_two_versions():
     assert log.frame["submitted"][0] == pd.Timestamp("2026-03-01T00:00:00.100Z")
 
 
-def test_hey_says_what_it_does_not_show():
+def test_hey_notes_what_is_missing():
     log = read(DATA / "results.hey")
     assert latencies(log, "completed") == [0.0123]
     assert latencies(log, "failed") == [0.5]
@@ -90,3 +90,11 @@ def test_the_way_out_of_locust_is_read(tmp_path):
     log = read(tmp_path / "x")
     assert latencies(log, "completed") == [0.0125]
     assert latencies(log, "failed") == [0.003]
+
+
+def test_jmeter_with_a_row_that_does_not_say_whether_it_succeeded(tmp_path):
+    rows = "timeStamp,elapsed,label,responseCode,success\n1772359200000,120,a,200,true\n1772359201000,130,a,,\n"
+    (tmp_path / "x").write_text(rows)
+    log = latfit.read_log(tmp_path / "x")
+    assert latencies(log, "completed") == [0.12]
+    assert [refusal.line for refusal in log.facts.refused.first] == [3]

@@ -43,7 +43,7 @@ def test_packing_does_not_matter(kind, name, tmp_path, run):
 
 
 @pytest.mark.parametrize("kind", [*PACKED, "zst"])
-def test_damaged_data_are_said_to_be(kind, tmp_path):
+def test_damaged_data_are_reported(kind, tmp_path):
     pack = PACKED[kind] if kind in PACKED else with_zstandard()
     data = pack(b"latency\n" + b"".join(b"%d.5\n" % (i * i % 977) for i in range(5000)))
     for broken in (data[:-20], data[:400], data[:200] + b"\0" * 50 + data[250:]):
@@ -62,18 +62,18 @@ def test_damaged_data_are_said_to_be(kind, tmp_path):
         (zipped(), "binary file"),
     ],
 )
-def test_what_is_no_log_inside(data, says, tmp_path):
+def test_an_archive_without_a_log_is_refused(data, says, tmp_path):
     (tmp_path / "log").write_bytes(data)
     with pytest.raises(LogError, match=says):
         latfit.read_log(tmp_path / "log")
 
 
-def test_folders_and_resource_forks_are_no_members(tmp_path):
+def test_folders_and_resource_forks_are_skipped(tmp_path):
     (tmp_path / "log").write_bytes(zipped("a/", "a/log.csv", "__MACOSX/a/._log.csv"))
     assert len(latfit.read_log(tmp_path / "log").frame) == 2
 
 
-def test_a_zip_file_of_a_version_to_come(tmp_path):
+def test_a_zip_file_of_a_future_version_is_refused(tmp_path):
     data = zipped("log.csv")
     at = data.index(b"PK\x01\x02") + 6  # the version needed to extract, in the directory
     (tmp_path / "log").write_bytes(data[:at] + b"\x94\x00" + data[at + 2 :])

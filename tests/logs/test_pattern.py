@@ -44,17 +44,25 @@ def test_groups_are_columns(log):
     assert read.facts.skipped == {"lines without a match of --pattern": 2}
 
 
-def test_a_long_line_is_refused_and_a_blank_one_is_none(log):
+def test_a_long_line_is_refused_and_a_blank_one_skipped(log):
     log.write_text(LINES + " " * 200_000 + "\n" + "x" * 200_000 + "\n")
     read = latfit.read_log(log, pattern=TASK, max_refused=1)
     assert read.facts.refused.reasons["line too long"] == 1
     assert read.facts.skipped == {"lines without a match of --pattern": 2}
 
 
-def test_what_did_not_return_is_dropped_only_where_the_pattern_leaves_it_out(log):
+def test_lost_probes_are_dropped_only_if_the_pattern_excludes_them(log):
     read = latfit.read_log(log, pattern=r"finished in (?P<latency>\d\S*)")
     assert read.counts == {"completed": 2, "failed": 0, "censored": 0, "lost": 0}
     assert read.facts.skipped == {"lines without a match of --pattern": 5}
+
+
+def test_a_group_must_be_called_latency_so_its_name_says_no_unit(log):
+    log.write_text("".join(f"task {i} took {30 + i * 7 % 20} and was ok\n" for i in range(60)))
+    took = r"took (?P<latency>\d+)"
+    with pytest.raises(LogError, match="'latency' may be in ms or s"):
+        latfit.read_log(log, pattern=took)
+    assert latfit.read_log(log, pattern=took, unit="ms").frame["latency"].max() == 0.049
 
 
 @pytest.mark.slow
@@ -91,12 +99,40 @@ def test_a_wrong_pattern_is_wrong_usage(log, pattern, said):
     assert said in " ".join(re.sub("[│╭╮╰╯─]", " ", done.stderr).split())
 
 
-def test_what_is_missing_is_said(log):
+def test_errors_of_a_pattern_say_what_is_missing(log):
     with pytest.raises(LogError, match="no line matches --pattern"):
         latfit.read_log(log, pattern="took (?P<latency>.*)")
-    with pytest.raises(LogError, match="say how a probe looks"):
+    with pytest.raises(LogError, match="describe its lines"):
         latfit.read_log(log, format="pattern")
     with pytest.raises(LogError, match="--pattern does not apply to csv"):
         latfit.read_log(log, format="csv", pattern=TASK)
     with pytest.raises(UnknownFormat, match="--pattern"):
         latfit.read_log(log)
+
+
+@pytest.mark.parametrize(
+    ("line", "latencies"),
+    [
+        ("06:00 worker-1 processed order 7 in {}ms", [0.012, 0.34]),
+        ("06:00 conn3 find reslen:15 {}ms", [0.012, 0.34]),
+        ("06:00 LOG:  duration: {} ms  statement: select 1", [0.012, 0.34]),
+        ("06:00 sleeping 30s\n06:00 call returned after {} milliseconds", [0.012, 0.34]),
+        ("06:00 job done; elapsed: 1m{}s exit 0", [72, 400]),
+    ],
+)
+def test_a_suggested_pattern_reads_the_log(line, latencies, log):
+    log.write_text("".join(line.format(spent) + "\n" for spent in (12, 340)))
+    with pytest.raises(LogError) as refused:
+        latfit.read_log(log)
+    option = re.search(r"--pattern '(.*)'$", str(refused.value))
+    assert sorted(latfit.read_log(log, pattern=option[1]).frame["latency"]) == latencies
+
+
+def test_a_number_without_a_unit_is_not_taken_for_seconds(log):
+    log.write_text("".join(f"06:00 query {at} took {37 + at * 13 % 60}\n" for at in range(20)))
+    with pytest.raises(LogError) as refused:
+        latfit.read_log(log)
+    option = re.search(r"--pattern '(.*)'$", str(refused.value))
+    with pytest.raises(LogError, match="--unit ms"):
+        latfit.read_log(log, pattern=option[1])
+    assert latfit.read_log(log, pattern=option[1], unit="ms").frame["latency"].min() == 0.037

@@ -36,7 +36,7 @@ def test_latencies_times_and_groups(name):
     assert str(frame[column].iloc[0]) == value
 
 
-def test_a_time_that_slurm_does_not_know_is_no_start():
+def test_an_unknown_slurm_time_is_not_a_start():
     frame = latfit.read_log(DATA / "jobs.slurm-json").frame
     assert frame["status"].tolist() == ["completed", "censored", "censored"]
     assert frame["latency"].tolist()[:2] == [7.0, 100.0]
@@ -150,7 +150,7 @@ def test_times_of_old_mysql_and_a_router_behind_syslog(tmp_path):
     (b'Cmd = "/bin/a"\nQDate = 1700000000\nJobStatus = 4\n\n', "-json"),
     (b"\x7f\xff\x03\x01\x01\x06Result\x01\x00\x06Attack\x01\x0c\x00\x09Timestamp\x01\xff\x84\x00", "vegeta encode"),
 ])  # fmt: skip
-def test_what_is_not_read_says_how_to_convert_it(tmp_path, content, hint):
+def test_unreadable_files_say_how_to_convert_them(tmp_path, content, hint):
     path = tmp_path / "log"
     path.write_bytes(content)
     with pytest.raises(latfit.LatfitError, match=hint):
@@ -172,3 +172,15 @@ def test_times_without_an_offset_are_of_the_users_zone():
     """Celery's worker writes local times, when a task ends."""
     sent = latfit.read_log(DATA / "worker.celery", timezone="Europe/Paris").frame["submitted"].iloc[0]
     assert sent == pd.Timestamp("2026-03-02T05:00:01.25Z")
+
+
+def test_a_task_of_celery_5_that_raised_took_the_time_since_it_was_received(tmp_path):
+    task = "Task app.add[3e92c1d4-0000-4000-8000-00000000000{}]"
+    (tmp_path / "x").write_text(
+        f"[2026-03-01 10:00:00,000: INFO/MainProcess] {task.format(1)} received\n"
+        f"[2026-03-01 10:00:00,200: INFO/ForkPoolWorker-2] {task.format(1)} succeeded in 0.165s: None\n"
+        f"[2026-03-01 10:00:01,000: INFO/MainProcess] {task.format(2)} received\n"
+        f"[2026-03-01 10:00:03,000: ERROR/ForkPoolWorker-2] {task.format(2)} raised unexpected: ValueError()\n"
+    )
+    frame = latfit.read_log(tmp_path / "x").frame
+    assert list(zip(frame["latency"], frame["status"], strict=True)) == [(0.165, "completed"), (2.0, "failed")]

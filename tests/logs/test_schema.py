@@ -44,7 +44,7 @@ def test_whole_numbers_beside_http_codes_are_milliseconds():
     assert (roles.latency, roles.unit, roles.status) == (("Latency",), "ms", "Status Code")
 
 
-def test_times_in_milliseconds_beside_it_tell_the_unit():
+def test_adjacent_times_in_milliseconds_determine_the_unit():
     rows = "".join(f"{1740618567874 + at},POST,{35000 + at % 7},201\n" for at in range(12))
     assert read(f"StartTime,RequestType,Latency,ResponseCode\n{rows}").unit == "ms"
 
@@ -67,7 +67,7 @@ def test_a_wait_is_read_and_not_the_work_after_it():
     "header",
     ["p50_ms,p95_ms", "min_rtt,avg_rtt", "geo_distance_km,cost_usd", "prompt_tokens,response_bytes", "lat,lon"],
 )
-def test_what_is_not_a_latency_is_neither_read_nor_suggested(header):
+def test_other_columns_are_neither_read_nor_suggested_as_latency(header):
     rows = "".join(f"{11.25 + at * 7 % 5},{20.5 + at * 3 % 7}\n" for at in range(9))
     with pytest.raises(LogError, match=r"Name it: --column latency=NAME"):
         read(f"{header}\n{rows}")
@@ -90,3 +90,27 @@ def test_a_text_without_a_format_gets_a_pattern_that_reads_it(tmp_path):
         latfit.read_log(path)
     pattern = str(raised.value).split("--pattern '")[1].removesuffix("'")
     assert latfit.read_log(path, pattern=pattern).frame["latency"].tolist() == [0.12, 0.095]
+
+
+def test_seconds_that_would_overlap_a_hundredfold_are_asked_about(tmp_path):
+    """Pings of one worker, one after the other: whole numbers around 400 in a column that is only called latency."""
+    path = tmp_path / "pings.csv"
+    rows = [f"2026-03-02 06:{at // 15:02d}:{at % 15 * 4:02d},eu-{at % 3},{300 + 37 * at % 200}" for at in range(300)]
+    path.write_text("\n".join(["datetime,to,latency", *rows]))
+    with pytest.raises(latfit.LatfitError, match=r"may be in s or ms.*--unit s, or --unit ms"):
+        latfit.read_log(path)
+
+
+def test_columns_of_one_question_are_offered_in_one_unit(tmp_path):
+    """Three columns of pings and their spread, without a header: the spread alone would rather be seconds."""
+    rows = [
+        f"2014-08-30 23:55:{at:02d},8.8.8.8,OK,{20.4 + at % 7},{38.4 + at % 9},{91.4 + at % 11},{at % 7 / 9 + 0.5:.3f}"
+        for at in range(50)
+    ]
+    path = tmp_path / "ping.log"
+    path.write_text("\n".join([*rows, ""]))
+    with pytest.raises(LogError, match="Choose one") as error:
+        latfit.read_log(path)
+    offered = str(error.value).split("Choose one: ")[1].split(", or ")
+    assert len(offered) > 1
+    assert len({option.partition("--unit ")[2] for option in offered} - {""}) <= 1

@@ -29,7 +29,6 @@ DOCUMENTS = {
     "hits": json.dumps({"took": 1, "hits": {"total": {"n": 4}, "hits": [{"_id": "a", "_source": p} for p in PROBES]}}),
     "edges": json.dumps({"data": {"runs": {"edges": [{"cursor": "x", "node": p} for p in PROBES]}}}),
     "objects over lines": "\n".join(json.dumps({**p, "tags": [{"k": 1}]}, indent=2) for p in PROBES),
-    "pages": "\n".join(json.dumps({"items": PROBES[at : at + 2], "pad": "x" * 70_000}, indent=1) for at in (0, 2)),
 }  # fmt: skip
 
 
@@ -56,7 +55,7 @@ def test_objects_of_other_arrays_are_counted(tmp_path):
     assert dict(log.facts.skipped) == {"objects of other arrays in the document": 2}
 
 
-def test_which_of_two_arrays_is_meant_is_not_guessed(tmp_path):
+def test_the_choice_between_two_arrays_is_not_guessed(tmp_path):
     with pytest.raises(LogError, match=r"'pages' \(1\) and 'data.runs' \(4\).*jq '.data.runs'"):
         read(tmp_path, json.dumps({"pages": [{"page": 1, "latency": 3}], "data": {"runs": PROBES}}))
 
@@ -66,7 +65,7 @@ def test_which_of_two_arrays_is_meant_is_not_guessed(tmp_path):
     ['{"items": [{"latency": 1}, {"latency": 2}', '{"items": [{"latency": 1} {"latency"',
      '{"items": [{"latency": 1}]} x', '{"a": 1,\n"items": [{"latency": 1}],\n3}'],
 )  # fmt: skip
-def test_a_document_cut_short_is_told_with_its_line(tmp_path, text):
+def test_a_truncated_document_is_reported_with_its_line(tmp_path, text):
     with pytest.raises(LogError, match=r"line [13]: this JSON document is damaged or cut short"):
         read(tmp_path, text, format="json")
 
@@ -117,7 +116,7 @@ def test_rows_of_a_time_and_a_number_by_spaces(tmp_path):
     assert log.frame["submitted"].notna().all()
 
 
-def test_prose_is_no_table(tmp_path):
+def test_prose_is_not_a_table(tmp_path):
     with pytest.raises(LogError, match="no format recognises"):
         read(tmp_path, "This is a text.\nIt has some lines, and words in them.\nNo column at all, nor a number.\n")
 
@@ -161,7 +160,7 @@ def test_pairs_behind_the_words_of_a_logger(tmp_path):
     assert str(log.frame["submitted"].iloc[0]) == "2026-03-02 06:00:01.500000+00:00"
 
 
-def test_which_of_two_durations_is_meant_is_asked(tmp_path):
+def test_the_choice_between_two_durations_is_asked(tmp_path):
     lines = [f"level=info took={i}1ms elapsed={i}8ms status=200" for i in range(1, 5)]
     with pytest.raises(MissingColumn, match="--column latency=took, or --column latency=elapsed"):
         read(tmp_path, "\n".join(lines))
@@ -202,16 +201,6 @@ def test_ping_with_times_of_windows_and_of_fping(tmp_path):
     assert (latencies(log)[0], log.counts["lost"], log.frame["host"].tolist()) == (0.0015, 1, ["10.0.0.1", "10.0.0.2"])
 
 
-def test_an_empty_cell_of_a_table_stays_empty(tmp_path):
-    rows = [("j1", "2026-03-02T06:00:01Z", "2026-03-02T06:00:09Z", "done"),
-            ("j2", "2026-03-02T06:00:02Z", "", "killed"),
-            ("j3", "2026-03-02T06:00:03Z", "2026-03-02T06:00:08Z", "done")] * 5  # fmt: skip
-    text = "\n".join("".join(cell.ljust(22) for cell in row) for row in [("JOB", "SUBMITTED", "END", "STATE"), *rows])
-    log = read(tmp_path, text)
-    assert log.counts == {"completed": 10, "failed": 0, "censored": 0, "lost": 5}
-    assert log.facts.refused.count == 0
-
-
 def test_the_table_of_apache_bench(tmp_path):
     head = "starttime\tseconds\tctime\tdtime\tttime\twait\n"
     log = read(tmp_path, head + "Mon Mar 02 06:00:11 2026\t1772431211\t1\t30\t31\t29\n" * 2)
@@ -229,7 +218,7 @@ BLOCKS = "    time_namelookup:  0.004000s\n       time_connect:  0.012000s\n    
 
 
 @pytest.mark.parametrize("text", [BLOCKS * 9, "\nreal\t0m26.590s\nuser\t0m0.012s\nsys\t0m0.004s\n" * 9])
-def test_values_are_no_names_of_columns(tmp_path, text):
+def test_values_are_not_column_names(tmp_path, text):
     """Blocks of curl and of bash: every part of a request would be a request."""
     with pytest.raises(LogError, match=r"no format recognises|no header names the columns"):
         read(tmp_path, text)
@@ -265,7 +254,7 @@ def test_a_question_about_rows_without_a_header_gives_options_that_work(tmp_path
 
 
 @pytest.mark.parametrize("mark", [",", "\t", ";"])
-def test_labels_in_the_cells_of_a_table_are_no_logfmt(tmp_path, mark):
+def test_labels_in_table_cells_are_not_logfmt(tmp_path, mark):
     rows = [mark.join([f"2026-03-02T06:00:0{i}Z", f"{i}.5", '"job=a, zone=b, rack=c"']) for i in range(1, 6)]
     log = read(tmp_path, "\n".join([mark.join(["time", "latency", "labels"]), *rows]))
     assert (log.facts.format, latencies(log)) == ("csv", [1.5, 2.5, 3.5, 4.5, 5.5])
@@ -296,7 +285,7 @@ def test_a_ping_without_any_answer_has_lost_all(tmp_path):
     ["2026-03-02T06:00:0{},web1,200,12ms", "2026-03-02T06:00:0{} web1 GET /index.html 200 12ms",
      "2026-03-02T06:00:0{} INFO worker started pid 4000"],
 )  # fmt: skip
-def test_a_lone_number_without_a_name_is_no_latency(tmp_path, row):
+def test_a_lone_unnamed_number_is_not_a_latency(tmp_path, row):
     text = "\n".join(row.format(i) for i in range(9))
     try:
         log = read(tmp_path, text)
@@ -312,18 +301,18 @@ def test_a_lone_number_without_a_name_is_no_latency(tmp_path, row):
     "site,rows/s\n" + "".join(f"a,10{i}\n" for i in range(9)),
     "site,mem\n" + "".join(f"a,51{i}m\n" for i in range(9)),
 ])  # fmt: skip
-def test_units_that_are_no_times_are_no_latencies(tmp_path, text):
+def test_values_in_other_units_are_not_latencies(tmp_path, text):
     with pytest.raises(MissingColumn, match="no column looks like a latency"):
         read(tmp_path, text)
 
 
-def test_objects_beside_a_latency_are_not_taken_for_it(tmp_path):
+def test_objects_next_to_a_latency_are_not_the_latency(tmp_path):
     log = read(tmp_path, json.dumps([{"latency": 0.5, "status": "ok", "node": {"name": "n", "latency": 9}}] * 3))
     assert latencies(log) == [0.5] * 3
     assert log.facts.notes
 
 
-def test_other_events_of_an_application_are_no_lost_probes(tmp_path):
+def test_other_application_events_are_not_lost_probes(tmp_path):
     events = ['ts=2026-03-02T06:00:0{0}Z level=info msg="config reloaded" file=a.yml',
               "ts=2026-03-02T06:00:0{0}Z level=info msg=request path=/x dur=0.{0}s"]  # fmt: skip
     log = read(tmp_path, "\n".join(event.format(i) for i in range(1, 9) for event in events))
@@ -337,21 +326,21 @@ def test_a_status_of_two_words_in_the_last_column_by_spaces(tmp_path):
     assert (log.counts["completed"], log.counts["censored"] + log.counts["lost"]) == (36, 4)
 
 
-def test_delimited_rows_with_pairs_in_a_cell_are_no_logfmt(tmp_path):
+def test_delimited_rows_with_pairs_in_a_cell_are_not_logfmt(tmp_path):
     rows = "\n".join(f"2026-03-02 06:00:0{i},0.{9 - i},user=bob size=1 zone=b" for i in range(1, 9))
     log = read(tmp_path, rows, unit="s")
     assert (log.facts.format, latencies(log)[:2]) == ("csv", [0.8, 0.7])
 
 
-def test_a_long_line_of_dashes_takes_no_time(tmp_path):
+def test_a_long_line_of_dashes_is_read_quickly(tmp_path):
     with pytest.raises(LogError):
         read(tmp_path, "-" * 60_000 + "x\n" + "-" * 60_000 + "y\n")
 
 
-def test_a_key_that_comes_late_and_tells_outcomes_is_not_overlooked(tmp_path):
+def test_a_late_key_with_outcomes_is_used(tmp_path):
     rows = [
         {"ts": f"2026-03-02T06:{i // 60:02d}:{i % 60:02d}Z", "latency": 0.5, "pad": "x" * 4000} for i in range(3000)
     ]
     rows += [{**row, "error": "connection reset"} for row in rows[:100]]
-    with pytest.raises(LogError, match=r"error.* come only from here on"):
+    with pytest.raises(LogError, match=r"error first appears .* --column status=, or --column status=error"):
         read(tmp_path, "\n".join(map(json.dumps, rows)))

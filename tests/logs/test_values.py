@@ -66,9 +66,9 @@ def test_dates_whose_order_the_file_proves(tmp_path, dates, expected):
     assert list(log.frame["submitted"].dt.strftime("%Y-%m-%dT%H:%M")) == expected
 
 
-def test_dates_whose_order_nothing_proves(tmp_path):
+def test_dates_of_ambiguous_order(tmp_path):
     text = "time,latency\n01/02/2026 10:00:00,1\n03/04/2026 10:00:00,2\n"
-    with pytest.raises(LogError, match=r"no row tells.*--time-format day-first.*--column submitted="):
+    with pytest.raises(LogError, match=r"Choose one: --time-format day-first.*--column submitted="):
         read(tmp_path, text)
     assert read(tmp_path, text, time_format="day-first").frame["submitted"][0].month == 2
     assert read(tmp_path, text, time_format="month-first").frame["submitted"][0].month == 1
@@ -137,7 +137,7 @@ def test_classes_of_codes(tmp_path):
     assert list(read(tmp_path, "latency,status\n1,2xx\n1,5xx\n1,4XX\n").counts.values()) == [2, 1, 0, 0]
 
 
-def test_numbers_that_are_no_http_codes(tmp_path):
+def test_numbers_that_are_not_http_codes(tmp_path):
     for codes in ((0, 137, 255), (0, 1, 2), (1, 200)):  # exit codes and signals; a number that is no code
         with pytest.raises(TooManyRefused, match="unknown status"):
             read(tmp_path, "latency,status\n" + "".join(f"1,{code}\n" for code in codes), max_refused=0.1)
@@ -151,7 +151,7 @@ def test_yes_and_no_where_a_column_is_called_success(tmp_path):
         read(tmp_path, "latency,state\n1,1\n2,0\n3,1\n", max_refused=0.1)
 
 
-def test_the_conclusion_goes_before_the_status(tmp_path):
+def test_the_conclusion_takes_precedence_over_the_status(tmp_path):
     text = "status,conclusion,duration_seconds\ncompleted,success,30\ncompleted,failure,40\ncompleted,cancelled,50\n"
     assert list(read(tmp_path, text).counts.values()) == [1, 1, 1, 0]
 
@@ -210,7 +210,7 @@ def test_dates_without_a_known_zone_or_year_are_not_used(written, tmp_path):
     assert any("is not a time that can be read" in note for note in log.facts.notes)
 
 
-def test_a_date_that_no_calendar_has_is_refused(tmp_path):
+def test_an_impossible_date_is_refused(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("when;latency\n" + "2 Mar 2026 06:00:04;3\n" * 9 + "31 Feb 2026 06:00:04;3\n")
     log = latfit.read_log(path)
