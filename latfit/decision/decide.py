@@ -5,19 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 import latfit.decision.recommend as timeouts
 from latfit.curve import MIN_COMPLETIONS
-from latfit.decision.fits import Key, elaborate, generator, joint, put_to_use, ranked, tested
-from latfit.decision.prepare import Options, Prepared, prepare
+from latfit.decision.fits import elaborate, joint, put_to_use, ranked, tested
+from latfit.decision.prepare import Key, Options, Prepared, prepare
 from latfit.decision.result import Current, Decision, Evidence, JudgedWorld, LatencySummary, Recommendation, Warned
-from latfit.decision.schedule import INDEPENDENT, MAX_LOAD, Choice, Strata, choose_schedule, with_retry_intervals
+from latfit.decision.schedule import (
+    INDEPENDENT,
+    MAX_LOAD,
+    Choice,
+    Strata,
+    choose_schedules,
+    unlimited,
+    with_retry_intervals,
+)
 from latfit.decision.warn import warnings_of
-from latfit.errors import FitError, LatfitError, counted
-from latfit.evidence import dependence, find_changes, mixing, replay
+from latfit.errors import FitError, LatfitError, SampleError, counted
+from latfit.evidence import dependence, mixing
+from latfit.evidence.changes import changes_of_logs
+from latfit.evidence.replay import replay_logs
 from latfit.evidence.worlds import Survey, survey
 from latfit.fitting import Fit, fit, fitted_law
 from latfit.laws import Empirical
@@ -59,111 +68,119 @@ def decide(
     4.0
     """
     options = options or Options()
+    if not (np.iterable(samples) and all(isinstance(each, (LatencySample, ProbeTable)) for each in samples)):
+        raise SampleError(
+            "decide takes a list of samples or of tables of probes; latfit.analyze takes a log or an array"
+        )
     if options.law is not None:
         timeouts.law_named(options.law)
     if keys is None:
         keys = [()] if len(samples) == 1 else [(str(at),) for at in range(len(samples))]
-    prepared: list[Prepared | str] = []
-    for sample in samples:
+    decisions: list[Decision] = []
+    cases: dict[int, Prepared] = {}
+    for at, (key, sample) in enumerate(zip(keys, samples, strict=True)):
+        whole = sample.sample if isinstance(sample, ProbeTable) else sample
+        tallies = (whole.completed.total, whole.failed.total, whole.censored.total, whole.lost)
+        decision = Decision(key, dict(zip(STATUSES, tallies, strict=True)), whole)
         try:
-            prepared.append(prepare(sample, options))
+            case = cases[at] = prepare(sample, options, key)
+            decision = replace(decision, whole=case.whole, sample=case.sample, latency=LatencySummary.of(case.sample))
+            decisions.append(replace(decision, cutoff=case.cutoff, outliers=case.ratio))
         except LatfitError as problem:
-            prepared.append(str(problem))
-    usable = {
-        at: case
-        for at, case in enumerate(prepared)
-        if isinstance(case, Prepared) and case.sample.completed.total >= MIN_COMPLETIONS
-    }
-    cases = list(usable.values())
-    decisions = []
+            decisions.append(replace(decision, error=str(problem)))
+    usable = [at for at, case in cases.items() if case.sample.completed.total >= MIN_COMPLETIONS]
+    some = [cases[at] for at in usable]
     # resamples of small groups in which nothing completes, and latencies near the largest number
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        chosen = dict(
-            zip(usable, zip(timeouts.recommend(cases, options), ranked(cases, options), strict=True), strict=True)
-        )
-        for at, (sample, case) in enumerate(zip(samples, prepared, strict=True)):
-            whole = sample.sample if isinstance(sample, ProbeTable) else sample
-            tallies = (whole.completed.total, whole.failed.total, whole.censored.total, whole.lost)
-            decision = Decision(keys[at], dict(zip(STATUSES, tallies, strict=True)), whole)
-            if isinstance(case, str):
-                decisions.append(replace(decision, error=case))
-                continue
-            decision = replace(decision, whole=case.whole, sample=case.sample, cutoff=case.cutoff, outliers=case.ratio)
-            decision = replace(decision, latency=LatencySummary.of(case.sample))
-            if at in chosen:
-                decision = _decided(decision, case, *chosen[at], options, detail=detail, figures=figures or detail)
+        recommended = dict(zip(usable, timeouts.recommend(some, options), strict=True))
+        fits = dict(zip(usable, ranked(some, options), strict=True))
+        formulas = [recommended[at] if at in fits else (_too_few(case), ()) for at, case in cases.items()]
+        evidence = collect_evidence(list(cases.values()), formulas, options)
+        for (at, case), formula, (judged, choice) in zip(cases.items(), formulas, evidence, strict=True):
+            decision = replace(decisions[at], evidence=judged)
+            if at in fits:
+                decisions[at] = _decided(decision, case, judged, formula, fits[at], choice, detail, figures or detail)
             else:
-                decision = _undecided(decision, case, options)
-            decisions.append(decision)
+                decisions[at] = _undecided(decision, case, judged, formula[0])
     return decisions
 
 
-def _undecided(decision: Decision, case: Prepared, options: Options) -> Decision:
-    objective = {"name": str(Objective.parse(options.objective)), "value": None}
-    withheld = Recommendation("withheld", case.ratio.estimate, "empirical", options.cost, objective)
-    withheld = replace(withheld, withheld=("few-completions",))
-    evidence, _ = collect_evidence(case, withheld, options)
+def _too_few(case: Prepared) -> Recommendation:
+    return Recommendation(
+        verdict="withheld",
+        rho=case.ratio.estimate,
+        law="empirical",
+        cost=case.cost,
+        objective={"name": str(Objective.parse(case.options.objective)), "value": None},
+        withheld=("few-completions",),
+    )
+
+
+def _undecided(decision: Decision, case: Prepared, evidence: Evidence, withheld: Recommendation) -> Decision:
     done = case.sample.completed.total
     within = f"completed within {case.cutoff.cutoff:g} s; a timeout needs at least {MIN_COMPLETIONS} at or below it"
     few = Warned("few-completions", f"only {done} of {counted(case.sample.n, 'probe')} {within}")
-    if not done:
-        return replace(decision, timeout=withheld, evidence=evidence, warnings=(few,), error=few.message)
-    warnings = (few, *warnings_of(case, withheld, evidence))
-    return replace(decision, timeout=withheld, evidence=evidence, warnings=warnings)
+    warnings = warnings_of(case, withheld, evidence) if done else ()
+    return replace(decision, timeout=withheld, warnings=(few, *warnings), error=None if done else few.message)
 
 
 def _decided(
     decision: Decision,
     case: Prepared,
+    evidence: Evidence,
     recommended: timeouts.Recommended,
     fits: list[Fit],
-    options: Options,
-    *,
+    choice: Choice | None,
     detail: bool,
     figures: bool,
 ) -> Decision:
-    sample, cutoff, key = case.sample, case.cutoff.cutoff, decision.key
+    options, sample, cutoff = case.options, case.sample, case.cutoff.cutoff
     formula, unidentified = recommended
-    evidence, choice = collect_evidence(case, formula, options, coarse=bool(unidentified))
-    formula, no_interval = timeouts.with_intervals(formula, case, options, key, evidence.dependence)
-    law = Empirical.of(sample) if figures or options.law is not None else None
-    formula = replace(formula, source=formula.source or law)
-    by_least_squares = fit(sample, elaborate(), method="ls", resamples=0) if detail and options.laws is None else []
-    fitted = tested(case, [*fits, *by_least_squares], options, key, every=detail)
+    formula, no_interval = timeouts.with_intervals(formula, case, evidence.dependence)
+    law = Empirical.of(sample) if figures or options.law or options.current is not None else None
+    if law is not None and formula.source is None:
+        formula = timeouts.with_figures(formula, law, case)
+    rich = elaborate() if detail and options.laws is None else []
+    by_least_squares = fit(sample, rich, method="ls", resamples=0) if rich else []
+    fitted = tested(case, [*fits, *by_least_squares], every=detail)
     together = joint(case, fits, detail=detail) if options.test or detail else None
-    if detail and law is not None:
-        fitted = [put_to_use(each, sample, options, law, formula.expected_duration) for each in fitted]
     if options.law is None:
-        chosen = formula
-        judged = apply_evidence(chosen, case, evidence, choice, identified=not unidentified)
+        judged = apply_evidence(formula, case, evidence, choice)
     else:
-        judged = chosen = _by_law(options, case, fits)
+        formula = judged = _by_law(case, fits)
     if judged.retry is not None and options.resamples:
-        rng = generator(options.seed, "retry", *key)
-        judged = replace(judged, retry=with_retry_intervals(judged.retry, sample, cutoff, rng, options=options))
+        judged = replace(judged, retry=with_retry_intervals(judged.retry, sample, cutoff, case.rng("retry"), options))
     if not options.accept_implausible and (problem := _implausible(judged, case)):
-        return replace(decision, error=problem)
-    if detail and options.resamples and law is not None and decision.latency is not None:
-        spread = variation_interval(law.conditional(), generator(options.seed, "variation", *key))
-        decision = replace(decision, latency=replace(decision.latency, variation_interval=spread))
-    warnings = warnings_of(case, judged, evidence, together, fitted, options.law)
-    without_outliers = None
-    if detail and law is not None and not any(warning.code == "rho-disagree" for warning in warnings):
-        with suppress(LatfitError):  # the paper's comparison: the law of those that returned, F̃/F̃(T)
-            returned, step = law.conditional(), sample.resolution
-            best = optimal_timeout(returned, cost=options.cost, min_completions=MIN_COMPLETIONS, min_timeout=step)
-            without_outliers = timeouts.of_optimum(best, returned, case, options)
+        return replace(decision, error=problem, evidence=None)
+    warnings = warnings_of(case, judged, evidence, together, fitted)
+    if detail and law is not None:
+        fitted = [put_to_use(each, case, law, recommended[0].expected_duration) for each in fitted]
+        if not any(warning.code == "rho-disagree" for warning in warnings):
+            decision = replace(decision, without_outliers=_without_outliers(case, law))
+        if options.resamples and decision.latency is not None:
+            spread = variation_interval(law.conditional(), case.rng("variation"))
+            decision = replace(decision, latency=replace(decision.latency, variation_interval=spread))
+    if options.current is not None and formula.source is not None:
+        E, least = float(expected_duration(formula.source, options.current, cost=case.cost)), formula.expected_duration
+        regret = max(0.0, E / least - 1) if least else None
+        decision = replace(decision, current=Current(options.current, finite(E), regret))
     return replace(
         decision,
         joint=together,
         fits=tuple(fitted),
         best=next((each for each in fitted if each.fit.error is None and each.fit.method == "mle"), None),
         timeout=judged,
-        without_outliers=without_outliers,
-        current=None if options.current is None else _current(options.current, chosen, case, options.cost),
-        evidence=evidence,
         warnings=(*warnings, *unidentified, *no_interval),
     )
+
+
+def _without_outliers(case: Prepared, law: Empirical) -> Recommendation | None:
+    """The paper's comparison: the optimum of the law of those that returned, F̃/F̃(T)."""
+    returned, step = law.conditional(), case.sample.resolution
+    with suppress(LatfitError):
+        best = optimal_timeout(returned, cost=case.cost, min_completions=MIN_COMPLETIONS, min_timeout=step)
+        return timeouts.of_optimum(best, returned, case)
+    return None
 
 
 def _implausible(judged: Recommendation, case: Prepared) -> str | None:
@@ -189,70 +206,100 @@ def _implausible(judged: Recommendation, case: Prepared) -> str | None:
     return f"{text}(`latfit read` shows them), or accept this with --accept-implausible"
 
 
-def _by_law(options: Options, case: Prepared, fits: Sequence[Fit]) -> Recommendation:
+def _by_law(case: Prepared, fits: Sequence[Fit]) -> Recommendation:
+    options = case.options
     fit = next((fit for fit in fits if fit.name == options.law), None)
     if fit is None or fit.law is None:
         reason = fit.error if fit else "it was not tried"
         raise FitError(f"{options.law} could not be fitted to {counted(case.sample.n, 'probe')}: {reason}")
     law = fitted_law(case.sample, fit)
     best = optimal_timeout(law, max_submissions=options.max_submissions, **options.policy)
-    chosen = timeouts.of_optimum(best, law, case, options)
-    if not options.plain:
-        return chosen
-    cutoff, risk = case.cutoff.cutoff, options.risk
-    return replace(chosen, retry=best_retry(law, cutoff=cutoff, risk=risk, max_load=MAX_LOAD, cost=options.cost))
-
-
-def _current(timeout: float, chosen: Recommendation, case: Prepared, cost: float) -> Current:
-    law, least = chosen.source or Empirical.of(case.sample), chosen.expected_duration
-    E = float(expected_duration(law, timeout, cost=cost))
-    return Current(timeout, finite(E), max(0.0, E / least - 1) if least else None)
+    retry = None
+    if options.plain:
+        T = case.cutoff.cutoff
+        retry = best_retry(law, cutoff=T, risk=options.risk, max_load=MAX_LOAD, cost=options.cost)
+    return replace(timeouts.of_optimum(best, law, case), retry=retry)
 
 
 def collect_evidence(
-    case: Prepared, formula: Recommendation, options: Options, *, coarse: bool = False
-) -> tuple[Evidence, Choice | None]:
-    """The evidence and the best schedule; with a `coarse` clock, a restart is taken to cost a step of it."""
-    sample, cutoff = case.sample, case.cutoff.cutoff
-    probes, known, strata, pi = survey_case(case, options.cost)
-    choice = None
+    cases: Sequence[Prepared], formulas: Sequence[timeouts.Recommended], options: Options
+) -> list[tuple[Evidence, Choice | None]]:
+    """The evidence on each log and its best schedule.
+
+    Where the clock does not tell which timeout is best, a restart is taken to cost a step of it. If then the answer is
+    to wait, and it would not be if restarts were free, it depends on the cost.
+    """
+    surveys = [survey_case(case) for case in cases]
+    choices: list[Choice | None] = [None] * len(cases)
     if options.plain and options.rho is None:
-        costed = replace(strata, cost=options.cost + (sample.resolution if coarse else 0.0))
-        choice = choose_schedule(costed, risk=options.risk, suspicion=pi, shortest=sample.resolution)
+        logs = [strata for _, strata in surveys]
+        steps = [s.shortest if unclear else 0.0 for s, (_, unclear) in zip(logs, formulas, strict=True)]
+        costed = [replace(s, cost=s.cost + step) for s, step in zip(logs, steps, strict=True)]
+        choices = choose_schedules(costed, risk=options.risk)
+        waits = {at: each for at, each in enumerate(choices) if steps[at] and each is not None and each.retry is None}
+        free = choose_schedules([logs[at] for at in waits], risk=options.risk)
+        for (at, wait), choice in zip(waits.items(), free, strict=True):
+            choices[at] = replace(wait, cost_decides=choice is not None and choice.retry is not None)
+    recommended = [formula for formula, _ in formulas]
+    limited = [at for at, formula in enumerate(recommended) if formula.timeout]
+    limits = [min(recommended[at].timeout or np.inf, cases[at].cutoff.cutoff) for at in limited]
+    ratios = dict(zip(limited, unlimited([surveys[at][1] for at in limited], limits), strict=True))
+    forever = [ratios.get(at) for at in range(len(cases))]
+    evidence = [
+        _worlds_and_order(case, *seen, choice, ever)
+        for case, seen, choice, ever in zip(cases, surveys, choices, forever, strict=True)
+    ]
+    timed = {
+        at: case.seen for at, case in enumerate(cases) if case.seen is not None and case.seen.submitted is not None
+    }
+    probed = [(probes, cases[at].cutoff.cutoff) for at, probes in timed.items()]
+    for at, changes in zip(timed, changes_of_logs(probed), strict=True):
+        evidence[at] = replace(evidence[at], drift=changes)
+    if options.plain and options.law is None:
+        asked = []
+        for at, log in zip(timed, probed, strict=True):
+            t, mixed = recommended[at].timeout, evidence[at].mixing
+            asked.append((*log, [] if t is None else [t], mixed.column.codes if mixed else None))
+        for at, replayed in zip(timed, replay_logs(asked, cost=options.cost), strict=True):
+            evidence[at] = replace(evidence[at], replay=replayed)
+    return list(zip(evidence, choices, strict=True))
+
+
+def _worlds_and_order(
+    case: Prepared, known: Survey, strata: Strata, choice: Choice | None, unlimited: Sequence[float] | None
+) -> Evidence:
+    """The evidence but for what describes it over time, which is computed for many logs at once."""
+    probes = case.seen
     absent: list[float | None] = [None] * len(strata.names)
-    unlimited = strata.unlimited(min(formula.timeout, cutoff)).tolist() if formula.timeout else absent
+    forever = absent if unlimited is None else unlimited
     kinds = [(INDEPENDENT, None), *((world.kind, world.z) for world in known.worlds)]
-    rows = zip(strata.names, kinds, choice.ratios if choice else absent, unlimited, strict=True)
-    evidence = Evidence(
+    rows = zip(strata.names, kinds, choice.ratios if choice else absent, forever, strict=True)
+    return Evidence(
         case.censoring,
-        worlds=tuple(JudgedWorld(name, *kind, ratio, forever) for name, kind, ratio, forever in rows),
+        mixing=mixing(probes, known.worlds, dict(zip(strata.names, forever, strict=True)))
+        if probes is not None
+        else None,
+        dependence=dependence(probes) if probes is not None else None,
+        worlds=tuple(JudgedWorld(name, *kind, ratio, ever) for name, kind, ratio, ever in rows),
         binding=choice.binding if choice else None,
-        columns_used=tuple(known.used),
+        columns_used=known.used,
         columns_left_out=tuple(known.left_out.items()),
     )
-    if case.seen is None:
-        return evidence, choice
-    mixed = mixing(probes, known.worlds, dict(zip(strata.names, unlimited, strict=True)))
-    drift = replayed = None
-    if options.plain and options.law is None:
-        at, groups = [] if formula.timeout is None else [formula.timeout], mixed.column.codes if mixed else None
-        replayed = replay(probes, cutoff, at=at, cost=options.cost, groups=groups)
-    if probes.submitted is not None:
-        drift = find_changes(probes.submitted, probes.latency, probes.status, cutoff)
-    return replace(evidence, mixing=mixed, dependence=dependence(probes), drift=drift, replay=replayed), choice
 
 
-def survey_case(case: Prepared, cost: float) -> tuple[ProbeTable, Survey, Strata, float]:
-    """The probes (of a plain sample in no order), the worlds that they support, their strata, and π."""
-    probes, sample, known = case.seen, case.sample, Survey([], {}, {})
+def survey_case(case: Prepared) -> tuple[Survey, Strata]:
+    """What the log of a case says, before any schedule is chosen: its worlds, and their strata."""
+    probes, sample, known = case.seen, case.sample, Survey()
     if probes is not None:
         known = survey(probes, case.cutoff.cutoff)
+        latency, status = probes.latency, probes.status
     else:
         parts = [tally.expand() for tally in (sample.completed, sample.failed, sample.censored)]
         parts.append(np.full(sample.lost, np.inf))
-        probes = ProbeTable(np.concatenate(parts), np.repeat(np.arange(4), [part.size for part in parts]))
-    strata = Strata.of(probes.latency, probes.status, case.cutoff.cutoff, known.worlds, cost)
-    return probes, known, strata, min(_suspicion(case.seen, probes.n, known), 1.0)
+        latency, status = np.concatenate(parts), np.repeat(np.arange(4, dtype=np.int8), [part.size for part in parts])
+    strata = Strata.of(latency, status, case.cutoff.cutoff, known.worlds, case.cost)
+    pi = min(_suspicion(probes, latency.size, known), 1.0)
+    return known, replace(strata, suspicion=pi, shortest=sample.resolution)
 
 
 def _suspicion(probes: ProbeTable | None, n: int, known: Survey) -> float:
@@ -267,13 +314,14 @@ def _suspicion(probes: ProbeTable | None, n: int, known: Survey) -> float:
 
 
 def apply_evidence(
-    formula: Recommendation, case: Prepared, evidence: Evidence, choice: Choice | None, *, identified: bool
+    formula: Recommendation, case: Prepared, evidence: Evidence, choice: Choice | None
 ) -> Recommendation:
     """The recommendation, withheld where a supported world makes it, repeated for ever, slower than waiting."""
-    facts = case.seen.facts if case.seen is not None else None
-    retry = choice.retry if choice else None
-    harmed = [world for world in evidence.worlds[1:] if (world.unlimited or 0.0) > 1]
-    codes = ["dependent" if world.kind in ("job", "time", "spell") else "mixed" for world in harmed]
+    facts, retry = case.seen.facts if case.seen is not None else None, choice.retry if choice is not None else None
+    against = [world for world in evidence.worlds[1:] if (world.unlimited or 0.0) > 1]
+    if formula.timeout == 0 and choice is not None and retry is None and evidence.binding != INDEPENDENT:
+        against = [world for world in evidence.worlds if world is evidence.binding_world]
+    codes = ["dependent" if world.kind in ("job", "time", "spell") else "mixed" for world in against]
     if facts is not None and (facts.queue or facts.work) and formula.verdict == "finite":
         codes.insert(0, "queue" if facts.queue else "work")
     early = case.sample.censored_early
@@ -284,20 +332,8 @@ def apply_evidence(
     if quick and facts is not None and not facts.has_outcomes:  # such returns may be errors
         codes.insert(0, "no-outcomes")
         retry = None
-    if formula.timeout == 0 or (codes and not identified):
+    if (formula.timeout == 0 and not codes) or (choice is not None and choice.cost_decides):
         codes.insert(0, "not-identified")
     if not codes or formula.verdict == "withheld":
         return replace(formula, retry=retry)
-    absent: dict[str, Any] = dict.fromkeys(
-        ("timeout", "expected_duration", "submissions", "within_1pct", "within_5pct", "speed_up")
-    )
-    return replace(
-        formula,
-        **absent,
-        verdict="withheld",
-        objective={**formula.objective, "value": None},
-        intervals=None,
-        withheld=tuple(dict.fromkeys(codes)),
-        if_independent=formula,
-        retry=retry,
-    )
+    return formula.withhold(codes, retry)

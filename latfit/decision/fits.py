@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
-from hashlib import blake2b
 
 import numpy as np
 
@@ -19,22 +19,13 @@ from latfit.resample import RESAMPLES
 from latfit.restart import expected_duration, optimal_timeout
 from latfit.sample import LatencySample
 
-Key = tuple[str, ...]
-
 MAX_SIMPLE_DISTANCE = 0.8  # √n times the KS distance of the best simple law, beyond which elaborate ones are tried
 MIN_LATENCIES_FOR_ELABORATE = 100  # distinct ones
 
 
-def generator(seed: int, *names: str) -> np.random.Generator:
-    """Random numbers that depend on the seed and on names, not on who else is analysed."""
-    digest = blake2b("\0".join(names).encode(), digest_size=8).digest()
-    return np.random.default_rng([seed, int.from_bytes(digest)])
-
-
 def elaborate() -> list[str]:
     """Laws of many parameters, which the paper fits by least squares: tried where no simple one comes near."""
-    simple = default_laws("mle")
-    return [name for name in default_laws("ls") if name not in simple]
+    return [name for name in default_laws("ls") if name not in default_laws("mle")]
 
 
 def simple_fits(fits: Sequence[Fit]) -> list[Fit]:
@@ -47,11 +38,9 @@ def ranked(cases: Sequence[Prepared], options: Options) -> list[list[Fit]]:
     """The fits of each sample, best first; many samples in batches, without tests their best alone."""
     asked = default_laws(options.method) if options.laws is None else options.laws
     laws = list(dict.fromkeys([*asked, *([] if options.law is None else [options.law])]))
-    samples = [case.sample for case in cases]
+    samples, alone = [case.sample for case in cases], len(cases) == 1 or options.law is not None
     if not laws:
         return [[] for _ in cases]
-
-    alone = len(cases) == 1 or options.law is not None
 
     def fit_all(some: Sequence[LatencySample], laws: Sequence[str]) -> list[list[Fit]]:
         fits = map(best_first, fit_many(some, laws, method=options.method, errors=alone))
@@ -70,34 +59,35 @@ def ranked(cases: Sequence[Prepared], options: Options) -> list[list[Fit]]:
     return results
 
 
-def tested(case: Prepared, fits: Sequence[Fit], options: Options, key: Key, *, every: bool) -> list[FittedLaw]:
+def tested(case: Prepared, fits: Sequence[Fit], *, every: bool) -> list[FittedLaw]:
     """The fits, tested until one is accepted, and the best simple one; p depends on sample, law and seed alone."""
-    resamples = RESAMPLES if options.test and options.resamples else 0
+    test = case.options.test
+    resamples = RESAMPLES if test and case.options.resamples else 0
     best_simple = next(iter(simple_fits(fits)), None)
     results: list[FittedLaw] = []
     accepted = False
     for each in fits:
         ks = None
-        if each.law is not None and (every or (options.test and (each is best_simple or not accepted))):
-            rng = generator(options.seed, "test", each.name, each.method, *key)
+        if each.law is not None and (every or (test and (each is best_simple or not accepted))):
+            rng = case.rng("test", each.name, each.method)
             ks = fitting.assess(case.sample, each, bootstrap=resamples, rng=rng)
         results.append(FittedLaw(each, ks))
         accepted = accepted or results[-1].rejected is False
     return results
 
 
-def put_to_use(fitted: FittedLaw, sample: LatencySample, options: Options, data: Law, least: float | None) -> FittedLaw:
+def put_to_use(fitted: FittedLaw, case: Prepared, data: Law, least: float | None) -> FittedLaw:
     """A fit with the timeout that it would give, and what that would cost on the data."""
     if fitted.fit.law is None:
         return fitted
     try:
-        optimum = optimal_timeout(fitting.fitted_law(sample, fitted.fit), cost=options.cost)
+        optimum = optimal_timeout(fitting.fitted_law(case.sample, fitted.fit), cost=case.cost)
     except (LatfitError, ArithmeticError):  # a law so extreme that it has no usable times
         return fitted
     regret = None
     if least:
         t = np.inf if optimum.timeout is None else optimum.timeout
-        regret = max(0.0, float(expected_duration(data, t, cost=options.cost)) / least - 1)
+        regret = max(0.0, float(expected_duration(data, t, cost=case.cost)) / least - 1)
     return replace(fitted, optimum=optimum, regret=regret)
 
 
@@ -106,9 +96,7 @@ def joint(case: Prepared, fits: Sequence[Fit], *, detail: bool) -> fitting.Joint
     simple = simple_fits(fits)
     if not simple or not (detail or not case.ratio.low <= (simple[0].rho or 0.0) <= case.ratio.high):
         return None
-    try:
-        return fitting.joint_outlier_ratio(
-            case.sample, [f.name for f in simple if f.score - simple[0].score < fitting.COMPETING]
-        )
-    except FitError:
-        return None
+    competing = [fit.name for fit in simple if fit.score - simple[0].score < fitting.COMPETING]
+    with suppress(FitError):
+        return fitting.joint_outlier_ratio(case.sample, competing)
+    return None

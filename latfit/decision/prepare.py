@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
 from latfit.curve import MIN_COMPLETIONS
 from latfit.errors import SampleError
+from latfit.numbers import is_count, is_number
 from latfit.outliers import CutoffChoice, OutlierRatio, default_cutoff, outlier_ratio
 from latfit.resample import RESAMPLES
 from latfit.sample import LatencySample, Tally
 from latfit.table import CENSORED, COMPLETED, FAILED, LOST, ProbeTable
 
+Key = tuple[str, ...]
+
 READINGS = {"failed": ("retry", "completed", "lost"), "censoring": ("auto", "independent", "failed", "lost")}
+
+ARGUMENTS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "float": (is_number, "a number"),
+    "int": (is_count, "a whole number, 0 or more"),
+    "str": (lambda value: isinstance(value, str), "text"),
+    "bool": (lambda value: isinstance(value, (bool, np.bool_)), "True or False"),
+    "tuple[str, ...]": (
+        lambda value: isinstance(value, (tuple, list)) and all(isinstance(name, str) for name in value),
+        "a list of names",
+    ),
+}
+"""What each type of an option allows, and in words."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +80,11 @@ class Options:
         for name, readings in READINGS.items():
             if getattr(self, name) not in readings:
                 raise SampleError(f"{name} can be {', '.join(readings)}, not {getattr(self, name)!r}")
+        for field in fields(self):
+            value, (kind, *optional) = getattr(self, field.name), str(field.type).split(" | ")
+            allows, allowed = ARGUMENTS[kind]
+            if not (allows(value) or (optional and value is None)):
+                raise SampleError(f"{field.name} is {value!r}; it must be {allowed}{' or None' if optional else ''}")
         if not self.risk >= 0:
             raise SampleError(f"the risk is a share of at least 0, not {self.risk!r}")
 
@@ -129,9 +151,11 @@ class Prepared:
     """A sample with its outcomes read, its cutoff, and what is out there.
 
     `whole` is the sample before the cut, `sample` after it; `seen` are the probes in their order, read alike, None
-    where only a sample is known.
+    where only a sample is known. `options` are what is asked of it.
     """
 
+    options: Options
+    key: Key
     whole: LatencySample
     sample: LatencySample
     cutoff: CutoffChoice
@@ -139,9 +163,23 @@ class Prepared:
     censoring: Censoring
     seen: ProbeTable | None = None
 
+    @property
+    def cost(self) -> float:
+        return self.options.cost
 
-def prepare(log: LatencySample | ProbeTable, options: Options) -> Prepared:
-    """Read the outcomes, choose the cutoff, cut, and count the outliers."""
+    def rng(self, *names: str) -> np.random.Generator:
+        """Random numbers that depend on the seed, on `names` and on its key alone."""
+        return generator(self.options.seed, *names, *self.key)
+
+
+def generator(seed: int, *names: str) -> np.random.Generator:
+    """Random numbers that depend on the seed and on names, not on who else is analysed."""
+    digest = blake2b("\0".join(names).encode(), digest_size=8).digest()
+    return np.random.default_rng([seed, int.from_bytes(digest)])
+
+
+def prepare(log: LatencySample | ProbeTable, options: Options, key: Key = ()) -> Prepared:
+    """Read the outcomes, choose the cutoff, cut, and count the outliers; random numbers will depend on the `key`."""
     probes = log if isinstance(log, ProbeTable) else None
     sample = log.sample if isinstance(log, ProbeTable) else log
     given_up = censoring(sample, has_outcomes=probes is None or probes.facts.has_outcomes)
@@ -151,7 +189,8 @@ def prepare(log: LatencySample | ProbeTable, options: Options) -> Prepared:
         raise SampleError("the sample is empty: there is no probe to decide on")
     choice = default_cutoff(sample) if options.cutoff is None else CutoffChoice(options.cutoff, "given")
     cut = sample.cut(choice.cutoff)
-    return Prepared(sample, cut, choice, outlier_ratio(cut), given_up, probes and probes.with_failed(options.failed))
+    probes = probes and probes.with_failed(options.failed)
+    return Prepared(options, key, sample, cut, choice, outlier_ratio(cut), given_up, probes)
 
 
 def _read_given_up(
@@ -165,12 +204,12 @@ def _read_given_up(
         if probes is not None:
             probes = probes.with_status((probes.status == COMPLETED) & (probes.latency == given_up.cut_at), CENSORED)
         return replace(sample, completed=rest, censored=cut), probes
-    low, high = (given_up.window if given_up.informative else None) or (1.0, 0.0)
-    if reading != "auto":
-        low, high = 0.0, float("inf")
+    low, high = (given_up.window if reading == "auto" else None) or (0.0, float("inf"))
+    if reading == "auto" and not given_up.informative:
+        return sample, probes
     values, counts = sample.censored.values, sample.censored.counts
     inside = (values >= low) & (values <= high)
-    moved, rest = Tally(values[inside], counts[inside]), Tally(values[~inside], counts[~inside])
+    moved, rest = (Tally.trusted(values[rows], counts[rows]) for rows in (inside, ~inside))
     code = LOST if reading == "lost" else FAILED
     if probes is not None:
         rows = (probes.status == CENSORED) & (probes.latency >= low) & (probes.latency <= high)

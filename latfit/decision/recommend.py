@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from latfit.curve import MIN_COMPLETIONS, Counts
-from latfit.decision.fits import Key, generator
 from latfit.decision.prepare import Options, Prepared
 from latfit.decision.result import Recommendation, Warned
 from latfit.errors import LawError, SampleError
@@ -18,7 +17,7 @@ from latfit.evidence import Dependence
 from latfit.laws import Empirical, Law, get_law
 from latfit.numbers import Floats, finite
 from latfit.resample import Blocks, bootstrap
-from latfit.restart import Optimum, expected_duration, optimal_timeout
+from latfit.restart import Optimum, evaluate_timeout, optimal_timeout
 from latfit.sample import CENSORED, LOST, LatencySample
 
 MAX_SHIFT = 0.1  # an optimum that moves by a larger share when one step of the clock is its cost is not identified
@@ -70,14 +69,21 @@ def _together(cases: Sequence[Prepared], options: Options) -> list[Recommended]:
             submissions=1 / float(curves.F[row, k[row]]),
             within_1pct=within_1pct,
             within_5pct=within_5pct,
+            conservative_timeout=finite(within_5pct[1]),
             exact_timeout=finite(exact_t[row]),
             speed_up=finite(E_R[row] / E[row]),
             at_cutoff=finite(at_cutoff[row]),
-            policy=options.policy,
-            cutoff=case.cutoff.cutoff,
         )
         results.append((recommendation, (_not_identified(case.sample, cost),) if unclear[row] else ()))
     return results
+
+
+def with_figures(chosen: Recommendation, law: Law, case: Prepared) -> Recommendation:
+    """The recommendation with the standard deviation and the quantiles on its law, and those of waiting."""
+    t = np.inf if chosen.timeout is None else chosen.timeout
+    best, waiting = (evaluate_timeout(law, each, **case.options.policy) for each in (t, case.cutoff.cutoff))
+    figures = {name: getattr(best, name) for name in ("std_duration", "quantiles", "job_seconds", "success")}
+    return replace(chosen, **figures, waiting=waiting, source=law)
 
 
 def _not_identified(sample: LatencySample, cost: float) -> Warned:
@@ -107,25 +113,22 @@ def _by_objective(case: Prepared, options: Options) -> Recommended:
         else:
             clear = best.timeout > shortest and abs(dearer.timeout - best.timeout) <= MAX_SHIFT * best.timeout
     warnings = () if clear else (_not_identified(case.sample, options.cost),)
-    return of_optimum(best, law, case, options), warnings
+    return of_optimum(best, law, case), warnings
 
 
-def of_optimum(best: Optimum, law: Law, case: Prepared, options: Options) -> Recommendation:
+def of_optimum(best: Optimum, law: Law, case: Prepared) -> Recommendation:
     """The recommendation that an optimum of a law is; its intervals are not known."""
-    names = ("verdict", "timeout", "expected_duration", "submissions", "within_1pct", "within_5pct")
-    shared = {name: getattr(best, name) for name in (*names, "rho", "law", "cost", "objective", "speed_up")}
-    policy = options.policy
-    keep = {key: policy[key] for key in ("cost", "wall_clock", "copies")}
-    end = finite(expected_duration(law, case.cutoff.cutoff, **keep))
-    return Recommendation(
-        **shared, exact_timeout=best.timeout, at_cutoff=end, source=law, policy=policy, cutoff=case.cutoff.cutoff
-    )
+    waiting = evaluate_timeout(law, case.cutoff.cutoff, **case.options.policy)
+    shared: dict[str, Any] = dict(vars(best))
+    if best.verdict != "finite":
+        shared["conservative_timeout"] = None
+    end = waiting.expected_duration
+    return Recommendation(**shared, exact_timeout=best.timeout, at_cutoff=end, waiting=waiting, source=law)
 
 
-def with_intervals(
-    chosen: Recommendation, case: Prepared, options: Options, key: Key, depends: Dependence | None
-) -> Recommended:
+def with_intervals(chosen: Recommendation, case: Prepared, depends: Dependence | None) -> Recommended:
     """The recommendation with its bootstrap intervals, by blocks where the log has an order and dependence in it."""
+    options = case.options
     if not options.resamples or not options.plain or options.rho is not None or chosen.law != "empirical":
         return chosen, ()
     t = np.inf if chosen.timeout is None else chosen.timeout
@@ -135,11 +138,9 @@ def with_intervals(
         late = (probes.latency > cutoff) & (probes.status != LOST)
         latency = np.where(late, cutoff, np.nan_to_num(probes.latency))
         blocks = Blocks.of(latency, np.where(late, CENSORED, probes.status), depends.autocorrelation_time)
-    rng = generator(options.seed, "intervals", *key)
+    drawn: dict[str, Any] = {"resamples": options.resamples, "rng": case.rng("intervals"), "blocks": blocks}
     try:
-        ends = bootstrap(
-            case.sample, t, E, factor, cost=options.cost, resamples=options.resamples, rng=rng, blocks=blocks
-        )
+        ends = bootstrap(case.sample, t, E, factor, cost=options.cost, **drawn)
     except SampleError as problem:
         return chosen, (Warned("no-interval", f"there are no intervals: {problem}"),)
     return replace(chosen, intervals=ends), ()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,8 +16,8 @@ from latfit.laws import Law
 from latfit.numbers import finite
 from latfit.outliers import CutoffChoice, OutlierRatio
 from latfit.resample import Intervals
-from latfit.restart import Optimum, evaluate_timeout, optimal_timeout
-from latfit.restart.result import Window
+from latfit.restart import Optimum
+from latfit.restart.result import ratio
 from latfit.restart.retry import Retry
 from latfit.sample import LatencySample
 
@@ -59,36 +59,31 @@ class LatencySummary:
         return cls(n, mean, std, float(x[0]), float(x[-1]), dict(quantiles), std / mean if mean > 0 else None)
 
 
-@dataclass(frozen=True)
-class Recommendation:
+@dataclass(frozen=True, kw_only=True)
+class Recommendation(Optimum):
     """A timeout, what it brings, how sure that is, and what it rests on.
 
-    `verdict`: `finite`, `never` (no timeout helps), `any`, `immediate`, `withheld` (the evidence is against the
-    formula, or there is too little of it: `withheld` has the codes, `if_independent` what the formula gives), or
-    `given`. `timeout` is the best one if repeated without limit, None where there is none; `exact_timeout` the plain
-    argmin of E_J on the data. `expected_duration` is the formula at `timeout`; `at_cutoff` what waiting until the
-    cutoff brings. `retry` is what to set: a finite schedule that ends in waiting; None: wait.
+    `verdict` may also be `withheld`: the evidence is against the formula, or there is too little of it; `withheld` has
+    the codes, `if_independent` what the formula gives. `timeout` is the best one if repeated without limit,
+    `exact_timeout` the plain argmin of E_J on the data, `at_cutoff` what waiting until the cutoff brings and `waiting`
+    all figures of it. `retry` is what to set: a finite schedule that ends in waiting; None: wait. `source` is the law
+    that the figures are of, where it was asked for.
     """
 
-    verdict: str
-    rho: float
-    law: str
-    cost: float
-    objective: dict[str, Any]
+    verdict: str  # type: ignore[assignment]
     timeout: float | None = None
     expected_duration: float | None = None
     submissions: float | None = None
-    within_1pct: Window | None = None
-    within_5pct: Window | None = None
-    exact_timeout: float | None = None
+    std_duration: float | None = None
+    quantiles: dict[str, float | None] = field(default_factory=dict)
     speed_up: float | None = None
+    exact_timeout: float | None = None
     at_cutoff: float | None = None
+    waiting: Optimum | None = None
     intervals: Intervals | None = None
     withheld: tuple[str, ...] = ()
     if_independent: Recommendation | None = None
     source: Law | None = field(default=None, repr=False, compare=False)
-    policy: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
-    cutoff: float | None = None
     retry: Retry | None = None
     basis: ClassVar[str] = "independent"  # replay describes and does not decide
 
@@ -97,15 +92,8 @@ class Recommendation:
         return self.if_independent or self
 
     @property
-    def conservative_timeout(self) -> float | None:
-        """The latest timeout that costs at most 5 % more; None where there is no limit, or nothing to set."""
-        return None if self.within_5pct is None or self.verdict != "finite" else finite(self.within_5pct[1])
-
-    @property
     def speed_up_vs_cutoff(self) -> float | None:
-        if not self.expected_duration or self.at_cutoff is None:
-            return None
-        return finite(self.at_cutoff / self.expected_duration)
+        return ratio(self.at_cutoff, self.expected_duration)
 
     @property
     def expected_duration_corrected(self) -> float | None:
@@ -114,42 +102,28 @@ class Recommendation:
             return None
         return self.expected_duration * (1 + self.intervals.optimism)
 
-    @cached_property
-    def figures(self) -> Optimum | None:
-        """Standard deviation and quantiles at the timeout, computed when they are asked for."""
-        if self.source is None or self.verdict == "withheld":
-            return None
-        if self.verdict == "immediate":  # those of the limit
-            return optimal_timeout(self.source, **self.policy)
-        return evaluate_timeout(self.source, np.inf if self.timeout is None else self.timeout, **self.policy)
-
-    @cached_property
-    def figures_at_cutoff(self) -> Optimum | None:
-        if self.source is None or self.cutoff is None:
-            return None
-        return evaluate_timeout(self.source, self.cutoff, **self.policy)
+    def withhold(self, codes: Sequence[str], retry: Retry | None) -> Recommendation:
+        """The same without its figures, which remain in `if_independent`."""
+        objective = {**self.objective, "value": None}
+        kept = {name: getattr(self, name) for name in ("rho", "law", "cost", "exact_timeout", "at_cutoff", "waiting")}
+        blank = Recommendation(verdict="withheld", objective=objective, source=self.source, retry=retry, **kept)
+        return replace(blank, withheld=tuple(dict.fromkeys(codes)), if_independent=self)
 
     def to_dict(self) -> dict[str, Any]:
-        names = ["verdict", "basis", "conservative_timeout", "rho", "law", "cost", "objective", "speed_up_vs_cutoff"]
-        document = {name: getattr(self, name) for name in names}
-        names = ["timeout", "exact_timeout", "expected_duration", "expected_duration_corrected", "submissions"]
-        document |= {name: finite(getattr(self, name)) for name in (*names, "speed_up")}
-        for name in ("retry", "if_independent"):
-            document[name] = getattr(self, name) and getattr(self, name).to_dict()
-        for name in ("within_1pct", "within_5pct"):
-            document[name] = getattr(self, name) and [finite(end) for end in getattr(self, name)]
-        for name in ("std_duration", "job_seconds", "parallel", "success"):
-            document[name] = self.figures and getattr(self.figures, name)
+        document = Optimum(**{each.name: getattr(self, each.name) for each in fields(Optimum)}).to_dict()
+        for name in ("exact_timeout", "expected_duration_corrected", "speed_up_vs_cutoff"):
+            document[name] = finite(getattr(self, name))
+        for name, value in (
+            ("retry", self.retry),
+            ("if_independent", self.if_independent),
+            ("at_cutoff", self.waiting),
+        ):
+            document[name] = value and value.to_dict()
         limits = {"": "timeout", "expected_duration_": "expected_duration", "speed_up_vs_cutoff_": "speed_up"}
         for prefix, name in limits.items():
             ends = getattr(self.intervals, name) if self.intervals else (None, None)
             document |= {f"{prefix}low": ends[0], f"{prefix}high": ends[1]}
-        return document | {
-            "withheld": list(self.withheld),
-            "quantiles": self.figures.quantiles if self.figures else {},
-            "at_cutoff": self.figures_at_cutoff and self.figures_at_cutoff.to_dict(),
-            "replayed": None,
-        }
+        return document | {"withheld": list(self.withheld), "basis": self.basis, "replayed": None}
 
 
 @dataclass(frozen=True)
@@ -218,11 +192,9 @@ class Evidence:
         return next((judged for judged in self.worlds if judged.name == self.binding), None)
 
     def to_dict(self) -> dict[str, Any]:
+        names = ("mixing", "dependence", "drift", "censoring")
         return {
-            "mixing": self.mixing and self.mixing.to_dict(),
-            "dependence": self.dependence and self.dependence.to_dict(),
-            "drift": self.drift and self.drift.to_dict(),
-            "censoring": self.censoring.to_dict(),
+            **{name: getattr(self, name) and getattr(self, name).to_dict() for name in names},
             "replay": self.replay and self.replay.summary(),
             "worlds": [judged.to_dict() for judged in self.worlds],
             "binding": self.binding,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from latfit.curve import MIN_COMPLETIONS, Counts, survival
+from latfit.curve import MIN_COMPLETIONS, Counts, weights_of_ended
 from latfit.decision.prepare import Options
 from latfit.evidence.worlds import NEGLIGIBLE, World
 from latfit.numbers import Bools, Floats, Ints
@@ -22,6 +22,7 @@ from latfit.sample import CENSORED, COMPLETED, FAILED, LatencySample
 from latfit.table import Codes
 
 INDEPENDENT = "independent"
+MAX_STRATA_TOGETHER = 2000  # of several logs: arrays of some ten megabytes
 MAX_LOAD = 1.0  # extra submissions per job if every retry repeats the first fate: at most twice the load
 
 
@@ -46,6 +47,8 @@ class Strata:
     world: Ints
     span: Floats
     shared: Floats
+    suspicion: float = 0.1  # π
+    shortest: float = 0.0  # no timeout is below it: the clock's step
 
     @classmethod
     def of(
@@ -56,14 +59,8 @@ class Strata:
         inside = latency <= cutoff
         completed, failed = (status == COMPLETED) & inside, (status == FAILED) & inside
         early = (status == CENSORED) & (latency < cutoff)
-        weight = np.ones(latency.size)
-        if early.any():
-            until = np.where(completed | failed | early, latency, np.inf)
-            order = np.lexsort((early, until))  # what ended at a time was still at risk of being given up there
-            with np.errstate(divide="ignore", invalid="ignore"):
-                kept = survival(early[order] / np.arange(latency.size, 0, -1))
-                weight[order] = 1 / np.concatenate([[1.0], kept[:-1]])
-        weight = np.where(completed | failed, weight, 0.0)
+        until = np.where(completed | failed | early, latency, np.inf)
+        weight = np.where(completed | failed, weights_of_ended(until, early), 0.0)
         codes = np.stack([np.zeros(latency.size, dtype=np.int64), *(world.strata for world in worlds)])
         counts = codes.max(axis=1) + 1
         codes += np.append(0, np.cumsum(counts)[:-1])[:, None]
@@ -85,124 +82,191 @@ class Strata:
         )
 
     def independent(self) -> Strata:
+        """The pool alone, without suspicion."""
         first = {name: getattr(self, name)[:1] for name in ("names", "rows", "sizes", "world", "span", "shared")}
-        return replace(self, **first)
+        return replace(self, **first, suspicion=0.0)
 
-    def curves(self, grid: ScheduleGrid) -> Attempt:
-        width = grid.times.size + 1
-        place = (self.rows * width + np.searchsorted(grid.times, self.latency)).ravel()
 
-        def upto(values: Floats) -> Floats:
-            every = np.broadcast_to(values, self.rows.shape).ravel()
-            sums = np.bincount(place, every, minlength=self.sizes.size * width).reshape(-1, width)[:, :-1]
-            return np.cumsum(sums, axis=1) / self.sizes[:, None]
+def curves_of(logs: Sequence[Strata], times: Floats) -> Attempt:
+    """A row for each stratum of each log, at the rising times (log, …) of its log."""
+    width = times.shape[1] + 1
+    sizes = np.concatenate([each.sizes for each in logs])
+    first = np.append(0, np.cumsum([each.sizes.size for each in logs])[:-1]).tolist()
+    before = [np.searchsorted(row, each.latency) for row, each in zip(times, logs, strict=True)]
+    places = [(each.rows + row) * width + at for each, row, at in zip(logs, first, before, strict=True)]
+    place = np.concatenate([each.ravel() for each in places])
 
-        ended = upto(self.weight)
-        missed = np.clip(1 - (upto(self.weight * self.completed) if self.failed.any() else ended), 0, 1)
-        out = np.clip(1 - ended, 0, 1)
-        return Attempt(missed, out, upto(self.weight * self.latency) + grid.times * out)
+    def upto(values: Sequence[Floats]) -> Floats:
+        every = np.concatenate([np.tile(each, len(log.rows)) for each, log in zip(values, logs, strict=True)])
+        sums = np.bincount(place, every, minlength=sizes.size * width).reshape(-1, width)[:, :-1]
+        return np.asarray(np.cumsum(sums, axis=1) / sizes[:, None])
 
-    def values(self, grid: ScheduleGrid, risk: float, suspicion: float) -> Floats:
+    ended = upto([each.weight for each in logs])
+    completed = ended
+    if any(each.failed.any() for each in logs):
+        completed = upto([each.weight * each.completed for each in logs])
+    out = np.clip(1 - ended, 0, 1)
+    spent = upto([each.weight * each.latency for each in logs])
+    limits = np.repeat(times, [each.sizes.size for each in logs], axis=0)
+    return Attempt(np.clip(1 - completed, 0, 1), out, spent + limits * out)
+
+
+def unlimited(logs: Sequence[Strata], timeouts: Sequence[float]) -> list[list[float]]:
+    """(worlds + 1) E_w/W_w of each log under one timeout, repeated for ever; ∞ where some jobs never end."""
+    if not logs:
+        return []
+    worlds, durations = _Worlds(logs), []
+    limits, cost, pool, sizes = np.array([timeouts, worlds.cutoff]), worlds.cost[worlds.log], worlds.pool, worlds.sizes
+    curves = curves_of(logs, limits.T)
+    for at, limit in enumerate(limits):
+        missed, _, spent = curves.at(at)
+        shrunk = (sizes * missed + missed[pool]) / (sizes + 1)
+        missed = np.where(sizes < MIN_COMPLETIONS, shrunk, missed)  # none of so few is not never
+        stays = np.exp(-limit[worlds.log] / worlds.span)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            pooled = ((spent + cost * missed) / (1 - missed))[pool]
+            left = missed * (1 - stays)
+            taken = (spent + cost * missed + np.where(left > 0, left * pooled, 0.0)) / (1 - missed * stays)
+        durations.append(np.where(np.isnan(taken), np.inf, taken))
+    here, waiting = durations
+    waiting = np.where(np.isfinite(waiting), waiting, waiting[pool] * (sizes + 1))  # nothing came back: not yet
+    with np.errstate(invalid="ignore"):
+        totals = [np.bincount(worlds.world, sizes * values) for values in (here, waiting)]
+    return [ratios.tolist() for ratios in np.split(totals[0] / totals[1], worlds.first_world[1:])]
+
+
+class _Worlds:
+    """The strata of several logs as rows of one array; `log`, `pool` and `world` are those of each row."""
+
+    def __init__(self, logs: Sequence[Strata]) -> None:
+        rows, worlds = [each.sizes.size for each in logs], [len(each.names) for each in logs]
+        self.logs, places = logs, np.arange(len(logs))
+        self.log, self.log_of_world = np.repeat(places, rows), np.repeat(places, worlds)
+        self.first_row, self.first_world = (np.append(0, np.cumsum(sizes)[:-1]) for sizes in (rows, worlds))
+        self.pool = self.first_row[self.log]
+        self.world = np.concatenate([each.world for each in logs]) + self.first_world[self.log]
+        self.sizes, self.span, self.shared = (
+            np.concatenate([getattr(each, name) for each in logs]) for name in ("sizes", "span", "shared")
+        )
+        figures = [(each.latency.size, each.cost, each.cutoff, each.suspicion) for each in logs]
+        self.n, self.cost, self.cutoff, self.suspicion = np.array(figures).T
+
+    def values(self, grid: ScheduleGrid, risk: float) -> Floats:
         """(1 − π) max_w E_w/W_w + π (1 + ℓ), ∞ beyond the limits; one more a stratum repeats (rule of succession)."""
         ratios, _, (losses, load, stakes) = self.ratios(grid, unseen=1)
-        value = (1 - suspicion) * ratios.max(axis=0) + suspicion * (1 + losses + stakes / self.latency.size)
+        pi, n = (each[:, None, None, None] for each in (self.suspicion, self.n))
+        value = (1 - pi) * np.maximum.reduceat(ratios, self.first_world) + pi * (1 + losses + stakes / n)
         return np.where((losses <= risk) & (load <= MAX_LOAD), value, np.inf)
 
     def ratios(self, grid: ScheduleGrid, unseen: int = 0) -> tuple[Floats, Attempt, tuple[Floats, Floats, Floats]]:
-        """(worlds + 1, *shape) E_w/W_w, with so many `unseen` attempts in each stratum that repeat; the pool's figures.
+        """(worlds, *shape) E_w/W_w, with so many `unseen` attempts in each stratum that repeat; the pools' figures.
 
         Durations of a stratum, not its law, are shrunk towards the pool by one attempt: a job whose law was shrunk
         could escape its stratum at every retry.
         """
-        curves = self.curves(grid)
-        pool = Attempt(*(values[0] for values in curves))
-        W = float(pool.waiting(self.cost))
-        losses, load, stakes = grid.worst_case(pool, W, self.cost)
+        curves = curves_of(self.logs, grid.times)
+        pools, cost, pool = Attempt(*(values[self.first_row] for values in curves)), self.cost[self.log], self.pool
+        W = pools.waiting(self.cost)
+        worst = losses, _, stakes = grid.worst_case(pools, W, self.cost)
         missed, _, spent = curves.at(-1)
-        stays = np.exp(-self.cutoff / self.span)
-        shrunk = (self.sizes * missed + pool.missed[-1]) / (self.sizes + 1)
-        waiting = (spent + missed * (self.cost + (1 - stays) * W)) / (1 - shrunk * stays)
-        waiting[0] = W
+        stays = np.exp(-self.cutoff[self.log] / self.span)
+        shrunk = (self.sizes * missed + missed[pool]) / (self.sizes + 1)
+        waiting = (spent + missed * (cost + (1 - stays) * W[self.log])) / (1 - shrunk * stays)
+        waiting[self.first_row] = W
         timed = self.span if np.isfinite(self.span).any() else None
-        taken = grid.durations(curves, waiting, self.cost, span=timed).reshape(self.sizes.size, -1)
-        share = self.sizes**2 / (self.sizes + 1) / self.latency.size
-        share[0] = 1.0
-        weight = np.zeros((self.shared.size, self.sizes.size))
-        weight[self.world, np.arange(self.sizes.size)] = share
-        rest = 1 - weight.sum(axis=1)
-        ratios = (weight @ taken + np.outer(rest, taken[0])) / (weight @ waiting + rest * W)[:, None]
-        ratios += np.outer(np.bincount(self.world), stakes) * (unseen / self.latency.size)
+        taken = grid.durations(curves, waiting, cost, log=self.log, pool=pool, span=timed)
+        share = self.sizes**2 / (self.sizes + 1) / self.n[self.log]
+        share[self.first_row] = 1.0
+        starts = np.flatnonzero(np.diff(self.world, prepend=-1))
+        rest = 1 - np.add.reduceat(share, starts)
+        pooled, log = self.first_row[self.log_of_world], self.log_of_world
+        ratios = np.add.reduceat(share[:, None, None, None] * taken, starts)
+        ratios += rest[:, None, None, None] * taken[pooled]
+        ratios /= (np.add.reduceat(share * waiting, starts) + rest * W[log])[:, None, None, None]
+        ratios += (np.bincount(self.world) * unseen / self.n[log])[:, None, None, None] * stakes[log]
         # cells drawn anew are like those seen: a part of each fate belongs to the cell
-        shared = self.shared[:, None]
-        ratios = np.maximum(ratios, np.where(shared > 0, (1 - shared) * ratios[0] + shared * (1 + losses.ravel()), 0.0))
-        return ratios.reshape(-1, *grid.shape), pool, (losses, load, stakes)
-
-    def unlimited(self, timeout: float) -> Floats:
-        """(worlds + 1) E_w/W_w under one timeout, repeated for ever; ∞ where some jobs never end."""
-        grid = ScheduleGrid(np.array([timeout]), self.cutoff)
-        curves = self.curves(grid)
-        durations = []
-        for at, limit in ((int(np.searchsorted(grid.times, timeout)), timeout), (-1, self.cutoff)):
-            missed, _, spent = curves.at(at)
-            shrunk = (self.sizes * missed + missed[0]) / (self.sizes + 1)
-            missed = np.where(self.sizes < MIN_COMPLETIONS, shrunk, missed)  # none of so few is not never
-            stays = np.exp(-limit / self.span)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                pool = (spent[0] + self.cost * missed[0]) / (1 - missed[0])
-                left = missed * (1 - stays)
-                taken = (spent + self.cost * missed + np.where(left > 0, left * pool, 0.0)) / (1 - missed * stays)
-            durations.append(np.where(np.isnan(taken), np.inf, taken))
-        here, waiting = durations
-        waiting = np.where(np.isfinite(waiting), waiting, waiting[0] * (self.sizes + 1))  # nothing came back: not yet
-        with np.errstate(invalid="ignore"):
-            totals = [np.bincount(self.world, self.sizes * values) for values in (here, waiting)]
-        return np.asarray(totals[0] / totals[1])
+        drawn = np.flatnonzero(self.shared > 0)
+        if drawn.size:
+            shared, of = self.shared[drawn, None, None, None], log[drawn]
+            fate = (1 - shared) * ratios[self.first_world[of]] + shared * (1 + losses[of])
+            ratios[drawn] = np.maximum(ratios[drawn], fate)
+        return ratios, pools, worst
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The schedule, None for waiting; what each world makes of it; and the world that binds.
+    """The schedule that was `judged`, the least value of the objective, E_w/W_w in each world, the world that binds.
 
-    `ratios` are E_w/W_w, the independent world first, at the schedule, or where that is None at the one that would be
-    best if attempts were independent (`refused`).
+    The worlds judge the best schedule; where that is to wait, the one that would be best if attempts were independent.
+    `cost_decides` says that it is not known whether to wait: that depends on what a restart costs.
     """
 
-    retry: Retry | None
-    refused: Retry | None
+    judged: Retry
     value: float
     ratios: tuple[float, ...]
     binding: str
+    cost_decides: bool = False
+
+    @property
+    def retry(self) -> Retry | None:
+        """What to set; None: wait."""
+        return self.judged if self.value <= 1 - NEGLIGIBLE else None
 
 
-def choose_schedule(
-    strata: Strata, *, risk: float = 0.3, suspicion: float = 0.1, shortest: float = 0.0
-) -> Choice | None:
-    """The minimiser of the objective, no timeout below `shortest` (the clock's step); None: too few completed."""
-    latencies, cutoff = np.sort(strata.latency[strata.completed]), strata.cutoff
+def choose_schedules(logs: Sequence[Strata], *, risk: float) -> list[Choice | None]:
+    """The minimiser of the objective for each of several logs, None where too few completed.
+
+    They are worked on together as far as memory allows.
+    """
+    if len(logs) > 1 and sum(strata.sizes.size for strata in logs) > MAX_STRATA_TOGETHER:
+        half = len(logs) // 2
+        return [*choose_schedules(logs[:half], risk=risk), *choose_schedules(logs[half:], risk=risk)]
+    first = [_first_timeouts(strata) for strata in logs]
+    some = [at for at, times in enumerate(first) if times.size]
+    choices: list[Choice | None] = [None] * len(logs)
+    if not some:
+        return choices
+    schedules = _search({at: logs[at] for at in some}, first, risk)
+    value_of = {at: value for at, (_, _, value) in schedules.items()}
+    # what cancelling would be best for if attempts were independent: the world that speaks against it
+    waits = [at for at in some if value_of[at] > 1 - NEGLIGIBLE]
+    schedules |= _search({at: logs[at].independent() for at in waits}, first, np.inf)
+    worlds = _Worlds([logs[at] for at in some])
+    grid = ScheduleGrid(np.array([schedules[at][0][:1] for at in some]), worlds.cutoff)
+    ratios, attempt, _ = worlds.ratios(grid)
+    for row, at in enumerate(some):
+        timeouts, index, _ = schedules[at]
+        places = np.append(np.searchsorted(grid.times[row], timeouts), grid.times.shape[1] - 1)
+        retry = retries.retry_of(Attempt(*(part[row, places] for part in attempt)), timeouts, logs[at].cost)
+        of_log = ratios[worlds.log_of_world == row].reshape(len(logs[at].names), -1)[:, index].tolist()
+        binding = logs[at].names[int(np.argmax(of_log))]
+        choices[at] = Choice(retry, value_of[at], tuple(of_log), binding)
+    return choices
+
+
+def _first_timeouts(strata: Strata) -> Floats:
+    latencies = np.sort(strata.latency[strata.completed])
     # attempts that complete less often than once in as many as there may be cannot be worth it
     fewest = max(MIN_COMPLETIONS, -(-latencies.size // (retries.MAX_CANCELLATIONS + 1)))
     first = np.unique(latencies[fewest - 1 :])
-    first = first[(first >= shortest) & (first > 0) & (first < cutoff)]
-    if not first.size:
-        return None
-    grid, best, value = retries.search_schedules(first, cutoff, lambda grid: strata.values(grid, risk, suspicion))
-    kept = value <= 1 - NEGLIGIBLE
-    if not kept:  # what cancelling would be best for if attempts were independent: the world that speaks against it
-        pool = strata.independent()
-        grid, best, _ = retries.search_schedules(first, cutoff, lambda grid: pool.values(grid, np.inf, 0.0))
-    timeouts = grid.schedule(best)
-    best //= grid.shape[-1]
-    grid = ScheduleGrid(np.array(timeouts[:1]), cutoff)
-    every, attempt, _ = strata.ratios(grid)
-    ratios = every.reshape(len(every), -1)[:, best]
-    at = np.append(np.searchsorted(grid.times, timeouts), grid.times.size - 1)
-    retry = retries.retry_of(attempt.at(at), timeouts, strata.cost)
-    binding = strata.names[int(np.argmax(ratios))]
-    return Choice(retry if kept else None, None if kept else retry, value, tuple(ratios.tolist()), binding)
+    return first[(first >= strata.shortest) & (first > 0) & (first < strata.cutoff)]
+
+
+def _search(
+    logs: dict[int, Strata], first: Sequence[Floats], risk: float
+) -> dict[int, tuple[tuple[float, ...], int, float]]:
+    """The best schedule of each log, as `search_schedules` gives it."""
+    strata = list(logs.values())
+
+    def objective(grid: ScheduleGrid, which: Sequence[int]) -> Floats:
+        return _Worlds([strata[at] for at in which]).values(grid, risk)
+
+    cutoffs = np.array([each.cutoff for each in strata])
+    return dict(zip(logs, retries.search_schedules([first[at] for at in logs], cutoffs, objective), strict=True))
 
 
 def with_retry_intervals(
-    retry: Retry, sample: LatencySample, cutoff: float, rng: np.random.Generator, *, options: Options
+    retry: Retry, sample: LatencySample, cutoff: float, rng: np.random.Generator, options: Options
 ) -> Retry:
     """A schedule with the 95 % intervals of its gain and of its loss, the timeouts held fixed.
 

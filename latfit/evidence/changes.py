@@ -16,19 +16,23 @@ taken out first.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import chdtrc, chdtri, ndtri, xlogy
 
-from latfit.curve import kaplan_meier
-from latfit.evidence.probes import MIN_PROBES_TO_DESCRIBE, evenly
+from latfit.curve import weights_of_ended
+from latfit.evidence.probes import MAX_ROWS_LOOKED_AT, MIN_PROBES_TO_DESCRIBE, evenly
 from latfit.numbers import Bools, Floats, Ints
-from latfit.table import A_MONDAY, CENSORED, COMPLETED, FAILED, LOST, Codes, ProbeTable, tallied
+from latfit.table import A_MONDAY, CENSORED, COMPLETED, FAILED, LOST, Codes, ProbeTable
 
 RARE = 0.01  # the chance that a log without changes, or without a cycle, shows one
+CYCLES = ((86_400, 24), (7 * 86_400, 7))  # a day by hours, a week by days
+MAX_SEGMENTS_TOGETHER = 500_000  # of several logs: arrays of some ten megabytes
 
 
 @dataclass(frozen=True)
@@ -64,10 +68,10 @@ class Changes:
     blocks: int
 
     def to_dict(self) -> dict[str, Any]:
-        names = ("kind", "p_value", "index")
-        shown = [{name: getattr(change, name) for name in names} for change in self.changes]
-        for row, change in zip(shown, self.changes, strict=True):
-            row["at"] = change.at and f"{np.datetime_as_string(change.at, unit='s')}Z"
+        shown = []
+        for change in self.changes:
+            at = change.at and f"{np.datetime_as_string(change.at, unit='s')}Z"
+            shown.append({"kind": change.kind, "p_value": change.p_value, "index": change.index, "at": at})
         return {"changes": shown, "daily_cycle": self.daily_cycle, "weekly_cycle": self.weekly_cycle}
 
 
@@ -78,61 +82,112 @@ def find_changes(submitted: Floats | None, latency: Floats, status: Codes, cutof
     censored before it, a probe counts with its expected scores given that. Nothing is found in fewer than 40 probes, or
     10 completions.
     """
-    order = np.arange(latency.size)
-    if submitted is not None and np.isfinite(submitted).any():
-        order = np.argsort(submitted, kind="stable")[: np.count_nonzero(np.isfinite(submitted))]
-    else:
-        submitted = None
-    T = cutoff if cutoff is not None else float(np.nanmax(latency[order], initial=0.0))
-    rows = evenly(order.size)
-    x, codes = latency[order[rows]], status[order[rows]]
-    when = None if submitted is None else submitted[order[rows]]
-    out = (codes == LOST) | (x > T) | ((codes == CENSORED) & (x >= T))
-    done = (codes == COMPLETED) & ~out
-    if x.size < MIN_PROBES_TO_DESCRIBE or np.count_nonzero(done) < 10 or not T > 0:
-        return Changes((), None, None, order.size, 0)
-    scores = _scores(x, codes, out, T)
-    daily = weekly = None
-    if when is not None:
-        logs = np.log(np.maximum(x[done], np.min(x[done & (x > 0)], initial=np.inf) if (x[done] > 0).any() else 1.0))
-        daily, weekly = (_take_out(scores, done, when[done], logs, *cycle) for cycle in ((86_400, 24), (7 * 86_400, 7)))
-    table = _Blocks.of(scores)
-    changes = []
-    cuts = table.segments()
-    for left, cut, right in zip([0, *cuts], cuts, [*cuts[1:], table.n], strict=False):
-        gain = table.costs(left, right) - table.costs(left, cut) - table.costs(cut, right)
-        p_value = min(1.0, (right - left) * float(chdtrc(table.dimensions, max(gain.sum(), 0.0))))
-        start, index, end = table.starts[[left, cut, right]].tolist()
-        sides = slice(start, index), slice(index, end)
-        before, after = (float(np.median(x[side][done[side]])) if done[side].any() else None for side in sides)
-        ratio = (1 - float(np.mean(done[sides[0]])), 1 - float(np.mean(done[sides[1]])))
-        at = None if when is None else np.datetime64(int(when[index] * 1e6), "us")
-        kind = ("scale", "shape", "outliers", "failures")[int(np.argmax(gain))]
-        changes.append(Change(at, int(rows[index]), kind, p_value, (before, after), ratio))
-    return Changes(tuple(changes), daily, weekly, order.size, table.n)
+    return changes_of_logs([(ProbeTable(latency, status, submitted), cutoff)])[0]
 
 
-def _scores(x: Floats, codes: Codes, out: Bools, T: float) -> Floats:
+def changes_of_logs(logs: Sequence[tuple[ProbeTable, float | None]]) -> list[Changes]:
+    """`find_changes` of several logs: segments are searched together in those that have the same number of blocks."""
+    scored = [_Scored.of(*log) for log in logs]
+    results = [Changes((), log.daily, log.weekly, log.probes, log.blocks) for log in scored]
+    alike: dict[int, list[int]] = defaultdict(list)
+    for at, log in enumerate(scored):
+        alike[log.blocks].append(at)
+    alike.pop(0, None)
+    for blocks, members in alike.items():
+        size = max(1, MAX_SEGMENTS_TOGETHER // blocks**2)
+        for some in (members[start : start + size] for start in range(0, len(members), size)):
+            table = _Blocks.of([scored[at].scores for at in some], blocks)
+            for row, cuts in enumerate(table.segments()):
+                if cuts:
+                    changes = tuple(scored[some[row]].changes(table, row, cuts))
+                    results[some[row]] = replace(results[some[row]], changes=changes)
+    return results
+
+
+@dataclass(frozen=True, eq=False)
+class _Scored:
+    """The probes of a log in order with the scores of each, cycles taken out; `blocks` is 0 where too few are known."""
+
+    rows: Ints
+    latency: Floats
+    completed: Bools
+    scores: Floats
+    when: Floats | None
+    daily: float | None
+    weekly: float | None
+    probes: int
+    blocks: int
+
+    @classmethod
+    def of(cls, probes: ProbeTable, cutoff: float | None) -> _Scored:
+        latency, status, submitted = probes.latency, probes.status, probes.submitted
+        order = np.arange(latency.size)
+        if submitted is not None and np.isfinite(submitted).any():
+            order = np.argsort(submitted, kind="stable")[: np.count_nonzero(np.isfinite(submitted))]
+        else:
+            submitted = None
+        T = cutoff if cutoff is not None else float(np.nanmax(latency[order], initial=0.0))
+        rows = evenly(order.size)
+        x, codes = latency[order[rows]], status[order[rows]]
+        when = None if submitted is None else submitted[order[rows]]
+        out = (codes == LOST) | (x > T) | ((codes == CENSORED) & (x >= T))
+        done = (codes == COMPLETED) & ~out
+        if x.size < MIN_PROBES_TO_DESCRIBE or np.count_nonzero(done) < 10 or not T > 0:
+            return cls(rows, x, done, np.empty((4, 0)), when, None, None, order.size, 0)
+        scores = _scores(x, codes, out)
+        daily = weekly = None
+        if when is not None:
+            logs = np.log(np.maximum(x[done], np.min(x[done & (x > 0)], initial=np.inf) if x[done].any() else 1.0))
+            daily, weekly = (_take_out(scores, done, when[done], logs, *cycle) for cycle in CYCLES)
+        blocks = min(400, x.size // max(5, math.isqrt(x.size)))  # of 5 and of √n probes or more
+        return cls(rows, x, done, scores, when, daily, weekly, order.size, blocks)
+
+    def changes(self, table: _Blocks, row: int, cuts: Sequence[int]) -> Iterator[Change]:
+        left, cut, right = np.array([0, *cuts[:-1]]), np.array(cuts), np.array([*cuts[1:], table.n])
+        gains = table.costs(row, left, right) - table.costs(row, left, cut) - table.costs(row, cut, right)
+        chances = (right - left) * chdtrc(table.dimensions[row], np.maximum(gains.sum(axis=-1), 0.0))
+        places = table.edges[row][np.stack([left, cut, right], axis=1)].tolist()
+        for gain, chance, (start, index, end) in zip(gains, chances.tolist(), places, strict=True):
+            sides = slice(start, index), slice(index, end)
+            completed = [self.latency[side][self.completed[side]] for side in sides]
+            before, after = (float(np.median(x)) if x.size else None for x in completed)
+            ratio = (1 - float(np.mean(self.completed[sides[0]])), 1 - float(np.mean(self.completed[sides[1]])))
+            at = None if self.when is None else np.datetime64(int(self.when[index] * 1e6), "us")
+            kind = ("scale", "shape", "outliers", "failures")[int(np.argmax(gain))]
+            yield Change(at, int(self.rows[index]), kind, min(1.0, chance), (before, after), ratio)
+
+
+def _scores(x: Floats, codes: Codes, out: Bools) -> Floats:
     """The four scores of each probe; censored before the cutoff, their expectation given that."""
-    km = kaplan_meier(tallied(np.where(out, T, x), np.where(out, CENSORED, codes).astype(np.int8)))
-    mass = np.diff(km.completed, prepend=0.0)
-    z = ndtri(np.clip((km.completed - mass / 2) / km.completed[-1], 1e-9, 1 - 1e-9))
-    spread = np.average(z**2, weights=mass)
+    done, failed, early = ((codes == code) & ~out for code in (COMPLETED, FAILED, CENSORED))
+    weight = np.where(done | failed, weights_of_ended(np.where(out, np.inf, x), early), 0.0) / x.size
+    z = ndtri(np.clip(_mid_distribution(x[done], weight[done]), 1e-9, 1 - 1e-9))
+    spread = np.average(z**2, weights=weight[done])
     z /= np.sqrt(spread) if spread > 0 else 1.0
-    shape = np.abs(z) - np.average(np.abs(z), weights=mass)
     scores = np.zeros((4, x.size))
-    done, early = (codes == COMPLETED) & ~out, (codes == CENSORED) & ~out
-    at = np.searchsorted(km.times, x[done])
-    scores[0, done], scores[1, done] = z[at], shape[at]
-    scores[2, out], scores[3, (codes == FAILED) & ~out] = 1.0, 1.0
+    scores[0, done], scores[1, done] = z, np.abs(z) - np.average(np.abs(z), weights=weight[done])
+    scores[2, out], scores[3, failed] = 1.0, 1.0
     if early.any():
-        at = np.searchsorted(km.times, x[early], side="right")
-        left = np.append(1.0, km.still_out)[at]
-        sums = np.array([z * mass, shape * mass, np.zeros_like(z), np.diff(km.failed, prepend=0.0)])
-        beyond = np.append(np.cumsum(sums[:, ::-1], axis=1)[:, ::-1], np.zeros((4, 1)), axis=1)[:, at]
-        beyond[2] = km.still_out[-1]
+        order = np.argsort(x)  # what was out has no weight
+        beyond = np.cumsum((weight * scores)[:, order[::-1]], axis=1)[:, ::-1]
+        at = np.searchsorted(x[order], x[early], side="right")
+        beyond = np.append(beyond, np.zeros((4, 1)), axis=1)[:, at]
+        never = 1 - weight.sum()
+        left = never + np.append(np.cumsum(weight[order[::-1]])[::-1], 0.0)[at]
+        beyond[2] = never
         scores[:, early] = np.divide(beyond, left, out=np.zeros_like(beyond), where=left > 0)
     return scores
+
+
+def _mid_distribution(x: Floats, weight: Floats) -> Floats:
+    """The share below each value and half of the share at it."""
+    order = np.argsort(x)
+    starts = np.flatnonzero(np.diff(x[order], prepend=-np.inf))
+    ends = np.append(starts[1:], x.size)
+    upto = np.append(0.0, np.cumsum(weight[order]))
+    shares = np.empty(x.size)
+    shares[order] = np.repeat((upto[starts] + upto[ends]) / (2 * upto[-1]), ends - starts)
+    return shares
 
 
 def _take_out(scores: Floats, done: Bools, when: Floats, logs: Floats, period: int, parts: int) -> float | None:
@@ -148,67 +203,76 @@ def _take_out(scores: Floats, done: Bools, when: Floats, logs: Floats, period: i
 
 
 class _Blocks(NamedTuple):
-    """Cumulative sums over the probes of the blocks."""
+    """Cumulative sums over the probes of the `n` blocks of each of several logs."""
 
-    starts: Ints
-    size: Floats  # (blocks + 1,) how many
-    white: Floats  # (blocks + 1, 2) their whitened scores for scale and shape
-    counts: Floats  # (blocks + 1, 2) their outliers and failures
-    dispersion: Floats
+    edges: Ints  # (logs, n + 1) where blocks begin, and the end
+    white: Floats  # (logs, n + 1, 2) their whitened scores for scale and shape
+    counts: Floats  # (logs, n + 1, 2) their outliers and failures
+    dispersion: Floats  # (logs, 1, 2)
     n: int
 
     @classmethod
-    def of(cls, scores: Floats) -> _Blocks:
-        """At most 400 blocks of equal size, of 5 and of √n probes or more."""
-        n = scores.shape[1]
-        blocks = min(400, n // max(5, math.isqrt(n)))
-        edges = np.linspace(0, n, blocks + 1).round().astype(np.int64)
-        sums = np.add.reduceat(scores, edges[:-1], axis=1)
-        size = np.diff(edges).astype(np.float64)
+    def of(cls, logs: Sequence[Floats], n: int) -> _Blocks:
+        """From the scores of each log, in `n` blocks of equal size."""
+        probes = np.array([scores.shape[1] for scores in logs])
+        first, scores = np.append(0, np.cumsum(probes)[:-1]), np.concatenate(logs, axis=1)
+        edges = np.linspace(0, probes, n + 1, axis=1).round().astype(np.int64)
+        sums = np.add.reduceat(scores, (edges[:, :-1] + first[:, None]).ravel(), axis=1).reshape(4, -1, n)
+        size = np.diff(edges)
         means = sums / size
         # from differences, which a change hardly touches; dependence makes those of blocks larger
-        variances = [np.mean(np.diff(scores, axis=1) ** 2, axis=1) / 2]
-        for lag in (lag for lag in (1, 2, 4) if blocks > 4 * lag):
-            variances.append(n / blocks * np.mean((means[:, lag:] - means[:, :-lag]) ** 2, axis=1) / 2)
+        steps = np.diff(scores, axis=1, append=0.0) ** 2
+        steps[:, first + probes - 1] = 0.0  # from one log to the next
+        variances = [np.add.reduceat(steps, first, axis=1) / (2 * (probes - 1))]
+        for lag in (lag for lag in (1, 2, 4) if n > 4 * lag):
+            variances.append(probes / n * np.mean((means[..., lag:] - means[..., :-lag]) ** 2, axis=-1) / 2)
         noise = np.max(variances, axis=0)
-        p = sums[2:].mean(axis=1) / size.mean()
+        p = sums[2:].mean(axis=-1) / size.mean(axis=-1)
         dispersion = np.maximum(noise[2:] / np.maximum(p * (1 - p), 1e-300), 1.0)
-        rows = np.concatenate([sums[:2] / np.sqrt(np.maximum(noise[:2], 1e-300))[:, None], sums[2:]])
-        whole = np.concatenate([np.zeros((1, 4)), np.cumsum(rows.T, axis=0)])
-        return cls(edges, np.append(0.0, np.cumsum(size)), whole[:, :2], whole[:, 2:], dispersion, blocks)
+        sums[:2] /= np.sqrt(np.maximum(noise[:2], 1e-300))[..., None]
+        whole = np.moveaxis(np.cumsum(np.concatenate([np.zeros_like(sums[..., :1]), sums], axis=-1), axis=-1), 0, -1)
+        return cls(edges, whole[..., :2], whole[..., 2:], dispersion.T[:, None], n)
 
     @property
-    def dimensions(self) -> int:
-        return 2 + int(np.count_nonzero(self.counts[-1]))
+    def dimensions(self) -> Ints:
+        return np.asarray(2 + np.count_nonzero(self.counts[:, -1], axis=-1))
 
     @property
-    def penalty(self) -> float:
-        least = float(chdtri(self.dimensions, RARE / self.n))  # what makes a change significant
-        return max(2 * self.dimensions + 3.5 * math.log(self.n), least)
+    def penalty(self) -> Floats:
+        least = chdtri(self.dimensions, RARE / self.n)  # what makes a change significant
+        return np.asarray(np.maximum(2 * self.dimensions + 3.5 * math.log(self.n), least))
 
-    def costs(self, start: Ints | int, end: Ints | int) -> Floats:
+    def costs(self, rows: int | slice, start: Ints, end: Ints) -> Floats:
         """The cost of segments by score, up to a constant: −‖Σw‖²/n of the two, the deviances of the others."""
-        size = (self.size[end] - self.size[start])[..., None]
-        gauss = -((self.white[end] - self.white[start]) ** 2) / size
-        hits = self.counts[end] - self.counts[start]
+        size = (self.edges[rows, end] - self.edges[rows, start])[..., None]
+        gauss = -((self.white[rows, end] - self.white[rows, start]) ** 2) / size
+        hits = self.counts[rows, end] - self.counts[rows, start]
         entropy = -2 * (xlogy(hits, hits / size) + xlogy(size - hits, 1 - hits / size))
-        return np.concatenate([gauss, entropy / self.dispersion], axis=-1)
+        return np.concatenate([gauss, entropy / self.dispersion[rows]], axis=-1)
 
-    def segments(self) -> list[int]:
-        penalty = self.penalty
-        best, came = np.zeros(self.n + 1), np.zeros(self.n + 1, dtype=np.int64)
-        best[0] = -penalty
-        costs, pairs = np.empty((self.n + 1, self.n + 1)), np.tril_indices(self.n + 1, -1)
-        costs[pairs] = self.costs(pairs[1], pairs[0]).sum(axis=-1)
-        for end in range(1, self.n + 1):
-            total = best[:end] + costs[end, :end] + penalty
-            came[end] = int(np.argmin(total))
-            best[end] = total[came[end]]
-        cuts, at = [], self.n
-        while came[at] > 0:
-            at = int(came[at])
-            cuts.append(at)
-        return cuts[::-1]
+    def segments(self) -> list[list[int]]:
+        """The blocks at which each log changes."""
+        n, penalty = self.n, self.penalty
+        best, came = np.zeros((penalty.size, n + 1)), np.zeros((penalty.size, n + 1), dtype=np.int64)
+        best[:, 0] = -penalty
+        costs, (end_of, start_of) = np.empty((penalty.size, n + 1, n + 1)), _pairs(n + 1)
+        costs[:, end_of, start_of] = self.costs(slice(None), start_of, end_of).sum(axis=-1)
+        for end in range(1, n + 1):
+            total = best[:, :end] + costs[:, end, :end] + penalty[:, None]
+            came[:, end] = np.argmin(total, axis=1)
+            best[:, end] = total.min(axis=1)
+        every = []
+        for before in came.tolist():
+            cuts, at = list[int](), n
+            while (at := before[at]) > 0:
+                cuts.append(at)
+            every.append(cuts[::-1])
+        return every
+
+
+@lru_cache(maxsize=8)
+def _pairs(n: int) -> tuple[Ints, Ints]:
+    return np.tril_indices(n, -1)
 
 
 class Cycle(NamedTuple):
@@ -228,10 +292,12 @@ def find_cycle(submitted: Floats, scores: Floats, logs: Floats, *, period: int, 
     The offsets in log latency are shrunk towards 0 by the share of their spread that noise explains.
     """
     since = submitted - A_MONDAY
+    if submitted.size < 4 * parts or np.ptp(since // period) < 3:
+        return None
     part = (since % period * parts // period).astype(np.int64)
     number = np.unique((since // period).astype(np.int64), return_inverse=True)[1].ravel()  # empty periods do not count
-    periods = int(number.max(initial=-1)) + 1
-    if submitted.size < 4 * parts or periods < 4:
+    periods = int(number.max()) + 1
+    if periods < 4:
         return None
     counts, sums = (
         np.bincount(number * parts + part, values, minlength=periods * parts).reshape(periods, parts)
@@ -241,17 +307,16 @@ def find_cycle(submitted: Floats, scores: Floats, logs: Floats, *, period: int, 
     if np.count_nonzero(counts) < counts.size / 4 or not rest.any():
         return None
 
-    twice = np.concatenate([rest, rest], axis=1), np.concatenate([counts, counts], axis=1)
-    columns = np.arange(parts) + 2 * parts * np.arange(periods)[:, None]
+    turned = [np.lib.stride_tricks.sliding_window_view(np.tile(table, 2), parts, axis=1) for table in (rest, counts)]
 
     def spread(turns: Ints) -> Floats:
         """(turns, periods) → the spread of the parts with each period turned by so many."""
-        total, count = (np.take(table, columns + turns[..., None]).sum(axis=1) for table in twice)
+        total, count = (table[np.arange(periods), turns].sum(axis=1) for table in turned)
         return np.asarray(np.divide(total**2, count, out=np.zeros_like(total), where=count > 0).sum(axis=1))
 
     observed, turns = spread(np.zeros((1, periods), dtype=np.int64)), _turns(parts, periods)
     exceeded = 1
-    for some in (turns[:25], turns[25:]):  # mostly there is no cycle, as the first ones show
+    for some in (turns[:10], turns[10:50], turns[50:]):  # mostly there is no cycle, as the first ones show
         exceeded += int(np.count_nonzero(spread(some) >= observed))
         if exceeded / (1 + len(turns)) > RARE:
             return None
@@ -296,8 +361,8 @@ class Dependence:
 
 
 def dependence(probes: ProbeTable) -> Dependence | None:
-    """Of ranks over the last 10⁶ probes; its time is 1 + 2 Σ r_k until r_k is noise. None without times or if few."""
-    probes = probes.take(slice(-1_000_000, None))
+    """Of ranks of the last 200 000 probes; its time is 1 + 2 Σ r_k until r_k is noise. None without times or if few."""
+    probes = probes.take(slice(-MAX_ROWS_LOOKED_AT, None))
     n, ranks, lost = probes.n, probes.ranks, probes.lost
     if probes.submitted is None or n < MIN_PROBES_TO_DESCRIBE or not np.ptp(ranks):
         return None

@@ -50,13 +50,14 @@ def as_logged(log: ProbeLog) -> ProbeTable:
         column = as_groups(_filled(table, table.columns[name])) if len(columns) < MAX_COLUMNS else None
         if column is not None:
             columns[name] = column
-    return replace(table, submitted=when, columns=columns, job=job, attempt=attempt, clock=log.resolution)
+    probes = replace(table, submitted=when, columns=columns, job=job, attempt=attempt, clock=log.resolution)
+    return probes.sharing(table)
 
 
-def period_of(probes: ProbeTable) -> dict[str, str] | None:
+def period_of(probes: ProbeTable) -> dict[str, str | None] | None:
     """When the probes were submitted: start, end, and in words such as `50 minutes on a Monday morning (UTC)`.
 
-    A log says nothing of other hours and days. Times that count from 0 have no day; None: there are no times.
+    A log says nothing of other hours and days. Times that count from 0 have a length only; None: there are no times.
     """
     if probes.submitted is None or not np.isfinite(probes.submitted).any():
         return None
@@ -65,6 +66,8 @@ def period_of(probes: ProbeTable) -> dict[str, str] | None:
     unit = next((unit for unit in reversed(units) if last - first >= 2 * units[unit]), "second")
     text = counted(round((last - first) / units[unit]), unit)
     start, end = (pd.Timestamp(np.datetime64(round(time * 1e6), "us")) for time in (first, last))
+    if start.year in (1970, 1971):
+        return {"start": None, "end": None, "text": text}
     if start.year > 1971:
         parts = ("night", "morning", "afternoon", "evening")
         if start.date() != end.date():
@@ -134,7 +137,7 @@ def as_groups(column: Column) -> Column | None:
         alike = _without_variable_parts(column)
         if _repeats(alike):
             return alike.as_text()
-    return column.as_text() if np.unique(column.codes).size < 0.9 * column.codes.size else None
+    return column.as_text() if np.unique(column.codes).size < column.codes.size else None
 
 
 def _without_variable_parts(column: Column) -> Column:

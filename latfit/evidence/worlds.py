@@ -8,16 +8,17 @@ A world counts if attempts resemble their neighbours in it more than chance allo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 from scipy.special import bdtrc, ndtr, ndtri, pdtrc
 
+from latfit.evidence.probes import evenly
 from latfit.numbers import Bools, Floats, Ints
-from latfit.table import CENSORED, COMPLETED, OWN_STATUS, Column, ProbeTable, mean_ranks
+from latfit.table import CENSORED, COMPLETED, OWN_STATUS, Column, ProbeTable
 
 BEYOND_CHANCE = 2.5  # standard deviations; divided among the columns, and among the pairs, that are looked at
 RANK_QUANTILES = np.array([0.5, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98])  # where strata are cut and what counts as slow begins
@@ -53,25 +54,27 @@ class Survey:
     `fresh` is the number of attempts of jobs that have several and show no sign of being sticky.
     """
 
-    worlds: list[World]
-    used: dict[str, Ints]
-    left_out: dict[str, str]
+    worlds: Sequence[World] = ()
+    used: tuple[str, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
     fresh: int = 0
 
 
 def survey(probes: ProbeTable, cutoff: float = np.inf) -> Survey:
     """What a log in its order says, with its columns, jobs and times; without times, in the order of the file."""
     completed = (probes.status == COMPLETED) & (probes.latency <= cutoff)
-    early = (probes.status == CENSORED) & (probes.latency < cutoff)
-    rank = ranks(probes.latency, completed, early)
+    rank = ranks(probes, completed, (probes.status == CENSORED) & (probes.latency < cutoff))
     codes = {name: column.codes - min(int(column.codes.min()), 0) for name, column in probes.columns.items()}
     if OWN_STATUS in codes and completed.any():  # what did not complete might have said what others of this log do
         words = codes[OWN_STATUS]
         codes[OWN_STATUS] = np.where(completed, words, np.random.default_rng(0).choice(words[completed], words.size))
     by_format = MEASURED_WITH_THE_LATENCY.get(probes.facts.format.split("-")[0], ())
     measured = [name for name in by_format if name in codes]
-    candidates = {name: codes[name] for name in codes if name not in measured}
-    used, left_out = choose_columns(candidates, rank, completed, codes.get(OWN_STATUS))
+    some = evenly(rank.size)
+    candidates = {name: codes[name][some] for name in codes if name not in measured}
+    own = codes[OWN_STATUS][some] if OWN_STATUS in codes else None
+    looked_at, left_out = choose_columns(candidates, rank[some], completed[some], own, probes.facts.outcome_columns)
+    used = {name: codes[name] for name in looked_at}
     left_out |= dict.fromkeys(measured, "is measured with the latency")
     timed = probes.submitted is not None and bool(np.isfinite(probes.submitted).all())
     when = probes.submitted if timed else None
@@ -81,25 +84,30 @@ def survey(probes: ProbeTable, cutoff: float = np.inf) -> Survey:
         if world.kind == "cell" and name in probes.columns:
             worlds[at] = replace(world, name=f"{name}={probes.columns[name].labels[int(cell)]}")
     several = 0 if probes.job is None else int((np.bincount(probes.job)[probes.job] > 1).sum())
-    return Survey(worlds, used, left_out, 0 if any(world.kind == "job" for world in worlds) else several)
+    return Survey(worlds, tuple(used), left_out, 0 if any(world.kind == "job" for world in worlds) else several)
 
 
-def ranks(latency: Floats, completed: Bools, censored: Bools | None = None) -> Floats:
+def ranks(probes: ProbeTable, completed: Bools, censored: Bools) -> Floats:
     """From 0 to 1: what did not complete ranks last, what was given up early in the middle of all that took longer."""
-    n = latency.size
-    times = np.where(completed, latency, np.inf)
-    result = (2 * mean_ranks(times) - 1) / (2 * n)
-    if censored is not None and censored.any():
-        result[censored] = (np.searchsorted(np.sort(times), latency[censored], side="right") / n + 1) / 2
+    n, done = probes.n, int(np.count_nonzero(completed))
+    result = (2 * np.where(completed, probes.ranks, (done + 1 + n) / 2) - 1) / (2 * n)
+    if censored.any():
+        times = np.sort(probes.latency[completed])
+        result[censored] = (np.searchsorted(times, probes.latency[censored], side="right") / n + 1) / 2
     return result
 
 
 def choose_columns(
-    columns: Mapping[str, Ints], rank: Floats, completed: Bools, words: Ints | None = None
+    columns: Mapping[str, Ints],
+    rank: Floats,
+    completed: Bools,
+    words: Ints | None = None,
+    may_tell: Collection[str] = (),
 ) -> tuple[dict[str, Ints], dict[str, str]]:
     """The columns to use, and why not the others; `words` are the log's own codes for the outcome of what completed.
 
-    A column is the latency if ranks cut into its sizes are the same cells.
+    A column is the latency if ranks cut into its sizes are the same cells. It is the outcome if it tells what
+    completed, or by its name and cells `may_tell` outcomes, and says no more of what completed than the words do.
     """
     used: dict[str, Ints] = {}
     left_out: dict[str, str] = {}
@@ -116,7 +124,12 @@ def choose_columns(
             left_out[name] = "differs in every row"
         elif present > 2 and abs(_correlation(codes, alike)) > SAME_QUANTITY:
             left_out[name] = "is the latency"
-        elif not completed.all() and completed.any() and _is_outcome(codes, completed, words):
+        elif (
+            not completed.all()
+            and completed.any()
+            and (name in may_tell or _tells_outcome(codes, completed))
+            and _agreement(words[completed], codes[completed]) >= SAME_OUTCOME
+        ):  # what answers of those that completed say is kept: a page that is not there is not there the next time
             left_out[name] = "is the outcome"
         else:
             used[name] = codes
@@ -153,16 +166,12 @@ def _correlation(a: Ints | Floats, b: Ints | Floats) -> float:
     return float(x @ y) / scale if scale > 0 else 0.0
 
 
-def _is_outcome(codes: Ints, completed: Bools, words: Ints) -> bool:
-    """Whether a column is a function of the log's own words for what completed, and tells what did not.
-
-    What answers of those that completed say is not excluded: a page that is not there is not there the next time.
-    """
+def _tells_outcome(codes: Ints, completed: Bools) -> bool:
+    """Whether a column tells what completed from what did not."""
     rarer = min(np.count_nonzero(completed), np.count_nonzero(~completed)) / completed.size
     alone = (np.bincount(codes)[codes] == 1) & (completed != (completed.mean() > 0.5))  # which one row cannot tell
-    if _agreement(codes, completed.astype(np.int64)) - alone.mean() < 1 - (1 - SAME_OUTCOME) * rarer:
-        return False
-    return _agreement(words[completed], codes[completed]) >= SAME_OUTCOME
+    agreement = _agreement(codes, completed.astype(np.int64)) - alone.mean()
+    return bool(agreement >= 1 - (1 - SAME_OUTCOME) * rarer)
 
 
 def _agreement(cells: Ints, values: Ints) -> float:
@@ -244,16 +253,18 @@ def _slow_cells(rank: Floats, codes: Ints, sizes: Ints, name: str, level: float)
 
 
 def _time_worlds(rank: Floats, submitted: Floats | None) -> Iterator[World]:
-    n = rank.size
-    order = np.arange(n) if submitted is None else np.argsort(submitted, kind="stable")
-    place = np.argsort(order, kind="stable")
-    ordered, when = rank[order], None if submitted is None else submitted[order]
+    n, ordered, when = rank.size, rank, submitted
+    place: Ints | slice = slice(None)
+    if submitted is not None and (np.diff(submitted) < 0).any():
+        order = np.argsort(submitted, kind="stable")
+        place, ordered, when = np.argsort(order), rank[order], submitted[order]
     if n < 3 or abs(_correlation(np.arange(n), ordered)) > SAME_QUANTITY:  # sorted by latency
         return
-    below = np.concatenate([[0.0], np.cumsum(ordered)])
+    below, row = np.append(0.0, np.cumsum(ordered)), np.arange(n + 1)
     for count in (count for count in NEIGHBOURS if 4 * count + 2 <= n):
-        low, high = np.maximum(np.arange(n) - count, 0), np.minimum(np.arange(n) + count + 1, n)
-        score = (below[high] - below[low] - ordered) / (high - low - 1)
+        ends, sums = (np.pad(values, count, mode="edge") for values in (row, below))
+        beyond = 2 * count + 1
+        score = (sums[beyond:] - sums[:n] - ordered) / (ends[beyond:] - ends[:n] - 1)
         z = float(np.sqrt(n / 2)) * _correlation(ordered, score)  # each pair counts twice: √n r has variance 2
         if z > BEYOND_CHANCE:
             span = np.inf if when is None else max(float(np.median(when[count:] - when[:-count])), 1e-9)
@@ -261,10 +272,10 @@ def _time_worlds(rank: Floats, submitted: Floats | None) -> Iterator[World]:
             yield World(f"time, {count} neighbours", "time", strata, z, span)
     for quantile in RANK_QUANTILES:
         slow = ordered > quantile
-        count, pairs = int(slow.sum()), int((slow[1:] & slow[:-1]).sum())
-        if not pairs or not 3 <= count < n:
+        several, pairs = np.count_nonzero(slow), np.count_nonzero(slow[1:] & slow[:-1])
+        if not pairs or not 3 <= several < n:
             continue
-        z = float(-ndtri(max(float(pdtrc(pairs - 1, (count - 1) * count / n)), 1e-300)))
+        z = float(-ndtri(max(float(pdtrc(pairs - 1, (several - 1) * several / n)), 1e-300)))
         if z > BEYOND_CHANCE:
             inside = slow & (np.append(slow[1:], False) | np.append(False, slow[:-1]))
             edges = np.flatnonzero(np.diff(np.concatenate([[0], inside.astype(np.int8), [0]])))

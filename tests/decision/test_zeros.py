@@ -18,7 +18,7 @@ def test_no_timeout_of_zero(run, zeros, options):
     assert (told["verdict"], told["timeout"], told["withheld"]) == ("withheld", None, ["not-identified"])
 
 
-def test_it_is_said_first(run, zeros):
+def test_analyze_asks_for_finer_records(run, zeros):
     assert "record finer" in run("analyze", zeros, "--resamples", "0").stdout
 
 

@@ -25,7 +25,7 @@ def test_five_at_one_time_are_the_fewest(count, common):
 
 
 @pytest.mark.parametrize(("elsewhere", "common"), [(4, 10.0), (6, 10.0), (7, None)])
-def test_half_of_them_must_be_there(elsewhere, common):
+def test_half_of_the_given_up_probes_must_share_the_time(elsewhere, common):
     """Six at one time, others far apart."""
     others = 100.0 * 1.5 ** np.arange(elsewhere)
     assert censoring(sample([1, 2, 3], [*[10.0] * 6, *others])).common_time == common
@@ -39,7 +39,7 @@ def test_three_completions_beyond_make_it_a_rule(later, rule):
     assert not at_it.informative  # as late as that, not later
 
 
-def test_times_within_two_per_cent_are_one():
+def test_times_within_two_per_cent_count_as_one():
     times = [10.0, 10.05, 10.1, 10.15, 10.2]
     found = censoring(sample([1, 2, 30, 31, 32], [*times, 7.0, 14.0]))
     assert found.window == (10.0, 10.2)
@@ -77,11 +77,11 @@ def test_half_a_per_cent_is_enough_and_the_nearest_below_counts():
     assert censoring(sample(beside), has_outcomes=False).cut_at is None  # not eight times the two just below
 
 
-def test_of_nothing_nothing_was_given_up():
+def test_an_empty_sample_has_no_censoring():
     found = censoring(LatencySample.of([]))
     assert (found.share, found.common_time, found.cut_at) == (0.0, None, None)
 
 
-def test_giving_up_near_the_largest_number():
+def test_censoring_times_near_the_largest_float():
     found = censoring(sample([1, 2, 3, 4, 5], [1e308] * 8))
     assert found.common_time == 1e308

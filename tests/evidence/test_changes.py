@@ -1,6 +1,5 @@
 """Change points: found where something changed, silent where nothing did; cycles likewise."""
 
-import doctest
 from itertools import pairwise
 
 import numpy as np
@@ -32,7 +31,7 @@ def test_false_alarms_are_rare(n, rho):
     assert np.mean(alarms) <= 0.05
 
 
-def test_short_dependence_is_no_change():
+def test_short_dependence_is_not_a_change():
     rng, alarms = np.random.default_rng(1), 0
     for _ in range(40):
         z = np.empty(2000)
@@ -47,7 +46,7 @@ def test_short_dependence_is_no_change():
     ("kind", "after"),
     [("scale", {"scale": 1.5}), ("shape", {"sigma": 0.6}), ("outliers", {"rho": 0.1}), ("failures", {"failed": 0.1})],
 )
-def test_what_changed_is_found_when_it_did(kind, after):
+def test_a_change_is_found_at_its_time(kind, after):
     rng = np.random.default_rng(2)
     for _ in range(10):
         found = find_changes(None, *joined(probes(rng, 1000), probes(rng, 1000, **after)), CUTOFF).changes
@@ -57,19 +56,26 @@ def test_what_changed_is_found_when_it_did(kind, after):
         assert nearest.p_value < 0.01
 
 
+def blocks_of(scores):
+    """The blocks of a log that stands between two others."""
+    n = scores.shape[1]
+    other = np.random.default_rng(0).normal(5, 9, (4, n + 3))
+    return module._Blocks.of([other, scores, other], n // max(5, int(n**0.5)))
+
+
 def test_segments_are_the_cheapest_ones():
     """Dynamic programming against every pair of cuts, on a small table."""
     rng = np.random.default_rng(3)
-    table = module._Blocks.of(rng.standard_normal((4, 150)) * [[1], [1], [0], [0]] + (np.arange(150) > 70))
-    penalty = table.penalty
+    table = blocks_of(rng.standard_normal((4, 150)) * [[1], [1], [0], [0]] + (np.arange(150) > 70))
+    penalty = table.penalty[1]
 
     def total(cuts):
         ends = [0, *cuts, table.n]
-        return sum(table.costs(a, b).sum() for a, b in pairwise(ends)) + penalty * len(cuts)
+        return sum(table.costs(1, [a], [b]).sum() for a, b in pairwise(ends)) + penalty * len(cuts)
 
     pairs = [(a, b) for a in range(1, table.n) for b in range(a + 1, table.n)]
     every = [(), *((a,) for a in range(1, table.n)), *pairs]
-    assert total(table.segments()) <= min(map(total, every)) + 1e-9
+    assert total(table.segments()[1]) <= min(map(total, every)) + 1e-9
 
 
 def test_censoring_that_changes_is_not_a_change_of_the_law():
@@ -84,7 +90,7 @@ def test_censoring_that_changes_is_not_a_change_of_the_law():
     assert alarms <= 2
 
 
-def test_order_is_that_of_submission_and_unknown_times_are_left_out():
+def test_probes_are_ordered_by_submission_and_unknown_times_are_left_out():
     rng = np.random.default_rng(5)
     x, status = joined(probes(rng, 800), probes(rng, 800, scale=4))
     when = np.datetime64("2024-01-01", "us") + np.arange(1600) * np.timedelta64(60, "s")
@@ -108,7 +114,7 @@ def times(days, per_day):
     )
 
 
-def test_a_daily_cycle_is_found_and_is_no_change():
+def test_a_daily_cycle_is_found_and_is_not_a_change():
     rng, when = np.random.default_rng(6), times(21, 96)
     hour = (when - when.astype("datetime64[D]")) / np.timedelta64(1, "h")
     x = rng.lognormal(5, 0.5, when.size) * np.exp(np.log(3) / 2 * np.sin(hour / 24 * 2 * np.pi))
@@ -127,7 +133,7 @@ def test_a_weekly_cycle_is_found():
     assert found.daily_cycle is None
 
 
-def test_no_cycle_where_days_only_differ():
+def test_days_that_merely_differ_are_not_a_cycle():
     rng, alarms, when = np.random.default_rng(8), 0, times(14, 96)
     for _ in range(40):
         levels = np.repeat(rng.normal(0, 0.5, 14 * 4), 24)  # a level for every six hours
@@ -139,15 +145,11 @@ def test_no_cycle_where_days_only_differ():
 
 
 @pytest.mark.parametrize("n", [0, 5, 39, 45])
-def test_little_or_nothing(n):
+def test_few_probes_or_none_have_no_changes(n):
     found = find_changes(None, np.ones(n), np.zeros(n, np.int8))
     assert found.changes == ()
     lost = find_changes(None, np.full(n, np.nan), np.full(n, 3, np.int8), 10.0)
     assert lost.changes == ()
-
-
-def test_the_example_runs():
-    assert doctest.testmod(module).failed == 0
 
 
 @pytest.mark.parametrize(("n", "runs"), [(150, 1), (150, 12), (90, 1), (900, 25)])
@@ -157,11 +159,11 @@ def test_costs_by_loops(n, runs):
     scores = rng.normal(0, [[1.0], [3.0], [0], [0]], (4, n)).cumsum(axis=1) * 0.3 + rng.normal(size=(4, n))
     scores[2] = np.repeat(rng.random(n) < 0.3, runs)[:n]
     scores[3] = rng.random(n) < 0.2
-    table = module._Blocks.of(scores)
+    table = blocks_of(scores)
     blocks = n // max(5, int(n**0.5))
     starts = [round(k * n / blocks) for k in range(blocks + 1)]
     assert table.n == blocks
-    assert table.starts.tolist() == starts
+    assert table.edges[1].tolist() == starts
     noise = []
     for row in scores.tolist():
         means = [sum(row[a:b]) / (b - a) for a, b in pairwise(starts)]
@@ -178,7 +180,7 @@ def test_costs_by_loops(n, runs):
         want = [-(part[k].sum() ** 2) / size / noise[k] for k in (0, 1)]
         for hits, spread in zip(part[2:].mean(axis=1), dispersion, strict=True):
             want.append(2 * size * stats.entropy([hits, 1 - hits]) / spread)
-        assert table.costs(first, last) == pytest.approx(want, rel=1e-9, abs=1e-9)
+        assert table.costs(1, [first], [last])[0] == pytest.approx(want, rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize(("outliers", "failures", "d"), [(0, 0, 2), (1, 0, 3), (1, 1, 4)])
@@ -189,7 +191,7 @@ def test_what_a_change_costs(n, outliers, failures, d):
     scores[2], scores[3] = outliers * (np.arange(n) % 9 == 0), failures * (np.arange(n) % 7 == 0)
     blocks = n // max(5, int(n**0.5))
     least = stats.chi2.isf(0.01 / blocks, d)
-    assert module._Blocks.of(scores).penalty == pytest.approx(max(2 * d + 3.5 * np.log(blocks), least))
+    assert blocks_of(scores).penalty[1] == pytest.approx(max(2 * d + 3.5 * np.log(blocks), least))
 
 
 def test_a_change_is_described():
@@ -224,15 +226,29 @@ def test_a_change_is_found_beside_a_daily_cycle(zeros):
     assert found.to_dict()["changes"][0]["at"] == str(when[change.index].astype("datetime64[s]")) + "Z"
 
 
-def test_all_at_once_have_no_cycle():
+def test_simultaneous_probes_have_no_cycle():
     when = times(21, 96)
     assert find_changes(since_1970(when), np.zeros(when.size), np.zeros(when.size, np.int8), 1.0).daily_cycle is None
 
 
-def test_forty_probes_and_ten_completions_are_the_fewest():
+def test_at_least_forty_probes_and_ten_completions_are_needed():
     x, done = np.random.default_rng(14).lognormal(0, 1, 60), np.zeros(60, np.int8)
     assert [find_changes(None, x[:n], done[:n]).blocks for n in (39, 40)] == [0, 6]
     for completed, blocks in ((9, 0), (10, 8)):
         status = np.where(np.arange(60) % 6 == 0, 0, 1).astype(np.int8)
         status[np.flatnonzero(status == 0)[completed:]] = 1
         assert find_changes(None, x, status).blocks == blocks
+
+
+def test_logs_searched_together_are_each_as_alone():
+    """Of different sizes, with and without times, with probes given up early, and one that says nothing."""
+    rng = np.random.default_rng(4)
+    logs = []
+    for n in (60, 500, 520, 2000, 30):
+        x, status = joined(probes(rng, n // 2), probes(rng, n - n // 2, scale=2.5))
+        status = np.where(rng.random(n) < 0.1, 2, status).astype(np.int8)
+        when = None if n == 520 else 1.6e9 + np.cumsum(rng.exponential(3600, n))
+        logs.append((module.ProbeTable(x, status, when), CUTOFF))
+    alone = [find_changes(table.submitted, table.latency, table.status, cutoff) for table, cutoff in logs]
+    assert module.changes_of_logs(logs) == alone
+    assert any(each.changes for each in alone)

@@ -61,7 +61,7 @@ def test_dependence(phi):
         assert "\nWait\n  why         Slow probes come" in to_text(result)
 
 
-def test_a_regime_that_is_slow_now_and_then():
+def test_a_regime_that_is_slow_from_time_to_time():
     """Slow by 30 for 5 % of the time, in spells of 200 probes: a resubmission meets the same spell."""
     rng = np.random.default_rng(5)
     slow = np.repeat(rng.random(60) < 0.05, 200)
@@ -78,7 +78,7 @@ def test_a_regime_that_is_slow_now_and_then():
     assert own.timeout is None or own.basis == "replay" or here.gain_low > 0
 
 
-def test_a_daily_cycle_is_seen():
+def test_a_daily_cycle_is_detected():
     rng = np.random.default_rng(6)
     when = np.sort(rng.uniform(0, 14 * 86400, 6000))
     level = 1 + 5 * (np.sin(2 * np.pi * when / 86400) > 0)
@@ -134,7 +134,7 @@ def test_a_cut_without_a_status_column_is_a_cut():
 
 
 @pytest.mark.slow
-def test_innocent_columns_explain_nothing():
+def test_irrelevant_columns_explain_nothing():
     """Identifiers, random hosts, times and constants in independent logs: at most 1 % are withheld."""
     rng = np.random.default_rng(10)
     withheld = 0
@@ -179,7 +179,7 @@ def test_dependence_against_statsmodels():
     assert found.autocorrelation_time == pytest.approx((1 + 0.58) / (1 - 0.58), rel=0.4)
 
 
-def test_a_common_time_needs_company():
+def test_scattered_censoring_times_have_no_common_time():
     sample = LatencySample.of(np.arange(1.0, 100.0), censored=np.arange(10.0, 30.0))
     assert censoring(sample).common_time is None
     last = LatencySample.of(np.arange(1.0, 100.0), censored=np.full(20, 100.0))
@@ -188,13 +188,13 @@ def test_a_common_time_needs_company():
 
 
 @pytest.mark.slow
-def test_a_queue_is_never_ordered_about_by_the_formula(shared):
+def test_a_queue_never_follows_the_formula(shared):
     for name in ("kth-sp2.swf.gz", "sacct-pozidriv.log.gz"):
         own = analyze(latfit.read_log(shared / name), laws=("lognormal",), resamples=0, test=False).timeout
         assert own.verdict == "withheld" or own.basis == "replay"
 
 
-def test_the_bundled_log_is_decided_as_before():
+def test_the_decision_on_the_bundled_log_is_unchanged():
     result = analyze(latfit.example_log(), **FAST)
     own = result.timeout
     assert (own.verdict, own.basis, own.timeout, own.exact_timeout) == ("finite", "independent", 358.0, 358.0)

@@ -46,7 +46,7 @@ def test_against_loops_and_statsmodels(n, phi):
     assert found.lost_after_lost is None
 
 
-def test_what_did_not_complete_ranks_last():
+def test_incomplete_probes_rank_last():
     x = rising_and_falling(60, 1)
     status = np.where(np.arange(60) % 7 == 0, np.array([CENSORED, LOST, FAILED])[np.arange(60) % 3], COMPLETED)
     ranks = rankdata(np.where(status == COMPLETED, x, 1e9))
@@ -63,7 +63,7 @@ def test_losses_after_losses_are_counted():
     assert found.lost_after_lost == pytest.approx(3 / 6)
 
 
-def test_of_nothing_nothing_is_said():
+def test_an_empty_log_has_no_dependence():
     x, done = rising_and_falling(41, 3), np.full(41, COMPLETED)
     assert dependence(ProbeTable(x, done)) is None
     assert dependence(ProbeTable(x[:39], done[:39], np.arange(39.0))) is None
@@ -71,7 +71,7 @@ def test_of_nothing_nothing_is_said():
     assert dependence(ProbeTable(np.ones(41), done, np.arange(41.0))) is None
 
 
-def test_what_counts_as_found():
+def test_the_threshold_of_dependence():
     """Stronger than .1 and less likely than 1 in 1000."""
     cases = [(0.15, 5e-4, True), (0.1, 5e-4, False), (0.15, 1e-3, False), (0.15, 1.5e-3, False), (0.05, 1e-9, False)]
     for strongest, p, said in cases:

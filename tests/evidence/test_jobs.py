@@ -61,7 +61,7 @@ def mean_duration(rng, t, *, sticky, jobs=3000, most=100, share=0.15):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("limits", LIMITS.values(), ids=LIMITS)
-def test_sticky_jobs_are_withheld_and_independent_ones_decided_as_ever(tmp_path, limits):
+def test_sticky_jobs_are_withheld_and_independent_ones_decided(tmp_path, limits):
     """Twelve logs of either population, 60 to 600 jobs: no false alarm, and what would do harm is caught."""
     rng, caught, tested = np.random.default_rng(11), 0, 0
     for jobs in np.geomspace(60, 600, 12).astype(int):
@@ -79,7 +79,7 @@ def test_sticky_jobs_are_withheld_and_independent_ones_decided_as_ever(tmp_path,
     assert caught >= tested - 1
 
 
-def test_what_is_withheld_would_have_done_harm(tmp_path):
+def test_the_withheld_timeout_would_have_done_harm(tmp_path):
     rng = np.random.default_rng(3)
     path = write(tmp_path / "x.csv", attempts(rng, 300, sticky=True, limits=LIMITS["last awaited"]))
     made = decide([probes_of(latfit.read_log(path))], PLAIN)[0]
@@ -90,7 +90,7 @@ def test_what_is_withheld_would_have_done_harm(tmp_path):
     assert mean_duration(rng, t, sticky=False) < 0.5
 
 
-def test_retries_that_never_come_back_are_the_plainest_case(tmp_path):
+def test_retries_that_never_return_withhold_the_timeout(tmp_path):
     path = write(tmp_path / "x.csv", attempts(np.random.default_rng(4), 200, sticky=True, limits=[1, 1, 1]))
     made = decide([probes_of(latfit.read_log(path))], PLAIN)[0]
     assert "dependent" in made.timeout.withheld
@@ -114,7 +114,7 @@ def test_the_usual_names_are_known(tmp_path, names):
 
 
 @pytest.mark.slow
-def test_every_command_says_so(tmp_path, run):
+def test_every_command_reports_sticky_jobs(tmp_path, run):
     rows = attempts(np.random.default_rng(5), 300, sticky=True, limits=LIMITS["last awaited"])
     path = write(tmp_path / "x.csv", rows, ("request_id", "attempt", "start", "latency", "status"))
     done = run("analyze", path, "--resamples", 0)
@@ -129,7 +129,7 @@ def test_every_command_says_so(tmp_path, run):
     assert "job" in [world["kind"] for world in told["evidence"]["worlds"]]
 
 
-def test_what_is_slow_again_half_of_the_time_waits(tmp_path):
+def test_jobs_that_are_slow_again_half_of_the_time_wait(tmp_path):
     """A slow job is slow again at every second attempt: jobs that are sticky beyond chance are not cancelled."""
     rng = np.random.default_rng(10)
 
@@ -153,7 +153,7 @@ def test_what_is_slow_again_half_of_the_time_waits(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["job", "request_id"])
-def test_ids_that_come_back_after_a_miss_are_attempts(tmp_path, name):
+def test_ids_that_recur_after_a_failure_are_attempts(tmp_path, name):
     rows = attempts(np.random.default_rng(6), 300, sticky=True, limits=LIMITS["last awaited"])
     names = (name, "attempt", "start", "latency", "status")
     log = latfit.read_log(write(tmp_path / "x.csv", rows, names, keep=(0, 2, 3, 4)))
@@ -174,7 +174,7 @@ def test_rows_written_twice_are_still_refused(tmp_path):
     assert log.facts.refused.reasons == {"duplicate id": 2}
 
 
-def test_what_comes_back_after_an_answer_is_no_attempt(tmp_path):
+def test_an_id_that_recurs_after_an_answer_is_not_an_attempt(tmp_path):
     """The spans of a trace, or a job that runs every night."""
     rng = np.random.default_rng(7)
     rows = [
@@ -194,13 +194,13 @@ def test_numbers_that_do_not_number_attempts(tmp_path):
 
 
 @pytest.mark.parametrize("cell", [[1, 2], {"a": 1}, None])
-def test_names_that_are_none_are_no_jobs(cell):
+def test_values_that_are_not_names_are_not_jobs(cell):
     log = latfit.from_frame(pd.DataFrame({"latency": np.arange(1.0, 41.0), "id": [cell] * 40, "attempt": [1, 2] * 20}))
     assert attempts_of(log.table) is None
     assert probes_of(log).job is None
 
 
-def test_attempts_are_no_groups_of_the_log(tmp_path):
+def test_attempt_numbers_are_not_groups_of_the_log(tmp_path):
     rows = attempts(np.random.default_rng(8), 200, sticky=True, limits=[2, 2, 2, 2], share=0.6)
     log = latfit.read_log(write(tmp_path / "x.csv", rows, ("job", "try", "start", "latency", "status")))
     assert not probes_of(log).columns
@@ -218,7 +218,7 @@ def test_jobs_of_several_logs(tmp_path):
     assert ProbeTable.concat([one, replace(other, job=None, attempt=None)]).job is None
 
 
-def test_monitors_that_are_down_most_of_the_time_are_no_jobs(tmp_path):
+def test_monitors_that_are_mostly_down_are_not_jobs(tmp_path):
     rng, names = np.random.default_rng(3), ("id", "attempt", "start", "latency", "status")
     words = np.where(rng.random(200) < 0.03, "ok", "timeout")
     rows = [(f"m{k % 4}", 0, 1_770_000_000 + 60 * k, 30.0, word) for k, word in enumerate(words)]

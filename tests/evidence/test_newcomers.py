@@ -33,7 +33,7 @@ def test_words_among_http_codes_are_outcomes(run, log):
     assert f"timeout ({out}) censored" in done.stderr
 
 
-def test_replay_resubmits_into_the_own_group(run, log):
+def test_replay_resubmits_into_the_same_group(run, log):
     path, _ = log
     done = run("replay", path, "--at", "60ms", "--json")
     assert "mixes different populations" in done.stderr
@@ -42,11 +42,11 @@ def test_replay_resubmits_into_the_own_group(run, log):
 
 
 @pytest.mark.slow
-def test_drift_and_batch_say_it_too(run, log, tmp_path):
+def test_drift_and_batch_report_it_too(run, log, tmp_path):
     path, _ = log
     assert "groups-differ" in {each["code"] for each in json.loads(run("drift", path, "--json").stdout)["warnings"]}
     done = run("batch", path, "-o", tmp_path / "out.csv", "--resamples", 0, "--no-test")
-    assert done.stderr.splitlines()[-1].endswith("groups: 1, with a timeout: 0, withheld: 1")
+    assert done.stderr.splitlines()[-1].endswith("1 group: 0 with a schedule, 1 wait")
 
 
 def test_a_deadline_takes_a_unit():
@@ -96,7 +96,7 @@ def _times(n):
 
 
 @pytest.mark.slow
-def test_answers_that_are_fixed_by_the_request_are_populations(run, tmp_path):
+def test_answers_determined_by_the_request_are_populations(run, tmp_path):
     """A page that is not there is told in 3 ms, one that is takes 300: asked again, each is the same as before."""
     rng, n = np.random.default_rng(2), 300
     missing = rng.random(n) < 0.4
@@ -113,7 +113,7 @@ def test_answers_that_are_fixed_by_the_request_are_populations(run, tmp_path):
         assert (refused.returncode, "known only of what completed" in refused.stderr) == (1, True)
 
 
-def test_failures_are_no_population(run, tmp_path):
+def test_failures_are_not_a_population(run, tmp_path):
     """A server that fails at once at random: what its answers say is the outcome, and not what was asked for."""
     rng, n = np.random.default_rng(3), 300
     bad = rng.random(n) < 0.3
@@ -151,7 +151,7 @@ def test_endpoints_with_ids_in_their_names_are_populations(run, tmp_path):
 @pytest.mark.parametrize(
     ("latency", "word"), [("-1", "timeout"), ("0", "timed out"), ("0.0", "DEADLINE_EXCEEDED"), ("-1", "error")]
 )
-def test_a_dummy_latency_of_what_did_not_return_is_none(run, tmp_path, latency, word):
+def test_a_placeholder_latency_of_a_lost_probe_is_ignored(run, tmp_path, latency, word):
     rng, n = np.random.default_rng(6), 300
     out = rng.random(n) < 0.08
     x = rng.lognormal(7, 0.4, n).round()
@@ -162,7 +162,7 @@ def test_a_dummy_latency_of_what_did_not_return_is_none(run, tmp_path, latency, 
 
 
 @pytest.mark.parametrize("together", [True, False])
-def test_outages_are_told_apart_from_losses(run, tmp_path, together):
+def test_outages_are_distinguished_from_losses(run, tmp_path, together):
     rng, n = np.random.default_rng(8), 1000
     out = (np.arange(n) // 25) % 20 == 3 if together else rng.random(n) < 0.05
     cells = [f"{5000 if o else y:.0f}" for o, y in zip(out, rng.lognormal(6, 0.5, n), strict=True)]
@@ -175,7 +175,7 @@ def test_outages_are_told_apart_from_losses(run, tmp_path, together):
     assert ("outages" in {each["code"] for each in told["warnings"]}) == together
 
 
-def test_the_level_of_a_line_is_no_population(run, tmp_path):
+def test_the_log_level_is_not_a_population(run, tmp_path):
     """Slow requests are logged as warnings: the level follows the latency."""
     rng, n = np.random.default_rng(9), 600
     x = rng.lognormal(0, 1.2, n)
@@ -184,7 +184,7 @@ def test_the_level_of_a_line_is_no_population(run, tmp_path):
     assert json.loads(run("timeout", path, "--resamples", 0, "--json").stdout)["evidence"]["mixing"] is None
 
 
-def test_what_is_out_when_the_log_ends_is_no_outage(run, tmp_path):
+def test_probes_still_out_when_the_log_ends_are_not_an_outage(run, tmp_path):
     n = 600
     x, words = np.random.default_rng(3).lognormal(0, 0.5, n), ["ok"] * 585 + ["censored"] * 15
     path = _written(tmp_path / "log.csv", "time,latency_s,status", zip(_times(n), x.round(3), words, strict=True))

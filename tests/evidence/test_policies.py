@@ -184,7 +184,7 @@ def test_independent_failures_agree_with_the_formulas():
 
 
 @pytest.mark.parametrize("spec", ["hedge(d=200,t_inf=900)", "delayed(t0=250,t_inf=500)"])
-def test_a_hedge_gains_less_where_slow_follows_slow(spec):
+def test_a_hedge_gains_less_if_slow_attempts_follow_slow_ones(spec):
     """AR(1) in the log of the latency: the formula sees the same law, the log knows better."""
     rng, z = np.random.default_rng(3), np.zeros(20_000)
     for i in range(1, z.size):
@@ -209,7 +209,7 @@ def test_gains_over_another_policy():
     assert (same.gain_low, same.gain_high) == pytest.approx((0, 0))
 
 
-def test_what_never_ends_is_said_so():
+def test_a_policy_that_never_ends_is_reported():
     rng = np.random.default_rng(6)
     x = rng.lognormal(4, 1, 500)
     log = replay(observations(x, rng.choice([0, 3], 500, p=[0.9, 0.1]), 1.0, rng), 1e4)

@@ -34,7 +34,7 @@ def table_of(frame, status=COMPLETED):
     return ProbeTable(np.ones(len(frame)), np.broadcast_to(status, len(frame)), columns=columns)
 
 
-def test_statuses_are_read_anew():
+def test_statuses_can_be_reinterpreted():
     some = seen()
     assert some.with_status(some.latency < 3, LOST).status.tolist() == [3, 3, 2, 0, 2, 1, 3]
     assert some.with_failed("retry").status.tolist() == some.status.tolist()
@@ -71,7 +71,7 @@ def test_the_order_of_submission():
     assert probes_of(frame([1.0, 2.0], [5.0, 5.0])).submitted is None  # one moment for all is no time
 
 
-def test_logs_together():
+def test_tables_of_several_logs_can_be_joined():
     first = ProbeTable(np.array([1.0, 2.0]), np.array([0, 1]), np.array([5.0, 6.0]),
                          {"site": Column("site", np.array([1, 0]), pd.Index(["a", "b"])),
                           "kind": Column("kind", np.array([0, 0]), pd.Index(["x"]))},
@@ -119,14 +119,14 @@ def test_a_word_among_the_numbers_makes_them_categories():
     assert set(groups_of("size", words).labels) == {*map(str, range(40)), "big"}
 
 
-def test_a_counter_tells_the_time_and_no_group():
+def test_a_counter_is_a_time_and_not_a_group():
     rng = np.random.default_rng(2)
     assert groups_of("serial", pd.Series(np.arange(200.0))) is None
     assert groups_of("serial", pd.Series(np.arange(200.0)[::-1])) is None
     assert groups_of("serial", pd.Series(np.arange(200.0) + rng.normal(0, 100, 200))) is not None
 
 
-def test_a_column_of_text_and_categories_alike():
+def test_text_and_categorical_columns_are_treated_alike():
     text = pd.Series(["b", "a", None, "b"])
     plain, made = groups_of("kind", pd.Series([*text, "a", "a"])), pd.Series([*text, "a", "a"], dtype="category")
     made = groups_of("kind", made.cat.add_categories(["zz"]))
@@ -135,7 +135,7 @@ def test_a_column_of_text_and_categories_alike():
         assert column.labels.tolist() == ["a", "b", "unknown"]
 
 
-def test_names_with_ids_of_their_own_are_alike_without_them():
+def test_names_with_embedded_ids_are_merged():
     paths = [f"/report/{k}" if k % 3 else f"/users/{k}?page={k}" for k in range(100, 160)]
     for values in (paths, [f"a3{k}ff00-11d3-9a0c {path.split('/')[1]}" for k, path in enumerate(paths)]):
         column = groups_of("path", pd.Series(values))
@@ -159,6 +159,13 @@ def test_the_period_of_a_log_in_words(start, seconds, text):
     when = pd.Timestamp(start, tz="UTC") + pd.to_timedelta(np.linspace(0, seconds, 60), unit="s")
     log = latfit.from_frame(pd.DataFrame({"submitted": when, "latency": np.arange(60) + 1.0}))
     assert latfit.analyze(log, resamples=0, test=False, laws=()).to_dict()["log"]["period"]["text"] == text
+
+
+def test_times_that_count_from_zero_have_a_length_only():
+    table = pd.DataFrame({"submitted": np.arange(60.0), "latency": np.arange(60) + 1.0, "status": "completed"})
+    log = latfit.from_frame(table)
+    period = latfit.analyze(log, resamples=0, test=False, laws=()).to_dict()["log"]["period"]
+    assert period == {"start": None, "end": None, "text": "59 seconds"}
 
 
 def test_a_list_of_numbers_has_no_period():

@@ -9,7 +9,7 @@ import pytest
 
 from latfit.errors import LogError
 from latfit.evidence import replay, replay_policies
-from latfit.evidence.replay import SAME_MOMENT, require_times
+from latfit.evidence.replay import SAME_MOMENT, replay_logs, require_times
 from latfit.laws import Defective, parse_law
 from latfit.restart import expected_duration
 from latfit.restart.policies.timeout import Timeout
@@ -83,7 +83,7 @@ def test_jobs_are_followed_to_their_end():
     assert found.at[0].ran_off < 0.05
 
 
-def test_a_probe_at_the_very_moment_is_the_next_one():
+def test_a_probe_submitted_at_the_same_moment_is_the_next_one():
     """Milliseconds as decimals do not add up: .736 + .001 < .737; the probe submitted then is still the next."""
     n = 400
     seen = ProbeTable(np.tile([0.009, 0.001], n // 2), np.zeros(n, int), 1.5e9 + np.arange(n) / 1000)
@@ -116,7 +116,7 @@ def test_independent_attempts_agree_with_the_formula():
 
 
 @pytest.mark.parametrize(("phi", "harm"), [(0.0, False), (0.9, False), (0.99, True)])
-def test_what_dependence_does(phi, harm):
+def test_with_dependence_a_timeout_can_do_harm(phi, harm):
     """AR(1) in the log of the latency: at 0.99 a timeout does harm, whatever the formula says."""
     rng = np.random.default_rng(3)
     z = rng.standard_normal(20_000)
@@ -233,14 +233,14 @@ def test_failures_that_took_no_time_take_a_step_of_the_clock(gap, resolution):
         assert (policy.expected_duration, policy.submissions) == pytest.approx(want)
 
 
-def test_a_timeout_of_nothing_takes_nothing():
+def test_a_timeout_of_zero_takes_no_time():
     """Every other probe took no time at all: under a timeout of 0 a job takes the next that did."""
     seen = ProbeTable(np.tile([3.0, 0.0], 30), np.zeros(60, int), np.arange(60.0) / 10)
     (one,) = replay(seen, 10.0, at=[0.0]).at
     assert (one.expected_duration, one.submissions, one.ran_off) == (0.0, 1.5, 0.0)
 
 
-def test_where_nothing_completes_nothing_is_told():
+def test_without_completions_there_is_no_replay():
     found = replay(ProbeTable(np.ones(50), np.full(50, 3), np.arange(50.0)), 10.0, at=[5.0])
     for one in (found.waiting, *found.at, found.best):
         assert (one.expected_duration, one.ran_off, one.gain_high) == (math.inf, 1.0, -math.inf)
@@ -250,7 +250,7 @@ def test_where_nothing_completes_nothing_is_told():
         "quantiles": {"0.5": None, "0.95": None, "0.99": None}, "submissions": None, "ran_off": 1.0}  # fmt: skip
 
 
-def test_forty_probes_with_a_time_are_the_fewest():
+def test_at_least_forty_probes_with_a_time_are_needed():
     when = np.arange(41.0)
     when[3] = np.nan
     whole = ProbeTable(np.append(np.ones(40), 9.0), np.zeros(41, int), when)
@@ -264,7 +264,7 @@ def test_forty_probes_with_a_time_are_the_fewest():
         require_times(ProbeTable(np.ones(50), np.zeros(50, int)))
 
 
-def test_of_a_long_log_some_jobs_are_followed():
+def test_in_a_long_log_only_some_jobs_are_followed():
     """Sixty thousand jobs: fifty thousand tell what waiting and the best bring, and agree with all of them."""
     rng, n = np.random.default_rng(9), 60_000
     seen = ProbeTable(
@@ -290,3 +290,22 @@ def test_a_log_of_less_than_a_second(groups):
     for one in replay(seen, 0.05, at=[0.002, 0.01], groups=codes).at:
         want = plain(seen, 0.05, one.timeout, 0.0, codes, SAME_MOMENT)
         assert (one.expected_duration, one.submissions) == pytest.approx(want, rel=1e-9)
+
+
+def test_logs_replayed_together_are_each_as_alone():
+    """Dense and sparse ones, with groups and without, of which one has no times."""
+    rng = np.random.default_rng(8)
+    logs = []
+    for n, gap, groups in ((300, 0.5, None), (500, 40.0, rng.integers(0, 3, 500)), (60, 3.0, None)):
+        x, status = rng.lognormal(1, 1, n), rng.choice([0, 1, 3], n, p=[0.8, 0.1, 0.1])
+        when = 1.6e9 + np.cumsum(rng.exponential(gap, n))
+        logs.append((ProbeTable(x, status, when), 50.0, [4.0, 9.0], groups))
+    logs.insert(1, (ProbeTable(np.ones(100), np.zeros(100, int)), 10.0, [], None))
+    together = replay_logs(logs, cost=0.5)
+    alone = [replay(table, cutoff, at=at, cost=0.5, groups=groups) for table, cutoff, at, groups in logs]
+    assert together[1] is alone[1] is None
+    for one, other in zip(together, alone, strict=True):
+        for mine, its in zip((one.waiting, *one.at), (other.waiting, *other.at), strict=True) if one else ():
+            assert np.array_equal(mine.spent, its.spent)
+            assert np.array_equal(mine.off, its.off)
+            assert mine.expected_duration == its.expected_duration
