@@ -12,6 +12,16 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
+def is_number(value: object) -> bool:
+    """Whether an argument is one real number, NaN and infinity included."""
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+def is_count(value: object) -> bool:
+    """Whether an argument is a whole number of at least 0, as a seed and a number of resamples are."""
+    return is_number(value) and isinstance(value, (int, np.integer)) and bool(value >= 0)
+
+
 def finite(value: float | np.floating[Any] | Floats | None) -> float | None:
     """A plain float, None where it is absent, infinite or not a number."""
     return float(value) if value is not None and np.isfinite(value) else None

@@ -1,36 +1,64 @@
-"""What a fit is, and the law of an attempt that it stands for."""
+"""A fit, the law of an attempt that follows from it, and tables of fits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-import latfit.fitting.tables as tables
 from latfit.curve import kaplan_meier
-from latfit.errors import FitError
+from latfit.errors import FitError, counted
 from latfit.laws import Competing, ContinuousLaw, Defective, Law
 from latfit.laws.samples import cell_width
 from latfit.numbers import Floats, finite
 from latfit.sample import LatencySample, Tally
 
+if TYPE_CHECKING:
+    from latfit.fitting.kolmogorov import GoodnessOfFit
+
 Cdf = Callable[[Floats], Floats]
 MAX_FAILURE_STEPS = 500  # of the law of failures; neighbouring times beyond that are merged
+SYMBOLS = {"mu": r"\mu", "sigma": r"\sigma", "nu": r"\nu", "rate": r"\lambda", "shape": "k", "scale": r"\lambda"}
+LATEX_ESCAPES = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+METHODS = {"mle": "maximum likelihood", "ls": "least squares on the cdf"}
 
 
-@dataclass(frozen=True)
+def written(value: float, digits: int = 4) -> str:
+    """A number with `digits` digits as people write it: 260, not 2.6e+02; with a power of ten if it is far from 1.
+
+    >>> written(260.4, 2), written(0.00123456), written(1.5e12)
+    ('260', '0.001235', '1.5e+12')
+    """
+    if value == 0 or not 1e-5 <= abs(value) < 1e7:
+        return f"{value:.{digits}g}"
+    return np.format_float_positional(float(f"{value:.{digits}g}"), trim="-")
+
+
+class Summary(str):
+    """Text that a prompt and a notebook show without quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+@dataclass(frozen=True, repr=False)
 class Fit:
     """A law fitted to a sample, or the reason why it could not be.
 
-    `law` is proper and `rho` stands beside it: the fitted law of latency is `Defective(law, rho)`. `n` counts all
+    `law` is proper and does not include `rho`: the fitted law of latency is `Defective(law, rho)`. `n` counts all
     probes. `std_errors` has an entry for each parameter, and for `rho` where it was estimated; an entry is None on a
     boundary. For positive parameters they are to be used on the log scale, and for small samples `profile_interval` is
     better (docs/calibration.md). `at_limit` is true where the law is at the exponential that it contains as a limit.
     `bic` counts the parameters, and ρ where it was estimated. Where `error` is not None there is no law and no score.
-    `sample` is what it was fitted to, where that is known. A fit stands for its law in `optimal_timeout` and wherever
-    else a law is taken.
+    `sample` is what it was fitted to, where that is known. `optimal_timeout` and all other functions
+    that take a law take a fit in its place.
 
     Examples
     --------
@@ -56,10 +84,10 @@ class Fit:
     error: str | None = None
     sample: LatencySample | None = field(default=None, repr=False, compare=False)
 
-    @property
-    def paper_t_min(self) -> bool:
-        """Whether t_min is the smallest latency, as Glatard et al. take it, and not one step of the clock below it."""
-        return self.sample is not None and self.params.get("t_min") == self.sample.completed.values[0]
+    def __repr__(self) -> str:
+        score = f", {'BIC' if self.method == 'mle' else 'sse'} {written(self.score, 6)}" if self.law else ""
+        ratio = "" if self.rho is None else f", rho={self.rho:.4g}"
+        return f"<Fit of {self.name} ({self.method}) to {counted(self.n, 'probe')}: {self.describe()}{ratio}{score}>"
 
     def as_law(self) -> Law:
         """The law of an attempt, with ρ and the failures of the sample; an error where the fit failed."""
@@ -73,19 +101,43 @@ class Fit:
         distance = ks_distance(self.sample, self.law.cdf, self.rho, round_up=self.method == "ls")
         return float(np.sqrt(self.n)) * distance
 
-    def summary(self) -> str:
+    def summary(self) -> Summary:
         """The fit as a table: estimates, standard errors and 95 % intervals, scores and the distance from the data."""
-        return tables.summary(self)
+        law, rho = self.law_and_rho
+        left = [f"probes: {self.n}", f"outlier ratio: {rho:.4f}", f"method: {METHODS.get(self.method, self.method)}"]
+        scores = {"log-likelihood": self.log_likelihood, "AIC": self.aic, "BIC": self.bic, "sum of squares": self.sse}
+        if self.sample is not None:
+            left.append(f"completed: {self.sample.completed.total}")
+            scores["√n sup|F − model|"] = self.d_n
+        right = [f"{name}: {written(value, 6)}" for name, value in scores.items() if value is not None]
+        wide = max(map(len, left)) + 4
+        facts = [f"{a:{wide}}{b}".rstrip() for a, b in zip_longest(left, right, fillvalue="")]
+        head = "".join(f"{title:>12}" for title in ("", "estimate", "std error", "2.5 %", "97.5 %"))
+        positive = {parameter.name for parameter in law.parameters if parameter.domain != "real"}
+        rows = []
+        for name, value in {**self.params, "rho": rho}.items():
+            error = (self.std_errors or {}).get(name)
+            cells = [written(value, 5)]
+            if error is not None and name in positive and value > 0:  # of positive parameters on the log scale
+                factor = math.exp(min(1.96 * error / value, 700.0))
+                cells += map(written, (error, value / factor, value * factor))
+            elif error is not None:
+                low = value - 1.96 * error
+                cells += map(written, (error, max(low, 0.0) if name == "rho" else low, value + 1.96 * error))
+            rows.append(f"{name:12}" + "".join(f"{cell:>12}" for cell in cells + [""] * (4 - len(cells))))
+        rule = "=" * len(head)
+        title = f"{law.name}{' (at its exponential limit)' if self.at_limit else ''}".center(len(head)).rstrip()
+        return Summary("\n".join([title, rule, *facts, "-" * len(head), head, *rows, rule]))
 
     def to_latex(self) -> str:
-        r"""The fit as a LaTeX table (package booktabs), a standard error in brackets behind its parameter.
+        r"""The fit as a LaTeX table (package booktabs), each standard error in brackets after its parameter.
 
         >>> import latfit
         >>> best = latfit.fit(latfit.example_log().sample(cutoff=10_000), "lognormal")[0]
         >>> print(best.to_latex().splitlines()[4])  # doctest: +ELLIPSIS
         lognormal & $\mu = 5.557\,(0.015)$, $\sigma = 0.6697\,(0.01)$ & 0.0248 & ...
         """
-        return tables.fits_table([(self, None)], "latex")
+        return fits_table([(self, None)], "latex")
 
     @property
     def law_and_rho(self) -> tuple[ContinuousLaw, float]:
@@ -96,7 +148,7 @@ class Fit:
 
     @property
     def score(self) -> float:
-        """What fits of one method are ranked by, small is good: BIC or the sum of squares; ∞ for a failed fit."""
+        """The score that ranks fits of one method, smaller is better: BIC or the sum of squares; ∞ for a failed fit."""
         value = self.bic if self.method == "mle" else self.sse
         return np.inf if value is None else value
 
@@ -110,7 +162,7 @@ class Fit:
         """
         if self.law is None:
             return f"not fitted: {self.error}"
-        if self.at_limit:  # of laws that tend to an exponential the density at 0 tends to its rate
+        if self.at_limit:  # if a law tends to an exponential, its density at 0 tends to the rate
             return f"= exponential(rate={float(self.law.pdf(0.0)):.{digits}g})"
         return between.join(f"{name}={value:.{digits}g}" for name, value in self.params.items())
 
@@ -144,7 +196,7 @@ def fitted_law(sample: LatencySample, fit: Fit) -> Law:
     others = Tally.sum([sample.completed, sample.censored])
     curve = kaplan_meier(LatencySample(completed=sample.failed, censored=others, lost=sample.lost))
     masses = -np.diff(curve.still_out, prepend=1.0)
-    if curve.still_out[-1] <= 0:  # the last probe seen failed: that nothing outlives it is not known
+    if curve.still_out[-1] <= 0:  # the last probe failed: a longer log might show one that outlives it
         masses[-1] /= 2
     starts = np.unique(np.linspace(0, masses.size, MAX_FAILURE_STEPS, endpoint=False).astype(np.intp))
     merged = np.add.reduceat(masses, starts)
@@ -168,3 +220,61 @@ def ks_distance(sample: LatencySample, cdf: Cdf, rho: float, *, round_up: bool =
     F = cdf(high)
     ends = (np.abs(after - (1 - rho) * F), np.abs(before - (1 - rho) * (cdf(low) if cell else F)))
     return float(max(gap.max(initial=0.0) for gap in ends))
+
+
+def fits_table(results: Sequence[tuple[Fit, GoodnessOfFit | None]], kind: Literal["latex", "markdown"]) -> str:
+    """Fits with their tests as a table for a paper; a standard error follows its parameter in brackets.
+
+    A law that could not be fitted has the reason in place of its parameters; `latex` needs the package booktabs.
+
+    >>> import latfit
+    >>> fits = latfit.fit(latfit.example_log().sample(cutoff=10_000), laws=["lognormal"])
+    >>> print(fits_table([(fits[0], None)], "markdown"))  # doctest: +ELLIPSIS
+    | law | parameters | rho | BIC | D | p known | p bootstrap |
+    ...
+    """
+    by_bic = any(fit.bic is not None for fit, _ in results)
+    head = ["law", "parameters", "rho", "BIC" if by_bic else "sse", "D", "p known", "p bootstrap"]
+    rows = []
+    for fit, ks in results:
+        score = fit.bic if by_bic else fit.sse
+        cells = [fit.name, _parameters(fit, kind == "latex"), "" if fit.rho is None else f"{fit.rho:.4f}"]
+        cells.append("" if score is None else f"{score:.1f}" if by_bic else written(score))
+        if ks is not None and fit.error is None:
+            cells += [f"{ks.statistic:.4f}", _p_value(ks.p_asymptotic), _p_value(ks.p_bootstrap)]
+        rows.append(cells + [""] * (len(head) - len(cells)))
+    if kind == "markdown":
+        lines = [head, ["---"] * len(head), *rows]
+        return "".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |\n" for line in lines)
+    head = [*head[:2], r"$\rho$", head[3], "$D$", "$p$ known", "$p$ bootstrap"]
+    title, *body = (
+        " & ".join(cells) + r" \\" for cells in [head, *([*row[:2], *map(_escaped, row[2:])] for row in rows)]
+    )
+    parts = [r"\begin{tabular}{llrrrrr}", r"\toprule", title, r"\midrule", *body, r"\bottomrule", r"\end{tabular}", ""]
+    return "\n".join(parts)
+
+
+def _p_value(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}" if value >= 0.001 else "<.001"
+
+
+def _parameters(fit: Fit, latex: bool) -> str:
+    if fit.error is not None or fit.at_limit:
+        text = " ".join((fit.error or fit.describe(4)).split())
+        return _escaped(text) if latex else text
+    cells = []
+    for name, value in fit.params.items():
+        error = (fit.std_errors or {}).get(name)
+        bracket = f"({written(error, 2)})" if error else ""
+        if latex:
+            symbol = SYMBOLS.get(name, re.sub(r"_(min|max)$", r"_{\\\1}", name))
+            number = re.sub(r"e([+-]\d+)", lambda power: rf" \cdot 10^{{{int(power[1])}}}", written(value))
+            cells.append(f"${symbol} = {number}{bracket and chr(92) + ',' + bracket}$")
+        else:
+            cells.append(f"{name} = {written(value)} {bracket}".rstrip())
+    return ", ".join(cells)
+
+
+def _escaped(cell: str) -> str:
+    plain = re.sub(r"[\\~^]|[&%$#_{}]", lambda sign: LATEX_ESCAPES.get(sign[0], "\\" + sign[0]), cell)
+    return plain.replace("<", "$<$").replace(">", "$>$")

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,14 +17,6 @@ MAX_NEWTON_STEPS = 100
 SMALL_SAMPLE = 64  # samples of at most this many latencies are searched from every start
 DECREMENT = 1e-7  # Newton converges quadratically: after a step that gains this much the next gains 1e-14
 REFIT_DECREMENT = 1e-2  # for resamples, whose own error is a gain of about 1: the next step gains 1e-4 at most
-
-
-Ratio: TypeAlias = float | Floats | None  # ρ of all samples, of each (B,), or None: it is to be estimated
-
-
-def ratio_of(rho: Ratio, rows: Any) -> Ratio:
-    """ρ of some of the samples."""
-    return rho[rows] if isinstance(rho, np.ndarray) else rho
 
 
 class Likelihood(NamedTuple):
@@ -50,12 +42,12 @@ class Likelihood(NamedTuple):
 
 
 @np.errstate(all="ignore")  # a step may go too far; what is not finite is refused by the caller
-def log_likelihood(kernel: Kernel, batch: SampleBatch, u: Floats, rho: Ratio) -> Likelihood:
-    """ℓ of each sample at u; ρ is profiled out where it is None."""
-    done = kernel.completions(batch, u)
+def log_likelihood(kernel: Kernel, batch: SampleBatch, u: Floats) -> Likelihood:
+    """ℓ of each sample at u; ρ is profiled out where it is not given."""
+    done = kernel.completions(batch, u) if batch.cell else kernel.density(batch, u)
     late = kernel.survival(batch.c, u)
     log_s = np.where(batch.c_weights > 0, late.value, 0.0)
-    r = profile_rho(batch, log_s) if rho is None else np.full(batch.size, rho)
+    r = profile_rho(batch, log_s) if batch.rho is None else batch.rho
     log_late = np.log1p(-r)[:, None] + log_s
     log_out = np.logaddexp(np.log(r)[:, None], log_late)
     q = np.where(r[:, None] > 0, np.exp(log_late - log_out), 1.0)  # P(merely late | still out at c)
@@ -71,7 +63,7 @@ def log_likelihood(kernel: Kernel, batch: SampleBatch, u: Floats, rho: Ratio) ->
     cross = -_over_last(pull * inverse) / (1 - r)
     hess = done.hess + _over_last(weight * late.hess + (1 - q) * pull[:, None] * late.grad[None])
     profiled = hess
-    if rho is None and r.any():
+    if batch.rho is None and r.any():
         inside = np.where(r > 0, 1 / curve, 0.0)
         profiled = hess - inside * cross[:, None] * cross[None]
     return Likelihood(value, grad, profiled, r, hess, cross, curve)
@@ -86,8 +78,8 @@ def _over_last(values: Floats) -> Floats:
 def profile_rho(batch: SampleBatch, log_s: Floats) -> Floats:
     """The ρ that maximises ℓ given S(c_j): max(0, 1 − p/F(T)), p = n/(n+m), when all m were cut at one T.
 
-    With l lost it is the root above 0 of l S + (m F + l (F − S) − n S) ρ − (n + m + l) F ρ², and l/(n + l) where nobody
-    was cut. Otherwise the root of the score in ρ, which is concave: Newton's steps inside a shrinking bracket.
+    With l lost and none cut it is l/(n + l). Otherwise it is the root of the score in ρ, which is concave: Newton's
+    steps inside a shrinking bracket.
     """
     n, lost = batch.n, batch.lost
     if not batch.c_weights.any():
@@ -95,12 +87,6 @@ def profile_rho(batch: SampleBatch, log_s: Floats) -> Floats:
     if log_s.shape[1] == 1 and not lost.any():
         rho = 1 - n / ((n + batch.n_out) * -np.expm1(log_s[:, 0]))
         return np.where((batch.n_out > 0) & (rho > 0), rho, 0.0)
-    if log_s.shape[1] == 1:
-        F, S = -np.expm1(log_s[:, 0]), np.exp(log_s[:, 0])
-        b, a = batch.n_out * F + lost * (F - S) - n * S, batch.probes * F
-        root = np.sqrt(b * b + 4 * a * lost * S)
-        rho = np.where(b > 0, (b + root) / (2 * a), 2 * lost * S / (root - b))  # nothing cancels
-        return np.where(rho > 1e-14, rho, 0.0)
     S = np.exp(np.broadcast_to(log_s, (batch.size, log_s.shape[1])))
     F = -np.expm1(np.broadcast_to(log_s, S.shape))
     # ρ is 0 where the score at 0 is not positive, and cannot exceed the share that did not return
@@ -121,6 +107,11 @@ def profile_rho(batch: SampleBatch, log_s: Floats) -> Floats:
     return np.where(rho < 1e-14, 0.0, rho)
 
 
+def moved(u: Floats, step: Floats) -> Floats:
+    """The parameters after a step of the free ones."""
+    return np.concatenate([u[: len(step)] + step, u[len(step) :]]) if len(step) < len(u) else u + step
+
+
 class Maximum(NamedTuple):
     """Where the likelihood of each sample is largest, and whether Newton's method arrived there."""
 
@@ -130,63 +121,48 @@ class Maximum(NamedTuple):
 
 
 def maximise(
-    kernel: Kernel,
-    batch: SampleBatch,
-    rho: Ratio,
-    starts: list[Floats],
-    *,
-    above: Floats | None = None,
-    decrement: float = DECREMENT,
+    kernel: Kernel, batch: SampleBatch, starts: list[Floats], *, above: Floats | None = None, rough: bool = False
 ) -> Maximum:
     """The maximum of each sample's likelihood, from its best start, or from several where there may be several maxima.
 
     A small sample can have several maxima, and so can a law that wants several starts `followed`. Of others those of
-    which no start is `above` are left there. Newton's method ends with a step that promises to gain less than
-    `decrement`.
+    which no start is `above` are left there. A `rough` search is good enough for resamples.
     """
+    decrement = REFIT_DECREMENT if rough else DECREMENT
     if batch.thinned is not None:
-        starts = [maximise(kernel, batch.thinned, rho, starts, decrement=1e-3).u]
+        starts = [maximise(kernel, batch.thinned, starts, rough=True).u]
     if len(starts) > kernel.followed > 1:
-        starts = _best_starts(kernel, batch, rho, starts)
+        starts = _best_starts(kernel, batch, starts)
     elif batch.x.shape[1] > SMALL_SAMPLE or len(starts) == 1:
-        return _newton(kernel, batch, rho, starts, above, decrement)
-    every = np.tile(np.arange(batch.size), len(starts))
-    wide, all_u = batch.repeated(len(starts)), np.concatenate(starts, axis=1)
-    tried = _newton(kernel.take(every), wide, ratio_of(rho, every), [all_u], None, decrement)
-    parts = [slice(at, at + batch.size) for at in range(0, every.size, batch.size)]
-    best, *others = (Maximum(tried.u[:, part], tried.at.take(part), tried.converged[part]) for part in parts)
-    for other in others:
-        with np.errstate(invalid="ignore"):
-            better = (other.at.value > best.at.value + 1e-9) | ~np.isfinite(best.at.value)
-            at_least = other.at.value >= best.at.value - 1e-9
-        if kernel.followed > 1:  # a likelihood without bound has local maxima only: one that was reached counts
-            at_least, better = np.ones_like(at_least), better & (other.converged | ~best.converged)
-        better |= other.converged & ~best.converged & at_least
-        best.u[:, better] = other.u[:, better]
-        best.converged[better] = other.converged[better]
-        best.at.put(better, other.at, better)
-    return best
+        return _newton(kernel, batch, starts, above, decrement)
+    tried = _newton(kernel, batch.repeated(len(starts)), [np.concatenate(starts, axis=1)], None, decrement)
+    # a likelihood without bound has local maxima only: one that was reached counts
+    value = np.where(np.isfinite(tried.at.value), tried.at.value, -np.inf)
+    value -= np.where(tried.converged, 0.0, 1e-9 if kernel.followed == 1 else 1e300)
+    value = value.reshape(len(starts), batch.size)
+    best = (value >= value.max(axis=0) - 1e-9).argmax(axis=0) * batch.size + np.arange(batch.size)
+    return Maximum(tried.u[:, best], tried.at.take(best), tried.converged[best])
 
 
 @np.errstate(all="ignore")
 def _newton(
-    kernel: Kernel, batch: SampleBatch, rho: Ratio, starts: list[Floats], above: Floats | None, decrement: float
+    kernel: Kernel, batch: SampleBatch, starts: list[Floats], above: Floats | None, decrement: float
 ) -> Maximum:
     """Newton's method with eigenvalues made negative and step halving, from the best start of each sample."""
-    u, at = best_start(kernel, batch, rho, starts)
+    u, at = best_start(kernel, batch, starts)
     step, gain = _newton_step(kernel, u, at)
     share = kernel.limit_step(u, step)
     converged = np.zeros(batch.size, dtype=bool)
     alive = np.isfinite(at.value) if above is None else at.value > above
-    rows, part, chosen = np.arange(batch.size), batch, kernel  # what is evaluated: all that are alive, and some others
+    rows, part = np.arange(batch.size), batch  # what is evaluated: all that are alive, and some others
     for _ in range(MAX_NEWTON_STEPS):
         if not alive.any():
             break
         if alive[rows].sum() <= 0.6 * rows.size:
             rows = np.flatnonzero(alive)
-            part, chosen = batch.take(rows), kernel.take(rows)
-        candidate = u[:, rows] + np.where(alive[rows], share[rows], 0.0) * step[:, rows]
-        new = log_likelihood(chosen, part, candidate, ratio_of(rho, rows))
+            part = batch.take(rows)
+        candidate = moved(u[:, rows], np.where(alive[rows], share[rows], 0.0) * step[:, rows])
+        new = log_likelihood(kernel, part, candidate)
         old, close = at.value[rows], gain[rows] < decrement
         better = np.isfinite(new.grad).all(axis=0)
         better &= new.value >= old + 1e-4 * share[rows] * gain[rows]
@@ -209,24 +185,24 @@ def _newton(
     return Maximum(u, at, converged)
 
 
-def _best_starts(kernel: Kernel, batch: SampleBatch, rho: Ratio, starts: list[Floats]) -> list[Floats]:
-    values = np.stack([log_likelihood(kernel, batch, start, rho).value for start in starts])
+def _best_starts(kernel: Kernel, batch: SampleBatch, starts: list[Floats]) -> list[Floats]:
+    values = np.stack([log_likelihood(kernel, batch, start).value for start in starts])
     order = np.argsort(-np.where(np.isnan(values), -np.inf, values), axis=0, kind="stable")[: kernel.followed]
     every = np.stack(starts)
     return [np.take_along_axis(every, best[None, None], axis=0)[0] for best in order]
 
 
-def best_start(kernel: Kernel, batch: SampleBatch, rho: Ratio, starts: list[Floats]) -> tuple[Floats, Likelihood]:
+def best_start(kernel: Kernel, batch: SampleBatch, starts: list[Floats]) -> tuple[Floats, Likelihood]:
     """The start of each sample at which its likelihood is largest."""
     if batch.size == 1 and len(starts) > 1:  # all starts of one sample in one call
-        every, all_u = np.zeros(len(starts), dtype=np.intp), np.concatenate(starts, axis=1)
-        tried = log_likelihood(kernel, batch.repeated(len(starts)), all_u, ratio_of(rho, every))
+        all_u = np.concatenate(starts, axis=1)
+        tried = log_likelihood(kernel, batch.repeated(len(starts)), all_u)
         best = [int(np.argmax(np.where(np.isnan(tried.value), -np.inf, tried.value)))]
         return all_u[:, best], tried.take(best)
     u = np.array(starts[0], dtype=np.float64)
-    at = Likelihood(*(np.array(part) for part in log_likelihood(kernel, batch, u, rho)))
+    at = Likelihood(*(np.array(part) for part in log_likelihood(kernel, batch, u)))
     for other in starts[1:]:
-        there = log_likelihood(kernel, batch, other, rho)
+        there = log_likelihood(kernel, batch, other)
         better = (there.value > at.value) | (np.isfinite(there.value) & ~np.isfinite(at.value))
         better &= np.isfinite(there.grad).all(axis=0)
         u[:, better] = other[:, better]
@@ -236,29 +212,15 @@ def best_start(kernel: Kernel, batch: SampleBatch, rho: Ratio, starts: list[Floa
 
 def _newton_step(kernel: Kernel, u: Floats, at: Likelihood) -> tuple[Floats, Floats]:
     """The step (p, B) along −|H|⁻¹ in the eigenvectors of H, and what it should gain, gᵀ|H|⁻¹g/2."""
-    size = kernel.curvature_scale(u)
+    size = kernel.curvature_scale(u)[: len(kernel.free)]
     hess = (at.hess * (size[:, None] * size[None])).transpose(2, 0, 1)
     grad = (at.grad * size).T
     if not (np.isfinite(hess).all() and np.isfinite(grad).all()):
         ok = np.asarray(np.isfinite(hess).all(axis=(1, 2)) & np.isfinite(grad).all(axis=1))
-        hess, grad = np.where(ok[:, None, None], hess, -np.eye(u.shape[0])), np.where(ok[:, None], grad, 0.0)
+        hess, grad = np.where(ok[:, None, None], hess, -np.eye(len(size))), np.where(ok[:, None], grad, 0.0)
     values, vectors = np.linalg.eigh(hess)
     along = (vectors * grad[:, :, None]).sum(axis=1)
     strength = np.abs(values)
     strength = np.maximum(strength, 1e-10 * strength.max(axis=1, keepdims=True) + 1e-300)
     move = along / strength
     return size * (vectors * move[:, None, :]).sum(axis=2).T, (along * move).sum(axis=1) / 2
-
-
-@np.errstate(all="ignore")
-def inverse_information(information: Floats) -> Floats:
-    """The inverses (B, p, p) of information matrices, not a number where one is not positive definite."""
-    diagonal = np.einsum("bii->bi", information)
-    size = np.sqrt(diagonal)
-    scale = size[:, :, None] * size[:, None, :]
-    scaled = information / scale
-    fine = (diagonal > 0).all(axis=1) & (np.abs(scaled) < 2).all(axis=(1, 2))  # correlations, if they are any
-    fine[fine] = np.linalg.eigvalsh(scaled[fine])[:, 0] > 1e-12
-    inverse = np.full_like(scaled, np.nan)
-    inverse[fine] = np.linalg.inv(scaled[fine])
-    return np.asarray(inverse / scale)

@@ -11,12 +11,13 @@ import numpy as np
 import scipy
 from scipy.special import chdtri
 
-from latfit.errors import FitError, LawError
-from latfit.fitting.estimate import fit_batch
+from latfit.errors import FitError
+from latfit.fitting.estimate import fit_batch, law_class
 from latfit.fitting.fitted import Fit
+from latfit.fitting.likelihood import log_likelihood
 from latfit.fitting.ranking import fit
-from latfit.fitting.search import DifferencesKernel, law_class, law_log_likelihood
 from latfit.laws.samples import SampleBatch
+from latfit.logs.frames import as_sample
 from latfit.numbers import Floats
 from latfit.sample import LatencySample
 
@@ -37,34 +38,35 @@ def profile_interval(sample: LatencySample, fitted: Fit, parameter: str, *, leve
         raise FitError(
             f"{fitted.name} has no free parameter {parameter!r}; it has {', '.join(fitted.std_errors or {})}"
         )
-    top, estimate, limits = fitted.log_likelihood, fitted.rho, (0.0, 1 - 1e-9)
+    top, root = fitted.log_likelihood, math.sqrt(chdtri(1, 1 - level))
     if parameter == "rho":
-        batch, step = SampleBatch.of_sample(sample), max(estimate, 1.0 / sample.n)
-
-        def profile(values: Floats) -> Floats:
-            return fit_batch(fitted.name, batch.repeated(values.size), rho=values, errors=False).log_likelihood
+        batch, estimate, limits = SampleBatch.of_samples([sample]), fitted.rho, (0.0, 1 - 1e-9)
+        step = max(estimate, 1.0 / sample.n)
     else:
-        joint = "rho" in (fitted.std_errors or {})
-        value_at = profile_likelihood(sample, fitted, parameter, None if joint else fitted.rho)
+        value_at = profile_likelihood(sample, fitted, parameter)
         (domain,) = (each.domain for each in law_class(fitted.name).parameters if each.name == parameter)
         estimate, limits = fitted.params[parameter], (-np.inf if domain == "real" else 0.0, np.inf)
         step = abs(estimate) / 10 or 0.1
 
-        def profile(values: Floats) -> Floats:
-            return np.array([value_at(float(value)) for value in values])
-
     def excess(values: Floats) -> Floats:
         """The signed root of the likelihood ratio, which is nearly linear, beyond what is allowed."""
-        likelihood = profile(values)
+        if parameter == "rho":
+            wide = batch.repeated(values.size).given(values)
+            likelihood = fit_batch(fitted.name, wide, errors=False).log_likelihood
+        else:
+            likelihood = np.array([value_at(float(value)) for value in values])
         with np.errstate(invalid="ignore"):
             fall = 2 * (top - np.where(np.isnan(likelihood), -np.inf, likelihood))
-        return np.sqrt(np.clip(fall, 0.0, 1e6)) - math.sqrt(chdtri(1, 1 - level))
+        return np.sqrt(np.clip(fall, 0.0, 1e6)) - root
 
     return _roots(excess, estimate, step, np.array(limits))
 
 
 def _roots(excess: Callable[[Floats], Floats], inside: float, step: float, limits: Floats) -> tuple[float, float]:
-    """The roots on both sides of a point, found by steps that double; a limit where there is none before it."""
+    """The roots on both sides of a point; a limit where there is none before it.
+
+    Each is bracketed by steps that double and found by chords; of an end that stays, half counts (Illinois).
+    """
     near, steps = np.full(2, inside), np.array([-step, step])
     far = np.clip(near + steps, *limits)
     outside = excess(far) >= 0
@@ -75,48 +77,42 @@ def _roots(excess: Callable[[Floats], Floats], inside: float, step: float, limit
         steps *= 2
         near[growing], far[growing] = far[growing], np.clip(far + steps, *limits)[growing]
         outside[growing] = excess(far[growing]) >= 0
-    if outside.any():
-        far[outside] = _crossings(excess, near[outside], far[outside])
-    low, high = map(float, np.where(outside, far, limits))
-    return low, high
-
-
-def _crossings(excess: Callable[[Floats], Floats], near: Floats, far: Floats) -> Floats:
-    """Where values rise through 0 between `near` and `far`, by chords; of an end that stays, half counts (Illinois)."""
-    below, above = excess(near), excess(far)
-    stays = np.zeros(near.shape, dtype=np.int64)
-    for _ in range(200):
-        root = near - below * (far - near) / (above - below)
+    low, high = near[outside], far[outside]
+    below, above, stays = excess(low), excess(high), np.zeros(low.shape, dtype=np.int64)
+    for _ in range(200 if low.size else 0):
+        root = low - below * (high - low) / (above - below)
         value = excess(root)
-        if ((np.abs(value) <= 1e-9) | (np.abs(far - near) <= 1e-12 + 1e-8 * np.abs(root))).all():
+        if ((np.abs(value) <= 1e-9) | (np.abs(high - low) <= 1e-12 + 1e-8 * np.abs(root))).all():
             break
         beyond = value >= 0
         below = np.where(beyond, np.where(stays == 1, below / 2, below), value)
         above = np.where(beyond, value, np.where(stays == -1, above / 2, above))
-        near, far, stays = np.where(beyond, near, root), np.where(beyond, root, far), np.where(beyond, 1, -1)
-    return root
+        low, high, stays = np.where(beyond, low, root), np.where(beyond, root, high), np.where(beyond, 1, -1)
+    ends = limits.copy()
+    if low.size:
+        ends[outside] = root
+    return float(ends[0]), float(ends[1])
 
 
-def profile_likelihood(
-    sample: LatencySample, fitted: Fit, parameter: str, rho: float | None = None
-) -> Callable[[float], float]:
+def profile_likelihood(sample: LatencySample, fitted: Fit, parameter: str) -> Callable[[float], float]:
     """Max ℓ over the other parameters at a value of one, each search starting where the last one ended."""
-    batch, kernel = SampleBatch.of_sample(sample), DifferencesKernel(law_class(fitted.name))
-    others = [i for i, name in enumerate(fitted.params) if name != parameter and name in (fitted.std_errors or {})]
-    free = kernel.from_params(np.array([[each] for each in fitted.params.values()]), 1.0)[others, 0]
+    joint, kernel = "rho" in (fitted.std_errors or {}), law_class(fitted.name).kernel
+    batch = SampleBatch.of_samples([sample]).given(None if joint else fitted.rho)
+    real = [each.domain == "real" for each in law_class(fitted.name).parameters]
+    params = np.array(list(fitted.params.values()))
+    at = list(fitted.params).index(parameter)
+    others = [i for i, name in enumerate(kernel.free) if name != parameter]
+    free = np.array([params[i] if real[i] else np.log(params[i]) for i in others])
 
     def value_at(value: float) -> float:
         nonlocal free
-        params = fitted.params | {parameter: value}
-        u = kernel.from_params(np.array([[each] for each in params.values()]), 1.0)[:, 0]
 
         def cost(moved: Floats) -> float:
-            u[others] = moved
-            try:
-                log_likelihood = law_log_likelihood(kernel.build(u), batch, rho)[0]
-            except (LawError, OverflowError):
-                return np.inf
-            return -log_likelihood if np.isfinite(log_likelihood) else np.inf
+            params[others] = [x if real[i] else np.exp(x) for i, x in zip(others, moved, strict=True)]
+            params[at] = value
+            with np.errstate(all="ignore"):
+                likelihood = log_likelihood(kernel, batch, kernel.from_params(params[:, None], 1.0)).value[0]
+            return float(-likelihood) if np.isfinite(likelihood) else np.inf
 
         if others:
             options: dict[str, Any] = {"xatol": 1e-9, "fatol": 1e-9}
@@ -128,7 +124,7 @@ def profile_likelihood(
 
 @dataclass(frozen=True)
 class JointRatio:
-    """ρ estimated together with a law, because whoever is out at the cutoff may be merely late.
+    """ρ estimated together with a law, because a probe that is out at the cutoff may be merely late.
 
     `law` is the best one by BIC. `low` and `high` are the ends of the likelihood intervals under it and under the laws
     that are not ruled out, within 6 of its BIC: the best one need not be the true one. `confounded` says that the log
@@ -143,13 +139,13 @@ class JointRatio:
     confounded: bool
 
 
-def joint_outlier_ratio(sample: LatencySample, laws: Sequence[str] | None = None, *, level: float = 0.95) -> JointRatio:
+def joint_outlier_ratio(sample: Any, laws: str | Sequence[str] | None = None, *, level: float = 0.95) -> JointRatio:
     """The most likely (law, ρ) with a likelihood interval for ρ, wide enough for the laws that compete.
 
     Parameters
     ----------
     sample
-        A `LatencySample`.
+        A `LatencySample`, a log, or an array, Series or DataFrame of latencies in seconds.
     laws
         Those that compete (default: all classical ones).
     level
@@ -167,6 +163,7 @@ def joint_outlier_ratio(sample: LatencySample, laws: Sequence[str] | None = None
     >>> ratio.law, round(ratio.estimate, 4), ratio.low < ratio.estimate < ratio.high
     ('lognormal', 0.0248, True)
     """
+    sample = as_sample(sample)
     fits = [each for each in fit(sample, laws) if each.error is None]
     if not fits:
         raise FitError("no law could be fitted, so there is no joint estimate of the outlier ratio")

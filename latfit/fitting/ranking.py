@@ -10,26 +10,27 @@ from typing import Any
 
 import numpy as np
 
-from latfit.errors import FitError, LatfitError, none_of
-from latfit.fitting import least_squares
-from latfit.fitting.estimate import EXPONENTIAL_DISTANCE, BatchFit, fit_batch, read_rho
+from latfit.errors import FitError, LatfitError, SampleError, none_of
+from latfit.fitting.estimate import BatchFit, fit_batch, law_class
 from latfit.fitting.fitted import Fit
-from latfit.fitting.search import kernel_of, law_class
+from latfit.fitting.least_squares import fit_least_squares, with_std_errors
 from latfit.laws import get_law, law_names
-from latfit.laws.kernel import ExponentialLimit
 from latfit.laws.samples import SampleBatch, cell_width
 from latfit.logs.frames import as_sample
-from latfit.numbers import finite
+from latfit.numbers import finite, is_count
 from latfit.sample import LatencySample
 
 CLASSICAL = ("uniform", "truncated-gaussian", "exponential", "weibull", "lognormal", "pareto")
 DEFAULT_LAWS = (*CLASSICAL, "gamma", "log-logistic")
-LEAST_SQUARES_BLOCK = 4  # samples fitted at once: their grids have up to 10 000 steps each
+LEAST_SQUARES_BLOCK = 32  # samples fitted at once: their grids have up to 10 000 steps each
 
 
 def default_laws(method: str) -> list[str]:
-    """The laws that `method` tries without being asked, as they say themselves (`tried_by`); the paper's come first."""
-    tried = [name for name in law_names() if method in getattr(get_law(name), "tried_by", ())]
+    """The laws that `method` tries by default, as each law declares (`tried_by`); the paper's come first."""
+    laws = {name: get_law(name) for name in law_names()}
+    tried = [
+        name for name, law in laws.items() if getattr(law, "kernel", None) and method in getattr(law, "tried_by", ())
+    ]
     return sorted(tried, key=lambda name: DEFAULT_LAWS.index(name) if name in DEFAULT_LAWS else len(DEFAULT_LAWS))
 
 
@@ -64,7 +65,7 @@ def fit(
     Returns
     -------
     list of Fit
-        Best first; `fits[0].law` is proper, `fits[0].rho` stands beside it.
+        Best first; `fits[0].law` is proper and does not include `fits[0].rho`.
 
     Examples
     --------
@@ -73,13 +74,30 @@ def fit(
     >>> [fit.name for fit in fits], round(fits[0].params["mu"], 2)
     (['lognormal', 'exponential'], 5.56)
     """
-    names = default_laws(method) if laws is None else [laws] if isinstance(laws, str) else list(laws)
-    sample, ratio = as_sample(sample), read_rho(rho)
+    names = default_laws(method) if laws is None else names_of_laws(laws)
+    if laws is not None and not names:
+        raise FitError("there is no law to fit: give names of laws, or leave out `laws` for the default ones")
+    if not (rho == "joint" if isinstance(rho, str) else isinstance(rho, (int, float, np.number)) and 0 <= rho < 1):
+        raise FitError(f'the outlier ratio is {rho!r}; it must be "joint" or a number in [0, 1)')
+    for name, number in (("resamples", resamples), ("seed", seed)):
+        if not is_count(number):
+            raise FitError(f"{name} is {number!r}; it must be a whole number, 0 or more")
+    sample, ratio = as_sample(sample), None if isinstance(rho, str) else float(rho)
+    if not sample.n:
+        raise SampleError("the sample is empty: there is nothing to fit a law to")
     fits = best_first(fit_many([sample], names, method=method, rho=ratio, t_min=t_min)[0])
     if method == "ls" and resamples:
         rng = np.random.default_rng(seed)
-        fits = [least_squares.with_std_errors(sample, each, rho=ratio, count=resamples, rng=rng) for each in fits]
+        fits = [with_std_errors(sample, each, rho=ratio, count=resamples, rng=rng) for each in fits]
     return fits
+
+
+def names_of_laws(laws: str | Sequence[str]) -> tuple[str, ...]:
+    """One name, or several, as a tuple of names."""
+    names = (laws,) if isinstance(laws, str) or not np.iterable(laws) else tuple(laws)
+    if not all(isinstance(name, str) for name in names):
+        raise FitError(f"the laws to fit are {laws!r}; give names of laws, such as ['lognormal', 'weibull']")
+    return names
 
 
 def best_first(fits: Sequence[Fit]) -> list[Fit]:
@@ -111,17 +129,16 @@ def fit_many(
         size = LEAST_SQUARES_BLOCK if method == "ls" else len(members)
         for block in (members[start : start + size] for start in range(0, len(members), size)):
             some = [samples[at] for at in block]
-            batch = SampleBatch.of_samples(some)
+            batch = SampleBatch.of_samples(some).given(rho)
             for name in laws:
                 try:
                     if not any(sample.completed.total for sample in some):
                         raise FitError(f"{none_of(some[0].n, 'probe')} completed: there is no latency to fit")
                     with np.errstate(all="ignore"):  # a step may go too far, where it is refused
                         if method == "ls":
-                            fits = _ls(name, some, rho=rho, paper=t_min == "paper")
+                            fits = fit_least_squares(name, some, rho, paper=t_min == "paper")
                         else:
-                            likely = fit_batch(name, batch, rho="joint" if rho is None else rho, errors=errors)
-                            fits = fits_of(likely, batch, joint=rho is None)
+                            fits = fits_of(fit_batch(name, batch, errors=errors), batch)
                 except (LatfitError, ArithmeticError, np.linalg.LinAlgError) as problem:
                     fits = [Fit(name, method, some[0].n, error=str(problem))]
                     if len(some) > 1:
@@ -132,10 +149,10 @@ def fit_many(
     return results
 
 
-def fits_of(best: BatchFit, batch: SampleBatch, *, joint: bool = True) -> list[Fit]:
+def fits_of(best: BatchFit, batch: SampleBatch) -> list[Fit]:
     """One law fitted to each sample of a batch; ρ counts as a parameter where it was estimated, held ones do not."""
-    free, law = kernel_of(best.law).free, law_class(best.law)
-    names, fits = (*free, "rho") if joint else free, []
+    law, fits = law_class(best.law), []
+    names = (*law.kernel.free, "rho") if batch.rho is None else law.kernel.free
     with np.errstate(invalid="ignore"):
         errors = np.sqrt(np.einsum("bii->bi", best.covariance))
     for at, n in enumerate(batch.probes.astype(int).tolist()):
@@ -152,60 +169,3 @@ def fits_of(best: BatchFit, batch: SampleBatch, *, joint: bool = True) -> list[F
         aic, bic = 2 * len(names) - 2 * value, len(names) * math.log(n) - 2 * value
         fits.append(replace(fit, log_likelihood=value, aic=aic, bic=bic, at_limit=bool(best.at_limit[at])))
     return fits
-
-
-def _ls(name: str, samples: Sequence[LatencySample], *, rho: float | None, paper: bool) -> list[Fit]:
-    """Least squares on the cdf, or the exponential law where that is the limit of this one and no worse."""
-    fits, kernel = _free_ls(name, samples, rho, paper), kernel_of(name)
-    if not isinstance(kernel, ExponentialLimit):
-        return fits
-    for at, simple in enumerate(_free_ls("exponential", samples, rho, paper)):
-        if simple.law is not None and not fits[at].score < simple.score * (1 - 1e-9):
-            u = kernel.near_exponential(np.log([simple.params["rate"]]), EXPONENTIAL_DISTANCE)
-            law = law_class(name)(*map(float, kernel.to_params(u, 1.0)[0][:, 0]))
-            fits[at] = replace(simple, name=name, law=law, params=dict(law.params), at_limit=True)
-    return fits
-
-
-def _free_ls(name: str, samples: Sequence[LatencySample], rho: float | None, paper: bool) -> list[Fit]:
-    """Least squares on the cdf of each sample; the best start whose law is a cdf everywhere wins."""
-    law, kernel, batch = law_class(name), kernel_of(name), SampleBatch.of_samples(samples)
-    quartiles = np.array([sample.completed.quantiles((0.25, 0.5, 0.75)) for sample in samples])
-    quartiles = np.maximum(quartiles, batch.step[:, None] / 2)  # a latency of 0 counts as half a step of the clock
-    unit = float(np.median(quartiles[:, 1]))
-    goals = [least_squares.target(sample, rho, unit=unit, paper=paper and "t_min" in kernel.held) for sample in samples]
-    scaled, held = batch.scaled(unit), least_squares.held_parameters(kernel, batch, paper=paper)
-    kernel = kernel.holding(least_squares.held_parameters(kernel, scaled, paper=paper))
-    starts = kernel.starts(scaled)
-    if hasattr(law, "start"):
-        rough = [law.start(*map(float, row / unit)) for row in quartiles]
-        params = np.array([[each[parameter] for each in rough] for parameter in kernel.parameters])
-        starts = [kernel.from_params(params, 1.0), *starts]
-    rows, u = least_squares.finalists(kernel, goals, starts)
-    whole = least_squares.stacked(goals)
-    reasons = dict.fromkeys(range(len(samples)), "the law is not a cdf at any start")
-    results: dict[int, Fit] = {}
-    while rows.size:
-        first = np.unique(rows, return_index=True)[1]  # the best start that is left of each sample
-        best = least_squares.levenberg_marquardt(kernel.take(rows[first]), whole.rows(rows[first]), u[:, first])
-        params = kernel.to_params(best.u, unit)[0]
-        params[len(kernel.free) :] = held[:, rows[first]]
-        for column, row in enumerate(rows[first].tolist()):
-            try:
-                fitted = law(*map(float, params[:, column]))
-            except LatfitError as refused:
-                reasons[row] = str(refused)
-                continue
-            ratio = least_squares.counted_ratio(samples[row]) if rho is None else rho
-            sse, converged = float(best.sse[column]), bool(best.converged[column])
-            results[row] = Fit(
-                name, "ls", samples[row].n, fitted, ratio, dict(fitted.params), sse=sse, converged=converged
-            )
-        left = np.setdiff1d(np.arange(rows.size), first)
-        left = left[~np.isin(rows[left], list(results))]
-        rows, u = rows[left], u[:, left]
-    failed = "no start of least squares ended at a cdf: {}"
-    return [
-        results.get(row) or Fit(name, "ls", sample.n, error=failed.format(reasons[row]))
-        for row, sample in enumerate(samples)
-    ]

@@ -16,7 +16,7 @@ from latfit.sample import LatencySample, Tally
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """B simulated samples of n probes: `time` of return or of last sight (B, n), and what was seen then.
+    """B simulated samples of n probes: `time` of return or of the last observation (B, n), and the state then.
 
     A probe that is neither `returned` nor `lost` was still out at its time. Rows that are `ordered` have their
     returns first, in order, and lost no one from sight before the last of them.
@@ -81,10 +81,7 @@ class Simulator:
         left = Tally(out.values[early], out.counts[early])
         curve = kaplan_meier(LatencySample(completed=left, censored=stayed, lost=sample.lost))
         self.loss_times, self.loss_cdf = curve.times, 1 - curve.still_out
-
-    @property
-    def complete(self) -> bool:
-        return self.rho == 0 and self.cutoff == np.inf and not self.loss_times.size
+        self.complete = self.rho == 0 and self.cutoff == np.inf and not curve.times.size
 
     def rows(self, count: int, rng: np.random.Generator) -> Rows:
         with np.errstate(over="ignore", under="ignore", divide="ignore"):
@@ -93,7 +90,7 @@ class Simulator:
             raise FitError(
                 f"{self.law.spec()} has latencies too small or too large for a number: it cannot be simulated"
             )
-        if self.resolution:  # what the log's clock shows; a 0 that the log's reading has no place for is half a step
+        if self.resolution:  # as the log's clock shows it; a 0 that the log cannot contain becomes half a step
             steps = np.ceil(time / self.resolution) if self.round_up else np.rint(time / self.resolution)
             time = self.resolution * (steps if self.cell else np.maximum(steps, 0.5))
         if self.complete:
@@ -110,7 +107,7 @@ class Simulator:
         never = np.isinf(time)
         returned = (time <= limit) & ~never
         time = np.where(returned, time, limit)
-        # with outliers and no cutoff nothing ends the watch: whoever never returns is known to be lost
+        # with outliers and no cutoff nothing ends the observation: probes that never return are known to be lost
         lost = np.isinf(time)
         if self.known_lost:
             lost |= never & (rng.random(time.shape) < self.known_lost)

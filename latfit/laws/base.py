@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from latfit.errors import LawError
-from latfit.laws.kernel import Kernel
+from latfit.laws.kernel import DifferencesKernel, Kernel
 from latfit.laws.quadrature import quadrature_moment
 from latfit.laws.steps import Steps, check_order
 from latfit.numbers import Floats
@@ -22,9 +22,9 @@ from latfit.numbers import Floats
 class Law(ABC):
     """A latency law: a cdf that may be defective, F̃(t) → 1 − rho.
 
-    This is all that `latfit.restart` knows of a law. A law must state `name`, `support`, `cdf` and `partial_moment`;
-    the rest follows, and whatever it knows better it states too. Every method takes scalars or arrays of
-    times t ≥ 0, t = ∞ included, and returns float64 of the same shape.
+    This is all that `latfit.restart` knows of a law. A law must state `name`, `cdf` and `partial_moment`, and `support`
+    where it does not reach from 0 to ∞; the rest follows, and whatever it knows better it states too. Every method
+    takes scalars or arrays of times t ≥ 0, t = ∞ included, and returns float64 of the same shape.
 
     Examples
     --------
@@ -37,21 +37,12 @@ class Law(ABC):
     name: ClassVar[str]
     rho: float = 0.0
     """The probability of never completing."""
-
-    @property
-    @abstractmethod
-    def support(self) -> tuple[float, float]:
-        """The smallest and the largest latency that can occur (∞ if unbounded)."""
-
-    @property
-    def jumps(self) -> Floats | None:
-        """The times at which F̃ jumps, between which it is flat; None for a continuous law."""
-        return None
-
-    @property
-    def kinks(self) -> tuple[float, ...]:
-        """The times at which the density of a continuous law jumps."""
-        return ()
+    support: tuple[float, float] = (0.0, np.inf)
+    """The smallest and the largest latency that can occur."""
+    jumps: Floats | None = None
+    """The times at which F̃ jumps, between which it is flat; None for a continuous law."""
+    kinks: tuple[float, ...] = ()
+    """The times at which the density of a continuous law jumps."""
 
     @abstractmethod
     def cdf(self, t: ArrayLike) -> Floats:
@@ -92,51 +83,31 @@ class Law(ABC):
         return np.zeros(np.shape(t))
 
 
-class SameTimes(Law):
-    """A law made of another one, `law`, that can complete at the same times."""
-
-    law: Law
-
-    @property
-    def support(self) -> tuple[float, float]:
-        return self.law.support
-
-    @property
-    def jumps(self) -> Floats | None:
-        return self.law.jumps
-
-    @property
-    def kinks(self) -> tuple[float, ...]:
-        return self.law.kinks
-
-
 class StepLaw(Law):
     """A law that completes at known times only: F̃ is the sum of the steps `completions`."""
 
     completions: Steps
+    jumps: Floats
 
-    @property
-    def support(self) -> tuple[float, float]:
-        return float(self.jumps[0]), float(self.jumps[-1])
-
-    @property
-    def jumps(self) -> Floats:
-        return self.completions.times
+    def _set_completions(self, completions: Steps, **more: Any) -> None:
+        times = completions.times
+        support = float(times[0]), float(times[-1])
+        vars(self).update(completions=completions, jumps=times, support=support, **more)
 
     def cdf(self, t: ArrayLike) -> Floats:
-        return self.completions.mass(t)
+        return self.completions.moment(0, t)
 
     def partial_moment(self, n: int, t: ArrayLike) -> Floats:
         return self.completions.moment(n, t)
 
 
 class FailingLaw(Law):
-    """A law of which attempts fail visibly: G̃ is the sum of the steps `failures`."""
+    """A law under which attempts can fail visibly: G̃ is the sum of the steps `failures`."""
 
     failures: Steps
 
     def failed(self, t: ArrayLike) -> Floats:
-        return self.failures.mass(t)
+        return self.failures.moment(0, t)
 
     def failed_moment(self, n: int, t: ArrayLike) -> Floats:
         return self.failures.moment(n, t)
@@ -210,18 +181,16 @@ class ParametricLaw(Law):
     examples: ClassVar[tuple[str, ...]]
     """Specifications that span the law's shapes, for `latfit laws` and the contract tests."""
     list_sizes: ClassVar[str] = "they must have the same number of entries"
+    params: dict[str, Any]
+    """The values of the parameters by their names."""
 
     def __post_init__(self) -> None:
-        for each in self.parameters:
-            object.__setattr__(self, each.name, each.read(self.name, getattr(self, each.name)))
+        params = {each.name: each.read(self.name, getattr(self, each.name)) for each in self.parameters}
+        vars(self).update(params, params=params)
         lists = [parameter for parameter in self.parameters if parameter.many]
-        if len({len(getattr(self, each.name)) - each.extra for each in lists}) > 1:
-            sizes = " and ".join(f"{len(getattr(self, each.name))} {each.name}" for each in lists)
+        if len({len(params[each.name]) - each.extra for each in lists}) > 1:
+            sizes = " and ".join(f"{len(params[each.name])} {each.name}" for each in lists)
             raise LawError(f"{self.name}: there are {sizes}; {self.list_sizes}")
-
-    @property
-    def params(self) -> dict[str, Any]:
-        return {parameter.name: getattr(self, parameter.name) for parameter in self.parameters}
 
     def spec(self) -> str:
         """The text that `parse_law` turns back into an equal law, such as `lognormal(mu=5.5,sigma=1)`."""
@@ -229,7 +198,7 @@ class ParametricLaw(Law):
 
     def scaled(self, factor: float) -> Self:
         """The law of factor · T: the same law in another unit of time."""
-        return type(self)(**{each.name: each.scaled(getattr(self, each.name), factor) for each in self.parameters})
+        return type(self)(**{each.name: each.scaled(self.params[each.name], factor) for each in self.parameters})
 
     @abstractmethod
     def ppf(self, q: ArrayLike) -> Floats:
@@ -272,9 +241,9 @@ class ContinuousLaw(ParametricLaw):
     """
 
     kernel: ClassVar[Kernel | None] = None
-    """How batched maximum likelihood sees the law; without it derivatives are taken by differences."""
-    tried_by: ClassVar[tuple[str, ...]] = ()
-    """The methods of fitting (`mle`, `ls`) that try this law without being asked to."""
+    """How batched fitting sees the law; where it states `start` only, derivatives are taken by differences."""
+    tried_by: ClassVar[tuple[str, ...]] = ("mle", "ls")
+    """The methods of fitting that try this law, if it can be fitted, without being asked to."""
 
     @abstractmethod
     def _logpdf(self, t: Floats) -> Floats: ...
@@ -309,10 +278,6 @@ class ContinuousLaw(ParametricLaw):
             below = np.where(q < 0.5, self._cdf(t) < q, self._sf(t) > 1.0 - q)
             low, high = np.where(below, middle, low), np.where(below, high, middle)
         return np.asarray(bottom + np.exp(high))
-
-    @property
-    def support(self) -> tuple[float, float]:
-        return 0.0, np.inf
 
     def cdf(self, t: ArrayLike) -> Floats:
         """F(t), accurate in the lower tail."""
@@ -383,8 +348,13 @@ def register(law: L) -> L:
     """Class decorator: make a law known by its name to the command line, the parser and the tests."""
     if law.name in REGISTRY:
         raise LawError(f"two laws are called {law.name!r}")
-    scales = not issubclass(law, ParametricLaw) or law.scaled is not ParametricLaw.scaled
-    if not scales and not any(parameter.unit for parameter in getattr(law, "parameters", ())):
-        raise LawError(f"{law.name}: no parameter has a unit, and the law does not state `scaled`")
+    if issubclass(law, ParametricLaw) and not any(parameter.unit for parameter in law.parameters):
+        raise LawError(
+            f"{law.name}: no parameter has a unit, so the law cannot be written in another unit of time. Give a "
+            'parameter unit="time" for a scale in seconds, unit="rate" for one in 1/s, unit="log-time" for a location '
+            'of log t, as in Parameter("mu", "real", unit="log-time")'
+        )
+    if issubclass(law, ContinuousLaw) and law.kernel is None and hasattr(law, "start"):
+        law.kernel = DifferencesKernel(law)
     REGISTRY[law.name] = law
     return law

@@ -1,4 +1,4 @@
-"""Laws made of another one: a share never returns, or an independent risk of failing visibly stands beside it."""
+"""Laws derived from another one: a share never returns, or an independent risk of failing visibly is added."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from latfit.errors import LawError
-from latfit.laws.base import FailingLaw, Law, ParametricLaw, SameTimes
+from latfit.laws.base import FailingLaw, Law, ParametricLaw
 from latfit.laws.steps import Steps, check_order
 from latfit.numbers import Floats
 
 
 @dataclass(frozen=True)
-class Defective(SameTimes):
+class Defective(Law):
     """F̃ = (1 − rho) F: a share rho of the jobs never returns. Glatard et al. 2006, §2.
 
-    A defective law inside is opened: the shares that return multiply.
+    `law` is anything that can be read as a law: a text, a fit, a frozen distribution of scipy.stats. If it is
+    defective itself, the shares that return are multiplied.
 
     Examples
     --------
     >>> import latfit
-    >>> law = latfit.Defective(latfit.parse_law("exponential(rate=0.1)"), 0.2)
+    >>> law = latfit.Defective("exponential(rate=0.1)", 0.2)
     >>> law.rho, float(law.cdf(float("inf")))
     (0.2, 0.8)
     """
@@ -36,15 +37,14 @@ class Defective(SameTimes):
         rho = self.rho
         if isinstance(rho, bool) or not isinstance(rho, (int, float, np.integer, np.floating)) or not 0 <= rho < 1:
             raise LawError(f"the outlier ratio rho is {rho!r}; it must lie in [0, 1)")
-        if not isinstance(self.law, Law):
-            raise LawError(f"a defective law needs a law, not {self.law!r}")
-        law, rho = self.law, float(rho)
+        from latfit.laws.empirical import as_law  # which makes defective laws itself
+
+        law, rho = as_law(self.law), float(rho)
         if isinstance(law, Defective):
             law, rho = law.law, 1.0 - (1.0 - rho) * (1.0 - law.rho)
         if law.rho > 0:
             raise LawError(f"the {law.name} law has outliers of its own (rho = {law.rho:g}); use its rescaled(rho)")
-        object.__setattr__(self, "law", law)
-        object.__setattr__(self, "rho", rho)
+        vars(self).update(law=law, rho=rho, support=law.support, jumps=law.jumps, kinks=law.kinks)
 
     def cdf(self, t: ArrayLike) -> Floats:
         return (1.0 - self.rho) * self.law.cdf(t)
@@ -89,9 +89,11 @@ class Competing(FailingLaw):
             raise LawError(f"failures compete with a continuous law that has none of its own, not with {self.law!r}")
         if self.risk.total > 1 + 1e-12:
             raise LawError(f"the probabilities of failure add up to {self.risk.total:g}; they must not exceed 1")
-        out = self.law.still_out(self.risk.times)
-        object.__setattr__(self, "failures", Steps.of(self.risk.times, out * self.risk.masses))
-        object.__setattr__(self, "rho", 1.0 - float(self.cdf(np.inf)))
+        times, (low, high) = self.risk.times, self.law.support
+        failures = Steps.of(times, self.law.still_out(times) * self.risk.masses)
+        end = float(times[self._unfailed(times) <= 0].min(initial=high))  # a certain failure leaves nothing out
+        vars(self).update(failures=failures, support=(low, end), kinks=(*self.law.kinks, *map(float, times)))
+        vars(self)["rho"] = 1.0 - float(self.cdf(np.inf))
 
     @classmethod
     def of(cls, law: Law, times: ArrayLike, probabilities: ArrayLike) -> Competing:
@@ -105,19 +107,9 @@ class Competing(FailingLaw):
     def never(self) -> float:
         return float(self.still_out(np.inf))
 
-    @property
-    def support(self) -> tuple[float, float]:
-        low, high = self.law.support
-        certain = self.risk.times[self._unfailed(self.risk.times) <= 0]  # nobody outlives these
-        return low, float(certain.min(initial=high))
-
-    @property
-    def kinks(self) -> tuple[float, ...]:
-        return (*self.law.kinks, *map(float, self.risk.times))
-
     def _unfailed(self, t: ArrayLike) -> Floats:
         """S_f(t)."""
-        return np.maximum(1.0 - self.risk.mass(t), 0.0)
+        return np.maximum(1.0 - self.risk.moment(0, t), 0.0)
 
     def cdf(self, t: ArrayLike) -> Floats:
         return self.partial_moment(0, t)
@@ -131,7 +123,7 @@ class Competing(FailingLaw):
         unfailed = self._unfailed(t)
         with np.errstate(invalid="ignore"):  # 0 · ∞ beyond the last failure is 0
             whole = np.where(unfailed > 0, unfailed * self.law.partial_moment(n, t), 0.0)
-        return whole + self._cut[n].mass(t)
+        return whole + self._cut[n].moment(0, t)
 
     def pdf(self, t: ArrayLike) -> Floats:
         return np.asarray(self._unfailed(t) * self.law.pdf(t))

@@ -36,8 +36,7 @@ class Discrete(StepLaw, ParametricLaw):
         used = np.flatnonzero(self.probs)
         masses = np.array(self.probs)[used] / np.sum(self.probs)
         cumulative = np.cumsum(masses)
-        completions = Steps(np.array(self.values)[used], masses, cumulative / cumulative[-1])
-        object.__setattr__(self, "completions", completions)
+        self._set_completions(Steps(np.array(self.values)[used], masses, cumulative / cumulative[-1]))
 
     def still_out(self, t: ArrayLike) -> Floats:
         beyond = np.append(np.cumsum(self.completions.masses[::-1])[::-1], 0.0)

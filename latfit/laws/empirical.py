@@ -1,4 +1,4 @@
-"""The empirical law, what a sample says of the latencies; and the law of whatever else stands for one."""
+"""The empirical law of a sample, and the conversion of anything that can be read as a law."""
 
 from __future__ import annotations
 
@@ -39,16 +39,12 @@ class FrozenLaw(ContinuousLaw):
             raise LawError(f"{self.spec()} is several laws; a law has one value for each parameter")
         if ends[0] < 0:
             raise LawError(f"{self.spec()} begins at {ends[0]:g}; a latency is not negative: truncate the law at 0")
+        vars(self).update(params={}, support=(float(ends[0]), float(ends[1])))
 
     def spec(self) -> str:
         """The distribution as scipy.stats writes it, such as `lognorm(1.0, scale=244.7)`."""
         values = [*map(repr, self.frozen.args), *(f"{name}={value!r}" for name, value in self.frozen.kwds.items())]
         return f"{self.frozen.dist.name}({', '.join(values)})"
-
-    @property
-    def support(self) -> tuple[float, float]:
-        low, high = self.frozen.support()
-        return float(low), float(high)
 
     def _logpdf(self, t: Floats) -> Floats:
         return np.asarray(self.frozen.logpdf(t))
@@ -70,7 +66,7 @@ class Empirical(StepLaw, FailingLaw):
 
     F̃(t) = Σ S(t_i−) d_i/n_i over the completions t_i ≤ t, G̃(t) the same over the failures,
     S(t) = 1 − F̃(t) − G̃(t) (Aalen and Johansen 1978). It is defective: `rho` = 1 − F̃(T), the
-    probability of not completing by the end T of what was seen. That includes the failures,
+    probability of not completing by T, the end of the observation. That includes the failures,
     since a failed attempt never completes; `never` leaves them out.
 
     Examples
@@ -86,17 +82,22 @@ class Empirical(StepLaw, FailingLaw):
     failures: Steps
     never: float
     completed: NDArray[np.int64]
-    """How many completions were seen at or below each jump."""
+    """The number of completions at or below each jump."""
     resolution: float = 0.0
     rho: float = field(init=False)
 
     def __post_init__(self) -> None:
         rho = 1.0 - self.completions.total if self.failures.times.size else self.never
-        object.__setattr__(self, "rho", rho)
+        self._set_completions(self.completions, rho=rho)
 
     @classmethod
-    def of(cls, sample: LatencySample) -> Empirical:
-        """The Kaplan–Meier law of `sample`."""
+    def of(cls, data: Any) -> Empirical:
+        """The Kaplan–Meier law of a sample, or of what `latfit.as_sample` takes."""
+        if not isinstance(data, LatencySample):
+            from latfit.logs import as_sample  # reads frames as logs, which takes all readers
+
+            data = as_sample(data)
+        sample: LatencySample = data
         n = sample.n
         if not n:
             raise SampleError("the sample is empty: there is no probe to take a law from")
@@ -115,10 +116,6 @@ class Empirical(StepLaw, FailingLaw):
 
     def still_out(self, t: ArrayLike) -> Floats:
         return np.maximum(1.0 - self.cdf(t) - self.failed(t), self.never)
-
-    def n_completed_at_or_below(self, t: ArrayLike) -> NDArray[np.int64]:
-        """How many completions of the sample lie at or below t."""
-        return np.concatenate([[0], self.completed])[self.completions.count(t)]
 
     @property
     def rho_without_failures(self) -> float:
@@ -152,7 +149,7 @@ class Empirical(StepLaw, FailingLaw):
     def _apart(self) -> tuple[Floats, Floats, Floats]:
         """The risks taken apart: all times, F₀ at each and the hazard of failing at each; completions come first."""
         times = np.union1d(self.completions.times, self.failures.times)
-        at_risk = 1.0 - np.concatenate([[0.0], (self.completions.mass(times) + self.failures.mass(times))[:-1]])
+        at_risk = 1.0 - np.concatenate([[0.0], (self.cdf(times) + self.failed(times))[:-1]])
         done, gone = np.zeros(times.size), np.zeros(times.size)
         done[np.searchsorted(times, self.completions.times)] = self.completions.masses
         gone[np.searchsorted(times, self.failures.times)] = self.failures.masses
@@ -169,7 +166,7 @@ class Empirical(StepLaw, FailingLaw):
 
 
 def as_law(data: Any, **params: Any) -> Law:
-    """A law of whatever stands for one.
+    """The law that an argument stands for.
 
     A law, a fit, a text such as `lognormal(mu=5.5,sigma=1)`, a name with its parameters (and `rho`), the pair of a name
     and a dict of them, a frozen distribution of scipy.stats; or the empirical law of what `latfit.as_sample` takes: a
@@ -195,8 +192,8 @@ def as_law(data: Any, **params: Any) -> Law:
         return FrozenLaw(data)
     if isinstance(data, list) and data and hasattr(data[0], "as_law"):
         raise LawError(f"these are {len(data)} fits, and one law is needed: give one of them, such as fits[0]")
-    if not isinstance(data, LatencySample):
-        from latfit.logs import as_sample  # reads frames as logs, which takes all readers
-
-        data = as_sample(data)
+    if type(data).__module__.startswith("scipy.stats"):
+        raise LawError(
+            f"{type(data).__name__} lacks its parameters: freeze it, as in scipy.stats.lognorm(1, scale=250)"
+        )
     return Empirical.of(data)

@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from math import factorial, log, sqrt
+from math import log, sqrt
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import (
-    digamma,
-    gammainc,
-    gammaincc,
-    gammainccinv,
-    gammaincinv,
-    gammaln,
-    logsumexp,
-    poch,
-    polygamma,
-    xlogy,
-)
+from scipy.special import digamma, gammainc, gammaincc, gammainccinv, gammaincinv, gammaln, logsumexp, poch, xlogy, zeta
 
 from latfit.laws.base import ContinuousLaw, Parameter, register
 from latfit.laws.kernel import Jet, Kernel
@@ -49,39 +38,6 @@ class _ExponentialKernel(Kernel):
     def survival(self, t: Floats, u: Floats) -> Jet:
         log_s = -np.exp(u[0])[:, None] * t
         return Jet.of(log_s, [log_s], [log_s])
-
-
-@register
-@dataclass(frozen=True)
-class Exponential(ContinuousLaw):
-    """Memoryless law: completions at a constant rate. Glatard et al. 2006, §3.3."""
-
-    name = "exponential"
-    parameters = (Parameter("rate", "positive", unit="rate"),)
-    formula = "F(t) = 1 - exp(-rate t)"
-    examples = ("exponential(rate=0.01)",)
-    kernel = _ExponentialKernel()
-    tried_by = ("mle", "ls")
-    rate: float
-
-    @classmethod
-    def start(cls, q1: float, q2: float, q3: float) -> dict[str, float]:
-        return {"rate": log(2) / q2}
-
-    def _logsf(self, t: Floats) -> Floats:
-        return -self.rate * t
-
-    def _logpdf(self, t: Floats) -> Floats:
-        return log(self.rate) - self.rate * t
-
-    def _ppf(self, q: Floats) -> Floats:
-        return -np.log1p(-q) / self.rate
-
-    def _partial_moment(self, n: int, t: Floats) -> Floats:
-        return factorial(n) * float(np.power(1 / self.rate, n)) * gammainc(n + 1, self.rate * t)
-
-    def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
-        return np.asarray(rng.exponential(1 / self.rate, size))
 
 
 def log_gammaincc(a: ArrayLike, x: ArrayLike) -> Floats:
@@ -130,7 +86,7 @@ class _GammaKernel(Kernel):
         off = batch.mean_log - u[1] + 1 - ratio
         value = n * (k * off - batch.mean_log - (gammaln(k) - k * log_k + k))
         by_k, by_m = k * (off + log_k - digamma(k)), k * (ratio - 1)
-        hess = [n * (by_k + k - k**2 * polygamma(1, k)), n * by_m, -n * k * ratio]
+        hess = [n * (by_k + k - k**2 * zeta(2, k)), n * by_m, -n * k * ratio]
         return Jet.of(value, [n * by_k, n * by_m], hess)
 
     def survival(self, t: Floats, u: Floats) -> Jet:
@@ -162,29 +118,14 @@ class _GammaKernel(Kernel):
         return gammainc(k, y), np.array([by_k, -np.exp(k * np.log(y) - y - gammaln(k))])
 
 
-@register
-@dataclass(frozen=True)
-class Gamma(ContinuousLaw):
-    """Sum of exponential stages, for any positive number of them."""
+class StageLaw(ContinuousLaw):
+    """A gamma law, however it is written: `shape` exponential stages in turn, each of mean `scale`.
 
-    name = "gamma"
-    parameters = (Parameter("shape", "positive"), Parameter("scale", "positive", unit="time"))
-    formula = "F(t) = P(shape, t/scale), the incomplete gamma function"
-    examples = (
-        "gamma(shape=2,scale=100)",
-        "gamma(shape=0.4,scale=10)",
-        "gamma(shape=50,scale=0.02)",
-    )
-    kernel = _GammaKernel()
-    tried_by = ("mle", "ls")
-    shape: float
-    scale: float
+    A mixture has an array of both, and the formulas an axis for its parts.
+    """
 
-    @classmethod
-    def start(cls, q1: float, q2: float, q3: float) -> dict[str, float]:
-        """Rough parameters from the quartiles, by mean ≈ their mean and sd ≈ their range / 1.349."""
-        mean, std = (q1 + q2 + q3) / 3, max(q3 - q1, 1e-3 * q3) / 1.349
-        return {"shape": (mean / std) ** 2, "scale": std**2 / mean}
+    shape: Any
+    scale: Any
 
     def _cdf(self, t: Floats) -> Floats:
         return np.asarray(gammainc(self.shape, t / self.scale), dtype=np.float64)
@@ -198,14 +139,14 @@ class Gamma(ContinuousLaw):
         return np.where(t == np.inf, -np.inf, density)
 
     def _ppf(self, q: Floats) -> Floats:
-        return self.scale * np.where(q < 0.5, gammaincinv(self.shape, q), gammainccinv(self.shape, 1 - q))
+        return np.asarray(self.scale * np.where(q < 0.5, gammaincinv(self.shape, q), gammainccinv(self.shape, 1 - q)))
 
     def _partial_moment(self, n: int, t: Floats) -> Floats:
         factor = np.power(self.scale, n) * poch(self.shape, n)
         return np.asarray(factor * gammainc(self.shape + n, t / self.scale), dtype=np.float64)
 
     def std(self) -> float:
-        return self.scale * sqrt(self.shape)
+        return float(self.scale * sqrt(self.shape))
 
     def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
         return np.asarray(rng.gamma(self.shape, self.scale, size))
@@ -213,7 +154,57 @@ class Gamma(ContinuousLaw):
 
 @register
 @dataclass(frozen=True)
-class ErlangMixture(ContinuousLaw):
+class Exponential(StageLaw):
+    """Memoryless law: completions at a constant rate. Glatard et al. 2006, §3.3."""
+
+    name = "exponential"
+    parameters = (Parameter("rate", "positive", unit="rate"),)
+    formula = "F(t) = 1 - exp(-rate t)"
+    examples = ("exponential(rate=0.01)",)
+    kernel = _ExponentialKernel()
+    rate: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        vars(self).update(shape=1.0, scale=1 / self.rate)
+
+    @classmethod
+    def start(cls, q1: float, q2: float, q3: float) -> dict[str, float]:
+        return {"rate": log(2) / q2}
+
+    _cdf = ContinuousLaw._cdf
+
+    def _logsf(self, t: Floats) -> Floats:
+        return -self.rate * t
+
+
+@register
+@dataclass(frozen=True)
+class Gamma(StageLaw):
+    """Sum of exponential stages, for any positive number of them."""
+
+    name = "gamma"
+    parameters = (Parameter("shape", "positive"), Parameter("scale", "positive", unit="time"))
+    formula = "F(t) = P(shape, t/scale), the incomplete gamma function"
+    examples = (
+        "gamma(shape=2,scale=100)",
+        "gamma(shape=0.4,scale=10)",
+        "gamma(shape=50,scale=0.02)",
+    )
+    kernel = _GammaKernel()
+    shape: float
+    scale: float
+
+    @classmethod
+    def start(cls, q1: float, q2: float, q3: float) -> dict[str, float]:
+        """Rough parameters from the quartiles, by mean ≈ their mean and sd ≈ their range / 1.349."""
+        mean, std = (q1 + q2 + q3) / 3, max(q3 - q1, 1e-3 * q3) / 1.349
+        return {"shape": (mean / std) ** 2, "scale": std**2 / mean}
+
+
+@register
+@dataclass(frozen=True)
+class ErlangMixture(StageLaw):
     """With probability p[i], phases[i] stages of rate rates[i] in turn: van Moorsel & Wolter's running example."""
 
     name = "erlang-mixture"
@@ -231,40 +222,33 @@ class ErlangMixture(ContinuousLaw):
     p: tuple[float, ...]
     phases: tuple[int, ...]
     rates: tuple[float, ...]
+    weights: ClassVar[Floats]
 
-    @cached_property
-    def _parts(self) -> tuple[Floats, Floats, Floats]:
-        """Weights that add up to 1, phases and rates, as arrays."""
-        return np.array(self.p) / np.sum(self.p), np.array(self.phases, dtype=np.float64), np.array(self.rates)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        weights = np.array(self.p) / np.sum(self.p)
+        vars(self).update(
+            shape=np.array(self.phases, dtype=np.float64), scale=1 / np.array(self.rates), weights=weights
+        )
 
     def _cdf(self, t: Floats) -> Floats:
-        p, k, rate = self._parts
-        return gammainc(k, rate * t[..., None]) @ p
-
-    def _sf(self, t: Floats) -> Floats:
-        p, k, rate = self._parts
-        return gammaincc(k, rate * t[..., None]) @ p
+        return super()._cdf(t[..., None]) @ self.weights
 
     def _logsf(self, t: Floats) -> Floats:
-        p, k, rate = self._parts
-        return logsumexp(log_gammaincc(k, rate * t[..., None]), axis=-1, b=p)
+        return logsumexp(super()._logsf(t[..., None]), axis=-1, b=self.weights)
 
     def _logpdf(self, t: Floats) -> Floats:
-        p, k, rate = self._parts
-        x = rate * t[..., None]
-        density = logsumexp(xlogy(k - 1, x) - x - gammaln(k) + np.log(rate), axis=-1, b=p)
-        return np.where(t == np.inf, -np.inf, density)
+        return logsumexp(super()._logpdf(t[..., None]), axis=-1, b=self.weights)
+
+    _ppf, draw = ContinuousLaw._ppf, ContinuousLaw.draw
 
     def _partial_moment(self, n: int, t: Floats) -> Floats:
-        """Σ p k (k+1)…(k+n−1)/rateⁿ P(k + n, rate t)."""
-        p, k, rate = self._parts
-        return gammainc(k + n, rate * t[..., None]) @ (p * poch(k, n) / rate**n)
+        return super()._partial_moment(n, t[..., None]) @ self.weights
 
     def sample(self, size: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
-        p, k, rate = self._parts
-        part = rng.choice(p.size, size, p=p)
-        return np.asarray(rng.gamma(k[part], 1 / rate[part]))
+        part = rng.choice(self.weights.size, size, p=self.weights)
+        return np.asarray(rng.gamma(self.shape[part], self.scale[part]))
 
     def std(self) -> float:
-        p, k, rate = self._parts
-        return float(np.sqrt(p @ ((k / rate - p @ (k / rate)) ** 2 + k / rate**2)))
+        means, variances = self.shape * self.scale, self.shape * self.scale**2
+        return float(np.sqrt(self.weights @ ((means - self.weights @ means) ** 2 + variances)))

@@ -1,19 +1,18 @@
 """What batched maximum likelihood needs to know of a law: log f and log S with two derivatives.
 
 A kernel is the fitter's view of a law, in unconstrained parameters u of shape (p, B): one column a
-sample. It stands in the law's file, and the law names it (`kernel`); a law without one is fitted one sample at a time.
+sample. It is in the law's file, and the law names it (`kernel`); a law without one is fitted one sample at a time.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from copy import copy
-from typing import Any, ClassVar, NamedTuple, Self
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from latfit.errors import LawError
 from latfit.laws.samples import SampleBatch
 from latfit.numbers import Bools, Floats
 
@@ -37,16 +36,18 @@ class Jet(NamedTuple):
 
 
 class Kernel(ABC):
-    """A law in unconstrained parameters u (p, B), times measured in any one unit."""
+    """A law in unconstrained parameters u (p, B), times measured in any one unit.
+
+    Parameters that are `held`, read off the sample and not estimated, follow in u as they are; nothing has derivatives
+    in them.
+    """
 
     law: str
     parameters: tuple[str, ...]
     free: tuple[str, ...]
     """The parameters that are estimated."""
-    held_values: Floats
-    """(h, B) the values of those that are read off the samples."""
-    log_params: ClassVar[tuple[tuple[int, ...], ...]] = ()
-    """Of laws whose free parameters are exp(log_params @ u), or log_params @ u where they are logarithms of times."""
+    log_params: ClassVar[Any] = ()
+    """The matrix that gives the free parameters: exp(log_params @ u), or log_params @ u where they are real."""
     held: ClassVar[tuple[str, ...]] = ()
     """The last parameters, where they are read off the sample and not estimated."""
     min_distinct: ClassVar[int] = 2
@@ -59,27 +60,19 @@ class Kernel(ABC):
     """Whether the estimate has standard errors; if not, `closed_form` holds for censored samples too if ρ is free."""
 
     def __set_name__(self, law: Any, _: str) -> None:
-        p = len(law.parameters) - len(self.held)
         self.law, self.parameters = law.name, tuple(each.name for each in law.parameters)
-        self.free, units = self.parameters[:p], [each.unit for each in law.parameters[:p]]
-        self._powers = np.array([[{"rate": -1.0, None: 0.0}.get(unit, 1.0)] for unit in units])
-        self._is_log = np.array([[unit == "log-time"] for unit in units])
-        self.held_values = np.empty((len(self.held), 1))
+        self.free = self.parameters[: len(self.parameters) - len(self.held)]
+        self._declared = law.parameters
+        self._real = np.array([[each.domain == "real"] for each in law.parameters[: len(self.free)]])
 
     def read(self, batch: SampleBatch) -> Floats:
         """The held parameters (h, B), read off the samples."""
         return np.empty((0, batch.size))
 
-    def holding(self, held: Floats) -> Self:
-        """The kernel of samples with these held parameters (h, B)."""
-        if not self.held:
-            return self
-        kernel = copy(self)
-        kernel.held_values = held
-        return kernel
-
-    def take(self, rows: NDArray[np.intp]) -> Self:
-        return self if self.held_values.shape[1] == 1 else self.holding(self.held_values[:, rows])
+    def placed(self, start: Floats, batch: SampleBatch) -> Floats:
+        """Every sample of the batch at the free parameters of one start (p, 1)."""
+        free = np.repeat(start[: len(self.free)], batch.size, axis=1)
+        return np.concatenate([free, self.read(batch)]) if self.held else free
 
     def refused(self, batch: SampleBatch) -> list[tuple[Bools, str]]:
         """Which samples (B,) have no estimate that this law could give, and why."""
@@ -95,21 +88,19 @@ class Kernel(ABC):
 
     def completions(self, batch: SampleBatch, u: Floats) -> Jet:
         """Σ w log f(x) over completions that are points, Σ w log(P(cell)/width) over cells, P = S(low) − S(high)."""
-        points = self.density(batch.points, u)
-        if not batch.cell:
-            return points
-        cells = batch.cells
-        low, high = (self.survival(edge, u) for edge in cells.edges)
+        points, cells = batch.points_and_cells
+        start, end = np.maximum(cells.x - cells.cell / 2, 1e-300), cells.x + cells.cell / 2  # of each cell, cut above 0
+        low, high = self.survival(start, u), self.survival(end, u)
         ratio = np.exp(high.value - low.value)
         with np.errstate(divide="ignore", invalid="ignore"):
             share_low = 1 / (1 - ratio)  # S(low)/P, and S(high)/P = share_low − 1
             grad = share_low * low.grad - (share_low - 1) * high.grad
             outer_low, outer_high = (jet.grad[:, None] * jet.grad[None] for jet in (low, high))
             hess = share_low * (low.hess + outer_low) - (share_low - 1) * (high.hess + outer_high)
-            value = low.value + np.log1p(-ratio) - np.log(cells.edges[1] - cells.edges[0])
+            value = low.value + np.log1p(-ratio) - np.log(end - start)
         parts = (np.where(cells.weights > 0, part, 0.0) for part in (value, grad, hess - grad[:, None] * grad[None]))
         sums = (np.einsum("bm,...bm->...b", cells.weights, part) for part in parts)
-        return Jet(*(a + b for a, b in zip(points, sums, strict=True)))
+        return Jet(*(a + b for a, b in zip(self.density(points, u), sums, strict=True)))
 
     @abstractmethod
     def survival(self, t: Floats, u: Floats) -> Jet:
@@ -117,18 +108,22 @@ class Kernel(ABC):
 
     def to_params(self, u: Floats, unit: float) -> tuple[Floats, Floats]:
         """The law's parameters in seconds, where `unit` seconds were 1, and ∂(free parameters)/∂u (p, p, B)."""
-        matrix = np.array(self.log_params, dtype=np.float64)
-        logs = matrix @ u + np.log(unit) * self._powers
-        params = np.where(self._is_log, logs, np.exp(logs))
-        jacobian = matrix[:, :, None] * np.where(self._is_log, 1.0, params)[:, None]
-        held = np.broadcast_to(self.held_values, (len(self.held), u.shape[1]))
-        return np.concatenate([params, unit * held]), jacobian
+        p, matrix = len(self.free), np.array(self.log_params, dtype=np.float64)
+        values = matrix @ u[:p]
+        values = np.where(self._real, values, np.exp(values))
+        params = self._in_unit([*values, *u[p:]], unit)
+        slopes = np.where(self._real, self._in_unit(values + 1.0, unit) - params[:p], params[:p])
+        return params, matrix[:, :, None] * slopes[:, None]
 
     def from_params(self, params: Floats, unit: float) -> Floats:
         """The inverse of `to_params`."""
-        free = params[: len(self.free)]
-        logs = np.where(self._is_log, free, np.log(np.where(self._is_log, 1.0, free))) - np.log(unit) * self._powers
-        return np.asarray(np.linalg.solve(np.array(self.log_params, dtype=np.float64), logs))
+        values, p = self._in_unit(params, 1.0 / unit), len(self.free)
+        logs = np.where(self._real, values[:p], np.log(np.where(self._real, 1.0, np.maximum(values[:p], 1e-300))))
+        return np.concatenate([np.linalg.solve(np.array(self.log_params, dtype=np.float64), logs), values[p:]])
+
+    def _in_unit(self, values: Sequence[Floats] | Floats, unit: float) -> Floats:
+        """The parameters, or the first of them, of the laws of unit · T."""
+        return np.array([each.scaled(value, unit) for each, value in zip(self._declared, values, strict=False)])
 
     def closed_form(self, batch: SampleBatch) -> Floats | None:
         """The estimate of complete samples, where a formula gives it."""
@@ -158,3 +153,65 @@ class ExponentialLimit(Kernel):
     @abstractmethod
     def near_exponential(self, log_rate: Floats, distance: float) -> Floats:
         """The u (p, B) at this distance from the exponential of this rate; at 1e-12 it is that law to rounding."""
+
+
+class DifferencesKernel(Kernel):
+    """A law without a kernel: u are its parameters, positive ones by their logarithm; slopes are differences."""
+
+    def __init__(self, law: Any) -> None:
+        self.kind = law
+        self.__set_name__(law, "kernel")
+        self.log_params = np.eye(len(self.parameters))  # type: ignore[misc]
+        self.min_distinct = len(self.parameters)  # type: ignore[misc]
+
+    def build(self, u: Floats) -> Any:
+        with np.errstate(over="ignore"):
+            return self.kind(*map(float, np.where(self._real[:, 0], u, np.exp(u))))
+
+    def starts(self, batch: SampleBatch) -> list[Floats]:
+        """Those of the quartiles, and of quartiles twice as far apart; a latency of 0 counts as half a step."""
+        x, weights = np.broadcast_arrays(batch.x, batch.weights)
+        quartiles = np.quantile(x, (0.25, 0.5, 0.75), axis=1, weights=weights, method="inverted_cdf")
+        quartiles = np.broadcast_to(np.maximum(quartiles, batch.step / 2), (3, batch.size))
+        spread = np.array([[0.5], [1.0], [2.0]])
+        rough = [[self.kind.start(*map(float, q)) for q in some.T] for some in (quartiles, spread * quartiles)]
+        return [
+            self.from_params(np.array([[r[name] for r in some] for name in self.parameters]), 1.0) for some in rough
+        ]
+
+    def _jet(self, formula: Callable[[Any, int], Any], shape: tuple[int, ...], u: Floats) -> Jet:
+        """`formula` of the law of each column, of that shape, and its derivatives; NaN where u is not a law."""
+        h, p = 3e-4, len(u)
+        step = h * np.eye(p)
+
+        def column(row: int) -> tuple[Floats, list[Floats], list[Floats]]:
+            def at(move: Floats) -> Floats:
+                try:
+                    return np.asarray(formula(self.build(u[:, row] + move), row))
+                except (LawError, OverflowError):
+                    return np.full(shape, np.nan)
+
+            centre, above, below = at(0 * step[0]), [at(e) for e in step], [at(-e) for e in step]
+            grad = [(a - b) / (2 * h) for a, b in zip(above, below, strict=True)]
+            hess = []
+            for i in range(p):
+                hess.append((above[i] - 2 * centre + below[i]) / h**2)
+                for e in step[i + 1 :]:
+                    f = step[i]
+                    hess.append((at(f + e) - at(f - e) - at(e - f) + at(-f - e)) / (4 * h**2))
+            return centre, grad, hess
+
+        values, grads, hesses = zip(*map(column, range(u.shape[1])), strict=True)
+        return Jet.of(np.array(values), list(np.stack(grads, axis=1)), list(np.stack(hesses, axis=1)))
+
+    def density(self, batch: SampleBatch, u: Floats) -> Jet:
+        x, weights = (np.broadcast_to(part, (batch.size, part.shape[1])) for part in (batch.x, batch.weights))
+        used = weights > 0
+        return self._jet(lambda law, row: weights[row, used[row]] @ law.logpdf(x[row, used[row]]), (), u)
+
+    def survival(self, t: Floats, u: Floats) -> Jet:
+        # log S = −∞ has no differences; where S is negligible beside ρ it has no weight either
+        return self._jet(lambda law, row: np.maximum(law.logsf(t[row % len(t)]), -700.0), t.shape[1:], u)
+
+    def probability(self, t: Floats, u: Floats) -> Floats:
+        return np.array([self.build(v).cdf(t[row % len(t)]) for row, v in enumerate(u.T)])

@@ -6,10 +6,10 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from math import log
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import beta, betainc, betaincc, erfcx, expit, gamma, gammainc, log_ndtr, ndtr, ndtri, zeta
+from scipy.special import beta, betainc, betaincc, erfcx, expit, gamma, gammainc, log_ndtr, logit, ndtr, ndtri, zeta
 
 from latfit.laws.base import ContinuousLaw, Parameter, register
 from latfit.laws.kernel import Jet, Kernel
@@ -30,6 +30,8 @@ class LocationScaleKernel(Kernel):
     """The standard deviation of z."""
     middle: ClassVar[float]
     """The mean of z."""
+    standard_cdf: ClassVar[Any]
+    standard_ppf: ClassVar[Any]
 
     @abstractmethod
     def density_moments(self, batch: SampleBatch, u: Floats) -> tuple[Floats, ...]:
@@ -53,33 +55,25 @@ class LocationScaleKernel(Kernel):
         return Jet.of(value, [-l1 / s, -z_l1 - n], [l2 / s**2, (l1 + z_l2) / s, z_l1 + zz_l2])
 
     def survival(self, t: Floats, u: Floats) -> Jet:
-        s = np.exp(u[1])[:, None]
-        z = (np.log(t) - u[0][:, None]) / s
+        s, z = np.exp(u[1])[:, None], self.standard(np.log(t), u)
         l0, l1, l2 = self.log_survival(z)
         z_l1, z_l2 = z * l1, z * l2
         return Jet.of(l0, [-l1 / s, -z_l1], [l2 / s**2, (l1 + z_l2) / s, z_l1 + z * z_l2])
 
     def cdf(self, t: Floats, u: Floats) -> tuple[Floats, Floats]:
-        s = np.exp(u[1])[:, None]
-        z = (np.log(t) - u[0][:, None]) / s
+        z = self.standard(np.log(t), u)
         slope = -self.standard_density(z)
-        return self.standard_cdf(z), np.stack([slope / s, slope * z])
+        return self.standard_cdf(z), np.stack([slope * np.exp(-u[1])[:, None], slope * z])
 
     def standard_density(self, z: Floats) -> Floats:
         l0, l1, _ = self.log_survival(z)
         return np.asarray(-np.exp(l0) * l1)
 
     @abstractmethod
-    def standard_cdf(self, z: Floats) -> Floats: ...
-
-    @abstractmethod
-    def standard_ppf(self, q: Floats) -> Floats: ...
-
-    @abstractmethod
     def standard_draws(self, size: int | tuple[int, ...], rng: np.random.Generator) -> Floats: ...
 
     def probability(self, t: Floats, u: Floats) -> Floats:
-        return self.standard_cdf(self.standard(np.log(t), u))
+        return np.asarray(self.standard_cdf(self.standard(np.log(t), u)))
 
     def standard(self, log_t: Floats, u: Floats) -> Floats:
         inverse = np.exp(-u[1])
@@ -113,14 +107,14 @@ class LocationScaleLaw(ContinuousLaw):
         return (np.log(t) - m) / s
 
     def _cdf(self, t: Floats) -> Floats:
-        return self.kernel.standard_cdf(self._z(t))
+        return np.asarray(self.kernel.standard_cdf(self._z(t)))
 
     def _logsf(self, t: Floats) -> Floats:
         return self.kernel.log_survival(self._z(t))[0]
 
     def _ppf(self, q: Floats) -> Floats:
         m, s = self._place
-        return np.exp(m + s * self.kernel.standard_ppf(q))
+        return np.asarray(np.exp(m + s * self.kernel.standard_ppf(q)))
 
     def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
         m, s = self._place
@@ -128,10 +122,14 @@ class LocationScaleLaw(ContinuousLaw):
             return np.asarray(np.exp(m + s * self.kernel.standard_draws(size, rng)))
 
 
+@dataclass(frozen=True)
 class ShapeScaleLaw(LocationScaleLaw):
     """Laws written with shape = 1/s and scale = e^m, whose standard density is e^z S₀(z)^k with k = `tail_power`."""
 
+    parameters = (Parameter("shape", "positive"), Parameter("scale", "positive", unit="time"))
     tail_power: ClassVar[int]
+    shape: float
+    scale: float
 
     def _logpdf(self, t: Floats) -> Floats:
         (m, s), z = self._place, self._z(t)
@@ -144,24 +142,19 @@ class _LognormalKernel(LocationScaleKernel):
 
     log_params = ((1, 0), (0, 1))
     spread, middle = 1.0, 0.0
+    standard_cdf, standard_ppf = ndtr, ndtri
 
     def closed_form(self, batch: SampleBatch) -> Floats:
         return np.array([batch.mean_log, np.log(batch.var_log) / 2])
+
+    def standard_density(self, z: Floats) -> Floats:
+        return np.asarray(np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi))
 
     def density_moments(self, batch: SampleBatch, u: Floats) -> tuple[Floats, ...]:
         n, s = batch.n, np.exp(u[1])
         z = (batch.mean_log - u[0]) / s
         zz = batch.var_log / s**2 + z**2
         return -n * (zz / 2 + np.log(2 * np.pi) / 2), -n * z, -n * zz, -n, -n * z, -n * zz
-
-    def standard_cdf(self, z: Floats) -> Floats:
-        return np.asarray(ndtr(z))
-
-    def standard_density(self, z: Floats) -> Floats:
-        return np.asarray(np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi))
-
-    def standard_ppf(self, q: Floats) -> Floats:
-        return np.asarray(ndtri(q))
 
     def standard_draws(self, size: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
         return np.asarray(rng.standard_normal(size))
@@ -182,7 +175,6 @@ class LogNormal(LocationScaleLaw):
     formula = "F(t) = Phi((log t - mu)/sigma)"
     examples = ("lognormal(mu=5.5,sigma=1)", "lognormal(mu=-2,sigma=0.25)", "lognormal(mu=0,sigma=2)")
     kernel = _LognormalKernel()
-    tried_by = ("mle", "ls")
     mu: float
     sigma: float
 
@@ -222,7 +214,8 @@ class _WeibullKernel(LocationScaleKernel):
             if batch.weights.shape[0] > 1 or (batch.weights != 1).any():
                 e *= batch.weights
             e0 = e.sum(axis=1)
-            y1, y2 = weighted_sum(e, batch.log_x), weighted_sum(e, batch.log_squared)
+            e *= batch.log_x
+            y1, y2 = e.sum(axis=1), weighted_sum(e, batch.log_x)
             e1 = (y1 - m * e0) * inverse
             e2 = (y2 - m * (2 * y1 - m * e0)) * inverse**2
         sum_z = batch.n * (batch.mean_log - m) * inverse
@@ -248,14 +241,10 @@ class Weibull(ShapeScaleLaw):
     """Stretched exponential: heavy tail for shape < 1, light for shape > 1. Glatard et al. 2006, §3.4."""
 
     name = "weibull"
-    parameters = (Parameter("shape", "positive"), Parameter("scale", "positive", unit="time"))
     formula = "F(t) = 1 - exp(-(t/scale)^shape)"
     examples = ("weibull(shape=2,scale=300)", "weibull(shape=0.7,scale=300)", "weibull(shape=12.5,scale=0.03)")
     kernel = _WeibullKernel()
-    tried_by = ("mle", "ls")
     tail_power = 1
-    shape: float
-    scale: float
 
     def _logsf(self, t: Floats) -> Floats:
         return -np.exp(self._z(t))
@@ -281,6 +270,7 @@ class _LogLogisticKernel(LocationScaleKernel):
     """l = z − 2 log(1 + e^z), S₀ = 1/(1 + e^z)."""
 
     spread, middle = np.pi / np.sqrt(3), 0.0
+    standard_cdf, standard_ppf = expit, logit
 
     def density_moments(self, batch: SampleBatch, u: Floats) -> tuple[Floats, ...]:
         """With q = 1/(1 + e^−z): l′ = 1 − 2q, l″ = −2q(1 − q)."""
@@ -296,12 +286,6 @@ class _LogLogisticKernel(LocationScaleKernel):
         l1, z_l1 = batch.n - 2 * weighted_sum(w, q), sum_z - 2 * weighted_sum(w, z * q)
         return l0, l1, z_l1, weighted_sum(w, curve), weighted_sum(w, z_curve), weighted_sum(w, z * z_curve)
 
-    def standard_cdf(self, z: Floats) -> Floats:
-        return np.asarray(expit(z))
-
-    def standard_ppf(self, q: Floats) -> Floats:
-        return np.asarray(np.log(q) - np.log1p(-q))
-
     def standard_draws(self, size: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
         return np.asarray(rng.logistic(size=size))
 
@@ -316,7 +300,6 @@ class LogLogistic(ShapeScaleLaw):
     """The logarithm of the latency is logistic: power tail, moments below shape only."""
 
     name = "log-logistic"
-    parameters = (Parameter("shape", "positive"), Parameter("scale", "positive", unit="time"))
     formula = "F(t) = 1/(1 + (t/scale)^-shape)"
     examples = (
         "log-logistic(shape=3,scale=200)",
@@ -324,10 +307,7 @@ class LogLogistic(ShapeScaleLaw):
         "log-logistic(shape=8,scale=0.4)",
     )
     kernel = _LogLogisticKernel()
-    tried_by = ("mle", "ls")
     tail_power = 2
-    shape: float
-    scale: float
 
     def _partial_moment(self, n: int, t: Floats) -> Floats:
         """scaleⁿ B(1 + n/shape, 1 − n/shape) I_F(1 + n/shape, 1 − n/shape); by quadrature where shape ≤ n."""

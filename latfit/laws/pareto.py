@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations_with_replacement, product
 from math import log
+from typing import Any
 
 import numpy as np
 from scipy.special import betainc, betaincc, ndtr
@@ -61,10 +62,6 @@ class _ParetoKernel(ExponentialLimit):
         A_b = r / b * share - A
         return Jet.of(-A, [-A, -A_b], [-A, -A_b, A_b + r / b * share**2])
 
-    def probability(self, t: Floats, u: Floats) -> Floats:
-        r, b = np.exp(u)[:, :, None]
-        return np.asarray(-np.expm1(-r / b * np.log1p(b * t)))
-
     def near_exponential(self, log_rate: Floats, distance: float) -> Floats:
         return np.array([log_rate, log_rate + np.log(distance)])
 
@@ -79,7 +76,6 @@ class Pareto(ContinuousLaw):
     formula = "F(t) = 1 - (a/(a+t))^nu"
     examples = ("pareto(a=100,nu=2.5)", "pareto(a=3,nu=0.8)", "pareto(a=2000,nu=20)")
     kernel = _ParetoKernel()
-    tried_by = ("mle", "ls")
     a: float
     nu: float
 
@@ -111,49 +107,55 @@ class Pareto(ContinuousLaw):
             return np.asarray(self.a * np.expm1(rng.standard_exponential(size) / self.nu))
 
 
-class _Terms:
-    """What F, v f and their derivatives in u share, arrays (B, k) at the times t = t_min + v.
+class _Hybrid:
+    """The log-normal–Pareto law at the times t = t_min + v, for parameters u, t_min and t_max that broadcast with them.
 
-    `kappa` = d log(alpha)/d log k; g = φ(z)/σ; A = (r/b) log(1 + b t) with r = nu/a and b = 1/a, and its derivatives in
-    log b; e = e^−A; p = v f_Pareto; `gap` = F_Pareto − Φ(z).
+    With α = min(1, v/(t_max − t_min))^k: `rest` = 1 − α, z = (log v − mu)/sigma, A = −log S of the Pareto law =
+    (r/b) log(1 + b t) with r = nu/a and b = 1/a, and e = e^−A.
     """
 
-    def __init__(self, t: Floats, u: Floats, held: Floats) -> None:
-        t_min, t_max = held[:, :, None]
-        mu, log_sigma, log_r, log_b, log_k = u[:, :, None]
-        self.sigma, r, b, self.k = (np.exp(x) for x in (log_sigma, log_r, log_b, log_k))
-        v = np.maximum(t - t_min, 1e-300)
+    def __init__(self, t: Floats, v: Floats, u: Any, t_min: Any, t_max: Any) -> None:
+        self.t, self.v, (mu, log_sigma, log_r, log_b, log_k) = t, v, u
+        self.sigma, self.r, self.b, self.k = (np.exp(x) for x in (log_sigma, log_r, log_b, log_k))
         log_v = np.log(v)
-        self.kappa = self.k * np.minimum(log_v - np.log(t_max - t_min), 0.0)
+        self.kappa = self.k * np.minimum(log_v - np.log(t_max - t_min), 0.0)  # d log(alpha)/d log k
         self.alpha, self.rest = np.exp(self.kappa), -np.expm1(self.kappa)
         self.z = (log_v - mu) / self.sigma
+        self.A = self.r / self.b * np.log1p(self.b * self.t)
+        self.e = np.exp(-self.A)
+
+    def density(self) -> Floats:
+        """D = v f = (1 − α) φ(z)/sigma + α (v f_Pareto + k (F_Pareto − Φ(z))) up to t_max.
+
+        The terms stay: g = φ(z)/sigma, p = v f_Pareto, `gap` = F_Pareto − Φ(z), the larger one of the two in `wide`.
+        """
         self.phi = np.exp(-0.5 * self.z * self.z) / np.sqrt(2 * np.pi)
         self.g = self.phi / self.sigma
-        H = r * t / (1 + b * t)
-        self.A, self.q = r / b * np.log1p(b * t), b * t / (1 + b * t)
-        self.A_b, self.A_bb = H - self.A, self.A - H * (1 + self.q)
-        self.e = np.exp(-self.A)
-        self.p = v * r / (1 + b * t) * self.e
-        self.gap = np.where(self.z < 0, -np.expm1(-self.A) - ndtr(self.z), ndtr(-self.z) - self.e)
+        self.p = self.v * self.r / (1 + self.b * self.t) * self.e
+        low = self.z < 0  # the difference is taken on the side on which it keeps its digits
+        more, less = np.where(low, -np.expm1(-self.A), ndtr(-self.z)), np.where(low, ndtr(self.z), self.e)
+        self.gap, self.wide = more - less, np.maximum(more, less)
+        return np.asarray(self.rest * self.g + self.alpha * (self.p + self.k * self.gap))
 
     def slopes(self) -> list[Floats]:
-        """The derivatives of F in u."""
+        """The derivatives of F in u, after `density`; those of A in log b stay."""
+        H, self.q = self.r * self.t / (1 + self.b * self.t), self.b * self.t / (1 + self.b * self.t)
+        self.A_b, self.A_bb = H - self.A, self.A - H * (1 + self.q)
         tail = self.alpha * self.e
         body = [-self.rest * self.g, -self.rest * self.z * self.phi]
         return [*body, tail * self.A, tail * self.A_b, self.alpha * self.kappa * self.gap]
 
 
 def _log_curvature(grad: list[Floats], second: dict[tuple[int, int], Floats]) -> list[Floats]:
-    """The upper triangle of the Hessian of log D from D_i/D and D_ij/D, of which those that are 0 are left out."""
+    """The upper triangle of the Hessian of log D from D_i/D and D_ij/D, leaving out those that are 0."""
     pairs = combinations_with_replacement(range(5), 2)
     return [second.get((i, j), 0.0) - grad[i] * grad[j] for i, j in pairs]
 
 
 class _HybridKernel(Kernel):
-    """u = (mu, log sigma, log nu/a, log 1/a, log k): in these the ridge between a and nu disappears.
+    """u = (mu, log sigma, log nu/a, log 1/a, log k, t_min, t_max): in these the ridge between a and nu disappears.
 
-    t_min, the smallest latency less one step of the clock, and t_max, the largest latency, are held. With
-    D = v f = (1 − α) φ(z)/σ + α (v f_Pareto + k (F_Pareto − Φ(z))) up to t_max, log f = log D − log v.
+    t_min, the smallest latency less one step of the clock, and t_max, the largest latency, are held.
     """
 
     log_params = ((1, 0, 0, 0, 0), (0, 1, 0, 0, 0), (0, 0, 0, -1, 0), (0, 0, 1, -1, 0), (0, 0, 0, 0, 1))
@@ -185,28 +187,31 @@ class _HybridKernel(Kernel):
         starts = []
         for k, nu, shift in product((0.1, 0.4, 1.3, 3.5), (0.5, 1.0, 2.0, 5.0), (0.0, 0.4)):
             log_b = np.log((10 ** (1 / nu) - 1) / q9)
-            tail = [np.log(nu) + log_b, log_b, np.full_like(log_b, np.log(k))]
+            tail = [np.log(nu) + log_b, log_b, np.full_like(log_b, np.log(k)), t_min, top]
             starts.append(np.array([middle - shift * sigma, np.log(sigma * (1 - shift)), *tail]))
         return starts
 
+    def _at(self, t: Floats, u: Floats) -> _Hybrid:
+        *free, t_min, t_max = u[:, :, None]
+        return _Hybrid(t, np.maximum(t - t_min, 1e-300), free, t_min, t_max)
+
     def _is_law(self, u: Floats) -> Bools:
         """Whether the density is nowhere negative, on a grid; one narrowed to a latency has infinite likelihood."""
-        t_min, t_max = self.held_values
-        top = np.log(t_max - t_min)[:, None]
-        body = u[0][:, None] + np.exp(u[1])[:, None] * np.linspace(-9, 9, 73)
-        turn = top - np.linspace(0, 12, 49)
-        v = np.exp(np.minimum(np.concatenate(np.broadcast_arrays(body, top), axis=1), top))
-        v = np.concatenate([v, np.broadcast_to(np.exp(turn), (u.shape[1], turn.shape[1]))], axis=1)
-        m = _Terms(t_min[:, None] + v, u, self.held_values)
-        D = m.rest * m.g + m.alpha * (m.p + m.k * m.gap)
+        mu, log_sigma, *_, t_min, t_max = u[:, :, None]
+        top = np.log(t_max - t_min)
+        body = mu + np.exp(log_sigma) * np.linspace(-9, 9, 73)
+        t = t_min + np.exp(np.concatenate([np.minimum(body, top), top - np.linspace(0, 12, 49)], axis=1))
+        positive = (self._at(t, u).density() >= 0).all(axis=1)
         # beyond these the body or the turn is as narrow as one latency
-        return np.asarray((D >= 0).all(axis=1) & (np.exp(u[1]) > 1e-2) & (np.exp(u[4]) < 50.0))
+        return np.asarray(positive & (np.exp(u[1]) > 1e-2) & (np.exp(u[4]) < 50.0))
 
     def density(self, batch: SampleBatch, u: Floats) -> Jet:
-        m, w = _Terms(batch.x, u, self.held_values), batch.weights
+        """Σ w log f, log f = log D − log v."""
+        m, w = self._at(batch.x, u), batch.weights
+        D = m.density()
+        m.slopes()
         turn, zz = m.k * m.gap, m.z * m.z
         T = m.p + turn
-        D = m.rest * m.g + m.alpha * T
         aD = m.alpha / D
         wg, ak = m.rest * m.g / D, aD * m.k
         by_a, by_b = 1 - m.A, -m.q - m.A_b  # of log p in log r and log b
@@ -232,7 +237,7 @@ class _HybridKernel(Kernel):
             (3, 4): slope * m.p * by_b + more * m.e * m.A_b,
             (4, 4): aD * (m.kappa * (1 + m.kappa) * (T - m.g) + (2 * m.kappa + 1) * turn),
         }
-        value = np.log(D) - np.log(np.maximum(batch.x - self.held_values[0][:, None], 1e-300))
+        value = np.log(D) - np.log(m.v)
 
         def total(values: Floats) -> Floats:
             return weighted_sum(w, np.where(w > 0, values, 0.0))
@@ -242,8 +247,8 @@ class _HybridKernel(Kernel):
 
     def survival(self, t: Floats, u: Floats) -> Jet:
         """Log S with S = (1 − α) Φ(−z) + α (a/(a + t))^nu."""
-        m = _Terms(t, u, self.held_values)
-        S = m.rest * ndtr(-m.z) + m.alpha * m.e
+        m = self._at(t, u)
+        S, _ = m.rest * ndtr(-m.z) + m.alpha * m.e, m.density()
         grad = [-part / S for part in m.slopes()]
         w, a, c = m.rest, m.alpha * m.e, m.alpha * m.kappa
         second = {
@@ -262,8 +267,13 @@ class _HybridKernel(Kernel):
         return Jet.of(np.log(S), grad, _log_curvature(grad, {pair: -part / S for pair, part in second.items()}))
 
     def cdf(self, t: Floats, u: Floats) -> tuple[Floats, Floats]:
-        m = _Terms(t, u, self.held_values)
+        m = self._at(t, u)
+        m.density()
         return m.rest * ndtr(m.z) - m.alpha * np.expm1(-m.A), np.stack(np.broadcast_arrays(*m.slopes()))
+
+    def probability(self, t: Floats, u: Floats) -> Floats:
+        m = self._at(t, u)
+        return np.asarray(m.rest * ndtr(m.z) - m.alpha * np.expm1(-m.A))
 
 
 @register
@@ -305,54 +315,37 @@ class LogNormalPareto(ContinuousLaw):
         super().__post_init__()
         if not self.t_max > self.t_min:
             raise LawError(f"{self.name}: t_max is {self.t_max:g}, t_min is {self.t_min:g}; t_max must be greater")
+        vars(self).update(support=(self.t_min, np.inf), kinks=(self.t_max,))
         v, lowest = self._lowest_density()
         if not lowest >= -1e-12:  # a smaller one is rounding
             written = ", ".join(f"{name}={value:g}" for name, value in self.params.items())
             raise LawError(f"{self.name}({written}) is not a cdf: F falls near t = {self.t_min + v:g}")
 
-    @property
-    def support(self) -> tuple[float, float]:
-        return self.t_min, np.inf
-
-    @property
-    def kinks(self) -> tuple[float, ...]:
-        return (self.t_max,)
-
-    def _parts(self, v: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """α, 1 − α, z and log S of the Pareto law at t_min + v."""
-        exponent = self.k * np.log(np.minimum(v / (self.t_max - self.t_min), 1.0))
-        z = (np.log(v) - self.mu) / self.sigma
-        t, a = self.t_min + v, self.a  # log(1 + t/a), also where t/a is beyond the largest float
-        ratio = np.where(t > a, np.log(t) - log(a) + np.log1p(a / t), np.log1p(t / a))
-        return np.exp(exponent), -np.expm1(exponent), z, -self.nu * ratio
+    def _at(self, v: Floats) -> _Hybrid:
+        u = self.mu, log(self.sigma), log(self.nu) - log(self.a), -log(self.a), log(self.k)
+        m = _Hybrid(self.t_min + v, v, u, self.t_min, self.t_max)
+        m.A = self.nu * log1p_ratio(m.t, self.a)  # also where t/a is beyond the largest float
+        m.e = np.exp(-m.A)
+        return m
 
     def _cdf(self, t: Floats) -> Floats:
         return self._cdf_above(np.maximum(t - self.t_min, 0.0))
 
     def _cdf_above(self, v: Floats) -> Floats:
-        alpha, rest, z, logsf = self._parts(v)
-        return rest * ndtr(z) - alpha * np.expm1(logsf)
+        m = self._at(v)
+        return np.asarray(m.rest * ndtr(m.z) - m.alpha * np.expm1(-m.A))
 
     def _logsf(self, t: Floats) -> Floats:
-        alpha, rest, z, logsf = self._parts(np.maximum(t - self.t_min, 0.0))
-        return np.where(t < self.t_max, np.log(rest * ndtr(-z) + alpha * np.exp(logsf)), logsf)
+        m = self._at(np.maximum(t - self.t_min, 0.0))
+        return np.asarray(np.where(t < self.t_max, np.log(m.rest * ndtr(-m.z) + m.alpha * m.e), -m.A))
 
     def _logpdf(self, t: Floats) -> Floats:
         return np.where(t > self.t_min, self._logpdf_above(t - self.t_min), -np.inf)
 
     def _logpdf_above(self, v: Floats) -> Floats:
-        beyond = np.log(self.nu / (self.a + self.t_min + v)) + self._parts(v)[3]
-        density, _ = self._density_in_log(v)
-        return np.where(v <= self.t_max - self.t_min, np.log(np.maximum(density, 0.0)) - np.log(v), beyond)
-
-    def _density_in_log(self, v: Floats) -> tuple[Floats, Floats]:
-        """dF/d(log v) = (1 − α) φ(z)/sigma + α (v f_Pareto + k (F_Pareto − Φ(z))), and the size of its terms."""
-        alpha, rest, z, logsf = self._parts(v)
-        body = rest * np.exp(-0.5 * z**2) / (self.sigma * np.sqrt(2 * np.pi))
-        tail = alpha * self.nu * v / (self.a + self.t_min + v) * np.exp(logsf)
-        more, less = np.where(z < 0, (-np.expm1(logsf), ndtr(z)), (ndtr(-z), np.exp(logsf)))
-        turn = alpha * self.k * (more - less)
-        return body + tail + turn, body + tail + alpha * self.k * np.maximum(more, less)
+        m = self._at(v)
+        inside = np.log(np.maximum(m.density(), 0.0)) - np.log(v)
+        return np.where(v <= self.t_max - self.t_min, inside, np.log(self.nu / (self.a + m.t)) - m.A)
 
     def _lowest_density(self) -> tuple[float, float]:
         """Where dF/d(log v) is lowest relative to its terms, and how low; below the grid Φ is 0 and it is positive."""
@@ -365,7 +358,9 @@ class LogNormalPareto(ContinuousLaw):
         x = x[(x >= low) & (x <= top)]
         for _ in range(3):
             with np.errstate(all="ignore"):
-                density, size = self._density_in_log(np.exp(x))
+                m = self._at(np.exp(x))
+                density = m.density()
+                size = m.rest * m.g + m.alpha * (m.p + m.k * m.wide)
                 relative = np.where(size > 0, density / size, 1.0)
             at = np.flatnonzero(
                 relative <= np.minimum(np.append(relative[1:], np.inf), np.insert(relative[:-1], 0, np.inf))

@@ -22,11 +22,14 @@ def get_law(name: str) -> type[Law]:
     """The law of that name."""
     if name in REGISTRY:
         return REGISTRY[name]
+    if "(" in name:
+        example = name.split("(")[0].strip()
+        raise LawError(f"{name!r} has parameters; a name of a law is needed here, such as {example!r}")
     raise LawError(f"there is no law {name!r}{hint(name, REGISTRY)} (known: {', '.join(law_names())})")
 
 
 def parse_law(text: str, **params: Any) -> ParametricLaw:
-    """The law that `text` writes, such as `lognormal(mu=5.5,sigma=1)`; lists stand in brackets.
+    """The law that `text` writes, such as `lognormal(mu=5.5,sigma=1)`; lists are in brackets.
 
     Parameters
     ----------
@@ -49,7 +52,7 @@ def parse_law(text: str, **params: Any) -> ParametricLaw:
     >>> latfit.parse_law("lognormal", mu=5.5, sigma=1) == law
     True
     """
-    call = _CALL.fullmatch(text.rstrip())
+    call = _CALL.fullmatch(str(text).rstrip())
     if call is None:
         raise LawError(
             f"{text!r} is not a law: write it as lognormal(mu=5.5,sigma=1); a file is read with latfit.read_log"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -17,59 +16,46 @@ from latfit.numbers import Floats
 class StepDensity(ContinuousLaw):
     """A density that is constant between edges."""
 
-    edges: tuple[float, ...]
-    probs: tuple[float, ...]
+    _pieces: tuple[Floats, Floats]
+    """The edges, and probabilities that add up to 1 exactly."""
 
-    @cached_property
-    def _pieces(self) -> tuple[Floats, Floats, Floats]:
-        """Edges, probabilities that add up to 1 exactly, and F at the edges."""
-        probs = np.array(self.probs) / np.sum(self.probs)
-        cumulative = np.concatenate([[0.0], np.cumsum(probs)])
-        return np.array(self.edges), probs, cumulative / cumulative[-1]
-
-    @property
-    def support(self) -> tuple[float, float]:
-        used = np.flatnonzero(self.probs)
-        return self.edges[used[0]], self.edges[used[-1] + 1]
-
-    @property
-    def kinks(self) -> tuple[float, ...]:
-        return self.edges
-
-    def _share(self, t: Floats) -> Floats:
-        """For each t and piece, the share of the piece that lies at or below t."""
-        edges, _, _ = self._pieces
-        return np.clip((t[..., None] - edges[:-1]) / np.diff(edges), 0.0, 1.0)
+    def _set_pieces(self, edges: tuple[float, ...], probs: tuple[float, ...]) -> None:
+        used = np.flatnonzero(probs)
+        support = edges[used[0]], edges[used[-1] + 1]
+        vars(self).update(support=support, kinks=edges, _pieces=(np.array(edges), np.array(probs) / np.sum(probs)))
 
     def _cdf(self, t: Floats) -> Floats:
-        edges, probs, _ = self._pieces
-        return np.where(t >= edges[-1], 1.0, self._share(t) @ probs)
+        edges, probs = self._pieces
+        cumulative = np.append(0.0, np.cumsum(probs))
+        return np.asarray(np.interp(t, edges, cumulative / cumulative[-1]))
 
     def _sf(self, t: Floats) -> Floats:
-        edges, probs, _ = self._pieces
-        return np.clip((edges[1:] - t[..., None]) / np.diff(edges), 0.0, 1.0) @ probs
+        edges, probs = self._pieces
+        beyond = np.append(np.cumsum(probs[::-1])[::-1], 0.0)
+        return np.asarray(np.interp(t, edges, beyond / beyond[0]))
 
     def _logpdf(self, t: Floats) -> Floats:
-        edges, probs, _ = self._pieces
+        edges, probs = self._pieces
         heights: Floats = np.concatenate([[0.0], probs / np.diff(edges), [0.0]])
         # a piece holds its upper edge; the first piece holds its lower edge too
         i = np.searchsorted(edges, t, side="left")
         return np.log(np.take(heights, np.where(t == edges[0], 1, i)))
 
     def _ppf(self, q: Floats) -> Floats:
-        edges, probs, cumulative = self._pieces
+        edges, probs = self._pieces
+        cumulative = self._cdf(edges)
         i = np.clip(np.searchsorted(cumulative, q, side="left") - 1, 0, probs.size - 1)
         return edges[i] + (q - cumulative[i]) / probs[i] * np.diff(edges)[i]
 
     def _partial_moment(self, n: int, t: Floats) -> Floats:
         """The mean of uⁿ over [a, b] is Σ aⁱ bⁿ⁻ⁱ/(n+1), without a difference of powers."""
-        edges, probs, _ = self._pieces
+        edges, probs = self._pieces
         a, b = edges[:-1], np.clip(t[..., None], edges[:-1], edges[1:])
         means = sum(a**i * b ** (n - i) for i in range(n + 1)) / (n + 1)
-        return (self._share(t) * means) @ probs
+        return ((b - a) * means) @ (probs / np.diff(edges))
 
     def std(self) -> float:
-        edges, probs, _ = self._pieces
+        edges, probs = self._pieces
         middles = 0.5 * (edges[1:] + edges[:-1])
         return float(np.sqrt(probs @ ((middles - probs @ middles) ** 2 + np.diff(edges) ** 2 / 12)))
 
@@ -92,6 +78,10 @@ class PiecewiseUniform(StepDensity):
     )
     edges: tuple[float, ...]
     probs: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set_pieces(self.edges, self.probs)
 
 
 class _UniformKernel(Kernel):
@@ -158,7 +148,6 @@ class Uniform(StepDensity):
     formula = "F(t) = (t-a)/(b-a) on [a,b]"
     examples = ("uniform(a=100,b=500)", "uniform(a=0,b=1)")
     kernel = _UniformKernel()
-    tried_by = ("mle", "ls")
     a: float
     b: float
 
@@ -166,8 +155,7 @@ class Uniform(StepDensity):
         super().__post_init__()
         if not self.b > self.a:
             raise LawError(f"{self.name}: b is {self.b:g} and a is {self.a:g}; b must be greater than a")
-        object.__setattr__(self, "edges", (self.a, self.b))
-        object.__setattr__(self, "probs", (1.0,))
+        self._set_pieces((self.a, self.b), (1.0,))
 
     @classmethod
     def start(cls, q1: float, q2: float, q3: float) -> dict[str, float]:

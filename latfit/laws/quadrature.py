@@ -1,4 +1,4 @@
-"""The shared quadrature: partial moments of a law of which only the density is known."""
+"""The shared quadrature: partial moments of a law from its density alone."""
 
 from __future__ import annotations
 

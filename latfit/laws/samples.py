@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latfit.errors import FitError
-from latfit.numbers import Bools, Floats
+from latfit.numbers import Floats
 from latfit.sample import LatencySample, Tally
 
 COARSE_CLOCK = 0.05  # a clock whose step exceeds this share of the median makes cells of the latencies
-MAX_CELL_STEPS = 64.5  # latencies of more steps of a coarse clock than that are points again
+MAX_CELL_STEPS = 64.5  # beyond this many steps of a coarse clock, latencies are points again
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,8 @@ class SampleBatch:
     `c_weights`; `lost`: (B,) probes known never to return. With `cell` > 0 a latency x of at most 64 cells stands
     for the cell (x − cell/2, x + cell/2], cut at 0, and its likelihood is P(cell)/width(cell). Beyond that f(x) is
     the same: they differ by (cell/x)² x² f″/(24 f), 1e-5 where f goes like a power of x. `step` is the clock's step,
-    one for all or one for each sample, 0 where it is too fine to see.
+    one for all or one for each sample, 0 where it is too fine to see. `rho` is (B,) the outlier ratio where it is
+    given, None where it is estimated with the law. `memory` keeps what the fit of one law finds and another can use.
     """
 
     x: Floats
@@ -42,13 +43,15 @@ class SampleBatch:
     lost: Floats
     cell: float = 0.0
     step: Floats = field(default_factory=lambda: np.zeros(1))
+    rho: Floats | None = None
+    memory: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     size: int = field(init=False, repr=False)
     """How many samples there are."""
     n: Floats = field(init=False, repr=False)
     """(B,) how many completions each sample has."""
     n_out: Floats = field(init=False, repr=False)
-    """(B,) how many probes of each sample were still out when last seen."""
+    """(B,) how many probes of each sample were still out at the last observation."""
     probes: Floats = field(init=False, repr=False)
     """(B,) how many probes each sample has, of every status."""
     complete: bool = field(init=False, repr=False)
@@ -71,22 +74,14 @@ class SampleBatch:
         return np.where(self.x > 0, self.x, self.cell / 4) if self.cell else self.x
 
     @cached_property
-    def points(self) -> SampleBatch:
-        return self._only(self.x > MAX_CELL_STEPS * self.cell, 0.0) if self.cell else self
-
-    @cached_property
-    def cells(self) -> SampleBatch:
-        return self._only(self.x <= MAX_CELL_STEPS * self.cell, self.cell)
-
-    def _only(self, chosen: Bools, cell: float) -> SampleBatch:
-        columns = chosen.any(axis=0)
-        weights = np.where(chosen[:, columns], self.weights[:, columns], 0.0)
-        return replace(self, x=np.where(chosen, self.x, 1.0)[:, columns], weights=weights, cell=cell)
-
-    @cached_property
-    def edges(self) -> tuple[Floats, Floats]:
-        """The ends of the cells; a lower end at 0 is the smallest number instead."""
-        return np.maximum(self.x - self.cell / 2, 1e-300), self.x + self.cell / 2
+    def points_and_cells(self) -> tuple[SampleBatch, SampleBatch]:
+        """The completions that are points, and those that are cells."""
+        parts, in_cells = [], self.x <= MAX_CELL_STEPS * self.cell
+        for chosen, cell in ((~in_cells, 0.0), (in_cells, self.cell)):
+            used = chosen.any(axis=0)
+            weights = np.where(chosen[:, used], self.weights[:, used], 0.0)
+            parts.append(replace(self, x=np.where(chosen, self.x, 1.0)[:, used], weights=weights, cell=cell))
+        return parts[0], parts[1]
 
     def mean_of(self, values: Floats) -> Floats:
         """(B,) the weighted mean over the completions of each sample, 0 where there are none."""
@@ -99,10 +94,6 @@ class SampleBatch:
     @cached_property
     def mean_log(self) -> Floats:
         return self.mean_of(self.log_x)
-
-    @cached_property
-    def log_squared(self) -> Floats:
-        return np.asarray(self.log_x**2)
 
     @cached_property
     def var_log(self) -> Floats:
@@ -124,12 +115,17 @@ class SampleBatch:
             for name in ("x", "weights", "c", "c_weights", "step")
             for array in (getattr(self, name),)
         }
-        return replace(self, lost=self.lost[rows], **parts)
+        return replace(self, lost=self.lost[rows], rho=None if self.rho is None else self.rho[rows], **parts)
 
     def repeated(self, times: int) -> SampleBatch:
         if self.size == 1:
-            return replace(self, lost=np.repeat(self.lost, times))
+            rho = None if self.rho is None else np.repeat(self.rho, times)
+            return replace(self, lost=np.repeat(self.lost, times), rho=rho)
         return self.take(np.tile(np.arange(self.size), times))
+
+    def given(self, rho: float | Floats | None) -> SampleBatch:
+        """The same samples with their outlier ratio known, one for all or one for each; None: it is estimated."""
+        return replace(self, rho=None if rho is None else np.broadcast_to(rho, (self.size,)).astype(np.float64))
 
     @cached_property
     def mean_square(self) -> Floats:
@@ -149,22 +145,13 @@ class SampleBatch:
     def prepared(self) -> tuple[float, list[SampleBatch]]:
         """A typical latency, and the blocks of samples measured in it: what fits of several laws share."""
         means = self.mean_x[self.n > 0] if self.n.any() else np.ones(1)
-        unit = float(np.exp(np.mean(np.log(np.maximum(means, 1e-300)))))
+        unit = power_of_two(np.exp(np.mean(np.log(np.maximum(means, 1e-300)))))
         values = max(1, self.x.shape[1] + self.c.shape[1])
-        rows = max(1, (1 << 17) // values)  # so many values stay in the processor's cache
+        rows = max(1, (1 << 17) // values)  # this many values stay in the processor's cache
         return unit, [self.take(slice(at, at + rows)).scaled(unit) for at in range(0, self.size, rows)]
-
-    @cached_property
-    def memory(self) -> dict[object, Any]:
-        """What one fit found and another can use."""
-        return {}
 
     def scaled(self, unit: float) -> SampleBatch:
         return replace(self, x=self.x / unit, c=self.c / unit, cell=self.cell / unit, step=self.step / unit)
-
-    @classmethod
-    def of_sample(cls, sample: LatencySample) -> SampleBatch:
-        return cls.of_samples([sample])
 
     @classmethod
     def of_samples(cls, samples: Sequence[LatencySample]) -> SampleBatch:
@@ -192,15 +179,20 @@ class SampleBatch:
 
 @dataclass(frozen=True, eq=False)
 class LogBatch(SampleBatch):
-    """Samples of which `x` is the logarithm already: enough for laws of log x, and for nothing else."""
+    """Samples whose `x` is already the logarithm: enough for laws of log x, and for nothing else."""
 
     @cached_property
     def log_x(self) -> Floats:
         return self.x
 
 
+def power_of_two(value: float) -> float:
+    """The nearest power of 2: to measure times in it rounds nothing."""
+    return float(2.0 ** np.clip(np.rint(np.log2(value)), -1000, 1000))
+
+
 def weighted_sum(weights: Floats, values: Floats) -> Floats:
-    """(B,) the sums of weights × values over each row; one row stands for all."""
+    """(B,) the sums of weights × values over each row; one row may serve all samples."""
     if weights.shape[1] == 1 == values.shape[1]:
         return weights[:, 0] * values[:, 0]
     return np.asarray(np.einsum("bm,bm->b", weights, values))

@@ -41,9 +41,6 @@ class Steps:
             return np.arange(before + 1, self.times.size + 1)  # the steps themselves need no search
         return self.times.searchsorted(at, side="right")
 
-    def mass(self, t: ArrayLike) -> Floats:
-        return self.moment(0, t)
-
     def moment(self, n: int, t: ArrayLike) -> Floats:
         """Σ timeⁿ mass over the steps at or below t."""
         check_order(n)

@@ -54,11 +54,6 @@ class _TruncatedGaussianKernel(ExponentialLimit):
         rr_0, rc_0, cc_0 = fixed.hess[0, 0], fixed.hess[0, 1], fixed.hess[1, 1]
         return Jet.of(value, grad, [rr - rr_0, t * rr + rc - rc_0, t * t * rr + 2 * t * rc + cc - cc_0])
 
-    def probability(self, t: Floats, u: Floats) -> Floats:
-        r, root = u[0][:, None], np.sqrt(u[1])[:, None]
-        log_s = -t * (r + root**2 * t / 2) + log_mills(r / root + root * t) - log_mills(r / root)
-        return np.asarray(-np.expm1(log_s))
-
     def to_params(self, u: Floats, unit: float) -> tuple[Floats, Floats]:
         r, c = u
         mu, sigma, zero = -r / c, 1 / np.sqrt(c), np.zeros_like(r)
@@ -136,7 +131,6 @@ class TruncatedGaussian(ContinuousLaw):
         "truncated-gaussian(mu=-400,sigma=10)",
     )
     kernel = _TruncatedGaussianKernel()
-    tried_by = ("mle", "ls")
     mu: float
     sigma: float
 
@@ -144,24 +138,15 @@ class TruncatedGaussian(ContinuousLaw):
     def start(cls, q1: float, q2: float, q3: float) -> dict[str, float]:
         return {"mu": q2, "sigma": max(q3 - q1, 1e-3 * q3) / (2 * float(ndtri(0.75)))}
 
-    @property
-    def _alpha(self) -> float:
-        """The truncation point in standard units, −mu/sigma."""
-        return -self.mu / self.sigma
-
-    @property
-    def _density_at_0(self) -> float:
-        return float(np.exp(self._logpdf(np.zeros(()))))
-
     def _logpdf(self, t: Floats) -> Floats:
-        s, alpha = t / self.sigma, self._alpha
+        s, alpha = t / self.sigma, -self.mu / self.sigma
         if alpha < 0:
             density = -0.5 * ((t - self.mu) / self.sigma) ** 2
             return np.asarray(density - np.log(self.sigma * sqrt(2 * pi)) - log_ndtr(-alpha))
         return np.asarray(-s * (alpha + 0.5 * s) - np.log(self.sigma * sqrt(pi / 2) * erfcx(alpha / sqrt(2))))
 
     def _logsf(self, t: Floats) -> Floats:
-        s, alpha, beta = t / self.sigma, self._alpha, (t - self.mu) / self.sigma
+        s, alpha, beta = t / self.sigma, -self.mu / self.sigma, (t - self.mu) / self.sigma
         if alpha < 0:
             return np.asarray(log_ndtr(-beta) - log_ndtr(-alpha))
         ratio = erfcx(beta / sqrt(2)) / erfcx(alpha / sqrt(2))
@@ -169,7 +154,7 @@ class TruncatedGaussian(ContinuousLaw):
 
     def _cdf(self, t: Floats) -> Floats:
         """1 − S(t), and by one Gauss–Legendre panel near 0, where that difference would cancel."""
-        alpha = self._alpha
+        alpha = -self.mu / self.sigma
         below_mu = (ndtr((t - self.mu) / self.sigma) - ndtr(alpha)) / ndtr(-alpha)
         whole = np.where(t < self.mu, below_mu, -np.expm1(self._logsf(t)))
         near = t * (1 + abs(alpha)) < self.sigma
@@ -179,11 +164,11 @@ class TruncatedGaussian(ContinuousLaw):
 
     def _ppf(self, q: Floats) -> Floats:
         """By mu + sigma Φ⁻¹, near 0 by q/f(0), then three steps of Newton on F or, above the median, on log S."""
-        alpha = self._alpha
+        alpha = -self.mu / self.sigma
         log_upper = np.log1p(-q) + log_ndtr(-alpha)
         z = np.where(log_upper < -0.7, -ndtri_exp(log_upper), ndtri(ndtr(alpha) + q * ndtr(-alpha)))
         near = q < 0.01 * ndtr(min(alpha, 0.0))
-        t = np.where(near, q / self._density_at_0, self.sigma * (z - alpha))
+        t = np.where(near, q * np.exp(-self._logpdf(0 * q)), self.sigma * (z - alpha))
         for _ in range(3):
             on_cdf = (q - self._cdf(t)) / np.exp(self._logpdf(t))
             on_logsf = (self._logsf(t) - np.log1p(-q)) * np.exp(self._logsf(t) - self._logpdf(t))
@@ -192,7 +177,8 @@ class TruncatedGaussian(ContinuousLaw):
 
     def std(self) -> float:
         """√(E[T²] − E[T]²), for mu > 0 as sigma √(1 + alpha h − h²) with h = f(0) sigma."""
-        if self._alpha > 0:
+        alpha = -self.mu / self.sigma
+        if alpha > 0:
             return super().std()
-        h = self.sigma * self._density_at_0
-        return self.sigma * float(np.sqrt(1 + self._alpha * h - h**2))
+        h = self.sigma * np.exp(self._logpdf(np.zeros(())))
+        return self.sigma * float(np.sqrt(1 + alpha * h - h**2))

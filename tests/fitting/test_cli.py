@@ -29,9 +29,9 @@ def test_json_is_ranked_and_complete(call):
 def test_likelihood_text_and_a_law_that_cannot_be_fitted(call):
     done = call(EGEE, "--law", "lognormal", "--law", "discrete", "--bootstrap", 0)
     assert done.exit_code == 0
-    assert done.stdout.index("lognormal: mu") < done.stdout.index("discrete: failed")
-    assert "parameters taken as known" in done.stdout
-    assert "bootstrap with refitting" not in done.stdout
+    assert done.stdout.index("Could not be fitted: discrete") < done.stdout.index("lognormal")
+    assert "takes the parameters as known" in done.stdout
+    assert "p boot" not in done.stdout
 
 
 def test_the_papers_subsample_is_seeded(call):

@@ -10,8 +10,8 @@ from scipy import stats
 from conftest import EGEE
 from latfit.errors import FitError
 from latfit.fitting import assess, fit, ks_distance, ks_test, qq
+from latfit.fitting.estimate import law_class
 from latfit.fitting.kolmogorov import standard_gaps
-from latfit.fitting.search import kernel_of
 from latfit.fitting.simulate import Simulator
 from latfit.laws import ContinuousLaw, get_law, law_names, parse_law
 from latfit.sample import LatencySample
@@ -41,8 +41,8 @@ def test_complete_samples_against_scipy():
                                              ("log-logistic", stats.fisk)])  # fmt: skip
 def test_standard_resamples_against_scipy(law, theirs):
     """Distances of resamples of log x, refitted: scipy fits and measures the same draws one by one."""
-    ours = standard_gaps(kernel_of(law), 300, 4, np.random.default_rng(3))
-    x = np.exp(kernel_of(law).standard_draws((4, 300), np.random.default_rng(3)))
+    ours = standard_gaps(law_class(law).kernel, 300, 4, np.random.default_rng(3))
+    x = np.exp(law_class(law).kernel.standard_draws((4, 300), np.random.default_rng(3)))
     for gap, row in zip(ours, x, strict=True):
         best = theirs(*theirs.fit(row, floc=0))
         assert gap == pytest.approx(stats.kstest(row, best.cdf).statistic, abs=2e-4)
@@ -64,6 +64,7 @@ def test_cells_are_compared_at_their_ends():
     assert ks_distance(sample, lambda t: np.array([steps[v] for v in t]), 0.0) == pytest.approx(0.0, abs=1e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", ["lognormal(mu=5.5,sigma=1)", "weibull(shape=1.5,scale=300)"])
 @pytest.mark.parametrize(("rho", "centile", "step"), [(0.0, None, 0.0), (0.025, 0.9, 0.0), (0.0, None, 60.0)])
 def test_size(spec, rho, centile, step):
@@ -89,6 +90,7 @@ def test_power_and_honesty():
     assert found.p_asymptotic > found.p_bootstrap + 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["mle", "ls"])
 def test_early_censoring_failures_and_lost_probes(method):
     rng = np.random.default_rng(5)
@@ -176,6 +178,7 @@ def test_p_values_of_large_logs_follow_the_rule_of_small_ones():
     assert assess(sample, replace(true, law=None, error="none"), bootstrap=99, rng=rng) is None
 
 
+@pytest.mark.slow
 def test_p_values_of_parts_are_uniform_under_the_law():
     """Of logs above the limit, 10 % and 50 % of the p-values of the true law lie below .1 and .5."""
     rng = np.random.default_rng(2)

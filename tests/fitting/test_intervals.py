@@ -61,6 +61,7 @@ def test_the_ends_for_rho_are_where_a_test_begins_to_reject(n):
             assert fall == pytest.approx(3.841459, rel=1e-5) if end else fall < 3.841459
 
 
+@pytest.mark.slow
 def test_joint_interval_covers():
     """95 % of 40 intervals, within 3 Monte Carlo standard errors."""
     hits = 0
@@ -89,7 +90,7 @@ def test_confounded_when_the_cutoff_is_early():
     assert joint_outlier_ratio(sample_of(outliers(300, 0.05, 3), 260.0)).confounded
 
 
-def test_no_one_is_out():
+def test_no_probe_is_out():
     joint = joint_outlier_ratio(LatencySample.of(np.random.default_rng(4).lognormal(5, 1, 500), resolution=0))
     assert joint.estimate == 0
     assert joint.low == 0

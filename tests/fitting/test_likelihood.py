@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from latfit.fitting import SampleBatch
+from latfit.fitting.estimate import law_class
 from latfit.fitting.likelihood import log_likelihood, profile_rho
-from latfit.fitting.search import kernel_of, law_class
 from latfit.laws import get_law, law_names
 
 LAWS = [name for name in law_names() if (kernel := getattr(get_law(name), "kernel", None)) and not kernel.held]
@@ -58,8 +58,8 @@ def exact(law, sample, rho, row):
 @pytest.mark.parametrize("cell", [0.0, 0.3])
 def test_value_is_the_formula(name, cell):
     sample, u = batch(cell, lost=2), np.array(POINTS[name])
-    at = log_likelihood(kernel_of(name), sample, u, 0.07)
-    for row, params in enumerate(kernel_of(name).to_params(u, 1.0)[0].T):
+    at = log_likelihood(law_class(name).kernel, sample.given(0.07), u)
+    for row, params in enumerate(law_class(name).kernel.to_params(u, 1.0)[0].T):
         assert at.value[row] == pytest.approx(
             exact(SCIPY[name](*params), sample, 0.07, row), rel=1e-7 if cell else 1e-10
         )
@@ -69,12 +69,12 @@ def test_value_is_the_formula(name, cell):
 @pytest.mark.parametrize("rho", [None, 0.05, 0.0])
 @pytest.mark.parametrize("cell", [0.0, 0.3])
 def test_derivatives(name, rho, cell):
-    kernel, sample, u = kernel_of(name), batch(cell), np.array(POINTS[name])
-    at = log_likelihood(kernel, sample, u, rho)
+    kernel, sample, u = law_class(name).kernel, batch(cell).given(rho), np.array(POINTS[name])
+    at = log_likelihood(kernel, sample, u)
     for i in range(u.shape[0]):
         step = np.zeros_like(u)
         step[i] = 1e-5 * kernel.curvature_scale(u)[i]
-        above, below = (log_likelihood(kernel, sample, u + sign * step, rho) for sign in (1, -1))
+        above, below = (log_likelihood(kernel, sample, u + sign * step) for sign in (1, -1))
         slope = (above.value - below.value) / (2 * step[i])
         curve = (above.grad - below.grad) / (2 * step[i])
         np.testing.assert_allclose(at.grad[i], slope, rtol=1e-6, atol=1e-7 * np.abs(slope).max() + 1e-7)
@@ -83,7 +83,7 @@ def test_derivatives(name, rho, cell):
 
 @pytest.mark.parametrize("name", LAWS)
 def test_parameters_there_and_back(name):
-    kernel = kernel_of(name)
+    kernel = law_class(name).kernel
     u = np.array(POINTS.get(name, [[0.2, 0.1, 0.3], [0.1, 0.5, -0.2]]))
     params, jacobian = kernel.to_params(u, 60.0)
     np.testing.assert_allclose(kernel.from_params(params, 60.0), u, rtol=1e-12, atol=1e-14)
@@ -97,7 +97,7 @@ def test_parameters_there_and_back(name):
 @pytest.mark.parametrize("name", LAWS)
 def test_kernel_agrees_with_the_law(name):
     """The fitter and the law must mean the same by a parameter."""
-    kernel = kernel_of(name)
+    kernel = law_class(name).kernel
     u = np.array(POINTS.get(name, [[0.2], [0.5]]))[:, :1]
     law = law_class(name)(*kernel.to_params(u, 60.0)[0][:, 0])
     t = np.geomspace(0.3, 4.0, 7)

@@ -57,15 +57,99 @@ def test_a_name_may_have_outliers():
         ("probes.csv", "read_log"),
         ("lognormal", "mu"),
         ("lognorml(mu=1,sigma=1)", "did you mean lognormal"),
+        (stats.lognorm, "freeze it"),
     ],
 )
-def test_what_is_not_a_law_is_refused(wrong, words):
+def test_arguments_that_are_not_laws_are_refused(wrong, words):
     with pytest.raises(latfit.LawError, match=words):
         latfit.optimal_timeout(wrong)
     with pytest.raises(latfit.LawError, match="parameters go with the name"):
         latfit.optimal_timeout(LATENCIES, mu=5.0)
     with pytest.raises(latfit.LawError, match=r"fits\[0\]"):
         latfit.optimal_timeout(latfit.fit(LATENCIES, ["lognormal", "gamma"]))
+
+
+def test_laws_and_samples_are_accepted_in_any_form():
+    frozen = stats.lognorm(1.0, scale=np.exp(5.5))
+    assert latfit.Defective(frozen, 0.1).cdf(300.0) == pytest.approx(0.9 * frozen.cdf(300.0))
+    assert latfit.Defective("exponential(rate=2)", 0.1).law == latfit.parse_law("exponential", rate=2)
+    assert latfit.Empirical.of(pd.Series(LATENCIES)).rho == 0
+    assert latfit.joint_outlier_ratio(LATENCIES, "lognormal").law == "lognormal"
+    one = latfit.ks_test(LATENCIES, "lognormal", bootstrap=9, rng=5)
+    assert one == latfit.ks_test(LATENCIES, "lognormal", bootstrap=9, rng=np.random.default_rng(5))
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda: latfit.fit(LATENCIES, stats.lognorm), "names of laws"),
+        (lambda: latfit.fit(LATENCIES, latfit.parse_law("exponential", rate=1)), "names of laws"),
+        (lambda: latfit.fit(LATENCIES, []), "names of laws"),
+        (lambda: latfit.fit(LATENCIES, "lognormal(mu=5,sigma=1)"), "such as 'lognormal'"),
+        (lambda: latfit.fit(LATENCIES, method="MLE"), "mle or ls"),
+        (lambda: latfit.fit(LATENCIES, rho=None), "joint"),
+        (lambda: latfit.fit(LATENCIES, rho=np.array([0.1, 0.2])), "joint"),
+        (lambda: latfit.ks_test(LATENCIES, LATENCIES), "not ndarray"),
+        (lambda: latfit.ks_test(LATENCIES, "lognormal", bootstrap=-1), "0 or more"),
+        (lambda: latfit.ks_test(LATENCIES, "lognormal", bootstrap=1.5), "whole number"),
+        (lambda: latfit.ks_test(LATENCIES, "lognormal", bootstrap="9"), "whole number"),
+        (lambda: latfit.ks_test(LATENCIES, "lognormal", rng="a"), "a seed"),
+        (lambda: latfit.ks_test(LATENCIES, "lognormal", rng=-1), "a seed"),
+        (lambda: latfit.ks_test(LATENCIES, "lognormal", subsample=0), "completions, 1 or more"),
+        (lambda: latfit.ks_test(LATENCIES, "lognormal", subsample=1.5), "completions, 1 or more"),
+        (lambda: latfit.fit([]), "sample is empty"),
+        (lambda: latfit.fit(LATENCIES, resamples=-1), "resamples is -1; it must be a whole number"),
+        (lambda: latfit.fit(LATENCIES, method="ls", seed="a"), "seed is 'a'; it must be a whole number"),
+        (lambda: latfit.analyze(LATENCIES, resamples=-1), "resamples is -1; it must be a whole number"),
+        (lambda: latfit.analyze(LATENCIES, seed="a"), "seed is 'a'; it must be a whole number"),
+        (lambda: latfit.analyze(LATENCIES, seed=1.5), "seed is 1.5; it must be a whole number"),
+        (lambda: latfit.analyze(LATENCIES, laws=5), "names of laws"),
+        (lambda: latfit.analyze(LATENCIES, laws=[5]), "names of laws"),
+        (lambda: latfit.analyze(LATENCIES, cost="a"), "cost is 'a'; it must be a number"),
+        (lambda: latfit.analyze(LATENCIES, risk="a"), "risk is 'a'; it must be a number"),
+        (lambda: latfit.analyze(LATENCIES, test="no"), "test is 'no'; it must be True or False"),
+        (lambda: latfit.analyze(LATENCIES, by=5), "no column"),
+        (lambda: latfit.Options(copies=None), "copies is None; it must be a whole number"),
+        (lambda: latfit.Options(laws=[5]), "laws is .* names or None"),
+        (lambda: latfit.decide(latfit.as_log(LATENCIES)), "latfit.analyze takes"),
+        (lambda: latfit.decide(LATENCIES), "latfit.analyze takes"),
+        (lambda: latfit.run_batch("absent.csv", laws=5), "names of laws"),
+        (lambda: latfit.outlier_ratio(LATENCIES, level="a"), "level is 'a'"),
+        (lambda: latfit.optimal_timeout(LATENCIES, cost="a"), "cost is 'a'"),
+        (lambda: latfit.parse_duration(None), "not a duration"),
+        (lambda: latfit.parse_law(5), "not a law"),
+        (lambda: latfit.LatencySample.of(["a", "b"]), "numbers in seconds"),
+        (lambda: latfit.LatencySample.of(LATENCIES, cutoff="10m"), "'10m'"),
+        (lambda: latfit.LatencySample.of(LATENCIES, lost=2.5), "whole number"),
+    ],
+)
+def test_wrong_arguments_end_in_an_error_that_says_what_was_expected(ask, words):
+    with pytest.raises(latfit.LatfitError, match=words) as raised:
+        ask()
+    assert len(str(raised.value)) < 300
+
+
+@pytest.mark.parametrize("latency", [1e300, 1.1e12, 1e-16])
+@pytest.mark.parametrize(
+    "ask", [latfit.analyze, latfit.fit, latfit.outlier_ratio, latfit.optimal_timeout, latfit.as_log, latfit.as_sample]
+)
+def test_an_array_with_an_impossible_latency_is_refused_by_every_function(ask, latency):
+    with pytest.raises(latfit.SampleError, match=r"out of range \(1e-15 s to 1e\+12 s; the first, at 400"):
+        ask([*LATENCIES, latency])
+    assert latfit.as_sample([1e-15, 0.0, 1e12]).n == 3
+
+
+def test_the_cutoff_of_an_array_is_that_of_its_sample():
+    sample = latfit.as_sample(LATENCIES)
+    assert latfit.default_cutoff(LATENCIES) == latfit.default_cutoff(sample)
+    assert latfit.ratio_by_cutoff(LATENCIES) == latfit.ratio_by_cutoff(sample)
+
+
+def test_a_fit_prints_as_one_line(egee):
+    shown = repr(latfit.fit(egee, "lognormal")[0])
+    assert shown.startswith("<Fit of lognormal (mle) to 2137 probes: mu=5.55")
+    assert "rho=0.0248, BIC 2" in shown
+    assert "all latencies are equal" in repr(latfit.fit([3.0, 3.0], "lognormal")[0])
 
 
 def test_scipy_stats_is_imported_only_with_one_of_its_laws():
@@ -96,7 +180,7 @@ def test_ks_test_of_an_array():
     assert fitted.statistic == fitted.completed.statistic  # everything returned
 
 
-def test_the_papers_distance_is_that_of_those_that_returned(egee):
+def test_the_papers_distance_uses_the_returned_probes(egee):
     fit = latfit.fit(egee, "lognormal-pareto", method="ls", resamples=0)[0]
     test = latfit.ks_test(egee, fit, bootstrap=0)
     assert (round(test.d_n, 3), round(test.completed.d_n, 3)) == (1.370, 1.387)
@@ -132,7 +216,7 @@ def test_groups_of_a_frame():
 
 
 @pytest.mark.parametrize("method", ["mle", "ls"])
-def test_samples_fitted_together_have_the_fits_that_each_has_alone(method):
+def test_fitting_samples_together_equals_fitting_each_alone(method):
     rng = np.random.default_rng(8)
     samples = [
         latfit.LatencySample.of(rng.weibull(shape, 300) * scale) for shape, scale in ((0.8, 5), (1.5, 9), (3, 7))

@@ -13,6 +13,8 @@ from latfit.fitting import fit
 from latfit.laws import parse_law
 from latfit.sample import LatencySample
 
+pytestmark = pytest.mark.slow
+
 CUTOFF = 900.0
 SPECS = {
     "exponential": "exponential(rate=0.003)",

@@ -1,6 +1,5 @@
 """Failures as a risk beside a law: against quadrature, and against a simulation that knows no formula."""
 
-import doctest
 import math
 
 import numpy as np
@@ -8,9 +7,6 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.integrate import quad
 
-import latfit.fitting.fitted
-import latfit.laws.competing
-import latfit.laws.empirical
 from latfit.errors import FitError, LawError
 from latfit.fitting import Fit, fit, fitted_law
 from latfit.laws import Competing, Defective, Empirical, parse_law
@@ -37,7 +33,7 @@ def test_completions_and_failures_are_integrals_of_the_density(n, t):
     assert_allclose(law.pdf(t), unfailed(t) * LAW.pdf(t), rtol=1e-13)
 
 
-def test_what_the_whole_is():
+def test_rho_and_support_of_the_combined_law():
     law = Competing.of(LAW, TIMES, MASSES)
     assert_allclose(law.rho, 1 - law.cdf(1e9), rtol=1e-9)
     assert_allclose(law.never, 0.05 * 0.25)
@@ -94,7 +90,7 @@ def test_without_failures_it_is_the_defective_law():
         fitted_law(sample, Fit("weibull", "mle", 7, error="no reason"))
 
 
-def test_what_cannot_compete():
+def test_laws_that_cannot_compete_are_refused():
     with pytest.raises(LawError, match="continuous"):
         Competing.of(Empirical.of(LatencySample.of([1, 2])), [1.0], [0.5])
     with pytest.raises(LawError, match="exceed 1"):
@@ -123,8 +119,3 @@ def test_rescaled_to_its_own_ratio_nothing_changes():
     for figure in ("cdf", "failed", "still_out"):
         assert_allclose(getattr(again, figure)(t), getattr(law, figure)(t), rtol=1e-13, atol=1e-15)
     assert math.isclose(again.rho, law.rho)
-
-
-@pytest.mark.parametrize("module", [latfit.laws.competing, latfit.laws.empirical, latfit.fitting.fitted])
-def test_examples_in_docstrings(module):
-    assert doctest.testmod(module).failed == 0

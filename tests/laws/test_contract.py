@@ -67,7 +67,7 @@ def test_ends(law):
     assert law.failed(3.0) == law.failed_moment(1, 3.0) == 0
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(laws())
 def test_cdf_rises_from_0_to_1_and_complements_the_survival(law):
     t = times(law)
@@ -81,7 +81,7 @@ def test_cdf_rises_from_0_to_1_and_complements_the_survival(law):
     assert S[-1] == 0
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(laws(SMOOTH))
 def test_ppf_inverts_cdf(law):
     low, high = law.support
@@ -95,7 +95,7 @@ def test_ppf_inverts_cdf(law):
     assert law.ppf(1.0) == high
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(laws(), st.sampled_from([1e-3, 1000.0, 3600.0]))
 def test_the_unit_of_time_does_not_matter(law, factor):
     other, t = law.scaled(factor), law.ppf(LEVELS[3:-1])
@@ -109,7 +109,7 @@ def test_the_unit_of_time_does_not_matter(law, factor):
     assert_allclose(other.std(), law.std() * factor, rtol=1e-9)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(laws())
 def test_written_and_pickled_laws_come_back_equal(law):
     assert parse_law(law.spec()) == law
@@ -190,7 +190,7 @@ def test_samples_follow_the_cdf(law):
 
 @every_law
 def test_mean_and_std_against_the_sample_or_infinite(law):
-    sample = law.sample(50_000, np.random.default_rng(7))
+    sample = law.sample(20_000, np.random.default_rng(7))
     if np.isfinite(law.moment(4)):
         spread = law.std() / np.sqrt(sample.size)
         assert abs(sample.mean() - law.mean()) <= 4 * spread
@@ -251,7 +251,7 @@ def test_rho_outside_its_range_is_refused(rho):
 
 @every_law
 @pytest.mark.parametrize("n", [-1, 1.5, True, "1"])
-def test_orders_that_are_no_moment_are_refused(law, n):
+def test_orders_that_are_not_moments_are_refused(law, n):
     with pytest.raises(LawError, match="order"):
         law.partial_moment(n, 1.0)
 

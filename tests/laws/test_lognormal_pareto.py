@@ -83,11 +83,11 @@ def random_parameters(rng):
     }
 
 
-def test_what_is_refused_falls_and_what_is_accepted_does_not():
+def test_refused_parameters_give_a_falling_cdf_and_accepted_ones_do_not():
     """Against F itself: on a fine grid if accepted, in 60 digits at the place that the error names if refused."""
     rng = np.random.default_rng(14)
     accepted = refused = 0
-    for _ in range(150):
+    for _ in range(60):
         params = random_parameters(rng)
         span = params["t_max"] - params["t_min"]
         v = np.unique(np.concatenate([np.linspace(0, span, 20_001), span * np.geomspace(1e-9, 1, 20_001)]))
@@ -103,8 +103,8 @@ def test_what_is_refused_falls_and_what_is_accepted_does_not():
             accepted += 1
             assert np.diff(law.cdf(params["t_min"] + v)).min() > -1e-14, params
             assert (law.pdf(params["t_min"] + v) >= 0).all()
-    assert accepted > 30
-    assert refused > 30
+    assert accepted > 10
+    assert refused > 10
 
 
 def test_a_narrow_dip_between_grid_points_is_found():

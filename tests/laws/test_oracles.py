@@ -75,7 +75,7 @@ def laws_with_lists(draw):
     return kind(times, probs) if kind is Discrete else kind([0.0, *times], probs)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(laws_with_lists(), st.floats(0, 1.2), st.integers(0, 4))
 def test_laws_with_lists_against_mpmath(law, level, n):
     t = float(law.ppf(min(level, 0.999))) * max(level, 1.0)

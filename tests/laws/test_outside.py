@@ -24,7 +24,7 @@ from latfit.laws import ContinuousLaw, Parameter, register
 @dataclass(frozen=True)
 class Rayleigh(ContinuousLaw):
     name: ClassVar[str] = "rayleigh"
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("sigma", "positive"),)
+    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("sigma", "positive", unit="time"),)
     formula: ClassVar[str] = "F(t) = 1 - exp(-t^2/(2 sigma^2))"
     examples: ClassVar[tuple[str, ...]] = ("rayleigh(sigma=100)",)
     tried_by: ClassVar[tuple[str, ...]] = ("mle", "ls")
@@ -32,8 +32,6 @@ class Rayleigh(ContinuousLaw):
     @classmethod
     def start(cls, q1, q2, q3):
         return {"sigma": q2 / 1.1774}
-    def scaled(self, factor):
-        return Rayleigh(self.sigma * factor)
     def _cdf(self, t):
         return -np.expm1(-0.5 * (t / self.sigma) ** 2)
     def _sf(self, t):
@@ -58,7 +56,7 @@ samples = [LatencySample.of(row[row <= 250], censored=np.full((row > 250).sum(),
 fits = fit(samples[0], rho=0.0)
 found = next(f for f in fits if f.name == "rayleigh")
 weibull = next(f for f in fits if f.name == "weibull")
-together = fit_batch("rayleigh", SampleBatch.of_samples(samples), rho=0.0)
+together = fit_batch("rayleigh", SampleBatch.of_samples(samples).given(0.0))
 np.savetxt("log.csv", rows[0], header="latency", comments="", fmt="%.1f")
 said = CliRunner().invoke(main, ["laws"]).output
 shown = CliRunner().invoke(main, ["fit", "log.csv", "--law", "rayleigh", "--json"])
@@ -67,14 +65,14 @@ print(json.dumps({
     "std_error": found.std_errors["sigma"], "gain": weibull.log_likelihood - found.log_likelihood,
     "batch": [float(x) for x in together.params[:, 0]],
     "sigmas": [fit(one, "rayleigh", rho=0.0)[0].params["sigma"] for one in samples],
-    "p": ks_test(samples[0], found, bootstrap=39).p_bootstrap,
-    "p_ls": ks_test(samples[0], fit(samples[0], "rayleigh", method="ls")[0], bootstrap=39).p_bootstrap,
+    "p": ks_test(samples[0], found, bootstrap=19).p_bootstrap,
+    "p_ls": ks_test(samples[0], fit(samples[0], "rayleigh", method="ls", resamples=0)[0], bootstrap=19).p_bootstrap,
     "laws": "rayleigh(sigma=100)" in said, "cli": json.loads(shown.stdout)["fits"][0],
 }))
 """
 
 
-def test_a_law_from_outside_is_seen_everywhere(tmp_path):
+def test_a_law_registered_from_outside_works_everywhere(tmp_path):
     (tmp_path / "rayleigh.py").write_text(RAYLEIGH)
     (tmp_path / "use.py").write_text(USE_IT)
     ran = subprocess.run([sys.executable, "use.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -111,14 +109,13 @@ def test_a_cdf_and_partial_moments_are_enough():
     full = parse_law("gamma(shape=2,scale=50)")
     t = np.geomspace(0.01, 2000, 30)
     assert_allclose(Erlang2().pdf(t), gamma(2, scale=50).pdf(t), rtol=1e-8, atol=1e-14)
-    for rho in (0.025, 0.3):
-        mine, theirs = Defective(Erlang2(), rho), Defective(full, rho)
-        assert_allclose(mine.hazard(t), theirs.hazard(t), rtol=1e-8, atol=1e-14)
-        for options in ({}, {"cost": 20.0}, {"objective": "std"}, {"objective": "quantile:0.9"}, {"copies": 2}):
-            ours, known = optimal_timeout(mine, **options), optimal_timeout(theirs, **options)
-            assert_allclose(ours.expected_duration, known.expected_duration, rtol=1e-9)
-            assert_allclose(ours.timeout, known.timeout, rtol=1e-4)
-            assert ours.verdict == known.verdict
+    mine, theirs = Defective(Erlang2(), 0.025), Defective(full, 0.025)
+    assert_allclose(mine.hazard(t), theirs.hazard(t), rtol=1e-8, atol=1e-14)
+    for options in ({}, {"cost": 20.0}, {"objective": "std"}, {"objective": "quantile:0.9"}, {"copies": 2}):
+        ours, known = optimal_timeout(mine, **options), optimal_timeout(theirs, **options)
+        assert_allclose(ours.expected_duration, known.expected_duration, rtol=1e-9)
+        assert_allclose(ours.timeout, known.timeout, rtol=1e-4)
+        assert ours.verdict == known.verdict
     assert optimal_timeout(Erlang2()).verdict == optimal_timeout(full).verdict
     assert_allclose(expected_duration(Erlang2(), 80.0), expected_duration(full, 80.0), rtol=1e-12)
 
@@ -128,7 +125,7 @@ def test_a_step_law_has_no_density():
         Defective(parse_law("discrete(values=[1,2],probs=[0.5,0.5])"), 0.1).pdf(1.0)
 
 
-def test_the_default_laws_are_those_that_say_so():
+def test_the_default_laws_declare_themselves():
     from latfit.fitting import DEFAULT_LAWS, default_laws
 
     assert tuple(default_laws("mle")) == DEFAULT_LAWS

@@ -100,13 +100,13 @@ def test_refused(text, says):
 
 
 @pytest.mark.parametrize("value", ["1", None, True, [1.0], np.array([1.0]), 1j])
-def test_values_that_are_no_numbers_are_refused(value):
+def test_values_that_are_not_numbers_are_refused(value):
     with pytest.raises(LawError, match="exponential: rate"):
         Exponential(value)
 
 
 @pytest.mark.parametrize("values", [(), "12", 3.0, [None]])
-def test_lists_that_are_none_are_refused(values):
+def test_values_that_are_not_lists_are_refused(values):
     with pytest.raises(LawError, match="discrete: values"):
         Discrete(values, [1.0])
 
@@ -186,10 +186,10 @@ def test_long_runs_of_spaces_take_linear_time(text):
         parse_law(text.format(" " * 1_000_000))
 
 
-def test_a_law_must_say_how_it_scales():
+def test_a_law_must_declare_the_unit_of_a_parameter():
     class Unitless(Exponential):
         name = "unitless"
         parameters = (Parameter("rate", "positive"),)
 
-    with pytest.raises(LawError, match="no parameter has a unit"):
+    with pytest.raises(LawError, match=r'no parameter has a unit.* Parameter."mu", "real", unit="log-time"'):
         register(Unitless)

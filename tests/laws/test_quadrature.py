@@ -96,7 +96,7 @@ def test_a_law_narrower_than_the_floats_is_refused():
         BareNormal(1000, 1e-12).partial_moment(1, 1000.0)
 
 
-def test_a_density_that_is_not_that_of_the_cdf_is_refused():
+def test_a_density_that_contradicts_the_cdf_is_refused():
     class Wrong(BarePareto):
         def _logpdf(self, t):
             return super()._logpdf(t) + 1e-7
