@@ -41,7 +41,7 @@ def expected_maximum(
     >>> round(latfit.expected_maximum("exponential", 3, rate=1.0), 6)  # 1 + 1/2 + 1/3
     1.833333
     """
-    job = derived.with_wall_clock(as_law(law, **params), derived.check_time("wall-clock time", wall_clock))
+    job = derived.with_wall_clock(as_law(law, **params), wall_clock)
     refuse_failures(job, "the maximum of several jobs")
     t, c = float(derived.check_timeouts(t_inf)), derived.check_time("cost", cost)
     if jobs < 1 or jobs != int(jobs):
@@ -129,7 +129,7 @@ def optimal_grouping(
 
     def duration(size: int) -> float:
         if size not in durations:
-            how: dict[str, Any] = {"cost": cost, "wall_clock": size * derived.check_time("wall-clock time", wall_clock)}
+            how: dict[str, Any] = {"cost": cost, "wall_clock": size * wall_clock}
             best = optimal_timeout(latency, copies=copies, figures=False, **how)
             timeout = np.inf if best.timeout is None else best.timeout
             durations[size] = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -49,7 +50,7 @@ def load_of(outcome: PolicyOutcome, now: PolicyOutcome, utilisation: float) -> L
         outcome.policy.spec(4),
         if_cancelled=None if work is None else utilisation * work,
         if_served=None if requests is None else utilisation * requests,
-        safe_share=1.0 if beyond <= 0 else min(1.0, (1.0 / utilisation - 1.0) / beyond),
+        safe_share=1.0 if beyond <= 0 else min(1.0, math.nextafter((1.0 / utilisation - 1.0) / beyond, 0.0)),
         retry_budget=extra if most is None else None,
     )
 
@@ -84,7 +85,7 @@ class Comparison:
         """The best row within the budget; the reference where none is better, or none is `clear` to be."""
         sure = [True] * len(self.rows) if clear is None else clear
         within = [row for row, is_clear in zip(self.rows, sure, strict=True) if row.role == "same" and is_clear]
-        return min([self.rows[0], *within], key=lambda row: self.figure(row.outcome))
+        return min([self.rows[0], *within], key=lambda row: row.outcome.figure)
 
     def chosen(self, clear: Sequence[bool] | None = None) -> PolicyOutcome:
         """The strategy that the decision names: the best one, the reference where it gains less than 1 % over that."""
@@ -92,12 +93,9 @@ class Comparison:
         gain = self.gain(best)
         return self.reference if gain is not None and gain < 0.01 else best
 
-    def figure(self, outcome: PolicyOutcome) -> float:
-        return _figure(self.objective, outcome)
-
     def gain(self, outcome: PolicyOutcome) -> float | None:
         """By which share its figure is below the reference's; None where that is infinite or 0."""
-        figure, reference = self.figure(outcome), self.figure(self.reference)
+        figure, reference = outcome.figure, self.reference.figure
         share = ratio(figure, reference) if reference < float("inf") else None
         return None if share is None else 1.0 - share
 
@@ -116,6 +114,8 @@ class Comparison:
         """The sentence that decides; `clear` says of each row whether its gain is beyond chance."""
         best = self.chosen(clear)
         gain, order, other = self.gain(best), best.policy.sentence(time), self.reference.policy.spec(4)
+        if best is self.reference and self.rows[0].role == "advised" and best.policy.name == "timeout":
+            order = "Wait"
         load = "the same load"
         if self.budget is not None:
             unit = "submission" if self.budget.name == "submissions" else "job-second"
@@ -132,18 +132,17 @@ class Comparison:
         }.get(self.objective.name, f"{self.objective} {percent} lower")
         return f"{order}: {better} with {load} than {other}."
 
-    def faster(self) -> PolicyOutcome | None:
-        """The best without a limit, if it is better than what is decided on; None otherwise."""
-        free = [row.outcome for row in self.rows if row.role == "free"]
-        best = min(free, key=self.figure, default=None)
-        if best is None or best.submissions is None or not self.figure(best) < self.figure(self.best().outcome):
-            return None
-        return best
+    def faster(self, clear: Sequence[bool] | None = None) -> PolicyOutcome | None:
+        """The best without a limit, if it is better than what is decided on (and `clear` to be); None otherwise."""
+        sure = [True] * len(self.rows) if clear is None else clear
+        free = [row.outcome for row, is_clear in zip(self.rows, sure, strict=True) if row.role == "free" and is_clear]
+        best = min(free, key=lambda outcome: outcome.figure, default=None)
+        better = best is not None and best.submissions is not None and best.figure < self.best(clear).outcome.figure
+        return best if better else None
 
-    def beyond(self, time: Written = in_seconds) -> str | None:
+    def beyond(self, clear: Sequence[bool] | None = None, time: Written = in_seconds) -> str | None:
         """What more submissions would bring, if they bring more than what is decided on; None otherwise."""
-        best = self.faster()
-        if best is None:
+        if (best := self.faster(clear)) is None:
             return None
         gain, order = self.gain(best), best.policy.sentence(time)
         more = "" if gain is None else f", {100 * gain:.0f} % better"
@@ -169,18 +168,18 @@ def compare_policies(
     law
         The law of one attempt.
     policies
-        What to compare, the present one first; without any, the reference is the best timeout.
+        What to compare, the present one first; without any, the reference is `advised`, else the best timeout.
     cost, wall_clock, objective
         As in `evaluate_policy`.
     same
-        The load that the best of each kind may make: `submissions` or `job-seconds` of the first policy (of the best
+        The load that the best of each kind may make: `submissions` or `job-seconds` of the reference (of the best
         timeout where it never ends), or a share of extra requests such as `5%`.
     utilisation
         The busy share of the system today, to tell what each strategy makes of it.
     min_time
         As in `optimal_policy`.
     advised
-        What is recommended for this law: a row of its own after the given ones.
+        What is recommended for this law: the reference where nothing is given, else a row after the given ones.
 
     Returns
     -------
@@ -198,10 +197,10 @@ def compare_policies(
     options: dict[str, Any] = {"cost": cost, "wall_clock": wall_clock, "objective": objective}
     timeout = optimal_policy(law, "timeout", min_time=min_time, **options)
     rows = [Compared("given", evaluate_policy(law, policy, **options)) for policy in policies]
-    rows = rows or [Compared("reference", timeout)]
-    budget = _budget_of(same, rows[0].outcome, timeout)
     if advised is not None:
         rows.append(Compared("advised", evaluate_policy(law, advised, **options)))
+    rows = rows or [Compared("reference", timeout)]
+    budget = _budget_of(same, rows[0].outcome, timeout)
     kinds = [name for name in policy_names() if REGISTRY[name].searched and REGISTRY[name].compared]
     kinds.remove("timeout")
     notes: list[str] = []
@@ -211,7 +210,8 @@ def compare_policies(
             "resubmit is left out: under visible failures it is not computed; --failed lost or --failed completed "
             "includes it. The tails of hedge and delayed are not computed either"
         )
-    rows += _best_of_kinds(law, [*kinds, "timeout"] if policies else kinds, rows, budget, min_time, options)
+    searched = kinds if rows[0].role == "reference" else [*kinds, "timeout"]
+    rows += _best_of_kinds(law, searched, rows, budget, min_time, options)
     rows += _best_of_kinds(law, ["timeout", *kinds], rows, None, min_time, options)
     notes += [
         f"{row.outcome.policy.spec(4)} gives up on {100 * (1 - row.outcome.success):.3g} % of the jobs; its mean is "
@@ -251,15 +251,9 @@ def _best_of_kinds(
         if best.policy.name == kind:
             outcomes.append(best)
     specs = {row.outcome.policy.spec() for row in rows}
-    goal = Objective.parse(options["objective"])
-    outcomes.sort(key=lambda outcome: _figure(goal, outcome))
+    outcomes.sort(key=lambda outcome: outcome.figure)
     role: Role = "free" if budget is None else "same"
     return [Compared(role, outcome) for outcome in outcomes if outcome.policy.spec() not in specs]
-
-
-def _figure(objective: Objective, outcome: PolicyOutcome) -> float:
-    value = outcome.objective["value"]
-    return float("inf") if value is None else objective.report(value)
 
 
 def _budget_of(same: str, now: PolicyOutcome, timeout: PolicyOutcome) -> Budget | None:

@@ -8,8 +8,7 @@ F̃ = (1−ρ)F, that of Glatard et al.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import chain, repeat
+from collections.abc import Callable, Sequence
 from math import comb
 from typing import Any
 
@@ -61,8 +60,8 @@ def expected_duration(
     >>> latfit.expected_duration(law, [100.0, 358.0, 10_000.0]).round(1).tolist()
     [516.3, 375.1, 659.6]
     """
-    job = derived.with_wall_clock(as_law(law, **params), derived.check_time("wall-clock time", wall_clock))
-    return np.asarray(moments(derived.with_copies(job, copies), t_inf, order=1, cost=cost)[1])
+    job = derived.with_copies(derived.with_wall_clock(as_law(law, **params), wall_clock), copies)
+    return np.asarray(moments_of(job, t_inf, 1, cost)[1])
 
 
 def moments(law: Any, t_inf: ArrayLike, order: int = 3, *, cost: float = 0.0, **params: Any) -> Floats:
@@ -91,21 +90,32 @@ def moments(law: Any, t_inf: ArrayLike, order: int = 3, *, cost: float = 0.0, **
     [1.0, 2.0, 8.0]
     """
     law = as_law(law, **params)
-    t, c = derived.check_timeouts(t_inf), derived.check_time("cost", cost)
     if order < 0:
         raise RestartError(f"the order of a moment is {order}; it must be 0 or more")
-    return _recursion(law, t, c, [law.partial_moment(n, t) for n in range(1, order + 1)])
+    return moments_of(law, t_inf, order, cost)
 
 
-def _recursion(law: Law, t: Floats, cost: float, completing: Sequence[Floats]) -> Floats:
-    """E[Jⁿ] where `completing` has E[(time in the attempt that completes)ⁿ; it completes] for n = 1, 2, …"""
-    F, order = law.cdf(t), len(completing)
-    lost = {m: lost_moment(law, m, t, cost) for m in range(1, order + 1)}
-    E = [np.ones(t.shape)]
+def moments_of(
+    law: Law,
+    t_inf: ArrayLike,
+    order: int,
+    cost: float,
+    *,
+    completing: Callable[[int, Floats], Floats] | None = None,
+    after: Floats | Sequence[float] | None = None,
+) -> Floats:
+    """E[Jⁿ] if the attempt is repeated, or followed by what has the moments `after`.
+
+    `completing(n, t)` is E[(time spent in the attempt that completes)ⁿ; it completes], by default M̃ₙ(t).
+    """
+    t, c = derived.check_timeouts(t_inf), derived.check_time("cost", cost)
+    completing, F, E = completing or law.partial_moment, law.cdf(t), [np.ones(t.shape)]
+    lost, following = lost_moments(law, t, c, order), E if after is None else after
     with np.errstate(all="ignore"):
         for n in range(1, order + 1):
-            total = completing[n - 1] + sum(comb(n, k) * _product(lost[n - k], E[k]) for k in range(n))
-            E.append(np.where(F > 0, total / F, np.inf))
+            known = range(n if after is None else n + 1)
+            total = completing(n, t) + sum(comb(n, k) * _product(lost[n - k], following[k]) for k in known)
+            E.append(np.where(F > 0, total / F, np.inf) if after is None else total)
     return np.array(E)
 
 
@@ -125,24 +135,24 @@ def moment_bounds(
     >>> low.round(3).tolist(), E.round(3).tolist(), high.round(3).tolist()
     ([1.0, 0.862, 4.07], [1.0, 2.0, 8.0], [1.0, 3.862, 18.24])
     """
-    law, t, c = as_law(law, **params), derived.check_timeouts(t_inf), derived.check_time("cost", cost)
+    law = as_law(law, **params)
     refuse_failures(law, "a geometric bound")
-    F, orders = law.cdf(t), range(1, order + 1)
-    return _recursion(law, t, c, [np.zeros(t.shape)] * order), _recursion(
-        law, t, c, [_product(F, t**n) for n in orders]
-    )
+    low = moments_of(law, t_inf, order, cost, completing=lambda n, t: np.zeros(t.shape))
+    return low, moments_of(law, t_inf, order, cost, completing=lambda n, t: _product(law.cdf(t), t**n))
 
 
-def lost_moment(law: Law, m: int, t: Floats, cost: float) -> Floats:
-    """∫₀ᵗ (u+c)ᵐ dG̃(u) + S(t) (t+c)ᵐ: what the attempts that did not complete took."""
-    cut = _product(derived.still_out(law, t), (t + cost) ** m)
+def lost_moments(law: Law, t: Floats, cost: float, order: int) -> list[Floats]:
+    """∫₀ᵗ (u+c)ᵐ dG̃(u) + S(t) (t+c)ᵐ for m = 0…order: what the attempts that did not complete took."""
+    S = derived.still_out(law, t)
+    cut = [_product(S, (t + cost) ** m) for m in range(order + 1)]
     if not derived.has_failures(law):
         return cut
-    powers = [np.asarray(comb(m, j) * np.float64(cost) ** (m - j)) for j in range(m + 1)]
-    return cut + sum(_product(law.failed_moment(j, t), power) for j, power in enumerate(powers))
+    G = [law.failed_moment(m, t) for m in range(order + 1)]
+    powers = [np.float64(cost) ** m for m in range(order + 1)]
+    return [cut[m] + sum(comb(m, j) * _product(G[j], powers[m - j]) for j in range(m + 1)) for m in range(order + 1)]
 
 
-def _product(weight: Floats, value: Floats) -> Floats:
+def _product(weight: Floats, value: ArrayLike) -> Floats:
     """The product weight × value, where a weight of 0 wins over an infinite value."""
     return np.where(weight > 0, weight * np.where(weight > 0, value, 0.0), 0.0)
 
@@ -158,14 +168,12 @@ def std_duration(law: Any, t_inf: ArrayLike, *, cost: float = 0.0) -> Floats:
     >>> round(float(latfit.std_duration(latfit.parse_law("exponential", rate=0.5), 3.0)), 6)
     2.0
     """
-    law = as_law(law)
-    t, c = derived.check_timeouts(t_inf), derived.check_time("cost", cost)
-    F = law.cdf(t)
-    out = derived.still_out(law, t) + law.failed(t)
+    law, t, c = as_law(law), derived.check_timeouts(t_inf), derived.check_time("cost", cost)
+    F, (out, *lost) = law.cdf(t), lost_moments(law, t, c, 2)
     with np.errstate(all="ignore"):
         q = out / F
         mean, square = (law.partial_moment(n, t) / F for n in (1, 2))
-        D, D2 = (np.where(out > 0, lost_moment(law, m, t, c) / out, 0.0) for m in (1, 2))
+        D, D2 = (np.where(out > 0, spent / out, 0.0) for spent in lost)
         spread = np.maximum(D2 - D * D, 0.0) if derived.has_failures(law) else np.zeros(t.shape)
         waited = _product(q, D)
         variance = np.maximum(square - mean * mean, 0.0) + _product(q, spread) + waited * (waited + D)
@@ -274,30 +282,6 @@ def completion_quantile(law: Law, q: float, t_inf: ArrayLike, *, cost: float = 0
     u = np.minimum(derived.inverse_cdf(law, np.where(reached, level, 0.0)), t)
     with np.errstate(all="ignore"):
         return np.where(reached, _product(n, t + c) + u, np.inf)
-
-
-def submissions(law: Law, t_inf: ArrayLike, *, copies: int = 1) -> Floats:
-    """The expected number of submissions for one completed job, b/F̃(t) with b copies an attempt."""
-    F = derived.with_copies(law, copies).cdf(derived.check_timeouts(t_inf))
-    with np.errstate(all="ignore"):
-        return copies / F
-
-
-def simulate(law: Law, t_inf: ArrayLike, size: int, rng: np.random.Generator, *, cost: float = 0.0) -> Floats:
-    """Completion times of `size` jobs, with one timeout for ever, or with several in turn and then none."""
-    timeouts, c = np.atleast_1d(derived.check_timeouts(t_inf)), derived.check_time("cost", cost)
-    last = np.inf if np.ndim(t_inf) else float(timeouts[0])
-    if not np.ndim(t_inf) and not float(law.cdf(last)) > 0:
-        raise RestartError(f"nothing completes within the timeout {last:g}: no job would ever end")
-    done, waiting = np.zeros(size), np.arange(size)
-    for t in chain(timeouts, repeat(last)):
-        latency, failure = draw(law, waiting.size, rng)
-        spent = np.where(latency <= t, latency, np.minimum(failure, t) + c)
-        done[waiting] += spent
-        waiting = waiting[(latency > t) & np.isfinite(spent)]
-        if not waiting.size:
-            break
-    return done
 
 
 def draw(law: Law, size: int, rng: np.random.Generator) -> tuple[Floats, Floats]:

@@ -45,10 +45,8 @@ def variation_interval(law: Empirical, rng: np.random.Generator, *, resamples: i
     counts = np.diff(law.completed, prepend=0)
     powers = [counts * law.jumps**n for n in (1, 2)]
     if counts.size > 4096:  # the others of a large sample in groups; the largest latencies matter each
-        starts = np.append(
-            np.linspace(0, counts.size - 2048, 2048, endpoint=False).astype(np.int64), counts.size - 2048
-        )
-        starts = np.append(starts, np.arange(counts.size - 2047, counts.size))
+        groups = np.linspace(0, counts.size - 2048, 2048, endpoint=False).astype(np.int64)
+        starts = np.append(groups, np.arange(counts.size - 2048, counts.size))
         counts, *powers = (np.add.reduceat(values, starts) for values in (counts, *powers))
     draws = rng.multinomial(counts.sum(), counts / counts.sum(), resamples)
     mean, square = (draws @ (values / counts) / counts.sum() for values in powers)
@@ -116,15 +114,14 @@ class QuantileBound:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields of an `Optimum`, None where only a bound is known, which is `guaranteed`."""
-        absent: dict[str, Any] = dict.fromkeys((each.name for each in fields(Optimum)), None)
-        known = {"verdict": "bound", "timeout": self.timeout, "objective": {"name": "mean", "value": None}}
-        bounds = {"guaranteed": self.expected_duration, "least": self.least, "waiting": self.waiting}
-        return {
-            **absent,
-            "parallel": None,
-            **known,
+        return dict.fromkeys([*(each.name for each in fields(Optimum)), "parallel"]) | {
+            "verdict": "bound",
+            "timeout": self.timeout,
+            "objective": {"name": "mean", "value": None},
             "level": self.level,
-            **bounds,
+            "guaranteed": self.expected_duration,
+            "least": self.least,
+            "waiting": self.waiting,
             "most_submissions": self.submissions,
         }
 

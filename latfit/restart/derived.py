@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from latfit.errors import RestartError
-from latfit.laws.base import Law, ParametricLaw, SameTimes
+from latfit.laws.base import Law, ParametricLaw
 from latfit.laws.competing import Defective
 from latfit.laws.empirical import Empirical
 from latfit.laws.quadrature import gauss_legendre
 from latfit.laws.steps import Steps
-from latfit.numbers import Floats
+from latfit.numbers import Floats, is_number
 
 MAX_COPIES = 10**9
 HUGE = 1e300  # stands for ∞ where a finite number is needed
@@ -26,8 +26,8 @@ ROUNDING = 1e-12  # figures this close are equal: 0.3 + 0.3 + 0.1 must reach 0.7
 
 def check_time(name: str, value: float) -> float:
     """`value` in seconds, if it is finite and not negative."""
-    if not (np.isfinite(value) and value >= 0):
-        raise RestartError(f"the {name} is {value}; it must be a finite number of seconds, not negative")
+    if not (is_number(value) and np.isfinite(value) and value >= 0):
+        raise RestartError(f"the {name} is {value!r}; it must be a finite number of seconds, not negative")
     return float(value)
 
 
@@ -46,7 +46,8 @@ def completion_probability(law: Law) -> float:
 
 def has_failures(law: Law) -> bool:
     """Whether an attempt can fail visibly, G̃(∞) > 0."""
-    return type(law).failed is not Law.failed and float(law.failed(np.inf)) > 0
+    failures: Steps | None = getattr(law, "failures", None)
+    return float(law.failed(np.inf)) > 0 if failures is None else failures.total > 0
 
 
 def failure_times(law: Law) -> Floats:
@@ -61,13 +62,13 @@ def still_out(law: Law, t: ArrayLike) -> Floats:
     return S if law.jumps is None else np.where(S < 1e-14, 0.0, S)
 
 
-def not_completed(law: Law, t: Floats) -> Floats:
+def not_completed(law: Law, t: ArrayLike) -> Floats:
     """1 − F̃(t) = S(t) + G̃(t), accurate in the upper tail; 1 before age 0."""
     age = np.maximum(t, 0.0) if law.jumps is None else t  # a step law is 1 there anyway
     out = still_out(law, age)
     if has_failures(law):
         out = out + law.failed(age)
-    return np.where(t < 0, 1.0, out) if law.jumps is None else out
+    return np.where(np.less(t, 0), 1.0, out) if law.jumps is None else out
 
 
 def kinks(law: Law) -> Floats:
@@ -159,7 +160,7 @@ def with_copies(law: Law, copies: int) -> Law:
 
 
 @dataclass(frozen=True)
-class Copies(SameTimes, _Derived):
+class Copies(_Derived):
     """The first of b independent copies: F̃_b = 1 − (1−F̃)ᵇ; it has failed when all have, G̃_b = G̃ᵇ.
 
     Then E_J = ∫₀ᵗ (1−F̃)ᵇ / (1 − (1−F̃(t))ᵇ) when c = 0 and nothing fails.
@@ -169,26 +170,24 @@ class Copies(SameTimes, _Derived):
     b: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", self.law.rho**self.b)
-
-    def _not_completed(self, t: ArrayLike) -> Floats:
-        return still_out(self.law, t) + self.law.failed(t)
+        law = self.law
+        vars(self).update(rho=law.rho**self.b, support=law.support, jumps=law.jumps, kinks=law.kinks)
 
     def cdf(self, t: ArrayLike) -> Floats:
         F = self.law.cdf(t)
         with np.errstate(all="ignore"):
             small = -np.expm1(self.b * np.log1p(-np.minimum(F, 0.5)))
-        return np.where(F < 0.5, small, 1.0 - self._not_completed(t) ** self.b)
+        return np.where(F < 0.5, small, 1.0 - not_completed(self.law, t) ** self.b)
 
     def pdf(self, t: ArrayLike) -> Floats:
-        return self.b * self._not_completed(t) ** (self.b - 1) * self.law.pdf(t)
+        return self.b * not_completed(self.law, t) ** (self.b - 1) * self.law.pdf(t)
 
     def failed(self, t: ArrayLike) -> Floats:
         return self.law.failed(t) ** self.b
 
     def still_out(self, t: ArrayLike) -> Floats:
         """(1−F̃)ᵇ − G̃ᵇ: none has completed and not all have failed; accurate where S is small beside G̃."""
-        none = self._not_completed(t) ** self.b
+        none = not_completed(self.law, t) ** self.b
         if not has_failures(self.law):
             return none
         S, G = still_out(self.law, t), self.law.failed(t)
@@ -237,7 +236,7 @@ def _moments_at_edges(law: Copies, n: int) -> tuple[Floats, Floats]:
 
 def with_wall_clock(law: Law, r: float) -> Law:
     """The law of latency + r, the time from submission to result of a job that runs r seconds."""
-    return law if r == 0 else Shifted(law, r)
+    return Shifted(law, r) if check_time("wall-clock time", r) else law
 
 
 @dataclass(frozen=True)
@@ -251,20 +250,10 @@ class Shifted(_Derived):
     r: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", self.law.rho)
-
-    @property
-    def support(self) -> tuple[float, float]:
-        low, high = self.law.support
-        return low + self.r, high + self.r
-
-    @property
-    def jumps(self) -> Floats | None:
-        return None if self.law.jumps is None else self.law.jumps + self.r
-
-    @property
-    def kinks(self) -> tuple[float, ...]:
-        return tuple(kink + self.r for kink in self.law.kinks)
+        law, (low, high) = self.law, self.law.support
+        jumps = None if law.jumps is None else law.jumps + self.r
+        kinks = tuple(kink + self.r for kink in law.kinks)
+        vars(self).update(rho=law.rho, support=(low + self.r, high + self.r), jumps=jumps, kinks=kinks)
 
     def _after(self, formula: Callable[[Floats], Floats], t: ArrayLike, before: float = 0.0) -> Floats:
         times = np.asarray(t, dtype=np.float64)

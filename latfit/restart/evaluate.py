@@ -15,7 +15,7 @@ from latfit.numbers import Bools, Floats, Ints, finite
 from latfit.restart.completion import draw
 from latfit.restart.derived import ROUNDING, check_time, completion_probability, has_failures, with_wall_clock
 from latfit.restart.objectives import Objective
-from latfit.restart.policies import Policy, as_policy
+from latfit.restart.policies import Policy, parse_policy
 from latfit.restart.result import QUANTILES, Figures, label
 
 DRAWN_JOBS = 50_000  # their p99 is known to about 1 %
@@ -38,6 +38,12 @@ class PolicyOutcome(Figures):
     objective: dict[str, Any]
     law: str
     cost: float
+
+    @property
+    def figure(self) -> float:
+        """The figure that the objective minimises."""
+        value = self.objective["value"]
+        return float("inf") if value is None else Objective.parse(self.objective["name"]).report(value)
 
     def to_dict(self) -> dict[str, Any]:
         params = {key: list(value) if isinstance(value, tuple) else value for key, value in self.policy.params.items()}
@@ -87,11 +93,10 @@ def evaluate_policy(
     >>> round(latfit.evaluate_policy(law, "hedge(d=300,t_inf=900)").expected_duration, 2)
     303.37
     """
-    law, policy, goal = as_law(law, **params), as_policy(policy), Objective.parse(objective)
-    c, r = check_time("cost", cost), check_time("wall-clock time", wall_clock)
+    law, policy, goal = as_law(law, **params), parse_policy(policy), Objective.parse(objective)
+    c, shifted = check_time("cost", cost), with_wall_clock(law, wall_clock)
     if not completion_probability(law) > 0:
         raise RestartError("no attempt ever completes under this law: no policy can help")
-    shifted = with_wall_clock(law, r)
     plan = policy.plan(shifted, c)
     figure = {"name": str(goal), "value": finite(goal.report(goal.of_plan(plan)))}
     figures = plan.figures
@@ -184,5 +189,11 @@ def simulate_policy(
     >>> latfit.simulate_policy(law, "timeout(t=3)", 5, np.random.default_rng(0)).durations.size
     5
     """
-    law, c = as_law(law), check_time("cost", cost)
-    return follow(as_policy(policy), size, lambda jobs, *_: draw(law, jobs.size, rng), rng, cost=c)
+    law, policy, c = as_law(law), parse_policy(policy), check_time("cost", cost)
+    try:
+        ends = policy.most_submissions is not None or policy.plan(law, c).success > 0
+    except RestartError:  # resubmission under visible failures has no formula, but ends
+        ends = True
+    if not ends:
+        raise RestartError(f"nothing completes under {policy.spec(4)}: no job would ever end")
+    return follow(policy, size, lambda jobs, *_: draw(law, jobs.size, rng), rng, cost=c)

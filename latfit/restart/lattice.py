@@ -26,10 +26,10 @@ def _quantile(law: Law, q: float, t: float, cost: float) -> float:
     """The quantile q of J under the timeout t, ∞ where it is not reached, NaN where it is too many steps away."""
     if not float(law.cdf(t)) > 0:
         return np.inf
-    t = _last_time(law, t)
-    lattice = None
-    if np.isfinite(t):
-        lattice = _distribution(law, t, cost, _reach(law, q, t, cost), clipped=True)
+    t, lattice = _last_time(law, t), None
+    if np.isfinite(t):  # by Cantelli's inequality the quantile lies no further up than this
+        E_J, std = expected_duration(law, t, cost=cost), std_duration(law, t, cost=cost)
+        lattice = _distribution(law, t, cost, float(E_J + np.sqrt(q / (1 - q)) * std), clipped=True)
     elif law.jumps is not None:  # what is still out at the end stays so
         last = max(law.jumps[-1], *failure_times(law)[-1:])
         resolution = float(getattr(law, "resolution", 0.0))
@@ -39,16 +39,6 @@ def _quantile(law: Law, q: float, t: float, cost: float) -> float:
     step, F_J = lattice
     at = int(np.searchsorted(F_J, q - 1e-12))
     return step * at if at < F_J.size else np.nan if np.isfinite(t) else np.inf
-
-
-def lattice_quantiles(law: Law, levels: tuple[float, ...], t: float, cost: float) -> list[float | None]:
-    """The smallest x with P(J ≤ x) ≥ q for each q; None where the times fit on no short lattice."""
-    t = _last_time(law, t)
-    lattice = _distribution(law, t, cost, _reach(law, max(levels), t, cost))
-    if lattice is None:
-        return [None] * len(levels)
-    step, F_J = lattice
-    return [float(step * np.searchsorted(F_J, q - 1e-12)) for q in levels]
 
 
 def lattice_survival(law: Law, x: float, t: Floats, cost: float) -> Floats:
@@ -68,11 +58,6 @@ def _refusal(what: str) -> str:
         f"{what} under visible failures needs times that are whole steps of one clock, at most {MAX_LATTICE_STEPS} of "
         "them, and these are not: read failures as completed or as lost (--failed), or ask for mean, std or a moment"
     )
-
-
-def _reach(law: Law, q: float, t: float, cost: float) -> float:
-    """E_J + √(q/(1−q)) std_J: by Cantelli's inequality the quantile q lies no further up."""
-    return float(expected_duration(law, t, cost=cost) + np.sqrt(q / (1 - q)) * std_duration(law, t, cost=cost))
 
 
 def _last_time(law: Law, t: float) -> float:

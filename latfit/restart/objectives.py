@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from math import factorial
 from typing import ClassVar, TypeVar
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from latfit.errors import LatfitError, RestartError
 from latfit.laws.base import Law
 from latfit.numbers import Floats
-from latfit.restart.completion import completion_quantile, log_survival, moments, std_duration
+from latfit.restart.completion import completion_quantile, log_survival, moments_of, std_duration
 from latfit.restart.derived import has_failures, inverse_cdf
 from latfit.restart.lattice import lattice_quantile, lattice_survival
 from latfit.restart.plan import Plan
@@ -34,9 +34,7 @@ class Objective(ABC):
 
     name: ClassVar[str]
     usage: ClassVar[str]
-    """How a user writes it, for help and messages."""
-    shown: ClassVar[str] = "{0:.6g} s"
-    """How the reported figure is written; {1} is the parameter."""
+    shown: ClassVar[str] = "{0:.6g} s"  # {1} is the parameter
     takes_parameter: ClassVar[bool] = True
     parameter: float = 0.0
 
@@ -45,16 +43,13 @@ class Objective(ABC):
         """The objective that `text` writes, such as `mean`, `quantile:0.95` or `deadline:600`."""
         name, colon, number = text.partition(":")
         kind = REGISTRY.get(name)
-        if kind is not None and not kind.takes_parameter and not colon:
-            return kind()
-        try:
-            value = kind.read(number) if kind is not None else np.nan
-        except ValueError:
-            value = np.nan
-        if kind is None or not kind.takes_parameter or not kind.allows(value):
-            usages = ", ".join(kind.usage for kind in REGISTRY.values())
-            raise RestartError(f"the objective {text!r} is not understood: give one of {usages}")
-        return kind(value)
+        with suppress(ValueError):
+            if kind is not None and kind.takes_parameter and kind.allows(value := kind.read(number)):
+                return kind(value)
+            if kind is not None and not kind.takes_parameter and not colon:
+                return kind()
+        usages = ", ".join(kind.usage for kind in REGISTRY.values())
+        raise RestartError(f"the objective {text!r} is not understood: give one of {usages}")
 
     @classmethod
     def read(cls, number: str) -> float:
@@ -79,10 +74,6 @@ class Objective(ABC):
     def slope(self, law: Law, t: Floats, cost: float) -> Floats | None:
         """At each t a number with the sign of the figure's derivative, None where there is none to use."""
         return None
-
-    def limit(self, E_0: float) -> float:
-        """The figure for t → 0, where J is exponential with mean E_0 (c = 0)."""
-        return E_0
 
     def special_times(self, law: Law, cost: float) -> Floats:
         """Timeouts at which the figure may jump or bend though the law is smooth."""
@@ -124,7 +115,7 @@ class Mean(Objective):
     takes_parameter = False
 
     def value(self, law: Law, t: Floats, cost: float) -> Floats:
-        return np.asarray(moments(law, t, 1, cost=cost)[1])
+        return np.asarray(moments_of(law, t, 1, cost)[1])
 
     def of_plan(self, plan: Plan) -> float:
         return plan.mean
@@ -132,7 +123,7 @@ class Mean(Objective):
     def slope(self, law: Law, t: Floats, cost: float) -> Floats:
         """S(t) − f̃(t) (E_J(t) + c), of the sign of dE_J/dt (van Moorsel & Wolter 2004, Theorem 2)."""
         with np.errstate(all="ignore"):
-            lost = law.pdf(t) * (moments(law, t, 1, cost=cost)[1] + cost)
+            lost = law.pdf(t) * (moments_of(law, t, 1, cost)[1] + cost)
         return law.still_out(t) - np.where(np.isnan(lost), np.inf, lost)
 
 
@@ -150,15 +141,12 @@ class Moment(Objective):
         return bool(1 <= value <= MAX_MOMENT) and value == int(value)
 
     def value(self, law: Law, t: Floats, cost: float) -> Floats:
-        return np.asarray(moments(law, t, int(self.parameter), cost=cost)[-1])
+        return np.asarray(moments_of(law, t, int(self.parameter), cost)[-1])
 
     def of_plan(self, plan: Plan) -> float:
         if self.parameter > 2:
             raise RestartError(f"the objective {self} is known for one timeout only; take moment:2, std or a quantile")
         return plan.mean if self.parameter == 1 else plan.second_moment
-
-    def limit(self, E_0: float) -> float:
-        return float(factorial(int(self.parameter)) * np.float64(E_0) ** self.parameter)
 
 
 @register
@@ -196,9 +184,6 @@ class Quantile(Objective):
 
     def of_plan(self, plan: Plan) -> float:
         return plan.quantile(self.parameter)
-
-    def limit(self, E_0: float) -> float:
-        return float(-E_0 * np.log1p(-self.parameter))
 
     def special_times(self, law: Law, cost: float) -> Floats:
         """F̃(t) = 1 − (1−q)^(1/k): one attempt less is enough from here on."""
@@ -241,9 +226,6 @@ class Deadline(Objective):
 
     def of_plan(self, plan: Plan) -> float:
         return plan.survival(self.parameter)
-
-    def limit(self, E_0: float) -> float:
-        return float(np.exp(-self.parameter / E_0)) if E_0 > 0 else 0.0
 
     def special_times(self, law: Law, cost: float) -> Floats:
         """The timeouts with which k attempts fit exactly before D."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +13,13 @@ import scipy
 from latfit.curve import MIN_COMPLETIONS
 from latfit.errors import RestartError, counted
 from latfit.laws.base import Law
+from latfit.laws.discrete import Discrete
 from latfit.laws.empirical import Empirical, as_law
+from latfit.laws.gamma import Exponential
 from latfit.numbers import Floats, finite
 from latfit.restart import derived
-from latfit.restart.completion import completion_quantile, moments, std_duration
-from latfit.restart.lattice import lattice_quantiles
-from latfit.restart.objectives import Figure, Mean, Objective
+from latfit.restart.completion import std_duration
+from latfit.restart.objectives import Figure, Mean, Objective, Quantile
 from latfit.restart.result import QUANTILES, Optimum, Verdict, Window, label, ratio
 
 MIN_GAIN = 1e-9  # a smaller relative gain is none
@@ -98,16 +100,19 @@ def optimal_timeout(
     if first.jumps is None:
         best = _argmin(problem, np.append(t, np.inf))
         E_0 = _origin_limit(first, c) if at_least == 0 else np.inf
-        at_zero = goal.limit(E_0) if np.isfinite(E_0) else np.inf
+        at_zero = float(goal.value(_limit_law(E_0), np.array(np.inf), 0.0)) if np.isfinite(E_0) else np.inf
         if np.isfinite(at_zero) and _is_constant(problem, at_zero):
             return _outcome(problem, "any", np.inf, figures=figures)
-        if at_zero <= float(problem.value(np.array(best))) * (1 + derived.ROUNDING):
+        if at_zero <= float(problem.value(np.array(best))) * (1 + MIN_GAIN):
             return _outcome(problem, "immediate", 0.0, E_0=E_0, figures=figures)
     else:  # a sample never says `any` or `immediate`
         best = _argmin(problem, thinned(problem.value, t) if problem.on_lattice else t) if t.size else np.inf
         best = best if float(derived.still_out(first, best)) > 0 else np.inf
-    never = _no_gain(problem, best)
-    return _outcome(problem, "never" if never else "finite", np.inf if never else best, at_least, figures=figures)
+    both = np.array([best, np.inf])  # by the objective and, where that is equal, by the mean
+    pairs = (problem.value(both), Mean().value(first, both, c))
+    if np.isinf(best) or all(np.isfinite(none) and figure >= none * (1 - MIN_GAIN) for figure, none in pairs):
+        return _outcome(problem, "never", np.inf, at_least, figures=figures)
+    return _outcome(problem, "finite", best, at_least, figures=figures)
 
 
 @np.errstate(all="ignore")  # figures beyond all floats are ∞, which is reported as such
@@ -176,17 +181,14 @@ class _Problem:
 
     @classmethod
     def of(cls, law: Law, cost: float, wall_clock: float, copies: int, objective: str) -> _Problem:
-        c, r = derived.check_time("cost", cost), derived.check_time("wall-clock time", wall_clock)
-        goal = Objective.parse(objective)
-        if goal.latest <= r:
-            raise RestartError(f"the deadline {goal.latest:g} s is not after the wall-clock time {r:g} s")
-        return cls(law, derived.with_copies(derived.with_wall_clock(law, r), copies), copies, c, r, goal)
+        goal, job = Objective.parse(objective), derived.with_wall_clock(law, wall_clock)
+        if goal.latest <= wall_clock:
+            raise RestartError(f"the deadline {goal.latest:g} s is not after the wall-clock time {wall_clock:g} s")
+        c = derived.check_time("cost", cost)
+        return cls(law, derived.with_copies(job, copies), copies, c, wall_clock, goal)
 
     def value(self, t: Floats) -> Floats:
         return self.objective.value(self.law, t, self.cost)
-
-    def mean(self, t: Floats) -> Floats:
-        return np.asarray(moments(self.law, t, 1, cost=self.cost)[1])
 
     @property
     def on_lattice(self) -> bool:
@@ -223,15 +225,8 @@ def _argmin(problem: _Problem, t: Floats) -> float:
     if not np.isfinite(v).any():
         raise RestartError(f"the objective {problem.objective} is infinite for every timeout")
     equal = t[v <= v.min() * (1 + derived.ROUNDING)]
-    E_J = problem.mean(equal)
+    E_J = Mean().value(problem.law, equal, problem.cost)
     return float(equal[E_J.min() * (1 + derived.ROUNDING) >= E_J].min())
-
-
-def _no_gain(problem: _Problem, t: float) -> bool:
-    """Whether t is no better than no timeout, by the objective and, where that is equal, by the mean."""
-    both = np.array([t, np.inf])
-    pairs = (problem.value(both), problem.mean(both))
-    return np.isinf(t) or all(np.isfinite(none) and figure >= none * (1 - MIN_GAIN) for figure, none in pairs)
 
 
 def _is_constant(problem: _Problem, at_zero: float) -> bool:
@@ -257,6 +252,11 @@ def _origin_limit(law: Law, cost: float) -> float:
     return float(t[0] / F[0]) if power < 1 + 1e-6 else np.inf
 
 
+def _limit_law(E_0: float) -> Law:
+    """The law of J in the limit t → 0: exponential with mean E_0."""
+    return Exponential(1.0 / E_0) if E_0 > 0 else Discrete((0.0,), (1.0,))
+
+
 def _outcome(
     problem: _Problem,
     verdict: Verdict,
@@ -266,25 +266,17 @@ def _outcome(
     E_0: float | None = None,
     figures: bool = True,
 ) -> Optimum:
-    """What a timeout brings; with E_0 in the limit t → 0, in which J is exponential with mean E_0."""
+    """What a timeout brings; with E_0 in the limit t → 0, in which the mean is E_0."""
     law, cost, b, goal = problem.law, problem.cost, problem.b, problem.objective
     untimed = float(problem.value(np.array([t, np.inf]))[1])
-    quantiles: list[float | None]
-    if E_0 is not None:
-        figure, E_J, std, job_seconds, F = goal.limit(E_0), E_0, E_0, b * E_0, 0.0
-        quantiles = [float(-E_0 * np.log1p(-q)) for q in QUANTILES]
-    else:
-        figure = float(problem.value(np.array([t]))[0])  # alone: an error where it cannot be computed
-        E_J = float(problem.mean(np.array(t)))
-        std = float(std_duration(law, t, cost=cost)) if figures else np.nan
-        F, job_seconds = float(law.cdf(t)), b * float(moments(law, t, 1)[1])
-        if not figures:
-            quantiles = [None] * len(QUANTILES)
-        elif derived.has_failures(law):  # quantiles only where all times are whole steps of a clock
-            quantiles = lattice_quantiles(law, QUANTILES, t, cost)
-            job_seconds = job_seconds if b == 1 else np.nan  # some copies may fail before the others end
-        else:
-            quantiles = [finite(completion_quantile(law, q, t, cost=cost)) for q in QUANTILES]
+    J, end, c = (law, np.array(t), cost) if E_0 is None else (_limit_law(E_0), np.array(np.inf), 0.0)
+    figure, E_J, spent = (float(each) for each in (goal.value(J, end, c), *(Mean().value(J, end, c) for c in (c, 0.0))))
+    std = float(std_duration(J, end, cost=c)) if figures else np.nan
+    quantiles: list[float | None] = [None] * len(QUANTILES)
+    with suppress(RestartError):  # visible failures, on no lattice
+        quantiles = [finite(Quantile(q).value(J, end, c)) for q in QUANTILES if figures] or quantiles
+    if figures and b > 1 and derived.has_failures(law):
+        spent = np.nan  # some copies may fail before the others end
     windows: list[Window] | None = None
     if verdict == "any":
         windows = [(0.0, np.inf)] * 2
@@ -294,15 +286,16 @@ def _outcome(
         around = flat_windows(law, t, [1.01 * figure, 1.05 * figure], cost=cost, objective=goal)
         windows = [(max(low, at_least), high) for low, high in around]
     within_1pct, within_5pct = windows or (None, None)
+    F = float(law.cdf(t))
     return Optimum(
         verdict=verdict,
         timeout=finite(t),
         expected_duration=finite(E_J),
         std_duration=finite(std),
         quantiles=dict(zip(map(str, QUANTILES), quantiles, strict=True)),
-        submissions=finite(b / F) if F > 0 and verdict != "any" else None,
+        submissions=finite(b / F) if F > 0 and verdict not in ("any", "immediate") else None,
         speed_up=1.0 if figure == untimed < np.inf else ratio(finite(untimed), figure),
-        job_seconds=finite(job_seconds),
+        job_seconds=finite(b * spent),
         success=1.0 if np.isfinite(E_J) else None,
         rho=float(problem.data.rho),
         law=label(problem.data),
@@ -403,7 +396,9 @@ def flat_windows(
     """For each limit the connected timeouts around t whose figure (E_J) is at most it, up to ∞ or a deadline."""
     goal = Mean() if objective is None else objective
     if law.jumps is None:
-        grid, start = np.union1d(derived.scan_times(law), goal.special_times(law, cost)), law.support[0]
+        # close below a special time the figure may have a narrow peak
+        special = np.outer(goal.special_times(law, cost), np.append(1.0, 1 - np.geomspace(1e-6, 0.05, 30)))
+        grid, start = np.union1d(derived.scan_times(law), special), law.support[0]
     else:  # a sawtooth: from each jump the figure rises, and only a jump brings it down
         grid, start = np.union1d(law.jumps, np.nextafter(law.jumps[1:], 0)), float(law.jumps[0])
 
@@ -426,9 +421,8 @@ def flat_windows(
         low, high = start, np.inf
         if (places := np.flatnonzero(~(before <= bound))).size:
             outside, inside = earlier[places[-1]], earlier[places[-1] + 1]
-            low = (
-                last_within(inside, outside, bound) if np.isfinite(inside) else float(grid[-1])
-            )  # no time is late enough
+            # without a finite time inside, no time is late enough
+            low = last_within(inside, outside, bound) if np.isfinite(inside) else float(grid[-1])
         if np.isfinite(t) and (places := np.flatnonzero(~(after <= bound))).size:
             high = last_within(later[places[0]], later[places[0] + 1], bound)
         windows.append((low, max(min(high, goal.latest), low)))

@@ -8,18 +8,20 @@ not completing, two moments of the time spent, submissions, job-seconds) gives t
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from latfit.errors import RestartError
 from latfit.laws.base import Law
 from latfit.numbers import Floats, finite
 from latfit.restart import derived
-from latfit.restart.completion import lost_moment
+from latfit.restart.completion import lost_moments
 from latfit.restart.lattice import lattice_quantile, lattice_survival
 from latfit.restart.result import QUANTILES
 
@@ -55,23 +57,20 @@ class Round:
         """The probability that the next round is reached: an attempt without timeout may never end."""
         return self.p_incomplete - (self.p_under_way if np.isinf(self.length) else 0.0)
 
-    def alive(self, age: float) -> float:
+    def alive(self, age: ArrayLike) -> Floats:
         assert self.survival is not None
-        return float(self.survival(np.array(min(max(age, 0.0), self.length))))
+        return self.survival(np.minimum(np.maximum(age, 0.0), self.length))
 
     def inverse(self, level: float) -> float:
         """The smallest age u at which 1 − survival(u) ≥ level."""
         target = (1.0 - level) * (1 + derived.ROUNDING) + 1e-15
         ages = self.ages[(self.ages > 0) & (self.ages < self.length)]
         ages = np.append(ages, self.length) if np.isfinite(self.length) else ages
-        if not ages.size or self.alive(ages[-1]) > target:
+        at = bisect_left(ages, True, key=lambda age: bool(self.alive(age) <= target))  # the survival falls
+        if at == ages.size:
             return self.length
-        before, at = -1, ages.size - 1
-        while at - before > 1:  # the survival falls: a binary search over the ages
-            middle = (before + at) // 2
-            before, at = (before, middle) if self.alive(ages[middle]) <= target else (middle, at)
-        low, high = float(ages[before]) if before >= 0 else 0.0, float(ages[at])
-        if self.alive(float(np.nextafter(high, 0))) > target:  # a jump at `high`: on a step law always
+        low, high = float(ages[at - 1]) if at else 0.0, float(ages[at])
+        if self.alive(np.nextafter(high, 0)) > target:  # a jump at `high`: on a step law always
             return high
         for _ in range(70):
             age = 0.5 * (low + high)
@@ -114,10 +113,12 @@ class Plan:
     success: float = field(init=False)
 
     def __post_init__(self) -> None:
-        last = self.rounds[-1]
-        total = _repeated(last) if self.repeats else _followed(last, Totals(), pauses=False)
-        for this in reversed(self.rounds[:-1]):
+        total: Totals | None = None
+        if not self.repeats:
+            total = _followed(replace(self.rounds[-1], pause=0.0, pause_variance=0.0), Totals())
+        for this in reversed(self.rounds if total is None else self.rounds[:-1]):
             total = _followed(this, total)
+        assert total is not None
         for name, value in total._asdict().items():
             object.__setattr__(self, name, value)
 
@@ -147,22 +148,25 @@ class Plan:
             law, t, cost = self.lattice
             return float(lattice_quantile(law, q, np.array(t), cost))
         self._refuse_failures()
+        *before, last = self.rounds
+        start, reached, target = 0.0, 1.0, (1 - q) * (1 + derived.ROUNDING)
         if self.starts is not None:
-            return self._average_quantile(q, self.starts)
-        start, reached = 0.0, 1.0
-        for this in self.rounds:
-            if reached * this.p_incomplete <= (1 - q) * (1 + derived.ROUNDING):
+            low, high = 0.0, float(self.starts[:, -1].max()) + last.length
+            for _ in range(50):
+                middle = 0.5 * (low + high)
+                low, high = (middle, high) if self.survival(middle) > target else (low, middle)
+            return high if self.survival(high) <= target else np.inf
+        for this in before:
+            if reached * this.p_incomplete <= target:
                 return start + this.inverse(1.0 - (1.0 - q) / reached)
             start, reached = start + this.length + this.pause, reached * this.p_incomplete
-            if not np.isfinite(start):
+        if reached * last.p_incomplete > target:
+            if not self.repeats or last.p_incomplete >= 1 or np.isinf(last.length):
                 return np.inf
-        last = self.rounds[-1]
-        if not self.repeats or last.p_incomplete >= 1:
-            return np.inf
-        more = np.log((1 - q) / reached) / np.log(last.p_incomplete) if last.p_incomplete else 0.0
-        more = max(np.ceil(more * (1 - derived.ROUNDING)) - 1.0, 0.0)
-        inside = last.inverse(1.0 - (1.0 - q) / (reached * last.p_incomplete**more))
-        return float(start + more * (last.length + last.pause) + inside)
+            attempts = np.log((1 - q) / reached) / np.log(last.p_incomplete)
+            more = np.ceil(attempts * (1 - derived.ROUNDING)) - 1.0
+            start, reached = start + more * (last.length + last.pause), reached * last.p_incomplete**more
+        return float(start + last.inverse(1.0 - (1.0 - q) / reached))
 
     def survival(self, x: float) -> float:
         if self.lattice is not None:
@@ -170,36 +174,22 @@ class Plan:
             return float(lattice_survival(law, x, np.array(t), cost))
         self._refuse_failures()
         if self.starts is not None:
-            return self._average_survival(x, self.starts)
+            ages = (x - self.starts).T
+            chances = [np.where(age >= 0, this.alive(age), 1.0) for this, age in zip(self.rounds, ages, strict=True)]
+            return float(np.prod(chances, axis=0).mean())
+        *before, last = self.rounds
         start, reached, at = 0.0, 1.0, x * (1 + derived.ROUNDING)
-        for this in self.rounds:
+        for this in before:
             if at < start + this.length + this.pause:
-                return reached * this.alive(at - start)
+                return reached * float(this.alive(at - start))
             start, reached = start + this.length + this.pause, reached * this.p_incomplete
-        if not self.repeats:
-            return reached
-        last = self.rounds[-1]
         period = last.length + last.pause
-        if not period > 0:
+        if self.repeats and not period > 0:
             return 0.0 if last.p_incomplete < 1 else 1.0
-        more = np.floor((at - start) / period)
-        return float(reached * last.p_incomplete**more) * last.alive(at - start - more * period)
-
-    def _average_survival(self, x: float, starts: Floats) -> float:
-        reached = np.ones(starts.shape[0])
-        for this, start in zip(self.rounds, starts.T, strict=True):
-            assert this.survival is not None
-            reached *= np.where(x >= start, this.survival(np.clip(x - start, 0.0, this.length)), 1.0)
-        return float(reached.mean())
-
-    def _average_quantile(self, q: float, starts: Floats) -> float:
-        low, high, target = 0.0, float(starts[:, -1].max()) + self.rounds[-1].length, (1 - q) * (1 + derived.ROUNDING)
-        if self._average_survival(high, starts) > target:
-            return np.inf
-        for _ in range(50):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if self._average_survival(middle, starts) > target else (low, middle)
-        return high
+        if self.repeats and at - start >= period:
+            more = np.floor((at - start) / period)
+            start, reached = start + more * period, reached * last.p_incomplete**more
+        return float(reached * last.alive(at - start))
 
     def _refuse_failures(self) -> None:
         if any(this.survival is None for this in self.rounds):
@@ -209,42 +199,31 @@ class Plan:
             )
 
 
-def _followed(this: Round, after: Totals, *, pauses: bool = True) -> Totals:
-    """What follows from a round on, if `after` follows from the next one on; a weight of 0 wins over ∞."""
-    goes_on = this.goes_on
-    if goes_on <= 0:
-        return Totals(this.mean, this.second_moment, this.submissions, this.job_seconds, 1.0 - this.p_incomplete)
-    pause, variance = (this.pause, this.pause_variance) if pauses else (0.0, 0.0)
-    later = pause + after.mean
-    later_second = pause * pause + variance + 2 * pause * after.mean + after.second_moment
-    return Totals(
-        this.mean + goes_on * later,
-        this.second_moment + 2 * this.lost_time * later + goes_on * later_second,
-        this.submissions + goes_on * after.submissions,
-        this.job_seconds + goes_on * after.job_seconds,
-        1.0 - this.p_incomplete + goes_on * after.success,
-    )
-
-
-def _repeated(this: Round) -> Totals:
-    """What follows when a round is repeated until it completes: the fixed point of `_followed`."""
-    goes_on = this.goes_on
-    if goes_on >= 1:
+def _followed(this: Round, after: Totals | None) -> Totals:
+    """What follows from a round on, if `after` follows it; None: the round itself, again and again."""
+    goes_on, done = this.goes_on, 1.0 - this.p_incomplete
+    if goes_on <= 0:  # a weight of 0 wins over ∞
+        return Totals(this.mean, this.second_moment, this.submissions, this.job_seconds, done)
+    if after is None and goes_on >= 1:
         return Totals(np.inf, np.inf, np.inf, np.inf, 0.0)
-    ends = 1.0 - goes_on
-    mean = (this.mean + goes_on * this.pause) / ends
-    second = this.second_moment + (2 * this.lost_time * (this.pause + mean) if this.lost_time else 0.0)
-    if goes_on:
-        second += goes_on * (this.pause * this.pause + this.pause_variance + 2 * this.pause * mean)
+    ends, following = (1.0 - goes_on, Totals()) if after is None else (1.0, after)
+    mean = (this.mean + goes_on * (this.pause + following.mean)) / ends
+    later = this.pause + (mean if after is None else following.mean)
+    second = goes_on * (this.pause_variance + this.pause * (2 * later - this.pause) + following.second_moment)
+    second += this.second_moment + (2 * this.lost_time * later if this.lost_time else 0.0)
     return Totals(
-        mean, second / ends, this.submissions / ends, this.job_seconds / ends, (1.0 - this.p_incomplete) / ends
+        mean,
+        second / ends,
+        (this.submissions + goes_on * following.submissions) / ends,
+        (this.job_seconds + goes_on * following.job_seconds) / ends,
+        (done + goes_on * following.success) / ends,
     )
 
 
 def attempt(law: Law, length: float, *, pause: float = 0.0, copies: int = 1) -> Round:
     """One attempt with a timeout; `law` is that of the first of `copies` that run side by side."""
     t, failing = np.array(length, dtype=np.float64), derived.has_failures(law)
-    lost = [float(lost_moment(law, m, t, 0.0)) for m in (0, 1, 2)]
+    lost = list(map(float, lost_moments(law, t, 0.0, 2)))
     mean, second = (float(law.partial_moment(m, t)) + lost[m] for m in (1, 2))
     return Round(
         length,
@@ -257,16 +236,16 @@ def attempt(law: Law, length: float, *, pause: float = 0.0, copies: int = 1) -> 
         survival=None if failing else (lambda u: derived.still_out(law, u)),
         ages=np.empty(0) if failing else knots(law),
         pause=pause,
-        p_under_way=float(derived.still_out(law, t)),
+        p_under_way=float(derived.still_out(law, t)) if failing else lost[0],
     )
 
 
 class Ages(NamedTuple):
-    """P(no copy has completed and not all have failed), P(one has completed), and the mean copies out."""
+    """P(no copy has completed and not all have failed), the mean copies out, P(one has completed) if not 1 − alive."""
 
     alive: Floats
-    done: Floats
     running: Floats
+    done: Floats | None = None
 
 
 def overlapping(
@@ -284,28 +263,29 @@ def overlapping(
     gone. While another one is out, nothing is done about it; when none is out any more, the next round begins, after
     its pause.
     """
-    edges, failing = _edges(law, ages, length), derived.has_failures(law)
+    edges = _edges(law, ages, length)
     u, w = quadrature(edges, steps=law.jumps is not None)
-    alive, done, running = at(np.append(u, length))
+    alive, running, done = at(np.append(u, length))
     under_way, tail = float(alive[-1]), bool(edges[-1] == derived.HUGE)
     mean = second = lost = used = np.inf
     if np.isfinite(length) or not under_way > 0:
-        mean, second, used = (_integral(w, y, tail=tail) for y in (alive[:-1], 2 * u * alive[:-1], running[:-1]))
+        with np.errstate(over="ignore"):
+            mean, second, used = (_integral(w, y, tail=tail) for y in (alive[:-1], 2 * u * alive[:-1], running[:-1]))
         lost = under_way * length if under_way > 0 else 0.0
-        if failing:
+        if done is not None:
             fails_later = alive[:-1] - alive[-1] + done[:-1] - done[-1]
             # less is rounding, and the tail is long
             lost += _integral(w, np.where(fails_later > 1e-14, fails_later, 0.0), tail=tail)
     return Round(
         length,
-        p_incomplete=1.0 - float(done[-1]) if failing else under_way,
+        p_incomplete=under_way if done is None else 1.0 - float(done[-1]),
         mean=mean,
         second_moment=second,
         lost_time=lost,
         submissions=submissions,
         job_seconds=used,
-        survival=None if failing else (lambda u: at(u).alive),
-        ages=np.empty(0) if failing else edges,
+        survival=(lambda u: at(u).alive) if done is None else None,
+        ages=edges if done is None else np.empty(0),
         pause=pause,
         p_under_way=under_way,
     )
@@ -325,7 +305,7 @@ def _edges(law: Law, ages: Sequence[float], length: float) -> Floats:
     """The times, 0 and the end among them, between which S of every copy is smooth (or constant)."""
     inner = np.concatenate([*(knots(law) - age for age in ages), [-age for age in ages]])
     end = length if np.isfinite(length) else max(float(inner.max()), 0.0)
-    edges = np.unique(np.concatenate([[0.0, end], inner[(inner > 0) & (inner < end)]]))
+    edges = np.sort(np.concatenate([[0.0, end], inner[(inner > 0) & (inner < end)]]), kind="stable")
     if np.isfinite(length) or law.jumps is not None:
         return edges
     power_tail = law.still_out(np.array(derived.HUGE)) < 1e-25 < law.still_out(np.array(end))
@@ -342,9 +322,8 @@ def quadrature(edges: Floats, *, steps: bool) -> tuple[Floats, Floats]:
 
 def _integral(weights: Floats, values: Floats, *, tail: bool) -> float:
     """Σ weights · values, not by BLAS, which is slower here; with a `tail` what follows the last panel is a power's."""
-    with np.errstate(over="ignore"):
-        parts = weights * values
-        total = float(parts.sum())
+    parts = weights * values
+    total = float(parts.sum())
     if not tail:
         return total
     panels, written = (y.reshape(-1, _NODES.size) for y in (parts, values > 1e-290 * weights))

@@ -76,10 +76,9 @@ class Optimum(Figures):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values: finite numbers, strings, None."""
-        plain = {**asdict(self), "parallel": self.parallel}
-        for key in ("within_1pct", "within_5pct"):
-            plain[key] = None if plain[key] is None else [finite(x) for x in plain[key]]
-        return plain
+        windows = {"within_1pct": self.within_1pct, "within_5pct": self.within_5pct}
+        plain = {key: window and [finite(end) for end in window] for key, window in windows.items()}
+        return {**asdict(self), "parallel": self.parallel, **plain}
 
 
 def ratio(above: float | None, below: float | None) -> float | None:

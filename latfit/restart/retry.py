@@ -120,14 +120,12 @@ def retry_of(attempt: Attempt, timeouts: tuple[float, ...], cost: float) -> Retr
 def schedule_figures(attempt: Attempt, timeouts: Sequence[float], cost: float) -> tuple[Floats, Floats, Floats]:
     """E if attempts are independent, W, and Σ_j (τ_j + c) P(the j-th is cancelled), for every row of `attempt`."""
     waiting = attempt.waiting(cost)
-    duration, reached = np.zeros_like(waiting), np.ones_like(waiting)
-    for j in range(len(timeouts)):
+    duration, loss, reached = np.zeros_like(waiting), np.zeros_like(waiting), np.ones_like(waiting)
+    for j, cancelled in enumerate(_cancelled(attempt, range(len(timeouts)))):
         missed, _, spent = attempt.at(j)
         duration = duration + reached * (spent + cost * missed)
+        loss = loss + (timeouts[j] + cost) * cancelled
         reached = reached * missed
-    loss = np.zeros_like(waiting)
-    for tau, cancelled in zip(timeouts, _cancelled(attempt, range(len(timeouts))), strict=True):
-        loss = loss + (tau + cost) * cancelled
     with np.errstate(invalid="ignore"):
         duration = duration + np.where(reached > 0, reached * waiting, 0.0)
     return duration, waiting, loss
@@ -141,89 +139,125 @@ def _cancelled(attempt: Attempt, steps: Sequence[int | Ints]) -> list[Floats]:
     same, failed, G_before = np.ones(()), np.zeros(()), np.zeros(())
     for step in steps:
         Q, S, _ = attempt.at(step)
-        G = Q - S
-        chances.append(same * S + failed * S)
+        G, tried = Q - S, same + failed
+        chances.append(tried * S)
         failed = same * (G - G_before) + failed * G
-        with np.errstate(divide="ignore", invalid="ignore"):
-            same = np.where(S > 0, chances[-1] / S, 0.0)
-        G_before = G
+        same, G_before = np.where(S > 0, tried, 0.0), G
     return chances
 
 
 class ScheduleGrid:
-    """Every schedule τ₁, g τ₁, g² τ₁ … of at most 7 cancellations, g of 1, 1.5 and 2, for some first timeouts.
+    """Every schedule τ₁, g τ₁, g² τ₁ … of at most 7 cancellations, g of 1, 1.5 and 2, for some `first` timeouts.
 
-    Arrays over schedules have the axes (growth, number of cancellations − 1, first timeout). `limits` are the timeouts
-    (multiple, first timeout), none beyond the cutoff, `times` those at which an `Attempt` must be known, sorted, the
-    last being the cutoff, and `place` (multiple, first timeout) is where each timeout is among the times.
+    `first` is (log, timeout), `cutoff` (log,): many logs are rows of one array. Arrays over schedules have the axes
+    (growth, number of cancellations − 1, first timeout). `limits` are the timeouts (multiple, log, first timeout), none
+    beyond the cutoff, `times` (log, …) those at which an `Attempt` must be known, sorted, the cutoff last, and `place`
+    is where each timeout is among the times of its log.
     """
 
-    def __init__(self, first: Floats, cutoff: float) -> None:
-        self.limits: Floats = np.minimum(np.outer(_MULTIPLES, first), cutoff)
-        self.times, place = np.unique(np.append(self.limits.ravel(), cutoff), return_inverse=True)
-        self.place = place[:-1].reshape(self.limits.shape).astype(np.int64)
-        self.shape = (*_STEPS.shape, first.size)
+    def __init__(self, first: Floats, cutoff: Floats) -> None:
+        self.limits: Floats = np.minimum(_MULTIPLES[:, None, None] * first, cutoff[:, None])
+        times = np.concatenate([self.limits.swapaxes(0, 1).reshape(len(first), -1), cutoff[:, None]], axis=1)
+        order = np.argsort(times, axis=1, kind="stable")
+        self.times = np.take_along_axis(times, order, axis=1)
+        place = np.argsort(order, axis=1)[:, :-1].reshape(len(first), *self.limits.shape[::2])
+        self.place: Ints = place.swapaxes(0, 1)
+        self.shape = (*_STEPS.shape, first.shape[1])
 
-    def durations(self, attempt: Attempt, waiting: Floats, cost: float, *, span: Floats | None = None) -> Floats:
-        """(rows, *shape) E for each row of `attempt`; with a `span` jobs leave for the first row at the rate 1/span."""
-        result = np.empty((attempt.missed.shape[0], *self.shape))
-        last = waiting[:, None]
-        missed, _, spent = (values[:, self.place].swapaxes(0, 1) for values in attempt)  # (multiple, row, timeout)
-        taken = spent + cost * missed
-        stays = None if span is None else np.exp(-(self.limits[:, None] + cost) / span[:, None])
-        for g, steps in enumerate(_STEPS):
-            here, gone, total = np.ones(()), np.zeros(()), np.zeros(())
-            for j, step in enumerate(steps):
-                total = total + here * taken[step]
-                here = here * missed[step]
-                result[:, g, j] = total + here * last
-                if stays is not None:
-                    total = total + gone * taken[step, :1]
-                    gone = gone * missed[step, :1] + here * (1 - stays[step])
-                    here = here * stays[step]
-                    result[:, g, j] = total + here * last + gone * last[:1]
-        return result
+    def durations(
+        self,
+        attempt: Attempt,
+        waiting: Floats,
+        cost: Floats,
+        *,
+        log: Ints | None = None,
+        pool: Ints | None = None,
+        span: Floats | None = None,
+    ) -> Floats:
+        """(rows, *shape) E for each row of `attempt`, of the `log` that it belongs to (default: a row a log).
 
-    def worst_case(self, attempt: Attempt, waiting: float, cost: float) -> tuple[Floats, Floats, Floats]:
+        With a `span` jobs leave for the row `pool` at the rate 1/span.
+        """
+        rows = np.arange(waiting.size)
+        place, limits = (self.place, self.limits) if log is None else (self.place[:, log], self.limits[:, log])
+        missed, _, spent = (values[rows[:, None], place] for values in attempt)  # (multiple, row, timeout)
+        taken, last = spent + cost[:, None] * missed, waiting[:, None]
+        result = np.empty((self.shape[0], rows.size, *self.shape[1:]))
+        stays = None if span is None else np.exp(-(limits + cost[:, None]) / span[:, None])
+        here, gone, total = np.ones(()), np.zeros(()), np.zeros(())
+        for j, step in enumerate(_STEPS.T):
+            total = total + here * taken[step]
+            here = here * missed[step]
+            if stays is None:
+                result[:, :, j] = total + here * last
+                continue
+            total = total + gone * taken[step][:, pool]
+            gone = gone * missed[step][:, pool] + here * (1 - stays[step])
+            here = here * stays[step]
+            result[:, :, j] = total + here * last + gone * last[pool]
+        return result.swapaxes(0, 1)
+
+    def worst_case(self, attempt: Attempt, waiting: Floats, cost: Floats) -> tuple[Floats, Floats, Floats]:
         """If every retry repeats the first fate: ℓ = Σ_j (τ_j + c) P(still out at τ_j)/W, Σ_j P(…), Σ_j (τ_j + c)/W.
 
         The second is the extra load in submissions per job, the third the loss of a job that is cancelled every time.
+        `attempt` has a row a log; so have the results.
         """
-        loss, load, stake = (np.empty(self.shape) for _ in range(3))
-        for g, steps in enumerate(_STEPS):
-            cancelled = np.array(_cancelled(attempt, [self.place[step] for step in steps]))
-            price = (self.limits[steps] + cost) / waiting
-            for total, parts in ((loss, price * cancelled), (load, cancelled), (stake, price)):
-                total[g] = np.cumsum(parts, axis=0)
+        rows = np.arange(len(waiting))[:, None]
+        at = Attempt(*(np.moveaxis(values[rows, self.place], 0, -1) for values in attempt))  # (log, timeout, multiple)
+        cancelled = np.stack(_cancelled(at, list(_STEPS.T)), axis=-1).transpose(0, 2, 3, 1)
+        price = (self.limits[_STEPS].transpose(2, 0, 1, 3) + _by_log(cost)) / _by_log(waiting)
+        loss, load, stake = (np.cumsum(parts, axis=2) for parts in (price * cancelled, cancelled, price))
         return loss, load, stake
 
-    def schedule(self, flat: int) -> tuple[float, ...]:
+    def schedule(self, log: int, flat: int) -> tuple[float, ...]:
         g, j, t = np.unravel_index(flat, self.shape)
-        return tuple(self.limits[_STEPS[g, : j + 1], t].tolist())
+        return tuple(self.limits[_STEPS[g, : j + 1], log, t].tolist())
+
+
+def _by_log(values: Floats) -> Floats:
+    """(log,) beside arrays over schedules of each log."""
+    return values[:, None, None, None]
 
 
 def search_schedules(
-    first: Floats, cutoff: float, objective: Callable[[ScheduleGrid], Floats], *, continuous: bool = False
-) -> tuple[ScheduleGrid, int, float]:
-    """A grid, the index in it of the schedule with the least objective, and that.
+    first: Sequence[Floats],
+    cutoff: Floats,
+    objective: Callable[[ScheduleGrid, Sequence[int]], Floats],
+    *,
+    continuous: bool = False,
+) -> list[tuple[tuple[float, ...], int, float]]:
+    """For each log the schedule with the least objective, its index but for the first timeout, and that value.
 
-    32 of the first timeouts are tried, then all between the neighbours of the best; of a continuous law those between
-    come closer until they agree to seven digits.
+    32 of the `first` timeouts of a log are tried, then all between the neighbours of the best; of a continuous law
+    those between come closer until they agree to seven digits. The objective is given a grid and which logs it has.
     """
-    places = np.unique(np.linspace(0, first.size - 1, COARSE_TIMEOUTS).astype(np.int64))
-    while True:
-        grid = ScheduleGrid(first[places], cutoff)
-        values = objective(grid)
-        best = int(np.argmin(values))
-        k = best % places.size
-        low, high = places[max(k - 1, 0)], places[min(k + 1, places.size - 1)]
-        if high - low <= 2 and not (continuous and first[high] > first[low] * (1 + 1e-7)):
-            return grid, best, float(values.flat[best])
-        if high - low <= 2:
-            first = np.unique([*np.geomspace(first[low], first[high], COARSE_TIMEOUTS), first[places[k]]])
-            low, high = 0, first.size - 1
-        stride = max(1, (high - low) // (2 * COARSE_TIMEOUTS))
-        places = np.unique([*range(int(low), int(high) + 1, int(stride)), min(int(places[k]), first.size - 1)])
+    first, todo = list(first), list(range(len(first)))
+    places = [np.unique(np.linspace(0, each.size - 1, COARSE_TIMEOUTS).astype(np.int64)) for each in first]
+    results: dict[int, tuple[tuple[float, ...], int, float]] = {}
+    while todo:
+        width = max(places[log].size for log in todo)
+        repeated = (np.append(places[log], np.full(width - places[log].size, places[log][-1])) for log in todo)
+        rows = np.array([first[log][some] for log, some in zip(todo, repeated, strict=True)])
+        grid = ScheduleGrid(rows, cutoff[todo])
+        values = objective(grid, todo).reshape(len(todo), -1)
+        left = []
+        for row, (log, best) in enumerate(zip(todo, values.argmin(axis=1).tolist(), strict=True)):
+            tried, k = places[log], best % width
+            low, high = int(tried[max(k - 1, 0)]), int(tried[min(k + 1, tried.size - 1)])
+            if high - low <= 2 and not (continuous and first[log][high] > first[log][low] * (1 + 1e-7)):
+                results[log] = grid.schedule(row, best), best // width, float(values[row, best])
+                continue
+            chosen = int(tried[k])
+            if high - low <= 2:
+                ends = first[log][low], first[log][high]
+                first[log] = np.unique([*np.geomspace(*ends, COARSE_TIMEOUTS), first[log][chosen]])
+                low, high = 0, first[log].size - 1
+            stride = max(1, (high - low) // (2 * COARSE_TIMEOUTS))
+            places[log] = np.unique([*range(low, high + 1, stride), min(chosen, first[log].size - 1)])
+            left.append(log)
+        todo = left
+    return [results[log] for log in range(len(first))]
 
 
 def best_retry(
@@ -252,22 +286,20 @@ def best_retry(
     True
     """
     times = _first_timeouts(law, cutoff) if first is None else first
-    waiting = float(Attempt.of(law, np.array([cutoff])).waiting(cost))
-    if not times.size or not np.isfinite(waiting):
+    waiting, costs = np.array([float(Attempt.of(law, np.array([cutoff])).waiting(cost))]), np.array([cost])
+    if not times.size or not np.isfinite(waiting[0]):
         return None
 
-    def objective(grid: ScheduleGrid) -> Floats:
-        attempt = Attempt.of(law, grid.times)
-        losses, load, _ = grid.worst_case(attempt, waiting, cost)
-        rows = Attempt(*(values[None] for values in attempt))
-        ratios = grid.durations(rows, np.array([waiting]), cost)[0] / waiting
+    def objective(grid: ScheduleGrid, logs: Sequence[int]) -> Floats:
+        attempt = Attempt(*(values[None] for values in Attempt.of(law, grid.times[0])))
+        losses, load, _ = grid.worst_case(attempt, waiting, costs)
+        ratios = grid.durations(attempt, waiting, costs) / waiting
         allowed = (losses <= risk) & (load <= max_load)
         return np.where(allowed, (1 - suspicion) * ratios + suspicion * (1 + losses), np.inf)
 
-    grid, best, value = search_schedules(times, cutoff, objective, continuous=law.jumps is None)
-    if not value < 1:
-        return None
-    return evaluate_retry(law, grid.schedule(best), cutoff=cutoff, cost=cost)
+    continuous = law.jumps is None
+    ((timeouts, _, value),) = search_schedules([times], np.array([cutoff]), objective, continuous=continuous)
+    return evaluate_retry(law, timeouts, cutoff=cutoff, cost=cost) if value < 1 else None
 
 
 def _first_timeouts(law: Law, cutoff: float) -> Floats:

@@ -15,18 +15,18 @@ from latfit.laws.base import Law
 from latfit.laws.empirical import as_law
 from latfit.numbers import Floats, finite
 from latfit.restart import derived
-from latfit.restart.completion import lost_moment
+from latfit.restart.completion import moments_of
 from latfit.restart.objectives import Objective
 from latfit.restart.optimum import MIN_GAIN, candidates, optimal_timeout, polished
 from latfit.restart.plan import Plan, attempt, quadrature
-from latfit.restart.result import Figures, label, ratio
+from latfit.restart.result import Figures, Optimum, label, ratio
 
 MAX_RESTARTS = 10_000  # more are as good as unbounded ones
 MAX_DESCENT_RESTARTS, MAX_DESCENT_ROUNDS = 20, 50  # of a descent along one timeout after another
 
 
 @dataclass(frozen=True, kw_only=True)
-class Schedule(Figures):
+class Schedule(Optimum):
     """Timeouts τ_K…τ_1 in the order of use (∞: let it run), then one attempt without timeout; what they bring.
 
     Examples
@@ -38,29 +38,11 @@ class Schedule(Figures):
     """
 
     timeouts: tuple[float, ...]
-    speed_up: float | None
-    law: str
-    cost: float
-    objective: dict[str, Any]
-    rho: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """The Optimum's fields for a schedule: `timeout` is the first one of it."""
-        timeouts = [finite(tau) for tau in self.timeouts]
-        return {
-            "verdict": "never" if timeouts[0] is None else "finite",
-            "timeout": timeouts[0],
-            **self.figures(),
-            "within_1pct": None,
-            "within_5pct": None,
-            "conservative_timeout": None,
-            "speed_up": self.speed_up,
-            "rho": self.rho,
-            "law": self.law,
-            "cost": self.cost,
-            "objective": self.objective,
-            "schedule": timeouts,
-        }
+        plain = super().to_dict()
+        return {"schedule": [finite(tau) for tau in plain.pop("timeouts")], **plain}
 
 
 @np.errstate(all="ignore")  # figures beyond all floats are ∞, which is reported as such
@@ -98,8 +80,7 @@ def optimal_schedule(
     >>> len(best.timeouts), best.expected_duration < 20.0  # the mean without restarts
     (2, True)
     """
-    law, c = as_law(law, **params), derived.check_time("cost", cost)
-    goal = Objective.parse(objective)
+    law, c, goal = as_law(law, **params), derived.check_time("cost", cost), Objective.parse(objective)
     _check_restarts(restarts, 1)
     if goal.name not in ("quantile", "deadline"):
         _refuse_never_ending(law)
@@ -113,11 +94,20 @@ def optimal_schedule(
         before, (tau, E) = E, _best_attempt(law, E, c, min_timeout)
         settled = abs(E - before) <= 1e-15 * before  # as good as unbounded: the rest are all alike
         timeouts += [tau] * (int(restarts) - len(timeouts) if settled else 1)
-    plan = _plan(law, timeouts[::-1], c)
-    speed_up = ratio(E_R, finite(plan.mean))
-    reported = {"name": "mean", "value": finite(plan.mean)}
+    return _schedule(law, goal, timeouts[::-1], c, E, E_R)
+
+
+def _schedule(law: Law, goal: Objective, timeouts: list[float], cost: float, figure: float, untimed: float) -> Schedule:
     return Schedule(
-        **plan.figures, timeouts=tuple(timeouts[::-1]), speed_up=speed_up, law=label(law), cost=c, objective=reported
+        **_plan(law, timeouts, cost).figures,
+        verdict="never" if np.isinf(timeouts[0]) else "finite",
+        timeout=finite(timeouts[0]),
+        timeouts=tuple(timeouts),
+        speed_up=ratio(finite(untimed), figure),
+        rho=float(law.rho),
+        law=label(law),
+        cost=cost,
+        objective={"name": str(goal), "value": finite(goal.report(figure))},
     )
 
 
@@ -152,10 +142,7 @@ def _by_objective(law: Law, goal: Objective, restarts: int, cost: float, at_leas
         best, timeouts = untimed, [np.inf] * restarts
     if not np.isfinite(best):
         raise RestartError(f"the objective {goal} is infinite for every schedule of {restarts} restarts")
-    plan, reported = _plan(law, timeouts, cost), {"name": str(goal), "value": finite(goal.report(best))}
-    speed_up, shown = ratio(finite(untimed), best), tuple(timeouts)
-    rho, text = float(law.rho), label(law)
-    return Schedule(**plan.figures, timeouts=shown, speed_up=speed_up, law=text, cost=cost, objective=reported, rho=rho)
+    return _schedule(law, goal, timeouts, cost, best, untimed)
 
 
 def _improved(
@@ -163,20 +150,20 @@ def _improved(
 ) -> tuple[float, list[float]]:
     """The i-th timeout at its best of these times and ∞, and between the neighbours of the best."""
 
-    def at(t: float) -> float:
-        return figure([*timeouts[:i], t, *timeouts[i + 1 :]])
+    def at(t: float) -> tuple[float, list[float]]:
+        changed = [*timeouts[:i], t, *timeouts[i + 1 :]]
+        return figure(changed), changed
 
-    row = [(at(float(t)), k) for k, t in enumerate(times)]
-    k = min(row, default=(np.inf, -1))[1]
-    if k < 0:
+    if not times.size:
         return best, timeouts
+    row = [at(float(t)) for t in times]
+    k = row.index(min(row))
     low, high = float(times[max(k - 1, 0)]), float(times[min(k + 1, times.size - 1)])
     if law.jumps is not None:
         inner = law.jumps[(law.jumps > low) & (law.jumps < high)].tolist()
     else:
-        inner = [float(np.exp(polished(lambda y: at(float(np.exp(y))), np.log(low), np.log(high), 1e-9)))]
-    value, t = min([(row[k][0], float(times[k])), (at(np.inf), np.inf), *((at(t), t) for t in inner)])
-    return (value, [*timeouts[:i], t, *timeouts[i + 1 :]]) if value < best else (best, timeouts)
+        inner = [float(np.exp(polished(lambda y: at(float(np.exp(y)))[0], np.log(low), np.log(high), 1e-9)))]
+    return min([(best, timeouts), row[k], *map(at, [np.inf, *inner])], key=lambda option: option[0])
 
 
 def _check_restarts(restarts: int, least: int) -> None:
@@ -200,7 +187,7 @@ def _best_attempt(law: Law, following: float, cost: float, at_least: float) -> t
     """The τ that minimises M̃₁ + ∫₀^τ (u+c) dG̃ + S (τ+c) + (1−F̃) E, E = `following`, and that; ∞ where none gains."""
 
     def value(t: Floats) -> Floats:
-        return law.partial_moment(1, t) + lost_moment(law, 1, t, cost) + lost_moment(law, 0, t, cost) * following
+        return np.asarray(moments_of(law, t, 1, cost, after=(1.0, following))[1])
 
     def slope(t: Floats) -> Floats:
         return derived.still_out(law, t) - law.pdf(t) * (cost + following)
@@ -248,13 +235,10 @@ def schedule_moments(law: Law, schedule: Sequence[float], order: int = 2, *, cos
     [1.0, 2.0, 8.0]
     """
     _refuse_never_ending(law)
-    timeouts, c = np.atleast_1d(derived.check_timeouts(schedule)), derived.check_time("cost", cost)
-    E = [1.0] + [float(law.partial_moment(n, np.inf)) for n in range(1, order + 1)]
-    for tau in timeouts[::-1]:
-        lost = [float(lost_moment(law, m, tau, c)) for m in range(order + 1)]
-        later = [sum(comb(n, k) * lost[n - k] * E[k] for k in range(n + 1)) if lost[0] else 0.0 for n in range(len(E))]
-        E = [1.0] + [float(law.partial_moment(n, tau)) + later[n] for n in range(1, order + 1)]
-    return np.array(E)
+    E = moments_of(law, np.inf, order, cost)
+    for tau in np.atleast_1d(derived.check_timeouts(schedule))[::-1]:
+        E = moments_of(law, tau, order, cost, after=E)
+    return E
 
 
 def restart_helps(law: Any, tau: ArrayLike, *, cost: float = 0.0, order: int = 1, **params: Any) -> NDArray[np.bool_]:
@@ -369,8 +353,7 @@ def optimal_strategy(
     >>> [agent for agent, _ in best.steps], round(best.expected_duration, 1)
     (['near', 'far'], 110.2)
     """
-    agents = {name: as_law(law) for name, law in agents.items()}
-    c = derived.check_time("cost", cost)
+    agents, c = {name: as_law(law) for name, law in agents.items()}, derived.check_time("cost", cost)
     if not agents:
         raise RestartError("there is no agent to ask")
     limits = dict.fromkeys(agents, 0.0) | dict(min_timeouts or {})
@@ -384,9 +367,8 @@ def optimal_strategy(
         return Strategy(steps=((name, optima[name].timeout),), unbounded=True, **figures)
     _check_restarts(restarts, 0)
     always = {name: law for name, law in agents.items() if derived.completion_probability(law) >= 1 - derived.ROUNDING}
-    means = {name: float(law.partial_moment(1, np.inf)) for name, law in always.items()}
-    name = min(means, key=lambda key: means[key], default="")
-    E = means.get(name, np.inf)
+    means = [(name, float(law.partial_moment(1, np.inf))) for name, law in always.items()]
+    name, E = min(means, key=lambda pair: pair[1], default=("", np.inf))
     if not np.isfinite(E):
         raise RestartError(
             "the last attempt has no timeout, and no agent completes in a finite mean time without one "
@@ -394,9 +376,8 @@ def optimal_strategy(
         )
     steps: list[tuple[str, float | None]] = [(name, None)]
     for _ in range(int(restarts)):
-        options = {name: _best_attempt(law, E, c, limits[name]) for name, law in agents.items()}
-        name = min(options, key=lambda key: options[key][1])
-        tau, value = options[name]
+        options = [(name, *_best_attempt(law, E, c, limits[name])) for name, law in agents.items()]
+        name, tau, value = min(options, key=lambda option: option[2])
         if np.isinf(tau) or value >= E * (1 - derived.ROUNDING):
             break
         E, steps = value, [(name, tau), *steps]

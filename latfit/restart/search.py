@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -32,8 +33,9 @@ class Budget:
     name: Literal["submissions", "job_seconds"]
     value: float
 
-    def excess(self, load: float) -> float:
-        """By which share a load goes beyond it; negative within it."""
+    def excess(self, plan: Plan) -> float:
+        """By which share the load of a plan goes beyond it; negative within it."""
+        load = getattr(plan, self.name)
         return load / self.value - 1.0 if np.isfinite(load) else np.inf
 
 
@@ -61,30 +63,29 @@ class _Search:
     precision: float
     min_time: float = 0.0
     earliest_end: float = 0.0
+    _plans: dict[tuple[float, float], Plan | None] = field(default_factory=dict, init=False)
 
-    def plan(self, time: float, ratio: float) -> Plan:
-        if time < self.min_time or time * ratio < self.earliest_end:
-            raise RestartError(f"{self.kind.name}: {time:g} s is too early")
-        return self.kind.from_times(time, ratio).plan(self.law, self.cost)
+    def plan(self, time: float, ratio: float) -> Plan | None:
+        """None where it is too early or has no plan."""
+        if (time, ratio) not in self._plans:
+            plan = None
+            if time >= self.min_time and time * ratio >= self.earliest_end:
+                with suppress(RestartError):
+                    plan = self.kind.from_times(time, ratio).plan(self.law, self.cost)
+            self._plans[time, ratio] = plan
+        return self._plans[time, ratio]
 
     def excess(self, time: float, ratio: float) -> float:
         if self.budget is None:
             return -1.0
-        try:
-            return self.budget.excess(getattr(self.plan(time, ratio), self.budget.name))
-        except RestartError:
-            return np.inf
+        plan = self.plan(time, ratio)
+        return np.inf if plan is None else self.budget.excess(plan)
 
     def at(self, time: float, ratio: float) -> _Point:
-        outside = _Point(np.inf, time, ratio)
-        try:
-            plan = self.plan(time, ratio)
-        except RestartError:
-            return outside
-        if self.budget is not None and self.budget.excess(getattr(plan, self.budget.name)) > 2 * BUDGET_SLACK:
-            return outside
-        figure = self.objective.of_plan(plan)
-        return _Point(figure, time, ratio) if np.isfinite(figure) else outside
+        plan = self.plan(time, ratio)
+        allowed = plan is not None and self.excess(time, ratio) <= 2 * BUDGET_SLACK
+        figure = self.objective.of_plan(plan) if plan is not None and allowed else np.inf
+        return _Point(figure if np.isfinite(figure) else np.inf, time, ratio)
 
     def row(self, times: Floats, ratio: float) -> tuple[_Point, float, float]:
         points = [self.at(float(time), ratio) for time in times]
@@ -179,7 +180,9 @@ class _Search:
         earlier = self.law.jumps[self.law.jumps <= point.time * point.ratio][-1:]
         if self.kind.ratios is None:
             return [self.at(float(time), 1.0) for time in earlier]
-        last = self.plan(point.time, point.ratio).rounds[-1]
+        plan = self.plan(point.time, point.ratio)
+        assert plan is not None
+        last = plan.rounds[-1]
         ages = np.append(earlier, last.ages[last.ages < last.length][-1:])
         return [self.at(point.time, float(age / point.time)) for age in ages if age >= point.time]
 
@@ -229,15 +232,14 @@ def optimal_policy(
     (101, 253)
     """
     law, chosen, goal = as_law(law), REGISTRY[kind], Objective.parse(objective)
-    c, r = derived.check_time("cost", cost), derived.check_time("wall-clock time", wall_clock)
+    c, whole = derived.check_time("cost", cost), derived.with_wall_clock(law, wall_clock)
     if not chosen.searched:
         raise RestartError(f"{kind} has no parameter to optimise: write it out, as in {chosen.example}")
     if chosen.needs_budget and budget is None:
         raise RestartError(f"{kind}: the more submissions the better; give a budget of submissions or job-seconds")
-    options: dict[str, Any] = {"cost": c, "wall_clock": r, "objective": objective}
+    options: dict[str, Any] = {"cost": c, "wall_clock": wall_clock, "objective": objective}
     policy = _exact_optimum(law, chosen, budget, max_copies, min_timeout=min_time, **options)
     if policy is None:
-        whole = derived.with_wall_clock(law, r)
         times = _times(whole, min_time)
         earliest_end = 0.0 if chosen.needs_budget else float(times[0])  # earlier, figures are rounding: few complete
         rough = _Search(chosen, derived.coarse(whole, 300), c, goal, budget, 3e-3, min_time, earliest_end)
@@ -261,16 +263,16 @@ def _exact_optimum(
     if kind.copies_at_once is None or (budget is not None and budget.name != "submissions"):
         return None
     limit = None if budget is None else budget.value * (1 + BUDGET_SLACK)
-    least = kind.copies_at_once
+    least, report = kind.copies_at_once, Objective.parse(options["objective"]).report
     most = least if limit is None or least == 1 else max(least, min(int(limit), max_copies))
-    sign, optima = (-1 if options["objective"].startswith("deadline") else 1), dict[int, Optimum]()
+    optima: dict[int, Optimum] = {}
     for b in range(least, most + 1):  # with a budget of submissions, as many copies as are best
         try:
             optima[b] = optimal_timeout(law, copies=b, max_submissions=limit, figures=False, **options)
         except RestartError:  # even without a timeout these are too many
             if b == least:
                 raise
-    b = min(optima, key=lambda b: np.inf if (value := optima[b].objective["value"]) is None else sign * value)
+    b = min(optima, key=lambda b: np.inf if (value := optima[b].objective["value"]) is None else report(value))
     best, copies = optima[b], {} if least == 1 else {"b": b}
     if best.verdict == "finite" and best.timeout:
         return replace(kind.from_times(best.timeout, 1.0), **copies)

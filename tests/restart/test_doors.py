@@ -55,11 +55,14 @@ def test_every_function_takes_them(call):
         (None, "in one row"),
         (3.0, "in one row"),
         (np.ones((2, 2)), "in one row"),
-        (np.ma.array([1.0, 1000.0, 3.0], mask=[False, True, False]), "1 of 3 latencies are masked"),
+        (
+            np.ma.array([1.0, 1000.0, 3.0], mask=[False, True, False]),
+            "1 of 3 latencies is negative, infinite, not a number",
+        ),
         (pd.DataFrame({"latency": X, "status": "nonsense"}), "unknown status"),
     ],
 )
-def test_what_holds_none_is_refused(data, said):
+def test_arguments_without_latencies_are_refused(data, said):
     with pytest.raises(LatfitError, match=said):
         latfit.optimal_timeout(data)
     with pytest.raises(LatfitError, match=said):

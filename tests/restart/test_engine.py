@@ -17,9 +17,8 @@ from latfit.restart import (
     moments,
     schedule_cdf,
     schedule_moments,
-    simulate,
+    simulate_policy,
     std_duration,
-    submissions,
 )
 from latfit.restart.plan import Plan, attempt
 from latfit.sample import LatencySample
@@ -92,7 +91,7 @@ def test_unbounded_restarts(seed):
     J, tries = play(out_for_ever, lambda _: t, cost, rng)
     F = Defective(law, rho)
     agrees(J, float(expected_duration(F, t, cost=cost)), float(std_duration(F, t, cost=cost)))
-    agrees(tries, float(submissions(F, t)))
+    agrees(tries, 1 / float(F.cdf(t)))
     x = np.quantile(J, [0.1, 0.5, 0.9])
     share = np.mean(J[:, None] <= x * (1 + 1e-12), axis=0)
     computed = completion_cdf(F, x * (1 + 1e-12), t, cost=cost)
@@ -153,7 +152,7 @@ def test_visible_failures(seed, copies):
     J, tries = play(draw, lambda _: t, cost, rng, jobs=10_000)
     attempt = Copies(law, copies) if copies > 1 else law
     agrees(J, float(expected_duration(law, t, cost=cost, copies=copies)), float(std_duration(attempt, t, cost=cost)))
-    agrees(tries * copies, float(submissions(law, t, copies=copies)))
+    agrees(tries * copies, copies / float(Copies(law, copies).cdf(t)))
 
 
 @pytest.mark.parametrize("seed", range(300, 312))
@@ -182,9 +181,10 @@ def test_users_simulation_agrees_too():
     rng = np.random.default_rng(5)
     sample = random_sample(rng)
     for law, t in ((Defective(V, 0.1), 0.2), (Empirical.of(sample), 30.0)):
-        J = simulate(law, t, JOBS, rng, cost=0.05)
+        J = simulate_policy(law, f"timeout(t={t})", JOBS, rng, cost=0.05).durations
         agrees(J, float(expected_duration(law, t, cost=0.05)), float(std_duration(law, t, cost=0.05)))
-    agrees(simulate(V, (0.1, 0.2), JOBS, rng), schedule_moments(V, (0.1, 0.2), 1)[1])
+    J = simulate_policy(V, "schedule(timeouts=[0.1,0.2,1e9])", JOBS, rng).durations
+    agrees(J, schedule_moments(V, (0.1, 0.2), 1)[1])
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,6 @@ def test_limits_of_the_timeout():
     assert np.isinf(expected_duration(Defective(law, 0.1), np.inf))
     assert np.isinf(expected_duration(parse_law("uniform(a=1,b=2)"), [0.5, 1.0])).all()
     assert expected_duration(law, np.ones((2, 3))).shape == (2, 3)
-    assert float(submissions(law, 0.0)) == np.inf
     assert np.isinf(moments(parse_law("pareto(a=1,nu=1.5)"), np.inf, 2)[2])
     assert np.isfinite(moments(parse_law("pareto(a=1,nu=1.5)"), 100.0, 2)[2])  # V Corollary 1
 

@@ -13,7 +13,6 @@ from latfit.restart import (
     restart_helps,
     schedule_cdf,
     schedule_moments,
-    submissions,
 )
 
 V = parse_law("erlang-mixture(p=[0.9,0.1],phases=[2,2],rates=[20,2])")
@@ -53,7 +52,7 @@ def test_v_equation_10_second_branch():
 
 def test_v_lower_bound_has_no_global_minimum():
     t = np.array([0.31105, 8.0])
-    lower = t * (submissions(V, t) - 1)
+    lower = t * (1 / V.cdf(t) - 1)
     assert lower[1] < lower[0]
     assert (lower <= expected_duration(V, t)).all()
 

@@ -18,7 +18,7 @@ from latfit.restart import (
     restart_helps,
     schedule_cdf,
     schedule_moments,
-    simulate,
+    simulate_policy,
 )
 from latfit.sample import LatencySample
 
@@ -100,7 +100,7 @@ def test_deadline_shorter_than_the_job():
         evaluate_timeout(LAW, 200, wall_clock=300)
 
 
-def test_what_failures_do_not_allow():
+def test_questions_that_visible_failures_rule_out():
     for call in (
         lambda: completion_cdf(FAILING, 3.0, 2.0),
         lambda: completion_quantile(FAILING, 0.5, 2.0),
@@ -124,7 +124,7 @@ def test_other_wrong_numbers():
     with pytest.raises(RestartError, match="smallest timeout"):
         optimal_timeout(LAW, min_timeout=-1)
     with pytest.raises(RestartError, match="no job would ever end"):
-        simulate(parse_law("uniform(a=2,b=3)"), 1.0, 5, np.random.default_rng(0))
+        simulate_policy(parse_law("uniform(a=2,b=3)"), "timeout(t=1)", 5, np.random.default_rng(0))
 
 
 def test_empty_sample():

@@ -64,8 +64,7 @@ def test_a_power_tail_beside_failures(nu):
         assert hedge.std_duration == pytest.approx(one.std_duration, rel=1e-5)
 
 
-@pytest.mark.parametrize("b", [2, 3])
-@pytest.mark.parametrize("nu", [0.6, 1.5, 2.3, 3.0])
+@pytest.mark.parametrize(("nu", "b"), [(0.6, 2), (1.5, 3), (2.3, 2), (3.0, 3)])
 def test_copies_that_are_never_cancelled_under_a_power_tail_and_failures(nu, b):
     """All that are left may be one copy beside failed ones: the mean is infinite for ν < 1, and the spread for ν < 2.
 
@@ -91,7 +90,7 @@ def test_copies_that_are_never_cancelled_under_a_power_tail_and_failures(nu, b):
             assert says.std_duration == pytest.approx(np.sqrt(variance), rel=1e-6)
 
 
-def test_what_never_ends_is_out_for_both():
+def test_attempts_that_never_end_are_out_in_both_models():
     law = Empirical.of(LatencySample.of([1.0, 2.0], failed=[1.5], lost=1))
     assert evaluate_policy(law, "hedge(d=3)").expected_duration is None
     assert np.isinf(simulate_policy(law, "hedge(d=3)", 1000, np.random.default_rng(3)).durations).any()
@@ -132,7 +131,7 @@ def test_without_failures_it_is_the_plain_formula():
             assert a == pytest.approx(b, rel=1e-5), (policy, name)
 
 
-def test_what_is_refused_says_why_and_what_to_do():
+def test_refusals_say_why_and_what_to_do():
     with pytest.raises(RestartError, match=r"which of any number of copies are still out.*--failed"):
         evaluate_policy(STEPS, "resubmit(d=2)")
     with pytest.raises(RestartError, match="--failed"):

@@ -14,7 +14,6 @@ from latfit.restart import (
     restart_helps,
     schedule_moments,
     std_duration,
-    submissions,
 )
 
 V = parse_law("erlang-mixture(p=[0.9,0.1],phases=[2,2],rates=[20,2])")
@@ -75,7 +74,7 @@ def test_running_example_other_moments():
 
 def test_running_example_bounds():
     t = np.arange(0.05, 0.5, 1e-6)
-    lower = t * (submissions(V, t) - 1)
+    lower = t * (1 / V.cdf(t) - 1)
     assert t[(lower + t).argmin()] == pytest.approx(0.08996, abs=5e-6)
     assert t[lower.argmin()] == pytest.approx(0.31105, abs=5e-6)
 

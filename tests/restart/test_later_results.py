@@ -98,8 +98,9 @@ def test_schedules_for_other_objectives(restarts):
     assert steady.objective["value"] == pytest.approx(np.sqrt(second - first**2), rel=1e-7)
 
 
+@pytest.mark.slow
 def test_a_quantile_with_few_restarts():
-    taus = np.linspace(0.02, 0.5, 4001)
+    taus = np.linspace(0.02, 0.5, 1001)
     # P(J > x) = S(τ) S(x − τ) for x > τ: the least x with 5 % left, for each τ
     quantiles = [
         optimize.brentq(lambda x, tau=tau: (1 - v_cdf(min(x, tau))) * (1 - v_cdf(x - tau)) - 0.05, tau, 5.0)
@@ -136,6 +137,7 @@ def test_the_last_of_many_jobs():
     assert ours == pytest.approx(resampled.mean(), abs=4 * resampled.std() / np.sqrt(resampled.size))
 
 
+@pytest.mark.slow
 def test_grouping_of_jobs_into_submissions():
     best = latfit.optimal_grouping(L, 60, wall_clock=90.0, cost=5.0)
     rng = np.random.default_rng(1)
@@ -173,6 +175,7 @@ def test_variation_above_one_means_that_a_restart_helps(frozen):
         assert latfit.optimal_timeout(frozen).verdict in ("finite", "immediate")
 
 
+@pytest.mark.slow
 def test_the_interval_of_the_variation_covers_it():
     rng, hits = np.random.default_rng(0), 0
     for _ in range(200):

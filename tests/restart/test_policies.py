@@ -6,7 +6,7 @@ import pytest
 import latfit
 from latfit.errors import RestartError
 from latfit.laws import Defective, Empirical, parse_law
-from latfit.restart import evaluate_policy, optimal_timeout, parse_policy, policy_names, simulate, simulate_policy
+from latfit.restart import evaluate_policy, optimal_timeout, parse_policy, policy_names, simulate_policy
 from latfit.restart.policies import REGISTRY
 from latfit.restart.policies.timeout import luby_sequence
 from latfit.sample import LatencySample
@@ -160,8 +160,7 @@ def test_failures_in_a_schedule_against_simulation():
     law = Empirical.of(LatencySample.of([1, 2, 3, 10.0], failed=[0.5, 0.5, 4.0], lost=1))
     outcome = evaluate_policy(law, "luby(unit=2)", cost=0.5)
     rng = np.random.default_rng(5)
-    schedule = [2.0 * k for k, _ in zip(luby_sequence(), range(400), strict=False)]
-    J = simulate(law, schedule, 40_000, rng, cost=0.5)
+    J = simulate_policy(law, "luby(unit=2)", 40_000, rng, cost=0.5).durations
     assert J.mean() == pytest.approx(outcome.expected_duration, abs=5 * J.std() / 200)
     assert outcome.std_duration == pytest.approx(J.std(), rel=0.05)
     assert outcome.quantiles["0.95"] == pytest.approx(np.quantile(J, 0.95), rel=0.05)
@@ -230,7 +229,7 @@ def test_a_hedge_that_is_never_cancelled_has_the_whole_of_a_power_tail(nu, q):
         assert outcome.std_duration == pytest.approx(np.sqrt(second - mean**2), rel=1e-5)
 
 
-def test_one_time_alone_and_no_end():
+def test_copies_of_a_constant_time():
     outcome = evaluate_policy(parse_law("discrete(values=[5],probs=[1])"), "copies(b=2)")
     assert set(outcome.quantiles.values()) == {5.0}
 
@@ -256,14 +255,14 @@ def test_luby_sequence():
 
 
 def test_presets_are_schedules():
-    schedule = parse_policy("tenacity(attempts=5,timeout=10,wait=1,factor=2,max=60)").schedule
+    schedule = parse_policy("tenacity(attempts=5,timeout=10,wait=1,factor=2,max=60)").written_out
     assert schedule.timeouts == (10,) * 5
     assert schedule.sleeps == (1, 2, 4, 8)
-    assert parse_policy("kubernetes(timeout=600)").schedule.sleeps == (10, 20, 40, 80, 160, 320)
-    assert parse_policy("urllib3(timeout=1,total=4,factor=0.5)").schedule.sleeps == (0, 1, 2, 4)
-    assert parse_policy("botocore()").schedule.timeouts == (60,) * 3
-    assert parse_policy("botocore()").schedule.sleeps == pytest.approx((0.05, 0.1))
-    assert parse_policy("botocore(wait=1,attempts=7)").schedule.sleeps == (1, 2, 4, 8, 16, 20)
+    assert parse_policy("kubernetes(timeout=600)").written_out.sleeps == (10, 20, 40, 80, 160, 320)
+    assert parse_policy("urllib3(timeout=1,total=4,factor=0.5)").written_out.sleeps == (0, 1, 2, 4)
+    assert parse_policy("botocore()").written_out.timeouts == (60,) * 3
+    assert parse_policy("botocore()").written_out.sleeps == pytest.approx((0.05, 0.1))
+    assert parse_policy("botocore(wait=1,attempts=7)").written_out.sleeps == (1, 2, 4, 8, 16, 20)
 
 
 def test_sleeps_of_grpc_are_20_per_cent_around_the_backoff():
@@ -282,7 +281,6 @@ def test_every_policy_is_written_and_read(name):
     policy = parse_policy(REGISTRY[name].example)
     assert parse_policy(policy.spec()) == policy
     assert policy.sentence()
-    assert REGISTRY[name].says
 
 
 @pytest.mark.parametrize(
@@ -300,6 +298,6 @@ def test_every_policy_is_written_and_read(name):
         ("1+1", "cannot be read"),
     ],
 )
-def test_what_is_not_a_policy(text, says):
+def test_invalid_policies_are_refused(text, says):
     with pytest.raises(RestartError, match=says):
         parse_policy(text)

@@ -1,12 +1,13 @@
 """Finite schedules against brute force and Monte Carlo in both worlds, and the goldens of the bundled log."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 
 import latfit
-from latfit.decision.schedule import Strata, choose_schedule
+from latfit.decision.schedule import Strata, choose_schedules, curves_of
 from latfit.restart.retry import Attempt, ScheduleGrid, best_retry, evaluate_retry
 
 CUTOFF = 10_000.0
@@ -120,16 +121,17 @@ def test_brute_force_over_all_combinations_of_latencies(count):
 
 
 def test_grid_agrees_with_single_schedules(bundled):
-    grid = ScheduleGrid(np.array([200.0, 358.0, 900.0]), CUTOFF)
-    attempt = Attempt.of(bundled, grid.times)
-    waiting = attempt.waiting(3.0)
-    durations = grid.durations(Attempt(*(v[None] for v in attempt)), np.atleast_1d(waiting), 3.0)[0]
-    losses, load, _ = grid.worst_case(attempt, float(waiting), 3.0)
-    for flat in range(durations.size):
-        retry = evaluate_retry(bundled, grid.schedule(flat), cutoff=CUTOFF, cost=3.0)
-        assert durations.flat[flat] == pytest.approx(retry.expected_duration)
-        assert losses.flat[flat] == pytest.approx(retry.worst_loss)
-        assert load.flat[flat] == pytest.approx(bundled.still_out(np.array(retry.timeouts)).sum())
+    first, cutoffs, costs = np.array([[200.0, 358.0, 900.0], [100.0, 500.0, 500.0]]), [CUTOFF, 5000.0], [3.0, 0.0]
+    grid = ScheduleGrid(first, np.array(cutoffs))
+    attempt = Attempt(*map(np.stack, zip(*(Attempt.of(bundled, times) for times in grid.times), strict=True)))
+    waiting = attempt.waiting(np.array(costs))
+    durations = grid.durations(attempt, waiting, np.array(costs))
+    losses, load, _ = grid.worst_case(attempt, waiting, np.array(costs))
+    for log, flat in product(range(2), range(durations[0].size)):
+        retry = evaluate_retry(bundled, grid.schedule(log, flat), cutoff=cutoffs[log], cost=costs[log])
+        assert durations[log].flat[flat] == pytest.approx(retry.expected_duration)
+        assert losses[log].flat[flat] == pytest.approx(retry.worst_loss)
+        assert load[log].flat[flat] == pytest.approx(bundled.still_out(np.array(retry.timeouts)).sum())
 
 
 def test_without_limits_a_continuous_law_gives_the_finite_schedule_of_van_moorsel_and_wolter():
@@ -144,7 +146,8 @@ def test_choice_minimises_the_objective_over_every_schedule(suspicion):
     """Against a plain loop over every observed first timeout."""
     rng = np.random.default_rng(9)
     x = np.round(rng.lognormal(0, 1.3, 150), 3)
-    choice = choose_schedule(Strata.of(x, np.zeros(150), 1000.0), suspicion=suspicion)
+    strata = replace(Strata.of(x, np.zeros(150), 1000.0), suspicion=suspicion)
+    (choice,) = choose_schedules([strata], risk=0.3)
     law = latfit.Empirical.of(latfit.LatencySample.of(x))
     least = np.inf
     for first in np.sort(x)[18:]:  # at least one in eight completes
@@ -168,10 +171,10 @@ def test_weights_of_what_ended_are_those_of_kaplan_meier():
     strata = Strata.of(latency, np.where(censored, 2, np.where(failed, 1, 0)), 50.0)
     sample = latfit.LatencySample.of(latency[completed], failed=latency[failed], censored=latency[censored])
     law = latfit.Empirical.of(sample.cut(50.0))
-    grid = ScheduleGrid(np.array([0.5, 1.0, 2.0]), 50.0)
-    curves = strata.curves(grid)
-    inside = grid.times < latency.max()
-    expected = Attempt.of(law, grid.times)
+    times = np.array([0.25, 0.5, 0.75, 1.0, 2.0, 4.0, 50.0])
+    curves = curves_of([strata], times[None])
+    inside = times < latency.max()
+    expected = Attempt.of(law, times)
     for ours, theirs in zip(curves, expected, strict=True):
         np.testing.assert_allclose(ours[0][inside], theirs[inside], atol=1e-12)
 

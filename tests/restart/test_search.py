@@ -147,7 +147,7 @@ def test_single_r_on_a_sample_against_all_pairs():
     assert evaluate_policy(SAMPLE, hedge).quantiles["0.95"] is not None
 
 
-def test_what_cannot_be_optimised():
+def test_policies_that_cannot_be_optimised():
     with pytest.raises(RestartError, match="budget"):
         optimal_policy(L, "resubmit")
     with pytest.raises(RestartError, match="no parameter"):
@@ -168,7 +168,7 @@ def test_compare_decides():
 
 
 @pytest.mark.slow
-def test_compare_what_one_has():
+def test_compare_lists_given_policies_first():
     table = compare_policies(
         L, ["timeout(t=1000)", "resubmit(d=500)"], objective="quantile:0.95", same="5%", utilisation=0.7
     )
@@ -211,7 +211,6 @@ def test_a_policy_from_outside_is_one_class():
 
         name = "patient"
         example = "patient(t=100)"
-        says = "cancel after 2 t and submit again"
         copies_at_once = None
 
         def plan(self, law, cost):
@@ -231,7 +230,7 @@ def test_a_policy_from_outside_is_one_class():
     "spec", ["exponential(rate=0.01)", "pareto(a=100,nu=0.51)", "pareto(a=100,nu=0.7)", "weibull(shape=0.4,scale=100)"]
 )
 @pytest.mark.slow
-def test_where_the_smaller_the_better_no_rounding_is_taken_for_a_gain(spec):
+def test_rounding_is_not_taken_for_a_gain(spec):
     """Two copies out at most: no mean is below half of what one copy at a time takes, and job-seconds are no less."""
     law = parse_law(spec)
     found = compare_policies(law)
@@ -244,7 +243,7 @@ def test_where_the_smaller_the_better_no_rounding_is_taken_for_a_gain(spec):
     assert smaller == (optimal_timeout(law).verdict == "immediate")
 
 
-def test_no_gain_is_told_over_what_never_ends():
+def test_no_gain_is_reported_over_a_policy_that_never_ends():
     found = compare_policies(parse_law("pareto(a=100,nu=0.7)"), ["timeout()"])
     assert found.reference.expected_duration is None
     assert found.gain(found.rows[1].outcome) is None

@@ -51,8 +51,6 @@ class Policy(ABC):
     name: ClassVar[str]
     parameters: ClassVar[tuple[Parameter, ...]]
     example: ClassVar[str]
-    says: ClassVar[str]
-    """What it does, in a few words."""
     ratios: ClassVar[tuple[float, float] | None] = None
     """Within which limits the second of two free times may be a multiple of the first; None: one free time."""
     searched: ClassVar[bool] = False
@@ -107,6 +105,28 @@ class Policy(ABC):
         return self.spec()
 
 
+class Shorthand(Policy):
+    """A policy that is a way to write another one."""
+
+    @property
+    @abstractmethod
+    def written_out(self) -> Policy:
+        """The same policy, written out."""
+
+    def plan(self, law: Law, cost: float) -> Plan:
+        return self.written_out.plan(law, cost)
+
+    def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
+        return self.written_out.submissions(cost, size, rng)
+
+    @property
+    def most_submissions(self) -> int | None:
+        return self.written_out.most_submissions
+
+    def sentence(self, time: Written = in_seconds) -> str:
+        return self.written_out.sentence(time)
+
+
 def _rounded(value: Any, digits: int) -> Any:
     if isinstance(value, tuple):
         return tuple(_rounded(item, digits) for item in value)
@@ -126,8 +146,10 @@ def register(policy: P) -> P:
     return policy
 
 
-def parse_policy(text: str) -> Policy:
+def parse_policy(text: str | Policy) -> Policy:
     """The policy that `text` writes, such as `timeout(t=384)` or `schedule(timeouts=[300,600],sleeps=[10])`."""
+    if isinstance(text, Policy):
+        return text
     try:
         name, values = parse_call(text, "hedge(d=300,t_inf=900)")
     except LawError as problem:
@@ -136,18 +158,11 @@ def parse_policy(text: str) -> Policy:
         raise RestartError(f"there is no policy {name!r}{hint(name, REGISTRY)} (known: {', '.join(policy_names())})")
     kind = REGISTRY[name]
     required = {item.name: item.default is MISSING for item in fields(kind)}
-    for key in values:
-        if key not in required:
-            raise RestartError(f"{name} has no parameter {key!r}: write it like {kind.example}")
-    missing = [key for key, needed in required.items() if needed and key not in values]
-    if missing:
+    if unknown := values.keys() - required:
+        raise RestartError(f"{name} has no parameter {min(unknown)!r}: write it like {kind.example}")
+    if missing := [key for key, needed in required.items() if needed and key not in values]:
         raise RestartError(f"{name} lacks {' and '.join(missing)}: write it like {kind.example}")
     return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
-
-
-def as_policy(policy: str | Policy) -> Policy:
-    """A policy as it is, or the one that a text writes."""
-    return parse_policy(policy) if isinstance(policy, str) else policy
 
 
 def policy_names() -> list[str]:

@@ -20,6 +20,19 @@ from latfit.restart.policies.timeout import CopiesPolicy, Timeout
 MAX_COPIES_OUT = 2000  # at a time
 
 
+def _beside(law: Law, gap: float, S: Floats, older: Floats, younger: Floats) -> Ages:
+    """A copy that was out at age `gap`, now out with probability S, and one beside it that started then; times S(gap).
+
+    A = P(the older one has not completed since), B = P(it has failed since).
+    """
+    S_2 = still_out(law, younger)
+    if not has_failures(law):
+        return Ages(S * S_2, 2 * S * S_2)
+    N_2, B = not_completed(law, younger), law.failed(older) - law.failed(np.array(gap))
+    A = S + B
+    return Ages(S * N_2 + B * S_2, S * N_2 + A * S_2, law.still_out(np.array(gap)) - A * N_2)
+
+
 @register
 @dataclass(frozen=True)
 class Hedge(Policy):
@@ -37,7 +50,6 @@ class Hedge(Policy):
         Parameter("q", "non-negative"),
     )
     example = "hedge(d=300,t_inf=900,q=1)"
-    says = "a second request after d with probability q, cancel both at t_inf and begin again"
     searched = True
     ratios = (1.0, 1000.0)
     d: float
@@ -52,25 +64,19 @@ class Hedge(Policy):
             raise RestartError(f"hedge: t_inf is {self.t_inf:g} s, before the second request at d = {self.d:g} s")
 
     def plan(self, law: Law, cost: float) -> Plan:
-        """One round that is repeated.
-
-        Once the second request is made, A(u) = P(first out at `start` and not completed by u) and B(u) = P(it has
-        failed since). The round is under way with probability (1−q) S + q (S (1−F̃₂) + B S₂).
-        """
         start, end = self.d + cost, self.t_inf or np.inf
         q = self.q if start < end else 0.0
-        F_start, G_start, S_start = (float(f(np.array(start))) for f in (law.cdf, law.failed, law.still_out))
 
         def at(u: Floats) -> Ages:
-            S, F, younger = still_out(law, u), law.cdf(u), np.maximum(u - start, 0.0)
-            N_2, S_2 = not_completed(law, younger), still_out(law, younger)
-            B = law.failed(u) - G_start
-            A = S + B
-            alive = (1 - q) * S + q * (S * N_2 + B * S_2)
-            done = F_start + (1 - q) * (F - F_start) + q * (S_start - A * N_2)
-            running = (1 - q) * S + q * (S * N_2 + A * S_2)
-            return Ages(*(np.where(u < start, a, b) for a, b in ((S, alive), (F, done), (S, running))))
+            S = still_out(law, u)
+            two, second = _beside(law, start, S, u, np.maximum(u - start, 0.0)), np.where(u < start, 0.0, q)
+            alive, running = ((1 - second) * S + second * both for both in two[:2])
+            if two.done is None:
+                return Ages(alive, running)
+            F, F_start = law.cdf(u), law.cdf(np.array(start))
+            return Ages(alive, running, (1 - second) * F + second * (F_start + two.done))
 
+        S_start = float(law.still_out(np.array(start)))
         this = overlapping(law, (0.0, -start), end, at, submissions=1.0 + q * S_start, pause=cost)
         return Plan((this,), repeats=True)
 
@@ -111,7 +117,6 @@ class Delayed(Policy):
     name = "delayed"
     parameters = (Parameter("t0", "positive"), Parameter("t_inf", "positive"))
     example = "delayed(t0=300,t_inf=450)"
-    says = "submit again every t0, cancel each copy at age t_inf"
     searched = True
     ratios = (1.0, 2.0)
     t0: float
@@ -140,35 +145,28 @@ class Delayed(Policy):
 
     def _two_copies(self, law: Law, gap: float) -> Callable[[Floats], Ages]:
         """From one submission to the next, given that the copy before is still out at age `gap`."""
-        left = self.t_inf - gap
-        G_gap, S_gap = float(law.failed(np.array(gap))), float(still_out(law, gap))
-        N_left = not_completed(law, np.array(left))
+        left, S_gap = self.t_inf - gap, float(still_out(law, gap))
+        older = float(not_completed(law, np.array(self.t_inf)) - law.failed(np.array(gap)))
 
         def at(u: Floats) -> Ages:
-            age, both = gap + np.minimum(u, left), u < left
-            N, S = not_completed(law, u), still_out(law, u)
-            older_N, older_S, older_G = not_completed(law, age) - G_gap, still_out(law, age), law.failed(age) - G_gap
-            alive = np.where(both, older_S * N + older_G * S, older_N * S) / S_gap
-            running = np.where(both, older_S * N + older_N * S, older_N * S) / S_gap
-            done = 1 - older_N / S_gap * np.where(both, N, N_left + (law.cdf(np.array(left)) - law.cdf(u)))
-            return Ages(alive, done, running)
+            age, S_younger = gap + np.minimum(u, left), still_out(law, u)
+            two = _beside(law, gap, still_out(law, age), age, u)
+            alive, running = (np.where(u < left, both, older * S_younger) / S_gap for both in two[:2])
+            if two.done is None:
+                return Ages(alive, running)
+            never = not_completed(law, np.array(left)) + law.cdf(np.array(left)) - law.cdf(u)
+            return Ages(alive, running, np.where(u < left, two.done, S_gap - older * never) / S_gap)
 
         return at
 
     def _failing(self, law: Law, gap: float, cost: float) -> Round:
         """Until one completes or none is out: the first copy alone, then again and again an older and a younger one."""
-
-        def alone(u: Floats) -> Ages:
-            S = still_out(law, u)
-            return Ages(S, law.cdf(u), S)
-
-        one = overlapping(law, (0.0,), gap, alone)
+        one = attempt(law, gap)
         two = overlapping(law, (0.0, gap, gap - self.t_inf), gap, self._two_copies(law, gap))
         S_gap, ends = float(law.still_out(np.array(gap))), 1.0 - two.p_under_way
         if ends <= 0:
             return Round(np.inf, one.p_incomplete, np.inf, np.inf, np.inf, np.inf, np.inf, pause=cost)
-        done = (1.0 - two.p_incomplete) / ends
-        mean = two.mean / ends
+        done, mean = (1.0 - two.p_incomplete) / ends, two.mean / ends
         second = (two.second_moment + 2 * gap * two.p_under_way * mean) / ends
         lost = (two.lost_time - two.p_under_way * gap * done) / ends
         return Round(
@@ -204,7 +202,6 @@ class Resubmit(Policy):
     name = "resubmit"
     parameters = (Parameter("d", "positive"),)
     example = "resubmit(d=306)"
-    says = "submit again every d and never cancel"
     searched = True
     needs_budget = True
     d: float

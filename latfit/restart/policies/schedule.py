@@ -17,8 +17,8 @@ import numpy as np
 from latfit.errors import RestartError, counted
 from latfit.laws.base import Law, Parameter
 from latfit.numbers import Floats
-from latfit.restart.plan import Plan, attempt
-from latfit.restart.policies import Policy, Submission, Written, in_seconds, register
+from latfit.restart.plan import Plan, Round, attempt
+from latfit.restart.policies import Policy, Shorthand, Submission, Written, in_seconds, register
 
 MAX_TOOL_ATTEMPTS = 1000
 
@@ -39,7 +39,6 @@ class SchedulePolicy(Policy):
         Parameter("jitter", "non-negative"),
     )
     example = "schedule(timeouts=[300,600,1200],sleeps=[10,20])"
-    says = "attempts with given timeouts and sleeps between them, then give up"
     timeouts: tuple[float, ...]
     sleeps: tuple[float, ...] = ()
     jitter: float = 0.0
@@ -64,23 +63,16 @@ class SchedulePolicy(Policy):
         return (*(self.sleeps or (0.0,) * (len(self.timeouts) - 1)), 0.0)
 
     def plan(self, law: Law, cost: float) -> Plan:
-        rounds = [
-            replace(
-                attempt(law, tau, pause=cost + s * (1 - self.jitter / 2)), pause_variance=(s * self.jitter) ** 2 / 12
-            )
-            for tau, s in zip(self.timeouts, self.pauses, strict=True)
-        ]
-        starts = self._starts(cost) if self.jitter and any(self.pauses) else None
-        return Plan(tuple(rounds), repeats=False, starts=starts)
-
-    def _starts(self, cost: float) -> Floats:
-        """The starts of the attempts for 256 draws of sleeps, even over their range (a Latin square)."""
-        rng, even = np.random.default_rng(len(self.timeouts)), (np.arange(256) + 0.5) / 256
-        steps = [
-            tau + cost + s * (1 - self.jitter * rng.permutation(even))
-            for tau, s in zip(self.timeouts[:-1], self.pauses, strict=False)
-        ]
-        return np.cumsum([np.zeros(even.size), *steps], axis=0).T
+        attempts, rounds = list(zip(self.timeouts, self.pauses, strict=True)), list[Round]()
+        for tau, s in attempts:
+            this = attempt(law, tau, pause=cost + s * (1 - self.jitter / 2))
+            rounds.append(replace(this, pause_variance=(s * self.jitter) ** 2 / 12))
+        if not (self.jitter and any(self.pauses)):
+            return Plan(tuple(rounds), repeats=False)
+        # 256 draws of sleeps, even over their range (a Latin square)
+        rng, even = np.random.default_rng(len(attempts)), (np.arange(256) + 0.5) / 256
+        steps = [tau + cost + s * (1 - self.jitter * rng.permutation(even)) for tau, s in attempts[:-1]]
+        return Plan(tuple(rounds), repeats=False, starts=np.cumsum([np.zeros(even.size), *steps], axis=0).T)
 
     def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
         start: Floats = np.zeros(size)
@@ -105,7 +97,6 @@ class Tool(NamedTuple):
     `drawn` is the share of the longest sleep that is drawn: 0 is no jitter, 1 full jitter.
     """
 
-    says: str
     example: str
     defaults: dict[str, Any]
     sleeps: Callable[[Any], list[float]]
@@ -113,52 +104,48 @@ class Tool(NamedTuple):
 
 
 TOOLS = {
+    # stop_after_attempt with wait_exponential
     "tenacity": Tool(
-        "stop_after_attempt with wait_exponential",
         "tenacity(attempts=5,timeout=10,wait=1,factor=2,max=60)",
         {"attempts": 5, "timeout": MISSING, "wait": 1.0, "factor": 2.0, "max": 60.0},
         lambda p: _growing(p.attempts, p.wait, p.factor, p.max),
     ),
-    # a jitter of up to 1 s is added, of which half is counted
+    # stamina.retry without its total timeout; a jitter of up to 1 s is added, of which half is counted
     "stamina": Tool(
-        "stamina.retry with its defaults (without its total timeout)",
         "stamina(attempts=10,timeout=10)",
         {"attempts": 10, "timeout": MISSING, "wait": 0.1, "factor": 2.0, "max": 5.0, "jitter": 1.0},
         lambda p: [min(p.max, s + p.jitter / 2) for s in _growing(p.attempts, p.wait, p.factor, p.max)],
     ),
-    # no sleep before the first retry, then factor · 2ⁱ
+    # Retry(total, backoff_factor, backoff_max): no sleep before the first retry, then factor · 2ⁱ
     "urllib3": Tool(
-        "Retry(total, backoff_factor, backoff_max)",
         "urllib3(total=3,timeout=10,factor=0.5)",
         {"total": 10, "timeout": MISSING, "factor": 0.0, "max": 120.0},
         lambda p: [0.0, *_growing(p.total, 2.0 * p.factor, 2.0, p.max)],
     ),
-    # `wait` is 0.05 s since botocore 1.44 (0.025 s with DynamoDB; 1 s after throttling), and was 1 s before
+    # the standard retry mode; `wait` is 0.05 s since botocore 1.44 (0.025 s with DynamoDB; 1 s after throttling), and
+    # was 1 s before
     "botocore": Tool(
-        "the standard retry mode",
         "botocore(attempts=3,timeout=60)",
         {"attempts": 3, "timeout": 60.0, "wait": 0.05, "max": 20.0},
         lambda p: _growing(p.attempts, p.wait, 2.0, p.max),
         drawn=1.0,
     ),
-    # gRFC A6: sleeps b · [0.8, 1.2] since 2024 (grpc-go pull request 7869, grpc-java 11858), [0, b] before;
+    # retryPolicy, gRFC A6: sleeps b · [0.8, 1.2] since 2024 (grpc-go pull 7869, grpc-java 11858), [0, b] before;
     # more than 5 attempts count as 5
     "grpc": Tool(
-        "retryPolicy: maxAttempts, initialBackoff, backoffMultiplier, maxBackoff",
         "grpc(attempts=4,timeout=1,wait=0.1,factor=2,max=1)",
         {"attempts": 5, "timeout": MISSING, "wait": 0.1, "factor": 2.0, "max": 10.0},
         lambda p: [1.2 * b for b in _growing(min(p.attempts, 5), p.wait, p.factor, p.max)],
         drawn=1 / 3,
     ),
+    # RetryConfig: maxAttempts, waitDuration
     "resilience4j": Tool(
-        "RetryConfig: maxAttempts, waitDuration",
         "resilience4j(attempts=3,timeout=1,wait=0.5)",
         {"attempts": 3, "timeout": MISSING, "wait": 0.5, "factor": 1.0},
         lambda p: _growing(p.attempts, p.wait, p.factor),
     ),
-    # `timeout` is the deadline of a pod
+    # a Job with backoffLimit; `timeout` is the deadline of a pod
     "kubernetes": Tool(
-        "a Job with backoffLimit and a deadline for each pod",
         "kubernetes(limit=6,timeout=600)",
         {"limit": 6, "timeout": MISSING},
         lambda p: _growing(p.limit + 1, 10.0, 2.0, 360.0),
@@ -167,7 +154,7 @@ TOOLS = {
 
 
 @dataclass(frozen=True)
-class Preset(Policy):
+class Preset(Shorthand):
     """A schedule with the parameters of a tool."""
 
     tool: ClassVar[Tool]
@@ -181,22 +168,9 @@ class Preset(Policy):
                 )
 
     @property
-    def schedule(self) -> SchedulePolicy:
+    def written_out(self) -> SchedulePolicy:
         sleeps = tuple(self.tool.sleeps(self))
         return SchedulePolicy((float(self.params["timeout"]),) * (len(sleeps) + 1), sleeps, self.tool.drawn)
-
-    @property
-    def most_submissions(self) -> int | None:
-        return self.schedule.most_submissions
-
-    def plan(self, law: Law, cost: float) -> Plan:
-        return self.schedule.plan(law, cost)
-
-    def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
-        return self.schedule.submissions(cost, size, rng)
-
-    def sentence(self, time: Written = in_seconds) -> str:
-        return self.schedule.sentence(time)
 
 
 def _parameter(name: str, default: Any) -> Parameter:
@@ -209,7 +183,6 @@ for _name, _tool in TOOLS.items():
     _constants = {
         "name": _name,
         "tool": _tool,
-        "says": _tool.says,
         "example": _tool.example,
         "parameters": tuple(_parameter(name, default) for name, default in _tool.defaults.items()),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import count, islice
 
 import numpy as np
@@ -13,14 +14,14 @@ from latfit.laws.base import Law, Parameter
 from latfit.numbers import Floats
 from latfit.restart.derived import has_failures, not_completed, still_out, with_copies
 from latfit.restart.plan import Ages, Plan, Round, attempt, overlapping
-from latfit.restart.policies import Policy, Submission, Written, in_seconds, register
+from latfit.restart.policies import Policy, Shorthand, Submission, Written, in_seconds, register
 
 MAX_LUBY_ATTEMPTS = 200_000
 
 
 @register
 @dataclass(frozen=True)
-class Timeout(Policy):
+class Timeout(Shorthand):
     """Each attempt is cancelled at age t and followed by the next; without t one attempt runs for as long as it takes.
 
     E = (∫₀ᵗ S + c S(t))/F̃(t), N = 1/F̃(t). van Moorsel & Wolter 2004, eq. 7; Glatard et al. 2006, eq. 6.
@@ -29,22 +30,13 @@ class Timeout(Policy):
     name = "timeout"
     parameters = (Parameter("t", "positive"),)
     example = "timeout(t=384)"
-    says = "cancel after t and submit again"
     searched = True
     copies_at_once = 1
     t: float | None = None
 
-    def plan(self, law: Law, cost: float) -> Plan:
-        t = self.t or np.inf
-        return Plan((attempt(law, t, pause=cost),), repeats=True, lattice=(law, t, cost) if has_failures(law) else None)
-
-    def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
-        t = self.t or np.inf
-        return (Submission(k * (t + cost) if k else 0.0, t) for k in count())
-
     @property
-    def most_submissions(self) -> int | None:
-        return 1 if self.t is None else None
+    def written_out(self) -> CopiesPolicy:
+        return CopiesPolicy(1, self.t)
 
     def sentence(self, time: Written = in_seconds) -> str:
         return "Wait for as long as it takes" if self.t is None else f"Cancel and resubmit after {time(self.t)}"
@@ -61,7 +53,6 @@ class CopiesPolicy(Policy):
     name = "copies"
     parameters = (Parameter("b", "count"), Parameter("t_inf", "positive"))
     example = "copies(b=2,t_inf=435)"
-    says = "submit b at once, cancel all after t_inf and submit b again"
     searched = True
     copies_at_once = 2
     b: int = 2
@@ -75,9 +66,10 @@ class CopiesPolicy(Policy):
 
         def running(u: Floats) -> Ages:  # b S (1−F̃)ᵇ⁻¹: a copy that failed is out no more
             out = self.b * still_out(law, u) * not_completed(law, u) ** (self.b - 1)
-            return Ages(out, np.zeros_like(u), out)
+            return Ages(out, out, np.zeros_like(u))
 
-        this = replace(this, job_seconds=overlapping(law, (0.0,), t, running).job_seconds)
+        if self.b > 1:
+            this = replace(this, job_seconds=overlapping(law, (0.0,), t, running).job_seconds)
         return Plan((this,), repeats=True, lattice=(first, t, cost))
 
     def submissions(self, cost: float, size: int, rng: np.random.Generator) -> Iterator[Submission]:
@@ -112,19 +104,15 @@ class Luby(Policy):
     name = "luby"
     parameters = (Parameter("unit", "positive"),)
     example = "luby(unit=60)"
-    says = "timeouts 1, 1, 2, 1, 1, 2, 4, … times unit, for when nothing is known"
     searched = True
     compared = False
     unit: float
 
     def plan(self, law: Law, cost: float) -> Plan:
-        kinds: dict[int, Round] = {}
-        rounds: list[Round] = []
-        reached = 1.0
+        round_of = cache(lambda multiple: attempt(law, self.unit * multiple, pause=cost))
+        rounds, reached = list[Round](), 1.0
         for multiple in islice(luby_sequence(), MAX_LUBY_ATTEMPTS):
-            if multiple not in kinds:
-                kinds[multiple] = attempt(law, self.unit * multiple, pause=cost)
-            rounds.append(kinds[multiple])
+            rounds.append(round_of(multiple))
             reached *= rounds[-1].p_incomplete
             if reached <= 1e-16:
                 return Plan(tuple(rounds), repeats=rounds[-1].p_incomplete > 0)
