@@ -57,12 +57,13 @@ class ReadFile:
 
 def find_files(paths: Iterable[str | Path], *, leave_out: Collection[str] = ()) -> list[LogFile]:
     """Every log once, in the order of absolute paths; of folders all files but those whose names begin with . or _."""
+    named = [str(path) for path in paths]
     logs: dict[str, LogFile] = {}
-    for log in map(LogFile.of, (name for path in paths for name in _names(str(path)))):
+    for log in map(LogFile.of, (name for path in named for name in _names(path))):
         if log.path not in leave_out:
             logs.setdefault(log.path, log)
     if not logs:
-        raise LogError("there is no log to read")
+        raise LogError(f"{', '.join(named)}: there is no log in it" if named else "there is no log to read")
     return [logs[path] for path in sorted(logs)]
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from latfit.buckets import Histogram
 from latfit.decision import Decision, Options, decide, prepare
-from latfit.decision.fits import generator, simple_fits
+from latfit.decision.fits import simple_fits
+from latfit.decision.prepare import generator
 from latfit.decision.recommend import law_named
 from latfit.errors import LatfitError
 from latfit.fitting import Fit, assess, default_laws, fit_many, with_std_errors
@@ -78,6 +79,7 @@ PATHS: dict[str, tuple[type, str]] = {
 }
 """The columns of results: their types, and where a `Decision` has them. Every one may be None."""
 FIELDS = {name: kind for name, (kind, _) in PATHS.items()}
+SPLIT_PATHS = [(name, kind, path.split()) for name, (kind, path) in PATHS.items()]
 
 
 def chunk_rows(groups: Mapping[Key, ProbeTable], options: Options) -> list[Row]:
@@ -87,7 +89,7 @@ def chunk_rows(groups: Mapping[Key, ProbeTable], options: Options) -> list[Row]:
 
 def row_of(decision: Decision) -> Row:
     """A decision as one row."""
-    row = {name: _cell(decision, kind, path.split()) for name, (kind, path) in PATHS.items()}
+    row = {name: _cell(decision, kind, path) for name, kind, path in SPLIT_PATHS}
     row["probes"] = sum(decision.counts.values())
     if decision.best is not None and decision.best.ks:  # a law of many parameters tells less of the ratio
         simple = simple_fits([fitted.fit for fitted in decision.fits])
@@ -179,11 +181,8 @@ def fit_rows(groups: Mapping[Key, ProbeTable], options: Options) -> list[Row]:
         base = empty | {"probes": probes.n, "method": options.method}
         try:
             case = cases[key] = prepare(probes, options)
-            base |= {
-                "completed": case.sample.completed.total,
-                "cutoff": case.cutoff.cutoff,
-                "ratio": case.ratio.estimate,
-            }
+            base |= {"completed": case.sample.completed.total, "cutoff": case.cutoff.cutoff}
+            base["ratio"] = case.ratio.estimate
         except LatfitError as problem:
             base["error"] = str(problem)
         rows[key] = [base | {"law": law} for law in laws]
@@ -272,10 +271,8 @@ def fit_groups(
     groups = iter(zip(division.keys, table.parts(division), strict=True))
     rows: list[Row] = []
     while chunk := dict(islice(groups, 256)):
-        keys = [key for key in chunk for _ in range(count)]
-        rows += [
-            dict(zip(names, key, strict=True)) | row for key, row in zip(keys, fit_rows(chunk, options), strict=True)
-        ]
+        named = [dict(zip(names, key, strict=True)) for key in chunk for _ in range(count)]
+        rows += [name | row for name, row in zip(named, fit_rows(chunk, options), strict=True)]
     result = pd.DataFrame(rows, columns=[*names, *FIT_FIELDS])
     for name in ("params", "std_errors"):
         result[name] = result[name].map(json.loads, na_action="ignore")

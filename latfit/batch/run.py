@@ -23,6 +23,7 @@ from latfit.batch.output import BatchResult
 from latfit.batch.rows import FIELDS, FIT_FIELDS, Row, are_rows, chunk_rows, fit_rows, fitted_laws, histogram_row
 from latfit.decision import Options, prepare
 from latfit.errors import LatfitError, LogError, counted
+from latfit.fitting.ranking import names_of_laws
 from latfit.laws import Empirical, get_law
 from latfit.resample import RESAMPLES
 from latfit.restart import expected_duration
@@ -104,6 +105,7 @@ def run_batch(
     [['a', 40], ['b', 40]]
     """
     by = (by,) if isinstance(by, str) else tuple(dict.fromkeys(by))
+    laws = None if laws is None else names_of_laws(laws)
     for law in laws or ():
         get_law(law)  # an unknown name is an error before anything is read
     skipped = {str(Path(path).absolute()) for path in leave_out}
@@ -122,7 +124,7 @@ def run_batch(
             cost=cost,
             risk=risk,
             accept_implausible=accept_implausible,
-            laws=None if laws is None else tuple(laws),
+            laws=laws,
             resamples=resamples,
             test=len(samples) <= TESTED_GROUPS if test is None else test,
             seed=seed,
@@ -151,7 +153,7 @@ def _read(pool: Pool, files: Sequence[LogFile], read: Callable[[LogFile], ReadFi
     for place, log in pool.unordered(read, files[here:]):
         logs[here + place] = log
         tell("logs", len(logs), len(files))
-    return [logs[place] for place in range(len(files))]
+    return [log for _, log in sorted(logs.items())]
 
 
 def _why_none(bad: Sequence[tuple[str, str]]) -> str:
@@ -233,16 +235,12 @@ def _table(
     ]
     table += [empty | {"file": name, "error": error} for name, error in bad_files]
     facts = [log.facts for log in logs if log.facts is not None]
-    notes, queues, good = [], sum(each.queue for each in facts), len(logs) - len(bad_files)
-    if fits:
-        notes.append(
-            "timeouts of fitted laws take attempts to be independent and alike; without --law, batch checks that too"
-        )
-    if not names and good > 1:
-        notes.append(f"{good} logs are read as one; --by file has a row for each")
-    if queues:
-        loses = "resubmitting loses the place in a queue, which the theory does not count"
-        notes.append(f"logs of queues: {queues}; {loses}")
+    queues, good = sum(each.queue for each in facts), len(logs) - len(bad_files)
+    alike = "timeouts of fitted laws take attempts to be independent and alike; without --law, batch checks that too"
+    loses = "resubmitting loses the place in a queue, which the theory does not count"
+    notes = [alike] if fits else []
+    notes += [f"{good} logs are read as one; --by file has a row for each"] if not names and good > 1 else []
+    notes += [f"logs of queues: {queues}; {loses}"] if queues else []
     return BatchResult(columns, table, bad_files, bad_groups, sum(each.refused.count for each in facts), tuple(notes))
 
 

@@ -20,14 +20,8 @@ from latfit.cli import common as cli
 @click.argument("log", metavar="[LOG]", required=False)
 @cli.option("--timeout T", "The timeout to write, instead of the log's decision.")
 @cli.option("--attempts K", "Attempts for a job (default: as many as the schedule has).")
-@cli.option(
-    "--undone SHARE",
-    "Take as many attempts as leave at most this share of jobs undone.",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-)
-@cli.option(
-    "--cost C", "Seconds between giving up an attempt and the next; written where the tool can wait.", default=0.0
-)
+@cli.option("--undone A", "Take as many attempts as leave at most this share of jobs undone.")
+@cli.option("--cost C", "Seconds between attempts; written where the tool can wait.", default=0.0)
 @cli.cutoff_and_failed_options
 @cli.log_and_json_options
 def settings(tool: str | None, log: str | None, as_json: bool, **parsed: Any) -> None:

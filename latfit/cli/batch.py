@@ -27,18 +27,13 @@ def _whole_seconds(text: str) -> str:
     "latfit batch /shared/logs --by site -o sites.parquet --scheduler tcp://head:8786",
 )
 @click.argument("logs", metavar="LOG...", nargs=-1, required=True)
-@cli.option(
-    "-o --output OUT.parquet|csv|jsonl",
-    "Where to write; the ending says how.",
-    required=True,
-    type=click.Path(path_type=Path),
-)
+@cli.option("-o --output OUT.parquet|csv|jsonl", "Where to write; the ending says how.", required=True)
 @cli.option("--by COL[,COL]", "One row for each value of these columns; `file` is the log's name.", default="")
 @cli.option("--window WIDTH", "And one for each window of time: 1h, 1d, 7d; shows what drifts.", type=_whole_seconds)
 @cli.option("--law NAME...", "Fit this law to each group: then a row is a group and a law.", "laws")
 @cli.option("--method [mle|ls]", "How to fit it: censored likelihood, or least squares on the cdf (default: mle).")
 @cli.decision_options
-@click.option("--test/--no-test", help="Test the best law of each group (default: up to 200 groups).", default=None)
+@cli.option("--test/--no-test", "Test the best law of each group (default: up to 200 groups).", default=None)
 @cli.option("--engine [processes|dask]", "Where to work (default: processes).")
 @cli.option("--scheduler ADDR", "The address of a Dask scheduler (default: a cluster on this machine).")
 @cli.option("--workers N", "How many processes (default: one a core).")
@@ -71,11 +66,11 @@ def batch(ctx: click.Context, /, logs: tuple[str, ...], output: Path, resume: bo
     run |= {"laws": run["laws"] or None, "method": run["method"] or ("mle" if run["laws"] else None)}
     run |= {**how, "engine": engine, "journal": journal, "resume": resume, "leave_out": [output, journal]}
 
-    def kept() -> str:
+    def what_is_kept() -> str:
         return f"; what is finished is in {journal}: go on with --resume" if journal.exists() else ""
 
-    with if_stopped(kept), cli.ProgressLine(_progress_text()) as progress:
-        result = run_batch(logs, progress=progress, **run)
+    with if_stopped(what_is_kept), cli.progress.reports(_progress_text()) as report:
+        result = run_batch(logs, progress=report, **run)
         write_table(result, output, spreadsheet=parsed["spreadsheet"])
     journal.unlink(missing_ok=True)
     warnings, summary = batch_summary(result)

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-import latfit
 from latfit._system import whole_file
 from latfit.cli import common as cli
 from latfit.errors import LogError, counted
-from latfit.units import seconds, times_in_words
+from latfit.units import seconds
 
 if TYPE_CHECKING:
     from latfit.logs import LogFacts
@@ -70,17 +69,10 @@ def drift(log: str, as_json: bool, output: str | None, **parsed: Any) -> None:
 @cli.option("--textfile FILE.prom", "Write the figures for Prometheus, whole, after each look.")
 @cli.option("--cutoff SECONDS", "The longest that any attempt may take (default: from the log, as in analyze).")
 @cli.cost_option
-@cli.option(
-    "--matters SHARE",
-    "How much longer jobs may take before a new timeout is worth a line.",
-    type=click.FloatRange(0, 10),
-    default=0.02,
-)
+@cli.option("--matters LOSS", "How much longer jobs may take before a new timeout is worth a line.", default="2%")
 @cli.option("--poll SECONDS", "How often to look, with --follow.", default=1.0)
 @cli.log_and_json_options
-def watch(
-    log: str, follow: bool, textfile: str | None, poll: float, matters: float, as_json: bool, **parsed: Any
-) -> None:
+def watch(log: str, follow: bool, poll: float, **parsed: Any) -> None:
     """Follow a growing log and say what to set.
 
     Every line that is appended is read once; a rotated or truncated log is followed, a half-written line waits. A line
@@ -91,83 +83,74 @@ def watch(
     schedule. Beside it stands the best timeout now of resubmission without limit; where the review withholds that,
     stderr says why and each line says so (`withheld`).
     """
-    from latfit.tracking.watch import Watch
+    from latfit.tracking.watch import Watch, cutoff_of_state
 
     if log == "-":
         raise click.UsageError("standard input cannot be watched: name a file; `latfit analyze -` reads it once")
+    path = Path(log)
+    if path.is_dir() or (not path.is_file() and not follow):
+        absent = "there is no such file; with --follow and --cutoff it may appear later"
+        raise LogError(f"{path}: {'this is a directory; name a file in it' if path.is_dir() else absent}")
     how = cli.read_arguments(parsed)
-    name = how.pop("format")
+    reader = {"format": how.pop("format"), "options": how}
     del how["max_refused"]
     state = parsed["state"]
-    cutoff = parsed["cutoff"] or _cutoff(log, follow, name, how, state)
-    with Watch(log, format=name, options=how, cutoff=cutoff, cost=parsed["cost"], state=state) as watched:
+    cutoff = parsed["cutoff"] or (state and cutoff_of_state(state)) or _cutoff(path, follow, reader)
+    with Watch(log, **reader, cutoff=cutoff, cost=parsed["cost"], state=state) as watched:
         if not follow:
-            _once(watched, textfile, matters, as_json)
+            _once(watched, parsed)
             return
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             while True:
-                _look(watched, textfile, matters, as_json)
+                _look(watched, **parsed)
                 time.sleep(poll)
         except KeyboardInterrupt:
             watched.save()
 
 
-def _cutoff(log: str, follow: bool, name: str | None, how: dict[str, Any], state: str | None) -> float:
-    from latfit.tracking.watch import cutoff_of_state, review
+def _cutoff(path: Path, follow: bool, reader: dict[str, Any]) -> float:
+    from latfit.tracking.watch import review
 
-    path = Path(log)
-    stored = None if state is None else cutoff_of_state(state)
-    if stored is not None:
-        return stored
-    if path.is_dir() or (not path.is_file() and not follow):
-        raise LogError(_absent(path))
-    if not path.exists():
-        raise click.UsageError(f"{log}: there is no such file yet; to wait for it, give --cutoff")
     if not path.is_file() or not path.stat().st_size:
-        raise click.UsageError(f"there is nothing in {log} yet to take a cutoff from: give one with --cutoff")
+        what = "nothing in it" if path.exists() else "no such file"
+        if not follow:
+            raise LogError(f"{path}: there is {what}; to wait for it, give --follow and --cutoff")
+        raise click.UsageError(f"{path}: there is {what} yet; to wait for it, give --cutoff")
     try:
-        choice = review(path, format=name, options=how)[0].cutoff
+        choice = review(path, **reader)[0].cutoff
     except LogError as problem:
         if not follow:
             raise
         raise LogError(f"{problem}; to follow it as it is, give --cutoff") from problem
     if choice is None:
-        raise click.UsageError(f"nothing in {log} tells a cutoff: give one with --cutoff")
+        raise click.UsageError(f"{path}: no cutoff follows from it; give one with --cutoff")
     factor = 10.0 if follow and choice.assumed else 1.0  # slower ones are still to come
     reason = f"{f'{factor:g} times ' if factor > 1 else ''}{choice.reason}"
     cli.notify("note", [f"the cutoff is {seconds(factor * choice.cutoff)}, {reason}; change it with --cutoff"])
     return factor * choice.cutoff
 
 
-def _absent(path: Path) -> str:
-    if path.is_dir():
-        return f"{path}: this is a directory; name a file in it"
-    return f"{path}: there is no such file; with --follow and --cutoff it may appear later"
-
-
-def _once(watched: Watch, textfile: str | None, matters: float, as_json: bool) -> None:
-    if not watched.path.is_file():
-        raise LogError(_absent(watched.path))
+def _once(watched: Watch, parsed: dict[str, Any]) -> None:
     watched.announced = None
-    _look(watched, textfile, matters, as_json)
+    _look(watched, **parsed)
     if watched.trouble is not None:
         raise watched.trouble
     if watched.announced is None:
         count = watched.tracker.observations
         few = f"{counted(count, 'attempt')}: too few completed to name a timeout"
         document = {"retry": None, "timeout": None, "observations": count, "withheld": list(watched.withheld)}
-        cli.say(json.dumps(document) if as_json else few)
+        cli.say(json.dumps(document) if parsed["as_json"] else few)
 
 
-def _look(watched: Watch, textfile: str | None, matters: float, as_json: bool) -> None:
+def _look(watched: Watch, textfile: str | None, matters: float, as_json: bool, **_: Any) -> None:
     from latfit.tracking.watch import prometheus
 
     fresh = watched.read()
     first, before = watched.next_review_at == 1, watched.withheld
     facts = watched.review() if fresh or first else None
     if facts is not None:
-        _report(watched, facts, before, first=first)
+        _report_review(watched, facts, before, first=first)
     notice = watched.notice(matters=matters) if fresh or watched.announced is None else None
     if notice is not None:
         watched.save()
@@ -178,31 +161,21 @@ def _look(watched: Watch, textfile: str | None, matters: float, as_json: bool) -
             part.write_text(prometheus(watched), encoding="utf-8")
 
 
-def _report(watched: Watch, facts: LogFacts, before: tuple[str, ...], *, first: bool) -> None:
-    from latfit.report.sections import advice
-
-    decision, withheld = watched.decision, watched.withheld
-    assert decision is not None
+def _report_review(watched: Watch, facts: LogFacts, before: tuple[str, ...], *, first: bool) -> None:
+    withheld = watched.withheld
     cli.notify("note", facts.notes if first else ())
-    if withheld == before:
-        return
-    if not withheld:
+    if before and not withheld:
         cli.notify("note", ["the decision on the log is no longer withheld"])
-        return
-    words = advice(latfit.Analysis(facts, decision, (), (), (), decision.warnings))
-    why = f"{words.headline}. {' '.join(words.reasons)}"
-    mixed = decision.evidence.mixing if decision.evidence and "mixed" in withheld else None
-    why += "" if mixed is None else f" Watch one of them: --where {mixed.column.name}=NAME"
-    warning = "Do not repeat these timeouts without limit: the log does not support the independence assumption."
-    cli.notify("warning", [f"WITHHELD ({', '.join(withheld)}). {warning} {why}"])
+    elif withheld != before:
+        warning = "Do not repeat these timeouts without limit: the log does not support the independence assumption"
+        cli.notify("warning", [f"WITHHELD ({', '.join(withheld)}). {warning}. latfit analyze {watched.path} says why"])
 
 
 def _line(notice: Notice) -> str:
+    from latfit.report.sections import retry_sentence
+
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    text = f"{now} wait"
-    if notice.retry is not None:
-        text = f"{now} resubmit after {times_in_words(notice.retry.timeouts)}, then wait"
-        text += f" ({seconds(notice.retry.expected_duration)}, at most {100 * notice.retry.worst_loss:.0f} % slower)"
+    text = f"{now} {'wait' if notice.retry is None else retry_sentence(notice.retry.to_dict()).rstrip('.')}"
     text += f"; without limit: timeout {seconds(notice.timeout)} ({seconds(notice.low)} to {seconds(notice.high)})"
     text += f", E_J {seconds(notice.expected_duration)}, {counted(notice.observations, 'attempt')}"
     if notice.previous is not None:

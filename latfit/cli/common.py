@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -32,15 +32,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 MAX_ERROR_LENGTH = 2000  # characters; what a user wrote may be longer, and a log's names too
-MODULES = {
-    "fit": ("fit", "outliers"),
-    "strategies": ("replay", "compare", "agents"),
-    "changes": ("drift", "watch"),
-    "applying": ("settings", "verify"),
-    "logs": ("plot", "read", "convert", "laws", "formats"),
-}
-"""The commands of each module that has several; every other command is in the module of its name."""
-TONES = {"set": "green", "wait": "yellow", "ask": "red"}
+TONES = {"set": "green", "wait": "yellow", "ask": "red", "group": "cyan"}
 STAGES = {
     "logs": "reading",
     "fitting": "fitting laws",
@@ -58,7 +50,7 @@ STAGES = {
 
 
 class Commands(click.Group):
-    """All commands in `groups` with their summaries; here a LatfitError becomes a line and exit code 1.
+    """All commands in groups, each with its module; here a LatfitError becomes a line and exit code 1.
 
     A first word that names a log is the log of `analyze`.
     """
@@ -66,39 +58,39 @@ class Commands(click.Group):
     def __init__(self, *, groups: dict[str, dict[str, str]], **group: Any) -> None:
         super().__init__(**group)
         self.groups = groups
-        self.summaries = {name: text for commands in groups.values() for name, text in commands.items()}
+        self.modules = {name: module for commands in groups.values() for name, module in commands.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.summaries)
+        return list(self.modules)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.summaries:
+        if cmd_name not in self.modules:
             return None
-        module = next((module for module, names in MODULES.items() if cmd_name in names), cmd_name)
-        command: click.Command = getattr(import_module(f"latfit.cli.{module}"), cmd_name)
+        command: click.Command = getattr(import_module(f"latfit.cli.{self.modules[cmd_name]}"), cmd_name)
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         word = args[0]
-        if word not in self.summaries and (word == "-" or set("./*") & set(word) or Path(word).exists()):
+        if word not in self.modules and (word == "-" or set("./*") & set(word) or Path(word).exists()):
             args = ["analyze", *args]
-        elif word not in self.summaries and not word.startswith("-"):
-            ctx.fail(f"No such command {word!r}{hint(word, self.summaries)}")
+        elif word not in self.modules and not word.startswith("-"):
+            ctx.fail(f"No such command {word!r}{hint(word, self.modules)}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, commands in self.groups.items():
             with formatter.section(title):
-                formatter.write_dl(list(commands.items()))
+                known = ((name, self.get_command(ctx, name)) for name in commands)
+                formatter.write_dl([(name, command.get_short_help_str(100)) for name, command in known if command])
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="replace")  # a terminal without "×" is no reason to fail
         try:
-            with stages():
+            with progress.shown():
                 return super().main(*args, **kwargs)
         except LatfitError as error:
             message = " ".join(str(error).split())
@@ -112,6 +104,7 @@ class Commands(click.Group):
 
 def say(text: str, *, err: bool = False) -> None:
     """Print a line; a name from a log or of a file cannot move the cursor or clear the screen."""
+    progress.wipe()
     click.echo(printable(text), err=err)
 
 
@@ -131,6 +124,7 @@ def show(
     """Print a document as JSON with its `warnings`, or sections as text, the warnings on stderr."""
     if warnings is not None:
         document["warnings"] = [{"code": warning.code, "message": warning.message} for warning in warnings]
+    progress.wipe()
     if as_json:
         click.echo(document_text(document))
         return
@@ -139,24 +133,24 @@ def show(
     notify("warning", [warning.message for warning in warnings or ()])
     width = min(max(shutil.get_terminal_size().columns, 60), 200)
     plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+    progress.wipe()
     text = as_text(sections, width=width, styled=lambda line, tone: click.style(line, TONES.get(tone), bold=True))
     click.echo(text, nl=False, color=False if plain else None)
 
 
-def write_together(
-    folder: Path, texts: Mapping[str, str], figures: Mapping[str, Callable[[Path], None]] | None = None
-) -> None:
-    """Write texts and figures into a folder: all are written before the first one takes its place."""
+def write_together(folder: Path, files: Mapping[str, str | Callable[[Path], None]]) -> None:
+    """Write texts and draw figures into a folder: all are complete before the first one takes its place."""
     from latfit._system import whole_files
 
-    figures = figures or {}
     folder.mkdir(parents=True, exist_ok=True)
-    with whole_files([folder / name for name in (*texts, *figures)]) as parts:
-        for part, text in zip(parts, texts.values(), strict=False):
-            part.write_text(text, encoding="utf-8")
-        for part, draw in zip(parts[len(texts) :], figures.values(), strict=True):
-            draw(part)
-    drawn = f" and {len(figures)} figures" if figures else ""
+    with whole_files([folder / name for name in files]) as parts:
+        for part, content in zip(parts, files.values(), strict=True):
+            if isinstance(content, str):
+                part.write_text(content, encoding="utf-8")
+            else:
+                content(part)
+    texts = [name for name, content in files.items() if isinstance(content, str)]
+    drawn = f" and {len(files) - len(texts)} figures" if len(files) > len(texts) else ""
     notify("note", [f"wrote {', '.join(texts)}{drawn} into {folder}"])
 
 
@@ -172,10 +166,9 @@ def json_values(value: Any) -> Any:
         return {str(key): json_values(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [json_values(item) for item in value]
-    if isinstance(value, bool) or value is None or isinstance(value, (int, str)):
+    if value is None or isinstance(value, (int, str)):
         return value
-    number = float(value)
-    return number if math.isfinite(number) else None
+    return float(value) if math.isfinite(value) else None
 
 
 def call(function: Callable[..., T], *arguments: Any, **parsed: Any) -> T:
@@ -275,11 +268,15 @@ VALUE_TYPES = {
     "K": click.IntRange(1),
     "COUNT": click.IntRange(0),
     "SHARE": click.FloatRange(0, 1),
+    "LOSS": share,
+    "B": click.FloatRange(0, 1e300, min_open=True),
     "A": click.FloatRange(0, 1, min_open=True, max_open=True),
     "WIDTH": lambda text: text if positive_duration(text) else None,
     "COL[,COL]": lambda text: tuple(name.strip() for name in text.split(",")) if text else (),
     "FILE": click.Path(dir_okay=False),
     "FILE.prom": click.Path(dir_okay=False),
+    "OUT.parquet|csv|jsonl": Path,
+    "STATE": Path,
     "FILE.png|svg|pdf": _figure_file,
     "NAME=LAW|LOG": _name_and_value,
     "ROLE=NAME": _name_and_value,
@@ -290,17 +287,13 @@ VALUE_TYPES = {
 log_argument = click.argument("log", metavar="LOG")
 cutoff_and_failed_options = options(
     option("--cutoff SECONDS", "When a probe still out counts as an outlier (default: from the log)."),
-    option(
-        "--failed [retry|completed|lost]",
-        "How to take probes that failed visibly: resubmitted at once, as completed, or as lost.",
-        default="retry",
-    ),
+    option("--failed [retry|completed|lost]", "How failures count: retried at once, completed, lost.", default="retry"),
 )
 outcome_options = options(
     cutoff_and_failed_options,
     option(
         "--censoring [auto|independent|failed|lost]",
-        "How to take probes given up early: by what the log shows, as censored, as failed then, or as lost.",
+        "How probes given up early count; auto: by the log.",
         default="auto",
     ),
 )
@@ -310,12 +303,7 @@ seed_option = option("--seed COUNT", "Seed of all random numbers.", default=0)
 decision_options = options(
     outcome_options,
     cost_option,
-    option(
-        "--risk SHARE",
-        "The largest loss allowed if every retry takes as long as the first attempt would have; 0% always waits.",
-        type=share,
-        default="30%",
-    ),
+    option("--risk LOSS", "The largest loss allowed if each retry repeats the first attempt; 0% waits.", default="30%"),
     option("--accept-implausible", "Answer even if that is over 100 times faster, or a timeout longer than the log."),
     option("--resamples COUNT", "Bootstrap resamples for the intervals; 0 for none.", default=199),
     seed_option,
@@ -325,17 +313,16 @@ rho_option = option("--rho R", "The share that never returns; with LOG, rescale 
 wall_clock_option = option("--wall-clock C", "Seconds each job itself runs.", default=0.0)
 current_option = option("--current T", "The timeout in use now, to see what it costs.")
 json_option = option("--json", "Print one JSON document and nothing else on stdout.", "as_json")
-spreadsheet_option = option(
-    "--spreadsheet", "Put ' before texts that a spreadsheet would run as formulas (=, +, -, @)."
-)
+spreadsheet_option = option("--spreadsheet", "Put ' before texts that a spreadsheet would run (=, +, -, @).")
 log_options = options(
     option("--format NAME", "The log's format (default: recognised; see `latfit formats`)."),
     option("--pattern REGEX", "Free text: finds a probe in a line; its named groups, (?P<latency>...), are columns."),
-    option(
-        "--column ROLE=NAME...", "Which column is the latency, submitted, ended, status or id; an empty name: none."
-    ),
+    option("--column ROLE=NAME...", "Which column is latency, submitted, ended, status or id; an empty name: none."),
     option("--status STATUS=WORD[,WORD]...", "What the log's own words mean: completed, failed, censored or lost."),
-    option(f"--unit [{'|'.join(UNITS)}]", "The unit of the latency column (default: by its name, else s)."),
+    option(
+        f"--unit [{'|'.join(UNITS)}]",
+        "The unit of the latency column (default: inferred; you are asked if it is unclear).",
+    ),
     option("--time-format FORMAT", "iso, epoch, epoch-ms, epoch-us, epoch-ns or a strptime pattern."),
     option("--timezone ZONE", "The zone of times without an offset (default: UTC)."),
     option("--year YEAR", "The first year of a log that writes no years.", type=click.IntRange(1970, 9999)),
@@ -353,14 +340,13 @@ def read_arguments(parsed: Mapping[str, Any]) -> dict[str, Any]:
     from latfit.logs.formats import FORMATS, ROLES, Condition, ReadOptions
     from latfit.sample import STATUSES
 
-    choices = {"format": sorted(FORMATS), "column": ROLES, "status": STATUSES}
-    names = {"format": [parsed["format"]] if parsed["format"] is not None else []}
-    names |= {flag: [name for name, _ in parsed[flag]] for flag in ("column", "status")}
-    for flag, allowed in choices.items():
-        for name in names[flag]:
-            if name not in allowed:
-                why = f"{name!r} is not one of {', '.join(allowed)}{hint(name, allowed)}"
-                raise click.BadParameter(why, param_hint=f"--{flag}")
+    names = [("format", parsed["format"])] if parsed["format"] is not None else []
+    names += [(flag, name) for flag in ("column", "status") for name, _ in parsed[flag]]
+    for flag, name in names:
+        allowed = {"format": sorted(FORMATS), "column": ROLES, "status": STATUSES}[flag]
+        if name not in allowed:
+            why = f"{name!r} is not one of {', '.join(allowed)}{hint(name, allowed)}"
+            raise click.BadParameter(why, param_hint=f"--{flag}")
     with wrong_usage("--where"):
         for text in parsed["where"]:
             Condition.parse(text)
@@ -381,13 +367,13 @@ def load_log(log: str, parsed: Mapping[str, Any], **how: Any) -> latfit.ProbeLog
     return probes
 
 
-def open_log(log: str, parsed: Mapping[str, Any], **how: Any) -> latfit.ProbeLog | HistogramLog:
-    """What a LOG argument holds; guesses and refusals are printed to stderr."""
+def open_log(log: str, parsed: Mapping[str, Any], *, quiet: bool = False, **how: Any) -> latfit.ProbeLog | HistogramLog:
+    """What a LOG argument holds; unless `quiet`, guesses and refusals are printed to stderr."""
     from latfit import logs
 
-    with reading_line() as progress:
-        opened = logs.open_log(log, progress=progress, **read_arguments(parsed), **how)
-    if isinstance(opened, logs.ProbeLog):
+    with progress.reports(bytes_read) as report:
+        opened = logs.open_log(log, progress=report, **read_arguments(parsed), **how)
+    if isinstance(opened, logs.ProbeLog) and not quiet:
         notify_reading(opened.facts)
     return opened
 
@@ -396,9 +382,8 @@ def notify_reading(facts: LogFacts) -> None:
     """Print to stderr what was guessed, skipped and refused."""
     from latfit.report.answers import reading_notes
 
-    notes, warnings = reading_notes(facts)
-    notify("note", notes)
-    notify("warning", warnings)
+    for kind, messages in zip(("note", "warning"), reading_notes(facts), strict=True):
+        notify(kind, messages)
 
 
 def prepared(log: str | latfit.ProbeLog, parsed: Mapping[str, Any]) -> Prepared:
@@ -426,64 +411,80 @@ def written_law(text: str) -> ParametricLaw:
     return law
 
 
-class ProgressLine:
-    """A line on stderr, on a terminal only, rewritten five times a second after `after` seconds, wiped at the end."""
+class Progress:
+    """A line on stderr that says what a command is doing: on a terminal only, after a second, until it ends.
 
-    shown = 0  # lines that are being written now
+    It names the stage, by the package whose code runs now, unless what is running reports more.
+    """
 
-    def __init__(self, text: Callable[..., str], *, after: float = 0.0) -> None:
-        self.text, self.next, self.width = text, time.monotonic() + after, 0
+    def __init__(self) -> None:
+        self.reported, self.width, self.lock, self.done = "", 0, threading.Lock(), threading.Event()
 
-    def __enter__(self) -> Self | None:
-        ProgressLine.shown += 1
-        return self if sys.stderr and sys.stderr.isatty() else None
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Show the line while a command works."""
+        self.done.clear()
+        thread = threading.Thread(target=self._rewrite, args=(threading.get_ident(), time.monotonic()), daemon=True)
+        if sys.stderr and sys.stderr.isatty():
+            thread.start()
+        try:
+            yield
+        finally:
+            self.done.set()
+            if thread.is_alive():
+                thread.join()
+            self.wipe()
 
-    def __call__(self, *state: Any) -> None:
-        if (now := time.monotonic()) > self.next:
-            text = self.text(*state)
-            self.next, self.width = now + 0.2, max(self.width, 60, len(text))
-            click.echo(f"\r{text.ljust(self.width)}", err=True, nl=False)
+    @contextmanager
+    def reports(self, text: Callable[..., str]) -> Iterator[Callable[..., None] | None]:
+        """What a library function may call as it goes on; `text` writes the line from what it reports."""
 
-    def __exit__(self, *_: object) -> None:
-        ProgressLine.shown -= 1
-        self.wipe()
+        def report(*state: Any) -> None:
+            self.reported = text(*state)
+
+        try:
+            yield report if sys.stderr and sys.stderr.isatty() else None
+        finally:
+            self.reported = ""
 
     def wipe(self) -> None:
-        if self.width:
-            click.echo("\r" + " " * self.width + "\r", err=True, nl=False)
+        """Clear the line, before anything else is printed."""
+        with self.lock:
+            if self.width:
+                click.echo(f"\r{' ' * self.width}\r", err=True, nl=False)
+            self.width = 0
+
+    def _rewrite(self, thread: int, start: float) -> None:
+        pause = 1.0
+        while not self.done.wait(pause):
+            pause = 0.2
+            text = self.reported or f"{_stage(thread)} … {time.monotonic() - start:.0f} s"
+            text = text[: shutil.get_terminal_size().columns - 1]
+            with self.lock:
+                click.echo(f"\r{text.ljust(self.width)}", err=True, nl=False)
+                self.width = len(text)
 
 
-@contextmanager
-def stages() -> Iterator[None]:
-    """Name the stage that a command is in, once it has taken a second: the package whose code runs now."""
-    done, command_thread, start = threading.Event(), threading.get_ident(), time.monotonic()
-
-    def watch() -> None:
-        line = ProgressLine(lambda stage: f"{stage} … {time.monotonic() - start:.0f} s", after=1.0)
-        while not done.wait(0.2):
-            frame, stage = sys._current_frames().get(command_thread), None
-            while frame is not None and stage is None:
-                package = str(frame.f_globals.get("__name__")).removeprefix("latfit.").partition(".")[0]
-                stage, frame = STAGES.get(package), frame.f_back
-            if stage is not None and not ProgressLine.shown:
-                line(stage)
-        line.wipe()
-
-    thread = threading.Thread(target=watch, daemon=True)
-    if sys.stderr and sys.stderr.isatty():
-        thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        if thread.is_alive():
-            thread.join()
+progress = Progress()
 
 
-def reading_line() -> ProgressLine:
-    """How many bytes have been read, once that has taken a second."""
+def _stage(thread: int) -> str:
+    """What a thread is doing: the outermost package at work, the decision as a whole only if it is alone."""
+    frame, stages = sys._current_frames().get(thread), ["starting"]
+    while frame is not None:
+        _, _, package = str(frame.f_globals.get("__name__")).partition("latfit.")
+        if package and frame.f_code.co_name == "<module>":
+            return "starting"
+        stages.append(package.partition(".")[0])
+        frame = frame.f_back
+    at_work = [stage for stage in stages if stage in STAGES]
+    return (
+        STAGES[next((stage for stage in reversed(at_work) if stage != "decision"), "decision")]
+        if at_work
+        else stages[0]
+    )
 
-    def text(done: int, total: int | None) -> str:
-        return f"reading: {done / 1e6:.0f}" + (f" of {total / 1e6:.0f} MB ({done / total:.0%})" if total else " MB")
 
-    return ProgressLine(text, after=1.0)
+def bytes_read(done: int, total: int | None) -> str:
+    """The text of a progress line while a log is read."""
+    return f"reading: {done / 1e6:.0f}" + (f" of {total / 1e6:.0f} MB ({done / total:.0%})" if total else " MB")

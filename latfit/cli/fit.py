@@ -9,6 +9,8 @@ import click
 import latfit
 from latfit.cli import common as cli
 
+outlier_ratio = click.FloatRange(0, 1, max_open=True)
+
 
 @cli.command(
     "latfit fit probes.csv",
@@ -19,16 +21,8 @@ from latfit.cli import common as cli
 @cli.log_argument
 @cli.option("--law NAME...", "A law to fit (default: eight common ones; see `latfit laws`).", "laws")
 @cli.option("--method [mle|ls]", "Censored maximum likelihood, or least squares on the cdf.", default="mle")
-@cli.option(
-    "--rho R",
-    "The outlier ratio (default: estimated with the law; counted for least squares).",
-    type=click.FloatRange(0, 1, max_open=True),
-)
-@cli.option(
-    "--bootstrap COUNT",
-    "Refitted resamples for the honest p-value; 0 for none, and no standard errors of least squares.",
-    default=199,
-)
+@cli.option("--rho R", "The outlier ratio (default: estimated with the law; counted for ls).", type=outlier_ratio)
+@cli.option("--bootstrap COUNT", "Refitted resamples for p-values and ls standard errors; 0: none.", default=199)
 @cli.option("--subsample N", "Test a random subsample of N completions, as Glatard et al. do with 1000.")
 @cli.option("--t-min [paper]", "lognormal-pareto by ls: t_min at the smallest latency, as in the paper.")
 @cli.option("--table [latex|markdown]", "Print the fits as a table for a paper.")
@@ -43,6 +37,7 @@ def fit(log: str, laws: tuple[str, ...], method: str, rho: float | None, as_json
     """
     import numpy as np
 
+    from latfit.decision import FittedLaw
     from latfit.decision.fits import ranked
     from latfit.fitting import assess, fits_table
     from latfit.report.answers import fit_sections
@@ -58,12 +53,11 @@ def fit(log: str, laws: tuple[str, ...], method: str, rho: float | None, as_json
         fits = ranked([case], cli.call(latfit.Options, **parsed))[0]
     rng = np.random.default_rng(parsed["seed"])
     tests = [assess(sample, fit, bootstrap=bootstrap, rng=rng, subsample=parsed["subsample"]) for fit in fits]
-    results = list(zip(fits, tests, strict=True))
     if parsed["table"] is not None:
-        click.echo(fits_table(results, parsed["table"]), nl=False)
+        click.echo(fits_table(list(zip(fits, tests, strict=True)), parsed["table"]), nl=False)
         return
-    document = {"fits": [{**fit.to_dict(), "ks": ks and ks.to_dict()} for fit, ks in results]}
-    cli.show(document, fit_sections(sample, results), as_json=as_json)
+    document = {"fits": [{**fit.to_dict(), "ks": ks and ks.to_dict()} for fit, ks in zip(fits, tests, strict=True)]}
+    cli.show(document, fit_sections(sample, list(map(FittedLaw, fits, tests))), as_json=as_json)
 
 
 @cli.command(

@@ -10,7 +10,7 @@ import latfit
 from latfit.cli import common as cli
 from latfit.errors import counted
 
-FIGURE_NAMES = "overview|summary|expected-duration|frontier|completion|jobs-tail|cdf|survival|qq|ratio|time|strategies"
+FIGURE_NAMES = "overview|summary|expected-duration|frontier|jobs-tail|cdf|qq|ratio|time|strategies"
 
 
 @cli.command(
@@ -26,8 +26,8 @@ FIGURE_NAMES = "overview|summary|expected-duration|frontier|completion|jobs-tail
 def plot(log: str, output: str, figure: str, **parsed: Any) -> None:
     """Draw the figures of an analysis.
 
-    They are E_J against the timeout and against the load, jobs done and not yet done, the cdf, the tail, quantiles,
-    the outlier ratio, the latencies over the calendar, and jobs not yet done under other strategies.
+    They are E_J against the timeout and against the load, jobs not yet done, the cdf, quantiles, the outlier ratio,
+    the latencies over the calendar, and jobs not yet done under other strategies.
     """
     from latfit.plots import save_figure
 
@@ -42,7 +42,7 @@ def read(log: str, as_json: bool, **parsed: Any) -> None:
     """Show how each column of a log was read, its unit, why, and the option that changes it."""
     from latfit.report.answers import reading_document, reading_sections
 
-    document = reading_document(cli.load_log(log, parsed))
+    document = reading_document(cli.load_log(log, parsed, quiet=True))
     cli.show(document, reading_sections(document), as_json=as_json)
 
 
@@ -52,24 +52,21 @@ def read(log: str, as_json: bool, **parsed: Any) -> None:
 @cli.spreadsheet_option
 @cli.log_and_json_options
 def convert(log: str, output: str, spreadsheet: bool, as_json: bool, **parsed: Any) -> None:
-    """Write a log as the canonical table.
-
-    Its columns are submitted (UTC), latency (s), status, and the log's own.
-    """
+    """Write a log as the canonical table: submitted (UTC), latency (s), status, and the log's own columns."""
     from latfit.logs.frames import WRITERS
     from latfit.report.layout import Section
 
     if not output.endswith(tuple(WRITERS)):
         raise click.BadParameter(f"the ending of {output!r} must be one of {', '.join(WRITERS)}", param_hint="-o")
     how = cli.read_arguments(parsed)
-    with cli.reading_line() as progress:
-        facts, counts = latfit.convert_log(log, output, spreadsheet=spreadsheet, progress=progress, **how)
+    with cli.progress.reports(cli.bytes_read) as report:
+        facts, counts = latfit.convert_log(log, output, spreadsheet=spreadsheet, progress=report, **how)
     cli.notify_reading(facts)
-    refused = {"refused": facts.refused.to_list(), "refused_count": facts.refused.count}
-    document = {"output": output, "format": facts.format, "probes": sum(counts.values()), **counts, **refused}
+    probes, refused = sum(counts.values()), facts.refused
+    document = {"output": output, "format": facts.format, "probes": probes, **counts}
+    document |= {"refused": refused.to_list(), "refused_count": refused.count}
     statuses = ", ".join(f"{count} {status}" for status, count in counts.items())
-    probes = counted(sum(counts.values()), "probe")
-    sentence = f"{output}: {probes} ({statuses}) from {facts.path} ({facts.format})"
+    sentence = f"{output}: {counted(probes, 'probe')} ({statuses}) from {facts.path} ({facts.format})"
     cli.show(document, [Section("", (sentence,))], as_json=as_json)
 
 

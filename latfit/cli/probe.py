@@ -38,33 +38,26 @@ def _share(text: str) -> float:
 
 
 RUN_OPTIONS = [
-    cli.option("-o --output LOG", "The log to write.", type=click.Path(path_type=Path)),
+    cli.option("-o --output LOG", "The log to write.", type=Path),
     cli.option("--in-flight N", "How many are kept on their way; with poisson arrivals, how many may be.", default=10),
     cli.option("--cutoff T", "When a probe is cancelled and recorded as still out.", default="600"),
     cli.option("--probes N", "End at N probes (or jobs) in the log; 1000 if nothing else ends the run."),
     cli.option("--duration T", "End after this time, such as 1h."),
     cli.option("--until-precise SHARE", "End when the timeout's uncertainty can cost at most this share.", type=_share),
-    cli.option(
-        "--arrivals [closed|poisson]",
-        "A new one when one is back, or at random at the given rate, whatever is still out.",
-        default="closed",
-    ),
+    cli.option("--arrivals [closed|poisson]", "A new one when one is back, or at random at --rate.", default="closed"),
     cli.option("--rate N/s", "The most submissions a time; with poisson arrivals, their mean.", type=_rate),
     cli.option("--pause C", "Closed loop: wait up to this long, at random, before the next (default: the target's)."),
     cli.option("--again-after T", "Paired probes: submit a job again if it is still out after T, and await both."),
     cli.option("--timeout T", "Run jobs: each is resubmitted until done, the timeout doubling after each attempt."),
     cli.option("--before LOG", "Run jobs by the schedule of this log: cancel as it says, then wait until --cutoff."),
     cli.option("--policy SPEC", "Run jobs by a policy, such as 'timeout(t=2)' or 'hedge(d=1,t_inf=4)'."),
-    cli.option(
-        "--tracker STATE", "Run jobs by the tracker in this file; it is updated.", type=click.Path(path_type=Path)
-    ),
+    cli.option("--tracker STATE", "Run jobs by the tracker in this file; it is updated."),
     cli.option("--attempts K", f"The most attempts of a job (default: {MAX_JOB_ATTEMPTS})."),
     cli.option("--submissions N", "The most submissions in all (default: 3 for each job)."),
-    click.option(
+    cli.option(
         "--breaker/--no-breaker",
+        "Stop jobs when retries complete less often than independent ones would.",
         default=True,
-        show_default=True,
-        help="Stop jobs when later attempts complete less often than independent ones would.",
     ),
     cli.option("--resume", "Go on with LOG; first clear up what a killed run left behind."),
     cli.option("--dry-run", "Show what would be submitted, and submit nothing."),
@@ -165,8 +158,8 @@ def _run(target: Target, output: Path | None, dry_run: bool, as_json: bool, **pa
     pace = Pace(parsed["in_flight"], parsed["arrivals"], parsed["rate"], pause, parsed["cutoff"])
     options = {name: parsed[name] for name in ("until_precise", "resume", "seed")}
     options |= {"pace": pace, "limits": limits, "plan": plan, "breaker": breaker}
-    with cli.ProgressLine(_progress_text) as progress:
-        done = measure(target, output, progress=progress, **options)
+    with cli.progress.reports(_progress_text) as report:
+        done = measure(target, output, progress=report, **options)
     if parsed["tracker"]:
         tracker: Any = plan.tracker
         with whole_file(parsed["tracker"]) as part:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from latfit.restart import Comparison
     from latfit.restart.policies import Policy
 
-OPTIONS_OF_ONE_AGENT = ("format", "unit", "time_format", "timezone", "failed", "cutoff")
-
 
 @cli.command(
     "latfit replay probes.csv",
@@ -78,9 +76,7 @@ def replay(log: str, policy: tuple[str, ...], by: str | None, as_json: bool, **p
 @cli.option("--policy SPEC...", "A policy to compare, such as hedge(d=300,t_inf=900); the first is what you have now.")
 @cli.option("--current T", "The timeout you have now, in front of --policy.")
 @cli.option(
-    "--same submissions|job-seconds|BUDGET",
-    "The load allowed: that of the first strategy, or extra requests such as 5%.",
-    default="submissions",
+    "--same submissions|job-seconds|BUDGET", "The load allowed: as the first, or 5% more.", default="submissions"
 )
 @cli.option("--objective mean|std|quantile:q|deadline:D", "What to compare by.", default="mean")
 @cli.wall_clock_option
@@ -95,7 +91,6 @@ def compare(log: str | None, law: str | None, as_json: bool, **parsed: Any) -> N
     What you have now comes first, then what analyze recommends, the best of each kind with the same load, and the best
     without a limit.
     """
-    from latfit.decision.compared import Standing
     from latfit.report.answers import compare_sections
 
     if (log is None) == (law is None):
@@ -104,14 +99,15 @@ def compare(log: str | None, law: str | None, as_json: bool, **parsed: Any) -> N
         comparison, spreads, standing = _compare_log(log, parsed)
     else:
         comparison = _compare(latfit.Defective(cli.written_law(law or ""), parsed["rho"] or 0.0), parsed)
-        spreads, standing = None, Standing()
-    document = {**comparison.to_dict(), "decision": standing.sentence(comparison)}
+        spreads = standing = None
+    document = {**comparison.to_dict(), "replay": None, "withheld": []}
+    if standing is not None:
+        document["decision"] = standing.sentence(comparison)
+        document |= {"replay": standing.replay, "withheld": list(standing.withheld)}
     for row, spread in zip(document["strategies"], spreads or [], strict=False):
         row["interval"] = dict(vars(spread))
-    document["replay"] = None if standing.replay is None else standing.replay.to_dict()
-    document["withheld"] = list(standing.withheld)
     sections = compare_sections(comparison, spreads, standing, parsed["utilisation"])
-    cli.show(document, sections, as_json=as_json, warnings=standing.warnings)
+    cli.show(document, sections, as_json=as_json, warnings=standing.warnings if standing else ())
 
 
 def _compare(law: latfit.Law, parsed: dict[str, Any], advised: Policy | None = None) -> Comparison:
@@ -147,16 +143,10 @@ def _compare_log(log: str, parsed: dict[str, Any]) -> tuple[Comparison, list[Spr
 @cli.command(
     'latfit agents --agent "fast=discrete(values=[5,20],probs=[0.6,0.4])" --agent "even=uniform(a=7,b=9)" --restarts 2',
     "latfit agents --agent here=here.csv --agent there=there.csv --cost 3",
-    'latfit agents --agent here=here.csv --agent there=there.jtl --read "there:format=jmeter"',
 )
-@cli.option(
-    "--agent NAME=LAW|LOG...",
-    "An agent and its law, written out or taken from a log; once for each agent.",
-    required=True,
-)
+@cli.option("--agent NAME=LAW|LOG...", "An agent and its law, written out or taken from a log.", required=True)
 @cli.option("--restarts K", "At most K restarts (default: unbounded).", type=click.IntRange(0))
 @cli.cost_option
-@cli.option("--read NAME:OPTION=VALUE...", f"How one agent's log is read: {', '.join(OPTIONS_OF_ONE_AGENT)}.")
 @cli.outcome_options
 @cli.log_and_json_options
 def agents(agent: tuple[tuple[str, str], ...], restarts: int | None, as_json: bool, **parsed: Any) -> None:
@@ -164,17 +154,9 @@ def agents(agent: tuple[tuple[str, str], ...], restarts: int | None, as_json: bo
     from latfit.report.answers import agents_sections
     from latfit.restart import earliest_timeout
 
-    readings: dict[str, dict[str, Any]] = {name: {} for name, _ in agent}
-    if len(readings) < len(agent):
+    if len(dict(agent)) < len(agent):
         raise click.BadParameter("two agents have the same name", param_hint="--agent")
-    for text in parsed["read"]:
-        name, _, rest = text.partition(":")
-        key, equals, value = rest.partition("=")
-        if name not in readings or not equals or key not in OPTIONS_OF_ONE_AGENT:
-            form = f"NAME:OPTION=VALUE with the name of an agent and one of {', '.join(OPTIONS_OF_ONE_AGENT)}"
-            raise click.BadParameter(f"{text!r} is not of the form {form}", param_hint="--read")
-        readings[name][key] = cli.positive_duration(value) if key == "cutoff" else value
-    laws = {name: _agent_law(text, {**parsed, **readings[name]}) for name, text in agent}
+    laws = {name: _agent_law(text, parsed) for name, text in agent}
     least = {name: earliest_timeout(law) for name, law in laws.items()}
     strategy = latfit.optimal_strategy(laws, restarts=restarts, cost=parsed["cost"], min_timeouts=least)
     cli.show(strategy.to_dict(), agents_sections(strategy), as_json=as_json)

@@ -37,18 +37,14 @@ histogram_options = cli.options(
 )
 @click.argument("log", metavar="[LOG]", required=False)
 @cli.option("--law SPEC|NAME", "A law such as lognormal(mu=5.5,sigma=1); with LOG, the law to fit.")
-@cli.option(
-    "--method [mle|ls]", "With LOG and --law: fit by likelihood, or by least squares on the cdf.", default="mle"
-)
+@cli.option("--method [mle|ls]", "How to fit --law to LOG: likelihood, or least squares on the cdf.", default="mle")
 @cli.rho_option
 @cli.wall_clock_option
 @cli.option("--restarts K", "At most K restarts, the last attempt untimed.")
 @cli.option("--copies N", "Copies submitted at once.", default=1)
 @cli.option("--jobs COUNT", "Jobs that are submitted together: when the last is done, and how many to group.")
 @cli.option("--percentiles LIST", "Instead of LOG: what a summary keeps, as p50=120ms,p95=400ms,p99=2s.")
-@cli.option(
-    "--max-submissions B", "Submissions allowed for a job, on average.", type=click.FloatRange(0, 1e300, min_open=True)
-)
+@cli.option("--max-submissions B", "Submissions allowed for a job, on average.")
 @cli.option("--objective mean|std|moment:n|quantile:q|deadline:D", "What to optimise.", default="mean")
 @cli.option("--at T", "Evaluate this timeout instead.", type=cli.duration)
 @cli.decision_options
@@ -127,38 +123,23 @@ def _on_log(
     """The decision on LOG, or what its law says of --restarts or --at, with a warning if the decision is withheld."""
     from latfit.decision import Warned, decide
     from latfit.evidence import probes_of
-    from latfit.fitting import fitted_law
 
-    name = None if law == "empirical" else law
-    if parsed["restarts"] is None and parsed["at"] is None:
-        options = cli.call(latfit.Options, **{**parsed, "law": name}, test=False, laws=() if name is None else (name,))
-        decision = decide([probes_of(log)], options, figures=True)[0].require()
-        assert decision.timeout is not None
-        assert decision.evidence is not None
-        assert decision.sample is not None
-        document = {**decision.timeout.to_dict(), "evidence": decision.evidence.to_dict()}
-        attempt = decision.timeout.source or latfit.Empirical.of(decision.sample)
-        return document, decision.warnings, decision.sample.failed.total > 0, attempt
-    sample, rho = cli.prepared(log, parsed).sample, parsed["rho"]
-    if name is None:
-        empirical = latfit.Empirical.of(sample)
-        source: latfit.Law = empirical if rho is None else empirical.rescaled(rho)
-    else:
-        how = {"method": parsed["method"], "resamples": 0}
-        best = latfit.fit(sample, [name], rho="joint" if rho is None else rho, **how)[0]
-        if best.law is None:
-            raise FitError(f"{name} could not be fitted: {best.error}")
-        source = fitted_law(sample, best)
-    document = _answer(source, parsed)
-    plain = {name: parsed[name] for name in ("cutoff", "failed", "censoring", "cost")}
-    chosen = decide([probes_of(log)], latfit.Options(**plain, laws=(), test=False, resamples=0))[0].timeout
-    if chosen is None or chosen.verdict != "withheld":
-        return document, (), sample.failed.total > 0, source
-    message = (
-        f"the decision on this log is withheld ({', '.join(chosen.withheld)}), and these figures take attempts to be "
-        "independent and alike; see latfit analyze, and latfit replay --at for what the log itself shows"
-    )
-    return document, (Warned("withheld", message),), sample.failed.total > 0, source
+    names = () if law in (None, "empirical") else (law,)
+    asked = parsed["restarts"] is not None or parsed["at"] is not None
+    goal = {"objective": "mean", "resamples": 0} if asked else {}  # the decision is asked for its law alone
+    options = cli.call(latfit.Options, **{**parsed, "law": next(iter(names), None), **goal}, test=False, laws=names)
+    decision = decide([probes_of(log)], options, figures=True)[0].require()
+    chosen, sample = decision.timeout, decision.sample
+    assert chosen is not None
+    assert decision.evidence is not None
+    assert sample is not None
+    attempt, fails = chosen.source or latfit.Empirical.of(sample), sample.failed.total > 0
+    if not asked:
+        return {**chosen.to_dict(), "evidence": decision.evidence.to_dict()}, decision.warnings, fails, attempt
+    message = f"the decision on this log is withheld ({', '.join(chosen.withheld)}), and these figures take "
+    message += "attempts to be independent and alike; see latfit analyze, and latfit replay --at"
+    warnings = (Warned("withheld", message),) if chosen.verdict == "withheld" else ()
+    return _answer(attempt, parsed), warnings, fails, attempt
 
 
 def _many_jobs(law: latfit.Law, document: dict[str, Any], parsed: dict[str, Any]) -> dict[str, Any]:
@@ -167,10 +148,11 @@ def _many_jobs(law: latfit.Law, document: dict[str, Any], parsed: dict[str, Any]
 
     jobs, how = parsed["jobs"], {"cost": parsed["cost"], "wall_clock": parsed["wall_clock"]}
     t = float("inf") if document["timeout"] is None else document["timeout"]
-    several = {"jobs": jobs, "expected_maximum": finite(latfit.expected_maximum(law, jobs, t, **how))}
-    if not parsed["wall_clock"]:
-        return {**several, "grouping": None}
-    return {**several, "grouping": latfit.optimal_grouping(law, jobs, copies=parsed["copies"], **how).to_dict()}
+    grouping = None
+    if parsed["wall_clock"]:
+        grouping = latfit.optimal_grouping(law, jobs, copies=parsed["copies"], **how).to_dict()
+    maximum = finite(latfit.expected_maximum(law, jobs, t, **how))
+    return {"jobs": jobs, "expected_maximum": maximum, "grouping": grouping}
 
 
 def _show_quantile_bound(log: str | None, law: str | None, parsed: dict[str, Any], as_json: bool) -> None:
@@ -209,7 +191,7 @@ def load_histogram(read: HistogramLog, parsed: dict[str, Any]) -> latfit.Histogr
     histogram, notes = read.histogram()
     cli.notify("note", notes)
     counts = {"lost": 0, "failures": 0}
-    for name, text in [("lost", text) for text in parsed["lost"]] + [("failures", text) for text in parsed["failures"]]:
+    for name, text in [(key, text) for key in counts for text in parsed[key]]:
         if text.isascii() and text.isdigit() and len(text) < 16:
             counts[name] += int(text)
         elif text[:1].isalpha() or text[:1] in "_:{":
@@ -247,9 +229,7 @@ def show_guarantee(
     document: dict[str, Any] = guarantee.to_dict() if inside is None else {inside: guarantee.to_dict()}
     document["warnings"] = [{"code": warning.code, "message": warning.message} for warning in guarantee.warnings]
     if output is not None:
-        texts = {
-            "report.html": to_html(guarantee, path=str(read.path)),
-            "results.json": cli.document_text(document) + "\n",
-        }
-        cli.write_together(Path(output), texts)
+        page = to_html(guarantee, path=str(read.path))
+        results = cli.document_text(document) + "\n"
+        cli.write_together(Path(output), {"report.html": page, "results.json": results})
     cli.show(document, guarantee_advice(guarantee, str(read.path)).sections(), as_json=as_json)

@@ -45,46 +45,42 @@ LINES: dict[str, dict[str, Any]] = {
     "dot": {"color": "black", "marker": "o", "markersize": 4.5, "zorder": 5},
     "square": {"color": "black", "marker": "s", "markersize": 5},
 }
-
-
 MAX_TICKS = 6
 
 
-def axes_or_new(axes: Axes | None) -> Axes:
-    """The Axes, or one on a figure of its own."""
-    if axes is not None:
-        return axes
-    with mpl.rc_context(STYLE):  # type: ignore[arg-type]
-        return Figure(figsize=(6, 4), layout="constrained").subplots()
-
-
-def draw_chart(chart: Chart | None, axes: Axes | None, *, missing: str) -> Axes:
-    """Draw a chart, or the words for its absence."""
-    axes = axes_or_new(axes)
+def draw_chart(chart: Chart | None, axes: Axes | None = None, *, missing: str = "nothing to draw") -> Axes:
+    """Draw a chart on the Axes, or on a figure of its own; without a chart, the words for its absence."""
+    if axes is None:
+        with mpl.rc_context(STYLE):  # type: ignore[arg-type]
+            axes = Figure(figsize=(6, 4), layout="constrained").subplots()
     if chart is None:
         axes.text(0.5, 0.5, missing, ha="center", transform=axes.transAxes)
         axes.set_axis_off()
         return axes
-    x: Callable[[Any], Any] = _dates if chart.x.kind == "date" else np.asarray
+    x: Callable[[Any], Any] = as_dates if chart.x.kind == "date" else np.asarray
     for band in chart.bands:
         axes.fill_between(x(band.x), band.low, band.high, linewidth=0, label=band.name, **LINES[band.style])
     for line in chart.lines:
         _draw_line(axes, line, x(line.x))
     for row, mark in enumerate(chart.marks):
+        place: dict[str, Any] = {"xy": (x(mark.x), mark.y), "xytext": (5, -11)}
         if mark.y is None:
             axes.axvline(x(mark.x), **LINES[mark.style])
-            place: dict[str, Any] = {"xy": (x(mark.x), 1 - 0.06 * (row % 4)), "xycoords": ("data", "axes fraction")}
-            axes.annotate(mark.name, xytext=(3, -8), textcoords="offset points", fontsize="x-small", **place)
+            place = {"xy": (x(mark.x), 1 - 0.06 * (row % 4)), "xycoords": ("data", "axes fraction"), "xytext": (3, -8)}
         else:
             axes.plot(x(mark.x), mark.y, **LINES[mark.style])
-            axes.annotate(mark.name, (x(mark.x), mark.y), (5, -11), textcoords="offset points", fontsize="x-small")
+        box = {"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.5}
+        axes.annotate(mark.name, **place, textcoords="offset points", fontsize="x-small", bbox=box)
     axes.set_title(chart.title)
     _set_axis(axes, "x", chart.x)
     _set_axis(axes, "y", chart.y)
-    if axes.get_legend_handles_labels()[0]:
-        longest = max(len(line.name) for line in chart.lines)
-        columns = 1 if longest > 40 else 2 if longest > 24 or len(chart.lines) > 3 else 3
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=columns, fontsize="small")
+    handles, labels = axes.get_legend_handles_labels()
+    legend = dict(zip(labels, handles, strict=True))
+    if legend:
+        longest = max(map(len, legend))
+        columns = 1 if longest > 40 else 2 if longest > 24 or len(legend) > 3 else 3
+        place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.17), "ncols": columns, "fontsize": "small"}
+        axes.legend(list(legend.values()), list(legend), **place)
     return axes
 
 
@@ -92,13 +88,14 @@ def _draw_line(axes: Axes, line: Line, x: Any) -> None:
     style, name = LINES[line.style], line.name or None
     if line.steps:
         axes.step(x, line.y, where="post", label=name, **style)
-    elif line.dots and line.style != "s0":
-        axes.plot(x, line.y, ".", markersize=3, label=name, color=style["color"])
+    elif line.dots == "alone":
+        axes.plot(x, line.y, "o", markersize=1.5, label=name, color=style["color"])
     else:
         axes.plot(x, line.y, label=name, **{**style, **({"marker": "o", "markersize": 4} if line.dots else {})})
 
 
-def _dates(values: Any) -> Any:
+def as_dates(values: Any) -> Any:
+    """Times in seconds since 1970 as matplotlib takes them."""
     return (np.asarray(values) * 1e6).astype("datetime64[us]")
 
 

@@ -5,21 +5,29 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from latfit.errors import counted, printable
 from latfit.report.layout import WORDS, Section, between, in_one_unit, number, percent
-from latfit.report.sections import TELLING_OPTIMISM, Advice, jointly, still_out
-from latfit.restart.objectives import Objective
-from latfit.tracking.drift import iso
-from latfit.units import seconds, times_in_words
+from latfit.report.sections import (
+    Advice,
+    fits_section,
+    jointly,
+    optimum_section,
+    retry_sentence,
+    sentence,
+    still_out,
+)
+from latfit.table import skipped_notes
+from latfit.units import seconds
 
 if TYPE_CHECKING:
     from latfit.batch import BatchResult
+    from latfit.decision import FittedLaw
     from latfit.decision.compared import Spread, Standing
-    from latfit.evidence import Replay, Replayed, ReplayedPolicy
+    from latfit.evidence import Replay, Replayed
     from latfit.evidence.changes import Change
-    from latfit.fitting import Fit, GoodnessOfFit, JointRatio
+    from latfit.fitting import JointRatio
     from latfit.histograms import Guarantee
     from latfit.logs import LogFacts, ProbeLog
     from latfit.outliers import OutlierRatio
@@ -34,13 +42,9 @@ SHOWN_WINDOWS = 30  # windows and changes in the text; all are in the JSON
 COMPARED_ROLES = {"reference": "best timeout", "advised": "recommended", "same": "same load", "free": "no limit"}
 
 
-def _figures(*rows: tuple[str, str | None]) -> dict[str, Any]:
-    return {"columns": ("", ""), "rows": tuple((name, value) for name, value in rows if value is not None)}
-
-
 def reading_notes(facts: LogFacts) -> tuple[list[str], list[str]]:
     """What a reader guessed and skipped, as notes; what it refused, as warnings."""
-    notes = [*facts.notes, *(f"skipped {count} {reason}" for reason, count in facts.skipped.items())]
+    notes = [*facts.notes, *skipped_notes(facts.skipped)]
     if facts.unchosen:
         notes.append(f"--where, --since and --until leave out {counted(facts.unchosen, 'row')}")
     if not facts.refused.count:
@@ -51,23 +55,19 @@ def reading_notes(facts: LogFacts) -> tuple[list[str], list[str]]:
     return notes, [summary, *facts.advice]
 
 
-def timeout_sections(document: dict[str, Any], *, at: float | None, fails: bool) -> list[Section]:
+def timeout_sections(document: Mapping[str, Any], *, at: float | None, fails: bool) -> list[Section]:
     """The answer of `latfit timeout`; with visible failures, what does not complete is not what never returns."""
     verdict, E, schedule = document["verdict"], document["expected_duration"], document.get("schedule")
     share = f"{100 * document['rho']:.4g} % of attempts do not complete" if fails else f"rho = {document['rho']:.4g}"
     law = f"{document['law']}, {share}, cost = {document['cost']:g} s"
-    to_set: list[str] = []
+    sentences = []
     if "retry" in document and verdict != "given":
-        schedule_to_set = "To set: nothing; wait."
-        if (retry := document["retry"]) is not None:
-            schedule_to_set = f"To set: resubmit after {times_in_words(retry['timeouts'])}, then wait: "
-            schedule_to_set += f"{seconds(retry['expected_duration'])} a job if retries are independent, at most "
-            schedule_to_set += f"{100 * retry['worst_loss']:.0f} % slower than waiting if they are not."
-        to_set = [schedule_to_set]
+        retry = document["retry"]
+        sentences = [f"To set: {'nothing; wait.' if retry is None else retry_sentence(retry)}"]
     if verdict == "withheld":
         codes = ", ".join(document["withheld"])
-        refused = f"No timeout can be repeated without limit: {codes} ({law}); see latfit analyze."
-        return [Section("", (*to_set, refused))]
+        sentences.append(f"No timeout can be repeated without limit: {codes} ({law}); see latfit analyze.")
+        return [Section("", tuple(sentences))]
     action = {
         "finite": f"Cancel and resubmit after {', then '.join(map(seconds, schedule or [document['timeout']]))}",
         "never": "Do not cancel: no timeout helps",
@@ -78,106 +78,77 @@ def timeout_sections(document: dict[str, Any], *, at: float | None, fails: bool)
     action += "; then let it run" if schedule and verdict == "finite" else ""
     if verdict == "given" and E is None:
         return [Section("", (f"{action} ({law}) no job would ever end: no attempt completes by then.",))]
-    duration, corrected = seconds(E), document.get("expected_duration_corrected")
-    if E and corrected is not None and abs(corrected / E - 1) > TELLING_OPTIMISM:
-        duration = f"{seconds(corrected)} (the data's {duration} is optimistic)"
-    goal, value = document["objective"]["name"], document["objective"]["value"]
-    objective = "infinite" if value is None else Objective.parse(goal).text(value)
-    factors = {"submissions per job": "submissions", "speed-up": "speed_up"}
-    windows = {share: document[f"within_{share}pct"] for share in "15"}
-    figures = _figures(
-        ("expected duration", duration),
-        (goal, None if goal == "mean" else objective),
-        ("standard deviation", seconds(document["std_duration"])),
-        *((f"{float(q):.0%} of jobs within", seconds(x)) for q, x in document["quantiles"].items() if x is not None),
-        *((name, document[key] and f"{document[key]:.4g}") for name, key in factors.items()),
-        *((f"within {share} %", between(*ends)) for share, ends in windows.items() if ends and ends[0] != ends[1]),
-    )
-    unlimited = f"Without a limit on retries: {action[0].lower()}{action[1:]}" if to_set else action
-    sentences = [*to_set, f"{unlimited} ({law})."]
+    unlimited = f"Without a limit on retries: {action[0].lower()}{action[1:]}" if sentences else action
+    sentences.append(f"{unlimited} ({law}).")
     if (several := document.get("jobs")) is not None:
         sentences.append(f"The last of {several['jobs']} jobs is done after {seconds(several['expected_maximum'])}.")
         if (group := several["grouping"]) is not None and group["size"] > 1:
             then = f"{seconds(group['expected_duration'])} (cancel each after {seconds(group['timeout'])})"
             sentences.append(f"With {group['size']} jobs in each submission it is done after {then}.")
-    if document["conservative_timeout"] not in (None, document["timeout"]):
-        sentences.append(f"Waiting up to {seconds(document['conservative_timeout'])} costs at most 5 % more.")
-    return [Section("", tuple(sentences), **figures)]
+    return [optimum_section(document, "", sentences)]
 
 
 def quantile_bound_sections(bound: QuantileBound) -> list[Section]:
     """What percentiles alone guarantee, and its price."""
     certain = f"A timeout of {seconds(bound.timeout)} (the {bound.level:.4g} quantile) guarantees a mean of at most "
     certain += f"{seconds(bound.expected_duration)}; without one it is at least {seconds(bound.waiting)}."
-    figures = _figures(
-        ("mean, at most", seconds(bound.expected_duration)),
-        ("mean without a timeout, at least", seconds(bound.waiting)),
-        ("submissions per job, at most", f"{bound.submissions:.4g}"),
-    )
-    known = "Percentiles hide what lies between and beyond them, what was lost, and whether attempts are independent: "
-    return [Section("", (certain, f"{known}measure single requests before you set it."), **figures)]
+    caveat = "Percentiles hide what lies between and beyond them, what was lost, and whether attempts are independent: "
+    rows = (("load", f"at most {bound.submissions:.4g} submissions a job"),)
+    return [Section("", (certain, f"{caveat}measure single requests before you set it."), ("", ""), rows)]
 
 
 def guarantee_advice(guarantee: Guarantee, path: str) -> Advice:
     """The decision on a histogram in a few lines."""
     best, histogram, log = guarantee.optimum, guarantee.histogram, shlex.quote(printable(path))
-    counts = f"{int(histogram.counts.sum())} in {counted(histogram.counts.size, 'bucket')}, {histogram.n_inf} beyond"
+    counts = f"{int(histogram.counts.sum())} latencies in {counted(histogram.counts.size, 'bucket')}, "
+    counts += f"{histogram.n_inf} beyond the last"
     counts += "".join(f", {getattr(histogram, name)} {name}" for name in ("failed", "lost") if getattr(histogram, name))
     total = "" if histogram.latency_sum is None else f"; their sum is {seconds(histogram.latency_sum)}"
     about = (f"{path} (histogram): {counts}{total}.",)
-    cautions = tuple((each.message, WORDS["histogram_remedies"].get(each.code, "")) for each in guarantee.warnings)[:2]
-    again = (f"latfit timeout {log} --lost N --cost C", "with those that never returned, and what a restart costs")
+    remedies = WORDS["histogram_remedies"]
+    cautions = tuple((sentence(each.message), remedies.get(each.code, "")) for each in guarantee.warnings[:2])
+    again = (f"latfit analyze {log} --lost N --cost C", "with what was lost, and the price of a restart")
     if best is None:
         why = "Too few completed in buckets with an upper end."
         return Advice("ask", "Collect more latencies first", "", about, (why,), (), cautions, (again,))
-    formula = f"{seconds(best.timeout)}, mean {seconds(best.expected_duration)}, if attempts were independent"
     if guarantee.withheld:
         why = "Slow latencies come together in this log, and a resubmission meets what the first met."
-        action, target = "Wait", ""
+        tone, action, target = "wait", "Wait", ""
         if guarantee.harmed is not None:
             why = f"Under one timeout for all, {guarantee.harmed} is slower than by waiting."
-            action, target = "Decide by series", "(--where LABEL=VALUE)"
-        return Advice("wait", action, target, about, (why,), (("formula", f"{formula}."),), cautions, (again,))
-    tone: Literal["set", "wait"] = "wait" if best.timeout is None else "set"
-    action, target = ("Wait", "") if best.timeout is None else ("Set the timeout to", seconds(best.timeout))
+            tone, action, target = "group", "Decide by series", "(--where LABEL=VALUE)"
+        formula = f"{seconds(best.timeout)}, mean {seconds(best.expected_duration)}, if attempts were independent."
+        return Advice(tone, action, target, about, (why,), (("formula", formula),), cautions, (again,))
+    steps: tuple[tuple[str, str], ...] = (again,)
+    tone, action, target = "wait", "Wait", ""
+    if best.timeout is not None:
+        tone, action, target = "set", "Set the timeout to", seconds(best.timeout)
+        steps = ((f"latfit settings TOOL --timeout {best.timeout:.6g}", "settings to paste"), again)
     least, mean, most = in_one_unit(guarantee.least, best.expected_duration or math.nan, guarantee.guaranteed)
-    load = "" if best.submissions is None else f"; {best.submissions:.4g} submissions a job"
+    load = "" if best.submissions is None else f"; {best.submissions:.2f} submissions a job"
     figures = [("expect", f"{mean} a job if latencies are spread evenly inside their buckets{load}.")]
-    bound = f"at most {most} a job, whatever happened inside the buckets; no timeout can do better than {least}"
-    figures.append(
-        ("guarantee", f"{bound} (another could save {_share_or_unbounded(guarantee.worst_regret)} at most).")
-    )
+    bound = f"at most {most} a job, whatever happened inside the buckets"
+    if guarantee.least > 0 and guarantee.worst_regret < math.inf:
+        bound += (
+            f", {100 * guarantee.worst_regret:.1f} % more than the best timeout at most; none takes less than {least}"
+        )
+    figures.append(("guarantee", f"{bound}."))
     if guarantee.likely is not None:
         other, name = guarantee.likely.optimum, guarantee.likely.law.partition("(")[0]
         under = "with latencies spread evenly" if name == "histogram" else f"under a fitted {name} law"
         then = "no timeout" if other.timeout is None else seconds(other.timeout)
-        likely = f"{under} the best is {then}, mean {seconds(other.expected_duration)}"
-        share = _share_or_unbounded(guarantee.likely.regret)
-        figures.append(("confidence", f"{likely}: this one takes {share} longer."))
-    return Advice(tone, action, target, about, (), tuple(figures), cautions, (again,))
+        share = guarantee.likely.regret
+        cost = "without limit" if share == math.inf else f"{100 * share:.1f} %"
+        best_there = f"{under} the best is {then}, with a mean of {seconds(other.expected_duration)}"
+        figures.append(("confidence", f"{best_there}; this timeout takes {cost} longer."))
+    return Advice(tone, action, target, about, (), tuple(figures), cautions, steps)
 
 
-def _share_or_unbounded(share: float) -> str:
-    return "without limit" if share == math.inf else f"{100 * share:.1f} %"
-
-
-def fit_sections(sample: LatencySample, results: Sequence[tuple[Fit, GoodnessOfFit | None]]) -> list[Section]:
-    """Fits as ranked, with their scores and tests, or the reasons why there is none."""
-    by_bic = any(fit.method == "mle" for fit, _ in results)
-    probes = f"{counted(sample.n, 'probe')}, {sample.completed.total} completed"
-    summary = f"{probes}; ranked by {'BIC' if by_bic else 'sse'}."
-    lines = []
-    for fit, ks in results:
-        if fit.error is not None or ks is None:
-            lines.append(f"{fit.name}: failed: {fit.error}")
-            continue
-        score = f"BIC {fit.bic:.1f}" if fit.method == "mle" else f"sse {fit.sse:.6g}"
-        honest = "" if ks.p_bootstrap is None else f", {ks.p_bootstrap:.3g} by bootstrap with refitting"
-        lines.append(
-            f"{fit.name}: {fit.describe()}; rho {fit.rho:.4g}; {score}; D_n {ks.d_n:.3f} (n = {ks.n}), "
-            f"p {ks.p_asymptotic:.3g} with parameters taken as known{honest}"
-        )
-    return [Section("", (summary,)), Section("", tuple(lines), as_items=True)]
+def fit_sections(sample: LatencySample, fits: Sequence[FittedLaw]) -> list[Section]:
+    """Fits as ranked, with their scores and tests."""
+    by = "BIC" if any(each.fit.method == "mle" for each in fits) else "sse"
+    summary = f"{counted(sample.n, 'probe')}, {sample.completed.total} completed; ranked by {by}."
+    return [Section("", (summary,)), fits_section(fits, "")]
 
 
 def outliers_sections(
@@ -195,21 +166,21 @@ def outliers_sections(
     return [Section("", tuple(sentences), ("cutoff", "still out", "95 % interval"), rows)]
 
 
-def replay_sections(replay: Replay, policies: Sequence[ReplayedPolicy]) -> list[Section]:
+def replay_sections(replay: Replay, policies: Sequence[Replayed]) -> list[Section]:
     """The best timeout on the log itself, then a table of all that were replayed."""
     best, waiting = replay.best, replay.waiting
-    sentence = f"On this log no timeout would clearly have beaten waiting ({seconds(waiting.expected_duration)})."
+    summary = f"On this log no timeout would clearly have beaten waiting ({seconds(waiting.expected_duration)})."
     if best.gain_low > 0 and best.timeout != waiting.timeout:
         gain = f"{seconds(best.expected_duration)} instead of {seconds(waiting.expected_duration)} by waiting"
-        sentence = f"On this log a timeout of {seconds(best.timeout)} would have done best: {gain}."
+        summary = f"On this log a timeout of {seconds(best.timeout)} would have done best: {gain}."
     rows = [(seconds(at.timeout), *_replay_cells(at, at.ran_off)) for at in (*replay.at, best)]
     rows.append(("waiting", *_replay_cells(waiting, waiting.ran_off)))
     rows += [(each.policy.spec(4), *_replay_cells(each, each.ran_off + each.undone)) for each in policies]
     columns = ("policy", "duration", "95 % interval", "p95", "submits", "not done")
-    return [Section("", (sentence,), columns, tuple(rows))]
+    return [Section("", (summary,), columns, tuple(rows))]
 
 
-def _replay_cells(replayed: Replayed | ReplayedPolicy, not_done: float) -> tuple[str, ...]:
+def _replay_cells(replayed: Replayed, not_done: float) -> tuple[str, ...]:
     interval = "" if replayed.high == math.inf else between(replayed.low, replayed.high)
     duration = number(replayed.expected_duration, missing="infinite")
     p95 = number(replayed.quantiles.get("0.95"), missing="infinite")
@@ -217,14 +188,17 @@ def _replay_cells(replayed: Replayed | ReplayedPolicy, not_done: float) -> tuple
 
 
 def compare_sections(
-    comparison: Comparison, spreads: list[Spread] | None, standing: Standing, utilisation: float | None
+    comparison: Comparison, spreads: list[Spread] | None, standing: Standing | None, utilisation: float | None
 ) -> list[Section]:
-    """The sentence that decides, what replay says of it, the table, and what no strategy can do."""
-    sentences = [standing.sentence(comparison, seconds)]
-    flattered = {*standing.withheld} - {"dependent", "replay"}  # a mixed log looks better in a replay than it is
-    if standing.replay is not None and not flattered:
-        sentences.append(standing.replay.sentence(seconds))
-    if not standing.withheld and standing.faster_stands and (more := comparison.beyond(seconds)) is not None:
+    """The sentence that decides, what a log and its replay say of it, the table, and what no strategy can do."""
+    if standing is None:
+        sentences, beyond, clear = [comparison.decision(time=seconds)], True, None
+    else:
+        sentences, clear = [standing.sentence(comparison, seconds)], standing.clear
+        if (replayed := standing.replay_sentence(seconds)) is not None:
+            sentences.append(replayed)
+        beyond = not standing.withheld and standing.faster_stands
+    if beyond and (more := comparison.beyond(clear, seconds)) is not None:
         sentences.append(more)
     columns, rows = compared_table(comparison, spreads)
     sections = [Section("", tuple(sentences), columns, rows, below="strategy")]
@@ -263,7 +237,7 @@ def compared_table(
             change += f" ({low:+.1f} to {'infinite' if high is None else f'{high:+.1f}'})"
         role = COMPARED_ROLES.get(row.role, row.role)
         if row.role == "given" and i == 0:
-            role = "this decision" if in_words else "now"
+            role = "one timeout, repeated" if in_words else "now"
         spec = outcome.policy.spec(4)
         policy = outcome.policy.sentence(seconds) if in_words or len(spec) >= 64 else spec
         rows.append((*cells, change, f"{role}: {policy}"))
@@ -276,7 +250,9 @@ def _load_section(comparison: Comparison, utilisation: float) -> Section:
     for load in comparison.loads:
         yes, no = ("unknown" if x is None else f"{100 * x:.0f} %" for x in (load.if_cancelled, load.if_served))
         budget = "" if load.retry_budget is None else f" with a retry budget of {100 * load.retry_budget:.0f} %"
-        rows.append((load.policy, yes, no, "" if load.safe_share is None else f"{100 * load.safe_share:.0f} %{budget}"))
+        share = "" if load.safe_share is None else f"{100 * load.safe_share:.0f} %{budget}"
+        below = "below " if load.safe_share is not None and load.safe_share < 1 else ""
+        rows.append((load.policy, yes, no, below + share))
     if any(load.if_served is not None and load.if_served >= 1 for load in comparison.loads):
         sentences.append("A system that is 100 % busy or more never catches up: cap retries with a budget.")
     columns = ("policy", "busy if yes", "busy if no", "safe share of clients if no")
@@ -300,31 +276,31 @@ def drift_sections(drift: Drift) -> list[Section]:
     changes, probes = drift.changes.changes, counted(drift.probes, "probe")
     title = ", ".join(f"{name} {value}" for name, value in drift.key.items())
     summary = f"{counted(len(changes), 'change')} in {probes}:" if changes else f"No change point in {probes}."
-    sections = [Section(title, (summary, *map(_change, changes[:SHOWN_WINDOWS])))]
-    sentences = []
+    warnings = (f"Warning: {warning.message}." for warning in drift.warnings)
+    sections = [Section(title, (*warnings, summary, *map(_change, changes[:SHOWN_WINDOWS])))]
     cycles = {"hour of the day": drift.changes.daily_cycle, "day of the week": drift.changes.weekly_cycle}
-    for name, ratio in cycles.items():
-        if ratio is not None:
-            sentences.append(f"The slowest {name} takes {ratio:.2g} times the fastest (p ≤ 0.01).")
+    slowest = "The slowest {} takes {:.2g} times the fastest (p ≤ 0.01)."
+    sentences = [slowest.format(name, ratio) for name, ratio in cycles.items() if ratio is not None]
     if any(window.kept_regret is not None for window in drift.windows):
-        sentences.append("Last kept: what keeping the timeout of the window before costs.")
+        sentences.append("Kept: what keeping the timeout of the window before costs.")
     if len(drift.windows) > SHOWN_WINDOWS:
         sentences.append(f"The last {SHOWN_WINDOWS} of {len(drift.windows)} windows; all are in --json.")
-    columns = ("from (UTC)", "probes", "still out", "timeout", "95 % interval", "E_J", "last kept")
-    sections.append(Section("", tuple(sentences), columns, tuple(map(_window_row, drift.windows[-SHOWN_WINDOWS:]))))
+    columns = ("from (UTC)", "count", "out", "timeout", "95 % interval", "E_J", "kept")
+    windows = tuple(map(_window_row, drift.windows[-SHOWN_WINDOWS:]))
+    sections.append(Section("", tuple(sentences), columns, windows, keys=0))
     if drift.backtest is not None:
         rows = []
         for score in drift.backtest.scores:
             time, load = f"{seconds(score.expected_duration)} a job", f"{score.submissions:.2f} submissions"
             rows.append((score.policy, time, load, WORDS["backtested"][score.policy]))
         sections.append(Section("", ("Backtest, each with only what was known at the time:",), ("",) * 4, tuple(rows)))
-    if drift.warnings:
-        sections.append(Section("", tuple(f"Warning: {warning.message}." for warning in drift.warnings)))
     return [*sections, *(section for group in drift.groups for section in drift_sections(group))]
 
 
 def _change(change: Change) -> str:
     before, after = change.median
+    from latfit.tracking.drift import iso
+
     when = f"after {counted(change.index, 'probe')}" if change.at is None else iso(change.at)
     medians = "" if before is None or after is None else f"; median {seconds(before)} → {seconds(after)}"
     shares = f"not completed {change.ratio[0]:.1%} → {change.ratio[1]:.1%}"
@@ -332,16 +308,14 @@ def _change(change: Change) -> str:
 
 
 def _window_row(window: Window) -> tuple[str, ...]:
+    from latfit.tracking.drift import iso
+
     start = iso(window.start)
-    return (
-        start[:10] if start[11:19] == "00:00:00" else f"{start[5:10]} {start[11:16]}",
-        str(window.probes),
-        percent(window.ratio),
-        number(window.timeout, missing="none"),
-        "" if window.low is None else between(window.low, window.high),
-        "" if window.expected_duration is None else seconds(window.expected_duration),
-        "" if window.kept_regret is None else f"{100 * window.kept_regret:+.1f} %",
-    )
+    when = start[:10] if start[11:19] == "00:00:00" else f"{start[5:10]} {start[11:16]}"
+    interval = "" if window.low is None else between(window.low, window.high)
+    kept = number(window.kept_regret, lambda share: f"{100 * share:+.0f} %")
+    timeout, duration = number(window.timeout, missing="none"), number(window.expected_duration)
+    return when, str(window.probes), percent(window.ratio), timeout, interval, duration, kept
 
 
 def verify_sections(verification: Verification) -> list[Section]:
@@ -349,20 +323,18 @@ def verify_sections(verification: Verification) -> list[Section]:
     parts = {"before": verification.before, "predicted": verification.predicted, "measured": verification.measured}
     present = {name: part.to_dict() for name, part in parts.items()}
     limits = {"predicted": verification.limits, "measured": verification.measured.cuts}
-
-    def row(title: str, values: list[float | None], write: Any = seconds) -> tuple[str, ...]:
-        return (title, *("-" if value is None else write(value) for value in values))
-
     rows = [("timeout", *(", ".join(map(seconds, limits.get(name, ()))) or "-" for name in present))]
-    for title, key in (("expected duration", "expected_duration"), ("  from", "low"), ("  to", "high")):
-        rows.append(row(title, [part[key] for part in present.values()]))
-    for title, key in (("submissions per job", "submissions"), ("share undone", "undone")):
-        rows.append(row(title, [part[key] for part in present.values()], "{:.4g}".format))
+    times = {"expected duration": "expected_duration", "  from": "low", "  to": "high"}
+    shares = {"submissions per job": "submissions", "share undone": "undone"}
+    for title, key in (times | shares).items():
+        write = seconds if title in times else "{:.4g}".format
+        rows.append((title, *(number(part[key], write, "-") for part in present.values())))
     for q in ("0.5", "0.95", "0.99"):
-        reached = [float(q) <= 1 - (part["undone"] or 0.0) for part in present.values()]
-        cells = row("", [part["quantiles"].get(q) for part in present.values()])[1:]
-        shown = (cell if known else "not reached" for cell, known in zip(cells, reached, strict=True))
-        rows.append((f"{float(q):.0%} of jobs within", *shown))
+        cells = []
+        for part in present.values():
+            reached = float(q) <= 1 - (part["undone"] or 0.0)
+            cells.append(number(part["quantiles"].get(q), missing="-") if reached else "not reached")
+        rows.append((f"{float(q):.0%} of jobs within", *cells))
     return [Section("", (verification.sentence,), ("", *present), tuple(rows))]
 
 
@@ -381,11 +353,12 @@ def batch_summary(result: BatchResult) -> tuple[list[str], str]:
         warnings += [reason if name in reason else f"{name}: {reason}" for name, reason in faults[:20]]
         if len(faults) > 20:
             warnings.append(f"and {len(faults) - 20} more: see the rows with an error")
-    decided = sum(row.get("timeout") is not None for row in result.rows)
-    withheld = sum(row.get("verdict") == "withheld" for row in result.rows)
-    more = f", withheld: {withheld}" if withheld else ""
-    what = "fits" if "std_errors" in result.columns else "groups"
-    return warnings, f"{what}: {len(result.rows) - len(result.bad_files)}, with a timeout: {decided}{more}"
+    rows = [row for row in result.rows if row.get("error") is None]
+    if "std_errors" in result.columns:
+        return warnings, f"{counted(len(rows), 'fit')}"
+    bounded = sum(row.get("guaranteed") is not None and row.get("timeout") is not None for row in rows)
+    scheduled = bounded + sum(row.get("retry_timeouts") is not None for row in rows)
+    return warnings, f"{counted(len(rows), 'group')}: {scheduled} with a schedule, {len(rows) - scheduled} wait"
 
 
 def reading_document(log: ProbeLog) -> dict[str, Any]:
@@ -416,12 +389,19 @@ def reading_sections(document: Mapping[str, Any]) -> list[Section]:
     outcomes = ", ".join(f"{count} {status}" for status, count in document["outcomes"].items())
     head = [f"{document['path']}: {document['format']}; {outcomes}"]
     if document["unit_evidence"]:
-        hint = "" if document["unit_evidence"] == "format" else " (--unit changes it)"
-        head.append(f"unit {document['unit'] or 'in the cells'}: {document['unit_evidence']}{hint}")
+        evidence, _, rest = document["unit_evidence"].partition(";")
+        evidence = WORDS["unit_evidence"].get(evidence, evidence) + (f";{rest}" if rest else "")
+        hint = (
+            " (--unit changes it)" if evidence != WORDS["unit_evidence"]["format"] and "--unit" not in evidence else ""
+        )
+        head.append(f"unit {document['unit'] or 'in the cells'}: {evidence}{hint}")
     tail = [f"columns to group by: {', '.join(document['groups'])}"] if document["groups"] else []
-    tail += [f"skipped: {count} {what}" for what, count in document["skipped"].items()] + list(document["notes"])
+    tail += [*skipped_notes(document["skipped"]), *document["notes"]]
+    if document["refused_count"]:
+        lines = ", ".join(f"line {each['line']}: {each['reason']}" for each in document["refused"][:3])
+        tail.append(f"refused {counted(document['refused_count'], 'row')}, the first: {lines}")
     table = Section(columns=("column", "read as", "because", "option"), rows=tuple(rows))
-    return [Section("", tuple(head)), *([table] if rows else []), Section("", tuple(tail))]
+    return [Section("", tuple(head)), *([table] if rows else []), Section("", tuple(tail), as_items=True)]
 
 
 def listed(rows: Mapping[str, str], note: str = "") -> list[Section]:

@@ -14,28 +14,35 @@ from latfit.analysis import Analysis
 from latfit.curve import Counts
 from latfit.decision import Options, prepare
 from latfit.decision.decide import survey_case
-from latfit.decision.schedule import choose_schedule
-from latfit.errors import RestartError
+from latfit.decision.schedule import choose_schedules
+from latfit.errors import RestartError, counted
+from latfit.evidence.changes import Change
 from latfit.fitting import fitted_law, qq
 from latfit.histograms import Guarantee
 from latfit.laws import Empirical, Law
 from latfit.numbers import Floats
-from latfit.report.layout import LONGEST_KEY, in_one_unit, shortened
+from latfit.report.layout import shortened
+from latfit.report.sections import retry_sentence, sentence
 from latfit.resample import interval, resampled_curves
-from latfit.restart import compare_policies, completion_cdf, expected_duration, submissions
+from latfit.restart import compare_policies, completion_cdf, expected_duration, simulate_policy
 from latfit.restart.compare import Comparison
-from latfit.restart.completion import simulate
 from latfit.restart.derived import coarse
-from latfit.table import COMPLETED, ProbeTable
-from latfit.units import seconds, times_in_words
+from latfit.restart.policies.timeout import Timeout
+from latfit.sample import LatencySample
+from latfit.table import CENSORED, COMPLETED, FAILED, STATUSES, ProbeTable
+from latfit.tracking.drift import Drift
+from latfit.units import seconds
 
 SIMULATED_JOBS = 50_000  # where failures leave no formula for F_J
 STRATEGY_STEPS = 1000  # steps of the law on which strategies are compared
 SHOWN_LAWS = 3
+SHOWN_PROBES = 20_000  # dots of each status in the figure of a drift report
 SHOWN_CELLS = 3  # groups in the picture of why they cannot have one timeout
 BAND_RESAMPLES = 99
+LONGEST_LABEL = 24  # characters of a group's name in a legend
 RISKS = (0, 5, 10, 15, 20, 30, 40, 50, 75, 100)  # per cent
 DEFAULT_RISK = 30
+NOT_DONE = "share of jobs not yet done"
 
 
 class Axis(NamedTuple):
@@ -49,14 +56,14 @@ class Axis(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line through points, named in the legend; `style` is a colour and dash of the palette, or `log`, `limit`…"""
+    """A line through points, or the points alone, named in the legend; `style` is a colour and dash of the palette."""
 
     name: str
     x: Floats
     y: Floats
     style: str
     steps: bool = False
-    dots: bool = False
+    dots: Literal["", "joined", "alone"] = ""
 
 
 class Band(NamedTuple):
@@ -70,34 +77,23 @@ class Band(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A point, or an upright line where `y` is None; `end` makes it a bar from x to there."""
+    """A point, or an upright line where `y` is None."""
 
     name: str
     x: float
     y: float | None
     style: str
-    end: float | None = None
 
 
 class Chart(NamedTuple):
-    """A figure: two axes, and what is drawn on them. `label` tells those who cannot see it what it shows."""
+    """A figure: two axes, and what is drawn on them."""
 
     title: str
-    label: str
     x: Axis
     y: Axis
-    lines: tuple[Line, ...] = ()
-    bands: tuple[Band, ...] = ()
-    marks: tuple[Mark, ...] = ()
-
-
-class Strategies(NamedTuple):
-    """Strategies beside the recommended timeout, and the law (thinned where it is `coarse`) of the comparison."""
-
-    comparison: Comparison
-    law: Law
-    cost: float
-    coarse: bool
+    lines: Sequence[Line] = ()
+    bands: Sequence[Band] = ()
+    marks: Sequence[Mark] = ()
 
 
 class View:
@@ -121,16 +117,19 @@ class View:
         return [(fit.name, fitted_law(self.sample, fit)) for fit in self.fits]
 
     @cached_property
-    def strategies(self) -> Strategies | None:
+    def thinned(self) -> Law:
+        """The law on which strategies are compared."""
+        return self.law if self.law.failures.times.size else coarse(self.law, STRATEGY_STEPS)
+
+    @cached_property
+    def strategies(self) -> Comparison | None:
+        """Strategies beside the recommended timeout."""
         chosen = self.result.timeout
         if chosen.verdict != "finite" or not chosen.timeout or "not-identified" in self.result.decision.codes:
             return None
-        thinned = self.law if self.law.failures.times.size else coarse(self.law, STRATEGY_STEPS)
-        try:
-            comparison = compare_policies(thinned, [f"timeout(t={chosen.timeout!r})"], cost=chosen.cost)
-        except RestartError:
-            return None
-        return Strategies(comparison, thinned, chosen.cost, thinned is not self.law)
+        with suppress(RestartError):
+            return compare_policies(self.thinned, [f"timeout(t={chosen.timeout!r})"], cost=chosen.cost)
+        return None
 
     @cached_property
     def risks(self) -> list[dict[str, Any]]:
@@ -139,29 +138,29 @@ class View:
         if probes is None or "not-identified" in self.result.decision.codes:
             return []
         case = prepare(probes, Options(cutoff=self.cutoff, cost=cost))
-        _, _, strata, pi = survey_case(case, cost)
-        rows, decided = [], retry.timeouts if retry else None
+        _, strata = survey_case(case)
+        rows, same = [], []
         for percent in RISKS:
-            choice = choose_schedule(strata, risk=percent / 100, suspicion=pi, shortest=case.sample.resolution)
+            choice = choose_schedules([strata], risk=percent / 100)[0]
             other = choice.retry if choice else None
-            says = "Wait: no schedule gains enough within this loss."
-            if other is not None:
-                mean, waiting, worst = in_one_unit(other.expected_duration, other.waiting, other.worst_duration)
-                says = f"Resubmit after {times_in_words(other.timeouts)}, then wait: {mean} a job instead of "
-                says += f"{waiting} if retries are independent, {worst} at worst."
-            same = (other.timeouts if other else None) == decided
-            rows.append({"risk": f"{percent} %", "says": says, "chosen": same})
-        nearest = sorted(zip(RISKS, rows, strict=True), key=lambda row: abs(row[0] - DEFAULT_RISK))
-        chosen = next((row for _, row in nearest if row["chosen"]), None)
-        return [{**row, "chosen": row is chosen} for row in rows] if chosen else []
+            says = (
+                sentence(retry_sentence(other.to_dict()))
+                if other
+                else "Wait: no schedule gains enough within this loss."
+            )
+            rows.append({"risk": f"{percent} %", "says": says})
+            if (other and other.timeouts) == (retry and retry.timeouts):
+                same.append(percent)
+        chosen = min(same, key=lambda percent: abs(percent - DEFAULT_RISK), default=None)
+        marked = [{**row, "chosen": percent == chosen} for percent, row in zip(RISKS, rows, strict=True)]
+        return marked if same else []
 
     @cached_property
     def band(self) -> tuple[Floats, Floats]:
         """The 95 % interval of E_J at `times`, by resampling."""
+        counts, rng = Counts.of_sample(self.sample), np.random.default_rng(0)
         drawn = []
-        for curves in resampled_curves(
-            Counts.of_sample(self.sample), self.times.tolist(), np.random.default_rng(0), count=BAND_RESAMPLES
-        ):
+        for curves in resampled_curves(counts, self.times.tolist(), rng, count=BAND_RESAMPLES):
             drawn.append(np.stack([curves.E_J_at(np.full(len(curves.F), t), self.best.cost) for t in self.times]))
         low, high = interval(np.concatenate(drawn, axis=1))
         return low, high
@@ -176,33 +175,32 @@ class View:
     def smallest_share(self) -> float:
         return max(1e-5, 0.3 / self.sample.n)
 
+    def visible(self, share: Floats) -> Floats:
+        return np.where(share >= self.smallest_share, share, np.nan)
+
     def time_axis(self, label: str, low: float | None = None, high: float | None = None) -> Axis:
         return Axis(label, low or self.low, high or self.high, "time", log=True)
 
 
-def jobs_done(law: Empirical, t: Floats, timeout: float, cost: float) -> Floats:
-    """F_J(t): the share of jobs done by t when attempts are cancelled at `timeout` and submitted again.
+def jobs_left(law: Empirical, t: Floats, timeout: float, cost: float) -> Floats:
+    """1 − F_J(t): the share of jobs not done by t when attempts are cancelled at `timeout` and submitted again.
 
     Where attempts fail visibly it has no closed form: it is that of 50 000 simulated jobs.
-
-    >>> import latfit
-    >>> law = Empirical.of(latfit.LatencySample.of([1.0, 2.0, 4.0, 8.0]))
-    >>> jobs_done(law, np.array([1.0, 3.0, 4.0]), 2.0, 0.0).round(9).tolist()
-    [0.25, 0.625, 0.75]
     """
     if not law.failures.times.size:
-        return completion_cdf(law, t, timeout, cost=cost)
-    jobs = np.sort(simulate(law, timeout, SIMULATED_JOBS, np.random.default_rng(0), cost=cost))
-    return np.searchsorted(jobs, t, side="right") / SIMULATED_JOBS
+        return 1.0 - completion_cdf(law, t, timeout, cost=cost)
+    policy = Timeout(timeout if math.isfinite(timeout) else None)
+    jobs = np.sort(simulate_policy(law, policy, SIMULATED_JOBS, np.random.default_rng(0), cost=cost).durations)
+    return 1.0 - np.searchsorted(jobs, t, side="right") / SIMULATED_JOBS
 
 
-def windows_of_time(seen: ProbeTable | None) -> tuple[Floats, Floats, Floats]:
+def windows_of_time(probes: ProbeTable | None) -> tuple[Floats, Floats, Floats]:
     """The middles of windows, median and 95 % quantile of completions in each; empty without times or completions."""
     nothing = np.empty(0), np.empty(0), np.empty(0)
-    if seen is None or seen.submitted is None:
+    if probes is None or probes.submitted is None:
         return nothing
-    timed = np.isfinite(seen.submitted) & (seen.status == COMPLETED)
-    when, latency = seen.submitted[timed], seen.latency[timed]
+    timed = np.isfinite(probes.submitted) & (probes.status == COMPLETED)
+    when, latency = probes.submitted[timed], probes.latency[timed]
     if when.size < 10 or np.ptp(when) == 0:
         return nothing
     count = int(min(60, max(4, when.size // 30)))
@@ -218,7 +216,7 @@ def duration_chart(view: View) -> Chart | None:
 
     Glatard et al. 2006, Figure 11: with outliers E_J tends to E_R + ρ/(1−ρ)·t.
     """
-    law, best, t = view.law, view.best, view.timeouts
+    law, best, decision, t = view.law, view.best, view.result.timeout, view.timeouts
     E = expected_duration(law, t, cost=best.cost)
     least = float(E[np.isfinite(E)].min(initial=math.inf))
     if not 0 < least < math.inf:
@@ -232,181 +230,145 @@ def duration_chart(view: View) -> Chart | None:
         lines.append(Line("asymptote E_R + ρt/(1−ρ)", t, E_R + slope * (t + best.cost), "limit"))
     low, high = view.band
     bands, marks = [Band("95 % interval", view.times, low, np.minimum(high, 2 * top), "interval")], []
+    mean, title = least, f"If attempts were independent: lowest mean {seconds(least)}"
     if best.verdict == "finite" and best.timeout is not None and best.expected_duration is not None:
+        mean = best.expected_duration
+        title = f"If attempts were independent: lowest mean, {seconds(mean)}, at {seconds(best.timeout)}"
         if best.within_5pct is not None:
             ends = np.clip(np.array(best.within_5pct), view.low, view.high)
             bands.append(Band("within 5 %", ends, np.full(2, 0.9 * least), np.full(2, top), "window"))
-        marks.append(Mark(f"optimum {seconds(best.timeout)}", best.timeout, best.expected_duration, "dot"))
-    if view.result.timeout.retry is not None:
-        marks += [Mark(f"resubmit {seconds(t)}", t, None, "set") for t in view.result.timeout.retry.timeouts]
+        marks.append(Mark(f"optimum {seconds(best.timeout)}", best.timeout, mean, "dot"))
+    if decision.retry is not None:
+        marks += [Mark(f"resubmit {seconds(t)}", t, None, "set") for t in decision.retry.timeouts]
+        if decision.verdict == "finite" and best.at_cutoff is not None:
+            title = f"One timeout of {seconds(best.timeout)}, repeated, takes {seconds(mean)} a job; "
+            title += f"waiting takes {seconds(best.at_cutoff)}"
     if (now := view.result.decision.current) is not None:
         marks.append(Mark(f"now {seconds(now.timeout)}", now.timeout, None, "change"))
-    mean = least if best.expected_duration is None else best.expected_duration
-    lowest = (
-        f"lowest mean, {seconds(mean)}, at {seconds(best.timeout)}" if best.timeout else f"lowest mean {seconds(least)}"
-    )
-    title = f"If attempts were independent: {lowest}"
-    if view.result.timeout.retry is not None and view.result.timeout.verdict == "finite" and best.at_cutoff is not None:
-        title = f"A timeout of {seconds(best.timeout)} takes {seconds(mean)}, waiting {seconds(best.at_cutoff)}"
-    label = f"Mean time of a job against the timeout; {lowest}"
     y = Axis("mean time of a job", 0.85 * least, top, "time")
-    return Chart(title, label, view.time_axis("timeout"), y, tuple(lines), tuple(bands), tuple(marks))
+    return Chart(title, view.time_axis("timeout"), y, lines, bands, marks)
 
 
 def reason_chart(view: View) -> Chart:
     """Why the formula does not decide: the latencies of the groups that a retry stays in, or those over time."""
     evidence, probes = view.result.decision.evidence, view.result.seen
-    mixing = evidence.mixing if evidence else None
-    over_time = time_chart(view)
-    kinds = {world.name: world.kind for world in evidence.worlds} if evidence else {}
-    timed = kinds.get(evidence.binding or "" if evidence else "") in ("time", "spell")
-    if probes is None or mixing is None or (timed and over_time is not None):
-        return over_time or cdf_chart(view)
+    mixing, world = (evidence.mixing, evidence.binding_world) if evidence else (None, None)
+    over_time = world is not None and world.kind in ("time", "spell")
+    if probes is None or probes.facts.queue or probes.facts.work:
+        return cdf_chart(view)
+    if mixing is None or over_time:
+        chart = time_chart(view) or cdf_chart(view)
+        return chart._replace(title="Slow probes come together in time") if over_time else chart
     column, t = mixing.column, view.times
     sizes = np.bincount(column.codes, minlength=len(column.labels))
     shown = [int(code) for code in np.argsort(-sizes)[: 4 * SHOWN_CELLS] if sizes[code]]
     parts = {code: np.sort(probes.latency[(column.codes == code) & (probes.status == COMPLETED)]) for code in shown}
-    parts = {code: part for code, part in parts.items() if part.size}
-    ranked = sorted(parts, key=lambda code: float(np.median(parts[code])))
+    returned = [code for code in shown if 2 * parts[code].size >= sizes[code]]
+    ranked = sorted(returned, key=lambda code: float(np.median(parts[code])))
+    if not ranked:
+        return cdf_chart(view)
     ends = ranked if len(ranked) <= SHOWN_CELLS else [ranked[0], ranked[len(ranked) // 2], ranked[-1]]
     lines = [Line("all", t, view.law.cdf(t), "log", steps=True)]
     for at, code in enumerate(ends):
         share = np.searchsorted(parts[code], t, side="right") / sizes[code]
-        lines.append(Line(shortened(str(column.labels[code]), LONGEST_KEY), t, share, f"s{at}"))
+        lines.append(Line(shortened(f"{column.name} {column.labels[code]}", LONGEST_LABEL), t, share, f"s{at}"))
     fast, slow = (seconds(float(np.median(parts[code]))) for code in (ends[0], ends[-1]))
-    title = f"Latencies differ by {column.name}: medians from {fast} to {slow}"
-    label = f"Share returned against time, by {column.name}"
-    y = Axis("share returned", 0.0, 1.0, "share")
-    return Chart(shortened(title, 90), label, view.time_axis("latency"), y, tuple(lines))
+    return _shares(view, shortened(f"Latencies differ by {column.name}: medians from {fast} to {slow}", 90), lines)
 
 
 def bounds_chart(guarantee: Guarantee) -> Chart:
     """What a histogram says for certain of the mean at each edge of its buckets."""
-    known, best = guarantee.bounds, guarantee.optimum
-    shown = np.isfinite(known.high) & (known.high <= 6 * max(guarantee.guaranteed, 1e-12))
-    x, low, high = known.edges[shown], known.low[shown], known.high[shown]
-    span = (float(x[0]), float(x[-1])) if x.size else (1.0, 2.0)
-    top = 1.1 * float(high.max()) if x.size else 1.0
-    lines = (Line("at most", x, high, "s0", dots=True), Line("at least", x, low, "s1", dots=True))
-    marks = (Mark(f"timeout {seconds(best.timeout)}", best.timeout, None, "set"),) if best and best.timeout else ()
+    bounds, best = guarantee.bounds, guarantee.optimum
+    shown = np.isfinite(bounds.high) & (bounds.high <= 6 * max(guarantee.guaranteed, 1e-12))
+    x, low, high = bounds.edges[shown], bounds.low[shown], bounds.high[shown]
+    first, last, top = (float(x[0]), float(x[-1]), 1.1 * float(high.max())) if x.size else (1.0, 2.0, 1.0)
+    lines = Line("at most", x, high, "s0", dots="joined"), Line("at least", x, low, "s1", dots="joined")
+    marks = [Mark(f"timeout {seconds(best.timeout)}", best.timeout, None, "set")] if best and best.timeout else []
     title = f"The mean is at most {seconds(guarantee.guaranteed)}, whatever happened inside the buckets"
-    axis = Axis("timeout", span[0], max(span[1], 1.01 * span[0]), "time", log=True)
+    axis = Axis("timeout", first, max(last, 1.01 * first), "time", log=True)
     y = Axis("mean time of a job", 0.0, top, "time")
-    return Chart(title, title, axis, y, lines, (Band("possible", x, low, high, "interval"),), marks)
+    return Chart(title, axis, y, lines, [Band("possible", x, low, high, "interval")], marks)
 
 
 def frontier_chart(view: View) -> Chart | None:
     """What speed costs: E_J against the submissions per job, one point for each timeout."""
     law, best = view.law, view.best
     t = view.timeouts[law.cdf(view.timeouts) > 0]
-    E, N = expected_duration(law, t, cost=best.cost), submissions(law, t)
+    E, N = expected_duration(law, t, cost=best.cost), 1 / law.cdf(t)
     least = float(E.min(initial=math.inf))
     if not 0 < least < math.inf:
         return None
     shown = 2.5 * least >= E
     named = [(best.timeout, "dot", "optimum")] if best.verdict == "finite" and best.timeout else []
     marks = []
-    for at, style, name in [*named, (view.cutoff, "square", "at the cutoff,")]:
+    for at, style, name in [*named, (view.cutoff, "square", "waiting until")]:
         E_at = float(expected_duration(law, at, cost=best.cost))
         if E_at <= 2.5 * least:
-            marks.append(Mark(f"{name} {seconds(at)}", float(submissions(law, at)), E_at, style))
+            marks.append(Mark(f"{name} {seconds(at)}", 1 / float(law.cdf(at)), E_at, style))
     x = Axis("submissions per job", 1.0, 1.02 * float(N[shown].max()), "count")
-    y = Axis("expected duration", 0.95 * least, 1.02 * float(E[shown].max()), "time")
-    label = f"Expected duration against submissions per job; the least is {seconds(least)}"
-    title = (
-        f"The lowest mean costs {best.submissions:.2f} submissions a job" if best.submissions else "Speed against load"
-    )
-    return Chart(title, label, x, y, (Line("", N[shown], E[shown], "s0"),), marks=tuple(marks))
-
-
-def completion_chart(view: View) -> Chart:
-    """F_J with the recommended timeout against F_R without one; Glatard et al. 2006, Figures 1 and 2."""
-    t, best = view.times, view.best
-    lines = [Line("one submission (F_R)", t, view.law.cdf(t), "log", steps=True), *_resubmitted(view, "F_J")]
-    marks = [Mark("", best.timeout, None, "chosen")] if len(lines) > 1 and best.timeout else []
-    y = Axis("share of jobs done", 0.0, 1.0, "share")
-    label = "Share of jobs done against time, with and without resubmission"
-    return Chart(_done_title(view), label, view.time_axis("time since submission"), y, tuple(lines), marks=tuple(marks))
-
-
-def _done_title(view: View) -> str:
-    best = view.best
-    last, waiting = (each.quantiles.get("0.95") if each else None for each in (best.figures, best.figures_at_cutoff))
-    if last is None or waiting is None or best.verdict != "finite":
-        return "Jobs done"
-    return f"95 % of jobs are done within {seconds(last)} instead of {seconds(waiting)}"
-
-
-def _resubmitted(view: View, symbol: str) -> list[Line]:
-    best = view.best
-    if best.verdict != "finite" or not best.timeout:
-        return []
-    done = jobs_done(view.law, view.times, best.timeout, best.cost)
-    how = ", simulated: attempts fail" if view.law.failures.times.size else ""
-    name = f"resubmitted after {seconds(best.timeout)} ({symbol}{how})"
-    return [Line(name, view.times, done if symbol == "F_J" else _above(view, 1.0 - done), "s0")]
-
-
-def _above(view: View, share: Floats) -> Floats:
-    return np.where(share >= view.smallest_share, share, np.nan)
+    y = Axis("expected duration", 0.85 * least, 1.02 * float(E[shown].max()), "time")
+    load = best.submissions
+    title = f"The lowest mean costs {load:.2f} submissions a job" if load else "Speed against load"
+    return Chart(title, x, y, [Line("", N[shown], E[shown], "s0")], marks=marks)
 
 
 def tail_chart(view: View) -> Chart:
-    """The share of jobs not yet done on log axes, with and without resubmission."""
-    t = view.times
-    lines = [Line("one submission (1 − F_R)", t, _above(view, 1.0 - view.law.cdf(t)), "log", steps=True)]
-    lines += _resubmitted(view, "1 − F_J")
-    return _tails(view, _done_title(view), lines, "Share of jobs not yet done against time, logarithmic")
+    """The share of jobs not yet done on log axes, with resubmission (F_J) and without (F_R)."""
+    law, best, t = view.law, view.best, view.times
+    lines = [Line("one submission (1 − F_R)", t, view.visible(1.0 - law.cdf(t)), "log", steps=True)]
+    title = "Jobs not yet done"
+    if best.verdict == "finite" and best.timeout:
+        how = ", simulated: attempts fail" if law.failures.times.size else ""
+        left = view.visible(jobs_left(law, t, best.timeout, best.cost))
+        lines.append(Line(f"resubmitted after {seconds(best.timeout)} (1 − F_J{how})", t, left, "s0"))
+        last, waiting = (each.quantiles.get("0.95") if each else None for each in (best, best.waiting))
+        if last is not None and waiting is not None:
+            title = f"95 % of jobs are done within {seconds(last)} instead of {seconds(waiting)}"
+    return _shares(view, title, lines, NOT_DONE, lowest=view.smallest_share)
 
 
 def strategies_chart(view: View) -> Chart | None:
     """The share of jobs not yet done under the recommended timeout and under other strategies, on log axes."""
     if view.strategies is None:
         return None
-    first, *others = view.strategies.comparison.rows
+    first, *others = view.strategies.rows
     lines: list[Line] = []
     for row in [first, *sorted(others, key=lambda row: row.role != "same")][:4]:
         policy = row.outcome.policy
-        plan = policy.plan(view.strategies.law, view.strategies.cost)
+        plan = policy.plan(view.thinned, view.result.timeout.cost)
         with suppress(RestartError):  # visible failures, on no common clock
             left = np.array([plan.survival(float(t)) for t in view.times])
-            lines.append(Line(policy.sentence(seconds), view.times, _above(view, left), f"s{len(lines)}"))
-    label = "Share of jobs not yet done against time under each strategy, logarithmic"
-    return _tails(view, "Strategies", lines, label) if lines else None
+            lines.append(Line(policy.sentence(seconds), view.times, view.visible(left), f"s{len(lines)}"))
+    within = [row.outcome.quantiles.get("0.99") or math.inf for row in view.strategies.rows[: len(lines)]]
+    least = min(within, default=math.inf)
+    title = f"99 % of jobs are done within {seconds(least)} at best" if least < math.inf else "Jobs not yet done"
+    return _shares(view, title, lines, NOT_DONE, lowest=view.smallest_share) if lines else None
 
 
-def _tails(view: View, title: str, lines: Sequence[Line], label: str) -> Chart:
-    y = Axis("share of jobs not yet done", view.smallest_share, 1.0, "share", log=True)
-    return Chart(title, label, view.time_axis("time since submission"), y, tuple(lines))
+def _shares(view: View, title: str, lines: Sequence[Line], y: str = "share returned", *, lowest: float = 0.0) -> Chart:
+    """Shares of probes, or of jobs, against the logarithm of time; if there is a `lowest`, on a logarithmic axis."""
+    x = view.time_axis("time since submission" if "jobs" in y else "latency")
+    return Chart(title, x, Axis(y, lowest, 1.0, "share", log=lowest > 0), lines)
 
 
-def _log_and_fits(view: View, share: Literal["cdf", "still_out"]) -> list[Line]:
-    t = view.times
-    fits = [Line(name, t, getattr(law, share)(t), f"s{i}") for i, (name, law) in enumerate(view.fitted, 1)]
-    return [Line("log", t, getattr(view.law, share)(t), "log", steps=True), *fits]
+def laws_chart(
+    sample: LatencySample, laws: Sequence[tuple[str, Law]], points: int, *, high: float = 0.0, title: str = "Latency"
+) -> Chart:
+    """The cdf of a sample and of laws, over the logarithm of time."""
+    data = Empirical.of(sample)
+    low = float(data.jumps[data.jumps > 0].min(initial=math.inf))
+    low = low if low < math.inf else data.resolution or 1.0
+    t = np.geomspace(low, max(high or float(data.jumps[-1]), 1.5 * low), points)
+    fits = [Line(name, t, law.cdf(t), f"s{1 + i % 3}") for i, (name, law) in enumerate(laws)]
+    x, y = Axis("latency", low, float(t[-1]), "time", log=True), Axis("share returned", 0.0, 1.0, "share")
+    return Chart(title, x, y, [Line("log", t, data.cdf(t), "log", steps=True), *fits])
 
 
 def cdf_chart(view: View) -> Chart:
     """The empirical cdf and the best fitted laws, over the logarithm of time."""
-    returned = 1 - view.law.rho
-    lines = [*_log_and_fits(view, "cdf"), Line("", view.times[[0, -1]], np.full(2, returned), "limit")]
-    label = f"Share of probes that returned against time; {100 * returned:.1f} % within {seconds(view.high)}"
-    y = Axis("share returned", 0.0, 1.0, "share")
-    median = seconds(float(view.sample.completed.quantiles([0.5])[0]))
-    title = f"{100 * returned:.3g} % return within {seconds(view.high)}, half within {median}"
-    return Chart(title, label, view.time_axis("latency"), y, tuple(lines))
-
-
-def survival_chart(view: View) -> Chart:
-    """The share still out on log axes, where tails show; its floor is the outlier ratio."""
-    assert view.result.decision.outliers is not None
-    lines, ratio = _log_and_fits(view, "still_out"), view.result.decision.outliers.estimate
-    if ratio > 0:
-        lines.append(Line("outlier ratio", view.times[[0, -1]], np.full(2, ratio), "limit"))
-    y = Axis("share still out", max(1e-6, 0.3 / view.sample.n, 0.4 * ratio), 1.0, "share", log=True)
-    label = "Share of probes still out against time, logarithmic"
-    title = f"{100 * ratio:.3g} % never return" if ratio > 0 else "All return; the tail"
-    return Chart(title, label, view.time_axis("latency"), y, tuple(lines))
+    half = seconds(float(view.sample.completed.quantiles([0.5])[0]))
+    title = f"{100 * (1 - view.law.rho):.3g} % return within {seconds(view.high)}, half within {half}"
+    return laws_chart(view.sample, view.fitted, view.points, high=view.high, title=title)
 
 
 def qq_chart(view: View) -> Chart | None:
@@ -419,9 +381,10 @@ def qq_chart(view: View) -> Chart | None:
     for i, fit in enumerate(view.fits, 1):
         model, observed = qq(view.sample, fit)
         thin = slice(None, None, max(1, observed.size // 500))
-        lines.append(Line(fit.name, model[thin], observed[thin], f"s{i}", dots=True))
+        lines.append(Line(fit.name, model[thin], observed[thin], f"s{i}", dots="alone"))
     x, y = view.time_axis("law", low / 3, high * 3), view.time_axis("log", low, high)
-    return Chart("Laws on the diagonal fit", "Quantiles of the log against those of the laws", x, y, tuple(lines))
+    title = f"{view.fits[0].name} is closest to the log" if view.fits else "The log against itself"
+    return Chart(title, x, y, lines)
 
 
 def ratio_chart(view: View) -> Chart | None:
@@ -429,15 +392,13 @@ def ratio_chart(view: View) -> Chart | None:
     rows = [row for row in view.result.by_cutoff if row.cutoff > 0]
     if not rows:
         return None
-    t = np.array([row.cutoff for row in rows])
-    ratio, low, high = (np.array([getattr(row, name) for row in rows]) for name in ("estimate", "low", "high"))
+    names = "cutoff", "estimate", "low", "high"
+    t, ratio, low, high = (np.array([getattr(row, name) for row in rows]) for name in names)
+    x = view.time_axis("cutoff", float(t.min()), max(float(t.max()), view.cutoff, float(t.min()) * 1.01))
     y = Axis("still out", 0.0, min(1.0, 1.05 * float(high.max())) or 1e-3, "share")
-    label = f"Share still out against the cutoff, from {100 * ratio[0]:.3g} % to {100 * ratio[-1]:.3g} %"
-    end = max(float(t.max()), view.cutoff, float(t.min()) * 1.01)
-    lines, bands = (Line("still out", t, ratio, "s0", dots=True),), (Band("95 % interval", t, low, high, "interval"),)
-    marks = (Mark("cutoff", view.cutoff, None, "change"),)
+    lines, bands = [Line("still out", t, ratio, "s0", dots="joined")], [Band("95 % interval", t, low, high, "interval")]
     title = f"{100 * ratio[-1]:.3g} % are still out at {seconds(float(t[-1]))}"
-    return Chart(title, label, view.time_axis("cutoff", float(t.min()), end), y, lines, bands, marks)
+    return Chart(title, x, y, lines, bands, [Mark("cutoff", view.cutoff, None, "change")])
 
 
 def time_chart(view: View) -> Chart | None:
@@ -453,22 +414,44 @@ def time_chart(view: View) -> Chart | None:
     if timeout:
         lines.append(Line(f"timeout {seconds(timeout)}", when[[0, -1]], np.full(2, timeout), "chosen"))
     changes = evidence.drift.changes if evidence and evidence.drift else ()
-    moments = [(change.kind, change.at.astype("datetime64[us]")) for change in changes if change.at is not None]
-    places = [(kind, float(np.clip(at.astype(np.int64) / 1e6, x.low, x.high))) for kind, at in moments]
-    marks = [Mark(kind, place, None, "change") for kind, place in places]
-    label = f"Latency over time: median and 95 % quantile; changes found: {len(changes)}"
+    title = f"{counted(len(changes), 'change')} over time" if changes else "No change over time"
     y = view.time_axis("latency", float(positive.min()) / 1.3, float(positive.max()) * 1.3)
-    title = f"{len(changes)} change{'s' * (len(changes) != 1)} over time" if changes else "No change over time"
-    return Chart(title, label, x, y, tuple(lines), marks=tuple(marks))
+    return Chart(title, x, y, lines, marks=_change_marks(changes, x))
+
+
+def _change_marks(changes: Sequence[Change], x: Axis) -> list[Mark]:
+    dated = [(change.kind, change.at.astype("datetime64[us]").astype(float) / 1e6) for change in changes if change.at]
+    return [Mark(kind, float(np.clip(at, x.low, x.high)), None, "change") for kind, at in dated]
+
+
+def drift_chart(probes: ProbeTable, drift: Drift) -> Chart:
+    """Latencies over time, change points, the timeout of each window and the tracked one."""
+    assert probes.submitted is not None
+    timed = np.isfinite(probes.submitted) & (probes.latency > 0)
+    when, latency, lines = probes.submitted[timed], probes.latency[timed], []
+    for status, style in ((COMPLETED, "s0"), (FAILED, "s3"), (CENSORED, "s1")):
+        rows = np.flatnonzero(timed & (probes.status == status))
+        rows = rows[:: max(1, rows.size // SHOWN_PROBES)]
+        if rows.size:
+            lines.append(Line(STATUSES[status], probes.submitted[rows], probes.latency[rows], style, dots="alone"))
+    for window in (window for window in drift.windows if window.timeout is not None):
+        ends = np.clip([window.start, window.end], when.min(), when.max())
+        lines.append(Line("timeout by window", ends, np.full(2, window.timeout), "log"))
+    if drift.backtest is not None:
+        lines.append(Line("tracked timeout", drift.backtest.when, drift.backtest.tracked, "s2"))
+    x = Axis("submitted (UTC)", float(when.min()), float(when.max()), "date")
+    y = Axis("latency", float(latency.min()), float(latency.max()), "time", log=True)
+    found = counted(len(drift.changes.changes), "change") if drift.changes.changes else "No change"
+    title = f"{found} in {counted(drift.probes, 'probe')}"
+    title = f"{', '.join(drift.key.values())}: {title}" if drift.key else title
+    return Chart(title, x, y, lines, marks=_change_marks(drift.changes.changes, x))
 
 
 CHARTS: dict[str, Callable[[View], Chart | None]] = {
     "expected-duration": duration_chart,
     "frontier": frontier_chart,
-    "completion": completion_chart,
     "jobs-tail": tail_chart,
     "cdf": cdf_chart,
-    "survival": survival_chart,
     "qq": qq_chart,
     "ratio": ratio_chart,
     "time": time_chart,

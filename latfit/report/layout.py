@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 import textwrap
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import chain, repeat
 from typing import Any, Self
 
 from latfit.errors import printable
@@ -20,7 +22,8 @@ WORDS: dict[str, dict[str, Any]] = tomllib.loads(
 """Sentences by codes: headlines, reasons, remedies and others."""
 NO_BREAK = "\u00a0"
 TEXT_WIDTH = 80
-LONGEST_KEY = 24  # characters of a group's name in a table
+INDENT = " " * 4
+LONGEST_KEY = 60  # characters of a group's name in a table
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Section:
 
     The first `keys` columns name a row and may be cut to fit a terminal; the column `below` may go below its row.
     `as_items` makes a list of the sentences, and `literal` lines are shown as they are, such as settings to paste.
-    A title with a `tone` is the verdict: `set`, `wait` or `ask`, each with its colour.
+    A title with a `tone` is the verdict: `set`, `group`, `wait` or `ask`, each with its colour.
     """
 
     title: str = ""
@@ -53,6 +56,27 @@ class Number(str):
         self = super().__new__(cls, text)
         self.value = value
         return self
+
+
+class Command(str):
+    """A command to paste and what it is for; a terminal breaks it only so that it can still be pasted."""
+
+    __slots__ = ("comment", "step")
+    step: str
+    comment: str
+
+    def __new__(cls, step: str, comment: str) -> Self:
+        self = super().__new__(cls, f"{step}  # {comment}")
+        self.step, self.comment = step, comment
+        return self
+
+    def lines(self, width: int) -> list[str]:
+        """One line, or the comment and then the command, continued by backslashes."""
+        if len(self) <= width:
+            return [self]
+        words = (shlex.quote(word).replace(" ", NO_BREAK) for word in shlex.split(self.step))
+        *parts, last = textwrap.wrap(" ".join(words), width - 2, break_on_hyphens=False)
+        return [f"# {self.comment}", *(f"{part} \\" for part in parts), last]
 
 
 def number(value: float | None, write: Callable[[float], str] = seconds, missing: str = "") -> Number:
@@ -95,6 +119,14 @@ def percent(share: float) -> str:
     return f"{100 * share:.2f} %"
 
 
+def without_empty(
+    columns: Sequence[str], rows: Sequence[Sequence[str]]
+) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """A table without the columns that are empty in every row."""
+    kept = [at for at in range(len(columns)) if any(row[at] for row in rows)]
+    return tuple(columns[at] for at in kept), tuple(tuple(row[at] for at in kept) for row in rows)
+
+
 def kept_together(sentence: str) -> str:
     """A sentence in which a line break cannot part a number from its unit, or the parts of a duration."""
     units = re.sub(r"(?<=\d) (?=(?:ns|µs|ms|s|min|h|d|%|×)(?:\W|$))", NO_BREAK, sentence)
@@ -119,7 +151,7 @@ def as_text(
             hanging = margin + " " * len(bullet)
             lines += textwrap.wrap(bullet + sentence, width - 2, initial_indent=margin, subsequent_indent=hanging)
         if section.rows:
-            table = text_table(section.columns, section.rows, width - 2, keys=section.keys, below=section.below)
+            table = text_table(section.columns, section.rows, width - 2, section.keys, section.below)
             gap = [""] if lines and any(section.columns) else []
             lines += [*gap, *(f"  {line}" for line in table)]
         lines = [*map(printable, lines), *section.literal]
@@ -130,12 +162,7 @@ def as_text(
 
 
 def text_table(
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    width: int = TEXT_WIDTH - 2,
-    *,
-    keys: int = 1,
-    below: str = "",
+    columns: Sequence[str], rows: Sequence[Sequence[str]], width: int = TEXT_WIDTH - 2, keys: int = 1, below: str = ""
 ) -> list[str]:
     """The lines of a table; if no column has a name there is no head, and the last column is wrapped.
 
@@ -151,49 +178,51 @@ def text_table(
     """
     if not any(columns):
         return _definitions(rows, width)
-    moved = columns.index(below) if below in columns and _table_width([columns, *rows]) > width else None
+    moved = columns.index(below) if below in columns and _total(_widths([columns, *rows])) > width else None
     inline = [i for i in range(len(columns)) if i != moved]
     cells = [[row[i] for i in inline] for row in (columns, *rows)]
     for longest in range(LONGEST_KEY, 5, -2):
         cut = [[shortened(cell, longest) if i < keys else cell for i, cell in enumerate(row)] for row in cells]
-        if _table_width(cut) <= width:
+        if _total(widths := _widths(cut)) <= width:
             break
     else:
         return _as_records(columns, rows, width)
-    widths = [max(map(len, column)) for column in zip(*cut, strict=True)]
     lines = []
     for number, row in enumerate(cut):
         figures = "".join(f"  {cell.rjust(size)}" for cell, size in zip(row[1:], widths[1:], strict=True))
         lines.append(f"{row[0].ljust(widths[0])}{figures}".rstrip())
+        if moved is not None:  # the head has its second line too
+            text = kept_together(rows[number - 1][moved] if number else below)
+            lines += textwrap.wrap(text, width - 4, initial_indent=INDENT, subsequent_indent=INDENT)
         if number == 0:
             lines.append("  ".join("-" * size for size in widths))
-        elif moved is not None:
-            second_line = rows[number - 1][moved]
-            lines += textwrap.wrap(second_line, width - 4, initial_indent="    ", subsequent_indent="    ")
     return lines
+
+
+def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*rows, strict=True)]
+
+
+def _total(widths: list[int]) -> int:
+    return sum(widths) + 2 * (len(widths) - 1)
 
 
 def _definitions(rows: Sequence[Sequence[str]], width: int) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
-    lines = []
+    widths, lines = _widths(rows)[:-1], []
     for row in rows:
         names = "".join(f"{cell.ljust(size)}  " for cell, size in zip(row, widths, strict=False))
-        indent = " " * len(names)
-        text = textwrap.wrap(kept_together(row[-1]), width, initial_indent=names, subsequent_indent=indent)
-        lines += text or [names.rstrip()]
+        room = width - len(names)
+        parts = row[-1].lines(room) if isinstance(row[-1], Command) else textwrap.wrap(kept_together(row[-1]), room)
+        starts = chain([names], repeat(" " * len(names)))
+        lines += [f"{start}{part}".rstrip() for start, part in zip(starts, parts or [""], strict=False)]
     return lines
-
-
-def _table_width(rows: Sequence[Sequence[str]]) -> int:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return sum(widths) + 2 * (len(widths) - 1)
 
 
 def _as_records(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[str]:
     lines = []
     for row in rows:
         cells = "; ".join(f"{name} {cell}".strip() for name, cell in zip(columns, row, strict=True) if cell)
-        lines += textwrap.wrap(kept_together(cells), width, subsequent_indent="    ")
+        lines += textwrap.wrap(kept_together(cells), width, subsequent_indent=INDENT)
     return lines
 
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,8 +25,8 @@ from latfit.errors import printable
 from latfit.histograms import Guarantee
 from latfit.laws import Empirical
 from latfit.numbers import Floats, finite
-from latfit.report.answers import compared_table, guarantee_advice
-from latfit.report.charts import CHARTS, STRATEGY_STEPS, Band, Chart, Strategies, View, bounds_chart, reason_chart
+from latfit.report.answers import compared_table, guarantee_advice, reading_notes
+from latfit.report.charts import CHARTS, STRATEGY_STEPS, Band, Chart, View, bounds_chart, reason_chart
 from latfit.report.layout import WORDS, Section, kept_together, number, shortened
 from latfit.report.sections import advice, evidence_checks, groups_section, sections, shown_groups
 from latfit.sample import LatencySample
@@ -113,13 +114,14 @@ def _groups(result: Analysis, most: int) -> dict[str, Any]:
 
 def _content(result: Analysis) -> dict[str, Any]:
     sample, statistics = result.decision.sample, sections(result, full=True)[2:]
+    reading = Section("How the log was read", tuple(chain(*reading_notes(result.facts))), as_items=True)
     content: dict[str, Any] = {
         "result": result,
         "path": result.facts.path,
         "advice": advice(result),
         "evidence": Section(columns=("question", "found", "so"), rows=tuple(evidence_checks(result))),
         "groups": result.groups or None,
-        "statistics": [each for each in statistics if each.title not in ("By group", "Evidence")],
+        "statistics": [*(each for each in statistics if each.title not in ("By group", "Evidence")), reading],
         "method": WORDS["method"]["log"],
     }
     if sample is None or sample.completed.total < MIN_COMPLETIONS:
@@ -129,25 +131,26 @@ def _content(result: Analysis) -> dict[str, Any]:
     names = ("cdf", "jobs-tail", "ratio", "time", "strategies")
     charts = [chart for chart in (CHARTS[name](view) for name in names) if chart and len(chart.lines[0].x) > 1]
     reason = reason_chart(view) if curve is None or result.timeout.verdict == "withheld" else None
-    charts += [reason] if reason else []
+    if reason:  # which may be one of the others, over time or as it is
+        others = [each for each in charts if each.title != reason.title and not each.x.kind == reason.x.kind == "date"]
+        charts = [reason, *others]
     model = _model(view, curve) if curve else {}
     return content | {
         "view": view if curve else None,
-        "hero": charts.index(reason) if reason else None,
+        "hero": 0 if reason else None,
         "charts": charts,
-        "still": [at for at, chart in enumerate(charts) if chart is not reason],
+        "still": range(1 if reason else 0, len(charts)),
         "curve_title": curve.title if curve else "",
         "risks": view.risks,
         "model": model | {"charts": [_chart_data(chart) for chart in charts], "risks": view.risks},
-        "strategies": _strategies_section(view.strategies) if view.strategies else None,
+        "strategies": _strategies_section(view) if view.strategies else None,
         "snippets": _snippets(result, view.law),
     }
 
 
 def _histogram_content(guarantee: Guarantee, path: str) -> dict[str, Any]:
-    chart = bounds_chart(guarantee)
-    known = guarantee.bounds
-    rows = zip(known.edges, known.counts, known.low, known.high, strict=True)
+    chart, bounds = bounds_chart(guarantee), guarantee.bounds
+    rows = zip(bounds.edges, bounds.counts, bounds.low, bounds.high, strict=True)
     cells = tuple((seconds(le), str(n), number(low), number(high, missing="infinite")) for le, n, low, high in rows)
     buckets = Section("Buckets", (), ("up to", "count", "mean, at least", "mean, at most"), cells)
     warnings = tuple(f"{warning.code}: {warning.message}" for warning in guarantee.warnings)
@@ -167,22 +170,22 @@ def _chart_data(chart: Chart | Band) -> dict[str, Any]:
 
     def plain(value: Any) -> Any:
         if isinstance(value, np.ndarray):
-            return [float(f"{x:.5g}") if np.isfinite(x) else None for x in value]
+            return [float(f"{x:.{10 if x > 1e8 else 5}g}") if np.isfinite(x) else None for x in value]  # dates: 10
         if hasattr(value, "_asdict"):
             return {name: plain(item) for name, item in value._asdict().items()}
-        return [plain(item) for item in value] if isinstance(value, tuple) else value
+        return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value
 
     data: dict[str, Any] = plain(chart)
     return data
 
 
-def _strategies_section(strategies: Strategies) -> Section:
-    comparison = strategies.comparison
-    decision = comparison.decision(time=seconds).replace(comparison.reference.policy.spec(4), "the decision above")
+def _strategies_section(view: View) -> Section:
+    comparison = view.strategies
+    assert comparison is not None
+    decision = comparison.decision(time=seconds).replace(comparison.reference.policy.spec(4), "this timeout")
     note = "All of them assume independent attempts. Job-time is the time that all copies of a job occupy the system."
-    if strategies.coarse:
-        note += f" Computed on about {STRATEGY_STEPS} steps that stand for all latencies, so figures may be off by "
-        note += "0.5 %."
+    if view.thinned is not view.law:
+        note += f" Computed on about {STRATEGY_STEPS} steps that stand for all latencies: figures may be 0.5 % off."
     columns, rows = compared_table(comparison, in_words=True)
     shown = tuple((row[-1], *row[:-1]) for row in rows) if len(rows) > 1 else ()
     sentences = (decision, note, *comparison.notes)
@@ -197,15 +200,14 @@ def _snippets(result: Analysis, law: Empirical) -> dict[str, Any] | None:
     for tool in (TOOLS[name] for name in SHOWN_TOOLS if name in TOOLS):
         timeout = tool.rounded(longest)
         if timeout <= tool.longest:
-            limits = tool.limits_for(
-                retry.timeouts, result.timeout.cutoff or longest, min(attempts, tool.cap or attempts)
-            )
+            most = min(attempts, tool.cap or attempts)
+            end = result.decision.cutoff.cutoff if result.decision.cutoff else longest
+            limits = tool.limits_for(retry.timeouts, end, most)
             plan = Plan(limits, result.timeout.cost, law.failures.times.size > 0)
             snippets.append((tool, tool.snippet(plan).splitlines()))
     undone = f"{100 * (1.0 - float(law.cdf(longest))) ** attempts:.2g} %"
-    text = f"{attempts} attempts of {seconds(longest)} each leave {undone} of the jobs undone."
-    text = f"A tool with one timeout for all attempts gets the longest: {text}"
-    return {"text": text, "tools": snippets}
+    text = f"A tool with one timeout for all attempts gets the longest: {attempts} attempts of {seconds(longest)} each "
+    return {"text": f"{text}leave {undone} of the jobs undone.", "tools": snippets}
 
 
 def _model(view: View, curve: Chart) -> dict[str, Any]:
@@ -215,7 +217,7 @@ def _model(view: View, curve: Chart) -> dict[str, Any]:
     least = max(float(law.jumps[np.searchsorted(law.completed, MIN_COMPLETIONS)]), law.resolution, view.low)
     replay = result.decision.evidence.replay if result.decision.evidence else None
     replayed = [(at.timeout, at.expected_duration) for at in replay.curve] if replay else []
-    deadline = best.figures.quantiles.get("0.95") if best.figures else None
+    deadline = best.quantiles.get("0.95")
     encoded = {name: base64.b64encode(values.astype("<f8").tobytes()).decode() for name, values in sums.items()}
     return {
         "law": {**encoded, "steps": steps},
@@ -243,10 +245,6 @@ def kept_sums(
 
     `F` is the share completed by each time `t`, `M` their times summed; `G` and `H` the same of visible failures, if
     there are any. Jumps among the times in `always` are kept.
-
-    >>> sums, steps = kept_sums(Empirical.of(LatencySample.of([1, 2, 2, 5])))
-    >>> sums["F"].tolist(), steps
-    ([0.25, 0.75, 1.0], True)
     """
     t = np.union1d(law.jumps, law.failures.times)
     steps = t.size <= most
@@ -264,21 +262,12 @@ def kept_sums(
 
 
 def to_html_fragment(result: Analysis) -> str:
-    """An analysis as sentences, a table and details, for a notebook.
-
-    >>> import latfit
-    >>> to_html_fragment(latfit.analyze(latfit.example_log(), resamples=0, test=False))[:8]
-    '<div><p>'
-    """
+    """An analysis as sentences, a table and details, for a notebook."""
     return _templates().get_template("notebook.html").render(sections=sections(result, full=True)).strip()
 
 
 def sample_fragment(sample: LatencySample) -> str:
-    """A sample as a line of counts and the quantiles of those that completed, for a notebook.
-
-    >>> sample_fragment(LatencySample.of([1.0, 2.0, 3.0], lost=1)).count("<td>")
-    6
-    """
+    """A sample as a line of counts and the quantiles of those that completed, for a notebook."""
     values = sample.completed.quantiles(NOTEBOOK_LEVELS).tolist() if sample.completed.total else []
     rows = (tuple(map(seconds, values)),) if values else ()
     shown = Section("", (repr(sample)[1:-1],), tuple(f"{100 * level:g} %" for level in NOTEBOOK_LEVELS), rows)

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from latfit.analysis import Analysis, Group
-from latfit.decision import Decision, FittedLaw, Recommendation
 from latfit.errors import counted, printable
-from latfit.fitting import JointRatio
-from latfit.outliers import OutlierRatio
 from latfit.report.layout import (
     LONGEST_KEY,
     WORDS,
+    Command,
     Number,
     Section,
     as_markdown,
@@ -28,25 +25,34 @@ from latfit.report.layout import (
     p_value,
     percent,
     shortened,
+    without_empty,
 )
-from latfit.restart.retry import Retry
-from latfit.sample import LatencySample
+from latfit.restart.objectives import Objective
 from latfit.units import seconds, times_in_words
+
+if TYPE_CHECKING:
+    from latfit.analysis import Analysis, Group
+    from latfit.decision import Decision, FittedLaw
+    from latfit.fitting import JointRatio
+    from latfit.outliers import OutlierRatio
+    from latfit.restart.retry import Retry
+    from latfit.sample import LatencySample
 
 REPLAY_AGREES = 0.1  # largest relative difference between a replay and the formula that counts as agreement
 TELLING_OPTIMISM = 0.01  # the corrected duration is shown if it differs from the plain one by more than this share
-BRIEF_GROUPS = 5  # rows of the table of groups in the short report
+MAX_CAUTIONS = 2  # in the short report
+BRIEF_GROUPS, MAX_GROUPS = 5, 40  # rows of the table of groups in the short report, without and with --by
 
 
 @dataclass(frozen=True)
 class Advice:
     """A decision in a few lines; `action` ends in `target`, which is a time, a column, or empty.
 
-    `tone` is what there is to do: `set` a schedule, `wait`, or `ask` for something that the log does not tell.
+    `tone` is what there is to do: `set` a schedule, one for each `group`, `wait`, or `ask` for what is not known.
     `figures` are named statements; a caution is a message and a remedy, a step a command and what it is for.
     """
 
-    tone: Literal["set", "wait", "ask"]
+    tone: str
     action: str
     target: str
     log: tuple[str, ...]
@@ -60,9 +66,9 @@ class Advice:
         return f"{self.action} {self.target}".rstrip()
 
     def sections(self) -> list[Section]:
-        rows = [("why", " ".join(self.reasons))] if self.reasons else []
-        rows += [*self.figures, *(("caution", f"{_sentence(text)} {remedy}".strip()) for text, remedy in self.cautions)]
-        rows += [("next" if not at else "", f"{step}  # {why}") for at, (step, why) in enumerate(self.steps)]
+        rows = [("limit" if self.tone == "set" else "why", " ".join(self.reasons))] if self.reasons else []
+        rows += [*self.figures, *(("caution", f"{message} {remedy}".strip()) for message, remedy in self.cautions)]
+        rows += [("" if at else "next", Command(step, why)) for at, (step, why) in enumerate(self.steps)]
         return [Section("", self.log), Section(self.headline, columns=("", ""), rows=tuple(rows), tone=self.tone)]
 
 
@@ -82,7 +88,7 @@ def to_markdown(result: Analysis, *, figures: tuple[str, ...] = ()) -> str:
     return as_markdown(sections(result, full=True), heading=f"latfit: {result.facts.path}", figures=figures)
 
 
-def sections(result: Analysis, *, full: bool = False, groups: int | None = BRIEF_GROUPS) -> list[Section]:
+def sections(result: Analysis, *, full: bool = False, groups: int = BRIEF_GROUPS) -> list[Section]:
     """The report of an analysis, the decision first and at most so many `groups`; if `full`, what it rests on too."""
     report = advice(result).sections()
     if result.groups:
@@ -97,23 +103,27 @@ def sections(result: Analysis, *, full: bool = False, groups: int | None = BRIEF
         warnings = tuple(f"{warning.code}: {warning.message}" for warning in result.warnings)
         report.append(Section("Warnings", warnings, as_items=True))
     report += [_outliers_section(result), _latency_section(result)]
-    return [*report, _fits_section(result.decision.fits)] if result.decision.fits else report
+    return [*report, fits_section(result.decision.fits)] if result.decision.fits else report
 
 
-def _sentence(text: str) -> str:
+def sentence(text: str) -> str:
+    """A message of the library as a sentence of its own."""
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
 
 
-def advice(result: Analysis) -> Advice:
-    """What to do, why, what it brings, how sure that is, and what to run next.
+def retry_sentence(retry: Mapping[str, Any]) -> str:
+    """A schedule, what it takes, and what it takes at worst, from its JSON."""
+    waiting = retry["worst_duration"] / (1 + retry["worst_loss"])
+    mean, waiting, worst = in_one_unit(retry["expected_duration"], waiting, retry["worst_duration"])
+    brings = f"{mean} a job instead of {waiting} if retries are independent, {worst} at worst"
+    return f"resubmit after {times_in_words(retry['timeouts'])}, then wait: {brings}."
 
-    >>> import latfit
-    >>> advice(latfit.analyze(latfit.example_log(), resamples=0, test=False)).headline
-    'Resubmit after 358 s and 716 s, then wait'
-    """
+
+def advice(result: Analysis) -> Advice:
+    """What to do, why, what it brings, how sure that is, and what to run next."""
     chosen, retry, decision = result.timeout, result.timeout.retry, result.decision
     codes = (*_fixed_fate(result), *chosen.withheld)
-    tone: Literal["set", "wait", "ask"] = "set"
+    tone = "set"
     figures: list[tuple[str, str]] = []
     reasons = [] if chosen.verdict != "withheld" else _withheld_reasons(result)
     if retry is not None:
@@ -121,47 +131,64 @@ def advice(result: Analysis) -> Advice:
         waiting, duration, worst = in_one_unit(retry.waiting, retry.expected_duration, retry.worst_duration)
         gain = f"{waiting} → {duration} a job if retries are independent, {100 * retry.gain:.0f} % less"
         if retry.gain_interval:
-            low, high = (f"{100 * end:.0f}" for end in retry.gain_interval)
+            low, high = (round(100 * end) for end in retry.gain_interval)
             gain += f" (95 % interval {low} to {high} %)"
         figures = [("expect", f"{gain}; {retry.submissions:.2f} submissions a job.")]
         loss = f"at worst {worst} a job, {100 * retry.worst_loss:.0f} % more than waiting"
-        figures.append(("guarantee", f"{loss}, even if every retry takes as long as the first attempt would have."))
+        fate = "even if every retry takes as long as the first attempt would have"
+        figures.append(("guarantee", f"{loss}, {fate}; no promise if retries overload the service."))
     else:
         action, target, tone = *_without_schedule(result, codes), "wait"
         if not _fixed_fate(result) and (set(codes) & set(WORDS["headlines"]) or _all_zero(result)):
             tone = "ask"
+        elif action == "Decide by":
+            tone = "group"
         reasons = [*_why_waiting(result), *reasons]
-        if tone == "wait" and chosen.formula.at_cutoff is not None:
-            figures.append(("expect", f"{seconds(chosen.formula.at_cutoff)} a job, as by waiting today."))
+        if tone != "ask" and chosen.formula.at_cutoff is not None:
+            figures.append(("expect", f"{seconds(chosen.formula.at_cutoff)} a job by waiting."))
     if now := decision.current:
         endless = now.expected_duration is None
         duration = "jobs would never end" if endless else f"{seconds(now.expected_duration)} a job"
         by = "" if chosen.verdict == "finite" and retry else ", if attempts were independent"
         figures.append(("today", f"a timeout of {seconds(now.timeout)}, repeated without limit: {duration}{by}."))
-    figures.append(("confidence", _confidence(result)))
-    return Advice(
-        tone,
-        action,
-        target,
-        _log_lines(result),
-        tuple(reasons),
-        tuple(figures),
-        _cautions(result),
-        _steps(result, codes),
-    )
+    figures += _variation(result)
+    figures += [] if _fixed_fate(result) else [("confidence", _confidence(result))]
+    cautions = _cautions(result)
+    steps = _steps(result, codes, more=len(cautions[MAX_CAUTIONS:]))
+    rest = tuple(reasons), tuple(figures), cautions[:MAX_CAUTIONS], steps
+    return Advice(tone, action, target, _log_lines(result), *rest)
+
+
+def _variation(result: Analysis) -> list[tuple[str, str]]:
+    """Whether some timeout lowers the mean of independent attempts even if nothing is lost (Pal & Reuveni 2017)."""
+    latency = result.decision.latency
+    if latency is None or latency.variation is None or latency.variation_interval is None or _fixed_fate(result):
+        return []
+    low, high = latency.variation_interval
+    meaning = ", above 1: retries pay if they are independent" if low > 1 else ": it may be above or below 1"
+    meaning = ", below 1: by itself no reason to cancel" if high < 1 else meaning
+    return [("variation", f"{latency.variation:.2f} ({low:.2f} to {high:.2f}){meaning}.")]
 
 
 def _log_lines(result: Analysis) -> tuple[str, ...]:
+    """What the file is: its name, format, rows, period, outcomes and unit."""
     facts, counts = result.facts, result.decision.counts
     times = None if result.seen is None else result.seen.submitted
-    lines = f"{facts.path} ({facts.format}): {counted(sum(counts.values()), facts.kind.removesuffix('s'))}"
+    line = f"{facts.path} ({facts.format}): {counted(sum(counts.values()), facts.kind.removesuffix('s'))}"
     if times is not None and np.isfinite(times).any():
-        first, last = (np.datetime64(int(end), "s") for end in (np.nanmin(times), np.nanmax(times)))
-        span = seconds(float((last - first) / np.timedelta64(1, "s")))
-        lines += f" from {str(first)[:16].replace('T', ' ')} to {str(last)[:16].replace('T', ' ')} UTC ({span})"
-    outcomes = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
-    unit = f"; latency in {facts.unit} ({WORDS['unit_evidence'].get(facts.unit_evidence, facts.unit_evidence)})"
-    return (f"{lines}; {outcomes}{unit if facts.unit and facts.unit_evidence else ''}.",)
+        length = float(np.nanmax(times) - np.nanmin(times))
+        digits = 19 if length < 600 else 16
+        first, last = (str(np.datetime64(int(end), "s"))[:digits] for end in (np.nanmin(times), np.nanmax(times)))
+        last = last[11:] if first[:10] == last[:10] else last
+        minutes = round(length / 60)
+        span = f"{minutes} min" if 10 <= minutes < 60 else seconds(length)
+        period = f"from {first.replace('T', ' ')} to {last.replace('T', ' ')} UTC ({span})"
+        line += f" over {span}" if first < "1971" else f" {period}"  # a clock that began at 0 has no dates
+    line += f"; {', '.join(f'{count} {status}' for status, count in counts.items() if count)}"
+    if facts.unit and facts.unit_evidence:
+        evidence = facts.unit_evidence.partition(";")[0]
+        line += f"; latency in {facts.unit} ({WORDS['unit_evidence'].get(evidence, evidence)})"
+    return (f"{line}.",)
 
 
 def _confidence(result: Analysis) -> str:
@@ -178,52 +205,69 @@ def _confidence(result: Analysis) -> str:
         reading = f"by {kinds.get(world.kind, world.name)}"
         parts.append(f"in the least favourable reading of the log ({reading}) jobs take {change}")
     elif world is not None and world.kind == "independent" and retry is not None:
-        parts.append("attempts look independent")
+        from latfit.evidence.probes import MIN_PROBES_TO_DESCRIBE
+
+        few = probes.n < MIN_PROBES_TO_DESCRIBE
+        parts.append(
+            f"{counts} are too few to show whether retries are independent"
+            if few
+            else "the log shows no dependence between attempts"
+        )
     if replay is not None and replay.at and retry is not None and result.timeout.verdict == "finite":
         E, formula = replay.at[0].expected_duration, result.timeout.expected_duration or math.nan
         agrees = abs(E / formula - 1) <= REPLAY_AGREES
         finding = "agrees" if agrees else f"gives {seconds(E)} instead of {seconds(formula)}"
         parts.append(f"replaying the log {finding}")
-    checked = [*evidence.columns_used[:4], *(["order in time"] if probes.submitted is not None else [])]
-    parts.append(f"checked {', '.join(checked)} on {counts}" if checked else f"nothing to check on {counts}")
+    checked = [*evidence.columns_used[:4], f"order in {'the file' if probes.submitted is None else 'time'}"]
+    parts.append(f"checked {_joined(checked, 'and')} on {counts}")
     timed, outcomes = probes.submitted is not None, probes.facts.has_outcomes
-    known = {"columns": evidence.columns_used, "times": timed, "outcomes": outcomes}
-    if unseen := [name for name, value in known.items() if not value]:
-        parts.append(f"the log has no {' or '.join(unseen)}")
-    return _sentence("; ".join(parts))
+    present = {"columns": evidence.columns_used, "times": timed, "outcomes": outcomes}
+    if absent := [name for name, value in present.items() if not value]:
+        parts.append(f"the log has no {_joined(absent, 'or')} to check")
+    return f"{'; '.join(parts)}."
+
+
+def _joined(words: Sequence[str], last: str) -> str:
+    return f" {last} ".join([", ".join(words[:-1])] * (len(words) > 1) + [*words[-1:]])
 
 
 def _cautions(result: Analysis) -> tuple[tuple[str, str], ...]:
-    """The two most important warnings that the verdict has not said already."""
+    """The warnings that the verdict has not said already, the most important first."""
     codes = result.timeout.withheld
     if fixed := _fixed_fate(result):
-        codes = (*fixed, "not-identified", "mixed", "dependence")
+        codes = (*fixed, "not-identified", "mixed", "dependence", "drift")
     messages = {warning.code: warning.message for warning in result.warnings if warning.code not in codes}
     if "mixed" in codes:
         messages.pop("groups-differ", None)
-    return tuple((messages[code], WORDS["remedies"][code]) for code in WORDS["remedies"] if code in messages)[:2]
+    remedies = WORDS["remedies"].items()
+    return tuple((sentence(messages[code]), remedy) for code, remedy in remedies if code in messages)
 
 
-def _steps(result: Analysis, codes: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    log = "LOG" if result.seen is None else shlex.quote(printable(result.facts.path))
+def _steps(result: Analysis, codes: Sequence[str], more: int) -> tuple[tuple[str, str], ...]:
+    """What to run next: the command that the verdict asks for, and the page with `more` cautions."""
+    path = "LOG" if result.seen is None or result.facts.path.startswith("<") else result.facts.path
+    log = shlex.quote(printable(path))
     mixing = result.decision.evidence.mixing if result.decision.evidence else None
-    first = ("latfit settings TOOL " + log, "what to paste; latfit settings lists the tools")
-    if result.timeout.retry is None:
-        decided = next((group.key for group in result.groups if _retry(group.decision)), None)
-        if decided is not None:
-            where = " ".join(f"--where {shlex.quote(f'{name}={value}')}" for name, value in decided.items())
-            first = (f"latfit analyze {log} {where}", "one group alone")
-        elif _fixed_fate(result):
-            first = (f"latfit drift {log}", "when waits are long, and whether that changes")
-        elif "not-identified" in codes:
-            first = (f"latfit analyze {log} --cost 5", "if a restart costs 5 s")
-        elif {"no-outcomes", "few-completions"} & set(codes):
-            first = (f"latfit read {log}", "how each column was read")
-        elif "mixed" in codes and mixing is not None and not result.groups:
-            first = (f"latfit analyze {log} --by {shlex.quote(mixing.column.name)}", "a decision for each group")
-        else:
-            first = (f"latfit compare {log}", "hedging and other strategies")
-    return (first, (f"latfit analyze {log} --full", "laws, quantiles, evidence; -o DIR writes the page"))
+    decided = next((group.key for group in shown_groups(result, 1) if _retry(group.decision)), None)
+    if _fixed_fate(result):
+        timed = result.seen is not None and result.seen.submitted is not None
+        when = (f"latfit drift {log}", "what changed over time")
+        first = when if timed else (f"latfit read {log}", "how each column was read")
+    elif result.timeout.retry is None and "not-identified" in codes:
+        first = (f"latfit analyze {log} --cost 5", "if a restart costs 5 s")
+    elif result.timeout.retry is None and {"no-outcomes", "few-completions"} & set(codes):
+        first = (f"latfit read {log}", "how each column was read")
+    elif decided is not None and ("mixed" in codes or result.timeout.retry is None):
+        where = " ".join(f"--where {shlex.quote(f'{name}={value}')}" for name, value in decided.items())
+        first = (f"latfit settings TOOL {log} {where}", "settings for one group")
+    elif "mixed" in codes and mixing is not None and not result.groups:
+        first = (f"latfit analyze {log} --by {shlex.quote(mixing.column.name)}", "a decision for each group")
+    elif result.timeout.retry is not None:
+        first = (f"latfit settings TOOL {log}", "settings to paste")
+    else:
+        first = (f"latfit compare {log}", "hedging and other strategies")
+    rest = f"everything, with {counted(more, 'more caution')}, and a page" if more else "everything, and a page"
+    return (first, (f"latfit analyze {log} --full -o DIR", rest))
 
 
 def _without_schedule(result: Analysis, codes: Sequence[str]) -> tuple[str, str]:
@@ -243,76 +287,92 @@ def _fixed_fate(result: Analysis) -> tuple[str, ...]:
 def _why_waiting(result: Analysis) -> list[str]:
     evidence = result.decision.evidence
     world = evidence.binding_world if evidence else None
-    if world is None or {"no-outcomes", "censored"} & set(result.timeout.withheld) or _fixed_fate(result):
+    told = {"no-outcomes", "censored", "few-completions", "not-identified"} & set(result.timeout.withheld)
+    if told or _fixed_fate(result):
         return []
-    reason = WORDS["why_waiting"].get(world.kind, f"Latencies differ by {world.name}, and a retry stays where it was.")
-    if world.kind != "independent" and world.ratio is not None and 1 < world.ratio < math.inf:
-        reason += f" The best schedule would take {world.ratio:.3g} × as long as waiting."
+    if world is None:
+        return [WORDS["why_waiting"]["independent"]]
+    reason = WORDS["why_waiting"].get(world.kind, f"Latencies differ by {world.name}, which a retry does not change.")
+    if world.kind != "independent" and world.ratio is not None and 1 < float(f"{world.ratio:.3g}") < math.inf:
+        reason += f" There, the best schedule for independent retries takes {world.ratio:.3g} × as long as waiting."
     return [reason]
 
 
 def formula_section(result: Analysis) -> Section:
     """What the formula gives for one timeout that is repeated without limit: the papers' answer."""
-    chosen = result.timeout.formula
-    title = "If attempts were independent" if chosen is not result.timeout else "One timeout, repeated without limit"
-    if chosen.timeout is None:
-        verdicts = {"never": "No timeout helps.", "any": "The timeout does not matter."}
-        return Section(title, (verdicts.get(chosen.verdict, "The formula gives no timeout."),))
-    bounds, within = chosen.intervals, chosen.within_1pct
-    best = seconds(chosen.timeout)
-    best += f" (95 % interval {between(*bounds.timeout)})" if bounds else ""
-    best += f"; {between(*within)} takes at most 1 % longer" if within and within[0] != within[1] else ""
-    duration = f"{seconds(fair_duration(chosen))} a job"
-    duration += f" (95 % interval {between(*bounds.expected_duration)})" if bounds else ""
-    rows = [("best timeout", best), ("mean duration", duration)]
-    factor = chosen.speed_up_vs_cutoff
-    if factor is not None and float(f"{factor:.3g}") > 1 and chosen.timeout != chosen.cutoff:  # as it is written
-        gain = f"{factor:.3g} × faster than {seconds(chosen.at_cutoff)} by waiting until the cutoff"
-        gain += f" (95 % interval {bounds.speed_up[0]:.3g} to {bounds.speed_up[1]:.3g})" if bounds else ""
-        rows.append(("gain", gain))
-    if chosen.submissions is not None:
-        rows.append(("load", f"{chosen.submissions:.2f} submissions a job"))
-    both = chosen.figures, chosen.figures_at_cutoff
-    last, at_cutoff = (figures.quantiles.get("0.99") if figures else None for figures in both)
-    if last is not None:
-        instead = f" ({seconds(at_cutoff)} by waiting until the cutoff)" if at_cutoff else ""
-        rows.append(("99 % of jobs", f"done within {seconds(last)}{instead}"))
-    return Section(title, tuple(_how_sure(chosen)), ("", ""), tuple(rows))
+    formula = result.timeout.formula
+    title = "If attempts were independent" if formula is not result.timeout else "One timeout, repeated without limit"
+    if formula.timeout is not None:
+        return optimum_section(formula.to_dict(), title)
+    verdicts = {"never": "No timeout helps.", "any": "The timeout does not matter."}
+    return Section(title, (verdicts.get(formula.verdict, "The formula gives no timeout."),))
 
 
-def fair_duration(chosen: Recommendation) -> float | None:
-    """E_J at the timeout; without the optimism of having chosen the minimum where that is more than 1 %."""
-    plain, corrected = chosen.expected_duration, chosen.expected_duration_corrected
-    return corrected if plain and corrected and abs(corrected / plain - 1) > TELLING_OPTIMISM else plain
-
-
-def _how_sure(chosen: Recommendation) -> list[str]:
-    notes = []
-    if fair_duration(chosen) != chosen.expected_duration:
+def optimum_section(best: Mapping[str, Any], title: str = "", sentences: Sequence[str] = ()) -> Section:
+    """The figures of an optimum, from its JSON: what it takes, how sure that is, what it gains and what it costs."""
+    timeout = None if best["verdict"] == "given" or "schedule" in best else best["timeout"]
+    E, within = best["expected_duration"], best["within_5pct"]
+    at_cutoff, fair = best.get("at_cutoff") or {}, best.get("expected_duration_corrected")
+    notes = list(sentences)
+    if E and fair and abs(fair / E - 1) > TELLING_OPTIMISM:
         why = "which is optimistic because the timeout was chosen as their minimum"
-        notes.append(f"The data alone give {seconds(chosen.expected_duration)}, {why}.")
-    if chosen.within_5pct is not None:
-        latest = chosen.within_5pct[1]
-        late = "any later timeout" if latest == math.inf else f"waiting up to {seconds(latest)}"
+        notes.append(f"The data alone give {seconds(E)}, {why}.")
+    else:
+        fair = E
+    if timeout and within and within[0] != within[1]:
+        late = "any later timeout" if within[1] is None else f"waiting up to {seconds(within[1])}"
         notes.append(f"Too late is safer than too early: {late} costs at most 5 % more.")
-    if chosen.exact_timeout is not None and chosen.exact_timeout != chosen.timeout:
-        earlier = chosen.exact_timeout < (chosen.timeout or 0.0)
-        why = "; it rests on fewer completions, and too early costs more than too late" if earlier else ""
-        notes.append(f"The plain minimum of the data is at {seconds(chosen.exact_timeout)}{why}.")
-    return notes
+    if timeout and (exact := best.get("exact_timeout")) not in (None, timeout):
+        why = "; it rests on fewer completions, and too early costs more than too late" if exact < timeout else ""
+        notes.append(f"The plain minimum of the data is at {seconds(exact)}{why}.")
+
+    def interval(prefix: str, write: Callable[[float, float], str] = between) -> str:
+        low, high = best.get(f"{prefix}low"), best.get(f"{prefix}high")
+        return "" if low is None or high is None else f" (95 % interval {write(low, high)})"
+
+    rows = []
+    if timeout:
+        near = best["within_1pct"]
+        near = f"; {between(*near)} takes at most 1 % longer" if near and near[0] != near[1] else ""
+        rows.append(("best timeout", f"{seconds(timeout)}{interval('')}{near}"))
+    rows.append(("mean duration", f"{seconds(fair)} a job{interval('expected_duration_')}"))
+    goal, value = best["objective"]["name"], best["objective"]["value"]
+    if goal != "mean":
+        rows.append((goal, "infinite" if value is None else Objective.parse(goal).text(value)))
+    factor, compared = (
+        best.get("speed_up_vs_cutoff"),
+        f"{seconds(at_cutoff.get('expected_duration'))} by waiting until the cutoff",
+    )
+    if factor is None:
+        factor, compared = best["speed_up"], "no timeout"
+    if factor is not None and float(f"{factor:.3g}") > 1:  # as it is written
+        sure = interval("speed_up_vs_cutoff_", lambda low, high: f"{low:.3g} to {high:.3g}")
+        rows.append(("gain", f"{factor:.3g} × faster than {compared}{sure}"))
+    if best["submissions"] is not None:
+        rows.append(("load", f"{best['submissions']:.2f} submissions a job"))
+    rows.append(("spread", f"standard deviation {seconds(best['std_duration'])}"))
+    for level, time in best["quantiles"].items():
+        waiting = at_cutoff.get("quantiles", {}).get(level)
+        instead = f" ({seconds(waiting)} by waiting)" if waiting else ""
+        rows += [] if time is None else [(f"{100 * float(level):g} % of jobs", f"done within {seconds(time)}{instead}")]
+    return Section(title, tuple(notes), ("", ""), tuple(rows))
 
 
 def _withheld_reasons(result: Analysis) -> list[str]:
     messages = {warning.code: warning.message for warning in reversed(result.decision.warnings)}
     reasons = []
     for code in _fixed_fate(result) or result.timeout.withheld:
+        if code == "not-identified" and result.timeout.retry is not None:
+            continue  # the schedule takes a restart to cost a step of the clock
         remedy = f" {WORDS['remedies'][code]}" if code in WORDS["remedies"] and code != "mixed" else ""
         if code == "few-completions" or (code in WORDS["reasons"] and _all_zero(result)):
-            reasons.append(_sentence(messages.get(code, code)))
-        elif code in WORDS["reasons"]:
+            reasons.append(sentence(messages.get(code, code)))
+        elif code in WORDS["reasons"] and not (reasons and code == "dependent"):  # the others say it already
             reasons.append(WORDS["reasons"][code] + remedy)
         elif code == "mixed" and result.timeout.retry is not None:
-            reasons.append(f"Repeat it no further: {messages.get(code, 'the log mixes different populations')}.")
+            reasons.append(
+                f"Do not repeat it without limit: {messages.get(code, 'the log mixes different populations')}."
+            )
     return reasons
 
 
@@ -332,16 +392,16 @@ def evidence_checks(result: Analysis) -> list[tuple[str, str, str]]:
         return []
     finding, verdict = "the log has no column that could explain the latencies", "not known"
     if (mixing := evidence.mixing) is not None:
-        finding = f"the column {mixing.column.name} explains {100 * mixing.share:.0f} % of how the latencies rank "
+        finding = f"{mixing.column.name} explains {100 * mixing.share:.0f} % of the variance of the ranks "
         finding += f"({counted(mixing.groups, 'group')})"
         harm = mixing.harmed is not None or "mixed" in result.timeout.withheld
-        verdict = "one timeout for all does harm" if harm else "one timeout still serves all"
+        verdict = "one timeout, repeated, does harm" if harm else "one timeout still serves all"
     elif probes.columns:
         finding, verdict = "no column of the log explains the latencies", "fine"
     rows = [("Is it one population?", finding, verdict)]
     if evidence.dependence is not None:
-        depends, lag1 = evidence.dependence.found, evidence.dependence.lag1
-        finding = f"slow probes {'' if depends else 'do not '}follow slow ones (lag-1 rank correlation {lag1:.2f})"
+        depends, strongest = evidence.dependence.found, evidence.dependence.strongest
+        finding = f"slow probes {'' if depends else 'do not '}follow slow ones (rank correlation {strongest:.2f})"
         rows.append(("Do slow probes follow slow ones?", finding, "a new attempt is slow too" if depends else "fine"))
     if evidence.drift is not None:
         changes, cycle = evidence.drift.changes, evidence.drift.daily_cycle
@@ -361,7 +421,7 @@ def evidence_checks(result: Analysis) -> list[tuple[str, str, str]]:
         finding += f"({between(at.low, at.high)}), waiting {seconds(waiting)}"
         compared = "faster" if at.expected_duration < waiting else "slower than waiting"
         alike = seconds(at.expected_duration) == seconds(waiting)
-        rows.append(("What would it have brought on this log?", finding, "as long as waiting" if alike else compared))
+        rows.append(("What would one timeout have brought?", finding, "as long as waiting" if alike else compared))
     elif probes.submitted is None:
         finding = "there are no submission times to check dependence, drift and replay"
         rows.append(("Dependence, drift and replay", finding, "trust it less"))
@@ -403,52 +463,37 @@ def _latency_section(result: Analysis) -> Section:
     if latency is None:
         return Section("Latency", (clock,))
     moments = f"mean {seconds(latency.mean)}, standard deviation {seconds(latency.std)}"
-    sentence = f"Those that returned: {moments}, from {between(latency.min, latency.max)}. {clock}"
-    sentences = [sentence]
-    if latency.variation is not None:
-        low, high = latency.variation_interval or (latency.variation, latency.variation)
-        interval = f" ({low:.2f} to {high:.2f})" if latency.variation_interval else ""
-        helps = "above 1, so some timeout lowers the mean of independent attempts even if nothing is lost"
-        meaning = helps if low > 1 else "below 1, so this alone is no reason to cancel" if high < 1 else "about 1"
-        sentences.append(f"Coefficient of variation {latency.variation:.2f}{interval}: {meaning}.")
+    moments += "" if latency.variation is None else f" (coefficient of variation {latency.variation:.2f})"
+    summary = f"Those that returned: {moments}, from {between(latency.min, latency.max)}. {clock}"
     columns = tuple(f"{100 * float(q):g} %" for q in latency.quantiles)
-    return Section("Latency", tuple(sentences), columns, (tuple(map(seconds, latency.quantiles.values())),), keys=0)
+    return Section("Latency", (summary,), columns, (tuple(map(seconds, latency.quantiles.values())),), keys=0)
 
 
-def _fits_section(fits: tuple[FittedLaw, ...]) -> Section:
-    columns = ("law", "parameters", "rho %", "BIC−", "KS", "p known", "p boot", "timeout", "regret")
-    least = min((fitted.fit.bic for fitted in fits if fitted.fit.bic is not None), default=0.0)
-    rows = tuple(_fit_row(fitted, least) for fitted in fits if fitted.fit.error is None)
-    failed = ", ".join(_law_name(fitted) for fitted in fits if fitted.fit.error is not None)
-    sentences = [
-        "BIC− is the distance from the best; p known takes the parameters as known (as the paper does), p boot refits "
-        "every resample and is the honest one; regret is what the law's timeout costs on the data."
-    ]
-    sentences += [f"Could not be fitted: {failed} (--json says why)."] if failed else []
-    return Section("Fitted laws, best first", tuple(sentences), columns, rows, below="parameters")
-
-
-def _fit_row(fitted: FittedLaw, least: float) -> tuple[str, ...]:
-    fit, ks, optimum, regret = fitted.fit, fitted.ks, fitted.optimum, fitted.regret
-    timeout = {"never": "none", "any": "any", "immediate": "0"}.get(optimum.verdict, "") if optimum else ""
-    if optimum and optimum.timeout and not timeout:
-        timeout = seconds(optimum.timeout)
-    cost = "" if regret is None else "∞" if regret == math.inf else f"{100 * regret:.1f} %"
-    return (
-        _law_name(fitted),
-        fit.describe(3, " "),
-        f"{100 * (fit.rho or 0):.2f}",
-        "" if fit.bic is None else f"{fit.bic - least:.0f}",
-        f"{ks.statistic:.3f}" if ks else "",
-        p_value(ks.p_asymptotic if ks else None),
-        p_value(ks.p_bootstrap if ks else None),
-        timeout,
-        Number(cost, regret),
-    )
-
-
-def _law_name(fitted: FittedLaw) -> str:
-    return fitted.fit.name if fitted.fit.method == "mle" else f"{fitted.fit.name} {fitted.fit.method}"
+def fits_section(fits: Sequence[FittedLaw], title: str = "Fitted laws, best first") -> Section:
+    """Fits as ranked, with their scores and tests, and the names of those that could not be fitted."""
+    score = "BIC−" if any(each.fit.bic is not None for each in fits) else "sse"
+    least = min((each.fit.bic for each in fits if each.fit.bic is not None), default=0.0)
+    columns = ("law", "parameters", "rho %", score, "KS", "p known", "p boot", "timeout", "regret")
+    rows, failed = [], []
+    for each in fits:
+        fit, ks, optimum = each.fit, each.ks, each.optimum
+        name = fit.name if fit.method == "mle" else f"{fit.name} {fit.method}"
+        if fit.error is not None:
+            failed.append(name)
+            continue
+        timeout = {"never": "none", "any": "any", "immediate": "0"}.get(optimum.verdict, "") if optimum else ""
+        if optimum and optimum.timeout and not timeout:
+            timeout = seconds(optimum.timeout)
+        distance = "" if fit.bic is None else f"{fit.bic - least:.0f}"
+        distance = number(fit.sse, "{:.4g}".format) if score == "sse" else distance
+        tests = (f"{ks.statistic:.3f}", p_value(ks.p_asymptotic), p_value(ks.p_bootstrap)) if ks else ("", "", "")
+        regret = number(each.regret, lambda share: f"{100 * share:.1f} %", "" if each.regret is None else "∞")
+        rows.append((name, fit.describe(3, " "), f"{100 * (fit.rho or 0):.2f}", distance, *tests, timeout, regret))
+    shown, table = without_empty(columns, rows)
+    meanings = [meaning for column, meaning in WORDS["fits"].items() if column in shown]
+    sentences = [f"{'; '.join(meanings)}."] if meanings else []
+    sentences += [f"Could not be fitted: {', '.join(failed)} (--json says why)."] if failed else []
+    return Section(title, tuple(sentences), shown, table, below="parameters")
 
 
 def shown_groups(result: Analysis, most: int | None = None) -> list[Group]:
@@ -460,22 +505,38 @@ def shown_groups(result: Analysis, most: int | None = None) -> list[Group]:
 
 def groups_section(result: Analysis, most: int | None = None) -> Section:
     """The decision of each group and of all: schedules first, at most `most` groups; small ones are counted."""
-    large = shown_groups(result)
-    names = list(result.groups[0].key)
+    large, names = shown_groups(result), list(result.groups[0].key)
     pooled = ("all", *[""] * (len(names) - 1), *_group_cells(result.decision), "")
     figures = ("probes", "out", "resubmit after", "takes", "waiting", "at worst", "own")
     sentences = [_groups_summary(result)]
     if most is not None and len(large) > most:
         sentences.append(f"{counted(len(large) - most, 'group', 'is', 'are')} not shown: see --full or results.json.")
-    if few := len(result.groups) - len(large):
+    failed = [(group, group.decision.error) for group in result.groups if _failed(group.decision)]
+    for group, error in failed[:BRIEF_GROUPS]:
+        sentences.append(f"{shortened(', '.join(group.key.values()), LONGEST_KEY)}: {error}.")
+    if few := len(result.groups) - len(large) - len(failed):
         sentences.append(f"Too few probes for a decision: {counted(few, 'group')}.")
     columns = (*(shortened(printable(name), LONGEST_KEY) for name in names), *figures)
-    rows = (*map(_group_row, large[:most]), pooled)
-    return Section("By group", tuple(sentences), columns, rows, keys=len(names))
+    rows = []
+    for group in large[:most]:
+        key = (shortened(printable(value), LONGEST_KEY) for value in group.key.values())
+        rows.append((*key, *_group_cells(group.decision), "*" if _needs_own(result, group) else ""))
+    columns, shown = without_empty(columns, [*rows, pooled])
+    return Section("By group", tuple(sentences), columns, shown, keys=len(names), below="resubmit after")
 
 
 def _retry(decision: Decision) -> Retry | None:
     return decision.timeout.retry if decision.timeout else None
+
+
+def _needs_own(result: Analysis, group: Group) -> bool:
+    """Whether a group has another timeout than all together; not if both are to wait."""
+    return group.differs and (_retry(group.decision) or _retry(result.decision)) is not None
+
+
+def _failed(decision: Decision) -> bool:
+    few = any(warning.code == "few-completions" for warning in decision.warnings)
+    return decision.error is not None and not few
 
 
 def _too_few(decision: Decision) -> bool:
@@ -483,24 +544,20 @@ def _too_few(decision: Decision) -> bool:
 
 
 def _groups_summary(result: Analysis) -> str:
-    if "mixed" in result.timeout.withheld:
-        instead = "set each group's own schedule" if _some_group_decided(result) else "wait in every group"
-        if result.timeout.retry is not None:
-            return f"The schedule above holds for all; better, {instead}."
-        return f"One timeout for all would be wrong here; {instead}."
-    differing = sum(group.differs for group in result.groups)
+    decided, pooled = _some_group_decided(result), result.timeout.retry
+    differing = sum(_needs_own(result, group) for group in result.groups)
+    if not decided and not pooled:
+        return "Waiting is best in every group."
+    if "mixed" in result.timeout.withheld or (decided and not pooled):
+        stars = "; * marks those whose best timeout clearly differs" if differing else ""
+        shared = "The schedule above holds for all; better," if pooled else "One timeout would not suit all:"
+        instead = "set each group's own schedule" if decided else "wait in every group"
+        return f"{shared} {instead}{stars}."
     if not differing:
         return "No group needs a timeout of its own."
     need, its = ("needs", "its") if differing == 1 else ("need", "their")
-    return (
-        f"{differing} of {counted(len(result.groups), 'group')} {need} a timeout of {its} own (*): {its} interval and "
-        "the pooled one do not overlap."
-    )
-
-
-def _group_row(group: Group) -> tuple[str, ...]:
-    names = [shortened(printable(value), LONGEST_KEY) for value in group.key.values()]
-    return (*names, *_group_cells(group.decision), "*" if group.differs else "")
+    those = f"{differing} of {counted(len(result.groups), 'group')} {need} a timeout of {its} own (*)"
+    return f"{those}: {its} interval and the pooled one do not overlap."
 
 
 def _group_cells(decision: Decision) -> tuple[str, ...]:

@@ -46,7 +46,8 @@ def test_rows_are_those_of_fit_and_timeout(run, tmp_path, method):
     assert row["speed_up"] is None  # with outliers waiting for ever is infinite
 
 
-def test_engines_agree_and_a_run_can_go_on(tmp_path):
+@pytest.mark.slow
+def test_engines_agree_and_a_run_can_resume(tmp_path):
     rng, logs = np.random.default_rng(2), tmp_path / "probes.csv"
     sites = np.repeat([f"s{i:02d}" for i in range(20)], 60)
     pd.DataFrame({"site": sites, "latency": rng.lognormal(3, 1, 1200)}).to_csv(logs, index=False)
@@ -75,7 +76,7 @@ def test_engines_agree_and_a_run_can_go_on(tmp_path):
     assert ("groups", 8) in asked
 
 
-def test_what_cannot_be_fitted_says_why(tmp_path):
+def test_a_failed_fit_gives_its_reason(tmp_path):
     logs = tmp_path / "probes.csv"
     frame = pd.DataFrame(
         {"site": list("aaab"), "latency": [1.0, 2.0, 5.0, 3.0], "status": ["ok", "ok", "ok", "timeout"]}

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from conftest import DATA, EGEE
+from latfit.cli import common as cli
 
 
 def test_version(run):
@@ -44,7 +45,7 @@ def test_formats(run):
     assert all(name in text for name in names)
 
 
-def test_convert_tells_what_it_did(run, tmp_path):
+def test_convert_reports_what_it_did(run, tmp_path):
     done = run("convert", DATA / "sacct-header.txt", "-o", tmp_path / "x.csv", "--max-refused", 1, "--json")
     document = json.loads(done.stdout)
     assert (document["probes"], document["completed"], document["censored"]) == (4, 2, 2)
@@ -99,14 +100,14 @@ def test_a_locale_that_is_not_utf_8(run):
 
 
 @pytest.mark.parametrize("law", ["exponential(rate=1e308)", "pareto(a=1e-300,nu=0.8)", "lognormal(mu=900,sigma=1)"])
-def test_a_law_that_no_latency_has_is_refused(run, law):
+def test_a_law_without_plausible_latencies_is_refused(run, law):
     done = run("timeout", "--law", law, "--copies", 2, "--json")
     assert (done.returncode, done.stdout) == (1, "")
     assert "check the parameters" in done.stderr
 
 
 @pytest.mark.parametrize("given", ["1e308", "1e-320"])
-def test_a_time_that_nothing_takes_is_refused(run, given):
+def test_an_out_of_range_time_is_refused(run, given):
     done = run("timeout", "--law", "exponential(rate=1)", "--at", given)
     assert (done.returncode, done.stdout) == (2, "")
     assert "is out of range" in done.stderr
@@ -116,3 +117,10 @@ def test_a_timeout_that_tends_to_0_is_printed(run):
     done = run("timeout", EGEE, "--law", "weibull", "--resamples", 0)
     assert done.returncode == 0, done.stderr
     assert "the sooner the better" in done.stdout.lower()
+
+
+def test_the_progress_line_is_cleared_before_anything_is_printed(capsys):
+    cli.progress.width = 12
+    cli.say("done")
+    out, err = capsys.readouterr()
+    assert (out, err) == ("done\n", f"\r{' ' * 12}\r")

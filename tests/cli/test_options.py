@@ -12,12 +12,12 @@ from latfit.cli import main
 from latfit.cli.common import duration, positive_duration
 
 
-def test_commands_do_without_what_only_new_versions_of_click_have():
+def test_commands_need_no_feature_of_new_click_versions():
     """`click.ParamType` can be subscripted since click 8.4, and 8.1 is allowed."""
     code = (
         "import click; from latfit.cli import main\n"
         "click.ParamType.__class_getitem__ = None\n"
-        "for name in main.summaries: main.get_command(click.Context(main), name)\n"
+        "for name in main.modules: main.get_command(click.Context(main), name)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -42,7 +42,7 @@ def test_times_take_units(run):
         assert run("outliers", EGEE, f"--cutoff={wrong}").returncode == 2
 
 
-@pytest.mark.parametrize("name", main.summaries)
+@pytest.mark.parametrize("name", main.modules)
 def test_every_option_in_seconds_takes_units(name):
     command = main.get_command(click.Context(main), name)
     for one in command.params:
@@ -51,7 +51,7 @@ def test_every_option_in_seconds_takes_units(name):
             assert one in times(command), f"{name} {one.opts}"
 
 
-def test_analyze_says_which_options_exclude_each_other_and_that_a_folder_is_wanted(run, tmp_path):
+def test_analyze_reports_conflicting_options_and_asks_for_a_folder(run, tmp_path):
     done = run("analyze", EGEE, "--json", "--markdown")
     assert (done.returncode, done.stdout) == (2, "")
     assert "exclude each other" in done.stderr

@@ -15,7 +15,6 @@ from latfit.plots import (
     FIGURES,
     figure,
     plot_cdf,
-    plot_completion,
     plot_drift,
     plot_ecdf,
     plot_expected_duration,
@@ -23,8 +22,7 @@ from latfit.plots import (
     plot_jobs_tail,
     plot_ratio,
 )
-from latfit.restart import completion_quantile
-from latfit.restart.completion import simulate
+from latfit.restart import completion_quantile, simulate_policy
 from latfit.tracking.drift import drift
 
 
@@ -100,14 +98,15 @@ def test_drift_in_milliseconds(tmp_path):
     assert np.median(dots.get_ydata()) == pytest.approx(np.median(log.frame["latency"]), rel=1e-9)
 
 
-def test_jobs_done_with_failures_are_drawn(failing):
-    axes = plot_completion(failing)
+def test_jobs_with_failures_are_drawn(failing):
+    axes = plot_jobs_tail(failing)
     (line,) = (line for line in axes.lines if "simulated" in str(line.get_label()))
     law = latfit.Empirical.of(failing.decision.sample)
-    jobs = simulate(law, failing.timeout.timeout, 50_000, np.random.default_rng(9))
+    timeout = f"timeout(t={failing.timeout.timeout!r})"
+    jobs = simulate_policy(law, timeout, 50_000, np.random.default_rng(9)).durations
     x, y = line.get_xdata(), line.get_ydata()
     for at in (100, 250):
-        assert y[at] == pytest.approx((jobs <= x[at]).mean(), abs=0.01)
+        assert y[at] == pytest.approx((jobs > x[at]).mean(), abs=0.01)
 
 
 def test_the_99_percent_quantile_can_be_read(bundled):
@@ -144,7 +143,7 @@ FEW = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FEW)
-def test_few_probes_are_drawn_without_a_word_of_matplotlib(name, run, tmp_path):
+def test_few_probes_are_drawn_without_matplotlib_warnings(name, run, tmp_path):
     log = tmp_path / "few.json"
     told = [{"sent": 1772323209 + 9 * k, "elapsed_ms": ms, "code": code} for k, (ms, code) in enumerate(FEW[name])]
     log.write_text(json.dumps(told))

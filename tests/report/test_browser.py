@@ -11,7 +11,7 @@ from latfit.laws import Empirical
 from latfit.restart import completion_quantile, expected_duration
 from pages import analysed, page
 
-pytestmark = needs_chromium
+pytestmark = [needs_chromium, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +105,7 @@ def test_a_deadline_and_quantiles_are_those_of_the_library(shown):
     assert tab.locator("#yours-D").text_content() == "95.0 %"  # the deadline begins at the 95 % quantile
 
 
-def test_a_restart_that_costs_moves_the_least(shown):
+def test_a_cost_moves_the_minimum(shown):
     tab = shown("bundled")
     tab.locator("#s-c").fill("900")
     assert tab.locator("#least-t").text_content() != "358 s"
@@ -145,7 +145,7 @@ def test_dark_is_dark(shown):
         assert (max(map(int, re.findall(r"\d+", colour))) < 60) == dark
 
 
-def test_without_script_the_texts_and_tables_stand(shown):
+def test_text_and_tables_work_without_javascript(shown):
     tab = shown("bundled", java_script_enabled=False)
     assert tab.locator("h1").is_visible()
     assert tab.locator("table").count() > 2

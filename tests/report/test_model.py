@@ -10,8 +10,7 @@ import pytest
 
 from latfit.laws import Empirical
 from latfit.report.page import kept_sums
-from latfit.restart import completion_cdf, completion_quantile, expected_duration
-from latfit.restart.completion import simulate
+from latfit.restart import completion_cdf, completion_quantile, expected_duration, simulate_policy
 from latfit.sample import LatencySample
 from latfit.units import seconds
 from pages import analysed
@@ -77,7 +76,7 @@ def test_equal_with_failures():
 def test_failures_against_simulation():
     law = Empirical.of(analysed("failures").decision.sample)
     t, c, D = 0.5, 0.1, 1.0
-    jobs = simulate(law, t, 200_000, RNG, cost=c)
+    jobs = simulate_policy(law, f"timeout(t={t})", 200_000, RNG, cost=c).durations
     done, *levels = ask(law, [[None, c, t, D]])["made"][0][2:6]
     assert done == pytest.approx((jobs <= D).mean(), abs=0.01)
     np.testing.assert_allclose(levels, np.quantile(jobs, [0.5, 0.95, 0.99]), rtol=0.03)

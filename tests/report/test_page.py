@@ -8,11 +8,13 @@ from html.parser import HTMLParser
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import latfit
 from latfit.laws import Empirical
 from latfit.plots.draw import round_values
-from latfit.report.page import kept_sums
+from latfit.report.page import kept_sums, to_html
 from latfit.report.sections import advice
 from latfit.restart import expected_duration
 from latfit.sample import LatencySample
@@ -137,7 +139,33 @@ def test_jobs_that_fail_visibly_have_their_curve():
     assert "resubmitted after" in page("failures")
 
 
+def data(name):
+    return re.search(r'<script type="application/json" id="data">(.*?)</script>', page(name), re.DOTALL)[1]
+
+
+def test_dates_keep_their_digits():
+    (chart,) = (chart for chart in json.loads(data("bundled"))["charts"] if chart["x"]["kind"] == "date")
+    assert len(set(chart["lines"][0]["x"])) == len(chart["lines"][0]["x"]) > 10
+
+
+def test_snippets_have_lines():
+    snippets = re.findall("<pre[^>]*>(.*?)</pre>", page("bundled"), re.DOTALL)
+    assert len(snippets) > 3
+    assert all("\\n" not in text and text.count("\n") > 1 for text in snippets)
+
+
 def test_data_cannot_end_its_block():
-    block = re.search(r'<script type="application/json" id="data">(.*?)</script>', page("hostile"), re.DOTALL)[1]
+    block = data("hostile")
     assert not set("<>&") & set(block)
     assert json.loads(block)["law"]["steps"] is True
+
+
+def test_slow_spells_have_one_figure_over_time():
+    """The reason and a figure of the statistics may be the same chart."""
+    slow = np.repeat(np.random.default_rng(5).random(40) < 0.3, 25)
+    latency = np.random.default_rng(6).lognormal(np.where(slow, 2.0, 0.0), 0.2)
+    when = pd.date_range("2026-01-01", periods=1000, freq="s", tz="UTC")
+    log = latfit.from_frame(pd.DataFrame({"latency": latency, "submitted": when}))
+    text = to_html(latfit.analyze(log, resamples=0, test=False, laws=["lognormal"]))
+    headings = re.findall(r'<(h[23]) class="figure">(.*?)</', text)
+    assert [tag for tag, title in headings if "time" in title and "timeout" not in title] == ["h2"]

@@ -23,7 +23,7 @@
   function ticks(axis, most) {
     const { low, high, kind, log } = axis, values = [];
     if (kind === "date") {
-      const step = [1, 5, 15, 60, 300, 900, 3600, 10800, 43200, 86400, 172800, 604800, 2592000, 7776000, 31536000, 315360000]
+      const step = [1, 5, 15, 60, 300, 900, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000, 7776000, 31536000, 315360000]
         .find((s) => (high - low) / s <= most);
       for (let k = Math.ceil(low / step); k * step <= high; k++) values.push(k * step);
       return values;
@@ -62,7 +62,8 @@
     const x = scale(chart.x, edge.left, right), y = scale(chart.y, bottom, edge.top);
     svg.setAttribute("viewBox", "0 0 " + width + " " + height);
     svg.replaceChildren();
-    for (const v of ticks(chart.x, width < 420 ? 4 : 6)) {
+    const most = Math.max(2, Math.min(6, Math.floor(width / (chart.x.kind === "date" ? 120 : 70))));
+    for (const v of ticks(chart.x, most)) {
       shape("line", { class: "grid", x1: x(v), x2: x(v), y1: edge.top, y2: bottom }, svg);
       shape("text", { x: x(v), y: bottom + 16, "text-anchor": "middle" }, svg, written(chart.x, v));
     }
@@ -106,13 +107,11 @@
 
   // A chart that stands still, with a readout under the pointer and, once it has the focus, by the arrow keys.
   function still(figure, chart) {
-    const svg = shape("svg", { class: "chart", role: "img", tabindex: 0, "aria-label": chart.label + ". Arrow keys read values." });
+    const svg = shape("svg", { class: "chart", role: "img", tabindex: 0, "aria-label": chart.title + ": " + chart.y.label + " against " + chart.x.label + ". Arrow keys read values." });
     figure.querySelector(".drawing").replaceChildren(svg);
     const readout = element("p", { className: "readout soft" }, figure);
     readout.setAttribute("role", "status");
     let view = null, cursor = null, width = 0;
-    const rest = chart.hint || "";
-    readout.textContent = rest;
     function draw() {
       width = Math.max(figure.clientWidth - 30, 240);
       view = frame(svg, chart, width, Math.min(Math.max(0.5 * width, 230), 340));
@@ -127,7 +126,7 @@
       }
       chart.marks.forEach((mark, i) => {
         if (mark.y === null) view.upright(mark.x, mark.style, mark.name, i % 3);
-        else if (mark.end === null) shape("circle", { class: mark.style, cx: view.x(mark.x), cy: view.y(mark.y), r: 5 }, view.inside);
+        else shape("circle", { class: mark.style, cx: view.x(mark.x), cy: view.y(mark.y), r: 5 }, view.inside);
       });
       cursor = shape("line", { class: "cursor", visibility: "hidden", y1: view.edge.top, y2: view.bottom }, svg);
     }
@@ -149,7 +148,7 @@
       cursor.setAttribute("x2", view.x(at));
       cursor.setAttribute("visibility", "visible");
     }
-    const clear = () => { cursor.setAttribute("visibility", "hidden"); readout.textContent = rest; };
+    const clear = () => { cursor.setAttribute("visibility", "hidden"); readout.textContent = ""; };
     svg.addEventListener("pointermove", (event) => {
       const box = svg.getBoundingClientRect(), px = (event.clientX - box.left) * width / box.width;
       place = Math.min(Math.max((px - view.edge.left) / (view.right - view.edge.left), 0), 1);
@@ -260,7 +259,7 @@
       shape("path", { class: "s0", d: view.path(times, E) }, inside);
       if (asLogged && given.replay.length) shape("path", { class: "s2", d: view.path(given.replay.map((p) => p[0]), given.replay.map((p) => p[1])) }, inside);
       const clipped = times.findIndex((_, i) => E[i] <= top);
-      if (clipped > 0) shape("text", { class: "clipped", x: x(times[clipped]) + 4, y: edge.top + 10 }, svg, "↑ goes on above");
+      if (clipped > 0 && width > 400) shape("text", { class: "clipped", x: x(times[clipped]) + 4, y: edge.top + 10 }, svg, "↑ goes on above");
       if (asLogged) {
         if (marks.waiting <= top) {
           shape("line", { class: "limit", x1: edge.left, x2: right, y1: y(marks.waiting), y2: y(marks.waiting) }, inside);
