@@ -56,6 +56,9 @@ if TYPE_CHECKING:
     from latfit.outliers import default_cutoff as default_cutoff
     from latfit.outliers import outlier_ratio as outlier_ratio
     from latfit.outliers import ratio_by_cutoff as ratio_by_cutoff
+    from latfit.plots import plot_cdf as plot_cdf
+    from latfit.plots import plot_ecdf as plot_ecdf
+    from latfit.plots import plot_expected_duration as plot_expected_duration
     from latfit.restart import Optimum as Optimum
     from latfit.restart import Schedule as Schedule
     from latfit.restart import compare_policies as compare_policies
@@ -99,6 +102,7 @@ _HOME = {
     "laws": "Defective Empirical Law parse_law",
     "logs": "ProbeLog as_log as_sample convert_log example_log from_frame read_histograms read_log",
     "outliers": "OutlierRatio default_cutoff outlier_ratio ratio_by_cutoff",
+    "plots": "plot_cdf plot_ecdf plot_expected_duration",
     "restart": (
         "Optimum Schedule compare_policies completion_cdf completion_pdf evaluate_policy evaluate_timeout "
         "expected_duration expected_maximum moment_bounds moments optimal_grouping optimal_policy optimal_schedule "

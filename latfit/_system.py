@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import multiprocessing
 import os
 import re
 import signal
@@ -147,6 +146,8 @@ def stop_cleanly() -> None:
 
 def in_threads(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
     """Results in order, a few items ahead; in threads and processes of others, which keep the processor busy, none."""
+    import multiprocessing
+
     started_by_others = threading.current_thread() is not threading.main_thread() or multiprocessing.parent_process()
     threads = 1 if started_by_others else min(8, usable_cores())
     if (isinstance(items, Sized) and len(items) < 2) or threads == 1:

@@ -13,6 +13,7 @@ from latfit.decision import Decision, Options, Recommendation, Warned, decide
 from latfit.decision.recommend import group_costs
 from latfit.errors import SampleError, counted
 from latfit.evidence import as_logged, period_of, probes_of
+from latfit.fitting.ranking import names_of_laws
 from latfit.logs import LogFacts, ProbeLog
 from latfit.logs.frames import as_log
 from latfit.outliers import OutlierRatio, ratio_by_cutoff
@@ -32,14 +33,12 @@ class Group:
 
     def to_dict(self) -> dict[str, Any]:
         decision, ratio = self.decision, self.decision.outliers
+        fields = {"count": "count", "ratio": "estimate", "ratio_low": "low", "ratio_high": "high"}
         return {
             "group": self.key,
             **self.key,
             "probes": sum(decision.counts.values()),
-            "count": ratio and ratio.count,
-            "ratio": ratio and ratio.estimate,
-            "ratio_low": ratio and ratio.low,
-            "ratio_high": ratio and ratio.high,
+            **{name: ratio and getattr(ratio, field) for name, field in fields.items()},
             "best": decision.best and decision.best.fit.name,
             **(decision.timeout.to_dict() if decision.timeout else {"verdict": None, "timeout": None}),
             "differs": self.differs,
@@ -80,28 +79,16 @@ class Analysis:
         ratio, joint = decision.outliers, decision.joint
         assert ratio is not None
         assert decision.cutoff is not None
+        log = {"path": self.facts.path, "format": self.facts.format, "probes": sum(decision.counts.values())}
+        log |= {**decision.counts, "refused": refused.to_list(), "refused_count": refused.count}
+        log |= {"resolution": decision.whole.resolution, "period": self.seen and period_of(self.seen)}
+        names = {"joint_ratio": "estimate", "joint_low": "low", "joint_high": "high", "joint_law": "law"}
+        outliers = {**ratio.to_dict(), "count": ratio.count, "method": ratio.method}
+        outliers |= {name: joint and getattr(joint, field) for name, field in names.items()}
+        outliers |= {"cutoff_reason": decision.cutoff.reason, "by_cutoff": [row.to_dict() for row in self.by_cutoff]}
         return {
-            "log": {
-                "path": self.facts.path,
-                "format": self.facts.format,
-                "probes": sum(decision.counts.values()),
-                **decision.counts,
-                "refused": refused.to_list(),
-                "refused_count": refused.count,
-                "resolution": decision.whole.resolution,
-                "period": self.seen and period_of(self.seen),
-            },
-            "outliers": {
-                **ratio.to_dict(),
-                "count": ratio.count,
-                "method": ratio.method,
-                "cutoff_reason": decision.cutoff.reason,
-                "joint_ratio": joint and joint.estimate,
-                "joint_low": joint and joint.low,
-                "joint_high": joint and joint.high,
-                "joint_law": joint and joint.law,
-                "by_cutoff": [row.to_dict() for row in self.by_cutoff],
-            },
+            "log": log,
+            "outliers": outliers,
             "latency": vars(decision.latency) if decision.latency else None,
             "fits": [fitted.to_dict() for fitted in decision.fits],
             "best": decision.best and decision.best.fit.name,
@@ -110,7 +97,7 @@ class Analysis:
             "evidence": decision.evidence and decision.evidence.to_dict(),
             "current": decision.current and dict(vars(decision.current)),
             "groups": [group.to_dict() for group in self.groups],
-            "warnings": [{"code": warning.code, "message": warning.message} for warning in self.warnings],
+            "warnings": [dict(vars(warning)) for warning in self.warnings],
         }
 
     def to_frame(self) -> Any:
@@ -194,7 +181,7 @@ def analyze(
         failed=failed,
         censoring=censoring,
         cost=cost,
-        laws=(laws,) if isinstance(laws, str) else None if laws is None else tuple(laws),
+        laws=None if laws is None else names_of_laws(laws),
         law=law,
         current=current,
         resamples=resamples,
@@ -207,16 +194,12 @@ def analyze(
     decision = decide([probes], options, detail=True)[0].require()
     assert decision.cutoff is not None
     facts = table.facts if isinstance(table, ProbeLog) else LogFacts("sample", "sample")
-    columns, groups = _grouped(table, probes, (by,) if isinstance(by, str) else tuple(by), decision, options)
-    return Analysis(
-        facts=facts,
-        decision=decision,
-        by_cutoff=tuple(ratio_by_cutoff(decision.whole, cutoff=decision.cutoff.cutoff)),
-        groups=groups,
-        by=columns,
-        warnings=(*about_reading(facts), *decision.warnings),
-        seen=probes if isinstance(probes, ProbeTable) else None,
-    )
+    by = (by,) if isinstance(by, str) or not np.iterable(by) else tuple(by)
+    columns, groups = _grouped(table, probes, by, decision, options)
+    by_cutoff = tuple(ratio_by_cutoff(decision.whole, cutoff=decision.cutoff.cutoff))
+    warnings = (*about_reading(facts), *decision.warnings)
+    seen = probes if isinstance(probes, ProbeTable) else None
+    return Analysis(facts, decision, by_cutoff, groups, columns, warnings, seen)
 
 
 def about_reading(facts: LogFacts) -> tuple[Warned, ...]:
@@ -271,15 +254,12 @@ def _groups(
     if formula is not None and formula.timeout is not None:
         samples = [each.whole if each.sample is None else each.sample for each in decisions]
         regrets = group_costs(samples, formula.timeout, pooled.cutoff.cutoff, options.cost)
-    return tuple(
-        Group(
-            dict(zip(by, key, strict=True)),
-            decision,
-            regret > 0.01 and _apart(decision.timeout, formula),
-            None if np.isnan(regret) else max(0.0, regret),
-        )
-        for key, decision, regret in zip(groups.keys, decisions, regrets.tolist(), strict=True)
-    )
+    results = []
+    for key, decision, regret in zip(groups.keys, decisions, regrets.tolist(), strict=True):
+        differs = regret > 0.01 and _apart(decision.timeout, formula)
+        named = dict(zip(by, key, strict=True))
+        results.append(Group(named, decision, differs, None if np.isnan(regret) else max(0.0, regret)))
+    return tuple(results)
 
 
 def _apart(group: Recommendation | None, pooled: Recommendation | None) -> bool:

@@ -132,17 +132,9 @@ class Histogram:
             )
         a, b = self._at(kept), other._at(kept)
         total = None if a.latency_sum is None or b.latency_sum is None else a.latency_sum + b.latency_sum
-        correlations = [each.together for each in (a, b) if each.together is not None]
-        return Histogram(
-            kept,
-            a.counts + b.counts,
-            a.n_inf + b.n_inf,
-            a.lost + b.lost,
-            a.failed + b.failed,
-            latency_sum=total,
-            together=max(correlations, default=None),
-            parts=a.parts + b.parts,
-        )
+        together = max((each.together for each in (a, b) if each.together is not None), default=None)
+        beyond, lost, failed = (getattr(a, name) + getattr(b, name) for name in _COUNTERS)
+        return Histogram(kept, a.counts + b.counts, beyond, lost, failed, total, together, a.parts + b.parts)
 
     def __sub__(self, earlier: Histogram) -> Histogram:
         """What happened since an earlier scrape of the same counters."""

@@ -27,6 +27,17 @@ def survival(hazard: Floats) -> Floats:
     return np.asarray(np.cumprod(np.maximum(1.0 - hazard, 0.0), axis=-1), dtype=np.float64)
 
 
+def weights_of_ended(until: Floats, given_up: Bools) -> Floats:
+    """The inverse probability that an attempt was not given up before `until`: Kaplan–Meier's masses, n times."""
+    weight = np.ones(until.size)
+    if given_up.any():
+        order = np.lexsort((given_up, until))  # what ended at a time was still at risk of being given up there
+        with np.errstate(divide="ignore", invalid="ignore"):
+            kept = survival(given_up[order] / np.arange(until.size, 0, -1))
+            weight[order] = 1 / np.concatenate([[1.0], kept[:-1]])
+    return weight
+
+
 def masses(S: Floats, hazard: Floats) -> Floats:
     """S(t−) h: the probability of ending at each time by the risk with this hazard (Aalen and Johansen 1978)."""
     mass = hazard.copy()
@@ -228,9 +239,9 @@ class StepCurves:
 
     def at(self, t: Floats) -> tuple[Floats, Floats, Floats]:
         """F̃, S and ∫₀ᵗ S of each row at a time t (B,) of its own; of a single row at any number of times."""
-        rows: Ints | int = np.arange(self.F.shape[0])
-        if self.F.shape[0] == 1:
-            rows, k = 0, np.searchsorted(self.times[0], t, side="right") - 1
+        rows: Ints | int = np.arange(self.F.shape[0]) if self.F.shape[0] > 1 else 0
+        if self.times.shape[0] == 1:
+            k = np.searchsorted(self.times[0], t, side="right") - 1
         else:
             k = np.count_nonzero(self.times <= np.asarray(t)[:, None], axis=1) - 1
         begun, k = k >= 0, np.maximum(k, 0)

@@ -73,6 +73,14 @@ class LogError(LatfitError):
     latfit.errors.LogError: absent.csv: there is no such file
     """
 
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message)
+        if re.search("--(column|max-refused|status|time|unit)", message):  # which a traceback shows, and no command
+            self.add_note(
+                'In Python these options are arguments: from_frame(frame, latency="NAME", status="NAME", unit="ms"), '
+                'read_log(path, columns={"latency": "NAME"}, statuses={"down": "lost"}, unit="ms")'
+            )
+
 
 class UnknownFormat(LogError):
     r"""No reader recognises the content of a log.

@@ -16,6 +16,7 @@ import numpy as np
 from latfit.curve import kaplan_meier
 from latfit.errors import SampleError, counted, none_of
 from latfit.logs.frames import as_sample
+from latfit.numbers import is_number
 from latfit.sample import LatencySample
 
 
@@ -56,19 +57,19 @@ class CutoffChoice:
     assumed: bool = False
 
 
-def default_cutoff(sample: LatencySample) -> CutoffChoice:
+def default_cutoff(sample: Any) -> CutoffChoice:
     """The cutoff of a log for which none was given.
 
     1. The sample's own cutoff, if it was cut.
     2. The log's common censoring time: the most frequent one, if it holds at least half of the
-       censored probes and more than one, and no return lies beyond it.
+       censored probes, and no return lies beyond it.
     3. Nothing censored: the largest latency; whoever is out then is lost.
     4. The largest latency at which at least ten probes (a tenth of fewer than 100) were still at risk, so that the
        estimate does not rest on a handful.
 
     Parameters
     ----------
-    sample : a `LatencySample`.
+    sample : a `LatencySample`, a log, or an array, Series or DataFrame of latencies in seconds.
 
     Returns
     -------
@@ -80,6 +81,7 @@ def default_cutoff(sample: LatencySample) -> CutoffChoice:
     >>> latfit.default_cutoff(latfit.example_log().sample()).cutoff
     10000.0
     """
+    sample = as_sample(sample)
     if sample.cutoff is not None:
         return CutoffChoice(sample.cutoff, "the cutoff of the sample")
     km = kaplan_meier(sample)
@@ -89,7 +91,7 @@ def default_cutoff(sample: LatencySample) -> CutoffChoice:
     if censored.total:
         common = int(censored.counts.argmax())
         value, held = float(censored.values[common]), int(censored.counts[common])
-        if held > 1 and 2 * held >= censored.total and value >= last and value > 0:
+        if 2 * held >= censored.total and value >= last and value > 0:
             return CutoffChoice(value, f"{held} of the {censored.total} censored probes were cut off at it")
         needed = min(10, -(-sample.n // 10))
         enough = km.times[(km.at_risk >= needed) & (km.times > 0)]
@@ -123,8 +125,8 @@ def outlier_ratio(sample: Any, *, cutoff: float | None = None, level: float = 0.
     >>> round(ratio.estimate, 4), round(ratio.low, 4), round(ratio.high, 4)
     (0.0248, 0.019, 0.0323)
     """
-    if not 0 < level < 1:
-        raise SampleError(f"the confidence level is {level:g}; it must lie between 0 and 1")
+    if not (is_number(level) and 0 < level < 1):
+        raise SampleError(f"the confidence level is {level!r}; it must lie between 0 and 1")
     sample = as_sample(sample)  # or a log, or an array of latencies in seconds
     if not sample.n:
         raise SampleError("the sample is empty: there is no outlier ratio")
@@ -165,12 +167,12 @@ def _greenwood(cut: LatencySample, z: float) -> tuple[float, float, float]:
     return S, S ** math.exp(z * s), S ** math.exp(-z * s)
 
 
-def ratio_by_cutoff(sample: LatencySample, *, cutoff: float | None = None, level: float = 0.95) -> list[OutlierRatio]:
+def ratio_by_cutoff(sample: Any, *, cutoff: float | None = None, level: float = 0.95) -> list[OutlierRatio]:
     """The ratio at cutoffs from the median return up to T, about equally spaced in the logarithm.
 
     Parameters
     ----------
-    sample : a `LatencySample`.
+    sample : a `LatencySample`, a log, or an array, Series or DataFrame of latencies in seconds.
     cutoff : T, the last of the cutoffs (default: `default_cutoff`).
     level : the confidence of the interval.
 
@@ -186,6 +188,7 @@ def ratio_by_cutoff(sample: LatencySample, *, cutoff: float | None = None, level
     >>> len(rows), rows[0].cutoff < rows[-1].cutoff, rows[-1].count
     (13, True, 53)
     """
+    sample = as_sample(sample)
     last = default_cutoff(sample).cutoff if cutoff is None else cutoff
     km = kaplan_meier(sample)
     reached = np.flatnonzero(km.still_out <= 0.5)

@@ -329,7 +329,8 @@ def _replicates(
     step = sample.resolution * np.exp(-bins.width)
     whole, unblurred = bins.counts.curves(), bins.unblurred(sample).curves()
     plain, floored, allowed = whole.E_J(cost)[0], _floored(whole), whole.allowed(step)
-    log_E, least = np.log(floored.E_J(cost)[0]), int(floored.exact(cost, allowed)[0][0])
+    log_E = np.log(floored.E_J(cost)[0])
+    least = int(floored.exact(cost, allowed)[0][0]) if allowed.any() else at  # a blur may leave too few completions
     lowest = np.minimum(log_E, np.log(_floored(unblurred).E_J(cost)[0]))  # a blur hides the edge of a law
     chunks: list[tuple[Floats, ...]] = []
     tilt, total, squares = np.zeros((3, times.size))

@@ -30,36 +30,27 @@ from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
 from subprocess import TimeoutExpired
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from latfit.errors import RestartError
 
 if TYPE_CHECKING:
     from latfit.analysis import Analysis
     from latfit.decision import Decision
+    from latfit.tracking.tracker import Tracker
 
 T = TypeVar("T")
 Errors = tuple[type[BaseException], ...]
-
-
-@runtime_checkable
-class Source(Protocol):
-    """Where timeouts come from and outcomes go to: a `latfit.Tracker`, or anything like it."""
-
-    def next(self) -> float:
-        """The timeout to give the next attempt, in seconds."""
-
-    def observe(self, latency: float, status: str) -> None:
-        """Learn that an attempt was completed, failed or censored (cut) after `latency` seconds."""
 
 
 class Retrying:
     """A callable's attempts under a timeout; values of it are reusable and safe to share between threads.
 
     `timeout` is in seconds; or several, for the first, second … attempt, the last for all that follow (inf: no limit);
-    or a Tracker. `attempts` is K, `pause` the wait in seconds between two attempts. An exception that is a timeout ends
-    an attempt as censored (TimeoutError and subprocess.TimeoutExpired; those of httpx, requests and gRPC by their
-    names), one of `failures` as failed; both are followed by the next attempt. Any other exception is raised at once.
+    or a Tracker, or anything with its `next` and `observe`. `attempts` is K, `pause` the wait in seconds between two
+    attempts. An exception that is a timeout ends an attempt as censored (TimeoutError and subprocess.TimeoutExpired;
+    those of httpx, requests and gRPC by their names), one of `failures` as failed; both are followed by the next
+    attempt. Any other exception is raised at once.
     `log` is a file to which a line of JSON is added for each attempt: job, attempt, submitted, latency, status.
 
     >>> Retrying(0.5, attempts=2).call(lambda t: t)
@@ -68,7 +59,7 @@ class Retrying:
 
     def __init__(
         self,
-        timeout: float | Sequence[float] | Source,
+        timeout: float | Sequence[float] | Tracker,
         *,
         attempts: int = 3,
         pause: float = 0.0,
@@ -80,8 +71,8 @@ class Retrying:
             raise RestartError(f"the number of attempts is {attempts}; it must be at least 1")
         if not pause >= 0:
             raise RestartError(f"the pause is {pause} s; it must not be negative")
-        self._source = timeout if isinstance(timeout, Source) else None
-        self._schedule = () if self._source else _schedule(timeout)
+        self._tracker: Any = timeout if hasattr(timeout, "observe") else None
+        self._schedule = () if self._tracker else _schedule(timeout)
         self.attempts, self.pause, self.failures = attempts, pause, failures
         self.timeouts: Errors = (TimeoutError, TimeoutExpired, *timeouts)
         self._log = None if log is None else Path(log)
@@ -107,11 +98,8 @@ class Retrying:
 
         job = f"{self._run}-{next(self._jobs)}"
         for attempt in Loop(**self._rules()):
-            number = attempt.retry_state.attempt_number
-            with attempt:
-                t = self._next(number)
-                with self._recorded(job, number):
-                    return function(t)
+            with attempt, self._recorded(job, attempt.retry_state.attempt_number) as t:
+                return function(t)
         raise AssertionError("tenacity returns or raises")
 
     async def acall(self, function: Callable[[Any], Awaitable[T]]) -> T:
@@ -120,12 +108,9 @@ class Retrying:
 
         job = f"{self._run}-{next(self._jobs)}"
         async for attempt in Loop(**self._rules()):
-            number = attempt.retry_state.attempt_number
-            with attempt:
-                t = self._next(number)
-                with self._recorded(job, number):
-                    async with asyncio.timeout(t):
-                        return await function(t)
+            with attempt, self._recorded(job, attempt.retry_state.attempt_number) as t:
+                async with asyncio.timeout(t):
+                    return await function(t)
         raise AssertionError("tenacity returns or raises")
 
     def _rules(self) -> dict[str, Any]:
@@ -147,36 +132,31 @@ class Retrying:
         code = getattr(error, "code", None)
         return callable(code) and getattr(code(), "name", "") == "DEADLINE_EXCEEDED"  # gRPC
 
-    def _next(self, number: int) -> float | None:
-        if self._source is None:
-            limit = self._schedule[min(number, len(self._schedule)) - 1]
-            return limit if limit < float("inf") else None
-        with self._lock:
-            return self._source.next()
-
     @contextmanager
-    def _recorded(self, job: str, number: int) -> Iterator[None]:
+    def _recorded(self, job: str, number: int) -> Iterator[float | None]:
+        """Yield the timeout of an attempt, measure it, and hand its outcome to the source and the log."""
+        with self._lock:
+            limit = self._tracker.next() if self._tracker else self._schedule[min(number, len(self._schedule)) - 1]
         submitted, start, status = datetime.now(UTC), time.monotonic(), "completed"
         try:
-            yield
+            yield limit if limit < float("inf") else None
         except BaseException as error:  # what is not an Exception has cancelled the whole call from outside
             cut = self.is_timeout(error) or not isinstance(error, Exception)
             status = "censored" if cut else "failed"
             raise
         finally:
             latency = time.monotonic() - start
-            if self._source is not None:
+            if self._tracker is not None:
                 with self._lock:
-                    self._source.observe(latency, status)
+                    self._tracker.observe(latency, status)
             if self._log is not None:
                 when = submitted.isoformat(timespec="microseconds").replace("+00:00", "Z")
-                latency = round(latency, 6)
-                row = {"job": job, "attempt": number, "submitted": when, "latency": latency, "status": status}
+                row = {"job": job, "attempt": number, "submitted": when, "latency": round(latency, 6), "status": status}
                 with self._log.open("ab", buffering=0) as file:  # one write: a line is there as a whole or not at all
                     file.write((json.dumps(row) + "\n").encode())
 
 
-def _schedule(timeout: float | Sequence[float] | Source) -> tuple[float, ...]:
+def _schedule(timeout: float | Sequence[float] | Tracker) -> tuple[float, ...]:
     times = tuple(timeout) if isinstance(timeout, Sequence) else (timeout,)
     valid = tuple(float(t) for t in times if isinstance(t, (int, float)) and t > 0)
     if not valid or len(valid) != len(times) or float("inf") in valid[:-1]:

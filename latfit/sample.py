@@ -51,7 +51,10 @@ class Tally:
 
     @classmethod
     def of(cls, values: ArrayLike) -> Tally:
-        ordered = np.sort(np.asarray(values, dtype=np.float64).ravel())
+        try:
+            ordered = np.sort(np.asarray(values, dtype=np.float64).ravel())
+        except (TypeError, ValueError) as problem:
+            raise SampleError(f"latencies must be numbers in seconds ({problem})") from None
         if ordered.size and not (ordered[0] >= 0 and np.isfinite(ordered[-1])):  # NaN sorts last
             odd = ordered[-1] if ordered[0] >= 0 else ordered[0]
             raise SampleError(
@@ -63,9 +66,10 @@ class Tally:
 
     @classmethod
     def sum(cls, tallies: Iterable[Tally]) -> Tally:
-        parts = [t for t in tallies if t.values.size]
+        some = list(tallies)
+        parts = [t for t in some if t.values.size]
         if len(parts) < 2:
-            return parts[0] if parts else cls()
+            return parts[0] if parts else some[0] if some else cls()
         values, counts = (np.concatenate([getattr(part, name) for part in parts]) for name in ("values", "counts"))
         order = np.argsort(values, kind="stable")  # a merge: the parts are sorted already
         values = values[order]
@@ -134,8 +138,8 @@ class LatencySample:
     resolution: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.lost < 0:
-            raise SampleError(f"the number of lost probes is {self.lost}; it cannot be negative")
+        if self.lost < 0 or self.lost != int(self.lost):
+            raise SampleError(f"the number of lost probes is {self.lost}; it must be a whole number, 0 or more")
         if not (np.isfinite(self.resolution) and self.resolution >= 0):
             raise SampleError(f"the resolution is {self.resolution}; it must be finite and not negative")
         if self.cutoff is None:
@@ -195,7 +199,7 @@ class LatencySample:
             }
         )
 
-    @property
+    @cached_property
     def n(self) -> int:
         """How many probes there are, of every status."""
         return self.completed.total + self.failed.total + self.censored.total + self.lost
@@ -205,7 +209,7 @@ class LatencySample:
         """How many came back, with a result or without."""
         return self.completed.total + self.failed.total
 
-    @property
+    @cached_property
     def out_at_cutoff(self) -> int:
         """How many were still out at the cutoff or are known never to return."""
         if self.cutoff is None:
@@ -223,8 +227,8 @@ class LatencySample:
 
         What was still out then becomes censored there; a latency equal to it did return; what is lost stays lost.
         """
-        if not (np.isfinite(cutoff) and cutoff > 0):
-            raise SampleError(f"the cutoff is {cutoff:g}; it must be a positive, finite time in seconds")
+        if not (isinstance(cutoff, (int, float, np.number)) and np.isfinite(cutoff) and cutoff > 0):
+            raise SampleError(f"the cutoff is {cutoff!r}; it must be a positive, finite time in seconds")
         if self.cutoff == cutoff:
             return self
         if self.cutoff is not None and cutoff > self.cutoff:
@@ -232,12 +236,12 @@ class LatencySample:
         parts = [tally.split(cutoff) for tally in (self.completed, self.failed, self.censored)]
         completed, failed, censored = (tally for tally, _ in parts)
         out = sum(late for _, late in parts)
-        at_cutoff = Tally(np.array([cutoff]), np.array([out])) if out else Tally()
+        at_cutoff = Tally.trusted(np.array([float(cutoff)]), np.array([out])) if out else Tally()
         censored = Tally.sum([censored, at_cutoff])
         return replace(self, completed=completed, failed=failed, censored=censored, cutoff=float(cutoff))
 
     def __add__(self, other: LatencySample) -> LatencySample:
-        return LatencySample.sum([self, other])
+        return LatencySample.sum([self, other]) if isinstance(other, LatencySample) else NotImplemented
 
     def __radd__(self, other: Any) -> LatencySample:
         return self if isinstance(other, int) and other == 0 else NotImplemented

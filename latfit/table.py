@@ -31,6 +31,8 @@ from latfit.sample import LatencySample, Tally, clock_resolution
 from latfit.units import parse_duration
 
 CANONICAL = ("submitted", "latency", "status")
+# columns by which a table that `convert` wrote says that its latencies are waits in a queue, or run times of work
+MEASURES = {"queue": "is_queue_wait", "work": "is_run_time"}
 OWN_STATUS = "log_status"  # the log's own word for what completed: 200, 404
 ONLY_COMPLETED = (
     "the column log_status is known only of what completed: groups by it would be without what was lost; where it "
@@ -74,6 +76,16 @@ class Refusals:
         return Refusals(self.count + other.count, dict(reasons), (self.first + other.first)[:SHOWN_REFUSALS])
 
 
+def skipped_notes(skipped: Mapping[str, int]) -> list[str]:
+    """What was left out, with its count.
+
+    >>> skipped_notes({"lines without a request": 1, "directives": 4})
+    ['skipped 1 line without a request', 'skipped 4 directives']
+    """
+    words = ((count, *what.partition(" ")) for what, count in skipped.items())
+    return [f"skipped {counted(count, noun.removesuffix('s'))}{space}{rest}" for count, noun, space, rest in words]
+
+
 @dataclass(frozen=True)
 class LogFacts:
     """What the reader knows of a log beside its probes.
@@ -93,6 +105,7 @@ class LogFacts:
     unit, unit_evidence : the unit of the latencies as logged, and what says so: the `option` of the user, the column's
         `name`, its `cells`, the `times` beside it, the `format`, or `assumed` where nothing does.
     columns : what each column with a role was taken for, and why: the name to (role, reason).
+    outcome_columns : further columns that may tell how a probe ended, by their names and cells.
     """
 
     path: str
@@ -110,6 +123,7 @@ class LogFacts:
     unit: str | None = None
     unit_evidence: str = ""
     columns: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    outcome_columns: tuple[str, ...] = ()
 
     @property
     def unit_guessed(self) -> bool:
@@ -117,28 +131,26 @@ class LogFacts:
         return self.unit_evidence == "assumed"
 
     def __add__(self, other: LogFacts) -> LogFacts:
+        def joined(some: str, more: str) -> str:
+            return some if more in some.split(", ") else f"{some}, {more}"
+
         guessed = self.unit_guessed or other.unit_guessed
         return LogFacts(
-            path=_joined(self.path, other.path),
-            format=_joined(self.format, other.format),
+            path=joined(self.path, other.path),
+            format=joined(self.format, other.format),
             refused=self.refused + other.refused,
             skipped=dict(Counter(self.skipped) + Counter(other.skipped)),
             notes=tuple(dict.fromkeys(self.notes + other.notes)),
             kind="jobs" if "jobs" in (self.kind, other.kind) else self.kind,
-            queue=self.queue or other.queue,
-            work=self.work or other.work,
             advice=tuple(dict.fromkeys(self.advice + other.advice)),
             unchosen=self.unchosen + other.unchosen,
             has_outcomes=self.has_outcomes and other.has_outcomes,
             as_lost=self.as_lost + other.as_lost,
-            unit=self.unit or other.unit,
             unit_evidence="assumed" if guessed else self.unit_evidence or other.unit_evidence,
             columns={**other.columns, **self.columns},
+            outcome_columns=tuple(dict.fromkeys(self.outcome_columns + other.outcome_columns)),
+            **{name: getattr(self, name) or getattr(other, name) for name in ("queue", "work", "unit")},
         )
-
-
-def _joined(some: str, more: str) -> str:
-    return some if more in some.split(", ") else f"{some}, {more}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,8 +305,15 @@ class ProbeTable:
         """The same in the order of submission, unknown times last."""
         if self.submitted is None or np.isnan(self.submitted).all():
             return replace(self, submitted=None)
-        order = np.argsort(self.submitted, kind="stable")
-        return self if (np.diff(order) == 1).all() else self.take(order)
+        if (self.submitted[1:] >= self.submitted[:-1]).all():
+            return self
+        return self.take(np.argsort(self.submitted, kind="stable")).sharing(self)
+
+    def sharing(self, other: ProbeTable) -> ProbeTable:
+        """Take over the sample, if it is known, of a table with the same probes in another order."""
+        if "sample" in other.__dict__:
+            self.__dict__["sample"] = other.sample
+        return self
 
     def with_failed(self, treat_as: str) -> ProbeTable:
         """Failures read as `retry` (as they are), `completed` or `lost`."""
@@ -302,7 +321,7 @@ class ProbeTable:
         return self.with_status(self.status == FAILED, code)
 
     def with_status(self, rows: Bools, code: int) -> ProbeTable:
-        return replace(self, status=np.where(rows, np.int8(code), self.status))
+        return replace(self, status=np.where(rows, np.int8(code), self.status)) if rows.any() else self
 
     @cached_property
     def ranks(self) -> Floats:
@@ -326,11 +345,8 @@ class ProbeTable:
         columns = {name: Column.concat(name, [part.columns.get(name, part.n) for part in kept]) for name in names}
         jobs = [part.job for part in kept if part.job is not None]
         attempts = [part.attempt for part in kept if part.attempt is not None]
-        job = attempt = None
-        if len(jobs) == len(attempts) == len(kept):
-            before = np.cumsum([0, *(int(each.max(initial=-1)) + 1 for each in jobs)]).tolist()
-            job = np.concatenate([each + start for each, start in zip(jobs, before, strict=False)])
-            attempt = np.concatenate(attempts)
+        numbered = len(jobs) == len(attempts) == len(kept)
+        before = np.cumsum([0, *(int(each.max(initial=-1)) + 1 for each in jobs)]).tolist()
         times = [np.full(part.n, np.nan) if part.submitted is None else part.submitted for part in kept]
         clocks = [part.clock for part in kept if part.clock is not None]
         return cls(
@@ -338,8 +354,8 @@ class ProbeTable:
             status=np.concatenate([part.status for part in kept]),
             submitted=np.concatenate(times) if any(part.submitted is not None for part in kept) else None,
             columns=columns,
-            job=job,
-            attempt=attempt,
+            job=np.concatenate([job + start for job, start in zip(jobs, before, strict=False)]) if numbered else None,
+            attempt=np.concatenate(attempts) if numbered else None,
             facts=facts,
             clock=min(clocks) if len(clocks) == len(kept) else None,
         )
@@ -350,7 +366,7 @@ class ProbeTable:
             raise LogError(ONLY_COMPLETED)
         for name in by:
             if name not in self.columns:
-                have = listed(self.columns) or "none"
+                have = listed(name for name in self.columns if name != OWN_STATUS) or "none"
                 raise MissingColumn(f"{self.facts.path}: there is no column {name!r} to group by; there are: {have}")
         columns = [self.columns[name].as_text(merge_ids=True) for name in by]
         if window is not None:

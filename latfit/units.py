@@ -42,6 +42,12 @@ def in_seconds(number: Amount, unit: str) -> Amount:
     return number / round(1 / size) if size < 1 else number * size
 
 
+def out_of_range(latencies: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which numbers cannot be latencies in seconds: negative, absent, or beyond what any system takes; 0 can be."""
+    out: NDArray[np.bool_] = ~((latencies >= SHORTEST) & (latencies <= LONGEST)) & (latencies != 0)
+    return out
+
+
 def parse_duration(text: str) -> float:
     """The seconds that a text such as `358`, `350ms`, `1h30m`, `1m 20s`, `00:04:32` or `PT4M32S` means.
 
@@ -54,6 +60,7 @@ def parse_duration(text: str) -> float:
     >>> parse_duration("1h30m"), parse_duration("272450ms"), parse_duration("1-00:04:32")
     (5400.0, 272.45, 86672.0)
     """
+    text = str(text)
     plain = text.strip().lower()
     duration = _seconds(plain) if len(plain) <= 100 else None  # patterns take long on longer runs of digits
     if duration is None or not math.isfinite(duration):

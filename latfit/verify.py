@@ -75,7 +75,7 @@ class Measured(Estimate):
 
 @dataclass(frozen=True)
 class Reason:
-    """`rounding`, `waits`, `drift` or `later-attempts` (both with a log-rank test's p-value), or `unexplained`."""
+    """`not-applied`, `rounding`, `waits`, `drift` or `later-attempts` (with a log-rank p-value), `unexplained`."""
 
     code: str
     message: str
@@ -158,11 +158,12 @@ def verify(
     measured, error = _measured(jobs)
     took, W = measured.expected_duration, waiting.expected_duration
     low, high = _interval(W / took, float(np.hypot(error, waiting_error)))
+    loss = {"measured": took / W - 1, "low": 1 / high - 1, "high": 1 / low - 1}
     promised = retry.worst_loss if len(limits) > 1 else None
-    within = None if promised is None else 1 / high - 1 <= promised
+    within = None if promised is None else loss["low"] <= promised
     cut = jobs.cuts[0] if jobs.cuts else limits[0]
     tests = {"drift": _log_rank(sample, jobs.first, cut), "later_attempts": _log_rank(jobs.first, jobs.later, cut)}
-    predicted = _estimate(retry, retry_error, sample, limits, cost, jobs.attempts)
+    predicted = _estimate(retry, retry_error, sample, limits, cost, int(jobs.given_up.max(initial=0)))
     centre = retry.expected_duration
     if basis == "timeout" and decision.timeout and decision.timeout.intervals:
         # its own interval leaves out the optimism of having chosen the minimum
@@ -180,13 +181,7 @@ def verify(
         measured=measured,
         before=Estimate(W, *_interval(W, waiting_error), waiting.submissions),
         speed_up={"predicted": W / centre, "measured": W / took, "low": low, "high": high},
-        loss={
-            "measured": took / W - 1,
-            "low": 1 / high - 1,
-            "high": 1 / low - 1,
-            "promised": promised,
-            "within": within,
-        },
+        loss={**loss, "promised": promised, "within": within},
         agrees=agrees,
         p_value=p_value,
         verdict="as predicted" if agrees else "worse" if took > centre else "better",
@@ -200,13 +195,12 @@ def verify(
 
 def _limits(jobs: Jobs, decided: Recommendation | None, cutoff: float) -> tuple[tuple[float, ...], str]:
     """The limits of BEFORE's schedule, or of its timeout, unless AFTER shows others; and whence they are."""
-    if decided is not None and decided.retry is not None and jobs.ran((*decided.retry.timeouts, cutoff)):
-        return (*decided.retry.timeouts, cutoff), "schedule"
-    if decided is not None and decided.timeout and jobs.ran((decided.timeout,)):
-        return (decided.timeout,), "timeout"
-    if not jobs.cuts or not jobs.ran(jobs.cuts):
-        return (*jobs.cuts, cutoff), "detected"
-    return jobs.cuts[:1] if jobs.ran(jobs.cuts[:1]) else jobs.cuts, "detected"
+    options: list[tuple[tuple[float, ...], str]] = [(jobs.cuts[:1], "detected"), (jobs.cuts, "detected")]
+    if decided is not None and decided.timeout:
+        options.insert(0, ((decided.timeout,), "timeout"))
+    if decided is not None and decided.retry is not None:
+        options.insert(0, ((*decided.retry.timeouts, cutoff), "schedule"))
+    return next((each for each in options if each[0] and jobs.ran(each[0])), ((*jobs.cuts, cutoff), "detected"))
 
 
 # What a sample predicts
@@ -233,10 +227,11 @@ def predict(
 
 
 def _estimate(
-    retry: Retry, error: float, sample: LatencySample, limits: tuple[float, ...], cost: float, attempts: int | None
+    retry: Retry, error: float, sample: LatencySample, limits: tuple[float, ...], cost: float, attempts: int
 ) -> Estimate:
+    """What was predicted, of jobs that are given up after so many attempts; 0: of jobs that never are."""
     law = Empirical.of(sample)
-    missed = 1 - law.cdf(np.array([*limits, *limits[-1:] * ((attempts or 0) - len(limits))]))[:attempts]
+    missed = 1 - law.cdf(np.array([*limits, *limits[-1:] * (attempts - len(limits))]))[:attempts]
     undone = float(missed.prod()) if attempts else 0.0
     undone = undone if undone >= 1e-9 else 0.0  # less than one job of any run
     policy = Timeout(limits[0]) if len(limits) == 1 else SchedulePolicy(limits)
@@ -282,8 +277,8 @@ class Jobs:
     later: LatencySample
 
     @property
-    def attempts(self) -> int | None:
-        return int(self.given_up.max()) if self.given_up.size else None
+    def cuts_in_words(self) -> str:
+        return ", ".join(dict.fromkeys(map(seconds, self.cuts)))
 
     def ran(self, limits: tuple[float, ...]) -> bool:
         """Whether attempts were cut at these limits, where any were, and did not take longer where none were."""
@@ -305,15 +300,11 @@ def read_attempts(path: str | Path, **options: Any) -> ProbeLog:
 def jobs_of(log: ProbeLog, *, job: str | None = None, attempt: str | None = None) -> Jobs:
     """The jobs of a log by its columns `job` and `attempt` (else by submission), or those with usual names."""
     columns = list(log.table.columns)
-    for wanted in (job, attempt):
-        if wanted is not None and wanted not in columns:
-            raise MissingColumn(f"{log.facts.path}: there is no column {wanted!r}; there are: {listed(columns)}")
     names = [job] if job else job_columns(columns)
-    if not names:
-        raise MissingColumn(
-            f"{log.facts.path}: no column says which attempts belong to one job; name it with --job; "
-            f"there are: {listed(columns)}"
-        )
+    absent = [f"there is no column {name!r}" for name in (job, attempt) if name and name not in columns]
+    absent += [] if names else ["no column says which attempts belong to one job; name it with --job"]
+    if absent:
+        raise MissingColumn(f"{log.facts.path}: {absent[0]}; there are: {listed(columns)}")
     codes = [log.table.columns[name].as_text().codes for name in names]
     name = next((each for each in codes if np.unique(each).size < each.size), codes[0])  # it comes back
     order, begins = _in_order(log.table, name, attempt or attempt_column(columns))
@@ -408,22 +399,23 @@ def _log_rank(first: LatencySample, second: LatencySample, t: float) -> float | 
     """The log-rank p-value of two samples up to t; failures count as given up, cuts within 5 % of t as cut at t."""
     from scipy.stats import CensoredData, logrank
 
+    if not first.n or not second.n:
+        return None
     groups = []
     for sample in (first, second):
         done, lost = sample.completed.expand(), np.full(sample.lost, t)
         out = np.concatenate([sample.failed.expand(), sample.censored.expand(), lost, done[done > t]])
         groups.append(CensoredData(done[done <= t], right=np.where(out >= (1 - SAME_TIME) * t, t, out)))
-    if not first.n or not second.n:
-        return None
     with np.errstate(divide="ignore", invalid="ignore"):  # no time at which both are at risk
         return float(np.nan_to_num(logrank(groups[0], groups[1]).pvalue, nan=1.0))
 
 
 def _reasons(jobs: Jobs, limits: tuple[float, ...], cost: float, tests: dict[str, float | None]) -> tuple[Reason, ...]:
     reasons = []
-    if not jobs.ran(limits):
-        cuts = ", ".join(dict.fromkeys(map(seconds, jobs.cuts)))
-        message = f"attempts were cut after {cuts}, not as set: the tool rounds or has a schedule"
+    if not jobs.cuts:
+        reasons.append(Reason("not-applied", "no attempt of AFTER was cancelled, so nothing was resubmitted"))
+    elif not jobs.ran(limits):
+        message = f"attempts were cut after {jobs.cuts_in_words}, not as set: the tool rounds or has a schedule"
         reasons.append(Reason("rounding", message))
     if jobs.pause > cost + 0.02 * limits[0]:
         message = f"{seconds(jobs.pause)} passed between two attempts of a job, which the prediction did not count"
@@ -441,11 +433,9 @@ def _reasons(jobs: Jobs, limits: tuple[float, ...], cost: float, tests: dict[str
 def _warnings(jobs: Jobs, basis: str, decided: Recommendation | None) -> tuple[str, ...]:
     warnings = []
     if basis == "detected" and jobs.cuts:
-        advice = "wait"
-        if decided is not None and decided.retry is not None:
-            advice = f"resubmit after {times_in_words(decided.retry.timeouts)}, then wait"
-        cuts = ", ".join(dict.fromkeys(map(seconds, jobs.cuts)))
-        warnings.append(f"attempts of AFTER were cut after {cuts}; BEFORE's advice is to {advice}")
+        retry = decided and decided.retry
+        advice = f"resubmit after {times_in_words(retry.timeouts)}, then wait" if retry else "wait"
+        warnings.append(f"attempts of AFTER were cut after {jobs.cuts_in_words}; BEFORE's advice is to {advice}")
     if not jobs.later.n:
         warnings.append("no job of AFTER has a second attempt: nothing can be said of later attempts")
     if jobs.in_flight:
@@ -472,7 +462,7 @@ def _sentence(result: Verification) -> str:
     else:
         because = "; ".join(reason.message for reason in result.reasons)
         text = f"{result.verdict.capitalize()} than predicted: {took}, where {expected}; {because}; {gain}."
-    if high >= 1:
+    if high >= 1 or any(reason.code == "not-applied" for reason in result.reasons):
         return text
     slower, promised = " Jobs are slower than by waiting until the cutoff", result.loss["promised"]
     if result.loss["within"] and promised is not None:

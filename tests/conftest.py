@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from warm import ask
+
 # the same examples in every run; HYPOTHESIS_PROFILE=explore looks for new ones
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
@@ -25,37 +27,36 @@ SHARED = REPO.parent / "shared" / "data"
 
 @pytest.fixture(scope="session")
 def warm(tmp_path_factory):
-    """The words that begin a call of the command in a process that has its libraries already, see warm.py."""
+    """A function that calls the command in a process that has its libraries already, see warm.py."""
     program, address = REPO / "tests" / "warm.py", tmp_path_factory.mktemp("warm") / "socket"
     words = [sys.executable, program, "serve", address]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout.readline() == "ready\n"
-        yield [sys.executable, "-IS", program, "ask", address]
+        yield partial(ask, address)
         server.stdin.close()
-
-
-def call(words, *args, stdin=None, **environment):
-    """Call the command that begins with these words, and return the finished process."""
-    return subprocess.run(
-        [*words, *map(str, args)],
-        input=stdin,
-        capture_output=True,
-        text=not isinstance(stdin, bytes),
-        timeout=120,
-        env={**os.environ, **environment},
-    )
 
 
 @pytest.fixture
 def run_anew():
     """Call the installed command as a user does, down to the start of Python; returns the finished process."""
-    return partial(call, [Path(sys.executable).parent / "latfit"])
+
+    def call(*args, stdin=None, **environment):
+        return subprocess.run(
+            [Path(sys.executable).parent / "latfit", *map(str, args)],
+            input=stdin,
+            capture_output=True,
+            text=not isinstance(stdin, bytes),
+            timeout=120,
+            env={**os.environ, **environment},
+        )
+
+    return call
 
 
 @pytest.fixture
 def run(warm, run_anew):
     """Call the command in a process of its own; returns the finished process."""
-    return lambda *args, **how: run_anew(*args, **how) if how.keys() - {"stdin"} else call(warm, *args, **how)
+    return lambda *args, **how: run_anew(*args, **how) if how.keys() - {"stdin"} else warm(*map(str, args), **how)
 
 
 @pytest.fixture

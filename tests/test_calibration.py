@@ -32,7 +32,7 @@ def test_small_samples_cut_early(spec):
     law, rng, rho = parse_law(spec), np.random.default_rng(1), 0.1
     x = np.where(rng.random((400, 200)) < rho, np.inf, law.sample((400, 200), rng))
     batch = SampleBatch.of_rows(x, float(law.ppf(0.9)))
-    found, fixed = fit_batch(law.name, batch), fit_batch(law.name, batch, rho=rho)
+    found, fixed = fit_batch(law.name, batch), fit_batch(law.name, batch.given(rho))
     assert (found.rho == 0).any()
     assert covers(2 * (found.log_likelihood - fixed.log_likelihood) <= 3.841459)
     for i, true in enumerate(law.params.values()):
@@ -65,6 +65,7 @@ def test_speed_up_with_few_outliers():
     assert covers(speed_up, above=1)
 
 
+@pytest.mark.slow
 def test_p_values_with_known_parameters():
     law, rng, p = parse_law("gamma(shape=2,scale=50)"), np.random.default_rng(4), []
     truth = Fit(law.name, "mle", 300, law=law, rho=0.0, params=dict(law.params))
@@ -163,6 +164,7 @@ def test_coverage_is_marked_only_where_chance_does_not_explain_it(probed):
     assert cases.coverage([True] * 1000) == "100.0 ↑"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spec", "n", "rho"), [("lognormal(mu=5.5,sigma=0.4)", 100, 0.02), ("weibull(shape=1.1,scale=300)", 200, 0.0)]
 )

@@ -96,7 +96,7 @@ def test_outliers_shrink_the_law_and_keep_its_shape():
     np.testing.assert_allclose(more.with_outliers(np.array([0.2]), exactly=True).F, shrunk.F)
 
 
-def test_where_a_timeout_may_lie():
+def test_the_candidates_for_a_timeout():
     made = curves([0, 1, 2, 3, 4], [1, 3, 1, 0, 2], gone=[0, 0, 0, 1, 0])
     assert made.allowed(0.0).tolist() == [[False, False, True, False, True]]  # five completions; one must be there
     assert made.allowed(0.0, completions=1).tolist() == [[False, True, True, False, True]]  # never 0
@@ -104,7 +104,7 @@ def test_where_a_timeout_may_lie():
     assert made.allowed(2.5, completions=1).tolist() == [[False, False, False, False, True]]
 
 
-def test_of_equal_figures_the_first_is_exact():
+def test_among_equal_values_the_first_is_chosen_exactly():
     made = curves([1, 2, 3], [1, 1, 1], lost=3)
     E = made.E_J(0.0)
     k, least = made.exact(0.0, np.ones((1, 3), dtype=bool))
@@ -114,7 +114,7 @@ def test_of_equal_figures_the_first_is_exact():
     assert k[0] == 2
 
 
-def test_a_robust_timeout_is_doubled_only_where_nobody_is_out():
+def test_a_robust_timeout_is_doubled_only_if_no_probe_is_out():
     """Where waiting is best: twice the last completion if all came back, the last completion itself if not."""
     times, done = [10.0, 11.0, 12.0], [10, 10, 10]
     for lost, want in ((0, INSURANCE * 12.0), (1, 12.0)):
@@ -148,7 +148,7 @@ def test_at_most_ten_submissions_a_job():
     assert few.robust_argmin(0.0, few.allowed(0.0))[0][0] == 0  # nothing else is possible
 
 
-def test_half_an_outlier_is_always_there():
+def test_at_least_half_an_outlier_is_assumed():
     """Where all came back, ρ = ½/(n+1): the choice flips where that makes waiting for the slow one dear enough."""
     n, slow = 33, np.linspace(1.01, 40, 20_000)
     counts = np.broadcast_to([30.0, 3.0], (slow.size, 2))
@@ -165,7 +165,7 @@ def test_half_an_outlier_is_always_there():
     assert (t == np.where(early, 1.0, INSURANCE * slow)).all()
 
 
-def test_a_restart_costs_nothing_unless_told():
+def test_a_restart_costs_nothing_by_default():
     made = curves([1, 2, 5], [5, 2, 1], lost=2)
     assert made.E_J_at(np.array([2.0])).tolist() == made.E_J(0.0)[:, 1].tolist() == [(1 + 0.5) / 0.7]
     assert made.E_J().tolist() == made.E_J(0.0).tolist()

@@ -52,6 +52,7 @@ def test_a_constant_number_of_probes_is_in_flight():
             assert set(in_flight[3:]) == {3}
 
 
+@pytest.mark.slow
 def test_the_script_makes_this_file(tmp_path):
     subprocess.run([sys.executable, REPO / "scripts" / "make-egee-log", tmp_path / "log.csv"], check=True)
     assert (tmp_path / "log.csv").read_bytes() == EGEE.read_bytes()

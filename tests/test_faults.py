@@ -191,7 +191,7 @@ def test_the_closed_folder_is_closed(place):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["csv", "batch", "analyze"])
-def test_what_is_there_is_replaced_and_a_link_is_not_followed(name, place):
+def test_an_existing_file_is_replaced_and_a_link_is_not_followed(name, place):
     arguments = WRITERS[name]
     output = output_of(arguments, place)
     output.parent.mkdir(exist_ok=True)
@@ -205,7 +205,7 @@ def test_what_is_there_is_replaced_and_a_link_is_not_followed(name, place):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["csv", "batch"])
-def test_a_folder_in_the_place_of_a_file_stays(name, place):
+def test_a_folder_in_place_of_a_file_is_kept(name, place):
     output = output_of(WRITERS[name], place)
     (output / "inside").mkdir(parents=True)
     done = call(WRITERS[name], place)
@@ -327,7 +327,7 @@ def test_a_signal_that_the_parent_ignores_stays_ignored(place):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PRINTERS)
-def test_a_pipe_that_nobody_reads(name, place):
+def test_an_unread_pipe(name, place):
     reader, writer = os.pipe()
     os.close(reader)
     try:

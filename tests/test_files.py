@@ -55,7 +55,7 @@ def _half(paths):
         parts[1].write_text("x")
 
 
-def test_one_that_cannot_be_written_leaves_all_as_they_were(tmp_path):
+def test_one_failed_write_leaves_all_files_unchanged(tmp_path):
     paths = [tmp_path / name for name in ("a", "b", "c")]
     paths[0].write_text("old")
     with pytest.raises(LatfitError, match="b: cannot be written"):

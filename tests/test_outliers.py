@@ -91,7 +91,7 @@ def test_a_failure_is_censored_when_it_is_seen():
 
 
 @pytest.mark.parametrize(("completed", "of"), [(7, 7), (1, 1), (0, 1)])
-def test_where_all_others_failed_nobody_of_those_who_returned_is_out(completed, of):
+def test_no_probe_is_out_if_all_others_failed(completed, of):
     sample = LatencySample.of(np.arange(1.0, completed + 1), failed=[2.5, 9.0, 9.0])
     ratio = outlier_ratio(sample, cutoff=20.0)
     low, high = proportion_confint(0, of, method="wilson")
@@ -164,7 +164,7 @@ def test_bundled_log_from_the_shell(run):
     assert set(document) >= {"low", "high", "joint_ratio"}
 
 
-def test_what_a_person_reads(run):
+def test_the_text_output(run):
     done = run("outliers", EGEE)
     assert "2.48 % of 2137 probes were still out at 2 h 47 min" in done.stdout
     assert "the cutoff is 2 h 47 min: 53 of the 53 censored probes" in done.stderr

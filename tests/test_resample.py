@@ -97,7 +97,7 @@ def test_same_seed_same_intervals_and_time_scales():
     assert np.array(three.expected_duration) / 1000 == pytest.approx(np.array(one.expected_duration), rel=1e-9)
 
 
-def test_where_no_timeout_helps_the_interval_says_so():
+def test_the_interval_shows_if_no_timeout_helps():
     rng = np.random.default_rng(1)
     sample = LatencySample.of(np.round(rng.normal(1000, 10, 300)))
     best, found = intervals(sample, rng)
@@ -157,7 +157,7 @@ def test_influence_is_the_derivative(at, cost):
     assert moved[2, -1] == pytest.approx(slope("lost"), rel=1e-4)
 
 
-def test_nobody_returns_after_the_last_was_lost_from_sight():
+def test_no_return_after_the_last_censoring():
     """A sliver of a return that is blurred beyond it would end the survival, and the skewness would be unbounded."""
     rng = np.random.default_rng(6)
     x, gone = rng.lognormal(5.5, 1, 500), np.minimum(rng.exponential(3000, 500), 10_000)
@@ -176,6 +176,7 @@ def test_smoothing_needs_some_spread():
         Bins.of(LatencySample.of([0.0] * 20), 0.35)
 
 
+@pytest.mark.slow
 def test_bins_agree_with_a_plain_loop():
     """The timeout's interval: resample, blur every latency, take the exact optimum, 2000 times over."""
     rng = np.random.default_rng(11)
@@ -194,7 +195,7 @@ def test_bins_agree_with_a_plain_loop():
     assert high - low < 1.6 * width
 
 
-def test_nobody_out_and_a_cutoff_far_away():
+def test_no_probe_out_and_a_distant_cutoff():
     """The blur of the last latencies reaches far beyond them, and must not count as probes at risk."""
     x = np.random.default_rng(8).lognormal(5, 0.3, 200)
     sample = LatencySample.of(x, cutoff=10_000.0)
@@ -291,6 +292,7 @@ def test_completions_that_were_never_seen():
     assert unseen_tail_factor(all_back, Bins.of(all_back, 0.35).counts, 200.0, 0.0) == 1  # nobody is out
 
 
+@pytest.mark.slow
 def test_a_log_cut_in_half_is_not_counted_twice():
     """E_J at the cutoff T is mean(min(x, T))/F, of which the variance is known."""
     rng, T, widths, found = np.random.default_rng(5), 250.0, [], []
@@ -354,3 +356,33 @@ def test_durations_of_resamples_are_those_of_the_resampled_samples():
     assert np.log(rows).std() == pytest.approx(np.std(np.log(loop)), rel=0.15)
     assert sum(len(some.F) for some in resampled_curves(Counts.of_sample(sample), [t], rng)) == RESAMPLES
     assert np.isinf(curves[0].E_J_at(np.full(len(curves[0].F), 1e-6))).all()
+
+
+def test_five_completions_have_an_interval_too():
+    """A blur may leave fewer than five completions, and then no timeout at all, in what is resampled."""
+    for seed in range(15):
+        rng = np.random.default_rng(seed)
+        sample = LatencySample.of(rng.lognormal(0, 0.3, 5) * np.where(rng.random(5) < 0.1, 30, 1))
+        (decision,) = decide([sample], Options(laws=(), test=False))
+        chosen = decision.timeout.formula
+        for low, high in (chosen.intervals.timeout, chosen.intervals.expected_duration, chosen.intervals.speed_up):
+            assert low <= high
+        assert chosen.intervals.timeout[0] <= chosen.timeout <= chosen.intervals.timeout[1]
+
+
+@pytest.mark.parametrize("lost", [0.0, 0.1])
+def test_less_data_less_confidence(lost):
+    """Intervals of E_J are wider with fewer rows, and 30 rows do not tell a timeout to a few per cent."""
+    widths = {}
+    for n in (12, 30, 400):
+        rng, logs = np.random.default_rng(n), []
+        for _ in range(6):
+            x, out = rng.lognormal(0, 0.8, n), max(1, round(lost * n)) if lost else 0
+            (decision,) = decide([LatencySample.of(x[out:], lost=out)], Options(laws=(), test=False))
+            ends = decision.timeout.formula.intervals
+            logs.append(np.log(ends.expected_duration[1] / ends.expected_duration[0]))
+            assert n == 400 or ends.timeout[1] > 1.3 * ends.timeout[0]
+            assert n > 12 or decision.timeout.retry is None
+        widths[n] = np.mean(logs)
+    assert widths[12] > 1.2 * widths[30] > 1.2**2 * widths[400]
+    assert widths[30] > 1.5 * widths[400]

@@ -42,7 +42,7 @@ def test_large_tallies_are_merged():
 
 
 @given(waits, waits, waits, st.integers(1, 60))
-def test_cutting_keeps_everybody(completed, failed, censored, cutoff):
+def test_cutting_keeps_every_probe(completed, failed, censored, cutoff):
     sample = LatencySample.of(completed, failed=failed, censored=censored, lost=2, resolution=1)
     cut = sample.cut(cutoff)
     assert cut.n == sample.n
@@ -180,13 +180,13 @@ def test_a_clock_that_is_not_decimal(values, step):
     assert _common_divisor(np.array(values)) == pytest.approx(step, rel=1e-12)
 
 
-def test_a_tally_is_rising_and_may_begin_at_nothing():
+def test_a_tally_rises_and_may_begin_at_zero():
     assert Tally(np.array([0.0, 1.0]), np.array([2, 1])).total == 3
     with pytest.raises(SampleError, match="strictly rising"):
         Tally(np.array([1.0, 1.0]), np.array([1, 1]))
 
 
-def test_what_a_sample_says_of_itself_and_the_finest_clock():
+def test_a_sample_describes_itself_and_keeps_the_finest_clock():
     assert repr(LatencySample()) == "<LatencySample: 0 probes, none, resolution 0 s>"
     assert (
         repr(LatencySample.of([1.0, 2.0], lost=1)) == "<LatencySample: 3 probes, 2 completed, 1 lost, resolution 1 s>"
@@ -197,7 +197,7 @@ def test_what_a_sample_says_of_itself_and_the_finest_clock():
     assert LatencySample.sum([coarse]) == coarse
 
 
-def test_samples_of_which_nothing_returned_add_up_in_any_order():
+def test_samples_without_returns_add_up_in_any_order():
     """Where nobody returned no clock was seen, and what is said of one must not hang on the order of the logs."""
     coarse, fine = (LatencySample.of([], censored=[600.0], resolution=step) for step in (60.0, 1.0))
     assert coarse + fine == fine + coarse

@@ -1,14 +1,18 @@
 """Threads: results in order, errors as they are, and the same numbers however many there are."""
 
+import os
+import subprocess
+import sys
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import latfit
-from conftest import EGEE
 from latfit import _system
 from latfit._system import in_threads, usable_cores
 from latfit.fitting import ks_test
@@ -54,21 +58,6 @@ def test_the_number_of_threads_changes_no_number(law, monkeypatch):
     assert found[0] == found[1]
 
 
-@pytest.mark.slow
-def test_a_log_is_read_alike(monkeypatch, tmp_path):
-    path = tmp_path / "long.csv"
-    header, rest = EGEE.read_bytes().split(b"\n", 1)
-    path.write_bytes(header + b"\n" + 60 * rest + b"odd,row,of,too,many,fields,here\n" + rest)  # several blocks
-    found = []
-    for count in (1, 3):
-        monkeypatch.setattr(_system, "usable_cores", lambda count=count: count)
-        found.append(latfit.read_log(path, columns={"id": ""}))
-    assert found[0].sample() == found[1].sample()
-    assert found[0].facts == found[1].facts
-    assert found[0].table.n == 61 * 2137
-    assert [refusal.line for refusal in found[0].facts.refused.first] == [60 * 2137 + 2]
-
-
 @pytest.mark.parametrize(
     ("member_of", "files", "cores"),
     [
@@ -90,3 +79,18 @@ def test_the_quota_of_a_container_counts(member_of, files, cores, tmp_path, monk
         (tmp_path / name).write_text(text + "\n")
     assert usable_cores(tmp_path / "member", tmp_path) == (cores or 16)
     assert usable_cores(tmp_path / "absent", tmp_path) == 16
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_no_parser_is_left_running_when_a_command_ends(tmp_path, ending):
+    """A pool of threads that is still starting when a process ends aborts it."""
+    log = tmp_path / f"log.{ending}"
+    frame = pd.DataFrame({"latency": np.arange(1.0, 400), "status": "ok"})
+    write = {"csv": frame.to_csv, "parquet": frame.to_parquet, "jsonl": partial(frame.to_json, lines=True)}[ending]
+    write(log, **({"orient": "records"} if ending == "jsonl" else {"index": False}))
+    count = "import os; print(len(os.listdir('/proc/self/task')))"
+    code = f"from latfit import read_log; read_log({str(log)!r}, unit='s'); {count}"
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert int(done.stdout) <= 3, done.stderr  # Python's own, jemalloc's and the one that reads

@@ -13,12 +13,15 @@ import pkgutil
 import select
 import signal
 import socket
+import subprocess
 import sys
+import threading
 import time
 import warnings
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryFile
 
 LIBRARIES = (
     "click", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg", "matplotlib.dates",
@@ -74,20 +77,31 @@ def become(files, arguments, folder, environment):
     run()
 
 
-def ask(address, *arguments):
-    """Hand one call over to the server, with this process's open files; ends as it ends."""
-    with socket.socket(socket.AF_UNIX) as call:
-        call.connect(address)
-        socket.send_fds(call, [b"!"], [0, 1, 2])
-        call.sendall(
-            json.dumps({"arguments": arguments, "folder": str(Path.cwd()), "environment": {**os.environ}}).encode()
-        )
+def ask(address, *arguments, stdin=None):
+    """Hand one call over to the server, with a pipe or nothing as its input; returns the finished process."""
+    mode = {"mode": "w+b"} if isinstance(stdin, bytes) else {"mode": "w+", "encoding": "utf-8"}
+    data = stdin.encode() if isinstance(stdin, str) else stdin
+    given, feed = os.pipe()
+    writing = threading.Thread(target=_feed, args=(feed, data or b""))
+    with TemporaryFile(**mode) as out, TemporaryFile(**mode) as err, socket.socket(socket.AF_UNIX) as call:
+        call.connect(str(address))
+        socket.send_fds(call, [b"!"], [given, out.fileno(), err.fileno()])
+        os.close(given)
+        writing.start()
+        words = {"arguments": arguments, "folder": str(Path.cwd()), "environment": {**os.environ}}
+        call.sendall(json.dumps(words).encode())
         call.shutdown(socket.SHUT_WR)
         code = int(call.recv(16))
-    if code < 0:
-        os.kill(os.getpid(), -code)
-    sys.exit(code)
+        writing.join()
+        for file in (out, err):
+            file.seek(0)
+        return subprocess.CompletedProcess(arguments, code, out.read(), err.read())
+
+
+def _feed(pipe, data):
+    with suppress(BrokenPipeError), os.fdopen(pipe, "wb") as file:
+        file.write(data)
 
 
 if __name__ == "__main__":
-    {"serve": serve, "ask": ask}[sys.argv[1]](*sys.argv[2:])
+    serve(sys.argv[2])

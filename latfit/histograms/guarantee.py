@@ -15,9 +15,10 @@ from latfit.curve import MIN_COMPLETIONS
 from latfit.decision import Warned
 from latfit.errors import FitError, LawError, SampleError
 from latfit.fitting import Fit
-from latfit.fitting.search import DifferencesKernel, law_class
+from latfit.fitting.estimate import law_class
 from latfit.histograms.bounds import Bounds, bounds, worst_regret
 from latfit.laws import Defective
+from latfit.laws.kernel import DifferencesKernel
 from latfit.laws.piecewise_uniform import PiecewiseUniform
 from latfit.numbers import Floats
 from latfit.restart import Optimum, evaluate_timeout, expected_duration, optimal_timeout
@@ -35,7 +36,7 @@ def histogram_law(histogram: Histogram) -> Defective:
     What failed, was lost or took longer than the last edge never returns under it, so E_J is right up to that edge.
 
     >>> law = histogram_law(Histogram.of([1.0, 2.0], [30, 60], n_inf=6, lost=4))
-    >>> law.rho, float(law.cdf(1.5))
+    >>> law.rho, round(float(law.cdf(1.5)), 12)
     (0.1, 0.6)
     """
     small = histogram.compact()
@@ -192,7 +193,9 @@ class Guarantee:
     def to_dict(self) -> dict[str, Any]:
         empty = {field.name: None for field in fields(Optimum)}
         known = self.bounds
-        columns = [values.tolist() for values in (known.edges, known.counts, known.low, known.high)]
+        columns = {"le": known.edges, "count": known.counts, "low": known.low, "high": known.high}
+        rows = zip(*(values.tolist() for values in columns.values()), strict=True)
+        counts = {"in_buckets": int(known.counts.sum()), "beyond": self.histogram.n_inf}
         optimum = self.optimum.to_dict() if self.optimum is not None else empty
         return {
             **(empty | {"verdict": "withheld"} if self.withheld else optimum),
@@ -202,16 +205,8 @@ class Guarantee:
             "least": self.least,
             "worst_regret": self.worst_regret,
             "likely": None if self.likely is None else self.likely.to_dict(),
-            "buckets": [
-                {"le": le, "count": count, "low": low, "high": high}
-                for le, count, low, high in zip(*columns, strict=True)
-            ],
-            "counts": {
-                "in_buckets": int(known.counts.sum()),
-                "beyond": self.histogram.n_inf,
-                "failed": self.histogram.failed,
-                "lost": self.histogram.lost,
-            },
+            "buckets": [dict(zip(columns, row, strict=True)) for row in rows],
+            "counts": counts | {"failed": self.histogram.failed, "lost": self.histogram.lost},
             "sum": self.histogram.latency_sum,
         }
 

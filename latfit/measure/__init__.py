@@ -9,23 +9,6 @@ from latfit.measure.run import Measured, Precision, measure, precision
 from latfit.measure.targets import TARGETS, Attempt, Outcome, Probe, Target
 
 __all__ = [
-    "TARGETS",
-    "Attempt",
-    "Breaker",
-    "Counts",
-    "Limits",
-    "Measured",
-    "Outcome",
-    "Pace",
-    "Plan",
-    "Precision",
-    "Probe",
-    "Target",
-    "careful",
-    "measure",
-    "paired",
-    "policy_plan",
-    "precision",
-    "single",
-    "tracked",
-]
+    "TARGETS", "Attempt", "Breaker", "Counts", "Limits", "Measured", "Outcome", "Pace", "Plan", "Precision", "Probe",
+    "Target", "careful", "measure", "paired", "policy_plan", "precision", "single", "tracked",
+]  # fmt: skip

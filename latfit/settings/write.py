@@ -11,34 +11,27 @@ from __future__ import annotations
 import math
 import textwrap
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from latfit.analysis import analyze
+from latfit.decision import Decision
 from latfit.errors import RestartError, counted
 from latfit.laws import Empirical
 from latfit.logs import ProbeLog
 from latfit.restart import Budget, expected_duration, optimal_policy
 from latfit.restart.policies.overlap import Resubmit
-from latfit.restart.retry import MAX_CANCELLATIONS
+from latfit.restart.retry import MAX_CANCELLATIONS, evaluate_retry
 from latfit.settings.base import Counter, Plan, Tool, get_tool
 from latfit.units import seconds, times_in_words
 
 # warnings of the log that concern whoever sets a timeout: on attempts that fail together, and others
 FAIL_TOGETHER = ("dependence", "later-attempts", "outages", "drift")
 OTHERS = (
-    "mixed",
-    "groups-differ",
-    "queue",
-    "work",
-    "beyond-timeout",
-    "not-identified",
-    "unit",
-    "few-at-risk",
-    "load",
-    "flat",
-)
+    "mixed", "groups-differ", "queue", "work", "beyond-timeout", "not-identified", "unit", "few-at-risk", "load", "flat"
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -141,13 +134,15 @@ def settings_for(
     facts = None if log is None else _from_log(kind, log, timeout, cost, cutoff, failed)
     fields: dict[str, Any] = {name: getattr(kind, name) for name in ("unit", "counts", "validated")}
     fields |= {"tool": kind.name, "cost": facts.cost if facts else cost}
-    notes: list[str] = []
     exact = timeout
+    notes: list[str] = []
     if exact is None:
         assert facts is not None
         if facts.decision["retry"] is None:
-            return Settings(**fields, notes=_nothing(facts), withheld=tuple(facts.decision.get("withheld") or ()))
-        exact, notes = facts.decision["retry"]["timeouts"][-1], []
+            return Settings(
+                **fields, notes=_nothing(kind, facts, cost), withheld=tuple(facts.decision.get("withheld") or ())
+            )
+        exact = facts.decision["retry"]["timeouts"][-1]
         if kind.hedges and facts.decision["timeout"]:
             exact, notes = _delay(facts)
     elif facts is not None and facts.decision.get("withheld"):
@@ -186,26 +181,38 @@ def settings_for(
         written=kind.written(rounded),
         attempts=K,
         undone=left,
-        snippet=f"{_comments(kind, facts, notes)}{kind.snippet(plan)}",
+        snippet=_comments(kind, facts, plan, notes, given=timeout is not None) + kind.snippet(plan),
         notes=tuple(sorted(notes, key=lambda note: not note.startswith("warning:"))),
     )
 
 
-def _comments(tool: Tool, facts: _FromLog | None, notes: list[str]) -> str:
+def _comments(tool: Tool, facts: _FromLog | None, plan: Plan, notes: list[str], *, given: bool) -> str:
     """What to know before pasting, as comments: what it promises, and what speaks against it."""
     if not tool.comment:
         return ""
     lines = [note for note in notes if note.startswith("warning:")]
-    retry = facts.decision["retry"] if facts else None
-    if retry is not None:
-        lines.insert(
-            0,
-            f"latfit: resubmit after {times_in_words(retry['timeouts'])}, then wait; {retry['submissions']:.3g} "
-            f"submissions a job if retries are independent, at most {100 * retry['worst_loss']:.0f} % slower than "
-            "waiting if they are not. Retry only requests that may safely run twice.",
-        )
+    if facts is not None and facts.decision["retry"] is not None:
+        promise = _promise(tool, facts, plan, ends_in_waiting=tool.schedules and not given)
+        lines = [f"latfit: {promise}. Retry only requests that may safely run twice.", *lines]
     begin = f"{tool.comment} "
     return "".join(textwrap.fill(line, 100, initial_indent=begin, subsequent_indent=begin) + "\n" for line in lines)
+
+
+def _promise(tool: Tool, facts: _FromLog, plan: Plan, *, ends_in_waiting: bool) -> str:
+    """What the snippet does as it is written: rounded, with the waits of the tool and the mean of the jitter."""
+    t, independent = plan.limits[0], "submissions a job if retries are independent"
+    if ends_in_waiting and plan.attempts > 1:
+        restart = facts.cost + (plan.jitter / 2 if tool.jitters else 0.0)
+        retry = evaluate_retry(facts.law, plan.limits[:-1], cutoff=plan.limits[-1], cost=restart)
+        does = f"resubmit after {times_in_words(plan.limits[:-1])}, then wait; {retry.submissions:.3g} {independent}"
+        return f"{does}, at most {100 * retry.worst_loss:.0f} % slower than waiting if they are not"
+    if tool.hedges:
+        return f"submit again after {seconds(t)} without cancelling, at most {counted(plan.attempts, 'attempt')}"
+    q = 1.0 - float(facts.law.cdf(t))
+    does = (
+        f"{counted(plan.attempts, 'attempt')} of at most {seconds(t)}; {sum(q**k for k in range(plan.attempts)):.3g} "
+    )
+    return f"{does}{independent}; if they are not, up to {100 * q:.2g} % of the jobs end without a result"
 
 
 def _from_log(
@@ -217,16 +224,13 @@ def _from_log(
     tell them apart (`no-outcomes`), the decision without the tool's waits stays withheld with them. What else the log
     says against that decision becomes a warning.
     """
+    decided = partial(analyze, log, laws=(), test=False, resamples=0, cutoff=cutoff, failed=failed)
     waits = tool.pause(1, cost)
-    without_waits: dict[str, Any] = {}
-    if waits > cost:
-        alone = analyze(log, laws=(), test=False, resamples=0, cost=cost, cutoff=cutoff, failed=failed)
-        without_waits = alone.to_dict()["timeout"]
+    without_waits = _timeout(decided(cost=cost).decision) if waits > cost else {}
     for _ in range(5):
-        analysis = analyze(log, laws=(), test=False, cost=waits, cutoff=cutoff, failed=failed)
-        document, sample = analysis.to_dict(), analysis.decision.sample
-        assert sample is not None
-        decision, law = document["timeout"], Empirical.of(sample)
+        advice = decided(cost=waits).decision
+        assert advice.sample is not None
+        decision, law = _timeout(advice), Empirical.of(advice.sample)
         t = timeout or (decision["retry"]["timeouts"][-1] if decision["retry"] else None)
         if not t:
             break
@@ -234,18 +238,22 @@ def _from_log(
         settled, waits = abs(mean - waits) <= 0.001 * t, mean
         if settled:
             break
-    reported = [each for each in document["warnings"] if each["code"] in (*FAIL_TOGETHER, *OTHERS)]
-    warnings = tuple(f"{each['code']}: {each['message']}" for each in reported)
+    reported = (each for each in advice.warnings if each.code in (*FAIL_TOGETHER, *OTHERS))
+    warnings = tuple(f"{each.code}: {each.message}" for each in reported)
     codes = without_waits.get("withheld") or ()
     if "no-outcomes" in codes:
         decision = without_waits
     elif decision["verdict"] == "finite" and codes and "not-identified" not in codes:
-        withheld = (
-            f"warning: without the waits of {tool.title} the decision on the log is withheld ({', '.join(codes)}); "
-            "`latfit analyze` says what was found"
-        )
-        warnings = (withheld, *warnings)
-    return _FromLog(law, decision, document["outliers"]["cutoff"], document["evidence"]["binding"], waits, warnings)
+        withheld = f"without the waits of {tool.title} the decision on the log is withheld ({', '.join(codes)})"
+        warnings = (f"warning: {withheld}; `latfit analyze` says what was found", *warnings)
+    assert advice.cutoff is not None
+    binding = advice.evidence.binding if advice.evidence else None
+    return _FromLog(law, decision, advice.cutoff.cutoff, binding, waits, warnings)
+
+
+def _timeout(decision: Decision) -> dict[str, Any]:
+    assert decision.timeout is not None
+    return decision.timeout.to_dict()
 
 
 def _delay(facts: _FromLog) -> tuple[float, list[str]]:
@@ -267,7 +275,10 @@ def _delay(facts: _FromLog) -> tuple[float, list[str]]:
     return best.policy.d, [note]
 
 
-def _nothing(facts: _FromLog) -> tuple[str, ...]:
+def _nothing(tool: Tool, facts: _FromLog, cost: float) -> tuple[str, ...]:
+    waits = (
+        f" with the {seconds(facts.cost)} that {tool.title} itself waits before a restart" if facts.cost > cost else ""
+    )
     codes = ", ".join(facts.decision.get("withheld") or ())
     why = {
         "withheld": f"the decision is withheld ({codes}): the log does not show that cancelling and "
@@ -276,8 +287,8 @@ def _nothing(facts: _FromLog) -> tuple[str, ...]:
         "far above the latencies",
         "any": "any timeout will do: it does not change how long jobs take",
         "immediate": "the shorter the timeout the better: what a restart costs decides (give --cost)",
-        "finite": "waiting is the answer: no schedule of retries gains enough in every case that the log supports "
-        f"(the case that binds: {facts.binding}); `latfit analyze` says why",
+        "finite": f"waiting is the answer: no schedule of retries{waits} gains enough in every case that the log "
+        f"supports (the case that binds: {facts.binding}); `latfit analyze` says why",
     }.get(facts.decision["verdict"], "too few probes completed: a timeout needs at least 5")
     return (f"nothing to paste: {why}", *facts.warnings)
 

@@ -235,7 +235,7 @@ def edges_of(when: Floats, width: str | None, changes: Sequence[float]) -> Float
                 "1000 windows, each longer than 0 s"
             )
     start = A_MONDAY + (first - A_MONDAY) // step * step
-    return np.asarray(np.arange(start, last + step, step) if last >= start + step else np.array([start, start + step]))
+    return np.asarray(start + step * np.arange((last - start) // step + 2))
 
 
 def windows(probes: ProbeTable, edges: Floats, options: Options) -> list[Window]:
@@ -252,10 +252,12 @@ def windows(probes: ProbeTable, edges: Floats, options: Options) -> list[Window]
         assert ratio is not None
         assert sample is not None
         low, high = best.intervals.timeout if best.intervals else (None, None)
-        law, regrets = Empirical.of(sample), []
+        E_J, regrets = best.expected_duration, []
         for other in (previous, options.current):
-            t, E_J = min(other or np.inf, options.cutoff or np.inf), best.expected_duration
-            kept = max(float(expected_duration(law, t, cost=options.cost)) / E_J - 1, 0.0) if other and E_J else None
+            kept = None
+            if other and E_J:  # there is no law where nothing completed
+                t, law = min(other, options.cutoff or np.inf), Empirical.of(sample)
+                kept = max(float(expected_duration(law, t, cost=options.cost)) / E_J - 1, 0.0)
             regrets.append(kept)
         span = float(edges[i]), float(edges[i + 1])
         rows.append(Window(*span, sample.n, ratio.estimate, best.timeout, low, high, best.expected_duration, *regrets))
@@ -269,7 +271,8 @@ def windows(probes: ProbeTable, edges: Floats, options: Options) -> list[Window]
 def backtest(probes: ProbeTable, cutoff: float, *, cost: float = 0.0, current: float | None = None) -> Backtest | None:
     """Every policy on probes with times, in their order, at most `cutoff` an attempt; None with too few of them."""
     assert probes.submitted is not None
-    known_at = outcome_times(probes, cutoff)
+    never = (probes.status == LOST) | ~np.isfinite(probes.latency)  # known to be lost at the cutoff
+    known_at = probes.submitted + np.where(never, cutoff, np.minimum(probes.latency, cutoff))
     warm = max(MIN_WARM_UP, int(0.1 * probes.n))
     if probes.n < 2 * warm:
         return None
@@ -300,13 +303,6 @@ def backtest(probes: ProbeTable, cutoff: float, *, cost: float = 0.0, current: f
     constant = [np.broadcast_to(max(t, probes.resolution), probes.n) for t in tried[tried > 0]]
     scores.append(Scored("hindsight", *min(_replayed(probes, jobs, t, cutoff, cost) for t in constant)))
     return Backtest(tuple(scores), probes.submitted[start:], ladder[start:])
-
-
-def outcome_times(probes: ProbeTable, cutoff: float) -> Floats:
-    """When the outcome of each probe is known; of a lost one, at the cutoff."""
-    assert probes.submitted is not None
-    never = (probes.status == LOST) | ~np.isfinite(probes.latency)
-    return np.asarray(probes.submitted + np.where(never, cutoff, np.minimum(probes.latency, cutoff)))
 
 
 def tracked_timeouts(probes: ProbeTable, known_at: Floats, order: Ints, cutoff: float, cost: float) -> Floats:

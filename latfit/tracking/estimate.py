@@ -65,11 +65,13 @@ class Memories:
             at = np.ceil(np.log(latency) / BUCKET_WIDTH - 1e-9) - self.first - (statuses < CENSORED)
         return np.asarray(np.clip(at, 0, BUCKETS - 1), dtype=np.int64)
 
-    def in_use(self) -> tuple[Floats, Floats]:
-        """The counts of the buckets between the first and the last with any, and the edges of these buckets."""
+    def effective(self) -> tuple[Floats, Floats, Floats]:
+        """Effective numbers, weights times W/W₂: counts by bucket, from the first in use to the last; lost; edges."""
+        scale = self.whole / np.maximum(self.cross.diagonal(), 1e-300)
         used = np.flatnonzero(self.counts.any(axis=(0, 1)))
         low, high = (used[0], used[-1] + 1) if used.size else (0, 0)
-        return self.counts[:, :, low:high], np.exp(BUCKET_WIDTH * np.arange(self.first + low, self.first + high + 1))
+        edges = np.exp(BUCKET_WIDTH * np.arange(self.first + low, self.first + high + 1))
+        return self.counts[:, :, low:high] * scale[:, None], self.lost * scale, edges
 
     def add(self, latencies: Sequence[float], statuses: Sequence[int]) -> None:
         """Take in observations, the oldest first, in parts whose weights stay below the largest float."""
@@ -161,18 +163,13 @@ class Laws:
     effective: Floats  # (LEVELS,)
 
     @classmethod
-    def of(cls, memories: Memories) -> Laws:
-        scale, (counts, edges) = _scale(memories), memories.in_use()
-        return cls.of_counts(counts, memories.lost, scale, memories.whole * scale, edges)
-
-    @classmethod
-    def of_counts(cls, counts: Floats, lost: Floats, scale: Floats, effective: Floats, edges: Floats) -> Laws:
-        """Kaplan–Meier of weighted counts; who gave up when a bucket began was last at risk in the one before."""
+    def of(cls, counts: Floats, lost: Floats, edges: Floats) -> Laws:
+        """Kaplan–Meier of effective numbers; who gave up when a bucket began was last at risk in the one before."""
         given_up = np.append(counts[2, :, 1:], np.zeros((LEVELS, 1)), axis=1)
         at_risk = Counts(edges[None, 1:], counts[0], counts[1], given_up, lost).at_risk
-        limit = np.count_nonzero(at_risk * scale[:, None] >= 3.0, axis=1)
+        limit = np.count_nonzero(at_risk >= 3.0 - 1e-9, axis=1)
         done, gone = hazards(counts[0], at_risk), hazards(counts[1], at_risk)
-        S = survival(done + gone)
+        S, effective = survival(done + gone), counts.sum(axis=(0, 2)) + lost
         return cls(done, gone, np.cumsum(masses(S, done), axis=1), S, limit.tolist(), edges, effective)
 
     def masses(self, level: int, *, splice: bool = True) -> tuple[Floats, Floats, int]:
@@ -186,11 +183,6 @@ class Laws:
         completed = masses(S, done)
         enough = np.searchsorted(np.cumsum(completed) * float(self.effective[level]), 5.0 - 1e-9)
         return completed, masses(S, gone), int(enough)
-
-
-def _scale(memories: Memories) -> Floats:
-    """W/W₂, which makes effective numbers of weights."""
-    return memories.whole / np.maximum(memories.cross.diagonal(), 1e-300)
 
 
 def choose(memories: Memories, laws: Laws) -> tuple[int, bool]:
@@ -263,7 +255,7 @@ def _kernel(mass: Floats, effective: float) -> Floats:
 
 def estimate(memories: Memories, *, cost: float, slack: float, splice: bool = True) -> Estimate | None:
     """The current timeout, or None where too few attempts completed."""
-    laws = Laws.of(memories)
+    laws = Laws.of(*memories.effective())
     if not laws.F.size:
         return None
     level, changed = choose(memories, laws)
@@ -273,7 +265,7 @@ def estimate(memories: Memories, *, cost: float, slack: float, splice: bool = Tr
 
 def regret(memories: Memories, level: int, timeout: float, *, cost: float) -> float:
     """E_J at a timeout over the least, less 1, by one memory as seen, beyond which nothing completes; may be ∞."""
-    laws = Laws.of(memories)
+    laws = Laws.of(*memories.effective())
     completed, failed, enough = laws.masses(level)
     ends = laws.edges[1 : completed.size + 1]
     over = int(np.searchsorted(ends, timeout * (1 + 1e-9), side="right"))  # buckets that end by the timeout
@@ -286,11 +278,11 @@ def regret(memories: Memories, level: int, timeout: float, *, cost: float) -> fl
 
 def intervals(memories: Memories, levels: list[int], *, cost: float, slack: float) -> tuple[Limits, Limits]:
     """95 % intervals of the timeout (plain minimum to `slack`) and of E_J: a Poisson bootstrap of effective counts."""
-    rng, scale, (counts, edges) = np.random.default_rng(0), _scale(memories), memories.in_use()
-    drawn = [weights(part, RESAMPLES, rng) for part in (counts * scale[:, None], memories.lost * scale)]
+    rng, (*expected, edges) = np.random.default_rng(0), memories.effective()
+    drawn = [weights(numbers, RESAMPLES, rng) for numbers in expected]
     figures = np.full((len(levels), 3, RESAMPLES), np.nan)
     for at, (counts, lost) in enumerate(zip(*drawn, strict=True)):
-        laws = Laws.of_counts(counts, lost, np.ones(LEVELS), counts.sum(axis=(0, 2)) + lost, edges)
+        laws = Laws.of(counts, lost, edges)
         for row, level in enumerate(levels):
             plain = best(laws, level, cost=cost, slack=0.0, blur=False)
             late = best(laws, level, cost=cost, slack=slack)

@@ -10,7 +10,7 @@ from threading import RLock
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from latfit.errors import RestartError
 from latfit.sample import CENSORED, COMPLETED, FAILED, LOST, STATUSES
@@ -158,11 +158,15 @@ class Tracker:
         timeout, so none of them is taken as a sign of trouble, and once twenty are known the tracker no longer starts
         carefully.
         """
-        x = latency if isinstance(latency, np.ndarray) and latency.ndim else _numbers("latencies", latency)
-        codes = np.asarray(status)
+        try:
+            x, codes = np.atleast_1d(np.asarray(latency, dtype=np.float64)), np.asarray(status)
+        except (TypeError, ValueError):
+            raise RestartError("the latencies are not all numbers of seconds") from None
+        if codes.ndim and codes.shape != x.shape:
+            raise RestartError(f"{x.size} latencies and {codes.size} statuses: give one status for all, or one each")
         if codes.dtype.kind != "i":
-            words = _numbers("statuses", status, x.shape, object).tolist()
-            if unknown := set(map(str, words)) - set(STATUSES):
+            words = [str(word) for word in np.broadcast_to(codes, x.shape)]
+            if unknown := set(words) - set(STATUSES):
                 raise RestartError(f"{unknown.pop()!r} is not how a probe can end; choose from {', '.join(STATUSES)}")
             codes = np.array(list(map(STATUSES.index, words)), dtype=np.int8)
         x = np.where((codes == LOST) & ~np.isfinite(x), self.cutoff, x)
@@ -332,15 +336,3 @@ def _is_number(value: object) -> bool:
         return math.isfinite(value)  # type: ignore[arg-type]
     except (TypeError, OverflowError):
         return False
-
-
-def _numbers(what: str, values: ArrayLike, shape: tuple[int, ...] = (), dtype: Any = np.float64) -> NDArray[Any]:
-    """A caller's array, of which a single value may stand for a whole shape; numbers may be infinite or NaN."""
-    try:
-        array = np.asarray(values, dtype=dtype)
-    except (TypeError, ValueError):
-        raise RestartError(f"the {what} are not all numbers of seconds") from None
-    if shape and array.ndim and array.shape != shape:
-        sizes = f"{math.prod(shape)} latencies and {array.size} {what}"
-        raise RestartError(f"there are {sizes}: give one for all, or one each")
-    return np.broadcast_to(array, shape) if shape else np.atleast_1d(array)

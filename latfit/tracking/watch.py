@@ -108,10 +108,8 @@ class Watch:
         self.next_review_at = 1  # attempts
         self.announced: float | None = None
         self.announced_timeouts: tuple[float, ...] = ()
-        self.announced_decision: Decision | None = None
         self.checked_at = 0  # observations at the last notice, or at the last time that there was none to give
-        self.interval: tuple[float, float] = (0.0, cutoff)
-        self.interval_at: int | None = None
+        self.interval, self.interval_at = (0.0, cutoff), -REFRESH_EVERY
         self.trouble: LogError | None = None  # with a beginning that is too short to be understood
         if self.file is not None and self.file.exists():
             self._restore(self.file)
@@ -177,17 +175,14 @@ class Watch:
             kept = new & records.kept
             self.refused += int(np.count_nonzero(new) - np.count_nonzero(kept))
             kept &= np.isfinite(records.latency) | (records.status == LOST)
-            latencies, statuses = records.latency[kept], records.status[kept]
-            at = 0
-            while at < latencies.size:
-                upto = at + REFRESH_EVERY - tracker.observations % REFRESH_EVERY
-                tracker.learn(latencies[at:upto], statuses[at:upto])
-                at = upto
+            ends = np.arange(kept.sum()) + tracker.observations + 1
+            for part in np.split(np.flatnonzero(kept), np.flatnonzero(ends % REFRESH_EVERY == 0) + 1):
+                tracker.learn(records.latency[part], records.status[part])
                 if tracker.observations % REFRESH_EVERY == 0:
                     tracker.refresh()
         if begins and not rows:  # a header says too little about the rows to come
-            reader, self.reader = self.reader, None
-            reader.close()
+            reader = self.reader
+            self._close_reader()
             for _ in reader.records():  # the format may complain that the log holds no record
                 pass
 
@@ -238,7 +233,7 @@ class Watch:
         """What is known now; the interval, which takes 199 resamples, is at most 20 attempts old."""
         now = copy.copy(self.tracker)  # looking must not change what comes next
         timeout, latest, previous = now.timeout, now.latest, self.announced
-        if self.interval_at is None or now.observations >= self.interval_at + REFRESH_EVERY:
+        if now.observations >= self.interval_at + REFRESH_EVERY:
             self.interval, self.interval_at = now.interval(), now.observations
         return Notice(
             self.retry,
@@ -255,18 +250,15 @@ class Watch:
 
     def notice(self, *, matters: float = 0.02) -> Notice | None:
         """What to report now, None where keeping what was reported last costs at most the share `matters` more."""
-        same = self.announced is not None and self.announced_decision is self.decision
+        timeouts = self.retry.timeouts if self.retry else ()
+        same = self.announced is not None and timeouts == self.announced_timeouts
         if same and self.tracker.observations - self.checked_at < ESTIMATE_EVERY:
             return None
         self.checked_at, notice = self.tracker.observations, self.figures()
-        timeouts = notice.retry.timeouts if notice.retry else ()
-        if notice.expected_duration is None:
-            return None
         small = notice.kept_regret is not None and notice.kept_regret <= matters
-        if self.announced is not None and timeouts == self.announced_timeouts and small:
-            self.announced_decision = self.decision
+        if notice.expected_duration is None or (same and small):
             return None
-        self.announced, self.announced_timeouts, self.announced_decision = notice.timeout, timeouts, self.decision
+        self.announced, self.announced_timeouts = notice.timeout, timeouts
         return notice
 
 
@@ -284,27 +276,28 @@ def prometheus(watch: Watch) -> str:
     now = watch.figures()
     retry, timeouts = now.retry, now.retry.timeouts if now.retry else ()
     attempts = len(timeouts) + 1 if watch.decision else None
-    worst = "By what share it is slower than waiting at worst."
-    figures: list[tuple[str, str, str, object]] = [
-        ("retry_attempts", "gauge", "Attempts of the schedule to set; 1 is to wait.", attempts),
-        ("retry_expected_duration_seconds", "gauge", "Mean of a job under it.", retry and retry.expected_duration),
-        ("retry_worst_loss_ratio", "gauge", worst, retry and retry.worst_loss),
-        ("timeout_seconds", "gauge", "The best timeout of unlimited resubmission.", now.timeout),
-        ("timeout_low_seconds", "gauge", "Lower end of its 95 % interval.", now.low),
-        ("timeout_high_seconds", "gauge", "Upper end of its 95 % interval.", now.high),
-        ("expected_duration_seconds", "gauge", "E_J at that timeout.", now.expected_duration),
-        ("changed", "gauge", "1 where the latest attempts contradict the older ones.", int(now.changed)),
-        ("withheld", "gauge", "1 where that timeout must not be set.", int(bool(now.withheld))),
-        ("observations_total", "counter", "Attempts taken in.", now.observations),
-        ("refused_total", "counter", "Lines that could not be used.", watch.refused),
+    figures: list[tuple[str, str, object]] = [
+        ("retry_timeout_seconds", "After what to cancel each attempt but the last.", timeouts),
+        ("retry_attempts", "Attempts of the schedule to set; 1 is to wait.", attempts),
+        ("retry_expected_duration_seconds", "Mean of a job under it.", retry and retry.expected_duration),
+        ("retry_worst_loss_ratio", "By what share it is slower than waiting at worst.", retry and retry.worst_loss),
+        ("timeout_seconds", "The best timeout of unlimited resubmission.", now.timeout),
+        ("timeout_low_seconds", "Lower end of its 95 % interval.", now.low),
+        ("timeout_high_seconds", "Upper end of its 95 % interval.", now.high),
+        ("expected_duration_seconds", "E_J at that timeout.", now.expected_duration),
+        ("changed", "1 where the latest attempts contradict the older ones.", int(now.changed)),
+        ("withheld", "1 where that timeout must not be set.", int(bool(now.withheld))),
+        ("observations_total", "Attempts taken in.", now.observations),
+        ("refused_total", "Lines that could not be used.", watch.refused),
     ]
     path = str(watch.path).encode(errors="replace").decode()  # Prometheus knows three escapes, and no other
-    label = path.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-    lines = ["# HELP latfit_retry_timeout_seconds After what to cancel each attempt but the last."]
-    lines.append("# TYPE latfit_retry_timeout_seconds gauge")
-    for attempt, timeout in enumerate(timeouts, start=1):
-        lines.append(f'latfit_retry_timeout_seconds{{log="{label}",attempt="{attempt}"}} {timeout!r}')
-    for name, kind, about, value in figures:
+    label = 'log="{}"'.format(path.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n"))
+    lines = []
+    for name, about, value in figures:
+        kind = "counter" if name.endswith("_total") else "gauge"
+        samples = {label: value}
+        if isinstance(value, tuple):
+            samples = {f'{label},attempt="{attempt}"': each for attempt, each in enumerate(value, start=1)}
         lines += [f"# HELP latfit_{name} {about}", f"# TYPE latfit_{name} {kind}"]
-        lines.append(f'latfit_{name}{{log="{label}"}} {"NaN" if value is None else repr(value)}')
+        lines += [f"latfit_{name}{{{labels}}} {'NaN' if x is None else repr(x)}" for labels, x in samples.items()]
     return "\n".join(lines) + "\n"

@@ -42,7 +42,7 @@ def test_there_are_commands_of_both_kinds():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("line", sorted({line for _, line in COMMANDS if not NOT_HERE.search(line)}))
-def test_it_runs(line, run, folder):
+def test_each_command_runs(line, run, folder):
     quick = ["--resamples", "0"] if line.startswith("latfit analyze") else []  # the intervals are not about the line
     done = run(*shlex.split(line)[1:], *quick)
     assert done.returncode == 0, done.stderr
@@ -50,7 +50,7 @@ def test_it_runs(line, run, folder):
 
 
 @pytest.mark.parametrize("line", sorted({line for _, line in COMMANDS if NOT_HERE.search(line)}))
-def test_it_is_understood(line, folder):
+def test_each_command_parses(line, folder):
     command, words = main, shlex.split(line)[1:]
     while isinstance(command, click.Group):
         command, words = command.get_command(click.Context(command), words[0]), words[1:]

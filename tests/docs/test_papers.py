@@ -54,7 +54,7 @@ def test_every_row_is_complete():
      ("G", {"eq": 14, "Figure": 12, "Table": 1}),
      ("C", {"eq": 6, "Theorem": 2, "Figure": 3})],
 )  # fmt: skip
-def test_nothing_numbered_is_missing(paper, numbered):
+def test_every_numbered_result_has_a_row(paper, numbered):
     section = re.split(r"^## ", PAGE, flags=re.MULTILINE)
     rows = next(part for part in section if part.startswith(f"{paper}:"))
     places = " ".join(re.findall(r"^\| ([^|]+) \|", rows, flags=re.MULTILINE))
@@ -74,7 +74,7 @@ def test_every_erratum_has_a_row():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_function_exists(name):
+def test_each_function_exists(name):
     parts = name.split(".")
     value = import_module("latfit")
     for part in parts[1:]:
@@ -85,7 +85,7 @@ def test_the_function_exists(name):
 
 
 @pytest.mark.parametrize("line", COMMANDS)
-def test_the_command_is_understood(line, monkeypatch):
+def test_each_command_parses(line, monkeypatch):
     monkeypatch.chdir(REPO)
     command, words = main, shlex.split(line)[1:]
     while isinstance(command, click.Group):
@@ -95,12 +95,12 @@ def test_the_command_is_understood(line, monkeypatch):
 
 
 @pytest.mark.parametrize("test", TESTS)
-def test_the_test_is_there(test):
+def test_each_test_exists(test):
     path, _, name = test.partition("::")
     assert name in names_in(path)
 
 
-def test_scripts_are_there():
+def test_each_script_exists():
     for _, quoted in QUOTED:
         if quoted.startswith("scripts/"):
             assert (REPO / quoted).exists()

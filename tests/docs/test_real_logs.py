@@ -56,7 +56,7 @@ def test_the_script_prints_a_table(shared):
     assert "a histogram has no rows to follow" in done.stdout
 
 
-def test_without_logs_it_says_so(tmp_path):
+def test_without_logs_the_script_says_so(tmp_path):
     done = subprocess.run([sys.executable, "-m", "real_logs", tmp_path / "none"], cwd=SCRIPTS, capture_output=True,
                           text=True)  # fmt: skip
     assert done.returncode == 1

@@ -87,7 +87,7 @@ def test_the_reference_has_every_public_name_and_command(site):
         path = site / "generated" / "api" / f"latfit.{name}.html"
         assert path.exists(), name
         assert f"latfit.{name}" in Page(path).ids
-    for name in main.summaries:
+    for name in main.modules:
         assert (site / "generated" / "commands" / f"{name}.html").exists(), name
 
 

@@ -5,7 +5,7 @@ import json
 import random
 import zlib
 
-from fuzzing.logs import TextLog
+from fuzzing.logs import TextLog, seconds
 
 EDGES = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
@@ -43,8 +43,6 @@ def prometheus(rng: random.Random, n: int) -> TextLog:
         mean = sum(count * end for count, end in zip(counts, [*edges, 20], strict=True))
         rows += [[f'rpc_seconds_sum{{path="{path}"}}', f"{mean:g}"],
                  [f'rpc_seconds_count{{path="{path}"}}', str(cumulative[-1])]]  # fmt: skip
-    if rng.random() < 0.2:
-        rows.append(["native_seconds", "{count:5,sum:9,schema:0,positive_spans:[0:2],positive_deltas:[2,1]}"])
     rows.append(["timeouts_total", str(rng.randrange(9))])
     return TextLog("prometheus", ["# TYPE rpc_seconds histogram"], rows, " ")
 
@@ -87,7 +85,13 @@ def hdr(rng: random.Random, n: int) -> TextLog:
     return TextLog("hdrhistogram", ["#[Histogram log format version 1.3]"], rows, ",")
 
 
-MAKERS = {"bucket-csv": bucket_csv, "prometheus": prometheus, "otel-histogram": otel, "hdr": hdr}
+def locust(rng: random.Random, n: int) -> TextLog:
+    """Percentiles only: a histogram."""
+    head = "Type,Name,Request Count,Failure Count,Median Response Time,Average Response Time,50%,66%,99%,100%"
+    return TextLog("locust", [head], [["GET", "/", str(n), "0", *[f"{seconds(rng):g}"] * 6]], ",", header=True)
+
+
+MAKERS = {"bucket-csv": bucket_csv, "prometheus": prometheus, "otel-histogram": otel, "hdr": hdr, "locust": locust}
 
 
 def arguments(rng: random.Random, log: str, output: str, known: str | None) -> tuple[str, ...]:

@@ -34,12 +34,6 @@ def probe(rng: random.Random, n: int) -> TextLog:
     return TextLog("probe", [], rows, ", ", "{", "}")
 
 
-def locust(rng: random.Random, n: int) -> TextLog:
-    """Percentiles only: a histogram."""
-    head = "Type,Name,Request Count,Failure Count,Median Response Time,Average Response Time,50%,66%,99%,100%"
-    return TextLog("locust", [head], [["GET", "/", str(n), "0", *[f"{seconds(rng):g}"] * 6]], ",", header=True)
-
-
 def wrk(rng: random.Random, _: int) -> TextLog:
     text = """Running 30s test @ http://127.0.0.1:8080/
   12 threads and 400 connections
@@ -71,7 +65,5 @@ FIXTURES = (
     "history.condor-history", "workflow.wfinstances", "spans.zipkin", "runs.github-runs",
 )  # fmt: skip
 DATA = Path(__file__).parent.parent / "data"
-MAKERS = {"probe": probe, "locust": locust, "wrk": wrk} | {
-    name.split(".")[1]: _of_fixture(DATA / name) for name in FIXTURES
-}
+MAKERS = {"probe": probe, "wrk": wrk} | {name.split(".")[1]: _of_fixture(DATA / name) for name in FIXTURES}
 UNCOUNTED = {*MAKERS}  # a line is no row

@@ -319,8 +319,8 @@ MAKERS = {
 }  # fmt: skip
 # formats in which every line that is not blank is a record, refused or skipped
 BY_LINE = {
-    "access", "ltsv", "haproxy", "envoy", "alb", "w3c", "k6-json", "gatling", "vegeta", "pbs", "sge", "lsf", "aslib",
-    "logfmt", "pattern",
+    "access", "ltsv", "haproxy", "envoy", "alb", "w3c", "k6", "k6-json", "gatling", "vegeta", "pbs", "sge", "lsf",
+    "aslib", "logfmt", "pattern",
 }  # fmt: skip
 DOCUMENTS = {"otel", "jaeger", "json", "table", "ping"}  # a line is no row
 SEPARATORS = {

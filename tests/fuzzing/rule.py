@@ -206,13 +206,13 @@ def _counts(case: Case, path: Path) -> list[str]:
 
 def _converted(folder: Path, known: Mapping[str, str]) -> list[str]:
     """What `convert` wrote is read back as it was."""
-    roles = {"latency": "latency", "submitted": "submitted", "status": "status", "id": ""}
     output = next(path for path in folder.iterdir() if path.stem == "output")
     before = read_log(folder / "log", max_refused=1, **known)
-    after = read_log(output, max_refused=1, columns=roles, unit="s")
+    after = read_log(output, max_refused=1, columns={"id": ""})
     if before.counts != after.counts or after.facts.refused.count:
         return [f"{before.counts} is converted to {after.counts}, refused {after.facts.refused}"]
-    return []
+    measures = [(log.facts.queue, log.facts.work and not log.facts.queue) for log in (before, after)]
+    return [] if measures[0] == measures[1] else [f"waits and run times become others: {measures}"]
 
 
 def _round_trip(spec: str) -> list[str]:

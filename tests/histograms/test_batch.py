@@ -42,13 +42,13 @@ def test_logs_and_histograms_together(folder):
     assert result.to_frame()["guaranteed"].notna().tolist() == [False, True, True]
 
 
-def test_what_does_not_add_up_is_told(folder):
+def test_histograms_that_do_not_add_up_are_reported(folder):
     (folder / "other.csv").write_text("site,le,count\na,1.5,9\na,3,9\na,+Inf,0\n")
     result = run_batch(folder, by="site", resamples=0, test=False, workers=1)
     assert [name for name, _ in result.bad_groups] == ["site=a"]
     assert "do not fit" in result.bad_groups[0][1]
 
 
-def test_a_label_that_is_not_there(folder):
+def test_a_missing_label_is_an_error(folder):
     with pytest.raises(Exception, match="no histogram has the label 'queue'"):
         run_batch(folder, by="queue", resamples=0, test=False, workers=1)

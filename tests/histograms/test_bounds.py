@@ -100,7 +100,7 @@ def random_histogram(rng):
     return Histogram(edges, counts, int(rng.integers(0, 3)), int(rng.integers(0, 3)))
 
 
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("block", [0, *(pytest.param(block, marks=pytest.mark.slow) for block in (1, 2, 3))])
 def test_linear_programme(block):
     """50 random histograms a block: every bound, and the worst regret of every edge of some."""
     rng = np.random.default_rng(block)
@@ -128,7 +128,7 @@ def test_linear_programme(block):
             assert 1 + regret <= ratio * (1 + 1e-7)
 
 
-def test_nothing_that_the_buckets_allow_breaks_a_bound():
+def test_no_latencies_within_the_buckets_break_a_bound():
     """Random latencies inside the buckets, failures at any time: E by its definition, over a fine grid of timeouts."""
     rng = np.random.default_rng(7)
     for _ in range(200):
@@ -168,7 +168,7 @@ LAYOUTS = {
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("cost", [0.0, 20.0])
 @pytest.mark.parametrize("with_sum", [False, True])
-def test_one_log_whole_and_in_buckets(layout, cost, with_sum):
+def test_the_bounds_contain_the_answer_of_the_full_log(layout, cost, with_sum):
     sample = read_log(EGEE).sample(cutoff=10_000)
     x = sample.completed.expand()
     upper = LAYOUTS[layout]

@@ -66,7 +66,7 @@ def test_contract(run, call, golden):
     assert with_sum["guaranteed"] == pytest.approx(0.3125, rel=1e-9)
 
 
-def test_text_decides_first(call, golden):
+def test_the_text_begins_with_the_decision(call, golden):
     finished = call("timeout", golden, "--lost", "4")
     log, decision = finished.stdout.split("\n\n")
     assert "4 lost" in log
@@ -133,7 +133,7 @@ def test_other_questions_get_a_likely_answer_that_says_so(call, golden):
         (("timeout", "{golden}", "--since", "2026-03-01"), 2, "--since needs the times of probes"),
     ],
 )  # fmt: skip
-def test_ends_clearly(call, golden, arguments, code, match):
+def test_errors_are_one_clear_line(call, golden, arguments, code, match):
     finished = call(*(word.format(golden=golden, egee=EGEE) for word in arguments))
     assert finished.returncode == code, finished.stderr
     assert match in finished.stderr

@@ -78,7 +78,7 @@ def test_the_grouped_likelihood_is_that_of_the_cells():
     assert fit.bic == pytest.approx(2 * np.log(290) - 2 * fit.log_likelihood)
 
 
-def test_two_buckets_do_not_tell_two_parameters():
+def test_two_buckets_cannot_determine_two_parameters():
     fits = fit_buckets(Histogram.of([1.0, 2.0], [10, 20]), ["lognormal", "exponential"])
     assert [fit.error is None for fit in fits] == [True, False]
     assert "2 parameters" in fits[1].error
@@ -101,7 +101,7 @@ def test_a_lognormal_in_buckets(upper, worst):
     assert found.guaranteed / found.least - 1 > worst / 2
 
 
-def test_optimum_is_what_the_even_law_says():
+def test_the_optimum_is_that_of_the_even_law():
     h = Histogram.of([0.05, 0.1, 0.25, 0.5, 1], [0, 10, 40, 30, 10], n_inf=6, lost=4)
     document = guaranteed_timeout(h).to_dict()
     even = evaluate_timeout(histogram_law(h), 0.5).to_dict()
@@ -140,6 +140,6 @@ def test_warnings():
     assert "no-law" in {w.code for w in found.warnings}
 
 
-def test_a_histogram_of_nothing_has_no_law():
+def test_an_empty_histogram_has_no_law():
     with pytest.raises(SampleError, match="no latency"):
         histogram_law(Histogram.of([1.0], [0], n_inf=5))

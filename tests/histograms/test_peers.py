@@ -66,20 +66,6 @@ class TestPrometheusClient:
         ours = [parse_sample(line) for line in text.splitlines() if not line.startswith("#")]
         assert {(s.name, tuple(sorted(s.labels.items()))): float(s.value) for s in ours} == theirs
 
-    def test_native_as_its_parser_reads_it(self, client, tmp_path):
-        parser = __import__("prometheus_client.openmetrics.parser", fromlist=["x"])
-        value = ("{count:19,sum:100,schema:0,zero_threshold:0.001,zero_count:4,positive_spans:[0:2,1:2],"
-                 "positive_deltas:[2,1,-1,6]}")  # fmt: skip
-        text = f"# TYPE native histogram\n# HELP native Is one\nnative {value}\n# EOF\n"
-        theirs = next(iter(parser.text_string_to_metric_families(text))).samples[0].native_histogram
-        assert [(span.offset, span.length) for span in theirs.pos_spans] == [(0, 2), (1, 2)]
-        path = tmp_path / "native.prom"
-        path.write_text(text)
-        h = read_histograms(path).histogram()[0]
-        np.testing.assert_array_equal(h.counts, [4, 0, *np.cumsum(theirs.pos_deltas)[:2], 0,
-                                                 *np.cumsum(theirs.pos_deltas)[2:]])  # fmt: skip
-        assert (h.returned, h.latency_sum) == (theirs.count_value, theirs.sum_value)
-
 
 class TestOpenTelemetry:
     @pytest.fixture

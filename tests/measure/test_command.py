@@ -112,7 +112,7 @@ def test_kill_9_and_resume(tmp_path):
     assert (rows["status"] == "completed").sum() == sum("end" in line for line in lines(log))
 
 
-def test_resume_ends_what_a_killed_run_left(tmp_path):
+def test_resume_cleans_up_after_a_killed_run(tmp_path):
     log, gone = tmp_path / "log", tmp_path / "gone"
     cancel = ("--cancel", f"touch {gone}-{{job}}")
     process = start("-o", log, "--in-flight", 3, "--pause", 0, *cancel, "--", "sleep", "61")

@@ -21,7 +21,7 @@ def ends(log):
     return [line for line in map(json.loads, log.read_text().splitlines()) if "end" in line]
 
 
-def test_every_outcome_is_what_the_service_did(tmp_path, run):
+def test_every_outcome_matches_the_service(tmp_path, run):
     log = tmp_path / "log"
     did = {}
 
@@ -67,7 +67,7 @@ def test_expected_codes_and_connections(tmp_path, run):
 
 
 @pytest.mark.slow
-def test_answers_that_say_no_are_told(tmp_path, run):
+def test_error_answers_are_reported(tmp_path, run):
     """By default a 404 is an answer like another; that all of them were is told."""
     with Service(lambda path, rng: 0.0 if path == "/" or int(path[1:]) % 4 else "404").running() as service:
         words = ("--probes", 8, "--in-flight", 1, "--pause", 0)
@@ -115,7 +115,7 @@ def test_headers_are_sent_and_not_logged(tmp_path, run):
     assert json.loads(log.read_text().splitlines()[0])["url"] == f"{service.url}/path"
 
 
-def test_a_server_that_is_not_there(tmp_path, run):
+def test_a_server_that_does_not_exist(tmp_path, run):
     done = run("probe", "http", f"http://127.0.0.1:{free_ports(1)}/", "-o", tmp_path / "log", "--probes", 1)
     assert done.returncode == 1
     assert "the server is not there" in done.stderr
@@ -191,7 +191,7 @@ def test_jobs_on_a_sticky_service_are_stopped_by_the_breaker(tmp_path, run):
 
 
 @pytest.mark.slow
-def test_jobs_with_the_careful_schedule_get_done_even_there(tmp_path, run):
+def test_the_careful_schedule_completes_jobs_on_a_sticky_service(tmp_path, run):
     with Service(sticky(0.25)).running() as service:
         done = run(
             "probe", "http", service.url + "/{job}", "-o", tmp_path / "log", "--in-flight", 10, "--probes", 60,

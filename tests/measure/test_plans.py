@@ -166,7 +166,7 @@ def test_attempts_are_limited_and_submissions_too(tmp_path):
     assert measured.jobs_done == 0
 
 
-def test_a_tracker_is_asked_and_told(tmp_path):
+def test_a_tracker_supplies_timeouts_and_observes_results(tmp_path):
     class Told:
         def __init__(self):
             self.seen = []

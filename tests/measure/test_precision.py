@@ -47,7 +47,7 @@ def test_more_probes_are_more_precise(tmp_path):
     assert found[2].low <= found[2].timeout <= found[2].high
 
 
-def test_too_little_is_not_precise(tmp_path):
+def test_few_probes_are_not_precise(tmp_path):
     assert precision(journal(tmp_path / "log", [np.inf] * 40), cutoff=10.0).regret == np.inf
     assert precision(journal(tmp_path / "log", [1.0, 2.0]), cutoff=10.0).regret == np.inf
 
@@ -62,7 +62,7 @@ def test_jobs_run_the_schedule_of_a_log(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_run_that_ends_when_it_is_precise(tmp_path, run):
+def test_a_run_ends_when_it_is_precise(tmp_path, run):
     """Half of the jobs are quick, the others take 2 s: any timeout between is right, and soon known to be."""
     done = run(
         "probe", "command", "-o", tmp_path / "log", "--until-precise", "30%", "--in-flight", 30, "--pause", "20ms",

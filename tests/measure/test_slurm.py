@@ -47,7 +47,7 @@ def ends(log):
     return [line for line in map(json.loads, log.read_text().splitlines()) if "end" in line]
 
 
-def test_jobs_come_back(cluster, probe, tmp_path):
+def test_jobs_complete(cluster, probe, tmp_path):
     _, said = probe("--in-flight", 6, "--probes", 12, "--job", "sleep 0.4", "--", "--partition=main").communicate(
         timeout=60
     )
@@ -124,7 +124,7 @@ def test_a_signal_cancels_the_jobs(cluster, probe, tmp_path, number):
     assert json.loads((tmp_path / "log").read_text().splitlines()[-1])["finished"]
 
 
-def test_no_controller(tmp_path, run):
+def test_a_missing_controller_is_reported(tmp_path, run):
     conf = tmp_path / "slurm.conf"
     conf.write_text(
         "ClusterName=x\nSlurmctldHost=localhost\nSlurmctldPort=1\nAuthType=auth/none\nCredType=cred/none\n"

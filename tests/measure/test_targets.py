@@ -44,7 +44,7 @@ def test_every_target_has_help_and_an_example():
         Slurm((f"--comment={SECRET}",), job=f"echo {SECRET}"),
     ],
 )
-def test_what_is_public_holds_no_secret(target):
+def test_public_fields_contain_no_secret(target):
     assert SECRET not in json.dumps(target.public())
     assert dataclasses.is_dataclass(target)
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -97,7 +97,7 @@ def naps():
     del TARGETS["nap"]
 
 
-def test_a_target_from_outside_is_one_class(naps, tmp_path):
+def test_a_new_target_is_one_class(naps, tmp_path):
     log = str(tmp_path / "log")
     words = ["probe", "nap", "0.01", "-o", log, "--extra", "20ms", "--no-loud", "--probes", "9", "--json"]
     main(words, standalone_mode=False)

@@ -91,7 +91,7 @@ def test_grpc_deadlines_are_timeouts():
     assert len(target.arrivals) == 3
 
 
-def test_what_is_tried_again_and_what_is_not():
+def test_only_timeouts_and_errors_are_retried():
     noted, errors = Noted(1.0), [ConnectionError("refused"), ValueError("mine")]
     with pytest.raises(ValueError, match="mine"):
         Retrying(noted, attempts=5, failures=(ConnectionError,)).call(lambda t: (_ for _ in ()).throw(errors.pop(0)))
@@ -144,7 +144,7 @@ def test_the_recommended_schedule_is_run_and_ends_in_waiting(tmp_path, limit):
     assert len(limits) == len(timeouts) + 1
 
 
-def test_where_the_answer_is_to_wait_there_is_one_attempt():
+def test_waiting_means_one_attempt():
     wait = latfit.analyze(np.linspace(1.0, 1.1, 200), cutoff=5.0, laws=(), test=False, resamples=0)
     assert wait.decision.timeout.retry is None
     limits = []

@@ -99,7 +99,7 @@ def haproxy(tmp_path):
 
 
 @pytest.mark.parametrize("failures", [False, True])
-def test_haproxy_has_nothing_to_say_against_the_backend(haproxy, failures):
+def test_haproxy_validates_the_backend(haproxy, failures):
     _, path = haproxy(Plan((0.35,) * 3, 0.0, failures), 1)
     checked = subprocess.run(["haproxy", "-c", "-f", path], capture_output=True, text=True, timeout=30)
     assert (checked.returncode, checked.stderr) == (0, "")
@@ -132,7 +132,7 @@ def shell(tmp_path):
     return run
 
 
-def test_slurm_tells_that_every_run_failed(shell):
+def test_slurm_reports_that_every_run_failed(shell):
     code, calls = shell(TOOLS["slurm-time"].snippet(Plan((60.0,) * 3, 2.0)), srun="exit 7")
     assert code == 7
     assert calls[1::2] == ["srun -t 00:01:00 CMD"] * 3
@@ -152,7 +152,7 @@ def test_slurm_without_a_job_has_nothing_to_cancel(shell):
 
 
 @pytest.mark.parametrize(("cancelled", "code", "submitted"), [("echo 5", 1, 2), ("", 0, 1)])
-def test_slurm_tells_whether_a_job_left_the_queue(shell, cancelled, code, submitted):
+def test_slurm_reports_whether_a_job_left_the_queue(shell, cancelled, code, submitted):
     ended, calls = shell(QUEUE, sbatch="echo 5", scancel="", squeue=cancelled)
     assert ended == code
     assert sum(call.startswith("sbatch") for call in calls) == submitted

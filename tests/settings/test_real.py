@@ -71,6 +71,6 @@ def test_parts_of_tools(name):
     run(settings_for(name, timeout=TIMEOUT, attempts=3).snippet)
 
 
-def test_what_is_called_real_can_be_run():
+def test_tools_marked_as_real_can_be_run():
     """No tool says that it was run for real without a runner here."""
     assert {name for name, tool in TOOLS.items() if tool.validated.startswith("real")} <= set(RUNNERS)

@@ -10,7 +10,7 @@ import latfit
 from conftest import EGEE
 from latfit.errors import LogError
 from latfit.evidence import probes_of
-from latfit.tracking.drift import backtest, drift, edges_of, outcome_times
+from latfit.tracking.drift import backtest, drift, edges_of
 
 
 def log_of(tmp_path, x, *, gap=600.0, cutoff=np.inf, site=None):
@@ -46,6 +46,7 @@ def test_a_slow_down_is_found_costed_and_followed(tmp_path):
     assert not found.warnings
 
 
+@pytest.mark.slow
 def test_the_bundled_log_did_not_change(run):
     document = json.loads(run("drift", EGEE, "--json").stdout)
     assert document["changes"] == []
@@ -62,7 +63,7 @@ def test_replay_is_that_of_a_loop(tmp_path):
     x = rng.lognormal(5, 1, 600)
     seen = probes_of(log_of(tmp_path, x, gap=20.0, cutoff=2000.0))
     found = {score.policy: score for score in backtest(seen, 2000.0, cost=7.0, current=150.0).scores}
-    known = np.sort(outcome_times(seen, 2000.0))
+    known = np.sort(seen.submitted + np.minimum(x, 2000.0))
     start = int(np.searchsorted(seen.submitted, known[59]))
     spent, submissions, done = 0.0, 0, 0
     for job in range(start, 600):
@@ -150,3 +151,14 @@ def test_real_logs(shared):
     assert scores["hindsight"] < scores["tracked"] < scores["fixed"] < scores["waiting"]
     assert scores["tracked"] == pytest.approx(4185, rel=0.1)  # prototypes: 5215, 5249, 4185, 2573
     assert scores["hindsight"] == pytest.approx(2573, rel=0.1)
+
+
+def test_a_window_in_which_nothing_completed_has_no_timeout():
+    rng = np.random.default_rng(8)
+    when = pd.date_range("2026-01-01", periods=600, freq="min", tz="UTC")
+    late = pd.DatetimeIndex([pd.Timestamp("2026-01-03T12:00", tz="UTC")])
+    status = np.append(np.full(600, "completed"), "censored")
+    frame = pd.DataFrame({"submitted": when.append(late), "latency": np.append(rng.lognormal(3, 1, 600), 900.0)})
+    result = drift(latfit.from_frame(frame.assign(status=status), status="status"), window="1d", current=60.0)
+    assert [window.timeout is None for window in result.windows] == [False, True]
+    assert result.windows[1].kept_regret is None

@@ -36,7 +36,7 @@ def test_asyncio_example(loopback):
 
     answers, tracker, requests = asyncio.run(some(40))
     assert all(answer.endswith(b"ok") for answer in answers)
-    assert tracker.observations == requests >= 40
+    assert tracker.observations >= requests >= 40  # an attempt may end before it reaches the service
     assert 0.02 < tracker.timeout <= 2.0
 
 
@@ -52,4 +52,4 @@ def test_httpx_example(loopback):
 
     responses, tracker, requests = asyncio.run(some(40))
     assert all(response.text == "ok" for response in responses)
-    assert tracker.observations == requests >= 40
+    assert tracker.observations >= requests >= 40  # an attempt may end before it reaches the service

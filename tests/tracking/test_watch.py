@@ -1,6 +1,5 @@
 """A log that grows, rotates, is truncated and half written, and a watch that is killed again and again."""
 
-import doctest
 import json
 import os
 import signal
@@ -70,7 +69,7 @@ def test_the_state_does_not_depend_on_how_the_log_grew(tmp_path, lines, Watch):
     assert other.read() == 0
 
 
-def test_what_it_learns_is_the_log(tmp_path, lines, Watch):
+def test_the_watch_follows_the_optimum_of_the_log(tmp_path, lines, Watch):
     log = tmp_path / "log.csv"
     log.write_text(HEADER + "".join(lines))
     watch = Watch(log, cutoff=60.0)
@@ -113,7 +112,7 @@ def test_rotation_truncation_and_an_absent_log(tmp_path, lines, Watch):
     assert state_of(one) == state_of(watch)
 
 
-def test_a_log_rotated_while_nobody_watched(tmp_path, lines, Watch):
+def test_a_log_rotated_between_two_runs(tmp_path, lines, Watch):
     log = tmp_path / "log.csv"
     log.write_text(HEADER + "".join(lines[:300]))
     first = Watch(log, cutoff=60.0, state=tmp_path / "state")
@@ -199,7 +198,7 @@ def test_the_log_of_a_probe_is_followed_while_it_grows(tmp_path, run, Watch):
     assert watch.tracker.to_json() == known.to_json()
 
 
-def test_what_cannot_be_followed_or_restored_is_told(tmp_path, lines, Watch):
+def test_logs_and_states_that_cannot_be_used_are_reported(tmp_path, lines, Watch):
     log, state = tmp_path / "log.csv", tmp_path / "state"
     log.write_text(HEADER + "".join(lines[:100]))
     Watch(log, cutoff=60.0, state=state).read()
@@ -228,13 +227,13 @@ def gauges(text):
 
 def test_prometheus_reads_the_text_file(tmp_path, lines, run, Watch):
     log, text = tmp_path / 'a "log".csv', tmp_path / "latfit.prom"
-    log.write_text(HEADER + "".join(lines))
+    log.write_text(HEADER + "".join(lines[:1000]))
     done = run("watch", log, "--cutoff", 60, "--textfile", text, "--json")
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     figures = gauges(text.read_text())
     assert figures["timeout_seconds", None] == said["timeout"]
-    assert figures["observations_total", None] == said["observations"] == 3000
+    assert figures["observations_total", None] == said["observations"] == 1000
     retry = json.loads(run("timeout", log, "--cutoff", 60, "--json").stdout)["retry"]
     assert said["retry"]["timeouts"] == retry["timeouts"]
     for attempt, timeout in enumerate(retry["timeouts"], start=1):
@@ -242,14 +241,14 @@ def test_prometheus_reads_the_text_file(tmp_path, lines, run, Watch):
     assert figures["retry_attempts", None] == retry["attempts"]
     assert figures["retry_expected_duration_seconds", None] == pytest.approx(retry["expected_duration"])
     assert figures["retry_worst_loss_ratio", None] == pytest.approx(retry["worst_loss"])
-    assert "then wait (" in run("watch", log, "--cutoff", 60).stdout
+    assert "then wait: " in run("watch", log, "--cutoff", 60).stdout
     unread = gauges(prometheus(Watch(log, cutoff=60.0)))  # before anything was read
     assert {name for (name, _), value in unread.items() if value != value} == {
         "retry_attempts", "retry_expected_duration_seconds", "retry_worst_loss_ratio", "expected_duration_seconds"
     }  # fmt: skip
 
 
-def test_where_the_answer_is_to_wait_the_watch_says_so(tmp_path, run):
+def test_the_watch_reports_that_waiting_is_best(tmp_path, run):
     log, text = tmp_path / "x.csv", tmp_path / "x.prom"
     rng = np.random.default_rng(4)
     log.write_text(HEADER + "".join(f"{1.7e9 + i:.0f},{1 + rng.random() / 10:.4f},completed\n" for i in range(300)))
@@ -259,7 +258,7 @@ def test_where_the_answer_is_to_wait_the_watch_says_so(tmp_path, run):
     assert " wait; without limit: " in run("watch", log, "--cutoff", 60).stdout
 
 
-def test_hangs_that_are_logged_late_and_in_runs_move_nothing_out_of_its_interval(tmp_path, Watch):
+def test_late_runs_of_hangs_keep_the_timeout_in_its_interval(tmp_path, Watch):
     """12 of 1400 hang for 30 s and are logged together when they end: 5 s was exported beside 80 to 104 ms."""
     rng = np.random.default_rng(8)
     submitted = np.cumsum(rng.exponential(0.2, 1400))
@@ -273,15 +272,15 @@ def test_hangs_that_are_logged_late_and_in_runs_move_nothing_out_of_its_interval
     assert (np.diff(runs) <= 3).sum() >= 7  # they are logged in runs
     log.write_text(HEADER)
     watch = Watch(log, cutoff=30.0)
-    for at in range(0, 1400, 20):
+    for at in range(0, 1400, 100):
         with log.open("a") as file:
-            file.writelines(text[at : at + 20])
+            file.writelines(text[at : at + 100])
         watch.read()
         watch.review()
         notice, figures = watch.notice(matters=0.0), gauges(prometheus(watch))
         low, high = figures["timeout_low_seconds", None], figures["timeout_high_seconds", None]
         assert low <= figures["timeout_seconds", None] <= high
-        assert at < 100 or figures["timeout_seconds", None] < 2.0
+        assert figures["timeout_seconds", None] < 2.0
         if notice is not None:
             assert notice.low <= notice.timeout <= notice.high
     timeouts = [value for (name, _), value in gauges(prometheus(watch)).items() if name == "retry_timeout_seconds"]
@@ -322,7 +321,7 @@ def two_endpoints(rng, n=400, start=0):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("code", ["no-outcomes", "mixed"])
-def test_what_analyze_withholds_is_no_timeout_of_a_watch(tmp_path, run, code):
+def test_the_watch_sets_no_timeout_that_analyze_withholds(tmp_path, run, code):
     rng = np.random.default_rng(5)
     log = tmp_path / "x.csv"
     log.write_text(fast_failures(rng) if code == "no-outcomes"
@@ -332,23 +331,23 @@ def test_what_analyze_withholds_is_no_timeout_of_a_watch(tmp_path, run, code):
     done = run("watch", log, "--cutoff", 30, "--json", "--textfile", tmp_path / "x.prom")
     assert json.loads(done.stdout)["withheld"] == [code]
     assert f"warning: WITHHELD ({code})" in done.stderr
-    assert ("--column status=NAME" if code == "no-outcomes" else "--where endpoint=NAME") in done.stderr
+    assert "latfit analyze" in done.stderr
     assert "} 1" in next(
         line for line in (tmp_path / "x.prom").read_text().splitlines() if line.startswith("latfit_withheld")
     )
     assert f"WITHHELD ({code}): not to be set" in run("watch", log, "--cutoff", 30).stdout
 
 
-def test_what_stands_is_told_without_a_warning(tmp_path, lines, run):
+def test_an_answer_that_holds_is_reported_without_a_warning(tmp_path, lines, run):
     log = tmp_path / "x.csv"
-    log.write_text("start,latency,result\n" + "".join(lines))
+    log.write_text("start,latency,result\n" + "".join(lines[:1000]))
     done = run("watch", log, "--cutoff", 60, "--json")
     assert json.loads(done.stdout)["withheld"] == []
     assert "warning" not in done.stderr
     assert done.stderr.count("column 'start' is read as submitted") == 1
 
 
-def test_the_log_is_looked_at_again_when_it_has_doubled(tmp_path, Watch):
+def test_the_log_is_analysed_again_when_it_has_doubled(tmp_path, Watch):
     """One endpoint at first, two later: the third look finds it, and not every block of lines is a look."""
     rng = np.random.default_rng(6)
     log = tmp_path / "x.csv"
@@ -369,19 +368,19 @@ def test_the_log_is_looked_at_again_when_it_has_doubled(tmp_path, Watch):
 
 def test_the_cutoff_is_that_of_analyze(tmp_path, lines, run):
     log, state = tmp_path / "x.csv", tmp_path / "state"
-    log.write_text(HEADER + "".join(lines[:2000]))
+    log.write_text(HEADER + "".join(lines[:600]))
     cutoff = json.loads(run("outliers", log, "--json").stdout)["cutoff"]
     done = run("watch", log, "--json", "--state", state)
     assert done.returncode == 0, done.stderr
     assert done.stdout == run("watch", log, "--json", "--cutoff", cutoff).stdout
     with log.open("a") as file:
-        file.writelines(line.replace(",60.0", ",90.0") for line in lines[2000:])
+        file.writelines(line.replace(",60.0", ",90.0") for line in lines[600:800])
     assert run("watch", log, "--json", "--state", state).returncode == 0  # that of the state, whatever was added
     assert json.loads(state.read_text())["tracker"]["cutoff"] == cutoff
 
 
 @pytest.mark.parametrize(("text", "code"), [(None, 2), ("", 2), (HEADER, 1)])
-def test_where_nothing_tells_a_cutoff_it_is_asked_for(tmp_path, run, text, code):
+def test_a_missing_cutoff_is_requested(tmp_path, run, text, code):
     log = tmp_path / "x.csv"
     if text is not None:
         log.write_text(text)
@@ -398,7 +397,7 @@ def following(log, state):
 
 
 @pytest.mark.slow
-def test_killed_twice_in_the_middle_it_knows_the_same(tmp_path, lines, Watch):
+def test_two_kills_lose_nothing(tmp_path, lines, Watch):
     """scripts/kill does it 100 times, with 200 000 lines."""
     log, state, whole = tmp_path / "log.csv", tmp_path / "state", tmp_path / "whole.csv"
     whole.write_text(HEADER + "".join(lines))
@@ -429,11 +428,7 @@ def test_killed_twice_in_the_middle_it_knows_the_same(tmp_path, lines, Watch):
     assert json.dumps(json.loads(state.read_text())["tracker"]) == one.tracker.to_json()
 
 
-def test_the_example_runs():
-    assert doctest.testmod(module).failed == 0
-
-
-def test_a_directory_is_called_so(run, tmp_path):
+def test_a_directory_is_reported_as_one(run, tmp_path):
     for follow in ([], ["--follow"]):
         done = run("watch", tmp_path, *follow)
         assert (done.returncode, done.stdout) == (1, "")

@@ -108,7 +108,7 @@ def test_jobs_that_are_not_done_are_later_than_every_time(run, tmp_path):
     assert re.search(r"timeout +- +2 s +2 s$", shown, re.MULTILINE)
 
 
-def test_what_is_predicted_of_jobs_that_are_given_up_agrees_with_itself():
+def test_predictions_for_abandoned_jobs_are_consistent():
     """At most 2 attempts: the submissions and the quantiles are those of what was simulated."""
     found = verify(*pair(41, 1500, 3000, attempts=2))
     assert 0.01 < found.predicted.undone < 0.5
@@ -144,7 +144,7 @@ def test_jobs_by_hand():
     assert (found.first.n, found.later.n) == (4, 3)
 
 
-def test_a_name_that_comes_back_is_a_new_job():
+def test_a_recurring_name_is_a_new_job():
     rows = {"submitted": [0.0, 10.0, 20.0, 22.0], "latency": [1.0, 3.0, 2.0, 1.0],
             "status": ["completed", "completed", "censored", "completed"], "jobname": ["x"] * 4}  # fmt: skip
     assert sorted(jobs_of(frame_of(rows)).durations) == [1.0, 3.0, 3.0]
@@ -176,7 +176,7 @@ def test_errors():
         jobs_of(log, job="nothing")
 
 
-def test_the_schedule_that_after_ran_is_predicted_by_the_rule_of_timeout(run, tmp_path):
+def test_the_schedule_that_ran_is_predicted_by_the_rule_of_timeout(run, tmp_path):
     """The prediction is `timeout.retry` of BEFORE to the last digit, and the jobs of a simulation agree with it."""
     rng = RNG(21)
     before = probes(rng, 1500)
@@ -217,7 +217,7 @@ def test_sticky_jobs_under_a_schedule_lose_no_more_than_promised():
     [((2.0,) * 30, (2.0,)), ((1.0, 5.0, 60.0), (1.0, 5.0, 60.0)), ((60.0, 60.0), (60.0,))],
     ids=["constant", "schedule", "waiting"],
 )
-def test_what_was_set_is_detected(limits, shown):
+def test_the_timeout_in_use_is_detected(limits, shown):
     rng = RNG(23)
     before = probes(rng, 1000)
     verification = verify(before, jobs(rng, 1500, limits))
