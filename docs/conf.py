@@ -1,4 +1,4 @@
-"""The documentation site: pages in Markdown, notebooks, references from the source; formulas in MathML, no request."""
+"""The documentation site: Markdown pages, notebooks and references; formulas as MathML; no external requests."""
 
 import re
 import shutil
@@ -26,14 +26,14 @@ exclude_patterns = ["_build", "examples", "README.md"]
 default_role = "code"
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
-nb_execution_mode = "auto"  # the notebooks have no output: they are executed when they are new or have changed
+nb_execution_mode = "auto"  # execute notebooks when they are new or have changed: they are stored without output
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 autodoc_type_aliases = {name: name for name in ("ArrayLike", "Bools", "Floats", "Ints")}
 nitpicky = True
-nitpick_ignore_regex = [("py:.*", r"(?!latfit\.\w+$).*")]  # numpy, pandas and what is inside modules have no page
+nitpick_ignore_regex = [("py:.*", r"(?!latfit\.\w+$).*")]  # numpy, pandas and names inside modules have no page
 copybutton_prompt_text = "$ "
 linkcheck_ignore = [r"https?://.*"]
 html_theme = "pydata_sphinx_theme"
@@ -61,19 +61,19 @@ log = logging.getLogger(__name__)
 
 
 def plain(app, what, name, obj, options, lines):
-    """Docstrings are text with some markup: a bar is |x|, and the drawing of the pipeline belongs to the source."""
+    """Escape bars (|x|) in docstrings, and keep only the first line of a module's docstring."""
     if what == "module":
         del lines[1:]
     lines[:] = [line.replace("|", r"\|") if not line.lstrip().startswith((">>>", "...")) else line for line in lines]
 
 
 def epilog(app, context, lines):
-    """A star in an example is a star."""
+    """Escape stars in the examples of commands."""
     lines[:] = [line.replace("*", r"\*") for line in lines]
 
 
 def notebooks(app, config):
-    """The notebooks of the repository among the pages; what has not changed is not read again."""
+    """Copy the notebooks into the source folder; times are kept, so unchanged ones are not executed again."""
     here = Path(app.srcdir)
     (here / "notebooks").mkdir(exist_ok=True)
     wanted = {path.name: path for path in (here.parent / "notebooks").glob("*.ipynb")}
@@ -85,19 +85,16 @@ def notebooks(app, config):
 
 
 def generated(app, config):
-    """Pages for each command and each public name, the live report, and the picture of worlds."""
+    """Write a page for each command and each public name, and the live report."""
     import click
-    import matplotlib.pyplot as plt
-    import numpy as np
 
     import latfit
     from latfit.cli import main
-    from latfit.plots import STYLE
     from latfit.report import to_html
 
     here = Path(app.srcdir)
     texts = {}
-    for name in main.summaries:
+    for name in main.modules:
         command = main.get_command(click.Context(main), name)
         module = command.callback.__module__
         texts[f"commands/{name}.md"] = (
@@ -106,50 +103,24 @@ def generated(app, config):
     for kind, name, rest in re.findall(DIRECTIVE, (here / "api.md").read_text(encoding="utf-8"), re.MULTILINE):
         directive = f".. {kind}:: {name}\n{rest}"
         texts[f"api/{name}.md"] = f"# {name}\n\n```{{eval-rst}}\n{directive}```\n"
-    result = latfit.analyze(latfit.example_log())
-    texts["extra/live-report.html"] = to_html(result)
+    texts["extra/live-report.html"] = to_html(latfit.analyze(latfit.example_log()))
     for name, text in texts.items():
         path = here / "generated" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
-    cutoff = result.decision.outliers.cutoff
-    law = latfit.Empirical.of(result.decision.sample)
-    times = np.geomspace(150, 3000, 200)
-    done, waiting = law.cdf(times), float(latfit.expected_duration(law, cutoff))
-    mean = latfit.expected_duration(law, times) * done + (1 - done) * waiting  # one cancellation, then waiting
-    worst = waiting + (1 - done) * times  # what was spent on the first attempt is lost, and nothing gained
-    worlds = [world for world in result.decision.evidence.worlds if world.ratio is not None]
-    with plt.rc_context(STYLE):
-        page, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
-        left.plot(times, mean / waiting, label="if attempts are independent")
-        left.plot(times, worst / waiting, "--", label="if every retry repeats the first attempt")
-        left.axhline(1, color="grey", linewidth=0.8)
-        left.axhline(1.3, color="grey", linestyle=":", label="the limit of --risk 30%")
-        left.set(
-            xscale="log",
-            xlabel="cancel once after (s), then wait",
-            ylabel="mean / waiting",
-            title="Cancelling once can lose only so much",
-        )
-        left.legend(fontsize="small")
-        right.barh([world.name for world in worlds], [world.ratio for world in worlds], color="#005F99")
-        right.axvline(1, color="grey", linewidth=0.8)
-        right.set(xlabel="mean / waiting at the schedule", title="The least favourable world decides")
-        page.savefig(here / "generated" / "worlds.png", dpi=110)
-        plt.close(page)
 
 
 DIRECTIVE = r"^\.\. (auto(?!module)\w+):: (latfit\.\w+)\n((?:   .*\n)*)"
 
 
 def paths(app, name, source):
-    """Links of files that lie elsewhere in the repository: a notebook's to the pages, a page's to the notebooks."""
+    """Adjust links between notebooks and pages, and replace the entries of api.md by a page for each public name."""
     if name.startswith("notebooks/"):
         source[0] = source[0].replace("](../docs/", "](../")
     else:
         source[0] = source[0].replace("](../notebooks/", "](notebooks/")
-    if name == "api":  # a page for each public name; what is not one stays here
+    if name == "api":  # entries that are not public names stay on the page
 
         def listed(block):
             names = re.findall(DIRECTIVE, block[1], re.MULTILINE)
@@ -163,16 +134,16 @@ def paths(app, name, source):
 
 
 def mathml(translator, node):
-    """A formula as MathML, which browsers set without a script; a formula that cannot be read is a warning."""
+    """Render a formula as MathML, which needs no script; a formula that cannot be parsed is a warning."""
     block = isinstance(node, nodes.math_block)
     opened = re.sub(r"\\(Big|big)(?=[(\[]|\\{)", r"\\\1l", node.astext())
     code = re.sub(r"\\(Big|big)(?=[)\]]|\\})", r"\\\1r", opened)
     try:
-        made = tex2mathml(code, as_block=block)
+        markup = tex2mathml(code, as_block=block)
     except MathError as problem:
         log.warning("formula %r: %s", code, problem, location=node)
-        made = f"<code>{translator.encode(code)}</code>"
-    translator.body.append(f'<div class="formula" tabindex="0">{made}</div>' if block else made)
+        markup = f"<code>{translator.encode(code)}</code>"
+    translator.body.append(f'<div class="formula" tabindex="0">{markup}</div>' if block else markup)
     raise nodes.SkipNode
 
 

@@ -50,10 +50,10 @@ def peer(key: str, quick: bool) -> list[Row]:
     def judged(theirs: list[dict[str, float]], ours: list[Result]) -> tuple[bool, str]:
         a = sum(max(one, key=one.__getitem__) == "lognormal" for one in theirs)
         b = sum(row["best"] == "lognormal" for row in ours[:few])
-        return b >= a, f"the truth, log-normal, is named best in {a} and {b} of {few} groups"
+        return b >= a, f"the true law, log-normal, ranks first in {a} and {b} of {few} groups"
 
     work = f"{count:.0e} groups × {SIZE} probes on all cores: rank 8 laws + decision"
-    rival = f"surpyval's own six in a loop on one core, ρ = 0, no optimum, {few} groups × {count // few}"
+    rival = f"surpyval's six laws in a loop on one core, ρ = 0, no optimum, {few} groups × {count // few}"
     theirs, rounds = (lambda: [surpyval_laws(row) for row in x]), 1
     return [duel(key, work, rival, "≥ 200 ×", theirs, lambda: analysed(groups), rounds=rounds, scale=count / few,
                  judge=judged)]  # fmt: skip

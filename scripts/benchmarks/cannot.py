@@ -94,10 +94,10 @@ def fitted_by_fitter(data: Any, law: str) -> Any:
     return found.fitted_param[law]
 
 
-OWN_HAZARD = "no such law; fitted where the user writes its cumulative hazard"
-OWN_DENSITY = "no such law; fitted where the user writes its density and cdf"
+OWN_HAZARD = "no such law; works if the user writes its cumulative hazard"
+OWN_DENSITY = "no such law; works if the user writes its density and cdf"
 COMPLETE = "complete samples only"
-ONE = "one sample a call: a loop"
+ONE = "one sample per call, needs a loop"
 
 JOBS: dict[str, dict[str, Claim]] = {
     "right-censoring": {
@@ -118,20 +118,20 @@ JOBS: dict[str, dict[str, Claim]] = {
         "fitter": Claim("no", "it fits scipy's laws"),
         "fitdistrplus": Claim("part", OWN_DENSITY),
     },
-    "ρ inside the ranking of laws": {
+    "ρ in the ranking of laws": {
         "scipy": Claim("no", "no ρ"),
         "surpyval": Claim("part", "`lfp` law by law, not in `fit_best`", lambda: lacks(surpyval.fit_best, "lfp")),
         "lifelines": Claim("part", "law by law; the exponential does not converge in seconds",
                            lambda: fails(lambda: defective("ExponentialFitter"))),
         "reliability": Claim("no", "only its Weibull has ρ in `Fit_Everything`"),
         "fitter": Claim("no", "no ρ"),
-        "fitdistrplus": Claim("no", "no ranking of laws with ρ of one's own"),
+        "fitdistrplus": Claim("no", "no ranking of user-defined laws with ρ"),
     },
     "Pareto II": {
         "scipy": Claim("yes", trial=lambda: bool(stats.lomax.fit(CENSORED, floc=0))),
         "surpyval": Claim("part", OWN_HAZARD, surpyval_lomax),
         "lifelines": Claim("part", OWN_HAZARD, lifelines_lomax),
-        "reliability": Claim("no", "no such law, and none of one's own", lambda: unnamed(Fitters, "pareto", "lomax")),
+        "reliability": Claim("no", "no such law, no user-defined laws", lambda: unnamed(Fitters, "pareto", "lomax")),
         "fitter": Claim("part", COMPLETE, lambda: bool(fitted_by_fitter(X[~OUT], "lomax"))),
         "fitdistrplus": Claim("part", OWN_DENSITY),
     },
@@ -145,10 +145,10 @@ JOBS: dict[str, dict[str, Claim]] = {
         "fitdistrplus": Claim("part", OWN_DENSITY),
     },
     "log-normal–Pareto hybrid, starts found": {
-        "scipy": Claim("part", "`curve_fit` on a function and a start of the user's"),
+        "scipy": Claim("part", "`curve_fit` with the user's function and start"),
         "surpyval": Claim("part", "by likelihood, from the user's cumulative hazard and start"),
         "lifelines": Claim("part", "by likelihood, from the user's cumulative hazard and start"),
-        "reliability": Claim("no", "no law of one's own", lambda: unnamed(Fitters, "custom")),
+        "reliability": Claim("no", "no user-defined laws", lambda: unnamed(Fitters, "custom")),
         "fitter": Claim("no", "scipy's laws only"),
         "fitdistrplus": Claim("part", "from the user's density, cdf and start"),
     },
@@ -157,17 +157,17 @@ JOBS: dict[str, dict[str, Claim]] = {
             lambda: stats.goodness_of_fit(stats.lognorm, CENSORED, known_params={"loc": 0}, n_mc_samples=9))),
         "surpyval": Claim("yes", trial=lambda: rivals.surpyval_ks(X, 2) > 0),
         "lifelines": Claim("no", "no test of fit", lambda: unnamed(lifelines, "goodness", "kolmogorov")),
-        "reliability": Claim("no", "`KStest` takes the law as given",
+        "reliability": Claim("no", "`KStest` treats the law as known",
                              lambda: lacks(Reliability_testing.KStest, "bootstrap")),
-        "fitter": Claim("no", "its p-value takes the fitted law as given",
+        "fitter": Claim("no", "its p-value treats the fitted law as known",
                         lambda: lacks(fitter.Fitter.fit, "bootstrap")),
-        "fitdistrplus": Claim("no", "`gofstat` has decisions for some laws, nothing for censored data"),
+        "fitdistrplus": Claim("no", "`gofstat` decides for some laws, not for censored data"),
     },
     "optimal timeout": {
         "scipy": Claim("no", "no such function", lambda: unnamed(stats, "restart", "timeout")),
         "surpyval": Claim("no", "no such function", lambda: unnamed(surpyval, "restart", "timeout")),
         "lifelines": Claim("no", "no such function", lambda: unnamed(lifelines, "restart", "timeout")),
-        "reliability": Claim("no", "its `optimal_replacement_time` is about parts that wear",
+        "reliability": Claim("no", "its `optimal_replacement_time` is about wearing parts",
                              lambda: unnamed(reliability, "restart", "timeout")),
         "fitter": Claim("no", "no such function", lambda: unnamed(fitter, "restart")),
         "fitdistrplus": Claim("no", "no such function"),
@@ -204,5 +204,5 @@ def table() -> list[str]:
         reasons.append(f"- {job}: {'; '.join(told)}.")
     tried = sum(claim.trial is not None for claims in JOBS.values() for claim in claims.values())
     count = len(JOBS) * len(RIVALS)
-    said = f"latfit does all of it. {tried} of the {count} cells were tried in this run, the others by hand."
+    said = f"latfit does all of these. {tried} of the {count} cells were tried in this run, the others by hand."
     return [*found, "", said, "", *reasons]

@@ -19,7 +19,7 @@ PLAIN = ["--resamples", "0", "--no-test"]
 READ = "import pandas; pandas.read_{}({!r}{})"
 GROUPED = READ + ".groupby('site').latency.quantile(.99).to_csv({!r})"
 READERS = {"csv": ("csv", ""), "csv.gz": ("csv", ""), "jsonl": ("json", ", lines=True"), "parquet": ("parquet", "")}
-RATE = 50  # groups a second and core that intervals and p-values should reach
+RATE = 50  # groups per second and core that intervals and p-values should reach
 
 
 def python(code: str) -> Callable[[], Timed]:
@@ -98,8 +98,8 @@ def intervals(key: str, quick: bool) -> list[Row]:
     spent = [b - a for a, b in zip(seconds(read), seconds(whole), strict=True)]
     rate = groups / spent[0]
     work = f"`latfit batch --by site`, intervals and p-values of {groups} groups of 500 with times, after reading"
-    told = f"{rate:.1f} groups a second and core"
-    return [Row(key, work, f"{RATE} groups a second and core", "≤ 1 ×", [groups / RATE], spent, "processor s",
+    told = f"{rate:.1f} groups per second and core"
+    return [Row(key, work, f"{RATE} groups per second and core", "≤ 1 ×", [groups / RATE], spent, "processor s",
                 answers=told)]  # fmt: skip
 
 

@@ -26,7 +26,7 @@ FAST_PATHS = (
              ("test_curve.py::test_rows_are_the_laws_of_their_samples",
               "test_curve.py::test_rescaling_the_outliers_is_that_of_the_law",
               "test_curve.py::test_the_robust_rule_is_its_formula",
-              "decision/test_one_answer.py::test_many_at_once_are_each_alone")),
+              "decision/test_one_answer.py::test_deciding_many_at_once_equals_deciding_each_alone")),
     FastPath("batched arrays of samples", "laws/samples.py", (), "the samples fitted one by one",
              ("fitting/test_mle.py::test_a_batch_is_its_samples", "fitting/test_mle.py::test_weights_are_copies")),
     FastPath("batched Newton with ρ profiled out", "fitting/likelihood.py", (),
@@ -58,7 +58,7 @@ FAST_PATHS = (
               "test_resample.py::test_coverage_and_regret")),
     FastPath("laws of many groups in one batch", "fitting/ranking.py", ("fit_many", "_mle"),
              "the groups fitted and tested one by one",
-             ("decision/test_one_answer.py::test_many_tested_at_once_are_each_alone",)),
+             ("decision/test_one_answer.py::test_testing_many_at_once_equals_testing_each_alone",)),
     FastPath("ρ in closed form", "fitting/likelihood.py", ("profile_rho",), "bisection of the score",
              ("fitting/test_likelihood.py::test_ratio_with_one_time_of_censoring_by_a_search",
               "fitting/test_likelihood.py::test_profiled_ratio_is_the_best")),
@@ -83,8 +83,7 @@ FAST_PATHS = (
              ("logs/test_formats.py::test_whole_blocks_and_single_rows_give_the_same_log",
               "logs/test_formats.py::test_chunks_merge_to_the_same_sample")),
     FastPath("work in threads", "_system.py", ("in_threads", "usable_cores"), "the same work on one thread",
-             ("test_threads.py::test_the_number_of_threads_changes_no_number",
-              "test_threads.py::test_a_log_is_read_alike")),
+             ("test_threads.py::test_the_number_of_threads_changes_no_number",)),
 )  # fmt: skip
 
 

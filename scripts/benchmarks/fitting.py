@@ -25,12 +25,12 @@ class Peer(NamedTuple):
 
 PEERS = {
     "scipy": Peer("scipy CensoredData, 5 of the 6, ρ = 0", rivals.scipy_laws),
-    "surpyval": Peer("surpyval, its own six, ρ = 0", rivals.surpyval_laws),
-    "surpyval-lfp": Peer("surpyval, its own six, ρ inside", partial(rivals.surpyval_laws, lfp=True), "joint", 3),
+    "surpyval": Peer("surpyval, its six laws, ρ = 0", rivals.surpyval_laws),
+    "surpyval-lfp": Peer("surpyval, its six laws, with ρ", partial(rivals.surpyval_laws, lfp=True), "joint", 3),
     "fitdistrplus": Peer("R fitdistrplus, 6 laws, ρ = 0", rivals.fitdistrplus_laws),
     "reliability": Peer("reliability, six laws, ρ = 0", rivals.reliability_laws, 0.0, 3),
     "reliability-all": Peer("reliability Fit_Everything, 15 laws", rivals.reliability_everything, 0.0, 1),
-    "fitter": Peer("fitter, the six, what never returned dropped, location free", rivals.fitter_laws, None, 3),
+    "fitter": Peer("fitter, the six laws, outliers dropped, free location", rivals.fitter_laws, None, 3),
 }
 TARGETS = {
     2137: {"scipy": "≥ 30 ×", "surpyval": "≥ 17 ×", "reliability": "≥ 16 ×"},
@@ -44,7 +44,7 @@ def rank(key: str, n: int, name: str, quick: bool) -> list[Row]:
 
     def judged(theirs: dict[str, Any], ours: Any) -> tuple[bool | None, str]:
         if peer.rho is None:
-            return None, "another question, without censoring"
+            return None, "a different question, without censoring"
         asked = [law for law in theirs if law.islower()]  # Normal reaches below 0: no law of latency
         own = {found.name: found.log_likelihood for found in fit(sample_of(x), asked, rho=peer.rho)}
         ok, told = never_worse(
@@ -53,7 +53,7 @@ def rank(key: str, n: int, name: str, quick: bool) -> list[Row]:
         return ok, f"{told}; best {max(theirs.values()):.2f}, latfit with ρ {ours[0].log_likelihood:.2f}"
 
     work, rounds = (
-        f"rank the 6 classical laws, ρ and censoring inside, n = {n}",
+        f"rank the 6 classical laws with ρ and censoring, n = {n}",
         min(2, peer.rounds) if quick else peer.rounds,
     )
     wanted = TARGETS[n].get(name, "≥")

@@ -67,7 +67,7 @@ class Growth:
         each = above[-1] * 2**20 / self.sizes[-1]
         return (
             f"{self.work}: time grows like n^{time:.2f} over the last three sizes, memory above the "
-            f"{self.imports:.0f} MiB of the imports like n^{memory:.2f}, {each:.0f} bytes a {self.unit}"
+            f"{self.imports:.0f} MiB of the imports like n^{memory:.2f}, {each:.0f} bytes per {self.unit}"
         )
 
 
@@ -80,7 +80,7 @@ WORKS = {
                     lambda n: f"exact(x, {n} // 40)", SIZES),
     "decision": Work("sample to decision, without tests and intervals", "latency", partial(drawn, SAMPLED),
                      lambda n: "decide([sample], Options(resamples=0, test=False))", SIZES),
-    "laws": Work("sample and six laws, ρ inside", "latency", partial(drawn, DRAWN),
+    "laws": Work("sample and six laws with ρ", "latency", partial(drawn, DRAWN),
                  lambda n: f"sample = LatencySample.of(x, lost={n} // 40); fit(sample, CLASSICAL)", SIZES),
     "csv": Work("CSV to sample", "row", lambda n: READING,
                 lambda n: READ.format(path=str(probe_csv(n, timestamps=False))), SIZES),

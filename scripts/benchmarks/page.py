@@ -17,12 +17,12 @@ from benchmarks.timing import Row
 PACKAGES = ("latfit", "numpy", "scipy", "pandas", "pyarrow", "distributed", "surpyval", "lifelines", "reliability",
             "fitter")  # fmt: skip
 VERDICT = {True: "met", False: "**missed**", None: "–"}
-INTRO = """Written by `scripts/bench`; do not edit. latfit and its rival take turns in one run on the same data: medians
-and in brackets the smallest and the largest. A ratio with ≥ is rival / latfit, one with ≤ is latfit / rival. A target
-counts as met only if latfit's answer is not worse either. Where the rival did a part of the work, "5 groups × 200" says
-which part and what its time was multiplied by. Rows in processor seconds are of whole processes and their workers.
-`scripts/bench KEY…` measures rows or groups of rows (`commands`, `growth`, …), `--quick` smaller ones. Only a complete
-run, or `--write`, writes this page."""
+INTRO = """Written by `scripts/bench`; do not edit. latfit and its rival take turns in one run on the same data.
+Figures are medians, with the smallest and the largest in brackets. A ratio with ≥ is rival / latfit; one with ≤ is
+latfit / rival. A target counts as met only if latfit's answer is not worse either. If the rival did only part of the
+work, "5 groups × 200" says which part and by what its time was multiplied. Rows in processor seconds cover whole
+processes and their workers. `scripts/bench KEY…` measures some rows (`commands`, `growth`, …), `--quick` smaller ones.
+Only a complete run, or `--write`, writes this page."""
 
 
 def number(value: float) -> str:
@@ -94,7 +94,7 @@ def scoreboard(rows: list[Row]) -> list[str]:
 
 def growth(grown: list[Growth]) -> list[str]:
     """Times and peaks by size, and the exponents."""
-    found = ["| key | work | n | time, s | peak, MiB | n a second |", "|---|---|---|---|---|---|"]
+    found = ["| key | work | n | time, s | peak, MiB | n per second |", "|---|---|---|---|---|---|"]
     for one in grown:
         for n, times, middle, peak in zip(one.sizes, one.seconds, one.medians, one.peaks, strict=True):
             cells = (f"`{one.key}`", one.work, f"{n:,}", measured(times), f"{peak:.0f}", f"{n / middle:.2g}")
@@ -119,7 +119,7 @@ def missed(rows: list[Row]) -> list[str]:
 
 def of_the_run(left: list[str], *, quick: bool) -> list[str]:
     """What a run left out, or measured on less."""
-    told = ["Measured with `--quick`: sizes are smaller than those that the targets are about."] if quick else []
+    told = ["Measured with `--quick`, on smaller sizes than the targets."] if quick else []
     keys = ", ".join(f"`{key}`" for key in left)
     return [*told, f"Not measured in this run: {keys}."] if left else told
 
@@ -130,8 +130,8 @@ def page(rows: list[Row], grown: list[Growth], load: float, left: list[str], *, 
         "Machine and versions": [*machine(load), *of_the_run(left, quick=quick)],
         "Scoreboard": scoreboard(rows),
         **({"How cost grows": growth(grown)} if grown else {}),
-        "Who cannot do it": cannot.table(),
-        "What was missed": missed(rows),
+        "What other packages can do": cannot.table(),
+        "Missed targets": missed(rows),
         "What speed costs": costs.table(),
     }
     parts = ["\n".join([f"## {title}", "", *lines]) for title, lines in sections.items()]

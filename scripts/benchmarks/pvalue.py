@@ -80,7 +80,9 @@ def defective(key: str, alone: bool, quick: bool) -> list[Row]:
             return None, "fits alone, without the test"
         return abs(a - b.statistic) < 1e-6, f"distance {a:.7f} and {b.statistic:.7f}"
 
-    told = "surpyval lfp, plain fits of so many samples" if alone else "surpyval's own bootstrap of its lfp fit"
+    told = (
+        "surpyval lfp, plain fits of the same number of samples" if alone else "surpyval's own bootstrap of its lfp fit"
+    )
     work = f"KS p-value, {count} refits, n = {N}, defective and censored log-normal"
     rival = f"{told}, {FEW} refits × {count / FEW:g}"
     rounds, wanted = 1 if quick else 3, "≥ 1000 ×" if alone else "≥"  # the target was set on the refits alone

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibration.cases import Row, Task, coverage, latencies, law_of, recorded, short
+from calibration.cases import Row, Task, bundled, coverage, latencies, law_of, recorded, short
 from calibration.ratios import CHI2_95, CUTS, LAWS, SIZES
 from latfit.fitting import BatchFit, SampleBatch, fit, fit_batch, with_std_errors
 from latfit.fitting.profile import profile_likelihood
+from latfit.laws import Defective
+from latfit.restart import expected_duration, optimal_timeout
 
 COMPLETE = (0.0, 1.0)
 LATE, REFITS = 0.9999, 50  # a cutoff that all who return meet, as least squares presumes; refits for a standard error
@@ -82,10 +84,29 @@ def least_squares(rng: np.random.Generator, rounds: int, spec: str, n: int) -> R
     return Row("ls-errors", {"law": short(spec), "n": str(n)}, {"first": covered[0], "second": covered[1]})
 
 
+def hybrid_errors(rng: np.random.Generator, rounds: int, centile: float) -> Row:
+    """The same for the hybrid law of the bundled log, at its size, and what the timeout of the fitted law costs."""
+    law, rho, n = bundled(), 0.0248, 2137
+    cutoff = float(law.ppf(centile))
+    true = Defective(law, rho)
+    best, truth = optimal_timeout(true).expected_duration, {**law.params, "rho": rho}
+    names, hits, regrets = ("mu", "sigma", "a", "nu", "k", "rho"), [], []
+    for _ in range(rounds):
+        sample = recorded(latencies(law, n, rho, rng), cutoff, 1.0)
+        found = fit(sample, [law.name], method="ls", seed=int(rng.integers(2**31)))[0]
+        estimates, errors = {**found.params, "rho": found.rho}, found.std_errors or {}
+        hits.append([_within(name, estimates[name], truth[name], errors.get(name)) for name in names])
+        regrets.append(float(expected_duration(true, optimal_timeout(found).timeout)) / best - 1)
+    columns = zip(names, np.array(hits).T, strict=True)
+    cells = {name: coverage(column) for name, column in columns}
+    cells["regret, median / largest"] = f"{100 * np.median(regrets):.3f} % / {100 * max(regrets):.2f} %"
+    return Row("hybrid-errors", {"law": law.name, "n": str(n), "cutoff": f"{cutoff:.0f} s"}, cells)
+
+
 def _within(name: str, estimate: float, true: float, error: float | None) -> bool:
     if error is None:
         return False
-    off = estimate - true if name == "mu" else estimate * np.log(estimate / true)
+    off = estimate - true if name in ("mu", "rho") else estimate * np.log(estimate / true)
     return bool(abs(off) <= 1.959964 * error)
 
 
@@ -103,4 +124,5 @@ def tasks() -> list[Task]:
             for spec in ("lognormal(mu=5.5,sigma=1)", "weibull(shape=1.5,scale=300)")
             for n in (200, 1000)
         ),
+        *(Task(hybrid_errors, (centile,), 2) for centile in (0.9974, LATE)),
     ]

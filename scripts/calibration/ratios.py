@@ -65,7 +65,7 @@ def joint(rng: np.random.Generator, rounds: int, spec: str, rho: float, centile:
     cutoff = float(law.ppf(centile))
     for n in SIZES:
         batch = SampleBatch.of_rows(latencies(law, (rounds, n), rho, rng), cutoff)
-        free, fixed = fit_batch(law.name, batch), fit_batch(law.name, batch, rho=rho)
+        free, fixed = fit_batch(law.name, batch), fit_batch(law.name, batch.given(rho))
         fine = (free.error == "") & (fixed.error == "")
         cells[f"n = {n}"] = coverage((2 * (free.log_likelihood - fixed.log_likelihood) <= CHI2_95)[fine])
     return Row("joint", {"law": short(spec), "ρ": f"{rho:g}", "cut at": f"{centile:.1%}"}, cells)

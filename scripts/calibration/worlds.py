@@ -1,8 +1,8 @@
 """Systems of which the truth is known, and what happens to jobs that follow advice in them.
 
 The families were fixed before any rule was measured on them. A `part` of the systems was looked at while the rule was
-made, another was held out, and the last was drawn up when the rule was finished. Latencies have a median of about 1 s;
-times are in seconds.
+made, another was held out, and the last two were drawn up when the rule was finished, the `twisted` ones to break it.
+Latencies have a median of about 1 s; times are in seconds.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class System:
     """Attempts take noise · level(columns) · level(time); a share `rho` never returns.
 
     `time` and `columns` name what time and columns do, followed by its parameters. A retry keeps the columns, and the
-    hidden level of its job, and meets the time at which it is sent.
+    hidden level of its job, and meets the time at which it is sent. Where time makes attempts slow, the share `failing`
+    fails at once. `clients` give their probes up after these times, in turn.
     """
 
     name: str
@@ -42,6 +43,8 @@ class System:
     columns: tuple[Any, ...] = ("none",)
     regular: bool = False
     part: str = "looked at"
+    failing: float = 0.0
+    clients: tuple[float, ...] = ()
 
     def noise(self, n: int, rng: np.random.Generator) -> Floats:
         kind, p = self.law
@@ -62,12 +65,13 @@ class System:
     def cells(self, n: int, rng: np.random.Generator) -> dict[str, Floats]:
         """The columns of n jobs."""
         kind, *p = self.columns  # "any": columns that do not matter
-        if kind in ("none", "job"):
+        if kind in ("none", "job", "sticky", "mixture"):
             return {}
         if kind == "size":
             return {"bytes": rng.lognormal(0, p[0], n)}
         if kind == "pair":
-            return {"method": rng.integers(0, p[0], n), "path": rng.integers(0, p[1], n)}
+            noise = {"host": rng.integers(0, p[4], n)} if len(p) > 4 else {}
+            return {"method": rng.integers(0, p[0], n), "path": rng.integers(0, p[1], n)} | noise
         weights = np.ones(p[0])
         if kind == "rare":
             weights = np.append(p[1], np.full(p[0] - 1, (1 - p[1]) / (p[0] - 1)))
@@ -85,6 +89,12 @@ class System:
             level = np.where(cells["path"] == 0, p[2], 1.0)
         elif kind == "shares":
             share, slow = rng.uniform(p[2], p[3], p[0])[cells["path"]], p[1]
+        elif kind == "one path":  # of which a share of the jobs is slow at every attempt
+            share, slow = ((cells["path"] == 0) & (rng.random(n) < p[2])).astype(float), p[1]
+        elif kind == "mixture":
+            share, slow = np.full(n, p[0]), p[1]
+        elif kind == "sticky":  # of which the log shows nothing
+            level = np.exp(p[0] * rng.standard_normal(n))
         elif kind == "size":
             level = 0.3 + 0.7 * cells["bytes"] * p[1]
         elif kind == "pair":
@@ -111,9 +121,9 @@ class System:
         kind, *p = self.time
         length = 10 * span
         edges, levels, blocked = np.zeros(1), np.ones(1), np.zeros(1, dtype=bool)
-        if kind in ("cycle", "peak"):
+        if kind in ("cycle", "peak", "within"):
             length = max(length, 2 * DAY)
-        elif kind in ("spells", "outages", "pauses"):
+        elif kind in ("spells", "outages", "pauses", "storms"):
             lasts, share = p[:2]
             length = max(length, 40 * lasts / share)
             count = int(3 * length * share / lasts) + 20
@@ -123,7 +133,7 @@ class System:
             odd = np.arange(edges.size) % 2 == 1
             levels = np.where(odd, p[2], 1.0) if kind == "spells" else np.ones(edges.size)
             blocked = odd & (kind != "spells")
-        elif kind == "markov":
+        elif kind in ("markov", "regimes"):
             stay, factors = p[0], np.array(p[1])
             length = max(length, 400 * stay)
             edges = np.append(0.0, np.cumsum(rng.exponential(stay, int(2 * length / stay) + 20)))
@@ -165,25 +175,32 @@ class World:
         self.seed = int(self.rng.integers(1 << 31))
 
     def attempts(self, when: Floats, level: Floats, share: Floats, slow: float, rng: np.random.Generator) -> Floats:
-        """Latencies of attempts sent at these times, ∞ for those that never return."""
+        """Latencies of attempts sent at these times, ∞ for those that never return, negative for those that fail."""
         kind, *p = self.system.time
+        within = when % self.edges[-1] if self.edges.size > 3 else when
+        at = np.searchsorted(self.edges, within, side="right") - 1
+        if kind == "within":  # every p[0] seconds, from p[1] to p[2]
+            share = np.where((when % p[0] >= p[1]) & (when % p[0] < p[2]), share, 0.0)
+        elif kind == "regimes":  # a mixture in one of them
+            share = np.where(self.level[at] == p[2], share, 0.0)
         x = self.system.noise(when.size, rng) * level * np.where(rng.random(when.size) < share, slow, 1.0)
         lost = rng.random(when.size) < self.system.rho
         if kind == "cycle":
             return np.where(lost, np.inf, x * p[0] ** ((1 - np.cos(2 * np.pi * when / DAY)) / 2))
         if kind == "peak":
             hour = when % DAY / 3600
-            return np.where(lost, np.inf, x * np.where((hour > p[1]) & (hour < p[2]), p[0], 1.0))
+            peak = (hour > p[1]) & (hour < p[2])
+            x = np.where(lost, np.inf, x * np.where(peak, p[0], 1.0))
+            return np.where(peak & (rng.random(when.size) < self.system.failing), -0.1, x) if self.system.failing else x
         if kind == "sawtooth":
             return np.where(lost, np.inf, x * (1 + (p[1] - 1) * (when % p[0]) / p[0]))
-        within = when % self.edges[-1] if self.edges.size > 3 else when
-        at = np.searchsorted(self.edges, within, side="right") - 1
         x = x * self.level[at]
         if kind == "outages":
             lost = lost | self.blocked[at]
-        if kind == "pauses":
+        if kind in ("pauses", "storms"):
             ends = self.edges[np.minimum(at + 1, self.edges.size - 1)]
-            x = x + np.where(self.blocked[at], np.maximum(ends - within, 0.0), 0.0)
+            backlog = (within - self.edges[at]) / 2 if kind == "storms" else 0.0  # a retry goes to the end of it
+            x = x + np.where(self.blocked[at], np.maximum(ends - within, 0.0) + backlog, 0.0)
         return np.where(lost, np.inf, x)
 
     def log(self) -> latfit.ProbeLog:
@@ -200,8 +217,10 @@ class World:
             level = level * np.exp(system.columns[2] * self.rng.standard_normal(jobs))[job]
             frame["job"] = job.astype(str)
         x = self.attempts(self.when, level, share, slow, self.rng)
-        frame["latency"] = self.latencies = np.minimum(x, system.cutoff)
-        frame["status"] = np.where(x <= system.cutoff, "ok", "lost")
+        limit = np.minimum(np.resize(system.clients or np.inf, n), system.cutoff)
+        frame["latency"] = self.latencies = np.minimum(np.abs(x), limit)
+        late = np.where(limit < system.cutoff, "censored", "lost")
+        frame["status"] = np.where(x < 0, "failed", np.where(x <= limit, "ok", late))
         frame["submitted"] = pd.Timestamp("2026-01-05", tz="UTC") + pd.to_timedelta(self.when, unit="s")
         return latfit.from_frame(pd.DataFrame(frame))
 
@@ -217,7 +236,7 @@ class World:
         """Latencies of the first attempts of many jobs: the pooled law."""
         rng = np.random.default_rng(2)
         when, _, level, share, slow = self.jobs(3 * JOBS, rng)
-        return self.attempts(when, level, share, slow, rng)
+        return np.abs(self.attempts(when, level, share, slow, rng))
 
     def duration(self, schedules: dict[str, tuple[float, ...]] | tuple[float, ...], *, repeated: bool = False) -> float:
         """Mean duration of a job: cancel after each timeout, then wait, or repeat the only one for ever.
@@ -239,8 +258,8 @@ class World:
             seed = rng if attempt == 0 else np.random.default_rng([1, attempt])
             x = self.attempts(sent, level[alive], share[alive], slow, seed)
             limit = limits[alive, attempt]
-            spent[alive] += np.minimum(x, limit)
-            alive = alive[x > limit]
+            spent[alive] += np.minimum(np.abs(x), limit)
+            alive = alive[(x > limit) | (x < 0)]
             if not alive.size:
                 break
         return float(spent.mean() * (1 + 10 * alive.size / JOBS))  # some would never end
@@ -251,7 +270,7 @@ def _lognormal(sigma: float) -> tuple[str, float]:
 
 
 def systems() -> list[System]:
-    """124 systems: 64 looked at, 40 held out, 20 for a last check."""
+    """134 systems: 64 looked at, 40 held out, 20 for a last check, 10 twisted."""
     ln, S = _lognormal, System
     fixed = [
         S("log-normal .3", "independent", ln(0.3)),
@@ -389,5 +408,39 @@ def systems() -> list[System]:
         S("3 × 4 cells × 12", "interaction", ln(0.6), columns=("pair", 3, 4, "some", 12.0)),
         S("15 shares to 25 %", "shares", ln(0.5), columns=("shares", 15, 25.0, 0.0, 0.25)),
     ]
-    parts = (("looked at", fixed), ("held out", unseen), ("last check", last))
+    night, five_minutes = ("within", DAY, 0, DAY / 4), ("within", 3600, 0, 300)
+    twisted = [
+        S("outages with a backlog", "outages", ln(0.5), time=("storms", 120, 0.04)),
+        S(
+            "one path on the hour × 25",
+            "rare path",
+            ln(0.5),
+            gap=20,
+            time=five_minutes,
+            columns=("one path", 5, 25.0, 1.0),
+        ),
+        S("interaction beside noise", "interaction", ln(0.6), columns=("pair", 3, 3, "interaction", 12.0, 40)),
+        S("one user's jobs at night", "jobs", ln(0.5), gap=120, time=night, columns=("one path", 8, 20.0, 0.5)),
+        S(
+            "three regimes",
+            "modulated",
+            ln(0.5),
+            time=("regimes", 900, (1.0, 6.0, 1.2), 1.2),
+            columns=("mixture", 0.3, 20.0),
+        ),
+        S("half sticky, heavy tail", "jobs", ("log-logistic", 2.5), cutoff=200, columns=("sticky", 0.725)),
+        S("3000 paths", "paths", ln(0.5), columns=("paths", 3000, 1.0)),
+        S("step at the end × 10", "step", ln(0.5), time=("step", 0.97, 10.0)),
+        S(
+            "three clients",
+            "shares",
+            ln(0.5),
+            0.02,
+            60,
+            columns=("shares", 12, 15.0, 0.0, 0.3),
+            clients=(3.0, 10.0, 40.0),
+        ),
+        S("fast failures in slow hours", "cycle", ln(0.6), gap=120, time=("peak", 6.0, 9, 17), failing=0.4),
+    ]
+    parts = (("looked at", fixed), ("held out", unseen), ("last check", last), ("twisted", twisted))
     return [replace(system, part=part) for part, some in parts for system in some]

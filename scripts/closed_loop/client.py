@@ -16,7 +16,7 @@ from pathlib import Path
 import aiohttp
 import numpy as np
 
-from latfit.retrying import Retrying, Source
+from latfit.retrying import Retrying
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def new_session() -> aiohttp.ClientSession:
     )
 
 
-async def jobs(setup: Setup, port: int, count: int, arms: dict[str, list[float] | Source], attempts: int, folder: Path,
+async def jobs(setup: Setup, port: int, count: int, arms: dict[str, list[float]], attempts: int, folder: Path,
                rng: np.random.Generator) -> None:  # fmt: skip
     """Jobs under several policies in turn, so that all see the same system; a log for each."""
     errors = (Broken, aiohttp.ClientError)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -25,7 +24,6 @@ class Decided:
     cutoff: float | None = None
     column: str | None = None
     groups: dict[str, Schedule] = field(default_factory=dict)
-    said: str = ""
 
 
 def called(arguments: list[str]) -> subprocess.CompletedProcess[str]:
@@ -33,7 +31,7 @@ def called(arguments: list[str]) -> subprocess.CompletedProcess[str]:
 
 
 def decided(log: Path) -> Decided:
-    """The decision on a log, with its first sentences; where groups differ, with that of each."""
+    """The decision on a log and, if groups differ, on each group."""
     done = called(["analyze", str(log), "--json", "--resamples", "0"])
     if done.returncode:
         return Decided(refused=done.stderr.strip().splitlines()[-1].removeprefix("latfit: "))
@@ -52,15 +50,8 @@ def decided(log: Path) -> Decided:
         cutoff=document["outliers"]["cutoff"] if document.get("outliers") else None,
         column=column,
         groups=groups,
-        said=_first_sentences(called(["analyze", str(log), "--resamples", "0"]).stdout),
     )
 
 
 def _schedule(retry: dict[str, list[float]] | None) -> Schedule:
     return tuple(retry["timeouts"]) if retry else ()
-
-
-def _first_sentences(text: str) -> str:
-    """The first two sentences of the decision."""
-    plain = re.sub(r"\s+", " ", re.split(r"\n\n|\n  worst regret", text.removeprefix("DECISION"))[0]).strip()
-    return " ".join(re.split(r"(?<=\.) (?=[A-Z])", plain)[:2])

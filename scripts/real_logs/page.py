@@ -96,7 +96,7 @@ HEAD = """\
 
 
 def page(rows: list[Row]) -> str:
-    """page.md with the table, the sentences and the groups in their places."""
-    said = "\n".join(f"- `{row.name}`: {row.now.said}" for row in rows if row.now.said)
+    """page.md with the table in its place."""
+
     table = "\n".join([HEAD, *(row.line() for row in rows)])
-    return TEMPLATE.read_text(encoding="utf-8").replace("{{table}}", table).replace("{{said}}", said)
+    return TEMPLATE.read_text(encoding="utf-8").replace("{{table}}", table)
