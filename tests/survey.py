@@ -28,7 +28,7 @@ WORDS = (
 
 EXCUSES = ("replay needs", "under visible failures", "needs at least", "none of the", "not even the one",
            "infinite for every timeout",
-           "every attempt takes 0 s", "no column looks like a latency")  # fmt: skip
+           "every attempt takes 0 s", "no column looks like a latency", "that is not plausible")  # fmt: skip
 
 
 def _draw(kind, n, rng):
