@@ -251,7 +251,8 @@ def _best_of_kinds(
         if best.policy.name == kind:
             outcomes.append(best)
     specs = {row.outcome.policy.spec() for row in rows}
-    outcomes.sort(key=lambda outcome: outcome.figure)
+    # the last digits differ between machines: strategies that tie keep the order of their kinds
+    outcomes.sort(key=lambda outcome: float(f"{outcome.figure:.9g}"))
     role: Role = "free" if budget is None else "same"
     return [Compared(role, outcome) for outcome in outcomes if outcome.policy.spec() not in specs]
 
