@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import ClassVar
 
@@ -21,7 +21,7 @@ from latfit.logs.lines import CellFormat, chosen
 from latfit.logs.records import Records, shown
 from latfit.logs.schema import SAMPLED_ROWS, Roles, resolve_roles
 from latfit.logs.source import HEAD_BYTES, MAX_LINE_BYTES, Block, Source, open_source
-from latfit.logs.tabular import Rows, TableReader
+from latfit.logs.tabular import Rows, TableReader, records_of
 from latfit.logs.times import MOMENT, OFFSET
 from latfit.logs.vocabulary import NOTHING, split_name, weigh
 
@@ -86,16 +86,14 @@ class Csv(InferredFormat):
                 frame[name] = frame[name].astype("string").str.replace(r"(?<=\d),(?=\d)", ".", regex=True)
             return reader.records(frame, line)
 
-        yield from read_delimited(
-            source,
-            delimiter,
-            names,
-            types,
-            convert,
-            header=header,
-            comments=len(comments),
-            kept=[name for name in names if name in {*roles.used, *options.kept(names)}],
-        )
+        kept = [name for name in names if name in {*roles.used, *options.kept(names)}]
+        tables = delimited_tables(source, delimiter, names, types, above=len(comments) + header, kept=kept)
+        is_empty = True
+        for records in records_of(tables, convert):
+            is_empty = False
+            yield records
+        if is_empty:
+            raise LogError(f"{source.name}: {_no_rows(names)}")
         yield reader.last()
 
 
@@ -192,56 +190,44 @@ class TableFormat(CellFormat):
         if not all(set(names) & set(self.names) for names in needed):
             wanted = ", ".join(" or ".join(names) for names in needed)
             raise MissingColumn(f"{source.name}: line 1 must name {wanted}; it has: {listed(self.names)}")
+        self.nothing = _no_rows(self.names)
         for role in self.options.columns:
             self.columns[role] = chosen(role, self.options, "", self.names, source.name)
 
-    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        reader = self.reader(source, options)
-        text = [*"|".join(self.needed or self.header).split("|"), *reader.columns.values()]
+    def tables(self, source: Source, last: Records) -> Iterator[Rows]:
+        text = [*"|".join(self.needed or self.header).split("|"), *self.columns.values()]
         types = dict.fromkeys(text, pa.string())
-        types |= {reader.columns["latency"]: pa.float64()} if "latency" in reader.columns else {}
-        yield from read_delimited(source, reader.delimiter, reader.names, types, reader.records, header=reader.named)
-        yield from filter(None, (reader.finish(source), reader.last()))
+        types |= {self.columns["latency"]: pa.float64()} if "latency" in self.columns else {}
+        return delimited_tables(source, self.delimiter, self.names, types, above=int(self.named))
 
 
-def read_delimited(
+def _no_rows(names: Sequence[str]) -> str:
+    return f"there is a header ({listed(names)}) but no row below it"
+
+
+def delimited_tables(
     source: Source,
     delimiter: str,
     names: Sequence[str],
     types: dict[str, pa.DataType],
-    convert: Callable[[pd.DataFrame, np.ndarray], Records],
     *,
-    header: bool,
-    comments: int = 0,
+    above: int,
     kept: Sequence[str] = (),
-) -> Iterator[Records]:
-    """The records of a delimited text, in its order; columns not in `types` are text.
+) -> Iterator[Rows]:
+    """The rows of a delimited text below the lines `above`, blank ones not counted; columns not in `types` are text.
 
-    Columns that are not `kept` may be left out, unless that is empty. `comments` lines stand above the header, or the
-    first row. `convert` makes records of rows and their line numbers.
+    Columns that are not `kept` may be left out, unless that is empty.
     """
     _check_names(names, source.name)
     types = {name: types.get(name, pa.dictionary(pa.int32(), pa.string())) for name in names}
-
-    blocks = source.blocks(quoted=True)
-    for _ in range(comments + header):
-        blocks = _below_first(blocks)
-    empty = True
-    for block in blocks:
-        if block.data.isspace() and delimiter.encode() not in block.data:
-            continue
-        frame, line, misshapen = (
-            _fast(block, delimiter, types, kept)
-            or _fast(block, delimiter, dict.fromkeys(names, pa.string()))
-            or _by_row(block, delimiter, names)
-        )
-        if misshapen:
-            yield Records.unusable(misshapen)
-        if line.size:
-            yield convert(frame, line)
-        empty = empty and not misshapen and not line.size
-    if empty:
-        raise LogError(f"{source.name}: there is a header ({listed(names)}) but no row below it")
+    for block in source.blocks(quoted=True):
+        rows, above = _below(block, above)
+        if not rows.data.isspace() or delimiter.encode() in rows.data:
+            yield (
+                _fast(rows, delimiter, types, kept)
+                or _fast(rows, delimiter, dict.fromkeys(names, pa.string()))
+                or _by_row(rows, delimiter, names)
+            )
 
 
 def _check_names(names: Sequence[str], log: str) -> None:
@@ -250,16 +236,15 @@ def _check_names(names: Sequence[str], log: str) -> None:
         raise LogError(f"{log}: two columns are called {twice[:40]!r}: rename one of them")
 
 
-def _below_first(blocks: Iterator[Block]) -> Iterator[Block]:
-    """The blocks without the first line that is not blank, and those before it."""
-    for block in blocks:
-        start = len(block.data) - len(block.data.decode().lstrip().encode())  # white space as in `head_fields`
-        if start < len(block.data):
-            end = block.data.index(b"\n", start) + 1
-            skipped = block.data.count(b"\n", 0, end)
-            yield Block(block.data[end:], block.first_line + skipped, block.n_lines - skipped)
-            break
-    yield from blocks
+def _below(block: Block, above: int) -> tuple[Block, int]:
+    """The lines of a block below the first `above` that are not blank, and how many of these are still to come."""
+    text = block.data.decode() if above else ""
+    end = 0
+    while above and text[end:].strip():
+        end = text.index("\n", len(text) - len(text[end:].lstrip())) + 1
+        above -= 1
+    skipped = text.count("\n", 0, end)
+    return Block(block.data[len(text[:end].encode()) :], block.first_line + skipped, block.n_lines - skipped), above
 
 
 def _fast(block: Block, delimiter: str, types: dict[str, pa.DataType], kept: Sequence[str] = ()) -> Rows | None:

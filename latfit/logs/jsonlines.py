@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.json
 
 from latfit.errors import LogError
 from latfit.logs.formats import Format, Head, InferredFormat, ReadOptions, register, regular_expression
-from latfit.logs.lines import CellFormat, json_object, line_tables, parsed_lines
+from latfit.logs.lines import CellFormat, json_object, line_tables
 from latfit.logs.records import Records
-from latfit.logs.source import MAX_LINE_BYTES, Block, Source
+from latfit.logs.source import Block, Source
 from latfit.logs.tabular import Row, Rows, read_tables, row_tables
 
 MAX_OPENED = 200  # brackets in a line that pyarrow may see: thousands, one in the other, end its process
 MAX_DEPTH = 8  # objects around an array, one in the other
+OTHER_OBJECTS = "objects of other arrays in the document"
 BETWEEN = re.compile(r"[^ \t\n,]|\Z")  # the end of what stands between values
 ARRAY = re.compile(r":\s*\[\s*\{")  # of objects, inside an object
 
@@ -36,7 +35,8 @@ class JsonLines(InferredFormat):
     begins = r"\{"
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        yield from read_tables(map(_of_block, source.blocks()), source.name, options)
+        tables = (table for block in source.blocks() for table in _tables_of(block))
+        yield from read_tables(tables, source.name, options)
 
 
 @register
@@ -94,26 +94,20 @@ class JsonArray(InferredFormat):
         return several and not rest.strip()
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        others: Counter[str] = Counter()
-        yield from self.tables(source, options, others)
-        if others:
-            last = Records.unusable({})
-            last.skipped["objects of other arrays in the document"] = others.total()
-            yield last
+        last = Records.unusable({})
+        yield from read_tables(self.tables(source, last), source.name, options)
+        yield last
 
-    def tables(self, source: Source, options: ReadOptions, others: Counter[str]) -> Iterator[Records]:
-        return read_tables(row_tables(self.elements(source, others)), source.name, options)
+    def tables(self, source: Source, last: Records) -> Iterator[Rows]:
+        return row_tables(self.elements(source, last))
 
-    def elements(self, source: Source, others: Counter[str]) -> Iterator[tuple[int, Row | str]]:
-        for number, value in _elements(source, others, self.array):
-            if not isinstance(value, dict):
-                yield number, f"not an object: {str(value)[:40]!r}"
-            elif (cells := self.row(value)) is None:
-                others[self.array] += 1
-            elif isinstance(cells, str):
-                yield number, cells
+    def elements(self, source: Source, last: Records) -> Iterator[tuple[int, Row | str]]:
+        for number, value in _elements(source, last, self.array):
+            cells = self.row(value) if isinstance(value, dict) else f"not an object: {str(value)[:40]!r}"
+            if cells is None:
+                last.skipped[OTHER_OBJECTS] += 1
             else:
-                yield number, {_whole_text(key): _whole_text(item) for key, item in cells.items()}
+                yield number, cells if isinstance(cells, str) else _with_whole_text(cells)
 
 
 class JsonRows(CellFormat, JsonArray):
@@ -122,16 +116,11 @@ class JsonRows(CellFormat, JsonArray):
     cells = "submitted ended status"
     roles = ()
     nothing = "no line holds a JSON object"
+    tables = JsonArray.tables
+    sniff = Format.sniff
 
     def row(self, value: Row) -> Row | str | None:
         return self.cells_of(value)
-
-    def sniff(self, head: Head) -> bool:
-        return Format.sniff(self, head)
-
-    def tables(self, source: Source, options: ReadOptions, others: Counter[str]) -> Iterator[Records]:
-        reader = self.reader(source, options)
-        return reader.chunks(row_tables(reader.elements(source, others)), source)
 
 
 def read_lines(
@@ -139,11 +128,11 @@ def read_lines(
 ) -> Iterator[Records]:
     """The records of lines of text that `parse` makes an object of, else they are `others`; see `read_tables`."""
     last = Records.unusable({})
-    yield from read_tables(line_tables(source, parse, last, others), source.name, options, **how)
+    yield from read_tables(line_tables(source, parse, last, others, dtype="str"), source.name, options, **how)
     yield last
 
 
-def _of_block(block: Block) -> Rows:
+def _tables_of(block: Block) -> Iterator[Rows]:
     # pyarrow crashes on a line that is null (apache/arrow#47409), so it sees lines of objects only
     objects = block.data.startswith(b"{") and block.data.count(b"\n{") == block.n_lines - 1
     if objects and max(line.count(b"[") + line.count(b"{") for line in block.data.split(b"\n")) <= MAX_OPENED:
@@ -153,18 +142,14 @@ def _of_block(block: Block) -> Rows:
                 read_options=pa.json.ReadOptions(block_size=len(block.data) + 1, use_threads=False),
             )
             if table.num_rows == block.n_lines:
-                return _flat_table(table).to_pandas(use_threads=False), block.first_line + np.arange(block.n_lines), {}
+                yield _flat_table(table).to_pandas(use_threads=False), block.first_line + np.arange(block.n_lines), {}
+                return
         except pa.ArrowInvalid:
             pass
-
-    def parse(line: str) -> Row | str:
-        value = json_object(line)
-        if isinstance(value, str):
-            return value
-        return {_whole_text(key): _whole_text(item) for key, item in flat_object(value).items()}
-
-    rows, numbers, broken, _ = parsed_lines(block, parse, MAX_LINE_BYTES)
-    return pd.DataFrame(rows), np.array(numbers, dtype=np.int64), broken
+    values = ((number, json_object(line)) for number, line in block.numbered_lines())
+    yield from row_tables(
+        (number, value if isinstance(value, str) else _with_whole_text(flat_object(value))) for number, value in values
+    )
 
 
 def _flat_table(table: pa.Table) -> pa.Table:
@@ -196,10 +181,14 @@ def flat_object(value: Row, prefix: str = "") -> Row:
 
 
 def _whole_text(value: Any) -> Any:
-    r"""A value as it is, but for halves of surrogate pairs (`"\\ud800"`), which no text can hold: U+FFFD."""
+    r"""The value, with U+FFFD in place of halves of surrogate pairs (`"\\ud800"`), which no text can hold."""
     if isinstance(value, str) and not value.isascii():
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return value
+
+
+def _with_whole_text(row: Row) -> Row:
+    return {_whole_text(key): _whole_text(item) for key, item in row.items()}
 
 
 def _arrays(value: Row, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, list[Row]]]:
@@ -212,8 +201,8 @@ def _arrays(value: Row, prefix: str = "", depth: int = 0) -> Iterator[tuple[str,
             yield from _arrays(item, f"{path}.", depth + 1)
 
 
-def _elements(source: Source, others: Counter[str], array: str) -> Iterable[tuple[int, Any]]:
-    """The objects of a log with their lines, or counted from 1 inside a document; `others` counts those left out."""
+def _elements(source: Source, last: Records, array: str) -> Iterable[tuple[int, Any]]:
+    """The objects of a log with their lines, or counted from 1 inside a document; `last` counts those left out."""
     documents = list(_documents(source))
     arrays = dict(_arrays(documents[0][1])) if len(documents) == 1 and isinstance(documents[0][1], dict) else {}
     arrays = {path: objects for path, objects in arrays.items() if objects}
@@ -222,12 +211,13 @@ def _elements(source: Source, others: Counter[str], array: str) -> Iterable[tupl
     chosen = array or next(iter(arrays))
     longest = max(arrays, key=lambda path: len(arrays[path]))
     rows = arrays.pop(chosen, [])
-    others.update({path: len(objects) for path, objects in arrays.items()})
-    if not array and others[longest] > len(rows):
+    if not array and longest in arrays and len(arrays[longest]) > len(rows):
         raise LogError(
             f"{source.name}: the document holds arrays of objects {chosen!r} ({len(rows)}) and {longest!r} "
-            f"({others[longest]}); extract the one that you need, for example with jq '.{longest}'"
+            f"({len(arrays[longest])}); extract the one that you need, for example with jq '.{longest}'"
         )
+    if arrays:
+        last.skipped[OTHER_OBJECTS] += sum(map(len, arrays.values()))
     return enumerate(rows, start=1)
 
 

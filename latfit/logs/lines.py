@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from latfit.errors import LogError, MissingColumn, listed
 from latfit.logs.formats import Format, ReadOptions
-from latfit.logs.records import A_CENTURY, Records, shown
+from latfit.logs.records import A_CENTURY, Records
 from latfit.logs.schema import NO_OUTCOMES, Roles
-from latfit.logs.source import Block, Source
+from latfit.logs.source import Source, numbered_lines
 from latfit.logs.tabular import Row as Row
-from latfit.logs.tabular import Rows, TableReader, row_tables
+from latfit.logs.tabular import Rows, TableReader, records_of, row_tables
 from latfit.logs.times import UNKNOWN_TIMES
 from latfit.numbers import Bools
 from latfit.table import COMPLETED
@@ -52,7 +52,7 @@ class CellFormat(Format):
     groups: Sequence[str] | None = None  # the extra columns, unless they are all that have no role
     latency_is: str = ""  # for the note, unless the description says it
     not_probes: str = ""  # what `left_out` leaves out
-    nothing: ClassVar[str] = "no line of this log is a record of this format"
+    nothing: str = "no line of this log is a record of this format"
     options: ReadOptions
     columns: dict[str, str]
     table: TableReader
@@ -140,26 +140,22 @@ class CellFormat(Format):
             records.extras[name] = records.extras[name].replace("-", "0").where(records.status == COMPLETED)
         return records
 
-    def chunks(self, tables: Iterator[Rows], source: Source) -> Iterator[Records]:
-        """The records of one table of cells after another, and of those that are known only at the end."""
-        is_empty = True
-        for frame, numbers, broken in tables:
-            if broken:
-                yield Records.unusable(broken)
-            if len(frame):
-                yield self.records(frame, numbers)
-            is_empty = is_empty and not broken and not len(frame)
-        last = self.finish(source)
-        if is_empty and last is None:
-            raise LogError(f"{source.name}: {self.nothing}")
-        yield from filter(None, (last, self.last()))
+    @abstractmethod
+    def tables(self, source: Source, last: Records) -> Iterator[Rows]:
+        """The cells of a log, as tables; `last` is the chunk for notes and counts that concern the whole log."""
 
-    def last(self) -> Records:
-        """What was counted over the log."""
-        records = self.table.last()
-        if "statuses" not in self.uses:  # which unknown words would call for
-            records.advice.clear()
-        return records
+    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
+        reader, last, is_empty = self.reader(source, options), Records.unusable({}), True
+        for records in records_of(reader.tables(source, last), reader.records):
+            is_empty = False
+            yield records
+        belated = reader.finish(source)
+        if is_empty and belated is None:
+            raise LogError(f"{source.name}: {reader.nothing}")
+        counts = reader.table.last()
+        if "statuses" not in self.uses:  # unknown words cannot be given a meaning
+            counts.advice.clear()
+        yield from filter(None, (belated, counts, last))
 
 
 class LineFormat(CellFormat):
@@ -179,57 +175,37 @@ class LineFormat(CellFormat):
             return self.probe(match.groupdict())
         return f"unparseable line: {line[:40]!r}" if re.match(self.broken, line) else None
 
-    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        reader, last = self.reader(source, options), Records.unusable({})
-        tables = line_tables(source, reader.row, last, self.others, reader.names)
-        yield from reader.chunks(tables, source)
-        yield last
+    def tables(self, source: Source, last: Records) -> Iterator[Rows]:
+        return line_tables(source, self.row, last, self.others, columns=list(self.names) or None, dtype="str")
 
 
 class EventFormat(CellFormat):
-    """Events of one or several lines, of which probes are made; `last` is the chunk that says what holds for all."""
+    """Events of one or several lines, which together make probes."""
 
-    nothing: ClassVar[str] = "there is no event of a job in this log"
+    nothing = "there is no event of a job in this log"
 
     @abstractmethod
     def probes(self, source: Source, last: Records) -> Iterator[tuple[int, Row | str | None]]:
-        """The probes, or why one is refused (`kind: detail`), with their lines; None: more may take a while to come."""
+        """The probes with their lines, as for `row_tables`."""
 
-    def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
-        reader, last = self.reader(source, options), Records.unusable({})
-        yield from reader.chunks(row_tables(reader.probes(source, last)), source)
-        yield last
+    def tables(self, source: Source, last: Records) -> Iterator[Rows]:
+        return row_tables(self.probes(source, last))
 
 
-def line_tables(
-    source: Source, parse: Callable[[str], Any], last: Records, others: str, names: Sequence[str] = ()
-) -> Iterator[Rows]:
-    """Tables of the lines that `parse` takes apart; `last` counts the `others`."""
-    for block in source.blocks():
-        rows, numbers, broken, skipped = parsed_lines(block, parse)
-        if skipped and others:
-            last.skipped[others] += skipped
-        yield pd.DataFrame(rows, columns=list(names) or None, dtype="str"), np.array(numbers, dtype=np.int64), broken
+def line_tables(source: Source, parse: Callable[[str], Any], last: Records, others: str, **how: Any) -> Iterator[Rows]:
+    """Tables of the rows that `parse` finds in lines, made as by `row_tables`; `last` counts the `others`."""
 
+    def rows() -> Iterator[tuple[int, Any]]:
+        for number, line in numbered_lines(source, pauses=True):
+            row: Any = parse(line) if 0 < len(line) <= MAX_CHARACTERS else None
+            if len(line) > MAX_CHARACTERS:
+                row = f"line too long: {len(line)} characters"
+            if row is not None or not number:
+                yield number, row
+            elif others:
+                last.skipped[others] += 1
 
-def parsed_lines(
-    block: Block, parse: Callable[[str], Any], longest: int = MAX_CHARACTERS
-) -> tuple[list[Any], list[int], dict[int, str], int]:
-    """The rows of a block, their line numbers, the refused lines, and how many lines were no records."""
-    rows, numbers, skipped = [], [], 0
-    refused: dict[int, str] = {}
-    for number, line in enumerate(block.lines(), start=block.first_line):
-        if not line.strip():
-            continue
-        fields = parse(line) if len(line) <= longest else f"line too long: {len(line)} characters"
-        if fields is None:
-            skipped += 1
-        elif isinstance(fields, str):
-            refused[number] = shown(len(refused), fields)
-        else:
-            rows.append(fields)
-            numbers.append(number)
-    return rows, numbers, refused, skipped
+    return row_tables(rows(), **how)
 
 
 def waited(submitted: Any, started: Any, ended: Any, **cells: Any) -> Row:

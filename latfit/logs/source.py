@@ -48,6 +48,10 @@ class Block:
     def lines(self) -> list[str]:
         return self.data.decode().split("\n")[:-1]
 
+    def numbered_lines(self) -> Iterator[tuple[int, str]]:
+        """The lines that are not blank, with their numbers."""
+        return ((number, line) for number, line in enumerate(self.lines(), start=self.first_line) if line.strip())
+
 
 @dataclass
 class Source:
@@ -148,11 +152,9 @@ class Source:
 
 
 def numbered_lines(source: Source, *, pauses: bool = False) -> Iterator[tuple[int, str]]:
-    """The lines that are not blank, with their numbers; with `pauses`, an empty one where the next may take a while."""
+    """The lines that are not blank, with their numbers; with `pauses`, an empty one after each block."""
     for block in source.blocks():
-        for number, line in enumerate(block.lines(), start=block.first_line):
-            if line.strip():
-                yield number, line
+        yield from block.numbered_lines()
         if pauses:
             yield 0, ""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -33,7 +33,7 @@ from latfit.table import CENSORED, COMPLETED, FAILED, LOST, MEASURES
 from latfit.units import in_seconds
 
 ROWS_AT_A_TIME = 1 << 18  # of typed tables
-OBJECTS_AT_A_TIME = 1 << 14
+OBJECTS_AT_A_TIME = 1 << 16
 MIN_DUMMIES = 3  # negative latencies, all of them -1, that stand for lost probes
 
 Row = dict[str, Any]
@@ -114,7 +114,7 @@ class TableReader:
         return records
 
     def _settle(self, frame: pd.DataFrame) -> None:
-        """Decide how times are written, by these rows; it stands once every column of times had some."""
+        """Decide by these rows how times are written; this is settled once every column of times had some."""
         formats = dict(self.roles.time_formats)
         times = [name for name in (self.roles.submitted, self.roles.ended) if name is not None]
         for name in times:
@@ -230,15 +230,18 @@ def seconds_of(column: pd.Series[Any], name: str, unit: str, records: Records) -
     return seconds
 
 
-def row_tables(rows: Iterable[tuple[int, Row | str | None]]) -> Iterator[Rows]:
-    """Tables of rows with their lines; a text is why one is refused, None says that more may take a while to come."""
-    cells: list[Row] = []
+def row_tables(rows: Iterable[tuple[int, Any]], **how: Any) -> Iterator[Rows]:
+    """Tables of numbered rows, made with the arguments `how` of a DataFrame.
+
+    A text is the reason for which a row is refused; None ends a table, because the next row may take a while to come.
+    """
+    cells: list[Any] = []
     numbers: list[int] = []
     broken: dict[int, str] = {}
     refused = 0
     for number, row in chain(rows, [(0, None)]):
         if row is None or len(cells) == OBJECTS_AT_A_TIME or number in broken:
-            yield pd.DataFrame(cells), np.array(numbers, dtype=np.int64), broken
+            yield pd.DataFrame(cells, **how), np.array(numbers, dtype=np.int64), broken
             cells, numbers, broken = [], [], {}
         if isinstance(row, str):
             broken[number] = shown(refused, row)
@@ -246,6 +249,17 @@ def row_tables(rows: Iterable[tuple[int, Row | str | None]]) -> Iterator[Rows]:
         elif row is not None:
             cells.append(row)
             numbers.append(number)
+
+
+def records_of(
+    tables: Iterable[Rows], convert: Callable[[pd.DataFrame, NDArray[np.int64]], Records]
+) -> Iterator[Records]:
+    """The records that `convert` makes of the rows of each table, and the lines that hold none."""
+    for frame, numbers, broken in tables:
+        if broken:
+            yield Records.unusable(broken)
+        if len(frame):
+            yield convert(frame, numbers)
 
 
 def read_tables(

@@ -78,7 +78,7 @@ FAST_PATHS = (
              "pandas groupby on the text",
              ("logs/test_arrays.py::test_groups_are_those_of_pandas",
               "logs/test_arrays.py::test_blocks_with_different_words_stay_categories")),
-    FastPath("CSV in blocks by Arrow", "logs/delimited.py", ("read_delimited", "_fast"),
+    FastPath("CSV in blocks by Arrow", "logs/delimited.py", ("delimited_tables", "_fast"),
              "the same log row by row, and read whole",
              ("logs/test_formats.py::test_whole_blocks_and_single_rows_give_the_same_log",
               "logs/test_formats.py::test_chunks_merge_to_the_same_sample")),
