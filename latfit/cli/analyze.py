@@ -11,26 +11,10 @@ import click
 
 import latfit
 from latfit.cli import common as cli
-from latfit.cli.timeout import check_histogram_options, histogram_options, show_guarantee
+from latfit.cli.timeout import check_histogram_options, show_guarantee
 
 
-@cli.command(
-    "latfit analyze probes.csv",
-    "latfit analyze probes.csv --by site --current 60",
-    "latfit analyze jobs.swf.gz --cost 30 --output report/",
-    "latfit analyze probes.csv --json | jq .timeout.timeout",
-)
-@cli.log_argument
-@cli.option("--law NAME", "Recommend the timeout of this fitted law (default: of the data themselves).")
-@cli.current_option
-@cli.decision_options
-@cli.option("--by COL[,COL]", "One row for each value of these columns of the log.", default="")
-@cli.option("--full", "Print laws, quantiles and the evidence too.")
-@cli.option("--markdown", "Print the report as Markdown.")
-@cli.option("-o --output DIR", "Write report.html, report.md, results.json and the figures into this folder.")
-@cli.option("--figures [png|svg]", "How to draw them.", default="png")
-@histogram_options
-@cli.log_and_json_options
+@cli.command
 def analyze(log: str, as_json: bool, full: bool, output: str | None, figures: str, **parsed: Any) -> None:
     """From a log to a decision: how long to wait, and how much faster that is.
 

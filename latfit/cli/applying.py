@@ -9,21 +9,7 @@ import click
 from latfit.cli import common as cli
 
 
-@cli.command(
-    "latfit settings",
-    "latfit settings haproxy probes.csv",
-    "latfit settings curl probes.csv --undone 0.01",
-    "latfit settings nginx --timeout 350ms --attempts 3",
-    "latfit settings tenacity probes.csv --cost 1 --json",
-)
-@click.argument("tool", metavar="[TOOL]", required=False)
-@click.argument("log", metavar="[LOG]", required=False)
-@cli.option("--timeout T", "The timeout to write, instead of the log's decision.")
-@cli.option("--attempts K", "Attempts for a job (default: as many as the schedule has).")
-@cli.option("--undone A", "Take as many attempts as leave at most this share of jobs undone.")
-@cli.option("--cost C", "Seconds between attempts; written where the tool can wait.", default=0.0)
-@cli.cutoff_and_failed_options
-@cli.log_and_json_options
+@cli.command
 def settings(tool: str | None, log: str | None, as_json: bool, **parsed: Any) -> None:
     """Write a decision as the settings of a tool, to paste.
 
@@ -48,22 +34,7 @@ def settings(tool: str | None, log: str | None, as_json: bool, **parsed: Any) ->
     cli.show(result.to_dict(), settings_sections(result), as_json=as_json)
 
 
-@cli.command(
-    "latfit verify before.csv after.csv",
-    "latfit verify before.csv after.csv --timeout 350ms",
-    "latfit verify before.csv after.csv --timeout 350ms,700ms,1m",
-    "latfit verify probes.jtl jobs.jtl --job request_id",
-    "latfit verify before.txt after.txt --format sacct --job jobname --json",
-)
-@click.argument("before", metavar="BEFORE")
-@click.argument("after", metavar="AFTER")
-@cli.option("--timeout T[,T]", "What was set, the last for all later attempts (default: as AFTER shows).")
-@cli.option("--cost C", "Seconds that a restart was taken to cost.", default=0.0)
-@cli.option("--job COLUMN", "AFTER's column that names the job (default: by its name).")
-@cli.option("--attempt COLUMN", "AFTER's column with the number of the attempt (default: by name).")
-@cli.cutoff_and_failed_options
-@cli.seed_option
-@cli.log_and_json_options
+@cli.command
 def verify(before: str, after: str, as_json: bool, **parsed: Any) -> None:
     """Did it work? Compare what BEFORE predicted with what the jobs of AFTER took.
 

@@ -13,34 +13,7 @@ from latfit._system import if_stopped
 from latfit.cli import common as cli
 
 
-def _whole_seconds(text: str) -> str:
-    if cli.positive_duration(text) % 1:
-        raise click.BadParameter(f"{text!r} is not a time window: use whole seconds, such as 90s, 1h or 7d")
-    return text
-
-
-@cli.command(
-    "latfit batch logs/ --by site -o sites.csv",
-    "latfit batch 'logs/2026-*.csv.gz' --by site,queue --window 7d -o weeks.parquet",
-    "latfit batch logs/ --by file -o logs.jsonl --resume",
-    "latfit batch logs/ --by site --window 7d --law lognormal --law weibull --method ls -o fits.parquet",
-    "latfit batch /shared/logs --by site -o sites.parquet --scheduler tcp://head:8786",
-)
-@click.argument("logs", metavar="LOG...", nargs=-1, required=True)
-@cli.option("-o --output OUT.parquet|csv|jsonl", "Where to write; the ending says how.", required=True)
-@cli.option("--by COL[,COL]", "One row for each value of these columns; `file` is the log's name.", default="")
-@cli.option("--window WIDTH", "And one for each window of time: 1h, 1d, 7d; shows what drifts.", type=_whole_seconds)
-@cli.option("--law NAME...", "Fit this law to each group: then a row is a group and a law.", "laws")
-@cli.option("--method [mle|ls]", "How to fit it: censored likelihood, or least squares on the cdf (default: mle).")
-@cli.decision_options
-@cli.option("--test/--no-test", "Test the best law of each group (default: up to 200 groups).", default=None)
-@cli.option("--engine [processes|dask]", "Where to work (default: processes).")
-@cli.option("--scheduler ADDR", "The address of a Dask scheduler (default: a cluster on this machine).")
-@cli.option("--workers N", "How many processes (default: one a core).")
-@cli.option("--resume", "Go on with a run that was killed: OUT.journal has what it finished.")
-@cli.spreadsheet_option
-@cli.option("--strict", "Exit with 1 if a log or a group could not be analysed.")
-@cli.log_options
+@cli.command
 @click.pass_context
 def batch(ctx: click.Context, /, logs: tuple[str, ...], output: Path, resume: bool, **parsed: Any) -> None:
     """Many logs to one table: a row of results for each group.
@@ -63,7 +36,8 @@ def batch(ctx: click.Context, /, logs: tuple[str, ...], output: Path, resume: bo
     check_output(output)
     how = cli.read_arguments(parsed)
     run = {name: value for name, value in parsed.items() if name not in ("column", "status", "spreadsheet", "strict")}
-    run |= {"laws": run["laws"] or None, "method": run["method"] or ("mle" if run["laws"] else None)}
+    run |= {"by": parsed["by"] or (), "laws": parsed["laws"] or None}
+    run |= {"method": parsed["method"] or ("mle" if parsed["laws"] else None)}
     run |= {**how, "engine": engine, "journal": journal, "resume": resume, "leave_out": [output, journal]}
 
     def what_is_kept() -> str:

@@ -21,21 +21,7 @@ if TYPE_CHECKING:
     from latfit.tracking.watch import Notice, Watch
 
 
-@cli.command(
-    "latfit drift probes.csv",
-    "latfit drift probes.csv --window 7d --current 60",
-    "latfit drift probes.csv --by site --cost 5 --json",
-    "latfit drift probes.csv -o drift.png",
-)
-@cli.log_argument
-@cli.option("--window WIDTH", "Windows such as 1h, 1d or 7d (default: between the change points).")
-@cli.option("--by COL[,COL]", "Each group on its own too, by these columns of the log.", default="")
-@cli.cost_option
-@cli.current_option
-@cli.option("-o --output FILE.png|svg|pdf", "Draw it over time too.")
-@cli.cutoff_and_failed_options
-@cli.seed_option
-@cli.log_and_json_options
+@cli.command
 def drift(log: str, as_json: bool, output: str | None, **parsed: Any) -> None:
     """Say when and how a log changed, and what following the change would have brought.
 
@@ -58,20 +44,7 @@ def drift(log: str, as_json: bool, output: str | None, **parsed: Any) -> None:
         cli.notify("note", [f"{name}: {why}" for name, why in result.refused.items()])
 
 
-@cli.command(
-    "latfit watch requests.csv",
-    "latfit watch requests.csv --cutoff 60 --follow --state requests.state",
-    "latfit watch access.jsonl --cutoff 30 --follow --textfile /var/lib/node_exporter/latfit.prom",
-)
-@cli.log_argument
-@cli.option("--follow", "Go on as the log grows, until interrupted.")
-@cli.option("--state FILE", "Where to keep what was learnt, to go on from there.")
-@cli.option("--textfile FILE.prom", "Write the figures for Prometheus, whole, after each look.")
-@cli.option("--cutoff SECONDS", "The longest that any attempt may take (default: from the log, as in analyze).")
-@cli.cost_option
-@cli.option("--matters LOSS", "How much longer jobs may take before a new timeout is worth a line.", default="2%")
-@cli.option("--poll SECONDS", "How often to look, with --follow.", default=1.0)
-@cli.log_and_json_options
+@cli.command
 def watch(log: str, follow: bool, poll: float, **parsed: Any) -> None:
     """Follow a growing log and say what to set.
 

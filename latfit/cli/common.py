@@ -6,13 +6,17 @@ import io
 import json
 import math
 import os
+import re
 import shutil
 import sys
 import threading
 import time
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
+from importlib.resources import files
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,7 +25,7 @@ import click
 
 import latfit
 from latfit.errors import UNPRINTABLE, LatfitError, LawError, LogError, hint, printable
-from latfit.units import LONGEST, SHORTEST, UNITS, parse_duration, seconds
+from latfit.units import LONGEST, SHORTEST, parse_duration, seconds
 
 if TYPE_CHECKING:
     from latfit.decision import Prepared, Warned
@@ -29,7 +33,6 @@ if TYPE_CHECKING:
     from latfit.logs import HistogramLog, LogFacts
     from latfit.report.layout import Section
 
-F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 MAX_ERROR_LENGTH = 2000  # characters; what a user wrote may be longer, and a log's names too
 TONES = {"set": "green", "wait": "yellow", "ask": "red", "group": "cyan"}
@@ -172,45 +175,68 @@ def json_values(value: Any) -> Any:
 
 
 def call(function: Callable[..., T], *arguments: Any, **parsed: Any) -> T:
-    """Call a function with those of the parsed options that it takes."""
+    """Call a function with those of the parsed options that it takes and that the user or a default set."""
     names = signature(function).parameters
-    return function(*arguments, **{name: value for name, value in parsed.items() if name in names})
+    options = {name: value for name, value in parsed.items() if name in names and value is not None}
+    return function(*arguments, **options)
 
 
-def command(*examples: str) -> Callable[[Callable[..., Any]], click.Command]:
-    """A command whose help ends in examples."""
-    title = "Examples" if len(examples) > 1 else "Example"
-    return click.command(epilog="\n  ".join((f"\b\n{title}:", *examples)))
+@cache
+def _descriptions() -> dict[str, dict[str, str]]:
+    return tomllib.loads((files("latfit.cli") / "commands.toml").read_text(encoding="utf-8"))
 
 
-def option(written: str, help: str, *names: str, **settings: Any) -> Callable[[F], F]:  # noqa: A002
-    """An option as its help shows it: `--cost C`, `-o --output DIR`, `--failed [retry|lost]`; without a value, a flag.
+def command(function: Callable[..., Any]) -> click.Command:
+    """A command that takes what commands.toml says under its name; its docstring is its help."""
+    name = function.__name__
+    takes = parameters(_descriptions()[name]["takes"])
+    return click.command(epilog=examples(name))(with_parameters(takes, function))
 
-    A value that ends in `...` may be given several times. Its name says what it may be (`VALUE_TYPES`) unless `type`
-    does; `names` may rename the parameter.
-    """
-    *flags, value = written.removesuffix("...").split()
-    settings["multiple"] = written.endswith("...")
-    if value.startswith("-"):
-        flags.append(value)
+
+def examples(name: str) -> str:
+    """The examples of a command, as its help ends."""
+    lines = _descriptions()[name]["examples"].strip().split("\n")
+    return "\n  ".join(("\b\nExamples:" if len(lines) > 1 else "\b\nExample:", *lines))
+
+
+def with_parameters(parameters: Iterable[Callable[[Any], Any]], function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function with parameters of the command line, in their order."""
+    for parameter in reversed(list(parameters)):
+        function = parameter(function)
+    return function
+
+
+def parameters(description: str) -> Iterator[Callable[[Any], Any]]:
+    """The arguments and options that a text in commands.toml describes, one a line."""
+    for line in description.strip().splitlines():
+        written, _, meaning = line.partition("  ")
+        if written.startswith("("):
+            yield from parameters(_descriptions()["shared"][written[1:-1]])
+        elif written.startswith("-"):
+            yield _option(written, meaning)
+        else:
+            metavar, _, name = written.partition(" as ")
+            several, optional = metavar.endswith("..."), metavar.startswith("[")
+            name = name or metavar.strip("[].").lower()
+            yield click.argument(name, metavar=metavar, nargs=-1 if several else 1, required=not optional)
+
+
+def _option(written: str, meaning: str) -> Callable[[Any], Any]:
+    parts = re.fullmatch(r"(-\S+(?: --\S+)?)(?: (?!=|as )(\S+?)(\.\.\.)?)?(?: = (\S+))?(?: as (\w+))?", written)
+    assert parts is not None, written
+    flags, value, several, default, name = parts.groups()
+    settings: dict[str, Any] = {"help": meaning, "multiple": several is not None}
+    if default == "required":
+        settings["required"] = True
+    elif default is not None or "/" in flags:
+        settings |= {"default": default, "show_default": default not in (None, "0")}
+    if value is None:
         settings["is_flag"] = True
     elif value.startswith("["):
         settings["type"] = click.Choice(value[1:-1].split("|"))
     else:
-        settings["metavar"] = value
-        settings.setdefault("type", VALUE_TYPES.get(value))
-    return click.option(*flags, *names, help=help, show_default=bool(settings.get("default")), **settings)
-
-
-def options(*several: Callable[[Any], Any]) -> Callable[[F], F]:
-    """Several options as one decorator, listed in their order."""
-
-    def decorate(function: F) -> F:
-        for each in reversed(several):
-            function = each(function)
-        return function
-
-    return decorate
+        settings |= {"metavar": value, "type": VALUE_TYPES.get(value)}
+    return click.option(*flags.split(), *([name] if name else []), **settings)
 
 
 @contextmanager
@@ -222,13 +248,13 @@ def wrong_usage(parameter: str | None) -> Iterator[None]:
         raise click.BadParameter(str(error), param_hint=parameter) from error
 
 
-def duration(text: str | float) -> float:
+def duration(text: str) -> float:
     """A time of at least 0 in seconds, or with a unit: 358, 350ms, 6m, 1h30m."""
     with wrong_usage(None):
-        return parse_duration(text) if isinstance(text, str) else float(text)
+        return parse_duration(text)
 
 
-def positive_duration(text: str | float) -> float:
+def positive_duration(text: str) -> float:
     """A time greater than 0."""
     if (length := duration(text)) == 0:
         raise click.BadParameter(f"{text!r} must be greater than 0")
@@ -246,6 +272,29 @@ def share(text: str) -> float:
     return value
 
 
+def _share_of_one(text: str) -> float:
+    if not 0 < (value := share(text.strip())) < 1:
+        raise click.BadParameter(f"{text!r} is not a share between 0 and 1; write for example 5%")
+    return value
+
+
+def _rate(text: str) -> float:
+    number, _, unit = text.partition("/")
+    try:
+        rate = float(number) / (parse_duration(f"1{unit.strip()}") if unit else 1.0)
+    except (ValueError, LatfitError):
+        rate = 0.0
+    if not 0 < rate < math.inf:
+        raise click.BadParameter(f"{text!r} is not a rate; write for example 2/s or 30/min")
+    return rate
+
+
+def _window(text: str) -> str:
+    if positive_duration(text) % 1:
+        raise click.BadParameter(f"{text!r} is not a time window: use whole seconds, such as 90s, 1h or 7d")
+    return text
+
+
 def _name_and_value(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
@@ -259,84 +308,34 @@ def _figure_file(path: str) -> str:
     return path
 
 
-VALUE_TYPES = {
-    "SECONDS": positive_duration,
-    "T": positive_duration,
+VALUE_TYPES: dict[str, Any] = {
+    **dict.fromkeys(("SECONDS", "T"), positive_duration),
+    **dict.fromkeys(("C", "T>=0"), duration),
     "T[,T]": lambda text: tuple(positive_duration(part.strip()) for part in text.split(",")),
-    "C": duration,
-    "N": click.IntRange(1),
-    "K": click.IntRange(1),
-    "COUNT": click.IntRange(0),
+    **dict.fromkeys(("N", "K"), click.IntRange(1)),
+    **dict.fromkeys(("COUNT", "K>=0"), click.IntRange(0)),
+    "YEAR": click.IntRange(1970, 9999),
+    "R": float,
+    "RATIO": click.FloatRange(0, 1, max_open=True),
     "SHARE": click.FloatRange(0, 1),
+    "SHARE%": _share_of_one,
     "LOSS": share,
     "B": click.FloatRange(0, 1e300, min_open=True),
     "A": click.FloatRange(0, 1, min_open=True, max_open=True),
+    "N/s": _rate,
     "WIDTH": lambda text: text if positive_duration(text) else None,
+    "WINDOW": _window,
     "COL[,COL]": lambda text: tuple(name.strip() for name in text.split(",")) if text else (),
-    "FILE": click.Path(dir_okay=False),
-    "FILE.prom": click.Path(dir_okay=False),
-    "OUT.parquet|csv|jsonl": Path,
-    "STATE": Path,
+    **dict.fromkeys(("FILE", "FILE.prom"), click.Path(dir_okay=False)),
+    **dict.fromkeys(("OUT", "OUT.parquet|csv|jsonl", "STATE"), Path),
     "FILE.png|svg|pdf": _figure_file,
-    "NAME=LAW|LOG": _name_and_value,
-    "ROLE=NAME": _name_and_value,
-    "STATUS=WORD[,WORD]": _name_and_value,
+    **dict.fromkeys(("NAME=LAW|LOG", "ROLE=NAME", "STATUS=WORD[,WORD]"), _name_and_value),
 }
-"""What an option takes whose value has this name in its help."""
-
-log_argument = click.argument("log", metavar="LOG")
-cutoff_and_failed_options = options(
-    option("--cutoff SECONDS", "When a probe still out counts as an outlier (default: from the log)."),
-    option("--failed [retry|completed|lost]", "How failures count: retried at once, completed, lost.", default="retry"),
-)
-outcome_options = options(
-    cutoff_and_failed_options,
-    option(
-        "--censoring [auto|independent|failed|lost]",
-        "How probes given up early count; auto: by the log.",
-        default="auto",
-    ),
-)
-"""Which sample a log becomes, the same in every command."""
-cost_option = option("--cost C", "Seconds that each restart costs.", default=0.0)
-seed_option = option("--seed COUNT", "Seed of all random numbers.", default=0)
-decision_options = options(
-    outcome_options,
-    cost_option,
-    option("--risk LOSS", "The largest loss allowed if each retry repeats the first attempt; 0% waits.", default="30%"),
-    option("--accept-implausible", "Answer even if that is over 100 times faster, or a timeout longer than the log."),
-    option("--resamples COUNT", "Bootstrap resamples for the intervals; 0 for none.", default=199),
-    seed_option,
-)
-"""How a sample becomes a decision, the same in every command that decides."""
-rho_option = option("--rho R", "The share that never returns; with LOG, rescale to it.", type=float)
-wall_clock_option = option("--wall-clock C", "Seconds each job itself runs.", default=0.0)
-current_option = option("--current T", "The timeout in use now, to see what it costs.")
-json_option = option("--json", "Print one JSON document and nothing else on stdout.", "as_json")
-spreadsheet_option = option("--spreadsheet", "Put ' before texts that a spreadsheet would run (=, +, -, @).")
-log_options = options(
-    option("--format NAME", "The log's format (default: recognised; see `latfit formats`)."),
-    option("--pattern REGEX", "Free text: finds a probe in a line; its named groups, (?P<latency>...), are columns."),
-    option("--column ROLE=NAME...", "Which column is latency, submitted, ended, status or id; an empty name: none."),
-    option("--status STATUS=WORD[,WORD]...", "What the log's own words mean: completed, failed, censored or lost."),
-    option(
-        f"--unit [{'|'.join(UNITS)}]",
-        "The unit of the latency column (default: inferred; you are asked if it is unclear).",
-    ),
-    option("--time-format FORMAT", "iso, epoch, epoch-ms, epoch-us, epoch-ns or a strptime pattern."),
-    option("--timezone ZONE", "The zone of times without an offset (default: UTC)."),
-    option("--year YEAR", "The first year of a log that writes no years.", type=click.IntRange(1970, 9999)),
-    option("--where COLUMN=VALUE...", "Only rows with this value; also != (another value) and ~ (a regex)."),
-    option("--since TIME", "Only probes submitted from then on: 2026-03-01T12:00, or 7d before the log's end."),
-    option("--until TIME", "Only probes submitted before then; as for --since."),
-    option("--max-refused SHARE", "The share of rows that may be refused before it is an error.", default=0.1),
-)
-"""How a log is read; `read_arguments` collects them."""
-log_and_json_options = options(log_options, json_option)
+"""What a value of this name in commands.toml may be; others are any text."""
 
 
 def read_arguments(parsed: Mapping[str, Any]) -> dict[str, Any]:
-    """The keyword arguments of `read_log` from the parsed `log_options`."""
+    """The keyword arguments of `read_log` from the parsed options `(log)` of commands.toml."""
     from latfit.logs.formats import FORMATS, ROLES, Condition, ReadOptions
     from latfit.sample import STATUSES
 

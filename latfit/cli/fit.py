@@ -9,26 +9,8 @@ import click
 import latfit
 from latfit.cli import common as cli
 
-outlier_ratio = click.FloatRange(0, 1, max_open=True)
 
-
-@cli.command(
-    "latfit fit probes.csv",
-    "latfit fit probes.csv --law lognormal --law weibull --cutoff 10000 --json",
-    "latfit fit probes.csv --table latex > fits.tex",
-    "latfit fit probes.csv --method ls --law lognormal-pareto --subsample 1000",
-)
-@cli.log_argument
-@cli.option("--law NAME...", "A law to fit (default: eight common ones; see `latfit laws`).", "laws")
-@cli.option("--method [mle|ls]", "Censored maximum likelihood, or least squares on the cdf.", default="mle")
-@cli.option("--rho R", "The outlier ratio (default: estimated with the law; counted for ls).", type=outlier_ratio)
-@cli.option("--bootstrap COUNT", "Refitted resamples for p-values and ls standard errors; 0: none.", default=199)
-@cli.option("--subsample N", "Test a random subsample of N completions, as Glatard et al. do with 1000.")
-@cli.option("--t-min [paper]", "lognormal-pareto by ls: t_min at the smallest latency, as in the paper.")
-@cli.option("--table [latex|markdown]", "Print the fits as a table for a paper.")
-@cli.outcome_options
-@cli.seed_option
-@cli.log_and_json_options
+@cli.command
 def fit(log: str, laws: tuple[str, ...], method: str, rho: float | None, as_json: bool, **parsed: Any) -> None:
     """Fit laws to the latencies of a log and rank them.
 
@@ -60,14 +42,7 @@ def fit(log: str, laws: tuple[str, ...], method: str, rho: float | None, as_json
     cli.show(document, fit_sections(sample, list(map(FittedLaw, fits, tests))), as_json=as_json)
 
 
-@cli.command(
-    "latfit outliers probes.csv",
-    "latfit outliers probes.csv --cutoff 10000 --json",
-    "latfit outliers checks.csv --status completed=up --status lost=down",
-)
-@cli.log_argument
-@cli.outcome_options
-@cli.log_and_json_options
+@cli.command
 def outliers(log: str, as_json: bool, **parsed: Any) -> None:
     """Estimate the share of probes that never return.
 

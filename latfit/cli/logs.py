@@ -10,19 +10,8 @@ import latfit
 from latfit.cli import common as cli
 from latfit.errors import counted
 
-FIGURE_NAMES = "overview|summary|expected-duration|frontier|jobs-tail|cdf|qq|ratio|time|strategies"
 
-
-@cli.command(
-    "latfit plot probes.csv -o overview.png", "latfit plot probes.csv --figure expected-duration -o figure11.pdf"
-)
-@cli.log_argument
-@cli.option("-o --output FILE.png|svg|pdf", "Where to draw; the ending says how.", required=True)
-@cli.option(f"--figure [{FIGURE_NAMES}]", "Which figure.", default="overview")
-@cli.cutoff_and_failed_options
-@cli.cost_option
-@cli.seed_option
-@cli.log_options
+@cli.command
 def plot(log: str, output: str, figure: str, **parsed: Any) -> None:
     """Draw the figures of an analysis.
 
@@ -35,9 +24,7 @@ def plot(log: str, output: str, figure: str, **parsed: Any) -> None:
     cli.say(f"{output}: {figure}")
 
 
-@cli.command("latfit read requests.csv")
-@cli.log_argument
-@cli.log_and_json_options
+@cli.command
 def read(log: str, as_json: bool, **parsed: Any) -> None:
     """Show how each column of a log was read, its unit, why, and the option that changes it."""
     from latfit.report.answers import reading_document, reading_sections
@@ -46,11 +33,7 @@ def read(log: str, as_json: bool, **parsed: Any) -> None:
     cli.show(document, reading_sections(document), as_json=as_json)
 
 
-@cli.command("latfit convert jobs.swf.gz -o jobs.parquet", "sacct --parsable2 ... | latfit convert - -o jobs.csv")
-@cli.log_argument
-@cli.option("-o --output FILE.csv|parquet|jsonl", "Where to write; the ending says how.", required=True)
-@cli.spreadsheet_option
-@cli.log_and_json_options
+@cli.command
 def convert(log: str, output: str, spreadsheet: bool, as_json: bool, **parsed: Any) -> None:
     """Write a log as the canonical table: submitted (UTC), latency (s), status, and the log's own columns."""
     from latfit.logs.frames import WRITERS
@@ -70,8 +53,7 @@ def convert(log: str, output: str, spreadsheet: bool, as_json: bool, **parsed: A
     cli.show(document, [Section("", (sentence,))], as_json=as_json)
 
 
-@cli.command("latfit laws", "latfit laws --json")
-@cli.json_option
+@cli.command
 def laws(as_json: bool) -> None:
     """List the latency laws, their parameters and their formulas."""
     from latfit.laws import ParametricLaw, get_law, law_names
@@ -87,8 +69,7 @@ def laws(as_json: bool) -> None:
     cli.show({"laws": rows}, laws_sections(rows), as_json=as_json)
 
 
-@cli.command("latfit formats")
-@cli.json_option
+@cli.command
 def formats(as_json: bool) -> None:
     """List the log formats that latfit reads."""
     from latfit.logs import FORMATS

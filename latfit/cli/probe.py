@@ -11,59 +11,13 @@ import click
 
 from latfit._system import whole_file
 from latfit.cli import common as cli
-from latfit.errors import LatfitError, ProbeError
-from latfit.units import parse_duration, seconds
+from latfit.errors import ProbeError
+from latfit.units import seconds
 
 if TYPE_CHECKING:
     from latfit.measure import Counts, Plan, Precision, Target
 
 MAX_JOB_ATTEMPTS = 20
-
-
-def _rate(text: str) -> float:
-    number, _, unit = text.partition("/")
-    try:
-        rate = float(number) / (parse_duration(f"1{unit.strip()}") if unit else 1.0)
-    except (ValueError, LatfitError):
-        rate = 0.0
-    if not 0 < rate < float("inf"):
-        raise click.BadParameter(f"{text!r} is not a rate; write for example 2/s or 30/min")
-    return rate
-
-
-def _share(text: str) -> float:
-    if not 0 < (share := cli.share(text.strip())) < 1:
-        raise click.BadParameter(f"{text!r} is not a share between 0 and 1; write for example 5%")
-    return share
-
-
-RUN_OPTIONS = [
-    cli.option("-o --output LOG", "The log to write.", type=Path),
-    cli.option("--in-flight N", "How many are kept on their way; with poisson arrivals, how many may be.", default=10),
-    cli.option("--cutoff T", "When a probe is cancelled and recorded as still out.", default="600"),
-    cli.option("--probes N", "End at N probes (or jobs) in the log; 1000 if nothing else ends the run."),
-    cli.option("--duration T", "End after this time, such as 1h."),
-    cli.option("--until-precise SHARE", "End when the timeout's uncertainty can cost at most this share.", type=_share),
-    cli.option("--arrivals [closed|poisson]", "A new one when one is back, or at random at --rate.", default="closed"),
-    cli.option("--rate N/s", "The most submissions a time; with poisson arrivals, their mean.", type=_rate),
-    cli.option("--pause C", "Closed loop: wait up to this long, at random, before the next (default: the target's)."),
-    cli.option("--again-after T", "Paired probes: submit a job again if it is still out after T, and await both."),
-    cli.option("--timeout T", "Run jobs: each is resubmitted until done, the timeout doubling after each attempt."),
-    cli.option("--before LOG", "Run jobs by the schedule of this log: cancel as it says, then wait until --cutoff."),
-    cli.option("--policy SPEC", "Run jobs by a policy, such as 'timeout(t=2)' or 'hedge(d=1,t_inf=4)'."),
-    cli.option("--tracker STATE", "Run jobs by the tracker in this file; it is updated."),
-    cli.option("--attempts K", f"The most attempts of a job (default: {MAX_JOB_ATTEMPTS})."),
-    cli.option("--submissions N", "The most submissions in all (default: 3 for each job)."),
-    cli.option(
-        "--breaker/--no-breaker",
-        "Stop jobs when retries complete less often than independent ones would.",
-        default=True,
-    ),
-    cli.option("--resume", "Go on with LOG; first clear up what a killed run left behind."),
-    cli.option("--dry-run", "Show what would be submitted, and submit nothing."),
-    cli.option("--seed COUNT", "Seed of pauses and arrivals (default: a new one each time)."),
-    cli.json_option,
-]
 
 
 class _Targets(click.Group):
@@ -88,20 +42,10 @@ class _Targets(click.Group):
             _run(target, **parsed)
 
         command = click.command(name=kind.name, help=kind.summary, epilog=f"\b\nExample:\n  {kind.example}")
-        return command(cli.options(*map(_parameter, fields), *RUN_OPTIONS)(run))
+        return command(cli.with_parameters([*map(_parameter, fields), *cli.parameters("(probe)")], run))
 
 
-@click.group(
-    cls=_Targets,
-    epilog="""\b
-Examples:
-  latfit probe command -o probes.jsonl --in-flight 5 --cutoff 5m -- ssh node7 hostname
-  latfit probe http https://example.org/health -o probes.jsonl --arrivals poisson --rate 2/s --duration 1h
-  latfit probe slurm -o probes.jsonl --until-precise 5% -- --partition=short
-  latfit probe http 'http://127.0.0.1:8000/item/{job}' -o pairs.jsonl --again-after 200ms
-  latfit probe command -o after.jsonl --before probes.jsonl --probes 200 -- ./job
-  latfit analyze probes.jsonl""",
-)
+@click.group(cls=_Targets, epilog=cli.examples("probe"))
 def probe() -> None:
     """Measure a system with probes, and write a log that every command reads.
 

@@ -13,8 +13,7 @@ from latfit.cli import common as cli
 from latfit.errors import hint
 
 
-@cli.command("latfit schema analyze")
-@click.argument("command", metavar="[COMMAND]", required=False)
+@cli.command
 def schema(command: str | None) -> None:
     """Print the JSON Schema of a command's output, or of all commands."""
     known = schemas()

@@ -16,20 +16,7 @@ if TYPE_CHECKING:
     from latfit.restart.policies import Policy
 
 
-@cli.command(
-    "latfit replay probes.csv",
-    "latfit replay probes.csv --at 60 --at 5m --cost 2",
-    'latfit replay probes.csv --policy "hedge(d=300,t_inf=900)" --policy "delayed(t0=300,t_inf=450)"',
-    "latfit replay jobs.swf.gz --by queue --json",
-)
-@cli.log_argument
-@cli.option("--at T...", "A timeout to replay; may be repeated.")
-@cli.option("--policy SPEC...", "A policy to replay, written as for compare; may be repeated.")
-@cli.cost_option
-@cli.option("--by COL", "Resubmit a job into its own group of this column.")
-@cli.outcome_options
-@cli.seed_option
-@cli.log_and_json_options
+@cli.command
 def replay(log: str, policy: tuple[str, ...], by: str | None, as_json: bool, **parsed: Any) -> None:
     """Replay timeouts on the log itself: no formula, no independence.
 
@@ -62,29 +49,7 @@ def replay(log: str, policy: tuple[str, ...], by: str | None, as_json: bool, **p
     cli.show(document, replay_sections(result, replayed), as_json=as_json)
 
 
-@cli.command(
-    "latfit compare probes.csv",
-    "latfit compare probes.csv --current 1000 --objective quantile:0.99",
-    'latfit compare probes.csv --policy "tenacity(attempts=5,timeout=10,wait=1,factor=2,max=60)"',
-    'latfit compare --law "lognormal(mu=5.5,sigma=1)" --rho 0.025 --policy "hedge(d=300,t_inf=900)"',
-    "latfit compare probes.csv --same 5% --objective quantile:0.95",
-    "latfit compare probes.csv --utilisation 0.7 --json",
-)
-@click.argument("log", metavar="[LOG]", required=False)
-@cli.option("--law SPEC", "A law such as lognormal(mu=5.5,sigma=1), instead of LOG.")
-@cli.rho_option
-@cli.option("--policy SPEC...", "A policy to compare, such as hedge(d=300,t_inf=900); the first is what you have now.")
-@cli.option("--current T", "The timeout you have now, in front of --policy.")
-@cli.option(
-    "--same submissions|job-seconds|BUDGET", "The load allowed: as the first, or 5% more.", default="submissions"
-)
-@cli.option("--objective mean|std|quantile:q|deadline:D", "What to compare by.", default="mean")
-@cli.wall_clock_option
-@cli.option("--utilisation A", "The busy share of the system now, to see what each strategy adds.")
-@cli.cost_option
-@cli.outcome_options
-@cli.seed_option
-@cli.log_and_json_options
+@cli.command
 def compare(log: str | None, law: str | None, as_json: bool, **parsed: Any) -> None:
     """Compare strategies: cancelling, hedging, resubmitting, copies, schedules.
 
@@ -140,15 +105,7 @@ def _compare_log(log: str, parsed: dict[str, Any]) -> tuple[Comparison, list[Spr
     return comparison, spreads, standing
 
 
-@cli.command(
-    'latfit agents --agent "fast=discrete(values=[5,20],probs=[0.6,0.4])" --agent "even=uniform(a=7,b=9)" --restarts 2',
-    "latfit agents --agent here=here.csv --agent there=there.csv --cost 3",
-)
-@cli.option("--agent NAME=LAW|LOG...", "An agent and its law, written out or taken from a log.", required=True)
-@cli.option("--restarts K", "At most K restarts (default: unbounded).", type=click.IntRange(0))
-@cli.cost_option
-@cli.outcome_options
-@cli.log_and_json_options
+@cli.command
 def agents(agent: tuple[tuple[str, str], ...], restarts: int | None, as_json: bool, **parsed: Any) -> None:
     """Find which of several agents to ask first, and how long to wait."""
     from latfit.report.answers import agents_sections

@@ -15,41 +15,8 @@ if TYPE_CHECKING:
     from latfit.decision import Warned
     from latfit.logs import HistogramLog
 
-histogram_options = cli.options(
-    cli.option("--lost N|COUNTER...", "Histograms: how many never returned, or the counter that has it."),
-    cli.option("--failures N|COUNTER...", "Histograms: how many failed after an unknown time, or the counter."),
-    cli.option("--sum C", "Histograms: the sum of all latencies in seconds (default: from LOG)."),
-    cli.option("--before FILE", "Histograms: an earlier scrape, to be subtracted."),
-)
-"""The options that only histograms take."""
 
-
-@cli.command(
-    "latfit timeout probes.csv",
-    "latfit timeout probes.csv --cost 5 --max-submissions 1.5",
-    "latfit timeout probes.csv --law lognormal --objective quantile:0.95",
-    "latfit timeout probes.csv --law lognormal-pareto --method ls",
-    "latfit timeout metrics.prom --lost requests_timed_out_total --cost 0.01",
-    'latfit timeout --law "lognormal(mu=5.5,sigma=1)" --rho 0.025',
-    'latfit timeout --law "lognormal(mu=5.5,sigma=1)" --restarts 3 --objective moment:2 --json',
-    "latfit timeout probes.csv --jobs 500 --wall-clock 90s",
-    "latfit timeout --percentiles p50=120ms,p95=400ms,p99=2s",
-)
-@click.argument("log", metavar="[LOG]", required=False)
-@cli.option("--law SPEC|NAME", "A law such as lognormal(mu=5.5,sigma=1); with LOG, the law to fit.")
-@cli.option("--method [mle|ls]", "How to fit --law to LOG: likelihood, or least squares on the cdf.", default="mle")
-@cli.rho_option
-@cli.wall_clock_option
-@cli.option("--restarts K", "At most K restarts, the last attempt untimed.")
-@cli.option("--copies N", "Copies submitted at once.", default=1)
-@cli.option("--jobs COUNT", "Jobs that are submitted together: when the last is done, and how many to group.")
-@cli.option("--percentiles LIST", "Instead of LOG: what a summary keeps, as p50=120ms,p95=400ms,p99=2s.")
-@cli.option("--max-submissions B", "Submissions allowed for a job, on average.")
-@cli.option("--objective mean|std|moment:n|quantile:q|deadline:D", "What to optimise.", default="mean")
-@cli.option("--at T", "Evaluate this timeout instead.", type=cli.duration)
-@cli.decision_options
-@histogram_options
-@cli.log_and_json_options
+@cli.command
 def timeout(log: str | None, law: str | None, as_json: bool, **parsed: Any) -> None:
     """Find the timeout after which cancelling and resubmitting pays.
 
