@@ -138,7 +138,16 @@ def drift(
     >>> result.changes.changes, len(result.windows)
     ((), 3)
     """
-    options = Options(cutoff=cutoff, failed=failed, cost=cost, current=current, laws=(), test=False, seed=seed)
+    options = Options(
+        cutoff=cutoff,
+        failed=failed,
+        cost=cost,
+        current=current,
+        laws=(),
+        test=False,
+        seed=seed,
+        accept_implausible=True,
+    )
     whole = _of_group({}, probes_of(log), window, options)
     columns = [by] if isinstance(by, str) else list(by)
     if not columns:
@@ -282,7 +291,9 @@ def backtest(probes: ProbeTable, cutoff: float, *, cost: float = 0.0, current: f
         return None
     ladder = tracked_timeouts(probes, known_at, order, cutoff, cost)
     marks = np.unique(np.linspace(warm, probes.n, 41).astype(np.int64)[:-1])  # when the pooled timeout is set anew
-    options = Options(cutoff=cutoff, cost=cost, laws=(), test=False, resamples=0, censoring="independent")
+    options = Options(
+        cutoff=cutoff, cost=cost, laws=(), test=False, resamples=0, censoring="independent", accept_implausible=True
+    )
     decided = np.full(marks.size, cutoff)  # by what `latfit timeout` would have said
     for k, end in enumerate(marks):  # one by one: together they would need 40 times the memory of the log
         known = order[:end]

@@ -194,7 +194,9 @@ class Watch:
     @property
     def withheld(self) -> tuple[str, ...]:
         """Why the timeout of the formula must not be set, by the last review."""
-        return self.decision.timeout.withheld if self.decision and self.decision.timeout else ()
+        if self.decision is None:
+            return ()
+        return self.decision.timeout.withheld if self.decision.timeout else ("implausible",)
 
     @property
     def retry(self) -> Retry | None:

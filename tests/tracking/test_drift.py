@@ -153,6 +153,21 @@ def test_real_logs(shared):
     assert scores["hindsight"] == pytest.approx(2573, rel=0.1)
 
 
+def test_windows_are_described_where_analyze_finds_the_gain_implausible():
+    """Microseconds beside a cutoff of ten minutes: `analyze` asks to check the unit, `drift` has nothing to decide."""
+    rng = np.random.default_rng(9)
+    when = pd.date_range("2026-01-01", periods=300, freq="min", tz="UTC")
+    status = np.where(rng.random(300) < 0.05, "lost", "completed")
+    latency = np.where(status == "lost", np.nan, rng.lognormal(-12, 0.3, 300))
+    log = latfit.from_frame(pd.DataFrame({"submitted": when, "latency": latency, "status": status}), unit="s")
+    with pytest.raises(latfit.SampleError, match="not plausible"):
+        latfit.analyze(log, cutoff=600.0, laws=(), test=False, resamples=0)
+    found = drift(log, cutoff=600.0, window="1d")
+    assert found.windows[0].timeout < 1e-4
+    scores = {score.policy: score.expected_duration for score in found.backtest.scores}
+    assert scores["fixed"] < scores["waiting"] / 100
+
+
 def test_a_window_in_which_nothing_completed_has_no_timeout():
     rng = np.random.default_rng(8)
     when = pd.date_range("2026-01-01", periods=600, freq="min", tz="UTC")

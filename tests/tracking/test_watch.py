@@ -338,6 +338,18 @@ def test_the_watch_sets_no_timeout_that_analyze_withholds(tmp_path, run, code):
     assert f"WITHHELD ({code}): not to be set" in run("watch", log, "--cutoff", 30).stdout
 
 
+def test_a_gain_that_analyze_finds_implausible_is_withheld(tmp_path, run):
+    rng = np.random.default_rng(9)
+    x, log = rng.lognormal(-7, 0.3, 300), tmp_path / "x.csv"
+    log.write_text(HEADER + "".join(f"{1.7e9 + i:.0f},{y:.6f},{'lost' if i % 20 == 0 else 'completed'}\n"
+                                    for i, y in enumerate(x)))  # fmt: skip
+    assert "not plausible" in run("analyze", log, "--cutoff", 60).stderr
+    done = run("watch", log, "--cutoff", 60, "--json")
+    notice = json.loads(done.stdout)
+    assert (notice["retry"], notice["withheld"]) == (None, ["implausible"])
+    assert "warning: WITHHELD (implausible)" in done.stderr
+
+
 def test_an_answer_that_holds_is_reported_without_a_warning(tmp_path, lines, run):
     log = tmp_path / "x.csv"
     log.write_text("start,latency,result\n" + "".join(lines[:1000]))
