@@ -196,7 +196,7 @@ def test_a_forged_journal_of_a_batch_is_not_believed(tmp_path):
     (tmp_path / "log").write_text(LOG_OF_60)
     whole = batch_rows(tmp_path, resume=False)
     header = (tmp_path / "journal").read_bytes().splitlines(keepends=True)[0]
-    for rows in ("[]", "{}", "[1, 2, 3]", "[" * 10_000, json.dumps([{**row, "timeout": "=1+1"} for row in whole])):
+    for rows in ("[]", "{}", "[1, 2, 3]", "[" * 10_000, json.dumps([[{**row, "timeout": "=1+1"}] for row in whole])):
         for chunk in (0, 7):
             (tmp_path / "journal").write_bytes(header + _line(chunk, rows))
             assert batch_rows(tmp_path, resume=True) == whole

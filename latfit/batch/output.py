@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -69,10 +68,7 @@ def write_table(result: BatchResult, path: Path, *, spreadsheet: bool = False) -
 
 
 def _csv(result: BatchResult, path: Path) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(result.columns), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(result.rows)
+    result.to_frame().to_csv(path, index=False, lineterminator="\n")
 
 
 def _jsonl(result: BatchResult, path: Path) -> None:

@@ -1,10 +1,10 @@
-"""From a chunk of groups to one row of results a group: the function that every engine runs."""
+"""From a chunk of groups to the rows of each group, decisions or fits: the functions that every engine runs."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from latfit.buckets import Histogram
@@ -82,9 +82,9 @@ FIELDS = {name: kind for name, (kind, _) in PATHS.items()}
 SPLIT_PATHS = [(name, kind, path.split()) for name, (kind, path) in PATHS.items()]
 
 
-def chunk_rows(groups: Mapping[Key, ProbeTable], options: Options) -> list[Row]:
-    """One row a group: what cannot be answered is None, and `error` says why."""
-    return [row_of(decision) for decision in decide(list(groups.values()), options, keys=list(groups))]
+def chunk_rows(groups: Mapping[Key, ProbeTable], options: Options) -> list[list[Row]]:
+    """One row for each group: what cannot be answered is None, and `error` says why."""
+    return [[row_of(decision)] for decision in decide(list(groups.values()), options, keys=list(groups))]
 
 
 def row_of(decision: Decision) -> Row:
@@ -118,14 +118,18 @@ def _cell(value: Any, kind: type, path: Sequence[str]) -> Any:
     return value if isinstance(value, str) else ",".join(value) if codes else json.dumps(value)
 
 
-def are_rows(rows: object, count: int, fields: Mapping[str, type]) -> bool:
-    """Whether what a journal kept are that many rows; a checksum is not a signature."""
+def are_rows(groups: object, count: int, fields: Mapping[str, type]) -> bool:
+    """Whether what a journal kept are the rows of `count` groups; a checksum is not a signature."""
+    if not (
+        isinstance(groups, list) and len(groups) == count and all(isinstance(rows, list) and rows for rows in groups)
+    ):
+        return False
     kinds: dict[type, tuple[type, ...]] = {int: (int,), float: (int, float), str: (str,)}
-    return (
-        isinstance(rows, list)
-        and len(rows) == count
-        and all(isinstance(row, dict) and row.keys() == fields.keys() for row in rows)
-        and all(v is None or isinstance(v, kinds[fields[name]]) for row in rows for name, v in row.items())
+    return all(
+        isinstance(row, dict)
+        and row.keys() == fields.keys()
+        and all(value is None or isinstance(value, kinds[fields[name]]) for name, value in row.items())
+        for row in chain.from_iterable(groups)
     )
 
 
@@ -164,17 +168,12 @@ FIT_FIELDS: dict[str, type] = {
 """The columns of fits and their types. Every one may be None."""
 
 
-def fitted_laws(options: Options) -> tuple[str, ...]:
-    """The laws that each group is fitted with; an error for one that cannot be fitted."""
-    laws = tuple(default_laws(options.method)) if options.laws is None else tuple(dict.fromkeys(options.laws))
+def fit_rows(groups: Mapping[Key, ProbeTable], options: Options) -> list[list[Row]]:
+    """For each group a row for each law: what cannot be had is None, and `error` says why."""
+    laws = default_laws(options.method) if options.laws is None else list(dict.fromkeys(options.laws))
     for law in laws:
-        law_named(law)
-    return laws
-
-
-def fit_rows(groups: Mapping[Key, ProbeTable], options: Options) -> list[Row]:
-    """A row for each group and law, in this order: what cannot be had is None, and `error` says why."""
-    laws, empty = fitted_laws(options), dict.fromkeys(FIT_FIELDS)
+        law_named(law)  # an error for one that cannot be fitted
+    empty: Row = dict.fromkeys(FIT_FIELDS)
     rows: dict[Key, list[Row]] = {}
     cases = {}
     for key, probes in groups.items():
@@ -190,7 +189,7 @@ def fit_rows(groups: Mapping[Key, ProbeTable], options: Options) -> list[Row]:
     for (key, case), fits in zip(cases.items(), many, strict=True):
         for row, fit in zip(rows[key], fits, strict=True):
             row |= _cells(case.sample, fit, case.cutoff.cutoff, options, key)
-    return [row for several in rows.values() for row in several]
+    return list(rows.values())
 
 
 def _cells(sample: LatencySample, fit: Fit, cutoff: float, options: Options, key: Key) -> Row:
@@ -267,12 +266,12 @@ def fit_groups(
     options = Options(cutoff=cutoff, cost=cost, laws=chosen, method=method, resamples=resamples, test=test, seed=seed)
     table = (from_frame(frame, **columns) if isinstance(frame, pd.DataFrame) else as_log(frame)).table
     names = [by] if isinstance(by, str) else list(by)
-    division, count = table.group_by(names), len(fitted_laws(options))
+    division = table.group_by(names)
     groups = iter(zip(division.keys, table.parts(division), strict=True))
     rows: list[Row] = []
     while chunk := dict(islice(groups, 256)):
-        named = [dict(zip(names, key, strict=True)) for key in chunk for _ in range(count)]
-        rows += [name | row for name, row in zip(named, fit_rows(chunk, options), strict=True)]
+        for key, several in zip(chunk, fit_rows(chunk, options), strict=True):
+            rows += [dict(zip(names, key, strict=True)) | row for row in several]
     result = pd.DataFrame(rows, columns=[*names, *FIT_FIELDS])
     for name in ("params", "std_errors"):
         result[name] = result[name].map(json.loads, na_action="ignore")

@@ -20,7 +20,7 @@ import numpy as np
 from latfit.batch.engines import Pool, open_pool
 from latfit.batch.files import LogFile, ReadFile, collected, find_files, merged, read_file
 from latfit.batch.output import BatchResult
-from latfit.batch.rows import FIELDS, FIT_FIELDS, Row, are_rows, chunk_rows, fit_rows, fitted_laws, histogram_row
+from latfit.batch.rows import FIELDS, FIT_FIELDS, Row, are_rows, chunk_rows, fit_rows, histogram_row
 from latfit.decision import Options, prepare
 from latfit.errors import LatfitError, LogError, counted
 from latfit.fitting.ranking import names_of_laws
@@ -168,30 +168,25 @@ def _why_none(bad: Sequence[tuple[str, str]]) -> str:
 def analyse_groups(
     pool: Pool,
     samples: Mapping[Key, ProbeTable],
-    work: partial[list[Row]],
+    work: partial[list[list[Row]]],
     journal: Journal | None = None,
     tell: Progress = lambda stage, done, total: None,
 ) -> list[list[Row]]:
     """The rows of each group, in order. Which groups are fitted together depends on their names only."""
     options: Options = work.keywords["options"]
-    fits = work.func is fit_rows
-    fields, per_group = (FIT_FIELDS, len(fitted_laws(options))) if fits else (FIELDS, 1)
     size = max(8, min(64, len(samples) // 8)) if options.resamples or options.test else 256
     groups = iter(samples.items())
     chunks = [dict(islice(groups, size)) for _ in range(0, len(samples), size)]
-    rows = {at: kept for at, kept in (journal.done if journal else {}).items() if at < len(chunks)}
-    rows = {at: kept for at, kept in rows.items() if are_rows(kept, len(chunks[at]) * per_group, fields)}
+    kept, fields = journal.done if journal else {}, FIT_FIELDS if work.func is fit_rows else FIELDS
+    rows = {at: kept[at] for at, chunk in enumerate(chunks) if at in kept and are_rows(kept[at], len(chunk), fields)}
     todo = [at for at in range(len(chunks)) if at not in rows]
-    finished = sum(map(len, rows.values())) // per_group
-    tell("groups", finished, len(samples))
+    tell("groups", sum(map(len, rows.values())), len(samples))
     for place, results in pool.unordered(work, [chunks[at] for at in todo]):
+        rows[todo[place]] = results
         if journal:
             journal.add(todo[place], results)
-        rows[todo[place]] = results
-        finished += len(results) // per_group
-        tell("groups", finished, len(samples))
-    every = chain.from_iterable(rows[at] for at in range(len(chunks)))
-    return [list(islice(every, per_group)) for _ in samples]
+        tell("groups", sum(map(len, rows.values())), len(samples))
+    return [several for at in range(len(chunks)) for several in rows[at]]
 
 
 def _fingerprint(run: tuple[Any, ...], samples: Mapping[Key, ProbeTable]) -> str:
@@ -260,10 +255,10 @@ def _add_kept_regrets(rows: Mapping[Key, Row], groups: Mapping[Key, ProbeTable],
 class Journal:
     """JSON lines: the run's fingerprint, then each finished chunk with a checksum; a damaged line ends them."""
 
-    def __init__(self, file: FileIO, done: dict[int, list[Row]]) -> None:
+    def __init__(self, file: FileIO, done: dict[int, list[list[Row]]]) -> None:
         self.file, self.done = file, done
 
-    def add(self, chunk: int, rows: list[Row]) -> None:
+    def add(self, chunk: int, rows: list[list[Row]]) -> None:
         rest = _line(chunk, rows)
         try:
             while rest:
@@ -304,6 +299,6 @@ def open_journal(path: Path, fingerprint: str, *, resume: bool) -> Iterator[Jour
         yield Journal(file, done)
 
 
-def _line(chunk: int, rows: list[Row]) -> bytes:
+def _line(chunk: int, rows: list[list[Row]]) -> bytes:
     text = json.dumps(rows, ensure_ascii=False, allow_nan=False)
     return f'{{"chunk": {chunk}, "crc": {crc32(text.encode())}, "rows": {text}}}\n'.encode()

@@ -1,8 +1,8 @@
-"""Stage 13: a decision in the words of other tools.
+"""Stage 14: a decision as the settings of other tools.
 
-`settings_for(tool, log)` turns the decision of a log, or a given timeout, into what to paste: rounded up as the tool
-rounds, with the number of attempts, the share of jobs that stays undone, and the tool's own waits counted as the cost
-of a restart. Each tool is one file of data and a template in `tools/`.
+`settings_for(tool, log)` turns the decision on a log, or a given timeout, into what to paste: rounded up as the tool
+requires, with the number of attempts, the share of jobs that stays undone, and the tool's own waits counted as the cost
+of a restart. Each tool is one file with data and a template in `tools/`.
 """
 
 from latfit.settings.base import TOOLS, Plan, Tool, get_tool, register

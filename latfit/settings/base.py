@@ -1,4 +1,4 @@
-"""What a tool is to latfit, how it writes a time, and the registry: a new tool is one new TOML file in `tools/`."""
+"""What latfit knows about a tool, how a tool writes a time, and the registry: a new tool is a TOML file in `tools/`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ JITTER = 0.1  # of the first timeout
 
 @dataclass(frozen=True)
 class Plan:
-    """What was decided, in seconds: the limits of the attempts in whole steps of the tool, the `pause` between them.
+    """What to write, in seconds: the limits of the attempts in whole steps of the tool, and the `pause` between them.
 
-    `failures` says if visible ones are retried, `budget` how many retries a request there may be on average.
+    `failures` says whether visible failures are retried, `budget` how many retries per request are allowed on average.
     """
 
     limits: tuple[float, ...]
@@ -34,23 +34,21 @@ class Plan:
 
     @property
     def jitter(self) -> float:
-        """The longest random wait beside the pause, so that clients do not come back together."""
+        """The longest random wait on top of the pause, so that clients do not come back together."""
         return JITTER * self.limits[0]
 
 
 @dataclass(frozen=True)
 class Waits:
-    """The seconds that a tool waits before the i-th restart beside the user's cost: first · 2ⁱ⁻¹, at most `longest`.
+    """The seconds that a tool waits before the i-th restart, in addition to the user's cost: first · 2ⁱ⁻¹, ≤ `longest`.
 
-    The user's cost is rounded up to a multiple of `step` and at least `least`; before the first `free` restarts there
-    is no wait at all.
+    The user's cost is rounded up to a multiple of `step`, and to at least `least`.
     """
 
     first: float = 0.0
     longest: float = math.inf
     least: float = 0.0
     step: float = 0.0
-    free: int = 0
 
 
 @dataclass(frozen=True)
@@ -58,18 +56,18 @@ class Tool:
     """A tool that can cut an attempt and start the next one: how it counts, rounds and waits, and what to paste.
 
     A file `tools/NAME.toml` has these fields. `template` is what to paste, with `%timeout`, `%attempts`, `%retries`,
-    `%pause`, `%jitter` … for what was decided, and `%name` for one of the tool's `parts`. One with `%limits` (or
-    `%limits_spaced`) runs a schedule: a limit for each attempt. The parts of `if_failures`
-    (attempts fail visibly in the log), `if_pause` (there is a wait between attempts) and `if_rounded_pause` (the tool
-    cannot wait that long exactly) hold only then: a line `%name` without its part is left out. Those of
-    `each_attempt` are repeated. The parts called `note` are notes.
+    `%pause`, `%jitter` … for the values of a `Plan`, and `%name` for one of the tool's `parts`. A template with
+    `%limits` (or `%limits_spaced`) runs a schedule: one limit for each attempt. The parts of `if_failures` (attempts
+    fail visibly in the log), `if_pause` (there is a wait between attempts) and `if_rounded_pause` (the tool cannot wait
+    exactly that long) are used only in these cases; a line `%name` without its part is left out. Those of
+    `each_attempt` are repeated. The parts called `note` become notes.
     """
 
-    name: str  # how the tool is called on the command line of latfit
+    name: str  # its name on latfit's command line
     title: str
     counts: Counter  # whether the number in the snippet is that of attempts K or of retries K − 1
     limits: str  # which wait the timeout limits
-    validated: str  # how far the snippet was run
+    validated: str  # how the snippet was tested
     template: str
     aliases: tuple[str, ...] = ()
     writes: str = "0.35"  # how the tool writes 0.35 s: a key of `WRITTEN`
@@ -113,10 +111,10 @@ class Tool:
         return float(f"{max(1, steps) * self.step:.9g}")
 
     def limits_for(self, timeouts: Sequence[float], cutoff: float, attempts: int) -> tuple[float, ...]:
-        """The limits of so many attempts under a schedule that ends in waiting until the cutoff.
+        """The limits of `attempts` attempts under a schedule that ends in waiting until the cutoff.
 
-        A tool that runs a schedule gets its timeouts, the last of them repeated if need be, then the cutoff; any other
-        gets the longest of them for all.
+        A tool that runs a schedule gets its timeouts, the longest repeated if needed, then the cutoff; any other tool
+        gets the longest for all attempts.
         """
         longest = max(timeouts)
         if not self.schedules:
@@ -125,17 +123,15 @@ class Tool:
         return tuple(self.rounded(t) for t in (*cancelled, max(min(cutoff, self.longest), *cancelled, 0.0)))
 
     def pause(self, restart: int, cost: float) -> float:
-        """The mean seconds that pass before the `restart`-th restart (1, 2, …) where the user asks for `cost`."""
+        """The mean seconds before the `restart`-th restart (1, 2, …) if the user asks for `cost`."""
         waits = self.own_waits
-        if restart <= waits.free:
-            return 0.0
         cost = math.ceil(cost / waits.step) * waits.step if waits.step else cost
         return max(waits.least, cost) + min(waits.longest, waits.first * 2.0 ** (restart - 1))
 
     def mean_pause(self, q: float, cost: float) -> float:
-        """The constant cost of a restart that is worth as much as the tool's own waits.
+        """The constant cost of a restart that adds as much to E_J as the tool's own waits.
 
-        An attempt is not done with probability q, so the i-th restart happens with probability qⁱ: the waits w_i add
+        An attempt fails with probability q, so the i-th restart happens with probability qⁱ: the waits w_i add
         Σ qⁱ w_i to E_J, and a constant c adds c Σ qⁱ.
         """
         weights = [q**i for i in range(1, 201)]
@@ -157,7 +153,7 @@ class Tool:
         return _filled("\n".join(kept), absent | values | parts)
 
     def notes(self, plan: Plan) -> tuple[str, ...]:
-        """What to know about this plan in this tool beside its `traps`: the parts called `note`."""
+        """What to know about this plan, in addition to the tool's `traps`: the parts called `note`."""
         return tuple(_filled(table["note"], self._values(plan)) for table in self._tables(plan) if "note" in table)
 
     def _tables(self, plan: Plan) -> list[Mapping[str, str]]:
@@ -208,12 +204,12 @@ def _filled(template: str, values: Mapping[str, str]) -> str:
 
 
 def number(value: float) -> str:
-    """A number without an exponent and without zeros at its end: 358, 0.35."""
+    """A number without an exponent and without trailing zeros: 358, 0.35."""
     return f"{value:.9f}".rstrip("0").rstrip(".")
 
 
 def milliseconds(value: float) -> str:
-    """Seconds as a whole number of milliseconds with its unit, or of seconds where it is one."""
+    """A time as a whole number of seconds if it is one, else of milliseconds, with its unit."""
     return f"{number(value)}s" if value == int(value) else f"{round(value * 1000)}ms"
 
 
@@ -237,7 +233,7 @@ def register(tool: Tool) -> Tool:
 
 
 def get_tool(name: str) -> Tool:
-    """The tool called `name`, or a RestartError that lists those there are."""
+    """The tool called `name`, or a RestartError that lists the known ones."""
     wanted = name.strip().lower()
     for tool in TOOLS.values():
         if wanted in (tool.name, *tool.aliases):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from latfit.tracking.estimate import check_signed, signed
 from latfit.tracking.tail import TAIL_HEAD_LINES, OpenReader, Tail
 from latfit.tracking.tracker import ESTIMATE_EVERY, STATE_VERSION, Tracker
 
-REFRESH_EVERY = 20  # observations: fixed, so that the state does not depend on when it was looked at
+REFRESH_EVERY = 20  # observations: fixed, so that the state does not depend on when it was read
 
 
 def review(
@@ -43,11 +43,11 @@ def review(
 
 @dataclass(frozen=True)
 class Notice:
-    """What to set, and the timeout of the formula.
+    """What to set, and the best timeout now for unlimited resubmission.
 
-    `retry` is the schedule that the last review of the log decided on, None: wait. `timeout` is the best one now for
-    unlimited resubmission, with its interval, that reported last, what keeping it costs (0.1 = 10 %), and why it must
-    not be set (`withheld`).
+    `retry` is the schedule that the last review of the log decided on; None means wait. `timeout` has its interval
+    (`low`, `high`), the one reported last (`previous`), what keeping that one costs (`kept_regret`, 0.1 = 10 %), and
+    the reasons not to set it (`withheld`).
     """
 
     retry: Retry | None
@@ -62,8 +62,7 @@ class Notice:
     withheld: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        retry = self.retry and self.retry.to_dict()
-        return {**plain_values(replace(self, retry=None)), "retry": retry, "withheld": list(self.withheld)}
+        return plain_values(self) | {"retry": self.retry and self.retry.to_dict(), "withheld": list(self.withheld)}
 
 
 class Watch:
@@ -71,11 +70,11 @@ class Watch:
 
     Parameters
     ----------
-    path : the log, in any format of one record a line.
+    path : the log, in any format with one record per line.
     cutoff, cost : as in `latfit.Tracker`.
-    state : a file that says where an earlier watch stood; it is written by `save`. Killed at any moment, the next
-        watch goes on from there, and its tracker is the same as if nothing had happened.
-    options : how the log is read, as in `latfit.read_log`.
+    state : a file in which `save` keeps the state. After a kill at any moment, the next watch continues from there,
+        with the same tracker as if nothing had happened.
+    options : how to read the log, as in `latfit.read_log`.
 
     >>> import tempfile
     >>> log = Path(tempfile.mkdtemp()) / "probes.csv"
@@ -102,15 +101,15 @@ class Watch:
         self.tracker.guard_nothing()
         self.tail = Tail(path)
         self.reader: OpenReader | None = None
-        self.skipped_lines = 0  # of the reader's lines, those of the head that were read before
+        self.skipped_lines = 0  # the reader's first lines: the head of the file, which an earlier watch has read
         self.refused = 0
         self.decision: Decision | None = None  # of the last review
-        self.next_review_at = 1  # attempts
+        self.next_review_at = 1  # observations
         self.announced: float | None = None
         self.announced_timeouts: tuple[float, ...] = ()
-        self.checked_at = 0  # observations at the last notice, or at the last time that there was none to give
+        self.checked_at = 0  # observations when it was last checked whether there is something to report
         self.interval, self.interval_at = (0.0, cutoff), -REFRESH_EVERY
-        self.trouble: LogError | None = None  # with a beginning that is too short to be understood
+        self.trouble: LogError | None = None  # why a log with few lines cannot be read yet
         if self.file is not None and self.file.exists():
             self._restore(self.file)
 
@@ -130,20 +129,19 @@ class Watch:
                     "or of another version of latfit"
                 )
             check_signed(state)
-            tracker = Tracker.from_dict(state["tracker"])
-            cutoff, cost = self.tracker.cutoff, self.tracker.cost
-            if (tracker.cutoff, tracker.cost) != (cutoff, cost):
+            new, old = self.tracker, Tracker.from_dict(state["tracker"])
+            if (old.cutoff, old.cost) != (new.cutoff, new.cost):
                 raise LogError(
-                    f"{file}: this state has the cutoff {tracker.cutoff:g} s and the cost {tracker.cost:g} s, "
-                    f"not {cutoff:g} and {cost:g}: remove it to begin anew"
+                    f"{file}: this state has the cutoff {old.cutoff:g} s and the cost {old.cost:g} s, "
+                    f"not {new.cutoff:g} and {new.cost:g}: remove it to begin anew"
                 )
             self.refused, self.announced = state["refused"], state["announced"]
-            self.tracker, self.tail = tracker, Tail(self.path, state["tail"])
-            tracker.guard_nothing()
+            self.tracker, self.tail = old, Tail(self.path, state["tail"])
         except (ValueError, LookupError, TypeError, OverflowError, RestartError, RecursionError) as error:
             raise LogError(f"{file}: this is not the state of a watch ({error}); remove it to begin anew") from error
 
     def read(self) -> int:
+        """Read the lines that were appended, and return how many attempts they hold."""
         before = self.tracker.observations
         for data, begins in self.tail.lines():
             try:
@@ -153,7 +151,7 @@ class Watch:
                 few = begins and data.count(b"\n") < TAIL_HEAD_LINES
                 if not few or self.tracker.observations > before:
                     raise
-                self.tail.offset, self.trouble = 0, problem  # a header alone, perhaps: wait for more
+                self.tail.offset, self.trouble = 0, problem  # perhaps only a header: wait for more
                 return 0
             self.trouble = None
             self.save()
@@ -183,7 +181,7 @@ class Watch:
         if begins and not rows:  # a header says too little about the rows to come
             reader = self.reader
             self._close_reader()
-            for _ in reader.records():  # the format may complain that the log holds no record
+            for _ in reader.records():  # the format may raise an error: there is no record
                 pass
 
     def _close_reader(self) -> None:
@@ -193,31 +191,32 @@ class Watch:
 
     @property
     def withheld(self) -> tuple[str, ...]:
-        """Why the timeout of the formula must not be set, by the last review."""
+        """Why the timeout for unlimited resubmission must not be set, by the last review."""
         if self.decision is None:
             return ()
         return self.decision.timeout.withheld if self.decision.timeout else ("implausible",)
 
     @property
     def retry(self) -> Retry | None:
-        """The schedule to set, by the last review; None: wait."""
+        """The schedule to set, by the last review; None means wait."""
         return self.decision.timeout.retry if self.decision and self.decision.timeout else None
 
     def review(self) -> LogFacts | None:
-        """Decide on the log whenever the attempts have doubled; None where it is not time or the log cannot be read."""
+        """Decide on the log if the attempts have doubled; None if it is too early or the log cannot be read."""
         tracker = self.tracker
         if tracker.observations < self.next_review_at:
             return None
         self.next_review_at = tracker.observations + REFRESH_EVERY
-        how = {"cutoff": tracker.cutoff, "cost": tracker.cost}
+        how = {"cutoff": tracker.cutoff, "cost": tracker.cost, "format": self.format, "options": self.read_options}
         try:
-            self.decision, facts = review(self.path, format=self.format, options=self.read_options, **how)
-        except (LatfitError, OSError):  # rotated away just now, perhaps
+            self.decision, facts = review(self.path, **how)
+        except (LatfitError, OSError):  # perhaps it was rotated just now
             return None
         self.next_review_at = max(2 * tracker.observations, REFRESH_EVERY)
         return facts
 
     def save(self) -> None:
+        """Write the state, if this watch keeps one."""
         if self.file is None:
             return
         state = {
@@ -232,8 +231,8 @@ class Watch:
             part.write_text(json.dumps(signed(state)), encoding="utf-8")
 
     def figures(self) -> Notice:
-        """What is known now; the interval, which takes 199 resamples, is at most 20 attempts old."""
-        now = copy.copy(self.tracker)  # looking must not change what comes next
+        """The current figures; the interval, which takes 199 resamples, is at most 20 attempts old."""
+        now = copy.copy(self.tracker)  # an estimate for this report must not change the next ones
         timeout, latest, previous = now.timeout, now.latest, self.announced
         if now.observations >= self.interval_at + REFRESH_EVERY:
             self.interval, self.interval_at = now.interval(), now.observations
@@ -242,7 +241,7 @@ class Watch:
             timeout,
             low=min(self.interval[0], timeout),
             high=max(self.interval[1], timeout),
-            expected_duration=None if latest is None else latest.expected_duration,
+            expected_duration=now.expected_duration,
             previous=previous,
             kept_regret=None if previous is None else now.regret(previous),
             changed=latest is not None and latest.changed,
@@ -251,7 +250,10 @@ class Watch:
         )
 
     def notice(self, *, matters: float = 0.02) -> Notice | None:
-        """What to report now, None where keeping what was reported last costs at most the share `matters` more."""
+        """What to report now; None if the schedule is the one reported last and keeping its timeout costs too little.
+
+        `matters` is the largest share by which jobs may take longer without a new report.
+        """
         timeouts = self.retry.timeouts if self.retry else ()
         same = self.announced is not None and timeouts == self.announced_timeouts
         if same and self.tracker.observations - self.checked_at < ESTIMATE_EVERY:
@@ -265,41 +267,42 @@ class Watch:
 
 
 def cutoff_of_state(file: str | Path) -> float | None:
-    """The cutoff of the watch that wrote a state; None where there is none that can be read."""
+    """The cutoff of the watch that wrote a state; None if there is no state or it cannot be read."""
     try:
         tracker = json.loads(Path(file).read_text(encoding="utf-8"))["tracker"]
         return Tracker.from_dict(tracker).cutoff
-    except (OSError, ValueError, KeyError, TypeError, RestartError, RecursionError):
+    except (OSError, ValueError, LookupError, TypeError, RestartError, RecursionError):
         return None
 
 
 def prometheus(watch: Watch) -> str:
     """The current figures in Prometheus' text format, for node_exporter's textfile collector."""
     now = watch.figures()
-    retry, timeouts = now.retry, now.retry.timeouts if now.retry else ()
-    attempts = len(timeouts) + 1 if watch.decision else None
-    figures: list[tuple[str, str, object]] = [
-        ("retry_timeout_seconds", "After what to cancel each attempt but the last.", timeouts),
-        ("retry_attempts", "Attempts of the schedule to set; 1 is to wait.", attempts),
-        ("retry_expected_duration_seconds", "Mean of a job under it.", retry and retry.expected_duration),
+    retry = now.retry
+    timeouts = retry.timeouts if retry else ()
+    figures: list[tuple[str, str, float | None]] = [
+        ("retry_attempts", "Attempts of the schedule to set; 1: wait.", len(timeouts) + 1 if watch.decision else None),
+        ("retry_expected_duration_seconds", "Mean duration of a job under it.", retry and retry.expected_duration),
         ("retry_worst_loss_ratio", "By what share it is slower than waiting at worst.", retry and retry.worst_loss),
-        ("timeout_seconds", "The best timeout of unlimited resubmission.", now.timeout),
+        ("timeout_seconds", "The best timeout for unlimited resubmission.", now.timeout),
         ("timeout_low_seconds", "Lower end of its 95 % interval.", now.low),
         ("timeout_high_seconds", "Upper end of its 95 % interval.", now.high),
         ("expected_duration_seconds", "E_J at that timeout.", now.expected_duration),
-        ("changed", "1 where the latest attempts contradict the older ones.", int(now.changed)),
-        ("withheld", "1 where that timeout must not be set.", int(bool(now.withheld))),
-        ("observations_total", "Attempts taken in.", now.observations),
+        ("changed", "1 if the latest attempts contradict the older ones.", int(now.changed)),
+        ("withheld", "1 if that timeout must not be set.", int(bool(now.withheld))),
+        ("observations_total", "Attempts observed.", now.observations),
         ("refused_total", "Lines that could not be used.", watch.refused),
     ]
-    path = str(watch.path).encode(errors="replace").decode()  # Prometheus knows three escapes, and no other
-    label = 'log="{}"'.format(path.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n"))
-    lines = []
+    path = str(watch.path).encode(errors="replace").decode()
+    log = path.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")  # the only escapes of the format
+    lines = [
+        "# HELP latfit_retry_timeout_seconds After what to cancel each attempt but the last.",
+        "# TYPE latfit_retry_timeout_seconds gauge",
+    ]
+    for attempt, timeout in enumerate(timeouts, start=1):
+        lines.append(f'latfit_retry_timeout_seconds{{log="{log}",attempt="{attempt}"}} {timeout!r}')
     for name, about, value in figures:
         kind = "counter" if name.endswith("_total") else "gauge"
-        samples = {label: value}
-        if isinstance(value, tuple):
-            samples = {f'{label},attempt="{attempt}"': each for attempt, each in enumerate(value, start=1)}
         lines += [f"# HELP latfit_{name} {about}", f"# TYPE latfit_{name} {kind}"]
-        lines += [f"latfit_{name}{{{labels}}} {'NaN' if x is None else repr(x)}" for labels, x in samples.items()]
+        lines.append(f'latfit_{name}{{log="{log}"}} {"NaN" if value is None else repr(value)}')
     return "\n".join(lines) + "\n"

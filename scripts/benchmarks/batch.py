@@ -36,7 +36,7 @@ def groups_of(count: int) -> Tables:
     return {(f"{k:06d}",): observed(x) for k, x in enumerate(latencies(count))}
 
 
-def analysed(groups: Tables, work: partial[list[Result]] = RANK) -> list[Result]:
+def analysed(groups: Tables, work: partial[list[list[Result]]] = RANK) -> list[Result]:
     """All cores, the pool's start included."""
     with open_pool("processes", workers=None) as pool:
         return [row for rows in analyse_groups(pool, groups, work) for row in rows]

@@ -54,14 +54,14 @@ def test_outcomes_and_the_cutoff_that_leaves_nothing(tmp_path, run):
     script.chmod(0o755)
     log = tmp_path / "log"
     done = run(
-        "probe", "command", "-o", log, "--in-flight", 4, "--probes", 8, "--pause", 0, "--cutoff", "500ms", "--", script
+        "probe", "command", "-o", log, "--in-flight", 4, "--probes", 8, "--pause", 0, "--cutoff", "2s", "--", script
     )
     assert done.returncode == 0, done.stderr
     details = sorted((line["status"], line["detail"]) for line in lines(log) if "end" in line)
     assert details == sorted(
         2 * [("completed", "exit 0"), ("failed", "exit 3"), ("failed", "signal 9"), ("censored", "timeout")]
     )
-    assert {line["latency"] for line in lines(log) if line.get("status") == "censored"} == {0.5}
+    assert {line["latency"] for line in lines(log) if line.get("status") == "censored"} == {2.0}
     assert _processes_of(runs(log)) == []
 
 
@@ -231,7 +231,7 @@ def test_rate_and_duration_limit_a_closed_loop(tmp_path, run):
     )  # fmt: skip
     told = json.loads(done.stdout)
     assert told["reason"] == "the duration is over"
-    assert 10 <= told["submissions"] <= 22
+    assert 10 - 40 * told["lag_worst"] <= told["submissions"] <= 22
 
 
 def test_in_flight_is_kept_and_not_exceeded(tmp_path, run):

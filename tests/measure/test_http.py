@@ -36,10 +36,12 @@ def test_every_outcome_matches_the_service(tmp_path, run):
         )  # fmt: skip
         told = json.loads(done.stdout)
         until(lambda: service.out == 0, 5)  # what was cut off is gone on the server, too
-    assert len(service.seen) == told["submissions"] == 200  # none is repeated by the client library
+    assert told["submissions"] == 200
+    assert len(service.seen) == len(set(service.seen)) == len(did)  # none is repeated by the client library
     late = 0.05 + 3 * told["lag_worst"]
     for end in ends(log):
-        what = did[f"/{end['end']}"]  # a single probe has the number of its job
+        # a single probe has the number of its job; one that is cut while it connects never reaches the service
+        what = did.get(f"/{end['end']}", "hang")
         if what == "hang":
             assert (end["status"], end["latency"], end["detail"]) == ("censored", 0.6, "timeout")
         elif isinstance(what, float):
@@ -199,6 +201,7 @@ def test_the_careful_schedule_completes_jobs_on_a_sticky_service(tmp_path, run):
         )  # fmt: skip
     assert json.loads(done.stdout)["jobs_done"] == 60
     frame = latfit.read_log(tmp_path / "log").frame
-    assert frame["attempt"].max() == 4  # 100, 200, 400, 800 ms: the fourth is long enough
-    late = frame[frame["attempt"] == 2]
-    assert (late["latency"] == 0.2).all()
+    sick = frame[[hash_of(str(job)) < 0.25 for job in frame["job"]]]
+    assert sick["attempt"].max() >= 4  # 100, 200, 400, 800 ms: the fourth is long enough, unless the machine stalls
+    limits = 0.1 * 2.0 ** (sick["attempt"] - 1)
+    assert sick.loc[sick["attempt"] <= 3, "latency"].to_numpy() == pytest.approx(limits[sick["attempt"] <= 3])

@@ -55,11 +55,17 @@ class Scripted(Target):
         return {}
 
 
-def history(tmp_path, script, plan, jobs=1, **more):
-    """(attempt, submitted at, status, latency) of the one job, the times rounded to 50 ms."""
-    log = tmp_path / "log"
-    limits = Limits(jobs, 100, more.pop("attempts", 20))
-    measured = measure(Scripted(script), log, pace=Pace(1, pause=0, cutoff=5), limits=limits, plan=plan, seed=0, **more)
+QUIET = 0.04  # seconds that the loop may be late: the cases differ by 100 ms or more
+
+
+def history(tmp_path, script, plan, attempts=20):
+    """(attempt, submitted at, status, latency) of one job, the times rounded to 50 ms; again if the machine stalled."""
+    for trial in range(5):
+        log = tmp_path / f"log{trial}"
+        limits = Limits(1, 100, attempts)
+        measured = measure(Scripted(script), log, pace=Pace(1, pause=0, cutoff=5), limits=limits, plan=plan, seed=0)
+        if measured.lag_worst < QUIET:
+            break
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     ends = {line["end"]: line for line in lines if "end" in line}
     found = [
@@ -179,8 +185,9 @@ def test_a_tracker_supplies_timeouts_and_observes_results(tmp_path):
 
     told = Told()
     found, _ = history(tmp_path, (9, -0.05, 0.05), tracked(told))
-    assert [status for *_, status, _ in found] == ["censored", "failed", "completed"]
-    assert [status for status, _ in told.seen] == ["censored", "failed", "completed"]
+    statuses = [status for *_, status, _ in found]
+    assert statuses == ["censored", "failed", "completed"]
+    assert [status for status, _ in told.seen][-len(statuses) :] == statuses
 
 
 def test_the_tracker_of_latfit(tmp_path, run):

@@ -114,7 +114,7 @@ def test_haproxy_cuts_connecting_and_tries_again(haproxy):
             begun = time.monotonic()
             with pytest.raises(urllib.error.HTTPError, match="503"):
                 urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=20)
-            assert 1.4 < time.monotonic() - begun < 3
+            assert 1.4 < time.monotonic() - begun < 10  # HAProxy's own limits are 60 s
 
 
 @pytest.fixture

@@ -25,6 +25,14 @@ def test_the_tracker_follows_a_service_that_slows_down_and_heals(loopback):
     assert sum(tracked) < sum(fixed) / 1.5
 
 
+def assert_every_attempt_was_observed(tracker, requests, answers):
+    """An attempt sends at most one request, and an answer needs one: an attempt that is cut while it connects has none.
+
+    So requests and observations need not be equal, however close they are on a quiet machine.
+    """
+    assert answers <= requests <= tracker.observations
+
+
 def test_asyncio_example(loopback):
     fetch = loopback.example("tracked_asyncio").fetch
 
@@ -36,7 +44,7 @@ def test_asyncio_example(loopback):
 
     answers, tracker, requests = asyncio.run(some(40))
     assert all(answer.endswith(b"ok") for answer in answers)
-    assert tracker.observations >= requests >= 40  # an attempt may end before it reaches the service
+    assert_every_attempt_was_observed(tracker, requests, len(answers))
     assert 0.02 < tracker.timeout <= 2.0
 
 
@@ -52,4 +60,4 @@ def test_httpx_example(loopback):
 
     responses, tracker, requests = asyncio.run(some(40))
     assert all(response.text == "ok" for response in responses)
-    assert tracker.observations >= requests >= 40  # an attempt may end before it reaches the service
+    assert_every_attempt_was_observed(tracker, requests, len(responses))
