@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import astuple
@@ -15,8 +16,6 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-import numpy as np
-
 from latfit.batch.engines import Pool, open_pool
 from latfit.batch.files import LogFile, ReadFile, collected, find_files, merged, read_file
 from latfit.batch.output import BatchResult
@@ -25,8 +24,9 @@ from latfit.decision import Options, prepare
 from latfit.errors import LatfitError, LogError, counted
 from latfit.fitting.ranking import names_of_laws
 from latfit.laws import Empirical, get_law
+from latfit.numbers import finite
 from latfit.resample import RESAMPLES
-from latfit.restart import expected_duration
+from latfit.restart.completion import regret
 from latfit.table import Key, ProbeTable
 
 Progress = Callable[[str, int, int], None]
@@ -247,9 +247,8 @@ def _add_kept_regrets(rows: Mapping[Key, Row], groups: Mapping[Key, ProbeTable],
         if row["expected_duration"] and key[-1] != "unknown":
             if before is not None and before[0] == key[:-1]:
                 law = Empirical.of(prepare(groups[key], options).sample)
-                E_J = float(expected_duration(law, before[1], cost=options.cost))
-                row["kept_regret"] = max(0.0, E_J / row["expected_duration"] - 1) if np.isfinite(E_J) else None
-            before = key[:-1], np.inf if row["timeout"] is None else row["timeout"]
+                row["kept_regret"] = finite(regret(law, before[1], row["expected_duration"], cost=options.cost))
+            before = key[:-1], math.inf if row["timeout"] is None else row["timeout"]
 
 
 class Journal:

@@ -16,7 +16,8 @@ from latfit.fitting import Fit, default_laws
 from latfit.fitting.ranking import best_first, fit_many
 from latfit.laws import Law
 from latfit.resample import RESAMPLES
-from latfit.restart import expected_duration, optimal_timeout
+from latfit.restart import optimal_timeout
+from latfit.restart.completion import regret
 from latfit.sample import LatencySample
 
 MAX_SIMPLE_DISTANCE = 0.8  # √n times the KS distance of the best simple law, beyond which elaborate ones are tried
@@ -84,11 +85,8 @@ def put_to_use(fitted: FittedLaw, case: Prepared, data: Law, least: float | None
         optimum = optimal_timeout(fitting.fitted_law(case.sample, fitted.fit), cost=case.cost)
     except (LatfitError, ArithmeticError):  # a law so extreme that it has no usable times
         return fitted
-    regret = None
-    if least:
-        t = np.inf if optimum.timeout is None else optimum.timeout
-        regret = max(0.0, float(expected_duration(data, t, cost=case.cost)) / least - 1)
-    return replace(fitted, optimum=optimum, regret=regret)
+    t = np.inf if optimum.timeout is None else optimum.timeout
+    return replace(fitted, optimum=optimum, regret=regret(data, t, least, cost=case.cost))
 
 
 def joint(case: Prepared, fits: Sequence[Fit], *, detail: bool) -> fitting.JointRatio | None:

@@ -64,6 +64,13 @@ def expected_duration(
     return np.asarray(moments_of(job, t_inf, 1, cost)[1])
 
 
+def regret(law: Any, timeout: float | None, least: float | None, *, cost: float = 0.0) -> float | None:
+    """By what share jobs take longer with a timeout than the `least` E_J; None if one of the two is unknown or 0."""
+    if not timeout or not least:
+        return None
+    return max(0.0, float(expected_duration(law, timeout, cost=cost)) / least - 1)
+
+
 def moments(law: Any, t_inf: ArrayLike, order: int = 3, *, cost: float = 0.0, **params: Any) -> Floats:
     """E[Jⁿ] for n = 0…order, along the first axis, under unbounded restarts with timeout t.
 

@@ -228,8 +228,8 @@ def _nothing(tool: Tool, advice: _Advice, cost: float) -> tuple[str, ...]:
     """Why there is nothing to paste, and the warnings of the log."""
     waits = f" with the {seconds(advice.cost)} that {tool.title} itself waits before a restart"
     why = (
-        f"waiting is the answer: no schedule of retries{waits if advice.cost > cost else ''} gains enough in every case "
-        f"that the log supports (the case that binds: {advice.binding}); `latfit analyze` says why"
+        f"waiting is the answer: no schedule of retries{waits if advice.cost > cost else ''} gains enough in every "
+        f"case that the log supports (the case that binds: {advice.binding}); `latfit analyze` says why"
     )
     if advice.decision.verdict == "withheld":
         why = (

@@ -1,8 +1,8 @@
-"""Did a log change, when and in what; the timeout of each stretch; and what following the changes would have brought.
+"""Whether a log changed, when and how; the timeout of each stretch; and what following the changes would have brought.
 
-In the backtest a job is submitted with every probe, under the timeout that the policy would have set then. If the probe
-is not back by that time, the job is resubmitted at that moment, under the timeout of then, and takes the latency of the
-next probe that the log shows. An outcome is known at submission + latency and not earlier: feeding outcomes in the
+In the backtest a job is submitted with every probe, under the timeout that the policy would have set at that time. If
+the probe is not back by then, the job is resubmitted at that moment, under the current timeout, and takes the latency
+of the next probe in the log. An outcome is known at submission + latency and not earlier: feeding outcomes in the
 order of submission would leak the future.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from latfit.evidence.changes import Changes, find_changes
 from latfit.laws import Empirical
 from latfit.logs import ProbeLog
 from latfit.numbers import Bools, Floats, Ints, plain_values
-from latfit.restart import expected_duration
+from latfit.restart.completion import regret
 from latfit.table import A_MONDAY, COMPLETED, FAILED, LOST, ProbeTable, tallied
 from latfit.tracking.tracker import Tracker
 from latfit.units import UNITS, parse_duration, seconds
@@ -32,11 +33,11 @@ MIN_WARM_UP = 50  # outcomes, and a tenth of all, before the fixed timeout is se
 
 @dataclass(frozen=True)
 class Window:
-    """One stretch of a log: its probes, their outlier ratio, and the timeout by them alone.
+    """One stretch of a log: its probes, their outlier ratio, and the timeout that they alone advise.
 
-    `start` and `end` are seconds since 1970. `low` and `high` bound the timeout (95 %). `kept_regret` is what the
-    timeout of the window before costs in this one over its own (0.1 = 10 %), `current_regret` what the timeout in
-    use does; None where one of the two is not known, ∞ where it would never end.
+    `start` and `end` are seconds since 1970. `low` and `high` bound the timeout (95 %). `kept_regret` is the share by
+    which the timeout of the previous window makes jobs slower in this one (0.1 = 10 %), `current_regret` the same for
+    the timeout in use; None if one of the two is unknown, ∞ if jobs would never end.
     """
 
     start: float
@@ -57,7 +58,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Scored:
-    """What a policy brought: Σ time spent / jobs done, submissions a job, and the share not done at the log's end."""
+    """What a policy brought: Σ time spent / jobs done, submissions per job, and the share not done at the log's end."""
 
     policy: str
     expected_duration: float
@@ -67,7 +68,7 @@ class Scored:
 
 @dataclass(frozen=True, eq=False)
 class Backtest:
-    """The scores, and the tracked timeout at each probe that was scored, with its time in seconds since 1970."""
+    """The scores, and the tracked timeout at each scored probe, with its time in seconds since 1970."""
 
     scores: tuple[Scored, ...]
     when: Floats
@@ -76,7 +77,7 @@ class Backtest:
 
 @dataclass(frozen=True, eq=False)
 class Drift:
-    """What `latfit drift` says of a log, or of a group of it; `groups` has one for each group."""
+    """The result of `latfit drift` for a log, or for one of its groups; `groups` has the results of the groups."""
 
     key: dict[str, str]
     probes: int
@@ -87,21 +88,19 @@ class Drift:
     dependence: Dependence | None
     warnings: tuple[Warned, ...]
     groups: tuple[Drift, ...] = ()
-    refused: dict[str, str] = field(default_factory=dict)  # groups that say nothing, and why
+    refused: dict[str, str] = field(default_factory=dict)  # groups without a result, and why
 
     def to_dict(self) -> dict[str, Any]:
-        changes = [
-            vars(change) | {"at": None if change.at is None else iso(change.at)} for change in self.changes.changes
-        ]
+        changes = self.changes.changes
         return {
             "group": self.key or None,
             "probes": self.probes,
             "cutoff": self.cutoff,
-            "changes": changes,
+            "changes": [vars(change) | {"at": change.at and iso(change.at)} for change in changes],
             "windows": [window.to_dict() for window in self.windows],
             "daily_cycle": self.changes.daily_cycle,
             "weekly_cycle": self.changes.weekly_cycle,
-            "backtest": [] if self.backtest is None else [plain_values(score) for score in self.backtest.scores],
+            "backtest": [plain_values(score) for score in self.backtest.scores] if self.backtest else [],
             "dependence": self.dependence and self.dependence.to_dict(),
             "warnings": [vars(warning) for warning in self.warnings],
             "groups": [{**group.key, **group.to_dict()} for group in self.groups],
@@ -124,11 +123,11 @@ def drift(
 
     Parameters
     ----------
-    log : it must say when its probes were submitted.
-    window : how wide the windows are, such as 1d or 7d; by default the segments between the change points.
-    by : columns of the log; each group is looked at on its own too.
+    log : must contain the times of submission.
+    window : the width of the windows, such as 1d or 7d; by default they are the segments between the change points.
+    by : columns of the log; each group gets a result of its own, too.
     cost : seconds that each resubmission costs.
-    current : the timeout in use, to see what it costs in each window and in the backtest.
+    current : the timeout in use, to show what it costs in each window and in the backtest.
     cutoff, failed, seed : as in `latfit.analyze`.
 
     Examples
@@ -138,22 +137,12 @@ def drift(
     >>> result.changes.changes, len(result.windows)
     ((), 3)
     """
-    options = Options(
-        cutoff=cutoff,
-        failed=failed,
-        cost=cost,
-        current=current,
-        laws=(),
-        test=False,
-        seed=seed,
-        accept_implausible=True,
-    )
+    how: dict[str, Any] = {"cutoff": cutoff, "failed": failed, "cost": cost, "current": current, "seed": seed}
+    options = Options(laws=(), test=False, accept_implausible=True, **how)
     whole = _of_group({}, probes_of(log), window, options)
     columns = [by] if isinstance(by, str) else list(by)
-    if not columns:
-        return whole
     groups, refused = [], {}
-    for values, part in log.groups(columns).items():
+    for values, part in log.groups(columns).items() if columns else ():
         key = dict(zip(columns, values, strict=True))
         try:
             groups.append(_of_group(key, probes_of(part), window, replace(options, cutoff=whole.cutoff)))
@@ -166,7 +155,7 @@ def _of_group(key: dict[str, str], probes: ProbeTable, window: str | None, optio
     timed = np.flatnonzero(np.isfinite(probes.submitted)) if probes.submitted is not None else np.empty(0, np.int64)
     if timed.size < MIN_PROBES_FOR_DRIFT:
         raise LogError(
-            f"the time of submission is known of {timed.size} of {counted(probes.n, 'probe')}; drift needs at least "
+            f"the time of submission is known for {timed.size} of {counted(probes.n, 'probe')}; drift needs at least "
             f"{MIN_PROBES_FOR_DRIFT}: name the column with --column submitted=NAME"
         )
     prepared = prepare(probes.take(timed), options)
@@ -196,22 +185,23 @@ def _warnings(
         warnings.append(Warned("groups-differ", message))
     if tested is None:
         return (*warnings, Warned("no-backtest", "there are too few outcomes for a backtest"))
-    scores = {score.policy: score.expected_duration for score in tested.scores}
-    if not np.isfinite(scores["tracked"]):
+    tracked, waiting = ({score.policy: score for score in tested.scores}[name] for name in ("tracked", "waiting"))
+    replayed = tracked.expected_duration
+    if not np.isfinite(replayed):
         return (*warnings, Warned("never-done", "no job was done in the backtest, whatever the timeout"))
     promised = [(row.expected_duration, row.probes) for row in rows if row.expected_duration is not None]
     E_J = sum(E * n for E, n in promised) / max(1, sum(n for _, n in promised))
-    if dependent is not None and dependent.found and scores["tracked"] > 1.5 * E_J > 0:
+    if dependent is not None and dependent.found and replayed > 1.5 * E_J > 0:
         follow = f"slow probes follow slow ones (rank correlation {dependent.strongest:.2f})"
         warnings.append(Warned("dependence", f"{follow}: a resubmitted job is not independent of the first attempt"))
         message = (
-            f"E_J of the windows promises {seconds(E_J)} a job, the backtest by replay {seconds(scores['tracked'])}: "
+            f"E_J of the windows promises {seconds(E_J)} a job, the backtest by replay {seconds(replayed)}: "
             "their timeouts are withheld, and a tracker must not be used here"
         )
         warnings.append(Warned("dependent", message))
-    if scores["waiting"] <= scores["tracked"]:
-        waits = "in the backtest no tracked timeout does better than waiting until the cutoff"
-        warnings.append(Warned("waiting-wins", waits))
+    if waiting.expected_duration <= replayed:
+        message = "in the backtest no tracked timeout does better than waiting until the cutoff"
+        warnings.append(Warned("waiting-wins", message))
     return tuple(warnings)
 
 
@@ -225,9 +215,9 @@ def iso(seconds: float | np.datetime64) -> str:
 
 
 def edges_of(when: Floats, width: str | None, changes: Sequence[float]) -> Floats:
-    """Edges of windows: of `width` from Monday, 00:00 UTC; or at changes; or of the least usual width of 100 probes.
+    """Edges of windows: of `width` from Monday, 00:00 UTC; or else at the changes; or else of a usual width.
 
-    Of a usual width there are at most 200.
+    That width is the smallest that gives at most 200 windows, with at least 100 probes each on average.
     """
     first, last = float(when[0]), float(when[-1])
     if width is None and changes:
@@ -260,16 +250,12 @@ def windows(probes: ProbeTable, edges: Floats, options: Options) -> list[Window]
         assert best is not None
         assert ratio is not None
         assert sample is not None
+        E_J, T = best.expected_duration, options.cutoff or np.inf
         low, high = best.intervals.timeout if best.intervals else (None, None)
-        E_J, regrets = best.expected_duration, []
-        for other in (previous, options.current):
-            kept = None
-            if other and E_J:  # there is no law where nothing completed
-                t, law = min(other, options.cutoff or np.inf), Empirical.of(sample)
-                kept = max(float(expected_duration(law, t, cost=options.cost)) / E_J - 1, 0.0)
-            regrets.append(kept)
+        law = Empirical.of(sample) if E_J else None  # nothing completed: there is no law
+        regrets = [regret(law, t and min(t, T), E_J, cost=options.cost) for t in (previous, options.current)]
         span = float(edges[i]), float(edges[i + 1])
-        rows.append(Window(*span, sample.n, ratio.estimate, best.timeout, low, high, best.expected_duration, *regrets))
+        rows.append(Window(*span, sample.n, ratio.estimate, best.timeout, low, high, E_J, *regrets))
         previous = best.timeout or previous
     return rows
 
@@ -278,7 +264,7 @@ def windows(probes: ProbeTable, edges: Floats, options: Options) -> list[Window]
 
 
 def backtest(probes: ProbeTable, cutoff: float, *, cost: float = 0.0, current: float | None = None) -> Backtest | None:
-    """Every policy on probes with times, in their order, at most `cutoff` an attempt; None with too few of them."""
+    """Every policy on probes with times, in their order, at most `cutoff` per attempt; None with too few of them."""
     assert probes.submitted is not None
     never = (probes.status == LOST) | ~np.isfinite(probes.latency)  # known to be lost at the cutoff
     known_at = probes.submitted + np.where(never, cutoff, np.minimum(probes.latency, cutoff))
@@ -289,12 +275,11 @@ def backtest(probes: ProbeTable, cutoff: float, *, cost: float = 0.0, current: f
     start = int(np.searchsorted(probes.submitted, known_at[order[warm - 1]]))
     if probes.n - start < MIN_WARM_UP:
         return None
-    ladder = tracked_timeouts(probes, known_at, order, cutoff, cost)
     marks = np.unique(np.linspace(warm, probes.n, 41).astype(np.int64)[:-1])  # when the pooled timeout is set anew
     options = Options(
         cutoff=cutoff, cost=cost, laws=(), test=False, resamples=0, censoring="independent", accept_implausible=True
     )
-    decided = np.full(marks.size, cutoff)  # by what `latfit timeout` would have said
+    decided = np.full(marks.size, cutoff)  # what `latfit timeout` would have advised
     for k, end in enumerate(marks):  # one by one: together they would need 40 times the memory of the log
         known = order[:end]
         sample = tallied(probes.latency[known], probes.status[known].astype(np.int8))
@@ -302,24 +287,28 @@ def backtest(probes: ProbeTable, cutoff: float, *, cost: float = 0.0, current: f
         if best is not None and best.timeout:
             decided[k] = max(min(best.timeout, cutoff), probes.resolution)
     upto = np.searchsorted(known_at[order], probes.submitted, side="right")  # outcomes known at each submission
-    pooled = decided[np.clip(np.searchsorted(marks, upto, side="right") - 1, 0, None)]
-    policies = {"fixed": np.full(probes.n, decided[0]), "pooled": pooled, "tracked": ladder}
-    if current is not None:
-        policies["current"] = np.full(probes.n, min(current, cutoff))
-    policies["waiting"] = np.full(probes.n, cutoff)
+    ladder = tracked_timeouts(probes, known_at, order, cutoff, cost)
+    policies = {
+        "fixed": np.full(probes.n, decided[0]),
+        "pooled": decided[np.clip(np.searchsorted(marks, upto, side="right") - 1, 0, None)],
+        "tracked": ladder,
+        **({} if current is None else {"current": np.full(probes.n, min(current, cutoff))}),
+        "waiting": np.full(probes.n, cutoff),
+    }
     jobs = np.arange(start, probes.n)[:: max(1, (probes.n - start) // 50_000)]  # evenly spread over a longer log
-    scores = [Scored(name, *_replayed(probes, jobs, timeouts, cutoff, cost)) for name, timeouts in policies.items()]
+    replay = partial(_replayed, probes, jobs, cutoff=cutoff, cost=cost)
+    scores = [Scored(name, *replay(timeouts)) for name, timeouts in policies.items()]
     x = probes.latency[(probes.status == COMPLETED) & (probes.latency <= cutoff)]
     tried = np.unique(np.append(np.quantile(x, np.linspace(0.02, 1, 60), method="inverted_cdf"), cutoff))
-    constant = [np.broadcast_to(max(t, probes.resolution), probes.n) for t in tried[tried > 0]]
-    scores.append(Scored("hindsight", *min(_replayed(probes, jobs, t, cutoff, cost) for t in constant)))
+    constant = (np.broadcast_to(max(t, probes.resolution), probes.n) for t in tried[tried > 0])
+    scores.append(Scored("hindsight", *min(map(replay, constant))))
     return Backtest(tuple(scores), probes.submitted[start:], ladder[start:])
 
 
 def tracked_timeouts(probes: ProbeTable, known_at: Floats, order: Ints, cutoff: float, cost: float) -> Floats:
     """The tracker's timeout at each submission, fed with outcomes as they become known."""
     assert probes.submitted is not None
-    # probes show what lies beyond the timeout, so being late is no safety that slack would have to buy
+    # probes show what lies beyond the timeout: no slack is needed to be on the safe side
     tracker = Tracker(initial=cutoff, cutoff=cutoff, cost=cost, slack=0.0)
     latency = np.where(np.isfinite(probes.latency), probes.latency, cutoff)[order]
     status = probes.status[order].astype(np.int8)
@@ -333,17 +322,17 @@ def tracked_timeouts(probes: ProbeTable, known_at: Floats, order: Ints, cutoff: 
 
 
 def _replayed(
-    probes: ProbeTable, jobs: Ints, timeouts: Floats, cutoff: float, cost: float
+    probes: ProbeTable, jobs: Ints, timeouts: Floats, *, cutoff: float, cost: float
 ) -> tuple[float, float, float]:
-    """Σ time spent / jobs done, submissions a job done, and the share of jobs that ran off the log."""
+    """Σ time spent / jobs done, submissions per job done, and the share of jobs that ran off the log."""
     assert probes.submitted is not None
     inside = probes.latency <= cutoff
     completed, failed = (probes.status == COMPLETED) & inside, (probes.status == FAILED) & inside
     gap = (probes.submitted[-1] - probes.submitted[0]) / probes.n
-    sparse = bool(completed.any()) and gap > float(probes.latency[completed].mean())  # the next in order, then
+    sparse = bool(completed.any()) and gap > float(probes.latency[completed].mean())  # then the next in order
     spent, submitted, done = 0.0, 0, 0
     at, clock = jobs, probes.submitted[jobs].copy()
-    for _ in range(5000):  # then the jobs that are left are given up
+    for _ in range(5000):  # jobs that are not done then are given up
         submitted += at.size
         t, x = timeouts[at], probes.latency[at]
         back: Bools = completed[at] & (x <= t)

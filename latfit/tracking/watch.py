@@ -207,9 +207,9 @@ class Watch:
         if tracker.observations < self.next_review_at:
             return None
         self.next_review_at = tracker.observations + REFRESH_EVERY
-        how = {"cutoff": tracker.cutoff, "cost": tracker.cost, "format": self.format, "options": self.read_options}
+        how = {"cutoff": tracker.cutoff, "cost": tracker.cost}
         try:
-            self.decision, facts = review(self.path, **how)
+            self.decision, facts = review(self.path, format=self.format, options=self.read_options, **how)
         except (LatfitError, OSError):  # perhaps it was rotated just now
             return None
         self.next_review_at = max(2 * tracker.observations, REFRESH_EVERY)
@@ -278,12 +278,12 @@ def cutoff_of_state(file: str | Path) -> float | None:
 def prometheus(watch: Watch) -> str:
     """The current figures in Prometheus' text format, for node_exporter's textfile collector."""
     now = watch.figures()
-    retry = now.retry
-    timeouts = retry.timeouts if retry else ()
-    figures: list[tuple[str, str, float | None]] = [
-        ("retry_attempts", "Attempts of the schedule to set; 1: wait.", len(timeouts) + 1 if watch.decision else None),
-        ("retry_expected_duration_seconds", "Mean duration of a job under it.", retry and retry.expected_duration),
-        ("retry_worst_loss_ratio", "By what share it is slower than waiting at worst.", retry and retry.worst_loss),
+    retry = now.retry.to_dict() if now.retry else {"timeouts": (), "attempts": 1 if watch.decision else None}
+    figures: list[tuple[str, str, Any]] = [
+        ("retry_timeout_seconds", "After what to cancel each attempt but the last.", retry["timeouts"]),
+        ("retry_attempts", "Attempts of the schedule to set; 1: wait.", retry["attempts"]),
+        ("retry_expected_duration_seconds", "Mean duration of a job under it.", retry.get("expected_duration")),
+        ("retry_worst_loss_ratio", "By what share it is slower than waiting at worst.", retry.get("worst_loss")),
         ("timeout_seconds", "The best timeout for unlimited resubmission.", now.timeout),
         ("timeout_low_seconds", "Lower end of its 95 % interval.", now.low),
         ("timeout_high_seconds", "Upper end of its 95 % interval.", now.high),
@@ -294,15 +294,15 @@ def prometheus(watch: Watch) -> str:
         ("refused_total", "Lines that could not be used.", watch.refused),
     ]
     path = str(watch.path).encode(errors="replace").decode()
-    log = path.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")  # the only escapes of the format
-    lines = [
-        "# HELP latfit_retry_timeout_seconds After what to cancel each attempt but the last.",
-        "# TYPE latfit_retry_timeout_seconds gauge",
-    ]
-    for attempt, timeout in enumerate(timeouts, start=1):
-        lines.append(f'latfit_retry_timeout_seconds{{log="{log}",attempt="{attempt}"}} {timeout!r}')
+    path = path.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")  # the only escapes of the format
+    lines = []
     for name, about, value in figures:
         kind = "counter" if name.endswith("_total") else "gauge"
         lines += [f"# HELP latfit_{name} {about}", f"# TYPE latfit_{name} {kind}"]
-        lines.append(f'latfit_{name}{{log="{log}"}} {"NaN" if value is None else repr(value)}')
+        labelled = {"": value}
+        if name == "retry_timeout_seconds":
+            labelled = {f',attempt="{attempt}"': timeout for attempt, timeout in enumerate(value, start=1)}
+        lines += [
+            f'latfit_{name}{{log="{path}"{label}}} {"NaN" if x is None else repr(x)}' for label, x in labelled.items()
+        ]
     return "\n".join(lines) + "\n"
