@@ -1,8 +1,8 @@
 """From memories to the current timeout: the longest memory that the shorter ones do not contradict.
 
-Each memory gives a Kaplan–Meier law, with failures as a competing risk. The longest that agrees with every shorter
-one is used (Lepski's rule): sup|F − F′| ≤ 1.7 √v, v = W₂/W² + W₂′/W′² − 2 Σgg′/(WW′). Where it has fewer than three
-at risk, the hazards of longer memories go on. The masses are blurred, and
+Each memory gives a Kaplan–Meier law, with failures as a competing risk. The longest one that agrees with every shorter
+one is used (Lepski's rule): sup|F − F′| ≤ 1.7 √v, v = W₂/W² + W₂′/W′² − 2 Σgg′/(WW′). Where fewer than three of its
+attempts are at risk, the hazards of longer memories take over. The masses are blurred, and
 E_J(t) = (∫₀ᵗ S + c (1 − F̃)) / F̃ is minimised over the bucket edges.
 """
 
@@ -37,18 +37,18 @@ def signed(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_signed(state: dict[str, Any]) -> None:
-    """Raise a ValueError where a state is not what `signed` returned."""
+    """Raise a ValueError if a state is not what `signed` returned."""
     if signed({name: value for name, value in state.items() if name != "crc"})["crc"] != state["crc"]:
-        raise ValueError("a value of it was changed")
+        raise ValueError("one of its values was changed")
 
 
 class Memories:
     """Decayed counts of completions, failures and censored attempts in buckets, for every half-life.
 
-    A new observation has the weight g, and g grows by 1/γ with each: old ones fade without being touched. Bucket j
-    holds the times (e_j, e_{j+1}], e_j = exp(BUCKET_WIDTH · (first + j)); a censored attempt goes to the first bucket
-    that begins when it was given up, or later: it was at risk in those before.
-    `cross` holds Σ g_k g_l over all observations, of which the diagonal is W₂; `whole` is W = Σ g_k.
+    A new observation has the weight g, and g grows by 1/γ each time, so that old observations fade without being
+    touched. Bucket j holds the times (e_j, e_{j+1}], e_j = exp(BUCKET_WIDTH · (first + j)). A censored attempt goes to
+    the first bucket that begins when it was given up or later: it was at risk in the buckets before.
+    `cross` holds Σ g_k g_l over all observations, with W₂ as its diagonal; `whole` is W = Σ g_k.
     """
 
     def __init__(self, cutoff: float) -> None:
@@ -60,13 +60,13 @@ class Memories:
         self.cross = np.zeros((LEVELS, LEVELS))
 
     def buckets(self, latency: Floats, statuses: Ints) -> Ints:
-        """Which bucket each latency belongs to; a time within 1e-9 of an edge lies on it."""
+        """The bucket of each latency; a time within 1e-9 of an edge lies on it."""
         with np.errstate(divide="ignore"):
             at = np.ceil(np.log(latency) / BUCKET_WIDTH - 1e-9) - self.first - (statuses < CENSORED)
         return np.asarray(np.clip(at, 0, BUCKETS - 1), dtype=np.int64)
 
     def effective(self) -> tuple[Floats, Floats, Floats]:
-        """Effective numbers, weights times W/W₂: counts by bucket, from the first in use to the last; lost; edges."""
+        """Effective numbers (weights times W/W₂): counts by bucket, from the first in use to the last; lost; edges."""
         scale = self.whole / np.maximum(self.cross.diagonal(), 1e-300)
         used = np.flatnonzero(self.counts.any(axis=(0, 1)))
         low, high = (used[0], used[-1] + 1) if used.size else (0, 0)
@@ -74,7 +74,7 @@ class Memories:
         return self.counts[:, :, low:high] * scale[:, None], self.lost * scale, edges
 
     def add(self, latencies: Sequence[float], statuses: Sequence[int]) -> None:
-        """Take in observations, the oldest first, in parts whose weights stay below the largest float."""
+        """Add observations, oldest first, in parts whose weights stay below the largest float."""
         codes = np.asarray(statuses, dtype=np.int64)
         every = self.buckets(np.asarray(latencies), codes), codes
         for start in range(0, every[0].size, 2048):
@@ -91,7 +91,7 @@ class Memories:
                 self._scale(1 / self.weight)
 
     def _scale(self, by: Floats) -> None:
-        """Multiply the weights of each level, and drop what has faded."""
+        """Multiply the weights of each level, and drop counts that have faded."""
         self.counts *= by[:, None]
         self.lost *= by
         self.whole *= by
@@ -100,25 +100,25 @@ class Memories:
         self.counts[self.counts < 1e-14 * self.whole[:, None]] = 0.0
 
     def restart_shortest(self, run: Sequence[tuple[float, int]]) -> None:
-        """Let the shortest memory hold these observations only, latency and status, all with the same weight."""
+        """Make the shortest memory hold only these observations (latency and status), all with the same weight."""
         g, n = self.weight[0], len(run)
         latency, status = np.array([x for x, _ in run]), np.array([code for _, code in run])
         gone = status == LOST
         self.counts[:, 0], self.lost[0] = 0.0, g * np.count_nonzero(gone)
         np.add.at(self.counts[:, 0], (status[~gone], self.buckets(latency, status)[~gone]), g)
         self.whole[0], self.cross[0, 0] = n * g, n * g * g
-        # the newest n of the other memories are these same observations
+        # they are also the newest n observations of the other memories
         self.cross[0, 1:] = self.cross[1:, 0] = g * self.weight[1:] * (1 - _GROWTH[1:] ** -n) / (1 - 1 / _GROWTH[1:])
 
     def absorb(self, other: Memories) -> None:
-        """Add the memories of another tracker with the same cutoff, each as of now; the other one is scaled too."""
+        """Add the memories of another tracker with the same cutoff, both as of now; the other one is scaled, too."""
         for memories in (self, other):
             memories._scale(1 / memories.weight)
         for name in ("counts", "lost", "whole", "cross"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values that restore every number exactly; only the buckets in use are written."""
+        """Plain values that restore every number exactly; only buckets in use are written."""
         state: dict[str, Any] = {}
         for name, counts in zip(STATUSES, self.counts, strict=False):
             at = np.flatnonzero(counts.any(axis=0))
@@ -135,12 +135,12 @@ class Memories:
         return memories
 
 
-MIDDLE = math.exp(-BUCKET_WIDTH / 2)  # of a bucket in the logarithm, as a share of its end
+MIDDLE = math.exp(-BUCKET_WIDTH / 2)  # the middle of a bucket in the logarithm, as a share of its end
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A timeout, E_J at it, the share still out after it, how many attempts that rests on, and how it was found."""
+    """A timeout, its E_J, the share still out after it, the effective number of attempts, and the memory in use."""
 
     timeout: float
     expected_duration: float
@@ -152,7 +152,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Laws:
-    """Kaplan–Meier by memory: hazards, F̃, S, and how many buckets of each have an effective three at risk."""
+    """Kaplan–Meier by memory: hazards, F̃, S, and how many buckets have an effective three attempts at risk."""
 
     done: Floats  # (LEVELS, buckets) hazards of completing
     gone: Floats  # of failing
@@ -164,7 +164,7 @@ class Laws:
 
     @classmethod
     def of(cls, counts: Floats, lost: Floats, edges: Floats) -> Laws:
-        """Kaplan–Meier of effective numbers; who gave up when a bucket began was last at risk in the one before."""
+        """Kaplan–Meier of effective numbers; an attempt given up as a bucket began was last at risk before it."""
         given_up = np.append(counts[2, :, 1:], np.zeros((LEVELS, 1)), axis=1)
         at_risk = Counts(edges[None, 1:], counts[0], counts[1], given_up, lost).at_risk
         limit = np.count_nonzero(at_risk >= 3.0 - 1e-9, axis=1)
@@ -173,7 +173,10 @@ class Laws:
         return cls(done, gone, np.cumsum(masses(S, done), axis=1), S, limit.tolist(), edges, effective)
 
     def masses(self, level: int, *, splice: bool = True) -> tuple[Floats, Floats, int]:
-        """Completing and failing by bucket, of `level`, then longer memories; the first with an effective five done."""
+        """The masses of completing and failing by bucket, and the first bucket with an effective five completions.
+
+        They are those of the memory `level`, continued by longer memories (`splice`).
+        """
         source = np.zeros(0, dtype=np.int64)
         for k in range(level, LEVELS if splice else level + 1):
             source = np.append(source, np.full(max(0, self.limit[k] - source.size), k))
@@ -186,11 +189,11 @@ class Laws:
 
 
 def choose(memories: Memories, laws: Laws) -> tuple[int, bool]:
-    """The longest memory within 1.7 standard errors of all shorter ones; whether the longest of all is beyond 2.3."""
+    """The longest memory within 1.7 standard errors of all shorter ones; whether the longest of all is off by 2.3."""
     changed, spread = False, 1 / np.maximum(laws.effective, 1e-300)
 
     def distance(short: int, level: int) -> float:
-        """In standard errors of the difference."""
+        """The distance in standard errors of the difference."""
         upto = min(laws.limit[short], laws.limit[level])
         gap = float(np.abs(laws.F[short, :upto] - laws.F[level, :upto]).max(initial=0.0))
         if laws.gone[level].any():
@@ -211,13 +214,13 @@ def choose(memories: Memories, laws: Laws) -> tuple[int, bool]:
 def best(
     laws: Laws, level: int, *, cost: float, slack: float, blur: bool = True, splice: bool = True
 ) -> Estimate | None:
-    """The timeout by one memory, blurred, with E_J and the share still out as seen; None where too few completed."""
+    """The timeout of one memory, blurred, with E_J and the share still out as observed; None if too few completed."""
     completed, failed, enough = laws.masses(level, splice=splice)
     effective = float(laws.effective[level])
     if enough >= completed.size:
         return None
     kernel = _kernel(completed, effective) if blur else np.ones(1)
-    half = kernel.size // 2  # the blur spreads over so many buckets before the first, and beyond the last
+    half = kernel.size // 2  # the buckets by which the blur reaches before the first and beyond the last
     ends = laws.edges[0] * np.exp(BUCKET_WIDTH * np.arange(1 - half, completed.size + half + 1))
     E = _durations(np.convolve(completed, kernel), np.convolve(failed, kernel), ends, cost)[half + enough :]
     least = int(np.argmin(E))
@@ -225,17 +228,18 @@ def best(
     last = least + int(above[0]) - 1 if above.size else E.size - 1
     t = ends[half + enough + last]
     k = min(enough + last, completed.size - 1)
-    as_seen = _curve(completed[: k + 1], failed[: k + 1], ends[half:])
-    duration = as_seen.E_J_after(t - as_seen.times, cost)[0, k]
-    return Estimate(float(t), float(duration), float(as_seen.S[0, k]), effective, level, changed=False)
+    observed = _curve(completed[: k + 1], failed[: k + 1], ends[half:])
+    duration = observed.E_J_after(t - observed.times, cost)[0, k]
+    return Estimate(float(t), float(duration), float(observed.S[0, k]), effective, level, changed=False)
 
 
 def _curve(completed: Floats, failed: Floats, ends: Floats) -> StepCurves:
-    """The curve of masses in buckets, each taken at the middle of its bucket in the logarithm."""
+    """The curve of masses in buckets, each at the middle of its bucket in the logarithm."""
     return StepCurves.of_masses(ends[: completed.size] * MIDDLE, completed, failed)
 
 
 def _durations(completed: Floats, failed: Floats, ends: Floats, cost: float) -> Floats:
+    """E_J of a timeout at the end of each bucket."""
     return np.asarray(_curve(completed, failed, ends).E_J_after(ends * (1 - MIDDLE), cost)[0])
 
 
@@ -254,7 +258,7 @@ def _kernel(mass: Floats, effective: float) -> Floats:
 
 
 def estimate(memories: Memories, *, cost: float, slack: float, splice: bool = True) -> Estimate | None:
-    """The current timeout, or None where too few attempts completed."""
+    """The current timeout, or None if too few attempts completed."""
     laws = Laws.of(*memories.effective())
     if not laws.F.size:
         return None
@@ -264,7 +268,7 @@ def estimate(memories: Memories, *, cost: float, slack: float, splice: bool = Tr
 
 
 def regret(memories: Memories, level: int, timeout: float, *, cost: float) -> float:
-    """E_J at a timeout over the least, less 1, by one memory as seen, beyond which nothing completes; may be ∞."""
+    """E_J(timeout)/E_J(best) − 1 by one memory as observed, in which nothing completes later; may be ∞."""
     laws = Laws.of(*memories.effective())
     completed, failed, enough = laws.masses(level)
     ends = laws.edges[1 : completed.size + 1]
@@ -277,7 +281,10 @@ def regret(memories: Memories, level: int, timeout: float, *, cost: float) -> fl
 
 
 def intervals(memories: Memories, levels: list[int], *, cost: float, slack: float) -> tuple[Limits, Limits]:
-    """95 % intervals of the timeout (plain minimum to `slack`) and of E_J: a Poisson bootstrap of effective counts."""
+    """95 % intervals of the timeout (from the plain minimum to the end of `slack`) and of E_J.
+
+    A Poisson bootstrap of the effective counts.
+    """
     rng, (*expected, edges) = np.random.default_rng(0), memories.effective()
     drawn = [weights(numbers, RESAMPLES, rng) for numbers in expected]
     figures = np.full((len(levels), 3, RESAMPLES), np.nan)

@@ -21,15 +21,15 @@ TAIL_HEAD_LINES = 20  # kept of a file's beginning, at most 64 kB of them
 
 
 class Tail:
-    """Reads what is appended to a file, and never more than once; it only reads, so no writer waits for it.
+    """Reads what is appended to a file, each byte once; it only reads, so it never blocks the writer.
 
-    A file that takes the place of this one is read once the old one is at its end; a file that became shorter, or
-    that begins with other lines, is read from its beginning. A line counts when its end is written, or when its file
-    has been replaced.
+    A file that replaces this one is read when the old one is at its end. A file that became shorter, or begins with
+    other lines than before, is read from its beginning. A line counts when its end is written, or when its file has
+    been replaced.
     """
 
     def __init__(self, path: str | Path, state: dict[str, Any] | None = None) -> None:
-        """Open the file that the state speaks of, under its name or, rotated, beside it."""
+        """Open the file that the state describes, under its name or, if it was rotated, beside it."""
         self.path = Path(path)
         self.file: IO[bytes] | None = None
         self.offset, self.head = 0, b""
@@ -43,7 +43,7 @@ class Tail:
                     self.close()
 
     def _is_what_was_read(self, file: IO[bytes]) -> bool:
-        """Whether a file still begins with the head and is as long as what was read of it: it was not truncated."""
+        """Whether a file still begins with the head and is at least as long as what was read: it was not truncated."""
         file.seek(0)
         return os.fstat(file.fileno()).st_size >= self.offset and file.read(len(self.head)) == self.head
 
@@ -52,13 +52,13 @@ class Tail:
         return {"inode": inode, "offset": self.offset, "head": self.head.hex()}
 
     def close(self) -> None:
-        """Let go of the file; the next one is read from its beginning."""
+        """Close the file; the next one is read from its beginning."""
         if self.file is not None:
             self.file.close()
         self.file, self.offset, self.head = None, 0, b""
 
     def lines(self) -> Iterator[tuple[bytes, bool]]:
-        """What was appended until now, in blocks of whole lines, and whether each begins a file."""
+        """The lines appended so far, in blocks, and whether a block begins a file."""
         while (file := self.file or self._opened()) is not None:
             if not self._is_what_was_read(file):
                 self.close()
@@ -86,7 +86,7 @@ class Tail:
             raise LogError(f"{self.path}: cannot be read ({error.strerror})") from error
         if self.file.read(2) == b"\x1f\x8b":
             self.close()
-            raise LogError(f"{self.path}: this file is compressed; what grows is plain text")
+            raise LogError(f"{self.path}: this file is compressed; watch the plain text instead")
         return self.file
 
     def _block(self, file: IO[bytes], *, last: bool) -> bytes:
@@ -103,11 +103,11 @@ class Tail:
 
 
 class OpenReader:
-    """A format's reader, kept open in a thread that waits for lines: what it has learnt about columns holds on."""
+    """A format's reader, kept open in a thread that waits for lines, so that it determines the columns only once."""
 
     def __init__(self, name: str, lines: bytes, format: str | None, options: ReadOptions) -> None:  # noqa: A002
         self._appended: SimpleQueue[bytes | None] = SimpleQueue()
-        self._results: SimpleQueue[Records | Exception | None] = SimpleQueue()  # None: it asks for more lines
+        self._results: SimpleQueue[Records | Exception | None] = SimpleQueue()  # None: the reader needs more lines
         source = _GrowingSource(name, io.BytesIO(lines), more=self._more)
         kind = find_format(source, format, pattern=options.pattern)
         if not kind.by_line:
@@ -116,7 +116,7 @@ class OpenReader:
         Thread(target=self._run, args=(kind, source, options), daemon=True).start()
 
     def records(self, lines: bytes = b"") -> Iterator[Records]:
-        """The records of the lines given so far, and of these, that were not returned yet."""
+        """The records that were not returned yet, of all lines so far and of these."""
         if lines:
             self._appended.put(lines)
         while (result := self._results.get()) is not None:
@@ -136,15 +136,15 @@ class OpenReader:
         try:
             for records in kind.read_appended(source, options):
                 self._results.put(records)
-            while self._more() is not None:  # a format may have read all that it wants to
+            while self._more() is not None:  # a format may stop reading early
                 pass
-        except Exception as error:  # raised again where the records are taken
+        except Exception as error:  # raised again by `records`
             self._results.put(error)
 
 
 @dataclass
 class _GrowingSource(Source):
-    """A log that goes on with the lines that `more` returns; None is its end."""
+    """A log that continues with the lines that `more` returns; None is its end."""
 
     more: Callable[[], bytes | None] = lambda: None
 

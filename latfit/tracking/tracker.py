@@ -1,4 +1,4 @@
-"""The current timeout of a system that changes, learnt from the very attempts that it cuts short."""
+"""The current timeout of a system that changes, learnt from the attempts that it cuts short."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ SETTINGS = ("cutoff", "initial", "cost", "explore", "slack")
 
 @dataclass
 class Guard:
-    """Back-off state: completions still required (`left`) and the timeout until then (`back`).
+    """The back-off state: completions still required (`left`) and the timeout until then (`back`).
 
-    While guarding, every miss of `back` doubles it, and completions bring it down to twice the slowest of them.
-    `run` holds the latency and the status of the misses since the last completion in time.
+    While guarding, every miss doubles `back`, and completions bring it down to twice the slowest of them.
+    `run` holds latency and status of the misses since the last completion in time.
     """
 
     back: float
@@ -36,7 +36,7 @@ class Guard:
     run: list[tuple[float, int]] = field(default_factory=list)
 
     def judge(self, latency: float, code: int, *, t: float, out: float, cutoff: float) -> bool:
-        """Take in one attempt under the timeout `t`, which the share `out` is expected to miss; True is an alarm."""
+        """Add an attempt under the timeout `t`, which the share `out` is expected to miss; True is an alarm."""
         if code == FAILED:
             return False
         if code == COMPLETED and (self.left > 0 or latency <= t):
@@ -46,7 +46,7 @@ class Guard:
                 self.slowest = max(self.slowest, latency)
                 self.back = min(self.back, max(t, 2 * self.slowest))
             return False
-        if latency < (self.back if self.left > 0 else t) * (1 - 1e-9):  # a clock may measure a wait as a hair shorter
+        if latency < (self.back if self.left > 0 else t) * (1 - 1e-9):  # clocks may measure a wait slightly too short
             return False
         if self.left > 0:
             self.back = min(2 * self.back, cutoff)
@@ -56,18 +56,18 @@ class Guard:
 
 
 class Tracker:
-    r"""The timeout to give the next attempt, where the law of the latencies changes with time.
+    r"""The timeout for the next attempt, when the law of the latencies changes with time.
 
-    Every attempt is cut at the timeout in force, so nothing beyond it is seen, and a system that slows down looks like
-    one that loses everything. The tracker therefore explores (a few attempts may take twice as long), guards (a run of
-    misses that chance does not explain doubles the wait until attempts complete again), and prefers too late to too
-    early: the largest timeout within `slack` of the least E_J. What it remembers is bounded, and fades with five
-    half-lives, of which the longest that the shorter ones do not contradict is used. Threads may share it.
+    Every attempt is cut at the current timeout, so later answers are never observed, and a system that slows down looks
+    like one that loses everything. The tracker therefore explores (a few attempts may take twice as long), guards (a
+    run of misses that chance does not explain doubles the timeout until attempts complete again), and prefers too late
+    to too early: it takes the largest timeout within `slack` of the least E_J. Its memory is bounded and fades with
+    five half-lives; the longest that the shorter ones do not contradict is used. Threads may share a tracker.
 
-    Parameters: `initial`, the first timeout in seconds, better too small than too large; `cutoff`, the longest that
-    any attempt may take; `cost`, the seconds that each resubmission costs; `explore`, the share of attempts that are
-    given twice the timeout (0 where abandoned attempts are still listened to, and reported when they come back);
-    `slack`, how much longer than the best E_J may be; `seed` of the exploration.
+    Parameters: `initial`, the first timeout in seconds, better too small than too large; `cutoff`, the longest time
+    that an attempt may take; `cost`, the seconds that each resubmission costs; `explore`, the share of attempts with
+    twice the timeout (0 if you still listen to abandoned attempts and report them when they come back); `slack`, by
+    what share E_J may exceed the least; `seed`, that of the exploration.
 
     >>> tracker = Tracker(initial=1.0, cutoff=60.0, seed=1)
     >>> rng = np.random.default_rng(1)
@@ -111,13 +111,13 @@ class Tracker:
         self._latencies: list[float] = []  # observed since the last estimate
         self._statuses: list[int] = []
         self._estimate: Estimate | None = None
-        self.observations = self._stale = 0  # attempts and probes taken in, and those since the last estimate
+        self.observations = self._stale = 0  # attempts and probes in all, and those since the last estimate
 
     def next(self, at: object = None) -> float:
-        """The timeout to give the next attempt, in seconds; a random share of attempts explores.
+        """The timeout for the next attempt, in seconds; a random share of attempts explores.
 
-        `at`, the time of the attempt, is accepted and not used, here and below: where the hours of the day differ,
-        keep a tracker for each.
+        `at`, the time of the attempt, is accepted but not used, here and below: if the hours of the day differ, keep
+        a tracker for each.
         """
         with self._lock:
             now = self.timeout
@@ -126,9 +126,9 @@ class Tracker:
             return min(2 * now, self.cutoff) if self._rng.random() < self.explore else now
 
     def observe(self, latency: float, status: str = "completed", at: object = None) -> None:
-        """Take in one attempt: `completed` after `latency` seconds, `censored` (given up after them), `failed`, `lost`.
+        """Add an attempt: `completed` after `latency` seconds, `censored` (given up after them), `failed` or `lost`.
 
-        An attempt that was abandoned and came back later may be reported then, as completed, instead of as censored.
+        An abandoned attempt that comes back may be reported then, as completed, instead of as censored.
         """
         if status not in STATUSES:
             raise RestartError(f"{status!r} is not how an attempt can end; choose from {', '.join(STATUSES)}")
@@ -142,28 +142,27 @@ class Tracker:
             self._statuses.append(code)
             self.observations += 1
             self._stale += 1
-            latest = self._estimate  # one more miss than was seen is never a surprise
+            latest = self._estimate  # a single miss more than expected is never a surprise
             out = 1.0 if latest is None else max(latest.still_out, 1 / (1 + latest.effective))
             if self._guard.judge(float(latency), code, t=self._t, out=out, cutoff=self.cutoff):
-                self._flush()  # wait twice as long, and let the shortest memory begin with this run
+                self._flush()  # wait twice as long, and start the shortest memory with this run
                 self._memories.restart_shortest(self._guard.run)
                 self._guard = Guard(min(2 * self._t, self.cutoff), left=5)
             if len(self._latencies) >= 64:
                 self._flush()
 
     def learn(self, latency: ArrayLike, status: str | ArrayLike = "completed", at: object = None) -> None:
-        """Take in probes that no timeout of this tracker cut short: one latency or many, the oldest first.
+        """Add probes that no timeout of this tracker cut short: one latency or many, oldest first.
 
-        `status` is one word for all or one each (or the codes of `latfit.sample`). Probes tell what lies beyond the
-        timeout, so none of them is taken as a sign of trouble, and once twenty are known the tracker no longer starts
-        carefully.
+        `status` is one word for all, or one for each (or the codes of `latfit.sample`). Probes show what lies beyond
+        the timeout, so a slow probe never raises the guard, and twenty probes end the careful start.
         """
         try:
             x, codes = np.atleast_1d(np.asarray(latency, dtype=np.float64)), np.asarray(status)
         except (TypeError, ValueError):
             raise RestartError("the latencies are not all numbers of seconds") from None
         if codes.ndim and codes.shape != x.shape:
-            raise RestartError(f"{x.size} latencies and {codes.size} statuses: give one status for all, or one each")
+            raise RestartError(f"{x.size} latencies and {codes.size} statuses: give one status, or one for each")
         if codes.dtype.kind != "i":
             words = [str(word) for word in np.broadcast_to(codes, x.shape)]
             if unknown := set(words) - set(STATUSES):
@@ -185,7 +184,7 @@ class Tracker:
                 self._guard = Guard(self._t, 0)
 
     def guard_nothing(self) -> None:
-        """Never back off: for attempts that other timeouts than those of this tracker cut short."""
+        """Never back off: for attempts that were cut by other timeouts than those of this tracker."""
         self._guard.left = 0
 
     def _flush(self) -> None:
@@ -195,7 +194,7 @@ class Tracker:
             self._statuses.clear()
 
     def refresh(self) -> None:
-        """Estimate anew where enough was observed since the last time; asking for a timeout does it too."""
+        """Update the estimate if there are enough new observations; asking for a timeout does this, too."""
         if self._stale < ESTIMATE_EVERY:
             return
         with self._lock:
@@ -207,13 +206,13 @@ class Tracker:
 
     @property
     def latest(self) -> Estimate | None:
-        """The current estimate, whatever the guard makes of it; None before enough attempts completed."""
+        """The current estimate, guard or not; None before enough attempts completed."""
         self.refresh()
         return self._estimate
 
     @property
     def timeout(self) -> float:
-        """The timeout in force, in seconds, without exploration."""
+        """The current timeout in seconds, without exploration."""
         self.refresh()
         return self._guard.back if self._guard.left else self._t
 
@@ -224,11 +223,11 @@ class Tracker:
 
     @property
     def changed(self) -> bool:
-        """Whether the latest attempts contradict the longest memory: the system is another than it was."""
+        """Whether the latest attempts contradict the longest memory: the system has changed."""
         return self.latest is not None and self.latest.changed
 
     def regret(self, timeout: float) -> float | None:
-        """What another timeout would cost now over the best one (0.1 = 10 %); None before that is known."""
+        """By what share another timeout makes jobs slower now than the best one (0.1 = 10 %); None if unknown yet."""
         if not (_is_number(timeout) or timeout == math.inf) or not timeout > 0:
             raise RestartError(f"the timeout is {timeout!r}: it must be a number of seconds greater than 0")
         with self._lock:
@@ -238,10 +237,10 @@ class Tracker:
     def interval(self, of: str = "timeout") -> tuple[float, float]:
         """A 95 % interval of the best `timeout`, or of the `expected_duration` at it, in seconds.
 
-        A Poisson bootstrap of the effective counts, of the memory in use and, where the system has changed, of the
-        next shorter one too. Before enough attempts completed nothing is known: (0, cutoff), or (0, inf).
-        docs/calibration.md says how often it covers; under a fast daily cycle that of the expected duration is about
-        the average hour, and hardly ever right for the hour that it is.
+        A Poisson bootstrap of the effective counts: of the memory in use and, if a longer one is contradicted, also of
+        the next shorter one. Before enough attempts completed it is (0, cutoff), or (0, inf).
+        docs/calibration.md has its coverage; under a fast daily cycle the interval of the expected duration describes
+        the average hour, and rarely the current one.
         """
         if of not in ("timeout", "expected_duration"):
             raise RestartError(f"there is an interval of the timeout and of the expected_duration, not of {of!r}")
@@ -254,10 +253,10 @@ class Tracker:
             return (min(t[0], self._t), min(max(t[1], self._t), self.cutoff)) if of == "timeout" else E
 
     def __add__(self, other: Tracker) -> Tracker:
-        """What two trackers of one system know together, each as of now; settings and exploration of the first.
+        """The combined knowledge of two trackers of one system, with the settings and exploration of the first.
 
-        Each must have seen attempts of its own, as those of two hosts: what both have seen counts twice, which makes
-        intervals too narrow. A tracker and a copy of it must not be added.
+        Each must have observed attempts of its own, as on two hosts: attempts that both observed count twice, which
+        makes intervals too narrow. Do not add a tracker to its own copy.
         """
         if not isinstance(other, Tracker):
             return NotImplemented
@@ -285,11 +284,11 @@ class Tracker:
         vars(self).update(state, _lock=RLock())
 
     def to_json(self) -> str:
-        """The whole state, exactly: the restored tracker gives the same timeouts, exploration included."""
+        """The complete state: the restored tracker gives exactly the same timeouts, exploration included."""
         return json.dumps(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
-        """The whole state as plain values."""
+        """The complete state as plain values."""
         with self._lock:
             state = {
                 "latfit-tracker": STATE_VERSION,
@@ -316,7 +315,7 @@ class Tracker:
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> Tracker:
-        """The tracker that `to_dict` wrote; an error of any kind where a value is not one that it writes."""
+        """The tracker that `to_dict` wrote; any kind of error if the state is invalid."""
         if state["latfit-tracker"] != STATE_VERSION:
             version = state["latfit-tracker"]
             raise RestartError(f"this state has the version {version}; this latfit reads {STATE_VERSION}")
