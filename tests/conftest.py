@@ -1,14 +1,15 @@
+import io
 import os
 import signal
 import subprocess
 import sys
-from functools import partial
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from warm import ask
+from latfit.cli import main
 
 # the same examples in every run; HYPOTHESIS_PROFILE=explore looks for new ones
 settings.register_profile("same", derandomize=True, deadline=None)
@@ -23,17 +24,6 @@ DATA = Path(__file__).parent / "data"
 REPO = Path(__file__).parent.parent
 EGEE = REPO / "data" / "egee-2006.csv"
 SHARED = REPO.parent / "shared" / "data"
-
-
-@pytest.fixture(scope="session")
-def warm(tmp_path_factory):
-    """A function that calls the command in a process that has its libraries already, see warm.py."""
-    program, address = REPO / "tests" / "warm.py", tmp_path_factory.mktemp("warm") / "socket"
-    words = [sys.executable, program, "serve", address]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout.readline() == "ready\n"
-        yield partial(ask, address)
-        server.stdin.close()
 
 
 @pytest.fixture
@@ -54,9 +44,25 @@ def run_anew():
 
 
 @pytest.fixture
-def run(warm, run_anew):
-    """Call the command in a process of its own; returns the finished process."""
-    return lambda *args, **how: run_anew(*args, **how) if how.keys() - {"stdin"} else warm(*map(str, args), **how)
+def run(run_anew):
+    """Call the command; returns the finished process. It runs in this process, unless its environment is to differ."""
+
+    def call(*args, stdin=None, **environment):
+        if environment:
+            return run_anew(*args, stdin=stdin, **environment)
+        words = [str(arg) for arg in args]
+        given = stdin.encode() if isinstance(stdin, str) else stdin or b""
+        out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.TextIOWrapper(io.BytesIO(), "utf-8")
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(given)), "utf-8"))
+            with pytest.raises(SystemExit) as end:
+                main(words, prog_name="latfit")
+        for stream in (out, err):
+            stream.seek(0)
+        printed = (stream.buffer if isinstance(stdin, bytes) else stream for stream in (out, err))
+        return subprocess.CompletedProcess(words, end.value.code, *(stream.read() for stream in printed))
+
+    return call
 
 
 @pytest.fixture
