@@ -21,7 +21,7 @@ def ends(log):
     return [line for line in map(json.loads, log.read_text().splitlines()) if "end" in line]
 
 
-def test_every_outcome_matches_the_service(tmp_path, run):
+def test_every_outcome_matches_the_service(tmp_path, run_anew):
     log = tmp_path / "log"
     did = {}
 
@@ -30,7 +30,7 @@ def test_every_outcome_matches_the_service(tmp_path, run):
         return did[path]
 
     with Service(draw).running() as service:
-        done = run(
+        done = run_anew(
             "probe", "http", service.url + "/{job}", "-o", log, "--in-flight", 20, "--probes", 200, "--pause", 0,
             "--cutoff", "600ms", "--json",
         )  # fmt: skip
@@ -38,7 +38,6 @@ def test_every_outcome_matches_the_service(tmp_path, run):
         until(lambda: service.out == 0, 5)  # what was cut off is gone on the server, too
     assert told["submissions"] == 200
     assert len(service.seen) == len(set(service.seen)) == len(did)  # none is repeated by the client library
-    late = 0.05 + 3 * told["lag_worst"]
     for end in ends(log):
         # a single probe has the number of its job; one that is cut while it connects never reaches the service
         what = did.get(f"/{end['end']}", "hang")
@@ -46,7 +45,7 @@ def test_every_outcome_matches_the_service(tmp_path, run):
             assert (end["status"], end["latency"], end["detail"]) == ("censored", 0.6, "timeout")
         elif isinstance(what, float):
             assert (end["status"], end["detail"]) == ("completed", "HTTP 200")
-            assert what <= end["latency"] < what + late
+            assert what <= end["latency"] < 0.6
         else:
             assert end["status"] == "failed"
             assert end["detail"] in {"500": ("HTTP 500",), "cut": ("ServerDisconnectedError", "reset")}[what]
