@@ -1,4 +1,4 @@
-"""The system underneath: files that are written whole or not at all, signals that stop the process, threads."""
+"""The operating system: files that are written whole or not at all, signals that stop the process, threads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ R = TypeVar("R")
 
 FORMULA = r"^[=+\-@\t\r]"
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
-"""How a cell begins that a spreadsheet runs as a formula, and what is only a number."""
+"""The beginning of a cell that a spreadsheet runs as a formula, and a plain number."""
 
 _unfinished: set[Path] = set()
 _hints: list[Callable[[], str]] = []
@@ -34,10 +34,10 @@ _hints: list[Callable[[], str]] = []
 
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[Path]:
-    """A path to write to, beside `path`; it takes the place of `path` only if all went well.
+    """A path to write to, beside `path`, which it replaces only if all went well.
 
-    Its bytes are on the disk before it does, and its name afterwards: a power cut leaves the old file or the new.
-    It is a new file of its own: where `path` is a link, the link is replaced and not followed.
+    Its bytes are on the disk before its name is: a power cut leaves the old file or the new one.
+    It is a new file: if `path` is a link, the link is replaced and not followed.
     """
     with whole_files([path]) as (beside,):
         yield beside
@@ -45,7 +45,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def whole_files(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
-    """The same for files of one folder: all are on the disk before any takes its name; only SIGKILL comes between."""
+    """The same for files of one folder: all are on the disk before any gets its name; only SIGKILL can come between."""
     parts: dict[Path, Path] = {}
     for path in map(Path, paths):
         if path.is_dir():
@@ -54,7 +54,7 @@ def whole_files(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
             raise LatfitError(f"{path}: there is no folder {path.parent}")
         parts[path.with_name(f".{path.name}.{os.getpid()}.part")] = path
     try:
-        for beside, path in parts.items():  # empty files; who may read the old one may read the new one
+        for beside, path in parts.items():  # empty files with the permissions of the old ones
             _unfinished.add(beside)
             beside.unlink(missing_ok=True)
             beside.touch(exist_ok=False)
@@ -66,9 +66,9 @@ def whole_files(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
         with _undisturbed():
             for beside, path in parts.items():
                 beside.replace(path)
-        with suppress(OSError):  # some file systems cannot: the files themselves are safe
+        with suppress(OSError):  # not every file system can; the files themselves are safe
             _on_disk(path.parent)
-    except OSError as error:  # of the file that was asked for; an error without a name is that of the first
+    except OSError as error:  # name the file that was asked for; the first if the error has no name
         names: dict[str | None, Path] = {str(beside): path for beside, path in parts.items()}
         names[None] = next(iter(parts.values()))
         name = None if error.filename is None else str(error.filename)
@@ -100,8 +100,17 @@ def _on_disk(path: Path) -> None:
         os.close(descriptor)
 
 
+def write_all(file: int, data: bytes, name: object) -> None:
+    """Write to a file descriptor until nothing is left; an error names the file."""
+    try:
+        while data:
+            data = data[os.write(file, data) :]
+    except OSError as error:
+        raise LatfitError(f"{name}: cannot be written ({error.strerror})") from error
+
+
 def inert(text: str) -> str:
-    """A cell of a CSV file that no spreadsheet takes for a formula; plain numbers stay as they are.
+    """The text of a CSV cell that no spreadsheet runs as a formula; plain numbers stay as they are.
 
     >>> inert("=1+2"), inert("-5.5"), inert("rb1")
     ("'=1+2", '-5.5', 'rb1')
@@ -117,7 +126,7 @@ def _remove(beside: Path) -> None:
 
 @contextmanager
 def if_stopped(hint: Callable[[], str]) -> Iterator[None]:
-    """What the last line is to add if the process is stopped meanwhile."""
+    """A hint for the last line if the process is stopped meanwhile."""
     _hints.append(hint)
     try:
         yield
@@ -126,11 +135,14 @@ def if_stopped(hint: Callable[[], str]) -> Iterator[None]:
 
 
 def stop_cleanly() -> None:
-    """Signals not ignored exit with 128 + number in the handler: an exception may be lost in imports, destructors."""
+    """Exit with 128 + number in the signal handler: an exception could be lost in imports or destructors.
+
+    Signals that are ignored stay ignored.
+    """
     parent = os.getpid()
 
     def stop(number: int, _: FrameType | None) -> None:
-        if os.getpid() == parent:  # and not a worker that was forked from it
+        if os.getpid() == parent:  # not in a forked worker
             for beside in list(_unfinished):
                 _remove(beside)
             message = printable(f"latfit: stopped{''.join(hint() for hint in _hints)}") + "\n"
@@ -145,7 +157,7 @@ def stop_cleanly() -> None:
 
 
 def in_threads(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-    """Results in order, a few items ahead; in threads and processes of others, which keep the processor busy, none."""
+    """Results in order, computed a few items ahead; without more threads in a thread or process started by others."""
     import multiprocessing
 
     started_by_others = threading.current_thread() is not threading.main_thread() or multiprocessing.parent_process()
@@ -167,7 +179,7 @@ def in_threads(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
 
 @lru_cache
 def usable_cores(groups: Path = Path("/proc/self/cgroup"), mounted: Path = Path("/sys/fs/cgroup")) -> int:
-    """How many cores this process may use: by its affinity, and by the quotas of its control groups, rounded up."""
+    """The number of cores that this process may use, by its affinity and the quotas of its control groups."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
         member_of = groups.read_text().splitlines()
@@ -177,7 +189,7 @@ def usable_cores(groups: Path = Path("/proc/self/cgroup"), mounted: Path = Path(
 
 
 def _quotas(member_of: str, mounted: Path) -> Iterator[float]:
-    """Processor seconds a second that a control group and those above it allow, in version 2 and in version 1."""
+    """The processor seconds per second that a control group and its parents allow (cgroup versions 2 and 1)."""
     _, controllers, path = member_of.split(":", 2)
     names = PurePosixPath(path).parts[1:]
     for depth in range(len(names) + 1):
@@ -187,5 +199,5 @@ def _quotas(member_of: str, mounted: Path) -> Iterator[float]:
                 quota, period = " ".join((folder / file).read_text() for file in files).split()
                 if float(quota) > 0:
                     yield float(quota) / float(period)
-            except (OSError, ValueError):  # there is none, or it is "max"
+            except (OSError, ValueError):  # no such file, or "max"
                 continue

@@ -1,7 +1,7 @@
 """Every error that latfit raises on purpose.
 
 LatfitError
-├── LogError               a log cannot be read as it stands
+├── LogError               a log cannot be read
 │   ├── UnknownFormat      no reader recognises the content
 │   ├── MissingColumn      a column that is needed, or was named, is not there
 │   └── TooManyRefused     more rows were refused than the caller allows
@@ -9,9 +9,9 @@ LatfitError
 ├── LawError               a law, a law's parameter or a law specification is wrong
 ├── RestartError           a restart policy is wrong, or has no finite answer
 ├── ProbeError             a system cannot be probed as asked
-└── FitError               a fit failed; the message carries what was reached
+└── FitError               a fit failed; the message says what was reached
 
-The message says what was found, where, why it is a problem and what to do.
+A message says what was found, where, why it is a problem and what to do.
 The command line prints it as one line and exits with 1.
 """
 
@@ -19,23 +19,23 @@ import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-# what a terminal takes as a command, what turns the direction of a line, and halves of characters
+# control characters of terminals, marks of text direction, and halves of surrogate pairs
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def printable(text: str) -> str:
-    """One line of text that is only shown, whatever a log or the name of a file holds."""
+    """Text as one line that is safe to show, whatever a log or a file name contains."""
     return UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def listed(names: Iterable[str], limit: int = 200) -> str:
-    """Names for a message, cut short where a log has very many or very long ones."""
+    """Names for a message, shortened if there are very many or very long ones."""
     text = ", ".join(names)
     return text if len(text) <= limit else text[: limit - 2] + " …"
 
 
 def counted(count: int, noun: str, one: str = "", more: str = "") -> str:
-    """A number of things, and perhaps the verb after it: for one, or for none and more.
+    """A number of things, optionally with a verb for one, or for none and more.
 
     >>> counted(1, "row"), counted(0, "row"), counted(1, "row", "was", "were"), counted(3, "row", "was", "were")
     ('1 row', '0 rows', '1 row was', '3 rows were')
@@ -44,7 +44,7 @@ def counted(count: int, noun: str, one: str = "", more: str = "") -> str:
 
 
 def none_of(count: int, noun: str) -> str:
-    """Not one of a number of things, before what it does not do.
+    """The negative subject of a sentence about a number of things.
 
     >>> none_of(1, "row"), none_of(3, "row")
     ('not even the one row', 'none of the 3 rows')
@@ -64,7 +64,7 @@ class LatfitError(Exception):
 
 
 class LogError(LatfitError):
-    """A log cannot be read as it stands.
+    """A log cannot be read.
 
     >>> import latfit
     >>> latfit.read_log("absent.csv")
@@ -75,7 +75,7 @@ class LogError(LatfitError):
 
     def __init__(self, message: str = "") -> None:
         super().__init__(message)
-        if re.search("--(column|max-refused|status|time|unit)", message):  # which a traceback shows, and no command
+        if re.search("--(column|max-refused|status|time|unit)", message):  # shown in tracebacks, not by commands
             self.add_note(
                 'In Python these options are arguments: from_frame(frame, latency="NAME", status="NAME", unit="ms"), '
                 'read_log(path, columns={"latency": "NAME"}, statuses={"down": "lost"}, unit="ms")'
@@ -83,13 +83,10 @@ class LogError(LatfitError):
 
 
 class UnknownFormat(LogError):
-    r"""No reader recognises the content of a log.
+    """No reader recognises the content of a log.
 
-    >>> import pathlib, tempfile, latfit
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder) / "probes.csv"
-    ...     _ = path.write_text("latency\n1\n")
-    ...     latfit.read_log(path, format="tea")  # doctest: +ELLIPSIS
+    >>> import latfit
+    >>> latfit.read_log(latfit.__file__, format="tea")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
     latfit.errors.UnknownFormat: 'tea' is not a log format; choose from ...
@@ -97,7 +94,7 @@ class UnknownFormat(LogError):
 
 
 class MissingColumn(LogError):
-    """A column that is needed, or that was named, is not in the log.
+    """A required column, or one that was named, is not in the log.
 
     >>> import latfit, pandas
     >>> latfit.from_frame(pandas.DataFrame({"site": ["a"]}))  # doctest: +ELLIPSIS
@@ -119,7 +116,7 @@ class TooManyRefused(LogError):
 
 
 class SampleError(LatfitError):
-    """A sample cannot answer the question that it was asked.
+    """A sample cannot answer the question.
 
     >>> import latfit
     >>> latfit.outlier_ratio([])
@@ -130,7 +127,7 @@ class SampleError(LatfitError):
 
 
 class LawError(LatfitError):
-    """A law, a parameter of it or its specification is wrong.
+    """A law, one of its parameters or its specification is wrong.
 
     >>> import latfit
     >>> latfit.parse_law("lognormal(mu=5.5)")
@@ -152,7 +149,7 @@ class RestartError(LatfitError):
 
 
 class FitError(LatfitError):
-    """A fit did not succeed; the message carries what was reached.
+    """A fit did not succeed; the message says what was reached.
 
     >>> import latfit
     >>> latfit.fit([1.0, 2.0], method="guess")

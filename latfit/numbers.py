@@ -1,4 +1,4 @@
-"""Arrays of numbers, and numbers that a document can hold: what every stage shares."""
+"""Types of arrays, and numbers for JSON documents."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def is_number(value: object) -> bool:
 
 
 def is_count(value: object) -> bool:
-    """Whether an argument is a whole number of at least 0, as a seed and a number of resamples are."""
+    """Whether an argument is a whole number of at least 0, like a seed or a number of resamples."""
     return is_number(value) and isinstance(value, (int, np.integer)) and bool(value >= 0)
 
 
 def finite(value: float | np.floating[Any] | Floats | None) -> float | None:
-    """A plain float, None where it is absent, infinite or not a number."""
+    """A plain float; None if it is absent, infinite or not a number."""
     return float(value) if value is not None and np.isfinite(value) else None
 
 
 def plain_values(value: object) -> dict[str, Any]:
-    """The fields of a dataclass for a document: floats that are not finite become None."""
+    """The fields of a dataclass for a document; floats that are not finite become None."""
     return {name: finite(item) if isinstance(item, float) else item for name, item in vars(value).items()}

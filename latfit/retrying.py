@@ -1,6 +1,6 @@
-"""Run a callable under a timeout, attempt after attempt, inside a client: by tenacity, with a log and a tracker.
+"""Retry a callable with a timeout for each attempt, inside a client: tenacity with a log and a tracker.
 
-tenacity decides when to stop and how long to wait; this module gives every attempt its timeout, measures it, and hands
+tenacity decides when to stop and how long to wait; this module gives every attempt its timeout, measures it, and passes
 the outcome to a `latfit.Tracker` and to a log that every command of latfit reads (`latfit verify before.csv LOG`).
 It needs the extra `latfit[retry]`.
 
@@ -13,8 +13,8 @@ It needs the extra `latfit[retry]`.
     await patient.acall(lambda t: client.get(url))                                         # HTTP, cut by asyncio
     patient.call(lambda t: stub.Call(request, timeout=t))                                  # gRPC
 
-A call that is not asynchronous has to keep the timeout itself: nothing in Python can end a thread. An asynchronous one
-is cut by `asyncio.timeout`.
+A synchronous call has to observe the timeout itself: nothing in Python can end a thread. An asynchronous one is cut by
+`asyncio.timeout`.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ Errors = tuple[type[BaseException], ...]
 
 
 class Retrying:
-    """A callable's attempts under a timeout; values of it are reusable and safe to share between threads.
+    """Attempts of a callable, each with a timeout; an instance is reusable, and threads may share it.
 
     `timeout` is in seconds; or several, for the first, second … attempt, the last for all that follow (inf: no limit);
     or a Tracker, or anything with its `next` and `observe`. `attempts` is K, `pause` the wait in seconds between two
-    attempts. An exception that is a timeout ends an attempt as censored (TimeoutError and subprocess.TimeoutExpired;
-    those of httpx, requests and gRPC by their names), one of `failures` as failed; both are followed by the next
-    attempt. Any other exception is raised at once.
-    `log` is a file to which a line of JSON is added for each attempt: job, attempt, submitted, latency, status.
+    attempts. A timeout ends an attempt as censored (TimeoutError and subprocess.TimeoutExpired; the timeouts of httpx,
+    requests and gRPC are recognised by name), an exception in `failures` as failed; both lead to the next attempt. Any
+    other exception is raised at once.
+    `log` is a file that gets a line of JSON for each attempt: job, attempt, submitted, latency, status.
 
     >>> Retrying(0.5, attempts=2).call(lambda t: t)
     0.5
@@ -80,10 +80,10 @@ class Retrying:
 
     @classmethod
     def of(cls, advice: Analysis | Decision, *, limit: float | None = None, **options: Any) -> Retrying:
-        """Retry as `timeout.retry` of an analysis says: cancel after τ₁ … τ_K, then wait until the cutoff.
+        """Retry as `timeout.retry` of an analysis advises: cancel after τ₁ … τ_K, then wait until the cutoff.
 
-        `limit` takes the place of the cutoff, inf is no limit. Where the answer is to wait, there is one attempt.
-        `options` are those of `Retrying`; with more `attempts`, the last one is repeated.
+        `limit` replaces the cutoff; inf means no limit. If the advice is to wait, there is one attempt.
+        `options` are those of `Retrying`; with more `attempts`, the last timeout is repeated.
         """
         decision: Any = getattr(advice, "decision", advice)
         retry = decision.timeout.retry if decision.timeout is not None else None
@@ -93,7 +93,7 @@ class Retrying:
         return cls(timeouts, **{"attempts": len(timeouts), **options})
 
     def call(self, function: Callable[[Any], T]) -> T:
-        """The result of `function(t)`, which has to keep the timeout t of the attempt itself; None is no limit."""
+        """The result of `function(t)`, which has to observe the timeout t itself; None means no limit."""
         from tenacity import Retrying as Loop
 
         job = f"{self._run}-{next(self._jobs)}"
@@ -103,7 +103,7 @@ class Retrying:
         raise AssertionError("tenacity returns or raises")
 
     async def acall(self, function: Callable[[Any], Awaitable[T]]) -> T:
-        """The result of awaiting `function(t)`, which is cancelled after t seconds; None is no limit."""
+        """The result of awaiting `function(t)`, which is cancelled after t seconds; None means no limit."""
         from tenacity import AsyncRetrying as Loop
 
         job = f"{self._run}-{next(self._jobs)}"
@@ -124,7 +124,7 @@ class Retrying:
         }
 
     def is_timeout(self, error: BaseException) -> bool:
-        """Whether an attempt was cut: by its class, or as HTTP clients and gRPC call it."""
+        """Whether an attempt was cut: by the class of the error, or by its name in HTTP clients and gRPC."""
         if isinstance(error, self.timeouts):
             return True
         if any(kind.__name__ in ("TimeoutException", "Timeout") for kind in type(error).__mro__):  # httpx, requests
@@ -134,13 +134,13 @@ class Retrying:
 
     @contextmanager
     def _recorded(self, job: str, number: int) -> Iterator[float | None]:
-        """Yield the timeout of an attempt, measure it, and hand its outcome to the source and the log."""
+        """Yield the timeout of an attempt, measure it, and pass its outcome to the tracker and the log."""
         with self._lock:
             limit = self._tracker.next() if self._tracker else self._schedule[min(number, len(self._schedule)) - 1]
         submitted, start, status = datetime.now(UTC), time.monotonic(), "completed"
         try:
             yield limit if limit < float("inf") else None
-        except BaseException as error:  # what is not an Exception has cancelled the whole call from outside
+        except BaseException as error:  # one that is not an Exception has cancelled the whole call
             cut = self.is_timeout(error) or not isinstance(error, Exception)
             status = "censored" if cut else "failed"
             raise
@@ -152,7 +152,7 @@ class Retrying:
             if self._log is not None:
                 when = submitted.isoformat(timespec="microseconds").replace("+00:00", "Z")
                 row = {"job": job, "attempt": number, "submitted": when, "latency": round(latency, 6), "status": status}
-                with self._log.open("ab", buffering=0) as file:  # one write: a line is there as a whole or not at all
+                with self._log.open("ab", buffering=0) as file:  # one write: the line is complete or absent
                     file.write((json.dumps(row) + "\n").encode())
 
 

@@ -1,4 +1,4 @@
-"""Durations as people write and read them, to seconds and back."""
+"""Durations as people write and read them, from and to seconds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Amount = TypeVar("Amount", float, "NDArray[np.float64]")
 
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
-SHORTEST, LONGEST = 1e-15, 1e12  # seconds; longer than 30 000 years, or shorter than light in a micrometre, is damage
+SHORTEST, LONGEST = 1e-15, 1e12  # seconds; beyond 30 000 years, or the time light needs for a micrometre, is damage
 _SPELLINGS = {
     "s": ("s", "sec", "secs", "second", "seconds"),
     "ms": ("ms", "msec", "msecs", "milli", "millis", "millisecond", "milliseconds"),
@@ -28,7 +28,7 @@ _SPELLINGS = {
     "w": ("w", "wk", "week", "weeks"),
 }
 UNIT_WORDS = {word: unit for unit, words in _SPELLINGS.items() for word in words}
-"""Every word for a unit of time and the unit it means; `m` is not among them: it is a minute only beside a number."""
+"""Every word for a unit of time and its unit; not `m`, which is a minute only beside a number."""
 
 _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
 _PART = re.compile(rf"\s*({_NUMBER})\s*([a-zµμ]+)\s*,?", re.ASCII)
@@ -37,32 +37,30 @@ _ISO = re.compile(r"p(?:(\d+)d)?(?:t(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d*)?)s)?)
 
 
 def in_seconds(number: Amount, unit: str) -> Amount:
-    """A number, or an array of them, of some unit in seconds; 272450 ms are 272.45 s, the float nearest to it."""
+    """A number or an array in seconds; 272450 ms are 272.45 s, to the nearest float."""
     size = UNITS[unit]
     return number / round(1 / size) if size < 1 else number * size
 
 
 def out_of_range(latencies: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which numbers cannot be latencies in seconds: negative, absent, or beyond what any system takes; 0 can be."""
+    """Which numbers cannot be latencies in seconds: negative, absent, too short or too long; 0 is possible."""
     out: NDArray[np.bool_] = ~((latencies >= SHORTEST) & (latencies <= LONGEST)) & (latencies != 0)
     return out
 
 
 def parse_duration(text: str) -> float:
-    """The seconds that a text such as `358`, `350ms`, `1h30m`, `1m 20s`, `00:04:32` or `PT4M32S` means.
+    """The seconds of a text such as `358`, `350ms`, `1h30m`, `1m 20s`, `00:04:32` or `PT4M32S`.
 
-    A number alone is in seconds. `m` is a minute. Two numbers with one colon are refused: they may be hours
-    and minutes, or minutes and seconds.
-
-    `text` is a number, or numbers with ns, us (µs), ms, s, m (min), h, d, w or their names, in any case. Returns
-    seconds, from 1e-15 to 1e12, or 0; anything else raises a LatfitError.
+    `text` is a number of seconds, or numbers with ns, us (µs), ms, s, m (min), h, d, w or their names, in any case.
+    Two numbers with one colon are refused: they may be hours and minutes, or minutes and seconds.
+    Returns seconds, from 1e-15 to 1e12, or 0; anything else raises a LatfitError.
 
     >>> parse_duration("1h30m"), parse_duration("272450ms"), parse_duration("1-00:04:32")
     (5400.0, 272.45, 86672.0)
     """
     text = str(text)
     plain = text.strip().lower()
-    duration = _seconds(plain) if len(plain) <= 100 else None  # patterns take long on longer runs of digits
+    duration = _seconds(plain) if len(plain) <= 100 else None  # patterns are slow on long runs of digits
     if duration is None or not math.isfinite(duration):
         raise LatfitError(
             f"{text[:40]!r} is not a duration; write seconds (358), a number with a unit (350ms, 6m, 1h30m, 2d) "
@@ -93,7 +91,7 @@ def _seconds(plain: str) -> float | None:
 
 
 def seconds(value: float | None) -> str:
-    """A number of seconds in the unit that people read it in; absent or infinite is `no limit`.
+    """A number of seconds in a readable unit; absent or infinite is `no limit`.
 
     >>> seconds(0.0056), seconds(357.6), seconds(7500), seconds(None)
     ('5.6 ms', '358 s', '2 h 5 min', 'no limit')

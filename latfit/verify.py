@@ -1,7 +1,7 @@
-"""Did it work? What was predicted from one log against what was measured in a later one.
+"""Did it work? What one log predicted, compared with what a later one measured.
 
-`verify(before, after)` takes the log that decided and a log of jobs that ran under the decision, one row an attempt,
-and says in one sentence whether jobs take as long as predicted, and if not, which tested causes there are.
+`verify(before, after)` takes the log that decided and a log of jobs that ran under the decision, one row per attempt.
+It says in one sentence whether jobs take as long as predicted, and if not, which of the tested causes apply.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from latfit.table import ProbeTable
 from latfit.units import seconds, times_in_words
 
 Z = float(ndtri(0.5 + LEVEL / 2))
-SAME_TIME = 0.05  # cuts that differ by less than this share of a limit are those of the limit
+SAME_TIME = 0.05  # an attempt that was cut within this share of a limit was cut by that limit
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """An expected duration in seconds with its 95 % interval, and the submissions of a job.
+    """An expected duration in seconds with its 95 % interval, and the submissions per job.
 
-    `submissions` is the mean over all jobs, `undone` the share of them that was never done. A quantile q is the time
-    within which the share q of all jobs is done: None where that share is never reached, or where it is unknown.
+    `submissions` is the mean over all jobs, `undone` the share of jobs that are never done. A quantile q is the time
+    within which the share q of all jobs is done; None if that share is never reached, or if it is unknown.
     """
 
     expected_duration: float
@@ -62,8 +62,8 @@ class Estimate:
 class Measured(Estimate):
     """What the jobs of the later log took.
 
-    `jobs` were done, `given_up` were not, and `in_flight` were still under way when the log ended. Neither of the last
-    two was done: they count in `undone` and in the submissions, and as later than every time in the quantiles.
+    `jobs` were done, `given_up` were not, and `in_flight` were still under way when the log ended. Jobs that were not
+    done count in `undone` and in the submissions, and as infinitely late in the quantiles.
     """
 
     jobs: int = 0
@@ -86,10 +86,10 @@ class Reason:
 class Verification:
     """Predicted against measured. `to_dict()` is the JSON.
 
-    `limits` are those of the first, second … attempt, the last one for all that follow, and `basis` says whence they
-    are: BEFORE's `schedule`, its `timeout` for unlimited resubmission, what AFTER shows (`detected`), or `given`.
-    `loss` is by what share jobs are slower than by waiting: measured with its interval, the `promised` worst case of a
-    schedule, and whether the measurement is `within` it; None where nothing was promised.
+    `limits` are those of the first, second … attempt, the last one for all that follow. `basis` is their source:
+    BEFORE's `schedule`, its `timeout` for unlimited resubmission, the cuts in AFTER (`detected`), or `given`.
+    `loss` is the share by which jobs are slower than by waiting: measured with its interval, the `promised` worst case
+    of a schedule, and whether the measurement is `within` it; None if nothing was promised.
     """
 
     timeout: float
@@ -126,24 +126,24 @@ def verify(
     failed: str = "retry",
     seed: int = 0,
 ) -> Verification:
-    """Compare what `before` predicts for the limits under which the jobs of `after` ran with what these took.
+    """Compare what `before` predicts for the limits in `after` with how long the jobs of `after` took.
 
     Parameters
     ----------
-    before : the log that decided, one row a probe.
-    after : a log of jobs under that decision, one row an attempt.
+    before : the log that decided, one row per probe.
+    after : a log of jobs under that decision, one row per attempt.
     timeout : what was set, in seconds: one for every attempt, or those of the first, second … attempt, the last for all
         that follow. By default the schedule of `before`, or its timeout, unless `after` shows other limits.
-    cost : what a restart was taken to cost, in seconds.
+    cost : the assumed cost of a restart, in seconds.
     job, attempt : the columns of `after` that name the job and number the attempt (see `jobs_of`).
     cutoff, failed : as in `analyze`, for `before`.
-    seed : of the bootstrap.
+    seed : that of the bootstrap.
 
     Returns
     -------
-    Verification : `agrees` is whether the expected durations differ no more than chance explains (at 5 %). If they
-    differ, `reasons` names what was found: attempts that were cut at other times, waits between attempts, a law of
-    first attempts that has changed, or later attempts that are not like first ones.
+    Verification : `agrees` says whether chance explains the difference of the expected durations (at 5 %). If not,
+    `reasons` names the causes that were found: attempts cut at other times, waits between attempts, a changed law of
+    first attempts, or later attempts that are not like first ones.
     """
     rng = np.random.default_rng(seed)
     decision = analyze(before, laws=(), test=False, cost=cost, cutoff=cutoff, failed=failed).decision
@@ -166,13 +166,13 @@ def verify(
     predicted = _estimate(retry, retry_error, sample, limits, cost, int(jobs.given_up.max(initial=0)))
     centre = retry.expected_duration
     if basis == "timeout" and decision.timeout and decision.timeout.intervals:
-        # its own interval leaves out the optimism of having chosen the minimum
+        # this interval is corrected for the optimism of having chosen the minimum
         ends = decision.timeout.intervals.expected_duration
         predicted = replace(predicted, low=ends[0], high=ends[1])
         centre, retry_error = float(np.sqrt(ends[0] * ends[1])), float(np.log(ends[1] / ends[0])) / (2 * Z)
     distance, both = abs(np.log(took / centre)), float(np.hypot(error, retry_error))
     p_value = float(2 * ndtr(-distance / both)) if both > 0 else float(distance == 0)
-    agrees = p_value >= 0.025  # at most 5 % of unchanged systems are called different (docs/closed-loop.md)
+    agrees = p_value >= 0.025  # so that at most 5 % of unchanged systems are called different (docs/closed-loop.md)
     verification = Verification(
         timeout=limits[0],
         limits=limits,
@@ -194,7 +194,7 @@ def verify(
 
 
 def _limits(jobs: Jobs, decided: Recommendation | None, cutoff: float) -> tuple[tuple[float, ...], str]:
-    """The limits of BEFORE's schedule, or of its timeout, unless AFTER shows others; and whence they are."""
+    """The limits of BEFORE's schedule, or of its timeout, unless AFTER shows others; and their source."""
     options: list[tuple[tuple[float, ...], str]] = [(jobs.cuts[:1], "detected"), (jobs.cuts, "detected")]
     if decided is not None and decided.timeout:
         options.insert(0, ((decided.timeout,), "timeout"))
@@ -209,10 +209,10 @@ def _limits(jobs: Jobs, decided: Recommendation | None, cutoff: float) -> tuple[
 def predict(
     sample: LatencySample, limits: tuple[float, ...], *, cost: float = 0.0, rng: np.random.Generator
 ) -> tuple[Retry, float]:
-    """What jobs take whose first, second … attempts are cut at `limits`; the standard error of its logarithm.
+    """How long jobs take whose first, second … attempts are cut at `limits`, and the standard error of its logarithm.
 
-    The last limit is that of all attempts that follow. Where jobs are given up after K attempts with the same limit,
-    the expected duration is all their time over the number of those done.
+    The last limit applies to all attempts that follow. If jobs are given up after K attempts with the same limit, the
+    expected duration is the time of all jobs over the number of jobs done.
     """
     law = Empirical.of(sample)
     if not float(law.cdf(limits[-1])) > 0:
@@ -222,18 +222,18 @@ def predict(
         raise SampleError("every probe took 0 s by the clock of the log: there is nothing to compare")
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(resampled_figures(sample, limits, rng, cost=cost)[0])
-    logs = logs[np.isfinite(logs)]  # a resample may hold zeros of the clock only
+    logs = logs[np.isfinite(logs)]  # a resample may contain only zeros of the clock
     return retry, float(np.std(logs)) if logs.size else np.inf
 
 
 def _estimate(
     retry: Retry, error: float, sample: LatencySample, limits: tuple[float, ...], cost: float, attempts: int
 ) -> Estimate:
-    """What was predicted, of jobs that are given up after so many attempts; 0: of jobs that never are."""
+    """The prediction for jobs that are given up after a number of attempts; 0: they never are."""
     law = Empirical.of(sample)
     missed = 1 - law.cdf(np.array([*limits, *limits[-1:] * (attempts - len(limits))]))[:attempts]
     undone = float(missed.prod()) if attempts else 0.0
-    undone = undone if undone >= 1e-9 else 0.0  # less than one job of any run
+    undone = undone if undone >= 1e-9 else 0.0  # less than one job in any run
     policy = Timeout(limits[0]) if len(limits) == 1 else SchedulePolicy(limits)
     quantiles = evaluate_policy(law, policy, cost=cost).quantiles
     return Estimate(
@@ -257,10 +257,10 @@ def _interval(mean: float, log_error: float, z: float = Z) -> tuple[float, float
 class Jobs:
     """The jobs of a log of attempts.
 
-    `durations` are those of the jobs that were done, from the first submission to the completion. `given_up` holds the
-    attempts of each job that was not done, `spent` what each job that is not done took so far; `in_flight` counts the
-    jobs still under way when the log ended, `tried` the attempts of all jobs. `cuts` are the times at which first,
-    second … attempts were cut, () where none was, `longest` the longest that one of them took; `pause` is the mean wait
+    `durations` are those of the jobs that were done, from the first submission to the completion. `given_up` has the
+    number of attempts of each abandoned job, `spent` the time so far of each job that is not done; `in_flight` counts
+    the jobs still under way when the log ended, `tried` the attempts of all jobs. `cuts` are the times at which first,
+    second … attempts were cut, () if none was, `longest` the longest times that they took; `pause` is the mean wait
     between two attempts of a job, `overlap` whether attempts of a job overlap.
     """
 
@@ -281,14 +281,14 @@ class Jobs:
         return ", ".join(dict.fromkeys(map(seconds, self.cuts)))
 
     def ran(self, limits: tuple[float, ...]) -> bool:
-        """Whether attempts were cut at these limits, where any were, and did not take longer where none were."""
+        """Whether attempts were cut at these limits, if any were, and otherwise took no longer."""
         n, known = len(self.longest), len(self.cuts)
         share = np.append(self.cuts, self.longest[known:]) / np.array([*limits, *limits[-1:] * n][:n])
         return bool((share <= 1 + SAME_TIME).all() and (share[:known] >= 1 - SAME_TIME).all())
 
 
 def read_attempts(path: str | Path, **options: Any) -> ProbeLog:
-    """Read a log of attempts: as `read_log`, but an id may come back, as each attempt of a job has the job's."""
+    """Read a log of attempts: as `read_log`, but ids may repeat, since every attempt has the id of its job."""
     with open_source(path) as source:
         kind = find_format(source, options.get("format"), pattern=options.get("pattern"))
     columns = options.get("columns") or {}
@@ -298,7 +298,7 @@ def read_attempts(path: str | Path, **options: Any) -> ProbeLog:
 
 
 def jobs_of(log: ProbeLog, *, job: str | None = None, attempt: str | None = None) -> Jobs:
-    """The jobs of a log by its columns `job` and `attempt` (else by submission), or those with usual names."""
+    """The jobs of a log by the columns `job` and `attempt`, or by those with usual names, else by submission."""
     columns = list(log.table.columns)
     names = [job] if job else job_columns(columns)
     absent = [f"there is no column {name!r}" for name in (job, attempt) if name and name not in columns]
@@ -306,7 +306,9 @@ def jobs_of(log: ProbeLog, *, job: str | None = None, attempt: str | None = None
     if absent:
         raise MissingColumn(f"{log.facts.path}: {absent[0]}; there are: {listed(columns)}")
     codes = [log.table.columns[name].as_text().codes for name in names]
-    name = next((each for each in codes if np.unique(each).size < each.size), codes[0])  # it comes back
+    name = next(
+        (each for each in codes if np.unique(each).size < each.size), codes[0]
+    )  # the first with repeated values
     order, begins = _in_order(log.table, name, attempt or attempt_column(columns))
     probes = log.table.take(order)
     latency, status = np.nan_to_num(probes.latency), probes.status
@@ -345,7 +347,7 @@ def jobs_of(log: ProbeLog, *, job: str | None = None, attempt: str | None = None
 
 
 def _in_order(table: ProbeTable, name: Ints, attempt: str | None) -> tuple[Ints, Ints]:
-    """Rows by job and attempt, and where each job begins; a name that comes back after a completion is a new job."""
+    """Rows by job and attempt, and where each job begins; a name that recurs after a completion is a new job."""
     submitted = np.full(table.n, np.nan) if table.submitted is None else table.submitted
     if attempt is None:
         order = np.lexsort((submitted, name))
@@ -359,7 +361,7 @@ def _in_order(table: ProbeTable, name: Ints, attempt: str | None) -> tuple[Ints,
 
 
 def _cuts(latency: Floats, number: Ints, cut: Bools) -> tuple[float, ...]:
-    """The median time at which first, second … attempts were cut; the last known where few were."""
+    """The median time at which first, second … attempts were cut, as long as at least five of them were."""
     medians: list[float] = []
     for n in range(1, int(number.max()) + 1):
         times = latency[cut & (number == n)]
@@ -370,13 +372,13 @@ def _cuts(latency: Floats, number: Ints, cut: Bools) -> tuple[float, ...]:
 
 
 def _measured(jobs: Jobs) -> tuple[Measured, float]:
-    """All time over the number of jobs done: E_J also where jobs are given up (Wald's identity); its log error."""
+    """All time over the number of jobs done: E_J even if jobs are given up (Wald's identity); and its log error."""
     x = np.sort(jobs.durations)
     n, undone = x.size, jobs.given_up.size + jobs.in_flight
     time = np.concatenate([x, jobs.spent])
     mean = float(time.sum() / n)
     error = float(np.sqrt(((time - mean * (np.arange(time.size) < n)) ** 2).sum()) / n / mean) if mean > 0 else 0.0
-    every = np.concatenate([x, np.full(undone, np.inf)])  # a job that was not done is later than every time
+    every = np.concatenate([x, np.full(undone, np.inf)])  # jobs that are not done are infinitely late
     measured = Measured(
         mean,
         *_interval(mean, error, float(stdtrit(n - 1, 0.5 + LEVEL / 2))),
@@ -396,7 +398,7 @@ def _measured(jobs: Jobs) -> tuple[Measured, float]:
 
 
 def _log_rank(first: LatencySample, second: LatencySample, t: float) -> float | None:
-    """The log-rank p-value of two samples up to t; failures count as given up, cuts within 5 % of t as cut at t."""
+    """The log-rank p-value of two samples up to t; failures count as given up, cuts within 5 % of t as cuts at t."""
     from scipy.stats import CensoredData, logrank
 
     if not first.n or not second.n:
@@ -406,7 +408,7 @@ def _log_rank(first: LatencySample, second: LatencySample, t: float) -> float | 
         done, lost = sample.completed.expand(), np.full(sample.lost, t)
         out = np.concatenate([sample.failed.expand(), sample.censored.expand(), lost, done[done > t]])
         groups.append(CensoredData(done[done <= t], right=np.where(out >= (1 - SAME_TIME) * t, t, out)))
-    with np.errstate(divide="ignore", invalid="ignore"):  # no time at which both are at risk
+    with np.errstate(divide="ignore", invalid="ignore"):  # there may be no time at which both are at risk
         return float(np.nan_to_num(logrank(groups[0], groups[1]).pvalue, nan=1.0))
 
 
@@ -418,7 +420,7 @@ def _reasons(jobs: Jobs, limits: tuple[float, ...], cost: float, tests: dict[str
         message = f"attempts were cut after {jobs.cuts_in_words}, not as set: the tool rounds or has a schedule"
         reasons.append(Reason("rounding", message))
     if jobs.pause > cost + 0.02 * limits[0]:
-        message = f"{seconds(jobs.pause)} passed between two attempts of a job, which the prediction did not count"
+        message = f"{seconds(jobs.pause)} passed between two attempts of a job, which the prediction does not include"
         reasons.append(Reason("waits", message))
     drifted = "first attempts are no longer like the probes of BEFORE{}: the system has drifted"
     sticky = "later attempts are not like first ones{}: a slow job is slow again"
@@ -437,12 +439,12 @@ def _warnings(jobs: Jobs, basis: str, decided: Recommendation | None) -> tuple[s
         advice = f"resubmit after {times_in_words(retry.timeouts)}, then wait" if retry else "wait"
         warnings.append(f"attempts of AFTER were cut after {jobs.cuts_in_words}; BEFORE's advice is to {advice}")
     if not jobs.later.n:
-        warnings.append("no job of AFTER has a second attempt: nothing can be said of later attempts")
+        warnings.append("no job of AFTER has a second attempt: nothing is known about later attempts")
     if jobs.in_flight:
         still_out = f"{counted(jobs.in_flight, 'job', 'was', 'were')} still under way when AFTER ended"
-        warnings.append(f"{still_out}: the time so far is counted, and they count as not done")
+        warnings.append(f"{still_out}: their time so far is included, and they count as not done")
     if jobs.overlap:
-        warnings.append("attempts of a job overlap: they were hedged, and the prediction is for cancelling")
+        warnings.append("attempts of a job overlap: they were hedged, but the prediction assumes cancelling")
     return tuple(warnings)
 
 

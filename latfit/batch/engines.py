@@ -1,4 +1,4 @@
-"""Where the work is done: in this process, in processes on all cores, or on a Dask cluster."""
+"""Where the work runs: in this process, in processes on all cores, or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from latfit.errors import LatfitError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# Dask has workers give every freed page back at once, and numpy's next array pays for getting it again
+# by default Dask's workers return every freed page at once, and numpy's next array has to request it again
 KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": 1 << 28, "MALLOC_MMAP_THRESHOLD_": 1 << 25}
 
 
 @dataclass(frozen=True)
 class Pool:
-    """An executor (None: the work is done here); it raises `killed` when workers died, and the user reads `message`."""
+    """An executor (None: work in this process); it raises `killed` if workers died, and the user gets `message`."""
 
     executor: Executor | None
     workers: int
     killed: type[Exception] = BrokenProcessPool
-    message: str = "a worker process was killed, perhaps for want of memory: go on with --resume, with fewer --workers"
+    message: str = "a worker process was killed, perhaps for lack of memory: continue with --resume and fewer --workers"
 
     def unordered(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
-        """(place, function(item)) for each item, as they come; a bounded number is under way at a time."""
+        """(place, function(item)) for each item, as they complete; a limited number is under way at a time."""
         if self.executor is None or (len(items) == 1 and isinstance(self.executor, ProcessPoolExecutor)):
             yield from ((place, function(item)) for place, item in enumerate(items))
             return
@@ -61,7 +61,7 @@ class Pool:
 
 @contextmanager
 def open_pool(engine: str, *, scheduler: str | None = None, workers: int | None = None) -> Iterator[Pool]:
-    """The pool of an engine; where other threads of Python run, `processes` works in this one: take `dask` there."""
+    """The pool of an engine; if other Python threads run, `processes` works in this one (use `dask` there)."""
     if engine not in ("processes", "dask"):
         raise LatfitError(f"the engine is {engine!r}; it must be processes or dask")
     count = workers or usable_cores()
@@ -69,7 +69,7 @@ def open_pool(engine: str, *, scheduler: str | None = None, workers: int | None 
         with _dask(scheduler, count) as pool:
             yield pool
     elif count == 1 or (sys.platform == "linux" and threading.active_count() > 1):
-        yield Pool(None, 1)  # a lock that another thread holds, as in a notebook, would stay locked in a forked worker
+        yield Pool(None, 1)  # a lock held by another thread, as in a notebook, would stay locked in a forked worker
     else:
         executor = _processes(count)
         try:
@@ -79,12 +79,12 @@ def open_pool(engine: str, *, scheduler: str | None = None, workers: int | None 
 
 
 def _processes(count: int) -> ProcessPoolExecutor:
-    """Workers forked on Linux: nothing is imported again, and threads of numpy and Arrow are prepared for a fork."""
+    """Workers, forked on Linux: they import nothing again, and numpy's and Arrow's threads are prepared for a fork."""
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     executor = ProcessPoolExecutor(count, mp_context=context, initializer=_start_worker)
     if sys.platform != "linux":
         return executor
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until the workers know what to do at Ctrl-C
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until the workers have a handler for Ctrl-C
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", ".*multi-threaded, use of fork", DeprecationWarning)
@@ -95,7 +95,7 @@ def _processes(count: int) -> ProcessPoolExecutor:
 
 
 def _start_worker() -> None:
-    """Stop at Ctrl-C without a word, and when the parent is gone: a pool's workers would wait for ever."""
+    """Stop silently at Ctrl-C, and when the parent has gone: the workers of a pool would wait forever."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if sys.platform == "linux":
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

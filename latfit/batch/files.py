@@ -1,4 +1,4 @@
-"""Which files are meant, and each of them as the probes, or the histograms, of its groups."""
+"""From paths to files, and from each file to the probes, or the histograms, of its groups."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True)
 class LogFile:
-    """One log; `shared` has `file`, its name, and what folders such as `site=cern` say, as in partitioned Parquet."""
+    """One log; `shared` has its name as `file`, and columns from folders such as `site=cern` (partitioned Parquet)."""
 
     name: str
     path: str
@@ -41,13 +41,13 @@ class LogFile:
 
 
 def _text(name: str) -> str:
-    """A name that can be written to a table; bytes that are no text are written in hexadecimal."""
+    """A name that can be written to a table; bytes that are not text become hexadecimal."""
     return os.fsencode(name).decode(errors="backslashreplace")
 
 
 @dataclass(frozen=True)
 class ReadFile:
-    """The probes of each group of one log, or its histograms, or the reason why it could not be read."""
+    """The probes or the histograms of each group of one log, or the reason why it could not be read."""
 
     groups: dict[Key, ProbeTable] = field(default_factory=dict)
     facts: LogFacts | None = None
@@ -56,7 +56,7 @@ class ReadFile:
 
 
 def find_files(paths: Iterable[str | Path], *, leave_out: Collection[str] = ()) -> list[LogFile]:
-    """Every log once, in the order of absolute paths; of folders all files but those whose names begin with . or _."""
+    """Every log once, by absolute path; in folders all files except those whose names begin with . or _."""
     named = [str(path) for path in paths]
     logs: dict[str, LogFile] = {}
     for log in map(LogFile.of, (name for path in named for name in _names(path))):
@@ -82,7 +82,7 @@ def _names(pattern: str) -> Iterator[str]:
 
 
 def read_file(file: LogFile, by: Sequence[str], window: str | None, options: dict[str, Any]) -> ReadFile:
-    """The probes of the groups of one log. What is wrong with it is reported, not raised: others may be fine."""
+    """The probes of the groups of one log. An error is returned, not raised: other logs may be fine."""
     inside = [column for column in by if column not in file.shared]
     try:
         log = open_log(file.path, **options)
@@ -92,7 +92,7 @@ def read_file(file: LogFile, by: Sequence[str], window: str | None, options: dic
     except (LatfitError, OSError, MemoryError) as problem:
         reason = str(problem).replace(file.path, file.name) or type(problem).__name__
         return ReadFile(error=reason if file.name in reason else f"{file.name}: {reason}")
-    facts = replace(log.facts, refused=Refusals(), skipped={}, notes=(), advice=())  # which no group needs
+    facts = replace(log.facts, refused=Refusals(), skipped={}, notes=(), advice=())  # groups do not need these
     whole = replace(as_logged(log), facts=facts)
     groups = {}
     for key, part in zip(division.keys, whole.parts(division), strict=True):
@@ -105,7 +105,7 @@ def read_file(file: LogFile, by: Sequence[str], window: str | None, options: dic
 def _histogram_groups(
     log: HistogramLog, by: Sequence[str], window: str | None, shared: Mapping[str, str]
 ) -> dict[Key, Histogram]:
-    """The histograms of one file by labels, or by the metric's `name`; a window is not known."""
+    """The histograms of one file by labels, or by the metric's `name`; their time is unknown."""
     chosen: dict[Key, list[Series]] = {}
     known = {"name", *shared, *(label for series in log.histograms for label in series.labels)}
     if unknown := [column for column in by if column not in known]:
@@ -126,9 +126,9 @@ def collected(parts: Iterable[tuple[Key, Part]]) -> dict[Key, list[Part]]:
 
 
 def merged(parts: Iterable[tuple[Key, ProbeTable]]) -> dict[Key, ProbeTable]:
-    """One group for each name, in the order of names, all with one clock: the finest that can be seen in them."""
+    """One group for each name, in the order of names, all with the same clock: the finest among them."""
     groups = {key: _joined(several) for key, several in collected(parts).items()}
-    some = list(groups.values())[:: 1 + sum(group.n for group in groups.values()) // 10**6]  # enough to see the clock
+    some = list(groups.values())[:: 1 + sum(group.n for group in groups.values()) // 10**6]  # enough to infer the clock
     values = [group.latency[(group.status == COMPLETED) | (group.status == FAILED)] for group in some]
     step = clock_resolution([Tally.of(np.concatenate(values))] if values else [])
     return {key: replace(group, clock=step).ordered() for key, group in groups.items()}

@@ -11,13 +11,15 @@ from latfit._system import inert, whole_file
 from latfit.batch.rows import Row
 from latfit.errors import LatfitError
 
+ENDINGS = (".csv", ".parquet", ".jsonl")
+
 
 @dataclass(frozen=True)
 class BatchResult:
-    """One row a group, then one for each log that could not be read; `columns` are the names and types.
+    """One row for each group, then one for each log that could not be read; `columns` are the names and types.
 
-    `bad_files` and `bad_groups` pair the names of what has an error with the reason. `refused` counts the
-    rows of logs that were not taken, `notes` are what else is to be said.
+    `bad_files` and `bad_groups` pair names with the reason of the error. `refused` counts the refused rows of all logs,
+    `notes` are for the user.
 
     Examples
     --------
@@ -44,13 +46,13 @@ class BatchResult:
 
 
 def check_ending(path: Path) -> None:
-    """Raise if the name does not say how to write the table."""
-    if path.suffix not in WRITERS:
-        raise LatfitError(f"{path}: the ending says how to write; use one of {', '.join(WRITERS)}")
+    """Raise an error if the name does not say how to write the table."""
+    if path.suffix not in ENDINGS:
+        raise LatfitError(f"{path}: the ending says how to write; use one of {', '.join(ENDINGS)}")
 
 
 def check_output(path: Path) -> None:
-    """Raise before the work begins if the table could not be written to `path`."""
+    """Raise an error before the work begins if the table could not be written to `path`."""
     check_ending(path)
     if path.is_dir() or not path.absolute().parent.is_dir():
         why = "it is a folder" if path.is_dir() else "there is no such folder"
@@ -60,30 +62,22 @@ def check_output(path: Path) -> None:
 def write_table(result: BatchResult, path: Path, *, spreadsheet: bool = False) -> None:
     """Write the rows, whole or not at all; `spreadsheet` keeps cells from being run as formulas."""
     check_output(path)
+    columns, rows = result.columns, result.rows
     if spreadsheet:
-        rows = [{inert(k): inert(v) if isinstance(v, str) else v for k, v in row.items()} for row in result.rows]
-        result = replace(result, rows=rows, columns={inert(name): kind for name, kind in result.columns.items()})
+        rows = [{inert(k): inert(v) if isinstance(v, str) else v for k, v in row.items()} for row in rows]
+        columns = {inert(name): kind for name, kind in columns.items()}
     with whole_file(path) as part:
-        WRITERS[path.suffix](result, part)
+        if path.suffix == ".csv":
+            replace(result, columns=columns, rows=rows).to_frame().to_csv(part, index=False, lineterminator="\n")
+        elif path.suffix == ".jsonl":
+            lines = (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
+            with part.open("w", encoding="utf-8") as file:
+                file.writelines(lines)
+        else:
+            import pyarrow as pa
+            import pyarrow.parquet as pq
 
-
-def _csv(result: BatchResult, path: Path) -> None:
-    result.to_frame().to_csv(path, index=False, lineterminator="\n")
-
-
-def _jsonl(result: BatchResult, path: Path) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in result.rows)
-
-
-def _parquet(result: BatchResult, path: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    kinds = {int: pa.int64(), float: pa.float64(), str: pa.string()}
-    schema = pa.schema([(name, kinds[kind]) for name, kind in result.columns.items()])
-    with path.open("wb") as file:  # by its name, s3:/x would be taken as an address
-        pq.write_table(pa.Table.from_pylist(result.rows, schema=schema), file)
-
-
-WRITERS = {".csv": _csv, ".parquet": _parquet, ".jsonl": _jsonl}
+            kinds = {int: pa.int64(), float: pa.float64(), str: pa.string()}
+            schema = pa.schema([(name, kinds[kind]) for name, kind in columns.items()])
+            with part.open("wb") as whole:  # pyarrow would take a name such as s3:/x as an address
+                pq.write_table(pa.Table.from_pylist(rows, schema=schema), whole)

@@ -77,13 +77,13 @@ PATHS: dict[str, tuple[type, str]] = {
     "warnings": (str, "codes"),
     "error": (str, "error"),
 }
-"""The columns of results: their types, and where a `Decision` has them. Every one may be None."""
+"""The columns of results: their types, and their paths in a `Decision`. Every one may be None."""
 FIELDS = {name: kind for name, (kind, _) in PATHS.items()}
 SPLIT_PATHS = [(name, kind, path.split()) for name, (kind, path) in PATHS.items()]
 
 
 def chunk_rows(groups: Mapping[Key, ProbeTable], options: Options) -> list[list[Row]]:
-    """One row for each group: what cannot be answered is None, and `error` says why."""
+    """One row for each group: missing values are None, and `error` says why."""
     return [[row_of(decision)] for decision in decide(list(groups.values()), options, keys=list(groups))]
 
 
@@ -91,7 +91,7 @@ def row_of(decision: Decision) -> Row:
     """A decision as one row."""
     row = {name: _cell(decision, kind, path) for name, kind, path in SPLIT_PATHS}
     row["probes"] = sum(decision.counts.values())
-    if decision.best is not None and decision.best.ks:  # a law of many parameters tells less of the ratio
+    if decision.best is not None and decision.best.ks:  # a law with many parameters determines the ratio less well
         simple = simple_fits([fitted.fit for fitted in decision.fits])
         row["joint_ratio"] = finite((*simple, decision.best.fit)[0].rho)
     if decision.timeout is not None and "few-completions" in decision.timeout.withheld:
@@ -100,7 +100,7 @@ def row_of(decision: Decision) -> Row:
 
 
 def _cell(value: Any, kind: type, path: Sequence[str]) -> Any:
-    """What stands at a path of names and places, as a cell: codes are joined, other texts are JSON."""
+    """The value at a path of names and indices as a cell: codes are joined, other values become JSON."""
     for name in path:
         if isinstance(value, dict):
             value = value.get(name)
@@ -119,7 +119,7 @@ def _cell(value: Any, kind: type, path: Sequence[str]) -> Any:
 
 
 def are_rows(groups: object, count: int, fields: Mapping[str, type]) -> bool:
-    """Whether what a journal kept are the rows of `count` groups; a checksum is not a signature."""
+    """Whether a journal's entry has rows for `count` groups; a checksum is not a signature."""
     if not (
         isinstance(groups, list) and len(groups) == count and all(isinstance(rows, list) and rows for rows in groups)
     ):
@@ -134,7 +134,7 @@ def are_rows(groups: object, count: int, fields: Mapping[str, type]) -> bool:
 
 
 def histogram_row(several: list[Histogram], cost: float) -> Row:
-    """The row of a group of histograms: what the counts guarantee, or the reason why they do not add up."""
+    """The row of a group of histograms: what their counts guarantee, or why they cannot be added."""
     row: Row = dict.fromkeys(FIELDS)
     try:
         total = several[0]
@@ -169,7 +169,7 @@ FIT_FIELDS: dict[str, type] = {
 
 
 def fit_rows(groups: Mapping[Key, ProbeTable], options: Options) -> list[list[Row]]:
-    """For each group a row for each law: what cannot be had is None, and `error` says why."""
+    """For each group, a row for each law: missing values are None, and `error` says why."""
     laws = default_laws(options.method) if options.laws is None else list(dict.fromkeys(options.laws))
     for law in laws:
         law_named(law)  # an error for one that cannot be fitted
@@ -236,22 +236,22 @@ def fit_groups(
     frame
         A DataFrame with a row for each probe, or a log.
     by
-        The columns that the groups are of.
+        The columns whose values make a group.
     laws
         Names of laws, or one of them (default: those of `default_laws(method)`).
     method, cutoff, cost, seed
         As in `latfit.fit` and `latfit.Options`; without a cutoff each group has its own.
     resamples
-        Not 0: least squares with standard errors.
+        If not 0, least-squares fits get standard errors.
     test
-        Whether the p-value by bootstrap is computed.
+        Whether to compute the bootstrap p-value.
     columns
         As in `from_frame`: `latency="rtt"`, `status="ok"`, `unit="ms"`…
 
     Returns
     -------
     DataFrame
-        A row a group and law; `params` and `std_errors` are dicts, and `error` says why there is no fit.
+        A row for each group and law; `params` and `std_errors` are dicts, and `error` says why there is no fit.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Many logs to one table: read each log, add up the samples of each group, analyse chunks of groups."""
+"""Many logs to one table: read each log, join the probes of each group, analyse the groups in chunks."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dataclasses import astuple
 from functools import partial
 from hashlib import blake2b
 from importlib.metadata import version
-from io import FileIO
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+from latfit._system import write_all
 from latfit.batch.engines import Pool, open_pool
 from latfit.batch.files import LogFile, ReadFile, collected, find_files, merged, read_file
 from latfit.batch.output import BatchResult
@@ -30,8 +30,10 @@ from latfit.restart.completion import regret
 from latfit.table import Key, ProbeTable
 
 Progress = Callable[[str, int, int], None]
+Journal = tuple[dict[int, list[list[Row]]], Callable[[int, list[list[Row]]], None]]
+NO_JOURNAL: Journal = ({}, lambda chunk, rows: None)
 
-TESTED_GROUPS = 200  # up to this number of groups, the best law of each is tested unless the caller says otherwise
+TESTED_GROUPS = 200  # with more groups, their laws are not tested unless the caller asks for it
 
 
 def run_batch(
@@ -68,23 +70,24 @@ def run_batch(
     paths
         Files, globs and folders.
     by, window
-        What the rows are of; `by` may also name `file`, or a folder's column such as `site` of `site=cern/`.
+        The columns and time windows that make a group; `by` may also name `file`, or a folder's column such as `site`
+        of `site=cern/`.
     cutoff, failed, censoring, cost, risk, accept_implausible, laws, resamples, seed
         As in `Options`. Without a `cutoff` each group has its own by the rule of `default_cutoff`.
     method
-        `mle` or `ls`: then a row is one of the `laws` fitted to a group, with the timeout that follows from it, and no
-        evidence is collected on whether attempts are independent.
+        `mle` or `ls`: each row is then one of the `laws` fitted to a group, with the timeout that follows from it.
+        Whether attempts are independent is not checked.
     test
         Whether the best law of each group is tested (default: with at most 200 groups).
     engine, scheduler, workers
         `processes`, on `workers` of them (one where other threads run, as in a notebook), or `dask`, with the address
         of a `scheduler` or a cluster on this machine.
     journal, resume
-        Where what is finished is kept, and whether to go on with it; the caller removes it.
+        The file that keeps what is finished, and whether to continue from it; the caller removes it.
     leave_out
-        Files that are not logs, such as the output of the run before.
+        Files that are not logs, such as the output of an earlier run.
     progress
-        Called with what is counted, how many are done and how many there are.
+        Called with what is counted (logs or groups), how many are done and how many there are.
     how
         As for `read_log`.
 
@@ -130,7 +133,7 @@ def run_batch(
             seed=seed,
             method=method or "mle",
         )
-        kept: AbstractContextManager[Journal | None] = nullcontext()
+        kept: AbstractContextManager[Journal] = nullcontext(NO_JOURNAL)
         if journal is not None:
             run = (version("latfit"), by, window is not None, astuple(options), method, bad_files)
             kept = open_journal(Path(journal), _fingerprint(run, samples), resume=resume)
@@ -147,7 +150,7 @@ def run_batch(
 
 
 def _read(pool: Pool, files: Sequence[LogFile], read: Callable[[LogFile], ReadFile], tell: Progress) -> list[ReadFile]:
-    logs = {0: read(files[0])} if files[0].path == "-" else {}  # it is the first; workers have no standard input
+    logs = {0: read(files[0])} if files[0].path == "-" else {}  # sorted first; workers have no standard input
     here = len(logs)
     tell("logs", here, len(files))
     for place, log in pool.unordered(read, files[here:]):
@@ -169,7 +172,7 @@ def analyse_groups(
     pool: Pool,
     samples: Mapping[Key, ProbeTable],
     work: partial[list[list[Row]]],
-    journal: Journal | None = None,
+    journal: Journal = NO_JOURNAL,
     tell: Progress = lambda stage, done, total: None,
 ) -> list[list[Row]]:
     """The rows of each group, in order. Which groups are fitted together depends on their names only."""
@@ -177,14 +180,13 @@ def analyse_groups(
     size = max(8, min(64, len(samples) // 8)) if options.resamples or options.test else 256
     groups = iter(samples.items())
     chunks = [dict(islice(groups, size)) for _ in range(0, len(samples), size)]
-    kept, fields = journal.done if journal else {}, FIT_FIELDS if work.func is fit_rows else FIELDS
+    (kept, add), fields = journal, FIT_FIELDS if work.func is fit_rows else FIELDS
     rows = {at: kept[at] for at, chunk in enumerate(chunks) if at in kept and are_rows(kept[at], len(chunk), fields)}
     todo = [at for at in range(len(chunks)) if at not in rows]
     tell("groups", sum(map(len, rows.values())), len(samples))
     for place, results in pool.unordered(work, [chunks[at] for at in todo]):
         rows[todo[place]] = results
-        if journal:
-            journal.add(todo[place], results)
+        add(todo[place], results)
         tell("groups", sum(map(len, rows.values())), len(samples))
     return [several for at in range(len(chunks)) for several in rows[at]]
 
@@ -240,7 +242,7 @@ def _table(
 
 
 def _add_kept_regrets(rows: Mapping[Key, Row], groups: Mapping[Key, ProbeTable], options: Options) -> None:
-    """E_J at the timeout of the group's last window with one over the window's own, − 1; None where infinite."""
+    """By what share the timeout of the group's previous window makes jobs slower in each window; None if infinite."""
     before: tuple[Key, float] | None = None
     for key, row in rows.items():
         row["kept_regret"] = None
@@ -251,24 +253,12 @@ def _add_kept_regrets(rows: Mapping[Key, Row], groups: Mapping[Key, ProbeTable],
             before = key[:-1], math.inf if row["timeout"] is None else row["timeout"]
 
 
-class Journal:
-    """JSON lines: the run's fingerprint, then each finished chunk with a checksum; a damaged line ends them."""
-
-    def __init__(self, file: FileIO, done: dict[int, list[list[Row]]]) -> None:
-        self.file, self.done = file, done
-
-    def add(self, chunk: int, rows: list[list[Row]]) -> None:
-        rest = _line(chunk, rows)
-        try:
-            while rest:
-                rest = rest[self.file.write(rest) :]
-        except OSError as error:
-            raise LatfitError(f"{self.file.name}: cannot be written ({error.strerror})") from error
-
-
 @contextmanager
 def open_journal(path: Path, fingerprint: str, *, resume: bool) -> Iterator[Journal]:
-    """The journal of a run, with what an earlier run finished if it is to be resumed; the caller removes it."""
+    """The chunks that an earlier run finished, if it is to be resumed, and a function that adds one.
+
+    The journal is JSON lines: the run's fingerprint, then each finished chunk with a checksum. A damaged line ends it.
+    """
     header = json.dumps({"fingerprint": fingerprint}).encode() + b"\n"
     if path.is_symlink():
         raise LatfitError(f"{path}: this is a link; a journal is not written through one: remove it")
@@ -295,7 +285,7 @@ def open_journal(path: Path, fingerprint: str, *, resume: bool) -> Iterator[Jour
     with path.open("r+b", buffering=0) as file:  # nothing is left to write when it is closed
         file.truncate(length)
         file.seek(length)
-        yield Journal(file, done)
+        yield done, lambda chunk, rows: write_all(file.fileno(), _line(chunk, rows), path)
 
 
 def _line(chunk: int, rows: list[list[Row]]) -> bytes:

@@ -1,7 +1,7 @@
-"""Stage 12: probes and jobs on real systems, one file a target.
+"""Stage 13: probes and jobs on real systems, one file per target.
 
-`measure` keeps a number of probes on their way, as Glatard et al. (2006, §4) did on the EGEE grid, or lets them arrive
-at random, and writes a log that every other stage reads.
+`measure` keeps a number of probes in flight, as Glatard et al. (2006, §4) did on the EGEE grid, or lets them arrive at
+random, and writes a log that every other stage reads.
 """
 
 from latfit.measure.loop import Breaker, Counts, Limits, Pace, Plan, careful, paired, policy_plan, single, tracked

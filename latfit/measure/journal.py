@@ -3,9 +3,9 @@
 A run begins with a header, `{"latfit": "probe", "run": …}`. Each probe has a line when it is submitted,
 `{"probe": 7, "job": 7, "attempt": 1, "submitted": "…Z", "t": 1.25}`, and one when it ends,
 `{"end": 7, "status": "completed", "latency": 0.2, "detail": "exit 0", "t": 1.45}`; `t` is in seconds since the header,
-by a monotonic clock. Now and then a beat, `{"beat": …}`, records how late the measuring process itself is. A run that
-was not killed ends with `{"finished": …}`; `{"cleared": RUN}` says that what a killed one left behind is gone.
-Each line is one `write`, so a line is there as a whole or not at all. `latfit.logs.probe` reads it.
+by a monotonic clock. Every few seconds a beat, `{"beat": …}`, records how late the measuring process itself is. A run
+that was not killed ends with `{"finished": …}`; `{"cleared": RUN}` says that the rest of a killed run was removed.
+Each line is one `write`, so it is complete or absent. `latfit.logs.probe` reads the log.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
+from latfit._system import write_all
 from latfit.errors import ProbeError
 from latfit.measure.targets.base import Attempt, Outcome
 
 
 def new_run() -> str:
-    """An id for a run: when it began, and something random; fit for the name of a job."""
+    """An id for a run, from its time and random digits; it can be part of a job's name."""
     return f"{datetime.now(UTC):%Y%m%dt%H%M%S}-{token_hex(3)}"
 
 
 @dataclass
 class Earlier:
-    """What a log holds already: the last numbers, the headers, and the probes without an end of unfinished runs."""
+    """What a log already contains: the last numbers, the headers, and the probes without an end in unfinished runs."""
 
     probes: int = 0
     jobs: int = 0
@@ -59,12 +60,8 @@ class Journal:
         return round(time.monotonic() - self.start, 6)
 
     def write(self, line: dict[str, Any]) -> None:
-        rest = (json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n").encode(errors="replace")
-        try:
-            while rest:
-                rest = rest[os.write(self.file, rest) :]
-        except OSError as error:
-            raise ProbeError(f"{self.path}: cannot be written ({error.strerror})") from error
+        text = json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n"
+        write_all(self.file, text.encode(errors="replace"), self.path)
 
     def submitted(self, attempt: Attempt) -> None:
         numbers = {"probe": attempt.probe, "job": attempt.job, "attempt": attempt.attempt}
@@ -77,12 +74,12 @@ class Journal:
 
 @contextmanager
 def open_journal(path: Path, run: str, *, resume: bool) -> Iterator[tuple[Journal, Earlier]]:
-    """The log of a new run and what earlier runs wrote there; only one process at a time may write it."""
+    """The log for a new run, and what earlier runs wrote there; only one process at a time may write it."""
     if path.is_dir() or not path.parent.is_dir():
-        raise ProbeError(f"{path}: this is {'a directory' if path.is_dir() else 'in no folder that exists'}")
+        raise ProbeError(f"{path}: {'this is a directory' if path.is_dir() else 'there is no such folder'}")
     created = not path.exists()
     if not resume and not created and path.stat().st_size:
-        raise ProbeError(f"{path}: this log exists; go on with it by --resume, or name another file")
+        raise ProbeError(f"{path}: this log exists; continue it with --resume, or name another file")
     if path.is_symlink():
         raise ProbeError(f"{path}: this is a link; a log is not written through one: name the file itself")
     try:
@@ -93,7 +90,7 @@ def open_journal(path: Path, run: str, *, resume: bool) -> Iterator[tuple[Journa
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not os.fstat(file).st_nlink:
-                raise OSError("removed by the latfit that made it and had nothing to write")
+                raise OSError("removed by the process that created it and had nothing to write")
         except OSError as error:
             created = False
             message = f"{path}: another latfit is writing this log; wait for it, or name another file"
@@ -104,30 +101,30 @@ def open_journal(path: Path, run: str, *, resume: bool) -> Iterator[tuple[Journa
         yield Journal(file, path, run), earlier
         os.fsync(file)
     finally:
-        if created and not os.fstat(file).st_size:  # the target is not there: nothing was measured
+        if created and not os.fstat(file).st_size:  # nothing was measured: the target is not there
             path.unlink(missing_ok=True)
         os.close(file)
 
 
 def _read(path: Path) -> tuple[Earlier, bool]:
-    """What the log holds, and whether its last line is cut short."""
+    """The content of the log, and whether its last line is incomplete."""
     earlier, run, line = Earlier(), "", b"\n"
     with path.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             if number == 1 and not line.startswith(b'{"latfit": "probe"'):
                 raise ProbeError(f"{path}: line 1 is not one of a log of latfit probe; name another file")
-            with suppress(ValueError, KeyError, TypeError, RecursionError):  # cut short by a full disk
+            with suppress(ValueError, KeyError, TypeError, RecursionError):  # incomplete: the disk was full
                 run = _note(earlier, json.loads(line), run)
     return earlier, not line.endswith(b"\n")
 
 
 def _note(earlier: Earlier, line: dict[str, Any], run: str) -> str:
-    """Take a line into account; returns the run that is now being read."""
+    """Take a line into account; returns the run that the next lines belong to."""
     if "latfit" in line:
         run = str(line["run"])
-        if not re.fullmatch("[0-9A-Za-z][0-9A-Za-z-]{0,63}", run):  # it becomes a word of commands that clear up
+        if not re.fullmatch("[0-9A-Za-z][0-9A-Za-z-]{0,63}", run):  # it becomes an argument of commands
             return ""
-        _ = line["kind"], line["target"]  # what has neither is no header
+        _ = line["kind"], line["target"]  # a header has both
         earlier.unfinished[run] = {}
         earlier.headers.append(line)
     elif "probe" in line:

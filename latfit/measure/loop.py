@@ -1,4 +1,4 @@
-"""The loop: keep n probes on their way, or let them arrive at random, and write down what comes of each."""
+"""The loop: keep n probes in flight, or let them arrive at random, and record how each ends."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ NEVER = math.inf
 
 @dataclass(frozen=True)
 class Step:
-    """One attempt: cancelled at the age `timeout`; one `beside` others is only submitted where one is out.
+    """One attempt, cancelled at the age `timeout`; a step `beside` others is skipped if no attempt is in flight.
 
-    The next one is submitted at the age `then`, or `sleep` seconds after the last attempt on its way has failed.
+    The next attempt is submitted at the age `then`, or `sleep` seconds after the last one in flight has failed.
     """
 
     timeout: float
@@ -42,8 +42,8 @@ class Step:
 class Plan:
     """How the attempts of every job follow each other.
 
-    `steps` makes the steps of one job; with `race` a job is done when one attempt completes and the others are
-    cancelled then, without it every attempt is awaited. `kind` is probes, pairs or jobs.
+    `steps` creates the steps of one job. With `race`, a job is done when one attempt completes, and the others are
+    cancelled; without it, every attempt is awaited. `kind` is probes, pairs or jobs.
     """
 
     kind: str
@@ -54,7 +54,7 @@ class Plan:
 
 
 def single() -> Plan:
-    """One attempt a job, cut at the cutoff: a probe."""
+    """One attempt per job, cut at the cutoff: a probe."""
     return Plan("probes", "", lambda _: iter([Step(NEVER, NEVER)]))
 
 
@@ -65,7 +65,7 @@ def paired(again_after: float) -> Plan:
 
 
 def careful(timeout: float) -> Plan:
-    """Each attempt waits twice as long: harmless where a second attempt is as slow as the first, else cheap."""
+    """Each attempt waits twice as long: harmless if a second attempt is as slow as the first, otherwise cheap."""
 
     def steps(_: Random) -> Iterator[Step]:
         return (Step(timeout * 2**k, timeout * 2**k) for k in count())
@@ -74,7 +74,7 @@ def careful(timeout: float) -> Plan:
 
 
 def tracked(tracker: Tracker) -> Plan:
-    """Each attempt has the tracker's timeout of the moment."""
+    """Each attempt gets the tracker's current timeout."""
 
     def steps(_: Random) -> Iterator[Step]:
         return (Step(t, t) for t in iter(tracker.next, None))
@@ -96,7 +96,7 @@ def policy_plan(text: str) -> Plan:
         import numpy as np
 
         then = NEVER
-        while then == NEVER:  # a policy that never cancels is begun again when all its attempts have failed
+        while then == NEVER:  # a policy that never cancels starts again when all its attempts have failed
             then = 0.0
             copies = policy.submissions(0.0, 1, np.random.default_rng(rng.getrandbits(64)))
             submitted = (copy for copy in copies if copy.probability >= 1 or rng.random() < copy.probability)
@@ -112,17 +112,17 @@ def policy_plan(text: str) -> Plan:
     return Plan("jobs", policy.spec(), steps)
 
 
-MIN_LATER_ATTEMPTS = 10  # before the breaker says anything
-BREAKER_LEVEL = 1e-4  # how improbable the counts must be if attempts were independent
+MIN_LATER_ATTEMPTS = 10  # before the breaker can trip
+BREAKER_LEVEL = 1e-4  # the probability of the counts if attempts were independent, at which it trips
 
 
 @dataclass(frozen=True)
 class Pace:
     """How probes follow each other.
 
-    `arrivals` closed: `in_flight` jobs at a time, a new one after a random pause of at most `pause` seconds when one
-    is done, at most `rate` a second. `arrivals` poisson: at random, `rate` a second on average, whatever is still out;
-    one that would exceed `in_flight` is counted as skipped, not delayed.
+    `arrivals` closed: `in_flight` jobs at a time; when one is done, the next begins after a random pause of at most
+    `pause` seconds, at most `rate` per second. `arrivals` poisson: at random, `rate` per second on average; an arrival
+    that would exceed `in_flight` is counted as skipped, not delayed.
     """
 
     in_flight: int = 10
@@ -140,7 +140,7 @@ class Pace:
 
 @dataclass(frozen=True)
 class Limits:
-    """When a run ends: at jobs or submissions in the whole log, or after seconds; `attempts` is the most of one job."""
+    """When a run ends: at a number of jobs or submissions in the log, or after seconds; the most attempts of a job."""
 
     jobs: int
     submissions: int
@@ -150,7 +150,7 @@ class Limits:
 
 @dataclass
 class Counts:
-    """What has come of the probes so far."""
+    """The counts of a run so far."""
 
     ended: Counter[str] = field(default_factory=Counter)
     out: int = 0
@@ -162,18 +162,18 @@ class Counts:
 
 
 class Breaker:
-    """Counts which attempts complete within the first attempt's timeout, first ones and later ones apart.
+    """Counts how many first and later attempts complete within the first attempt's timeout.
 
-    If attempts of a job are independent and alike, a later one completes within it as often as a first one. The chance
-    of k or fewer among n is at most exp(−n KL(k/n ‖ p)) (Chernoff); p is the share given, or that of the first
-    attempts minus two standard errors. With fewer completions than that, submissions exceed the prediction.
+    If attempts of a job are independent and alike, later ones complete within it as often as first ones. The
+    probability of at most k among n is at most exp(−n KL(k/n ‖ p)) (Chernoff); p is the predicted share, or that of the
+    first attempts minus two standard errors. If fewer complete, there are more submissions than predicted.
     """
 
     def __init__(self, predicted: float | None = None) -> None:
         self.predicted = predicted
-        self.first = [0, 0]  # completed within the timeout, of how many
+        self.first = [0, 0]  # completed within the timeout, and all
         self.later = [0, 0]
-        self.tripped: str | None = None  # why the run has to stop, whatever ends after that
+        self.tripped: str | None = None  # why the run has to stop
 
     def note(self, *, attempt: int, within: bool) -> None:
         counts = self.first if attempt == 1 else self.later
@@ -196,7 +196,7 @@ class Breaker:
 
 @dataclass(eq=False)
 class Loop:
-    """One run of jobs; `run` probes an open target and returns why it ended."""
+    """One run of jobs; `run` probes an open target and returns the reason why it ended."""
 
     journal: Journal
     plan: Plan
@@ -207,7 +207,7 @@ class Loop:
     jobs: int = 0
     breaker: Breaker | None = None
     counts: Counts = field(default_factory=Counts)
-    latencies: deque[float] = field(default_factory=lambda: deque(maxlen=1000))  # of the last completions
+    latencies: deque[float] = field(default_factory=lambda: deque(maxlen=1000))  # those of the latest completions
     last_failure: str = ""
     reason: str = ""
     failure: BaseException | None = None
@@ -254,7 +254,7 @@ class Loop:
                 await asyncio.wait({self._start_job()})
 
     async def _poisson(self) -> None:
-        """Jobs begin at the points of a Poisson process, and the process does not wait for them."""
+        """Jobs begin at the points of a Poisson process, which does not wait for them."""
         assert self.pace.rate is not None
         while self._may_begin():
             self.due += self.rng.expovariate(self.pace.rate)
@@ -303,14 +303,14 @@ class Loop:
                 start = time.monotonic()
                 running.add(asyncio.create_task(self._attempt(job, number, step.timeout, first_timeout)))
                 done = await _until_next(running, step, start) or done
-                if done or (not running and not self.plan.race):  # a pair is one only if the first is still out
+                if done or (not running and not self.plan.race):  # no second of a pair after the first has ended
                     break
             while running and not (done and self.plan.race):
                 done = await _until_next(running, Step(NEVER, NEVER), 0.0) or done
         finally:
             for task in running:
                 task.cancel()
-            await asyncio.gather(*running, return_exceptions=True)  # the first error is reported already
+            await asyncio.gather(*running, return_exceptions=True)  # the first error has been reported
             self.counts.jobs_done += done
 
     async def _attempt(self, job: int, number: int, timeout: float, first_timeout: float) -> Outcome:
@@ -341,7 +341,7 @@ class Loop:
 
 
 async def _until_next(running: set[asyncio.Task[Outcome]], step: Step, start: float) -> bool:
-    """Wait until the next attempt is due; whether an attempt completed. Ended attempts leave `running`."""
+    """Wait until the next attempt is due; return whether an attempt completed. Ended attempts leave `running`."""
     while running:
         left = start + step.then - time.monotonic()
         if left <= 0:
@@ -357,7 +357,7 @@ async def _until_next(running: set[asyncio.Task[Outcome]], step: Step, start: fl
 
 
 async def _within(probe: Awaitable[Outcome], limit: float) -> tuple[Outcome, bool]:
-    """A probe's outcome, censored at `limit` or if cancelled, once nothing is left behind; whether it was cancelled."""
+    """A probe's outcome once nothing of it is left, censored at `limit` or if cancelled; whether it was cancelled."""
     task = asyncio.ensure_future(probe)
     start, stopped = time.monotonic(), False
     try:

@@ -1,4 +1,4 @@
-"""A whole measurement: open the target and the log, clear up after a killed run, loop, and say what was measured."""
+"""A measurement: open the target and the log, clean up after a killed run, run the loop, and report the result."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Precision:
-    """The best timeout of a log, and the largest E_J(t)/E_J(timeout) − 1 in its interval; ∞: unknown, and `why`."""
+    """The best timeout of a log, and the largest E_J(t)/E_J(timeout) − 1 in its interval; ∞ if unknown (`why`)."""
 
     probes: int
     timeout: float | None
@@ -40,7 +40,7 @@ class Precision:
 
 
 def precision(path: str | Path, *, cutoff: float) -> Precision:
-    """How precisely the first attempts tell the best timeout; those still out are censored at their age."""
+    """How precisely the first attempts determine the best timeout; those in flight are censored at their age."""
     log, decision = _decision(path, cutoff=cutoff)
     n, best = log.table.n, decision.timeout
     if best is None or best.verdict == "withheld" or best.intervals is None:
@@ -51,7 +51,7 @@ def precision(path: str | Path, *, cutoff: float) -> Precision:
 
 
 def regret_within(sample: LatencySample, timeout: float | None, interval: tuple[float, float]) -> float:
-    """The largest E_J(t)/E_J(timeout) − 1 for t in the interval, by the law of a sample; no timeout is its cutoff."""
+    """The largest E_J(t)/E_J(timeout) − 1 for t in the interval, on a sample; without a timeout: at its cutoff."""
     import numpy as np
 
     from latfit.laws import Empirical
@@ -61,7 +61,7 @@ def regret_within(sample: LatencySample, timeout: float | None, interval: tuple[
     law = Empirical.of(sample)
     low, high = (min(cutoff, end) for end in interval)
     inside = law.jumps[(law.jumps > low) & (law.jumps < high)]
-    # between two jumps E_J only rises: it is largest just before a jump, and at the end
+    # between two jumps E_J only rises, so its largest values are just before a jump and at the end
     at = np.concatenate([[low, high], inside, np.nextafter(inside, 0)])
     least = float(expected_duration(law, cutoff if timeout is None else timeout))
     worst = float(np.max(expected_duration(law, at)))
@@ -69,7 +69,7 @@ def regret_within(sample: LatencySample, timeout: float | None, interval: tuple[
 
 
 def timeouts_for_jobs(path: str, timeout: float | None = None) -> tuple[tuple[float, ...], float]:
-    """After what to cancel jobs (default: the schedule of a log), and the share of attempts that the first lets end."""
+    """When to cancel jobs (default: the schedule of a log), and the share of attempts done by the first timeout."""
     from latfit.laws import Empirical
 
     decision = _decision(path, resamples=0)[1].require()
@@ -77,7 +77,7 @@ def timeouts_for_jobs(path: str, timeout: float | None = None) -> tuple[tuple[fl
     assert decision.sample is not None
     timeouts = (timeout,) if timeout else decision.timeout.retry.timeouts if decision.timeout.retry else ()
     if not timeouts:
-        raise ProbeError(f"{path}: the answer of this log is to wait (`latfit analyze`); give a timeout with --timeout")
+        raise ProbeError(f"{path}: the advice of this log is to wait (`latfit analyze`); give a timeout with --timeout")
     share = float(Empirical.of(decision.sample).cdf(timeouts[0]))
     if share <= 0:
         within = f"nothing completed within {seconds(timeouts[0])}"
@@ -86,7 +86,7 @@ def timeouts_for_jobs(path: str, timeout: float | None = None) -> tuple[tuple[fl
 
 
 def _decision(path: str | Path, **options: Any) -> tuple[ProbeLog, Decision]:
-    """A log without the later attempts of its jobs (made only because a first one was slow), and its decision."""
+    """A log without the later attempts of its jobs, which exist only because a first one was slow; its decision."""
     from latfit.decision import Options, decide
     from latfit.evidence import probes_of
     from latfit.logs import ProbeLog, read_log
@@ -104,10 +104,10 @@ LAG_TO_WARN = 0.1  # of the median latency
 
 @dataclass(frozen=True)
 class Measured:
-    """What a run did: why it ended, what came of its probes, how fast it was and how late it was itself.
+    """The result of a run: why it ended, its counts, and how late the measuring process was.
 
-    `outcomes` counts the probes of this run by status; `lag` is the lateness of the measuring process (99 % and worst);
-    `cleared` what a killed run had left behind; `warnings` and `notes` are lines for the user.
+    `outcomes` counts the probes of this run by status; `lag_p99` and `lag_worst` are delays of the measuring process;
+    `cleared` counts the leftovers of a killed run that were removed; `warnings` and `notes` are for the user.
     """
 
     run: str
@@ -143,29 +143,29 @@ def measure(
     seed: int | None = None,
     progress: Progress | None = None,
 ) -> Measured:
-    """Probe a target until a limit is reached, and write every probe into `log` as it is submitted and as it ends.
+    """Probe a target until a limit is reached, and write every probe to `log` when it is submitted and when it ends.
 
     Parameters
     ----------
     target, log
-        What to probe, and the file of JSON lines to append to, which every command of latfit reads.
+        What to probe, and the file to which JSON lines are appended; every command of latfit reads it.
     pace, limits, plan
-        How many at a time or how often; when to end; how the attempts of a job follow each other (default: probes).
+        How many at a time, or how often; when to end; how the attempts of a job follow each other (default: probes).
     until_precise
-        End when the uncertainty of the best timeout can cost no more than this share.
+        End when the uncertainty of the best timeout costs at most this share.
     breaker
-        Ends a run of jobs whose later attempts are worse than the first.
+        Stops a run of jobs whose later attempts are worse than the first.
     resume
-        Go on with a log, after clearing up what a killed run left behind.
+        Continue a log, after removing what a killed run left behind.
     seed
-        Of pauses and arrivals; a new one each time by default.
+        The seed of pauses and arrivals; by default a new one each time.
     progress
-        Called five times a second with the counts and, now and then, what the log says so far.
+        Called five times a second with the counts and the latest estimate of the timeout.
 
     Returns
     -------
     Measured
-        Ctrl-C, SIGTERM and SIGHUP end a run in good order.
+        Ctrl-C, SIGTERM and SIGHUP end a run properly.
 
     Examples
     --------
@@ -196,14 +196,14 @@ def _check_same(path: Path, earlier: Earlier, target: Target, plan: Plan, cutoff
                 was, is_now = (seconds(each) if numbers else listed([str(each)]) for each in (before, value))
                 raise ProbeError(
                     f"{path}: the {name} of this log is {was}, that of this run is {is_now}: "
-                    "use another file, or go on as the log began"
+                    "use another file, or continue as the log began"
                 )
 
 
 async def _run(
     loop: Loop, target: Target, earlier: Earlier, progress: Progress | None, until_precise: float | None
 ) -> Measured:
-    """Clear up, probe, and sum up. A signal ends the probing, never the clearing up."""
+    """Clean up, probe, and summarise. A signal ends the probing, never the cleaning up."""
     from importlib.metadata import version
 
     journal, counts, cleared = loop.journal, loop.counts, 0
@@ -250,7 +250,7 @@ async def _run(
 
 
 async def _tick(loop: Loop, progress: Progress | None) -> None:
-    """Every 50 ms: how late this process itself is; every 5 s a beat in the log: those on their way were still out."""
+    """Measure every 50 ms how late this process is; write a beat every 5 s: probes in flight had not ended by then."""
     worst = 0.0
     for tick in count(1):
         due = time.monotonic() + 0.05
@@ -266,7 +266,7 @@ async def _tick(loop: Loop, progress: Progress | None) -> None:
 
 
 async def _refine(loop: Loop, until_precise: float | None) -> None:
-    """Look at how precise the answer is at 1.25 times as many probes each time, and stop when it is precise enough."""
+    """Check how precise the answer is whenever there are 1.25 times as many probes; stop when it is precise enough."""
     due = 30
     while True:
         await asyncio.sleep(0.2)
@@ -289,7 +289,7 @@ def _warnings(loop: Loop, lag_p99: float) -> Iterator[str]:
     if counts.skipped:
         yield (
             f"{counted(counts.skipped, 'arrival', 'was', 'were')} skipped because "
-            f"{counted(loop.pace.in_flight, 'probe', 'was', 'were')} on the way: "
+            f"{counted(loop.pace.in_flight, 'probe', 'was', 'were')} in flight: "
             "the slow times are underrepresented; raise --in-flight"
         )
     if counts.ended["failed"] and not counts.ended["completed"]:
@@ -300,7 +300,7 @@ def _warnings(loop: Loop, lag_p99: float) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _signals(stop: Callable[[str], None]) -> Iterator[None]:
-    """Signals call `stop`; handlers are set at once, not by the loop, and what the parent ignores stays ignored."""
+    """Signals call `stop`; the handlers are set at once, not by the loop, and ignored signals stay ignored."""
     loop = asyncio.get_running_loop()
     before = {}
 
@@ -309,7 +309,7 @@ def _signals(stop: Callable[[str], None]) -> Iterator[None]:
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
-            with contextlib.suppress(ValueError):  # not in the main thread: no signals arrive here
+            with contextlib.suppress(ValueError):  # not the main thread: it gets no signals
                 before[number] = signal.signal(number, handle)
     try:
         yield

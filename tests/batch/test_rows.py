@@ -297,8 +297,8 @@ def test_finished_groups_are_not_computed_again(logs, tmp_path):
     done = json.loads(first)
     done["rows"][0][0]["mean"] = -1.0  # so that it shows where this row came from
     fingerprint = json.loads(header)["fingerprint"]
-    with open_journal(tmp_path / "j", fingerprint, resume=False) as journal:
-        journal.add(0, done["rows"])
+    with open_journal(tmp_path / "j", fingerprint, resume=False) as (_, add):
+        add(0, done["rows"])
     kept = (tmp_path / "j").read_bytes()
     for rest in (b"", second[:-40], second[:40], second.replace(b'"mean"', b'"moan"'), b"\xff\0", b'{"chunk": 1}\n'):
         (tmp_path / "j").write_bytes(kept + rest)

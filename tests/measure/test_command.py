@@ -165,7 +165,7 @@ def test_dry_run_submits_nothing(tmp_path, run):
         (["command", "-o", "LOG", "--before", "missing.csv", "--", "true"], 1, "no such file"),
         (["http", "ftp://127.0.0.1/", "-o", "LOG"], 2, "not a URL"),
         (["http", "http://127.0.0.1:1/", "-o", "LOG"], 1, "the server is not there"),
-        (["slurm", "-o", "/nowhere/log"], 1, "in no folder"),
+        (["slurm", "-o", "/nowhere/log"], 1, "there is no such folder"),
     ],
 )
 def test_one_clear_line(words, code, says, tmp_path, run):

@@ -1,4 +1,4 @@
-"""What a target is: something that takes a probe and answers, or does not. One file each, which registers itself."""
+"""Targets: systems that can be probed. Each is one file, which registers itself."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import MISSING, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from latfit.errors import ProbeError
@@ -28,7 +28,7 @@ class Attempt:
     attempt: int
 
     def fill(self, text: str) -> str:
-        """The text with {run}, {probe} (a name that no other probe has), {job} and {attempt}; other braces stay."""
+        """The text with {run}, {probe} (a unique name), {job} and {attempt} filled in; other braces stay."""
         for word, value in self._words().items():
             text = text.replace(f"{{{word}}}", value)
         return text
@@ -39,7 +39,7 @@ class Attempt:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of programs started for this probe, LATFIT_RUN and the like: they are found by it later."""
+        """The environment of programs started for this probe; LATFIT_RUN and the like identify them later."""
         return {**os.environ, **{f"LATFIT_{word.upper()}": value for word, value in self._words().items()}}
 
 
@@ -53,21 +53,21 @@ class Outcome:
 
 
 Probe = Callable[[Attempt], Awaitable[Outcome]]
-"""Submits one probe and waits for its end. When it is cancelled, it leaves nothing behind."""
+"""Submits one probe and waits for its end. If it is cancelled, it leaves nothing behind."""
 
 
 class Target(ABC):
     """A kind of system that can be probed. Subclasses are frozen dataclasses whose fields are their options.
 
-    A field made with `argument` is what the user writes after the target's name, one made with `option`
-    becomes an option of the command line.
+    A field created with `argument` follows the target's name on the command line, one created with `option` becomes an
+    option.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     example: ClassVar[str]
-    pause: ClassVar[float] = 1.0  # the longest random wait before the next probe (s), so that loops lock to no tick
-    same: ClassVar[tuple[str, ...]] = ()  # entries of `public` that say what is measured: a log has one value of each
+    pause: ClassVar[float] = 1.0  # the longest random wait before the next probe (s), against locking to a tick
+    same: ClassVar[tuple[str, ...]] = ()  # entries of `public` that must be the same throughout a log
 
     @abstractmethod
     def open(self, run: str) -> AbstractAsyncContextManager[Probe]:
@@ -79,19 +79,19 @@ class Target(ABC):
 
     @abstractmethod
     def public(self) -> dict[str, Any]:
-        """What may stand in the log: nothing that could be a credential."""
+        """What may be logged: nothing that could be a credential."""
 
     async def clear(self, left: Sequence[Attempt], runs: Sequence[str]) -> int:
-        """Remove what killed runs left behind, `left` being the probes without an end; returns how many things."""
+        """Remove what killed runs left behind (`left`: their probes without an end); returns how many things."""
         return 0
 
     def remarks(self, completed: Counter[str]) -> list[str]:
-        """What a user should know of the completed probes, which are counted by their detail."""
+        """What a user should know about the completed probes, which are counted by their detail."""
         return []
 
 
 def argument(metavar: str) -> Any:
-    """A field that is given after the target's name; `CMD...` takes all the words that follow."""
+    """A field that follows the target's name; `CMD...` takes all remaining words."""
     return field(metadata={"argument": metavar})
 
 
@@ -105,15 +105,12 @@ TARGETS: dict[str, type[Target]] = {}
 
 def register(kind: type[Target]) -> type[Target]:
     """Class decorator: make a target known to the command line and the tests."""
-    for name, option_field in kind.__dict__.get("__dataclass_fields__", {}).items():
-        if "argument" not in option_field.metadata and option_field.default is MISSING:
-            raise TypeError(f"{kind.__name__}.{name} needs a default")
     TARGETS[kind.name] = kind
     return kind
 
 
 async def called(*words: str, environment: dict[str, str] | None = None) -> tuple[int, str, str]:
-    """Run a short program of the system; its exit status and what it wrote. 124 if it took longer than 30 s."""
+    """Run a short program of the system; its exit status (124 if it took longer than 30 s) and its output."""
     pipe = asyncio.subprocess.PIPE
     try:
         process = await asyncio.create_subprocess_exec(

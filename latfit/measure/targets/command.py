@@ -1,4 +1,4 @@
-"""Any program as a probe: its latency is from its start to its end, its exit status the outcome."""
+"""Any program as a probe: its latency is its run time, its exit status the outcome."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from latfit.measure.targets.base import Attempt, Outcome, Probe, Target, argumen
 class Command(Target):
     """A program, run without a shell; exit status 0 is completed, any other failed.
 
-    At the cutoff its whole process group gets SIGTERM and, two seconds later, SIGKILL. What the program submits
-    elsewhere is removed by `cancel`.
+    At the cutoff its whole process group gets SIGTERM and, two seconds later, SIGKILL. `cancel` removes what the
+    program submits elsewhere.
     """
 
     name = "command"
@@ -49,7 +49,7 @@ class Command(Target):
         for program in (self.words[0], *(shlex.split(self.cancel)[:1] if self.cancel else ())):
             if shutil.which(program) is None:
                 raise ProbeError(f"{program}: there is no such program to run, or it is not executable")
-        with ThreadPoolExecutor(8192, "latfit-probe") as pool:  # a thread for each program; more than is ever in flight
+        with ThreadPoolExecutor(8192, "latfit-probe") as pool:  # a thread per program; more than are ever in flight
 
             async def probe(attempt: Attempt) -> Outcome:
                 loop = asyncio.get_running_loop()
@@ -72,7 +72,7 @@ class Command(Target):
         return {"program": self.words[0], "cancel": shlex.split(self.cancel)[0] if self.cancel else None}
 
     async def clear(self, left: Sequence[Attempt], runs: Sequence[str]) -> int:
-        """End the processes of the runs, which are found by their environment, and cancel what has no end."""
+        """End the processes of the runs, found by their environment, and cancel the probes without an end."""
         ended = await asyncio.to_thread(end_processes_of, runs)
         for attempt in left if self.cancel else ():
             await self.cancelled(attempt)
@@ -84,13 +84,13 @@ class Command(Target):
 
 
 class _Program:
-    """A program in a process group of its own; started, timed and reaped in one thread, stopped from another."""
+    """A program in its own process group; started, timed and reaped in one thread, stopped from another."""
 
     def __init__(self, words: Sequence[str], environment: dict[str, str]) -> None:
         self.words, self.environment = words, environment
         self.lock = threading.Lock()
         self.stopped = False
-        self.group: int | None = None  # while the leader is not reaped its number is nobody else's
+        self.group: int | None = None  # until the leader is reaped, its number cannot be used again
 
     def run(self) -> Outcome:
         null = subprocess.DEVNULL
@@ -125,8 +125,8 @@ class _Program:
 
 
 def _signal(group: int, number: int) -> bool:
-    """Send a signal to a process group; returns whether there is such a group."""
-    with suppress(PermissionError):  # there is one, of another user
+    """Send a signal to a process group; returns whether the group exists."""
+    with suppress(PermissionError):  # it exists, but belongs to another user
         try:
             os.killpg(group, number)
         except ProcessLookupError:
@@ -135,7 +135,7 @@ def _signal(group: int, number: int) -> bool:
 
 
 def _until(over: Callable[[], bool]) -> bool:
-    """Wait until something is over, for two seconds at most; returns whether it is."""
+    """Wait for at most two seconds until something is over; returns whether it is."""
     end, nap = time.monotonic() + 2.0, 0.005
     while not over():
         if time.monotonic() > end:
@@ -146,11 +146,11 @@ def _until(over: Callable[[], bool]) -> bool:
 
 
 def _processes_of(runs: Sequence[str]) -> list[int]:
-    """The processes whose environment names one of the runs; empty where there is no /proc."""
+    """The processes whose environment names one of the runs; none without /proc."""
     wanted = {f"LATFIT_RUN={run}".encode() for run in runs}
     pids = []
     for entry in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it has ended, or is not ours
+        with suppress(OSError):  # it has ended, or belongs to another user
             if wanted.intersection((entry / "environ").read_bytes().split(b"\0")) and int(entry.name) != os.getpid():
                 pids.append(int(entry.name))
     return pids

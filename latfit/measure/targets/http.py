@@ -1,4 +1,4 @@
-"""HTTP requests as probes: the latency is from the request to the last byte of the answer."""
+"""HTTP requests as probes: the latency is the time from the request to the last byte of the answer."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ NOT_SHOWN = "check its spelling; it is not shown, as it may hold a password"
 @register
 @dataclass(frozen=True)
 class Http(Target):
-    """A request; an expected answer is completed, any other, a refusal or a broken connection failed.
+    """A request; an expected answer is completed; any other answer, a refusal or a broken connection failed.
 
-    By default 1xx to 4xx are expected, without 425 and 429: the server has answered, and would answer the same again.
+    By default 1xx to 4xx are expected, except 425 and 429: the server has answered, and would answer the same again.
     Redirections are answers; they are not followed.
     """
 
@@ -73,8 +73,8 @@ class Http(Target):
         async with aiohttp.ClientSession(
             connector=connector, timeout=no_limits, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False
         ) as client:
-            client._retry_connection = False  # a request that aiohttp repeats by itself would be measured as one
-            known = {200: self.completes(200)}  # the table is loaded before the first request
+            client._retry_connection = False  # aiohttp must not repeat a request by itself
+            known = {200: self.completes(200)}  # load the table before the first request
 
             async def probe(attempt: Attempt) -> Outcome:
                 url, filled = attempt.fill(self.url), [(name, attempt.fill(value)) for name, value in headers]
@@ -107,7 +107,7 @@ class Http(Target):
                     raise ProbeError(f"{self.headers}: line {number} is not of the form `Name: value`")
                 headers.append((name.strip(), value.strip()))
         if urlsplit(self.url).username and any(name.lower() == "authorization" for name, _ in headers):
-            raise ProbeError(f"{self.headers}: there is an Authorization, and a user in the URL: leave out one of them")
+            raise ProbeError(f"{self.headers}: it has an Authorization, and the URL a user: leave out one of them")
         return headers
 
     def completes(self, code: int) -> bool:
@@ -119,7 +119,7 @@ class Http(Target):
         return str(code) in wanted or f"{code // 100}xx" in wanted
 
     def remarks(self, completed: Counter[str]) -> list[str]:
-        """The codes of answers other than 2xx and 3xx that nobody asked for by `expect`."""
+        """The codes of answers other than 2xx and 3xx, if the user did not say which to expect."""
         odd = [(code, n) for code, n in completed.most_common() if code.startswith("HTTP ") and code[5] not in "23"]
         if self.expect is not None or not odd:
             return []

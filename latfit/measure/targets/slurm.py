@@ -17,16 +17,16 @@ from latfit.measure.targets.base import Attempt, Outcome, Probe, Target, argumen
 WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT"}
 GOING = {"RUNNING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING"}
 DONE = {"COMPLETED", "COMPLETING"}
-NOT_REACHED = ("contact", "connect", "socket", "timed out", "longer than")  # in what scancel says
+NOT_REACHED = ("contact", "connect", "socket", "timed out", "longer than")  # words in scancel's errors
 
 
 @register
 @dataclass(frozen=True)
 class Slurm(Target):
-    """A job of one short program. What is not COMPLETED at its end (FAILED, NODE_FAIL, CANCELLED, …) failed.
+    """A job of one short program. Any end other than COMPLETED (FAILED, NODE_FAIL, CANCELLED, …) is failed.
 
-    All jobs of a run have one name, and their probe in the comment. The latency is known when squeue tells, so it is
-    up to `poll` late.
+    All jobs of a run have the same name, and the number of their probe as comment. An end is noticed by squeue, so the
+    latency is up to `poll` too long.
     """
 
     name = "slurm"
@@ -66,14 +66,14 @@ class Slurm(Target):
         return shlex.join(self.words(attempt))
 
     def public(self) -> dict[str, Any]:
-        """What is measured; options and script may hold secrets."""
+        """What is measured; options and script may contain secrets."""
         return {"until": self.until, "poll": self.poll}
 
     async def clear(self, left: Sequence[Attempt], runs: Sequence[str]) -> int:
-        """Cancel the jobs of killed runs, by their name; also those whose id nobody came to know."""
+        """Cancel the jobs of killed runs by name, including those whose id was never known."""
         from latfit.measure.targets.command import end_processes_of
 
-        await asyncio.to_thread(end_processes_of, runs)  # a submission that is still going on
+        await asyncio.to_thread(end_processes_of, runs)  # a submission may still be under way
         cancelled = 0
         for run in runs:
             _, jobs, _ = await called("squeue", "--noheader", "--name", _name(run), "--format=%i")
@@ -91,7 +91,7 @@ def _last_line(text: str) -> str:
 
 
 async def _cancel(*words: str) -> None:
-    """Cancel jobs; again if the controller could not be reached. A job may be over already."""
+    """Cancel jobs; try again if the controller could not be reached. A job may be over already."""
     for wait in (0.2, 1.0, 3.0):
         code, _, errors = await called("scancel", *words)
         if not code or not any(word in errors.lower() for word in NOT_REACHED):
@@ -103,14 +103,14 @@ class _Jobs:
     def __init__(self, target: Slurm, run: str) -> None:
         self.target, self.run = target, run
         self.waiting: dict[str, asyncio.Future[tuple[float, str]]] = {}
-        self.completing: dict[str, float] = {}  # since when; within two seconds it should show how a job ended
+        self.completing: dict[str, float] = {}  # since when; after two seconds the exit code decides
 
     async def probe(self, attempt: Attempt) -> Outcome:
         start = time.monotonic()
         submitting = asyncio.ensure_future(called(*self.target.words(attempt), environment=attempt.environment))
         try:
             code, output, errors = await asyncio.shield(submitting)
-        except asyncio.CancelledError:  # a job whose id is not known cannot be cancelled
+        except asyncio.CancelledError:  # wait for the id: without it the job cannot be cancelled
             code, output, _ = await submitting
             if not code:
                 await _cancel(output.partition(";")[0])
@@ -131,7 +131,7 @@ class _Jobs:
         return Outcome("completed" if state in DONE | GOING else "failed", at - start, state)
 
     async def watch(self) -> None:
-        """Ask squeue for all jobs of the run, again and again; while it does not answer, nothing is known."""
+        """Ask squeue for all jobs of the run, again and again; an answer may fail to come."""
         fields = "--Format=jobid:20,state:20,exit_code:12"
         ask = ("squeue", "--noheader", "--states=all", "--name", _name(self.run), fields)
         while True:
@@ -142,12 +142,12 @@ class _Jobs:
                 continue
             states = {words[0]: words[1:] for words in map(str.split, output.splitlines()) if len(words) == 3}
             for job in asked:
-                state, status = states.get(job, ("GONE", "0"))  # forgotten by the controller, so over: how is not known
+                state, status = states.get(job, ("GONE", "0"))  # the controller has forgotten it, so it is over
                 if job in self.waiting and not self.waiting[job].done():
                     self._note(job, state, failed=status != "0")
 
     def _note(self, job: str, state: str, *, failed: bool) -> None:
-        """End a job's wait if its state says so. The end is when COMPLETING begins; what follows says how it ended."""
+        """End a job's wait if its state allows. The end is when COMPLETING begins; the next state shows its outcome."""
         now, ends = time.monotonic(), self.target.until == "end"
         if state in WAITING or (state in GOING and ends):
             return
