@@ -72,7 +72,11 @@ class Retrying:
         if not pause >= 0:
             raise RestartError(f"the pause is {pause} s; it must not be negative")
         self._tracker: Any = timeout if hasattr(timeout, "observe") else None
-        self._schedule = () if self._tracker else _schedule(timeout)
+        times = () if self._tracker else tuple(timeout) if isinstance(timeout, Sequence) else (timeout,)
+        self._schedule = tuple(float(t) for t in times if isinstance(t, (int, float)) and t > 0)
+        valid = self._tracker or (self._schedule and len(self._schedule) == len(times))
+        if not valid or float("inf") in self._schedule[:-1]:
+            raise RestartError(f"the timeout is {timeout!r}; it must be a positive number of seconds, or several")
         self.attempts, self.pause, self.failures = attempts, pause, failures
         self.timeouts: Errors = (TimeoutError, TimeoutExpired, *timeouts)
         self._log = None if log is None else Path(log)
@@ -154,11 +158,3 @@ class Retrying:
                 row = {"job": job, "attempt": number, "submitted": when, "latency": round(latency, 6), "status": status}
                 with self._log.open("ab", buffering=0) as file:  # one write: the line is complete or absent
                     file.write((json.dumps(row) + "\n").encode())
-
-
-def _schedule(timeout: float | Sequence[float] | Tracker) -> tuple[float, ...]:
-    times = tuple(timeout) if isinstance(timeout, Sequence) else (timeout,)
-    valid = tuple(float(t) for t in times if isinstance(t, (int, float)) and t > 0)
-    if not valid or len(valid) != len(times) or float("inf") in valid[:-1]:
-        raise RestartError(f"the timeout is {timeout!r}; it must be a positive number of seconds, or several of them")
-    return valid

@@ -25,7 +25,7 @@ from typing import Any
 
 from latfit._system import write_all
 from latfit.errors import ProbeError
-from latfit.measure.targets.base import Attempt, Outcome
+from latfit.measure.targets import Attempt, Outcome
 
 
 def new_run() -> str:

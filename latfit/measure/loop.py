@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from latfit.errors import ProbeError, counted
 from latfit.measure.journal import Journal
-from latfit.measure.targets.base import Attempt, Outcome, Probe
+from latfit.measure.targets import Attempt, Outcome, Probe
 
 if TYPE_CHECKING:
     from latfit.measure.run import Precision

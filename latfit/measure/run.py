@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from latfit.errors import ProbeError, counted, listed
 from latfit.measure.journal import Earlier, new_run, open_journal
 from latfit.measure.loop import Breaker, Counts, Limits, Loop, Pace, Plan, single
-from latfit.measure.targets.base import Target
+from latfit.measure.targets import Target
 from latfit.units import seconds
 
 if TYPE_CHECKING:

@@ -20,6 +20,8 @@ ESTIMATE_EVERY = 5  # observations
 CAREFUL_START = 20  # completions to wait for at the start
 STATE_VERSION = 2  # of a tracker, and of a watch
 SETTINGS = ("cutoff", "initial", "cost", "explore", "slack")
+# what a state calls the attributes that it holds as they are
+PLAIN = {"t": "_t", "seen": "observations", "stale": "_stale", "latencies": "_latencies", "statuses": "_statuses"}
 
 
 @dataclass
@@ -293,13 +295,9 @@ class Tracker:
             state = {
                 "latfit-tracker": STATE_VERSION,
                 **{name: getattr(self, name) for name in SETTINGS},
-                "t": self._t,
+                **{name: copy.copy(getattr(self, attribute)) for name, attribute in PLAIN.items()},
                 "guard": vars(self._guard) | {"run": list(self._guard.run)},
-                "seen": self.observations,
-                "stale": self._stale,
                 "found": self._estimate and vars(self._estimate),
-                "latencies": list(self._latencies),
-                "statuses": list(self._statuses),
                 "random": self._rng.bit_generator.state,
                 "memories": self._memories.to_dict(),
             }
@@ -323,9 +321,9 @@ class Tracker:
         tracker = cls(**{name: state[name] for name in SETTINGS})
         tracker._memories = Memories.from_dict(state["memories"], tracker.cutoff)
         tracker._rng.bit_generator.state = state["random"]
-        tracker._t, tracker.observations, tracker._stale = state["t"], state["seen"], state["stale"]
+        for name, attribute in PLAIN.items():
+            setattr(tracker, attribute, state[name])
         tracker._guard = Guard(**state["guard"])
-        tracker._latencies, tracker._statuses = state["latencies"], state["statuses"]
         tracker._estimate = state["found"] and Estimate(**state["found"])
         return tracker
 

@@ -11,7 +11,7 @@ import pandas as pd
 from fuzzing.mutate import NUMBERS, TEXTS, TIMES, nasty
 from latfit.errors import LatfitError
 from latfit.logs.formats import Condition
-from latfit.measure.targets.base import Attempt
+from latfit.measure.targets import Attempt
 from latfit.measure.targets.command import Command
 from latfit.measure.targets.http import Http
 from latfit.restart.objectives import Objective

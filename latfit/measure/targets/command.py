@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from latfit.errors import ProbeError
-from latfit.measure.targets.base import Attempt, Outcome, Probe, Target, argument, called, option, register
+from latfit.measure.targets import Attempt, Outcome, Probe, Target, argument, called, option, register
 
 
 @register

@@ -9,12 +9,13 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from latfit.errors import ProbeError
-from latfit.measure.targets.base import Attempt, Outcome, Probe, Target, argument, option, register
+from latfit.measure.targets import Attempt, Outcome, Probe, Target, argument, option, register
 
 PORTS = {"http": 80, "https": 443}
 NOT_SHOWN = "check its spelling; it is not shown, as it may hold a password"
@@ -74,7 +75,8 @@ class Http(Target):
             connector=connector, timeout=no_limits, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False
         ) as client:
             client._retry_connection = False  # aiohttp must not repeat a request by itself
-            known = {200: self.completes(200)}  # load the table before the first request
+            completes = lru_cache(self.completes)
+            completes(200)  # load the table of codes before the first request
 
             async def probe(attempt: Attempt) -> Outcome:
                 url, filled = attempt.fill(self.url), [(name, attempt.fill(value)) for name, value in headers]
@@ -91,9 +93,7 @@ class Http(Target):
                     reasons = {ConnectionRefusedError: "refused", ConnectionResetError: "reset"}
                     named = (name for kind, name in reasons.items() if isinstance(cause, kind))
                     return Outcome("failed", latency, next(named, type(cause).__name__))  # without the URL
-                if code not in known:
-                    known[code] = self.completes(code)
-                return Outcome("completed" if known[code] else "failed", latency, f"HTTP {code}")
+                return Outcome("completed" if completes(code) else "failed", latency, f"HTTP {code}")
 
             yield probe
 

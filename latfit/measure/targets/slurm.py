@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from latfit.errors import ProbeError
-from latfit.measure.targets.base import Attempt, Outcome, Probe, Target, argument, called, option, register
+from latfit.measure.targets import Attempt, Outcome, Probe, Target, argument, called, option, register
 
 WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT"}
 GOING = {"RUNNING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING"}
