@@ -147,25 +147,17 @@ def measure(
 
     Parameters
     ----------
-    target, log
-        What to probe, and the file to which JSON lines are appended; every command of latfit reads it.
-    pace, limits, plan
-        How many at a time, or how often; when to end; how the attempts of a job follow each other (default: probes).
-    until_precise
-        End when the uncertainty of the best timeout costs at most this share.
-    breaker
-        Stops a run of jobs whose later attempts are worse than the first.
-    resume
-        Continue a log, after removing what a killed run left behind.
-    seed
-        The seed of pauses and arrivals; by default a new one each time.
-    progress
-        Called five times a second with the counts and the latest estimate of the timeout.
+    target : what to probe.
+    log : the file to which JSON lines are appended; every command of latfit reads it.
+    pace, limits : how many probes at a time, or how often; and when to end.
+    plan : how the attempts of a job follow each other (default: single probes).
+    until_precise : end when the uncertainty of the best timeout costs at most this share.
+    breaker : stops a run of jobs whose later attempts are worse than the first.
+    resume : continue a log, after removing what a killed run left behind.
+    seed : that of pauses and arrivals; by default a new one each time.
+    progress : called five times a second with the counts and the latest estimate of the timeout.
 
-    Returns
-    -------
-    Measured
-        Ctrl-C, SIGTERM and SIGHUP end a run properly.
+    Ctrl-C, SIGTERM and SIGHUP end a run properly.
 
     Examples
     --------
@@ -176,7 +168,6 @@ def measure(
     ...     done = measure(Command(("true",)), f"{folder}/log", pace=Pace(2, pause=0), limits=Limits(5, 5, 1))
     ...     len(latfit.read_log(f"{folder}/log").frame), done.reason
     (5, 'all probes are done')
-
     """
     pace = pace or Pace(pause=target.pause)
     plan = plan or single()

@@ -100,25 +100,17 @@ def settings_for(
 
     Parameters
     ----------
-    tool
-        The name of a registered tool (see `latfit settings`).
-    log
-        The log that decides; with a `timeout` it only says what that timeout brings.
-    timeout
-        In seconds.
-    attempts
-        K; by default that of the schedule.
-    undone
-        The share of jobs that may stay undone after the last attempt, if K is to follow from it.
-    cost
-        The seconds between giving up an attempt and the next one, written where the tool can wait.
-    cutoff, failed
-        As in `analyze`.
+    tool : a registered tool (see `latfit settings`).
+    log : the log that decides; with a `timeout` it only says what that timeout brings.
+    timeout : in seconds.
+    attempts : K; by default that of the schedule.
+    undone : the share of jobs that may stay undone after the last attempt, if K is to follow from it.
+    cost : the seconds between cancelling an attempt and the next one, written if the tool can wait.
+    cutoff, failed : as in `analyze`.
 
     Returns
     -------
-    Settings
-        `snippet` is None where the decision is withheld, no timeout helps, or the tool cannot express it.
+    Settings : `snippet` is None if the decision is withheld, waiting is best, or the tool cannot express the timeout.
 
     Examples
     --------
@@ -126,7 +118,6 @@ def settings_for(
     >>> settings = settings_for("haproxy", latfit.example_log())
     >>> settings.written, settings.attempts
     ('716s', 3)
-
     """
     kind = get_tool(tool)
     if log is None and timeout is None:
