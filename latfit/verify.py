@@ -306,23 +306,25 @@ def jobs_of(log: ProbeLog, *, job: str | None = None, attempt: str | None = None
     if absent:
         raise MissingColumn(f"{log.facts.path}: {absent[0]}; there are: {listed(columns)}")
     codes = [log.table.columns[name].as_text().codes for name in names]
-    name = next(
-        (each for each in codes if np.unique(each).size < each.size), codes[0]
-    )  # the first with repeated values
+    # the first column in which a value recurs
+    name = next((each for each in codes if np.unique(each).size < each.size), codes[0])
     order, begins = _in_order(log.table, name, attempt or attempt_column(columns))
     probes = log.table.take(order)
-    latency, status = np.nan_to_num(probes.latency), probes.status
     sizes = np.diff(np.append(begins, probes.n))
     key = np.repeat(np.arange(begins.size), sizes)
     number = np.arange(probes.n) - begins[key] + 1
     last = begins + sizes - 1
     followed = np.append(key[:-1] == key[1:], False)
-    spent, pauses = np.cumsum(latency), np.empty(0)  # without times, attempts follow each other without a pause
-    ends = spent - (spent - latency)[begins][key]
-    if probes.submitted is not None and not np.isnan(probes.submitted).any():
-        ends = probes.submitted - np.minimum.reduceat(probes.submitted, begins)[key] + latency
-        pauses = (np.diff(probes.submitted) - latency[:-1])[followed[:-1]]
-    cuts = _cuts(latency, number, followed & (status >= CENSORED))
+    when, latency, status = probes.submitted, probes.latency, probes.status
+    if when is None or np.isnan(when).any():  # without times, attempts follow each other without a pause
+        latency = np.nan_to_num(latency)
+        when = np.cumsum(latency) - latency
+    else:  # an attempt without a latency was cut when the next one was submitted
+        until_next = np.append(np.diff(when), 0.0)
+        latency = np.nan_to_num(np.where(followed & np.isnan(latency), until_next, latency))
+    ends = when - np.minimum.reduceat(when, begins)[key] + latency
+    pauses = (np.diff(when) - latency[:-1])[followed[:-1]]
+    cuts = _cuts(latency, number, followed & (status >= CENSORED) & (latency > 0))
     finished = np.minimum.reduceat(np.where(status == COMPLETED, ends, np.inf), begins)
     done = np.isfinite(finished)
     if done.sum() < 2:

@@ -269,7 +269,8 @@ def backtest(probes: ProbeTable, cutoff: float, *, cost: float = 0.0, current: f
     never = (probes.status == LOST) | ~np.isfinite(probes.latency)  # known to be lost at the cutoff
     known_at = probes.submitted + np.where(never, cutoff, np.minimum(probes.latency, cutoff))
     warm = max(MIN_WARM_UP, int(0.1 * probes.n))
-    if probes.n < 2 * warm:
+    x = probes.latency[(probes.status == COMPLETED) & (probes.latency <= cutoff)]
+    if not x.size or probes.n < 2 * warm:
         return None
     order = np.argsort(known_at, kind="stable")
     start = int(np.searchsorted(probes.submitted, known_at[order[warm - 1]]))
@@ -298,7 +299,6 @@ def backtest(probes: ProbeTable, cutoff: float, *, cost: float = 0.0, current: f
     jobs = np.arange(start, probes.n)[:: max(1, (probes.n - start) // 50_000)]  # evenly spread over a longer log
     replay = partial(_replayed, probes, jobs, cutoff=cutoff, cost=cost)
     scores = [Scored(name, *replay(timeouts)) for name, timeouts in policies.items()]
-    x = probes.latency[(probes.status == COMPLETED) & (probes.latency <= cutoff)]
     tried = np.unique(np.append(np.quantile(x, np.linspace(0.02, 1, 60), method="inverted_cdf"), cutoff))
     constant = (np.broadcast_to(max(t, probes.resolution), probes.n) for t in tried[tried > 0])
     scores.append(Scored("hindsight", *min(map(replay, constant))))

@@ -153,6 +153,21 @@ def test_real_logs(shared):
     assert scores["hindsight"] == pytest.approx(2573, rel=0.1)
 
 
+@pytest.mark.parametrize("status", ["failed", "censored", "completed"])
+def test_a_log_in_which_nothing_completes_in_time_has_no_backtest(tmp_path, status):
+    x = np.random.default_rng(9).lognormal(1, 0.3, 300)
+    log = latfit.from_frame(latfit_frame(x, status), status="status", unit="s")
+    found = drift(log, cutoff=0.1 if status == "completed" else 100.0, window="1d")
+    assert found.backtest is None
+    assert all(window.timeout is None for window in found.windows)
+    assert "no-backtest" in {warned.code for warned in found.warnings}
+
+
+def latfit_frame(x, status):
+    when = pd.date_range("2026-01-01", periods=x.size, freq="min", tz="UTC")
+    return pd.DataFrame({"submitted": when, "latency": x, "status": status})
+
+
 def test_windows_are_described_where_analyze_finds_the_gain_implausible():
     """Microseconds beside a cutoff of ten minutes: `analyze` asks to check the unit, `drift` has nothing to decide."""
     rng = np.random.default_rng(9)

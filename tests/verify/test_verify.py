@@ -159,6 +159,18 @@ def test_attempts_without_times_follow_each_other_as_logged():
     assert sorted(jobs_of(log).durations) == [1.5, 2.5, 3.0]
 
 
+@pytest.mark.parametrize("timed", [True, False])
+def test_lost_attempts_without_a_latency_were_cut_by_the_next_submission(timed):
+    rows = {"latency": [np.nan, 1.0, 2.0, np.nan, 3.0], "job": list("aabcc"), "attempt": [1, 2, 1, 1, 2],
+            "status": ["lost", "completed", "completed", "lost", "completed"]}  # fmt: skip
+    if timed:
+        found = jobs_of(frame_of(rows | {"submitted": [0.0, 4.0, 10.0, 20.0, 24.0]}))
+        assert (found.cuts, found.pause, sorted(found.durations)) == ((4.0,), 0.0, [2.0, 5.0, 7.0])
+    else:
+        found = jobs_of(latfit.from_frame(pd.DataFrame(rows), latency="latency", status="status"))
+        assert (found.cuts, sorted(found.durations)) == ((), [1.0, 2.0, 3.0])
+
+
 def test_hedged_attempts_end_with_the_first_completion():
     rows = {"submitted": [0.0, 1.0, 5.0, 6.0], "latency": [1.5, 3.0, 9.0, 1.0],
             "status": ["completed", "censored", "censored", "completed"], "job": list("aabb"),
