@@ -7,7 +7,7 @@ import re
 import shlex
 import textwrap
 import tomllib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from itertools import chain, repeat
@@ -119,12 +119,15 @@ def percent(share: float) -> str:
     return f"{100 * share:.2f} %"
 
 
-def without_empty(
-    columns: Sequence[str], rows: Sequence[Sequence[str]]
-) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """A table without the columns that are empty in every row."""
-    kept = [at for at in range(len(columns)) if any(row[at] for row in rows)]
-    return tuple(columns[at] for at in kept), tuple(tuple(row[at] for at in kept) for row in rows)
+def table_of(rows: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+    """The columns and rows of a section from rows of cells by column; empty columns are left out.
+
+    >>> table_of([{"site": "a", "load": ""}, {"site": "b", "timeout": "2 s"}])
+    {'columns': ('site', 'timeout'), 'rows': (('a', ''), ('b', '2 s'))}
+    """
+    columns = {name: None for row in rows for name in row if any(each.get(name) for each in rows)}
+    cells = tuple(tuple(row.get(name) or Number("", None) for name in columns) for row in rows)
+    return {"columns": tuple(columns), "rows": cells}
 
 
 def kept_together(sentence: str) -> str:

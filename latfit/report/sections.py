@@ -25,7 +25,7 @@ from latfit.report.layout import (
     p_value,
     percent,
     shortened,
-    without_empty,
+    table_of,
 )
 from latfit.restart.objectives import Objective
 from latfit.units import seconds, times_in_words
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 REPLAY_AGREES = 0.1  # largest relative difference between a replay and the formula that counts as agreement
 TELLING_OPTIMISM = 0.01  # the corrected duration is shown if it differs from the plain one by more than this share
+FIXED_FATE = ("queue", "work")  # logs by whose nature a retry cannot be a new draw
 MAX_CAUTIONS = 2  # in the short report
 BRIEF_GROUPS, MAX_GROUPS = 5, 40  # rows of the table of groups in the short report, without and with --by
 
@@ -121,13 +122,14 @@ def retry_sentence(retry: Mapping[str, Any]) -> str:
 
 def advice(result: Analysis) -> Advice:
     """What to do, why, what it brings, how sure that is, and what to run next."""
-    chosen, retry, decision = result.timeout, result.timeout.retry, result.decision
-    codes = (*_fixed_fate(result), *chosen.withheld)
-    tone = "set"
+    chosen, retry, now = result.timeout, result.timeout.retry, result.decision.current
+    name = _verdict(result)
+    verdict = WORDS["verdicts"][name]
+    target = ", ".join(result.by) if name == "group" else ""
     figures: list[tuple[str, str]] = []
     reasons = [] if chosen.verdict != "withheld" else _withheld_reasons(result)
     if retry is not None:
-        action, target = "Resubmit after", f"{times_in_words(retry.timeouts)}, then wait"
+        target = f"{times_in_words(retry.timeouts)}, then wait"
         waiting, duration, worst = in_one_unit(retry.waiting, retry.expected_duration, retry.worst_duration)
         gain = f"{waiting} → {duration} a job if retries are independent, {100 * retry.gain:.0f} % less"
         if retry.gain_interval:
@@ -138,36 +140,43 @@ def advice(result: Analysis) -> Advice:
         fate = "even if every retry takes as long as the first attempt would have"
         figures.append(("guarantee", f"{loss}, {fate}; no promise if retries overload the service."))
     else:
-        action, target, tone = *_without_schedule(result, codes), "wait"
-        if not _fixed_fate(result) and (set(codes) & set(WORDS["headlines"]) or _all_zero(result)):
-            tone = "ask"
-        elif action == "Decide by":
-            tone = "group"
         reasons = [*_why_waiting(result), *reasons]
-        if tone != "ask" and chosen.formula.at_cutoff is not None:
+        if verdict["tone"] != "ask" and chosen.formula.at_cutoff is not None:
             figures.append(("expect", f"{seconds(chosen.formula.at_cutoff)} a job by waiting."))
-    if now := decision.current:
+    if now is not None:
         endless = now.expected_duration is None
         duration = "jobs would never end" if endless else f"{seconds(now.expected_duration)} a job"
         by = "" if chosen.verdict == "finite" and retry else ", if attempts were independent"
         figures.append(("today", f"a timeout of {seconds(now.timeout)}, repeated without limit: {duration}{by}."))
-    figures += _variation(result)
-    figures += [] if _fixed_fate(result) else [("confidence", _confidence(result))]
+    if name not in FIXED_FATE:
+        figures.append(("confidence", _confidence(result)))
     cautions = _cautions(result)
-    steps = _steps(result, codes, more=len(cautions[MAX_CAUTIONS:]))
-    rest = tuple(reasons), tuple(figures), cautions[:MAX_CAUTIONS], steps
-    return Advice(tone, action, target, _log_lines(result), *rest)
+    steps = _steps(result, name, more=len(cautions[MAX_CAUTIONS:]))
+    return Advice(
+        verdict["tone"],
+        verdict["headline"],
+        target,
+        _log_lines(result),
+        tuple(reasons),
+        tuple(figures),
+        cautions[:MAX_CAUTIONS],
+        steps,
+    )
 
 
-def _variation(result: Analysis) -> list[tuple[str, str]]:
-    """Whether some timeout lowers the mean of independent attempts even if nothing is lost (Pal & Reuveni 2017)."""
-    latency = result.decision.latency
-    if latency is None or latency.variation is None or latency.variation_interval is None or _fixed_fate(result):
-        return []
-    low, high = latency.variation_interval
-    meaning = ", above 1: retries pay if they are independent" if low > 1 else ": it may be above or below 1"
-    meaning = ", below 1: by itself no reason to cancel" if high < 1 else meaning
-    return [("variation", f"{latency.variation:.2f} ({low:.2f} to {high:.2f}){meaning}.")]
+def _verdict(result: Analysis) -> str:
+    """What there is to do, by its name among the verdicts in words.toml."""
+    latency, facts = result.decision.latency, result.seen.facts if result.seen else None
+    if result.timeout.retry is not None:
+        return "set"
+    for fate in FIXED_FATE:
+        if getattr(facts, fate, False):
+            return fate
+    if latency is not None and latency.max == 0:
+        return "zero"
+    if any(_retry(group.decision) for group in result.groups):
+        return "group"
+    return next((code for code in result.timeout.withheld if code in WORDS["verdicts"]), "wait")
 
 
 def _log_lines(result: Analysis) -> tuple[str, ...]:
@@ -234,8 +243,8 @@ def _joined(words: Sequence[str], last: str) -> str:
 def _cautions(result: Analysis) -> tuple[tuple[str, str], ...]:
     """The warnings that the verdict has not said already, the most important first."""
     codes = result.timeout.withheld
-    if fixed := _fixed_fate(result):
-        codes = (*fixed, "not-identified", "mixed", "dependence", "drift")
+    if (name := _verdict(result)) in FIXED_FATE:
+        codes = (name, "not-identified", "mixed", "dependence", "drift")
     messages = {warning.code: warning.message for warning in result.warnings if warning.code not in codes}
     if "mixed" in codes:
         messages.pop("groups-differ", None)
@@ -243,52 +252,31 @@ def _cautions(result: Analysis) -> tuple[tuple[str, str], ...]:
     return tuple((sentence(messages[code]), remedy) for code, remedy in remedies if code in messages)
 
 
-def _steps(result: Analysis, codes: Sequence[str], more: int) -> tuple[tuple[str, str], ...]:
+def _steps(result: Analysis, verdict: str, more: int) -> tuple[tuple[str, str], ...]:
     """What to run next: the command that the verdict asks for, and the page with `more` cautions."""
     path = "LOG" if result.seen is None or result.facts.path.startswith("<") else result.facts.path
-    log = shlex.quote(printable(path))
     mixing = result.decision.evidence.mixing if result.decision.evidence else None
+    mixed = "mixed" in result.timeout.withheld
     decided = next((group.key for group in shown_groups(result, 1) if _retry(group.decision)), None)
-    if _fixed_fate(result):
-        timed = result.seen is not None and result.seen.submitted is not None
-        when = (f"latfit drift {log}", "what changed over time")
-        first = when if timed else (f"latfit read {log}", "how each column was read")
-    elif result.timeout.retry is None and "not-identified" in codes:
-        first = (f"latfit analyze {log} --cost 5", "if a restart costs 5 s")
-    elif result.timeout.retry is None and {"no-outcomes", "few-completions"} & set(codes):
-        first = (f"latfit read {log}", "how each column was read")
-    elif decided is not None and ("mixed" in codes or result.timeout.retry is None):
-        where = " ".join(f"--where {shlex.quote(f'{name}={value}')}" for name, value in decided.items())
-        first = (f"latfit settings TOOL {log} {where}", "settings for one group")
-    elif "mixed" in codes and mixing is not None and not result.groups:
-        first = (f"latfit analyze {log} --by {shlex.quote(mixing.column.name)}", "a decision for each group")
-    elif result.timeout.retry is not None:
-        first = (f"latfit settings TOOL {log}", "settings to paste")
-    else:
-        first = (f"latfit compare {log}", "hedging and other strategies")
+    where = " ".join(f"--where {shlex.quote(f'{name}={value}')}" for name, value in (decided or {}).items())
+    if verdict in FIXED_FATE and (result.seen is None or result.seen.submitted is None):
+        verdict = "few-completions"  # without times there is no drift to look for
+    elif verdict == "set" and mixed and decided:
+        verdict = "group"
+    elif verdict in ("set", "wait") and mixed and mixing is not None and not result.groups:
+        verdict = "mixed"
+    names = {"log": shlex.quote(printable(path)), "where": where}
+    names["column"] = shlex.quote(mixing.column.name) if mixing else ""
+    command, purpose = WORDS["next"][verdict]
     rest = f"everything, with {counted(more, 'more caution')}, and a page" if more else "everything, and a page"
-    return (first, (f"latfit analyze {log} --full -o DIR", rest))
-
-
-def _without_schedule(result: Analysis, codes: Sequence[str]) -> tuple[str, str]:
-    if _all_zero(result):
-        return "Record finer times first", ""
-    if _some_group_decided(result):
-        return "Decide by", ", ".join(result.by)
-    return next((WORDS["headlines"][code] for code in codes if code in WORDS["headlines"]), "Wait"), ""
-
-
-def _fixed_fate(result: Analysis) -> tuple[str, ...]:
-    """Why a retry cannot be a new draw, by the nature of the log: `queue` or `work`."""
-    facts = None if result.seen is None else result.seen.facts
-    return tuple(code for code in ("queue", "work") if facts is not None and getattr(facts, code))
+    return (command.format(**names), purpose), (f"latfit analyze {names['log']} --full -o DIR", rest)
 
 
 def _why_waiting(result: Analysis) -> list[str]:
     evidence = result.decision.evidence
     world = evidence.binding_world if evidence else None
-    told = {"no-outcomes", "censored", "few-completions", "not-identified"} & set(result.timeout.withheld)
-    if told or _fixed_fate(result):
+    explained = WORDS["verdicts"].keys() - {"wait", "group"}
+    if explained & {_verdict(result), *result.timeout.withheld}:
         return []
     if world is None:
         return [WORDS["why_waiting"]["independent"]]
@@ -360,29 +348,18 @@ def optimum_section(best: Mapping[str, Any], title: str = "", sentences: Sequenc
 
 def _withheld_reasons(result: Analysis) -> list[str]:
     messages = {warning.code: warning.message for warning in reversed(result.decision.warnings)}
+    verdict, pooled = _verdict(result), result.timeout.retry
     reasons = []
-    for code in _fixed_fate(result) or result.timeout.withheld:
-        if code == "not-identified" and result.timeout.retry is not None:
+    for code in (verdict,) if verdict in FIXED_FATE else result.timeout.withheld:
+        if code == "not-identified" and pooled is not None:
             continue  # the schedule takes a restart to cost a step of the clock
-        remedy = f" {WORDS['remedies'][code]}" if code in WORDS["remedies"] and code != "mixed" else ""
-        if code == "few-completions" or (code in WORDS["reasons"] and _all_zero(result)):
+        if code == "few-completions" or (code in WORDS["reasons"] and verdict == "zero"):
             reasons.append(sentence(messages.get(code, code)))
         elif code in WORDS["reasons"] and not (reasons and code == "dependent"):  # the others say it already
-            reasons.append(WORDS["reasons"][code] + remedy)
-        elif code == "mixed" and result.timeout.retry is not None:
-            reasons.append(
-                f"Do not repeat it without limit: {messages.get(code, 'the log mixes different populations')}."
-            )
+            reasons.append(f"{WORDS['reasons'][code]} {WORDS['remedies'].get(code, '')}".rstrip())
+        elif code == "mixed" and pooled is not None:
+            reasons.append(f"Do not repeat it without limit: {messages.get(code, 'the log mixes populations')}.")
     return reasons
-
-
-def _some_group_decided(result: Analysis) -> bool:
-    return any(_retry(group.decision) for group in result.groups)
-
-
-def _all_zero(result: Analysis) -> bool:
-    latency = result.decision.latency
-    return latency is not None and latency.max == 0
 
 
 def evidence_checks(result: Analysis) -> list[tuple[str, str, str]]:
@@ -463,70 +440,82 @@ def _latency_section(result: Analysis) -> Section:
     if latency is None:
         return Section("Latency", (clock,))
     moments = f"mean {seconds(latency.mean)}, standard deviation {seconds(latency.std)}"
-    moments += "" if latency.variation is None else f" (coefficient of variation {latency.variation:.2f})"
-    summary = f"Those that returned: {moments}, from {between(latency.min, latency.max)}. {clock}"
+    sentences = [f"Those that returned: {moments}, from {between(latency.min, latency.max)}.", clock]
+    if latency.variation is not None:
+        ratio = f"Their coefficient of variation is {latency.variation:.2f}"
+        if latency.variation_interval is not None:  # Pal and Reuveni 2017
+            low, high = latency.variation_interval
+            meaning = "above 1: retries pay if they are independent" if low > 1 else "which may be above or below 1"
+            meaning = "below 1: by itself no reason to cancel" if high < 1 else meaning
+            ratio += f" (95 % interval {low:.2f} to {high:.2f}), {meaning}"
+        sentences.append(f"{ratio}.")
     columns = tuple(f"{100 * float(q):g} %" for q in latency.quantiles)
-    return Section("Latency", (summary,), columns, (tuple(map(seconds, latency.quantiles.values())),), keys=0)
+    quantiles = tuple(map(seconds, latency.quantiles.values()))
+    return Section("Latency", tuple(sentences), columns, (quantiles,), keys=0)
 
 
 def fits_section(fits: Sequence[FittedLaw], title: str = "Fitted laws, best first") -> Section:
     """Fits as ranked, with their scores and tests, and the names of those that could not be fitted."""
-    score = "BIC−" if any(each.fit.bic is not None for each in fits) else "sse"
-    least = min((each.fit.bic for each in fits if each.fit.bic is not None), default=0.0)
-    columns = ("law", "parameters", "rho %", score, "KS", "p known", "p boot", "timeout", "regret")
-    rows, failed = [], []
-    for each in fits:
+    bics = [each.fit.bic for each in fits if each.fit.bic is not None]
+    names = [each.fit.name + ("" if each.fit.method == "mle" else f" {each.fit.method}") for each in fits]
+    failed = [name for name, each in zip(names, fits, strict=True) if each.fit.error is not None]
+    rows = []
+    for name, each in zip(names, fits, strict=True):
         fit, ks, optimum = each.fit, each.ks, each.optimum
-        name = fit.name if fit.method == "mle" else f"{fit.name} {fit.method}"
         if fit.error is not None:
-            failed.append(name)
             continue
-        timeout = {"never": "none", "any": "any", "immediate": "0"}.get(optimum.verdict, "") if optimum else ""
-        if optimum and optimum.timeout and not timeout:
-            timeout = seconds(optimum.timeout)
-        distance = "" if fit.bic is None else f"{fit.bic - least:.0f}"
-        distance = number(fit.sse, "{:.4g}".format) if score == "sse" else distance
-        tests = (f"{ks.statistic:.3f}", p_value(ks.p_asymptotic), p_value(ks.p_bootstrap)) if ks else ("", "", "")
-        regret = number(each.regret, lambda share: f"{100 * share:.1f} %", "" if each.regret is None else "∞")
-        rows.append((name, fit.describe(3, " "), f"{100 * (fit.rho or 0):.2f}", distance, *tests, timeout, regret))
-    shown, table = without_empty(columns, rows)
-    meanings = [meaning for column, meaning in WORDS["fits"].items() if column in shown]
+        timeout = optimum and ({"never": "none", "any": "any", "immediate": "0"}.get(optimum.verdict))
+        row = {"law": name, "parameters": fit.describe(3, " "), "rho %": f"{100 * (fit.rho or 0):.2f}"}
+        if bics:
+            row["BIC−"] = number(fit.bic, lambda bic: f"{bic - min(bics):.0f}")
+        else:
+            row["sse"] = number(fit.sse, "{:.4g}".format)
+        row["KS"] = number(ks and ks.statistic, "{:.3f}".format)
+        row["p known"], row["p boot"] = p_value(ks and ks.p_asymptotic), p_value(ks and ks.p_bootstrap)
+        row["timeout"] = timeout or number(optimum and optimum.timeout)
+        row["regret"] = number(each.regret, lambda share: f"{100 * share:.1f} %", "" if each.regret is None else "∞")
+        rows.append(row)
+    table = table_of(rows)
+    meanings = [meaning for column, meaning in WORDS["fits"].items() if column in table["columns"]]
     sentences = [f"{'; '.join(meanings)}."] if meanings else []
     sentences += [f"Could not be fitted: {', '.join(failed)} (--json says why)."] if failed else []
-    return Section(title, tuple(sentences), shown, table, below="parameters")
+    return Section(title, tuple(sentences), **table, below="parameters")
 
 
 def shown_groups(result: Analysis, most: int | None = None) -> list[Group]:
     """The groups with enough probes for a decision: those with a schedule first, then by size."""
-    large = [group for group in result.groups if not _too_few(group.decision)]
+    large = [each for each in result.groups if each.decision.timeout is not None and not _few(each.decision)]
     large.sort(key=lambda group: (_retry(group.decision) is None, -sum(group.decision.counts.values())))
     return large[:most]
 
 
 def groups_section(result: Analysis, most: int | None = None) -> Section:
     """The decision of each group and of all: schedules first, at most `most` groups; small ones are counted."""
-    large, names = shown_groups(result), list(result.groups[0].key)
-    pooled = ("all", *[""] * (len(names) - 1), *_group_cells(result.decision), "")
-    figures = ("probes", "out", "resubmit after", "takes", "waiting", "at worst", "own")
-    sentences = [_groups_summary(result)]
+    large, sentences = shown_groups(result), [_groups_summary(result)]
     if most is not None and len(large) > most:
         sentences.append(f"{counted(len(large) - most, 'group', 'is', 'are')} not shown: see --full or results.json.")
-    failed = [(group, group.decision.error) for group in result.groups if _failed(group.decision)]
-    for group, error in failed[:BRIEF_GROUPS]:
-        sentences.append(f"{shortened(', '.join(group.key.values()), LONGEST_KEY)}: {error}.")
-    if few := len(result.groups) - len(large) - len(failed):
+    refused = [each for each in result.groups if each.decision.error is not None and not _few(each.decision)]
+    for group in refused[:BRIEF_GROUPS]:
+        sentences.append(f"{shortened(', '.join(group.key.values()), LONGEST_KEY)}: {group.decision.error}.")
+    if few := len(result.groups) - len(large) - len(refused):
         sentences.append(f"Too few probes for a decision: {counted(few, 'group')}.")
-    columns = (*(shortened(printable(name), LONGEST_KEY) for name in names), *figures)
+    pooled = dict.fromkeys(result.groups[0].key, "")
     rows = []
     for group in large[:most]:
-        key = (shortened(printable(value), LONGEST_KEY) for value in group.key.values())
-        rows.append((*key, *_group_cells(group.decision), "*" if _needs_own(result, group) else ""))
-    columns, shown = without_empty(columns, [*rows, pooled])
-    return Section("By group", tuple(sentences), columns, shown, keys=len(names), below="resubmit after")
+        key = {name: shortened(printable(value), LONGEST_KEY) for name, value in group.key.items()}
+        rows.append(key | _group_cells(group.decision) | {"own": "*" if _needs_own(result, group) else ""})
+    rows.append(pooled | {next(iter(pooled)): "all"} | _group_cells(result.decision) | {"own": ""})
+    return Section("By group", tuple(sentences), **table_of(rows), keys=len(pooled), below="resubmit after")
 
 
 def _retry(decision: Decision) -> Retry | None:
     return decision.timeout.retry if decision.timeout else None
+
+
+def _few(decision: Decision) -> bool:
+    """Whether a group has too few probes for a decision, or for an attempt at one."""
+    warned = any(warning.code == "few-completions" for warning in decision.warnings)
+    return warned if decision.timeout is None else "few-completions" in decision.timeout.withheld
 
 
 def _needs_own(result: Analysis, group: Group) -> bool:
@@ -534,17 +523,8 @@ def _needs_own(result: Analysis, group: Group) -> bool:
     return group.differs and (_retry(group.decision) or _retry(result.decision)) is not None
 
 
-def _failed(decision: Decision) -> bool:
-    few = any(warning.code == "few-completions" for warning in decision.warnings)
-    return decision.error is not None and not few
-
-
-def _too_few(decision: Decision) -> bool:
-    return decision.timeout is None or "few-completions" in decision.timeout.withheld
-
-
 def _groups_summary(result: Analysis) -> str:
-    decided, pooled = _some_group_decided(result), result.timeout.retry
+    decided, pooled = any(_retry(group.decision) for group in result.groups), result.timeout.retry
     differing = sum(_needs_own(result, group) for group in result.groups)
     if not decided and not pooled:
         return "Waiting is best in every group."
@@ -560,16 +540,14 @@ def _groups_summary(result: Analysis) -> str:
     return f"{those}: {its} interval and the pooled one do not overlap."
 
 
-def _group_cells(decision: Decision) -> tuple[str, ...]:
+def _group_cells(decision: Decision) -> dict[str, str]:
     """Probes, the share still out, the schedule, what a job takes with it and by waiting, and the largest loss."""
-    out, retry, probes = decision.outliers, _retry(decision), sum(decision.counts.values())
-    first = Number(str(probes), probes), number(out.estimate if out else None, percent)
+    retry, probes = _retry(decision), sum(decision.counts.values())
+    cells = {"probes": Number(str(probes), probes)}
+    cells["out"] = number(decision.outliers and decision.outliers.estimate, percent)
     if retry is None:
-        return *first, Number("too few" if _too_few(decision) else "wait", None), *[Number("", None)] * 3
-    return (
-        *first,
-        Number(times_in_words(retry.timeouts), retry.timeouts[0]),
-        number(retry.expected_duration),
-        number(retry.waiting),
-        Number(f"+{100 * retry.worst_loss:.0f} %", retry.worst_loss),
-    )
+        few = decision.timeout is None or _few(decision)
+        return cells | {"resubmit after": Number("too few" if few else "wait", None)}
+    cells["resubmit after"] = Number(times_in_words(retry.timeouts), retry.timeouts[0])
+    cells |= {"takes": number(retry.expected_duration), "waiting": number(retry.waiting)}
+    return cells | {"at worst": Number(f"+{100 * retry.worst_loss:.0f} %", retry.worst_loss)}
