@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from latfit.errors import counted, printable
-from latfit.report.layout import WORDS, Section, between, in_one_unit, number, percent
+from latfit.report.layout import WORDS, Section, between, in_one_unit, number, percent, table_of
 from latfit.report.sections import (
     Advice,
     fits_section,
@@ -126,7 +126,11 @@ def guarantee_advice(guarantee: Guarantee, path: str) -> Advice:
         steps = ((f"latfit settings TOOL --timeout {best.timeout:.6g}", "settings to paste"), again)
     least, mean, most = in_one_unit(guarantee.least, best.expected_duration or math.nan, guarantee.guaranteed)
     load = "" if best.submissions is None else f"; {best.submissions:.2f} submissions a job"
-    figures = [("expect", f"{mean} a job if latencies are spread evenly inside their buckets{load}.")]
+    expected = f"{mean} a job if latencies are spread evenly inside their buckets{load}"
+    low, high = guarantee.bounds.low[-1], guarantee.bounds.high[-1]
+    if best.timeout is not None and high < math.inf:
+        expected += f"; waiting until {seconds(guarantee.bounds.edges[-1])} takes {between(low, high)}"
+    figures = [("expect", f"{expected}.")]
     bound = f"at most {most} a job, whatever happened inside the buckets"
     if guarantee.least > 0 and guarantee.worst_regret < math.inf:
         bound += (
@@ -173,18 +177,21 @@ def replay_sections(replay: Replay, policies: Sequence[Replayed]) -> list[Sectio
     if best.gain_low > 0 and best.timeout != waiting.timeout:
         gain = f"{seconds(best.expected_duration)} instead of {seconds(waiting.expected_duration)} by waiting"
         summary = f"On this log a timeout of {seconds(best.timeout)} would have done best: {gain}."
-    rows = [(seconds(at.timeout), *_replay_cells(at, at.ran_off)) for at in (*replay.at, best)]
-    rows.append(("waiting", *_replay_cells(waiting, waiting.ran_off)))
-    rows += [(each.policy.spec(4), *_replay_cells(each, each.ran_off + each.undone)) for each in policies]
-    columns = ("policy", "duration", "95 % interval", "p95", "submits", "not done")
-    return [Section("", (summary,), columns, tuple(rows))]
-
-
-def _replay_cells(replayed: Replayed, not_done: float) -> tuple[str, ...]:
-    interval = "" if replayed.high == math.inf else between(replayed.low, replayed.high)
-    duration = number(replayed.expected_duration, missing="infinite")
-    p95 = number(replayed.quantiles.get("0.95"), missing="infinite")
-    return (duration, interval, p95, f"{replayed.submissions:.3g}", f"{not_done:.1%}")
+    named = [(seconds(at.timeout), at, at.ran_off) for at in (*replay.at, best)]
+    named.append(("waiting", waiting, waiting.ran_off))
+    named += [(each.policy.spec(4), each, each.ran_off + each.undone) for each in policies]
+    rows = [
+        {
+            "policy": name,
+            "duration": number(each.expected_duration, missing="infinite"),
+            "95 % interval": "" if each.high == math.inf else between(each.low, each.high),
+            "p95": number(each.quantiles.get("0.95"), missing="infinite"),
+            "submits": f"{each.submissions:.3g}",
+            "not done": f"{not_done:.1%}",
+        }
+        for name, each, not_done in named
+    ]
+    return [Section("", (summary,), **table_of(rows))]
 
 
 def compare_sections(
@@ -200,8 +207,8 @@ def compare_sections(
         beyond = not standing.withheld and standing.faster_stands
     if beyond and (more := comparison.beyond(clear, seconds)) is not None:
         sentences.append(more)
-    columns, rows = compared_table(comparison, spreads)
-    sections = [Section("", tuple(sentences), columns, rows, below="strategy")]
+    table = table_of(compared_table(comparison, spreads))
+    sections = [Section("", tuple(sentences), **table, below="strategy")]
     notes = [f"Note: {note}." for note in comparison.notes]
     if comparison.least_job_seconds is not None:
         least = f"less than {seconds(comparison.least_job_seconds)} a job, as the best timeout does"
@@ -212,36 +219,35 @@ def compare_sections(
 
 def compared_table(
     comparison: Comparison, spreads: list[Spread] | None = None, *, in_words: bool = False
-) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """A strategy a row, `in_words` for a report; shares done only if some give up, the objective if not the mean."""
+) -> list[dict[str, str]]:
+    """A row for each strategy, `in_words` for a report; shares done only if some give up."""
     goal, all_end = str(comparison.objective), all(row.outcome.success in (None, 1.0) for row in comparison.rows)
-    columns = ["mean", "p95", "p99", "submits", "job-time", *([] if all_end else ["done"])]
-    columns += [*([] if goal == "mean" else [goal]), "change (95 %)" if spreads else "change", "strategy"]
     rows = []
     for i, row in enumerate(comparison.rows):
         outcome, value = row.outcome, row.outcome.objective["value"]
-        cells = [number(outcome.expected_duration, missing="infinite")]
+        cells: dict[str, str] = {"mean": number(outcome.expected_duration, missing="infinite")}
         for level in (0.95, 0.99):  # one that is not computed under visible failures is unknown, not infinite
             missing = "infinite" if outcome.success is None or outcome.success < level else "unknown"
-            cells.append(number(outcome.quantiles.get(str(level)), missing=missing))
-        cells.append(number(outcome.submissions, "{:.4g}".format, "infinite"))
-        cells.append(number(outcome.job_seconds, missing="infinite"))
+            cells[f"p{100 * level:.0f}"] = number(outcome.quantiles.get(str(level)), missing=missing)
+        cells["submits"] = number(outcome.submissions, "{:.4g}".format, "infinite")
+        cells["job-time"] = number(outcome.job_seconds, missing="infinite")
         if not all_end:
-            cells.append(number(outcome.success, lambda share: f"{100 * share:.4g} %"))
+            cells["done"] = number(outcome.success, lambda share: f"{100 * share:.4g} %")
         if goal != "mean":
-            cells.append(number(value, comparison.objective.text, "infinite"))
+            cells[goal] = number(value, comparison.objective.text, "infinite")
         gain = comparison.gain(outcome)
         change = "" if gain is None or i == 0 else f"{-100 * gain:+.1f} %"
         if spreads and i and spreads[i].ratio_low is not None:
             low, high = (None if x is None else 100 * (x - 1) for x in (spreads[i].ratio_low, spreads[i].ratio_high))
             change += f" ({low:+.1f} to {'infinite' if high is None else f'{high:+.1f}'})"
+        cells["change (95 %)" if spreads else "change"] = change
         role = COMPARED_ROLES.get(row.role, row.role)
         if row.role == "given" and i == 0:
             role = "one timeout, repeated" if in_words else "now"
         spec = outcome.policy.spec(4)
         policy = outcome.policy.sentence(seconds) if in_words or len(spec) >= 64 else spec
-        rows.append((*cells, change, f"{role}: {policy}"))
-    return tuple(columns), tuple(rows)
+        rows.append({**cells, "strategy": f"{role}: {policy}"})
+    return rows
 
 
 def _load_section(comparison: Comparison, utilisation: float) -> Section:
@@ -285,37 +291,42 @@ def drift_sections(drift: Drift) -> list[Section]:
         sentences.append("Kept: what keeping the timeout of the window before costs.")
     if len(drift.windows) > SHOWN_WINDOWS:
         sentences.append(f"The last {SHOWN_WINDOWS} of {len(drift.windows)} windows; all are in --json.")
-    columns = ("from (UTC)", "count", "out", "timeout", "95 % interval", "E_J", "kept")
-    windows = tuple(map(_window_row, drift.windows[-SHOWN_WINDOWS:]))
-    sections.append(Section("", tuple(sentences), columns, windows, keys=0))
+    rows = [
+        {
+            "from (UTC)": _start(window),
+            "count": str(window.probes),
+            "out": percent(window.ratio),
+            "timeout": number(window.timeout, missing="none"),
+            "95 % interval": "" if window.low is None else between(window.low, window.high),
+            "E_J": number(window.expected_duration),
+            "kept": number(window.kept_regret, lambda share: f"{100 * share:+.0f} %"),
+        }
+        for window in drift.windows[-SHOWN_WINDOWS:]
+    ]
+    sections.append(Section("", tuple(sentences), **table_of(rows), keys=0))
     if drift.backtest is not None:
-        rows = []
+        scores = []
         for score in drift.backtest.scores:
             time, load = f"{seconds(score.expected_duration)} a job", f"{score.submissions:.2f} submissions"
-            rows.append((score.policy, time, load, WORDS["backtested"][score.policy]))
-        sections.append(Section("", ("Backtest, each with only what was known at the time:",), ("",) * 4, tuple(rows)))
+            scores.append((score.policy, time, load, WORDS["backtested"][score.policy]))
+        title = "Backtest, each with only what was known at the time:"
+        sections.append(Section("", (title,), ("",) * 4, tuple(scores)))
     return [*sections, *(section for group in drift.groups for section in drift_sections(group))]
 
 
 def _change(change: Change) -> str:
     before, after = change.median
-    from latfit.tracking.drift import iso
-
-    when = f"after {counted(change.index, 'probe')}" if change.at is None else iso(change.at)
+    when = f"after {counted(change.index, 'probe')}" if change.at is None else f"{str(change.at)[:19]}Z"
     medians = "" if before is None or after is None else f"; median {seconds(before)} → {seconds(after)}"
     shares = f"not completed {change.ratio[0]:.1%} → {change.ratio[1]:.1%}"
     return f"{when}: {change.kind}, p = {change.p_value:.1g}{medians}; {shares}"
 
 
-def _window_row(window: Window) -> tuple[str, ...]:
+def _start(window: Window) -> str:
     from latfit.tracking.drift import iso
 
     start = iso(window.start)
-    when = start[:10] if start[11:19] == "00:00:00" else f"{start[5:10]} {start[11:16]}"
-    interval = "" if window.low is None else between(window.low, window.high)
-    kept = number(window.kept_regret, lambda share: f"{100 * share:+.0f} %")
-    timeout, duration = number(window.timeout, missing="none"), number(window.expected_duration)
-    return when, str(window.probes), percent(window.ratio), timeout, interval, duration, kept
+    return start[:10] if start[11:19] == "00:00:00" else f"{start[5:10]} {start[11:16]}"
 
 
 def verify_sections(verification: Verification) -> list[Section]:
@@ -391,9 +402,8 @@ def reading_sections(document: Mapping[str, Any]) -> list[Section]:
     if document["unit_evidence"]:
         evidence, _, rest = document["unit_evidence"].partition(";")
         evidence = WORDS["unit_evidence"].get(evidence, evidence) + (f";{rest}" if rest else "")
-        hint = (
-            " (--unit changes it)" if evidence != WORDS["unit_evidence"]["format"] and "--unit" not in evidence else ""
-        )
+        fixed = evidence == WORDS["unit_evidence"]["format"] or "--unit" in evidence
+        hint = "" if fixed else " (--unit changes it)"
         head.append(f"unit {document['unit'] or 'in the cells'}: {evidence}{hint}")
     tail = [f"columns to group by: {', '.join(document['groups'])}"] if document["groups"] else []
     tail += [*skipped_notes(document["skipped"]), *document["notes"]]

@@ -27,7 +27,7 @@ from latfit.laws import Empirical
 from latfit.numbers import Floats, finite
 from latfit.report.answers import compared_table, guarantee_advice, reading_notes
 from latfit.report.charts import CHARTS, STRATEGY_STEPS, Band, Chart, View, bounds_chart, reason_chart
-from latfit.report.layout import WORDS, Section, kept_together, number, shortened
+from latfit.report.layout import WORDS, Section, kept_together, number, shortened, table_of
 from latfit.report.sections import advice, evidence_checks, groups_section, sections, shown_groups
 from latfit.sample import LatencySample
 from latfit.settings import TOOLS, Plan
@@ -93,21 +93,18 @@ def _sha256(text: str) -> str:
 
 
 def _groups(result: Analysis, most: int) -> dict[str, Any]:
-    """The table of groups by rising median, and each group's place on one logarithmic axis."""
-    section, shown = groups_section(result, most), shown_groups(result, most)
-    quantiles = [group.decision.latency.quantiles for group in shown if group.decision.latency]
-    levels = [[each["0.05"], each["0.5"], each["0.95"]] for each in quantiles]
-    low = max(min((times[0] for times in levels), default=1.0), 1e-9)
-    span = math.log(max(max((times[-1] for times in levels), default=1.0), 1.01 * low) / low)
-
-    def place(time: float) -> str:
-        return f"{min(max(math.log(max(time, low) / low) / span, 0.0), 1.0):.3f}"
-
-    dots = []
-    for group, times in zip(shown, levels, strict=True):
-        retry = group.decision.timeout.retry if group.decision.timeout else None
-        dots.append((",".join([*map(place, times), place(retry.timeouts[0]) if retry else ""]), times[1]))
-    order = sorted(range(len(shown)), key=lambda at: levels[at][1])
+    """The table of groups by rising median, and what is drawn beside each: 5 %, median, 95 %, the first timeout."""
+    section, dots = groups_section(result, most), []
+    for group in shown_groups(result, most):
+        latency, chosen = group.decision.latency, group.decision.timeout
+        assert latency is not None
+        retry = chosen.retry if chosen else None
+        times = [
+            *(latency.quantiles[level] for level in ("0.05", "0.5", "0.95")),
+            *(retry.timeouts[:1] if retry else ()),
+        ]
+        dots.append([f"{time:.6g}" for time in times])
+    order = sorted(range(len(dots)), key=lambda at: float(dots[at][1]))
     rows = (*(section.rows[at] for at in order), section.rows[-1])
     return {"groups": replace(section, rows=rows), "dots": [*(dots[at] for at in order), None]}
 
@@ -186,10 +183,9 @@ def _strategies_section(view: View) -> Section:
     note = "All of them assume independent attempts. Job-time is the time that all copies of a job occupy the system."
     if view.thinned is not view.law:
         note += f" Computed on about {STRATEGY_STEPS} steps that stand for all latencies: figures may be 0.5 % off."
-    columns, rows = compared_table(comparison, in_words=True)
-    shown = tuple((row[-1], *row[:-1]) for row in rows) if len(rows) > 1 else ()
-    sentences = (decision, note, *comparison.notes)
-    return Section("Strategies compared", sentences, (columns[-1], *columns[:-1]), shown)
+    rows = [{"strategy": row["strategy"], **row} for row in compared_table(comparison, in_words=True)]
+    shown = table_of(rows) if len(rows) > 1 else {}
+    return Section("Strategies compared", (decision, note, *comparison.notes), **shown)
 
 
 def _snippets(result: Analysis, law: Empirical) -> dict[str, Any] | None:
@@ -197,12 +193,10 @@ def _snippets(result: Analysis, law: Empirical) -> dict[str, Any] | None:
     if retry is None or "not-identified" in result.decision.codes:
         return None
     longest, attempts, snippets = retry.timeouts[-1], retry.attempts, []
+    end = result.decision.cutoff.cutoff if result.decision.cutoff else longest
     for tool in (TOOLS[name] for name in SHOWN_TOOLS if name in TOOLS):
-        timeout = tool.rounded(longest)
-        if timeout <= tool.longest:
-            most = min(attempts, tool.cap or attempts)
-            end = result.decision.cutoff.cutoff if result.decision.cutoff else longest
-            limits = tool.limits_for(retry.timeouts, end, most)
+        if tool.rounded(longest) <= tool.longest:
+            limits = tool.limits_for(retry.timeouts, end, min(attempts, tool.cap or attempts))
             plan = Plan(limits, result.timeout.cost, law.failures.times.size > 0)
             snippets.append((tool, tool.snippet(plan).splitlines()))
     undone = f"{100 * (1.0 - float(law.cdf(longest))) ** attempts:.2g} %"

@@ -246,7 +246,7 @@ def _cautions(result: Analysis) -> tuple[tuple[str, str], ...]:
     if (name := _verdict(result)) in FIXED_FATE:
         codes = (name, "not-identified", "mixed", "dependence", "drift")
     messages = {warning.code: warning.message for warning in result.warnings if warning.code not in codes}
-    if "mixed" in codes:
+    if "mixed" in codes or result.groups:
         messages.pop("groups-differ", None)
     remedies = WORDS["remedies"].items()
     return tuple((sentence(messages[code]), remedy) for code, remedy in remedies if code in messages)

@@ -334,12 +334,19 @@
     });
   }
 
-  function intervalDots(cell) { // the middle 90 % of a group's latencies, their median, and its timeout
-    const [low, middle, high, timeout] = cell.dataset.dots.split(",").map((v) => v === "" ? null : +v), x = (v) => 4 + 152 * v;
+  // The middle 90 % of each group's latencies, their median, and its first timeout, all on one logarithmic axis.
+  function intervalDots(cells) {
+    const times = cells.map((cell) => cell.dataset.dots.split(",").map(Number)), ends = times.flatMap((four) => four.slice(0, 3));
+    const first = Math.max(Math.min(...ends), 1e-9), span = Math.log(Math.max(...ends) / first) || 1;
+    const x = (time) => 4 + 152 * Math.min(Math.max(Math.log(Math.max(time, first) / first) / span, 0), 1);
+    cells.forEach((cell, i) => drawDots(cell, x, ...times[i]));
+  }
+
+  function drawDots(cell, x, low, middle, high, timeout) {
     const svg = shape("svg", { width: 160, height: 14, "aria-hidden": "true", class: "dots" });
     shape("line", { class: "s0", x1: x(low), x2: x(high), y1: 7, y2: 7 }, svg);
     shape("circle", { class: "small", cx: x(middle), cy: 7, r: 3.5 }, svg);
-    if (timeout !== null) shape("line", { class: "set", x1: x(timeout), x2: x(timeout), y1: 1, y2: 13 }, svg);
+    if (timeout !== undefined) shape("line", { class: "set", x1: x(timeout), x2: x(timeout), y1: 1, y2: 13 }, svg);
     cell.appendChild(svg);
   }
 
@@ -354,7 +361,7 @@
   }
 
   document.querySelectorAll("table.sorts").forEach(sortable);
-  document.querySelectorAll("td[data-dots]").forEach(intervalDots);
+  intervalDots(Array.from(document.querySelectorAll("td[data-dots]")));
   document.querySelectorAll("pre").forEach(copying);
   (given.charts || []).forEach((chart, i) => still($("chart-" + i), chart));
   document.querySelectorAll("input[type=search]").forEach((input) => input.addEventListener("input", () => {
