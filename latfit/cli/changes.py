@@ -17,7 +17,6 @@ from latfit.errors import LogError, counted
 from latfit.units import seconds
 
 if TYPE_CHECKING:
-    from latfit.logs import LogFacts
     from latfit.tracking.watch import Notice, Watch
 
 
@@ -123,7 +122,13 @@ def _look(watched: Watch, textfile: str | None, matters: float, as_json: bool, *
     first, before = watched.next_review_at == 1, watched.withheld
     facts = watched.review() if fresh or first else None
     if facts is not None:
-        _report_review(watched, facts, before, first=first)
+        withheld = watched.withheld
+        cli.notify("note", facts.notes if first else ())
+        if before and not withheld:
+            cli.notify("note", ["the decision on the log is no longer withheld"])
+        elif withheld != before:
+            why = "Do not repeat these timeouts without limit: the log does not support the independence assumption"
+            cli.notify("warning", [f"WITHHELD ({', '.join(withheld)}). {why}. latfit analyze {watched.path} says why"])
     notice = watched.notice(matters=matters) if fresh or watched.announced is None else None
     if notice is not None:
         watched.save()
@@ -132,16 +137,6 @@ def _look(watched: Watch, textfile: str | None, matters: float, as_json: bool, *
     if textfile is not None and (fresh or notice is not None):
         with whole_file(textfile) as part:
             part.write_text(prometheus(watched), encoding="utf-8")
-
-
-def _report_review(watched: Watch, facts: LogFacts, before: tuple[str, ...], *, first: bool) -> None:
-    withheld = watched.withheld
-    cli.notify("note", facts.notes if first else ())
-    if before and not withheld:
-        cli.notify("note", ["the decision on the log is no longer withheld"])
-    elif withheld != before:
-        warning = "Do not repeat these timeouts without limit: the log does not support the independence assumption"
-        cli.notify("warning", [f"WITHHELD ({', '.join(withheld)}). {warning}. latfit analyze {watched.path} says why"])
 
 
 def _line(notice: Notice) -> str:

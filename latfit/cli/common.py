@@ -469,19 +469,15 @@ progress = Progress()
 
 def _stage(thread: int) -> str:
     """What a thread is doing: the outermost package at work, the decision as a whole only if it is alone."""
-    frame, stages = sys._current_frames().get(thread), ["starting"]
+    frame, at_work = sys._current_frames().get(thread), ["starting"]
     while frame is not None:
-        _, _, package = str(frame.f_globals.get("__name__")).partition("latfit.")
-        if package and frame.f_code.co_name == "<module>":
+        _, _, module = str(frame.f_globals.get("__name__")).partition("latfit.")
+        if module and frame.f_code.co_name == "<module>":  # an import
             return "starting"
-        stages.append(package.partition(".")[0])
+        at_work.append(STAGES.get(module.partition(".")[0], ""))
         frame = frame.f_back
-    at_work = [stage for stage in stages if stage in STAGES]
-    return (
-        STAGES[next((stage for stage in reversed(at_work) if stage != "decision"), "decision")]
-        if at_work
-        else stages[0]
-    )
+    at_work = [stage for stage in at_work if stage]
+    return next((stage for stage in at_work[:0:-1] if stage != STAGES["decision"]), at_work[-1])
 
 
 def bytes_read(done: int, total: int | None) -> str:

@@ -113,13 +113,10 @@ def agents(agent: tuple[tuple[str, str], ...], restarts: int | None, as_json: bo
 
     if len(dict(agent)) < len(agent):
         raise click.BadParameter("two agents have the same name", param_hint="--agent")
-    laws = {name: _agent_law(text, parsed) for name, text in agent}
+    laws: dict[str, latfit.Law] = {}
+    for name, text in agent:
+        written = "(" in text and not Path(text).exists()
+        laws[name] = cli.written_law(text) if written else latfit.Empirical.of(cli.prepared(text, parsed).sample)
     least = {name: earliest_timeout(law) for name, law in laws.items()}
     strategy = latfit.optimal_strategy(laws, restarts=restarts, cost=parsed["cost"], min_timeouts=least)
     cli.show(strategy.to_dict(), agents_sections(strategy), as_json=as_json)
-
-
-def _agent_law(text: str, parsed: dict[str, Any]) -> latfit.Law:
-    if "(" in text and not Path(text).exists():
-        return cli.written_law(text)
-    return latfit.Empirical.of(cli.prepared(text, parsed).sample)

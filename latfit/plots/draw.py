@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -46,6 +47,7 @@ LINES: dict[str, dict[str, Any]] = {
     "square": {"color": "black", "marker": "s", "markersize": 5},
 }
 MAX_TICKS = 6
+TITLE_WIDTH = 72  # characters
 
 
 def draw_chart(chart: Chart | None, axes: Axes | None = None, *, missing: str = "nothing to draw") -> Axes:
@@ -71,7 +73,7 @@ def draw_chart(chart: Chart | None, axes: Axes | None = None, *, missing: str = 
             axes.plot(x(mark.x), mark.y, **LINES[mark.style])
         box = {"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.5}
         axes.annotate(mark.name, **place, textcoords="offset points", fontsize="x-small", bbox=box)
-    axes.set_title(chart.title)
+    axes.set_title(textwrap.fill(chart.title, TITLE_WIDTH))
     _set_axis(axes, "x", chart.x)
     _set_axis(axes, "y", chart.y)
     handles, labels = axes.get_legend_handles_labels()

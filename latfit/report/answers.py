@@ -1,4 +1,4 @@
-"""Everything that the commands besides `analyze` say, as sections and sentences."""
+"""The output of the commands besides `analyze`, as sections and sentences."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def guarantee_advice(guarantee: Guarantee, path: str) -> Advice:
     about = (f"{path} (histogram): {counts}{total}.",)
     remedies = WORDS["histogram_remedies"]
     cautions = tuple((sentence(each.message), remedies.get(each.code, "")) for each in guarantee.warnings[:2])
-    again = (f"latfit analyze {log} --lost N --cost C", "with what was lost, and the price of a restart")
+    again = (f"latfit analyze {log} --lost N --cost C", "bounds that count what was lost and what a restart costs")
     if best is None:
         why = "Too few completed in buckets with an upper end."
         return Advice("ask", "Collect more latencies first", "", about, (why,), (), cautions, (again,))

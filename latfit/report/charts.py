@@ -86,7 +86,7 @@ class Mark(NamedTuple):
 
 
 class Chart(NamedTuple):
-    """A figure: two axes, and what is drawn on them."""
+    """A figure: a title, two axes, and the shapes on them."""
 
     title: str
     x: Axis
@@ -137,31 +137,22 @@ class View:
         probes, retry, cost = self.result.seen, self.result.timeout.retry, self.result.timeout.cost
         if probes is None or "not-identified" in self.result.decision.codes:
             return []
-        case = prepare(probes, Options(cutoff=self.cutoff, cost=cost))
-        _, strata = survey_case(case)
-        rows, same = [], []
-        for percent in RISKS:
-            choice = choose_schedules([strata], risk=percent / 100)[0]
-            other = choice.retry if choice else None
-            says = (
-                sentence(retry_sentence(other.to_dict()))
-                if other
-                else "Wait: no schedule gains enough within this loss."
-            )
-            rows.append({"risk": f"{percent} %", "says": says})
-            if (other and other.timeouts) == (retry and retry.timeouts):
-                same.append(percent)
-        chosen = min(same, key=lambda percent: abs(percent - DEFAULT_RISK), default=None)
-        marked = [{**row, "chosen": percent == chosen} for percent, row in zip(RISKS, rows, strict=True)]
-        return marked if same else []
+        _, strata = survey_case(prepare(probes, Options(cutoff=self.cutoff, cost=cost)))
+        choices = {risk: choose_schedules([strata], risk=risk / 100)[0] for risk in RISKS}
+        retries = {risk: choice.retry if choice else None for risk, choice in choices.items()}
+        same = [risk for risk, other in retries.items() if (other and other.timeouts) == (retry and retry.timeouts)]
+        chosen = min(same, key=lambda risk: abs(risk - DEFAULT_RISK), default=None)
+        waiting = "Wait: no schedule gains enough within this loss."
+        says = {risk: sentence(retry_sentence(each.to_dict())) if each else waiting for risk, each in retries.items()}
+        rows = [{"risk": f"{risk} %", "says": says[risk], "chosen": risk == chosen} for risk in RISKS]
+        return rows if same else []
 
     @cached_property
     def band(self) -> tuple[Floats, Floats]:
         """The 95 % interval of E_J at `times`, by resampling."""
-        counts, rng = Counts.of_sample(self.sample), np.random.default_rng(0)
-        drawn = []
-        for curves in resampled_curves(counts, self.times.tolist(), rng, count=BAND_RESAMPLES):
-            drawn.append(np.stack([curves.E_J_at(np.full(len(curves.F), t), self.best.cost) for t in self.times]))
+        counts, cost, drawn = Counts.of_sample(self.sample), self.best.cost, []
+        for curves in resampled_curves(counts, self.times.tolist(), np.random.default_rng(0), count=BAND_RESAMPLES):
+            drawn.append(np.stack([curves.E_J_at(np.full(len(curves.F), t), cost) for t in self.times]))
         low, high = interval(np.concatenate(drawn, axis=1))
         return low, high
 
@@ -170,13 +161,6 @@ class View:
         """The times of lines, and jumps of the law: E_J is least at one."""
         jumps = self.law.jumps[self.law.jumps > 0]
         return np.union1d(self.times, jumps[:: max(1, jumps.size // (5 * self.points))])
-
-    @cached_property
-    def smallest_share(self) -> float:
-        return max(1e-5, 0.3 / self.sample.n)
-
-    def visible(self, share: Floats) -> Floats:
-        return np.where(share >= self.smallest_share, share, np.nan)
 
     def time_axis(self, label: str, low: float | None = None, high: float | None = None) -> Axis:
         return Axis(label, low or self.low, high or self.high, "time", log=True)
@@ -277,7 +261,7 @@ def reason_chart(view: View) -> Chart:
 
 
 def bounds_chart(guarantee: Guarantee) -> Chart:
-    """What a histogram says for certain of the mean at each edge of its buckets."""
+    """The bounds of the mean at each edge of a histogram's buckets."""
     bounds, best = guarantee.bounds, guarantee.optimum
     shown = np.isfinite(bounds.high) & (bounds.high <= 6 * max(guarantee.guaranteed, 1e-12))
     x, low, high = bounds.edges[shown], bounds.low[shown], bounds.high[shown]
@@ -288,6 +272,13 @@ def bounds_chart(guarantee: Guarantee) -> Chart:
     axis = Axis("timeout", first, max(last, 1.01 * first), "time", log=True)
     y = Axis("mean time of a job", 0.0, top, "time")
     return Chart(title, axis, y, lines, [Band("possible", x, low, high, "interval")], marks)
+
+
+def _of_formula(view: View, title: str) -> str:
+    """A title about the formula's timeout, which is not the decision if that is withheld."""
+    if view.result.timeout.verdict != "withheld":
+        return title
+    return f"If attempts were independent: {title[0].lower()}{title[1:]}"
 
 
 def frontier_chart(view: View) -> Chart | None:
@@ -309,22 +300,22 @@ def frontier_chart(view: View) -> Chart | None:
     y = Axis("expected duration", 0.85 * least, 1.02 * float(E[shown].max()), "time")
     load = best.submissions
     title = f"The lowest mean costs {load:.2f} submissions a job" if load else "Speed against load"
-    return Chart(title, x, y, [Line("", N[shown], E[shown], "s0")], marks=marks)
+    return Chart(_of_formula(view, title), x, y, [Line("", N[shown], E[shown], "s0")], marks=marks)
 
 
 def tail_chart(view: View) -> Chart:
     """The share of jobs not yet done on log axes, with resubmission (F_J) and without (F_R)."""
     law, best, t = view.law, view.best, view.times
-    lines = [Line("one submission (1 − F_R)", t, view.visible(1.0 - law.cdf(t)), "log", steps=True)]
+    lines = [Line("one submission (1 − F_R)", t, 1.0 - law.cdf(t), "log", steps=True)]
     title = "Jobs not yet done"
     if best.verdict == "finite" and best.timeout:
         how = ", simulated: attempts fail" if law.failures.times.size else ""
-        left = view.visible(jobs_left(law, t, best.timeout, best.cost))
+        left = jobs_left(law, t, best.timeout, best.cost)
         lines.append(Line(f"resubmitted after {seconds(best.timeout)} (1 − F_J{how})", t, left, "s0"))
         last, waiting = (each.quantiles.get("0.95") if each else None for each in (best, best.waiting))
         if last is not None and waiting is not None:
-            title = f"95 % of jobs are done within {seconds(last)} instead of {seconds(waiting)}"
-    return _shares(view, title, lines, NOT_DONE, lowest=view.smallest_share)
+            title = _of_formula(view, f"95 % of jobs are done within {seconds(last)} instead of {seconds(waiting)}")
+    return _shares(view, title, lines, NOT_DONE)
 
 
 def strategies_chart(view: View) -> Chart | None:
@@ -338,17 +329,19 @@ def strategies_chart(view: View) -> Chart | None:
         plan = policy.plan(view.thinned, view.result.timeout.cost)
         with suppress(RestartError):  # visible failures, on no common clock
             left = np.array([plan.survival(float(t)) for t in view.times])
-            lines.append(Line(policy.sentence(seconds), view.times, view.visible(left), f"s{len(lines)}"))
+            lines.append(Line(policy.sentence(seconds), view.times, left, f"s{len(lines)}"))
     within = [row.outcome.quantiles.get("0.99") or math.inf for row in view.strategies.rows[: len(lines)]]
     least = min(within, default=math.inf)
     title = f"99 % of jobs are done within {seconds(least)} at best" if least < math.inf else "Jobs not yet done"
-    return _shares(view, title, lines, NOT_DONE, lowest=view.smallest_share) if lines else None
+    return _shares(view, title, lines, NOT_DONE) if lines else None
 
 
-def _shares(view: View, title: str, lines: Sequence[Line], y: str = "share returned", *, lowest: float = 0.0) -> Chart:
-    """Shares of probes, or of jobs, against the logarithm of time; if there is a `lowest`, on a logarithmic axis."""
-    x = view.time_axis("time since submission" if "jobs" in y else "latency")
-    return Chart(title, x, Axis(y, lowest, 1.0, "share", log=lowest > 0), lines)
+def _shares(view: View, title: str, lines: Sequence[Line], y: str = "share returned") -> Chart:
+    """Shares of probes against the logarithm of time; those of jobs not yet done on a logarithmic axis too."""
+    jobs = y == NOT_DONE
+    lowest = max(1e-5, 0.3 / view.sample.n) if jobs else 0.0
+    x = view.time_axis("time since submission" if jobs else "latency")
+    return Chart(title, x, Axis(y, lowest, 1.0, "share", log=jobs), lines)
 
 
 def laws_chart(

@@ -125,9 +125,9 @@ def table_of(rows: Sequence[Mapping[str, str]]) -> dict[str, Any]:
     >>> table_of([{"site": "a", "load": ""}, {"site": "b", "timeout": "2 s"}])
     {'columns': ('site', 'timeout'), 'rows': (('a', ''), ('b', '2 s'))}
     """
-    columns = {name: None for row in rows for name in row if any(each.get(name) for each in rows)}
-    cells = tuple(tuple(row.get(name) or Number("", None) for name in columns) for row in rows)
-    return {"columns": tuple(columns), "rows": cells}
+    filled = {name for row in rows for name, cell in row.items() if cell}
+    columns = tuple(name for name in dict.fromkeys(chain.from_iterable(rows)) if name in filled)
+    return {"columns": columns, "rows": tuple(tuple(row.get(name, "") for name in columns) for row in rows)}
 
 
 def kept_together(sentence: str) -> str:

@@ -75,7 +75,8 @@ def to_html(result: Analysis | Guarantee, *, path: str = "") -> str:
     content |= {"evidence": Section(), "charts": (), "still": (), "model": {}}
     content |= _content(result) if isinstance(result, Analysis) else _histogram_content(result, path)
     content |= {"style": Markup(style), "script": Markup(script), "version": version("latfit"), "tools": len(TOOLS)}
-    content |= {"script_hash": _sha256(script), "style_hash": _sha256(style)}
+    for name, text in (("script_hash", script), ("style_hash", style)):
+        content[name] = f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
     sections = ("apply", "snippets"), ("evidence", "evidence"), ("groups", "groups"), ("alternatives", "view")
     names = [name for name, key in sections if content[key] is not None and content[key] != Section()]
     content["contents"] = [(name, name.capitalize()) for name in ("decision", *names, "statistics")]
@@ -86,10 +87,6 @@ def to_html(result: Analysis | Guarantee, *, path: str = "") -> str:
         if len(page.encode()) < MAX_PAGE_BYTES:
             break
     return page
-
-
-def _sha256(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 def _groups(result: Analysis, most: int) -> dict[str, Any]:
@@ -116,7 +113,7 @@ def _content(result: Analysis) -> dict[str, Any]:
         "result": result,
         "path": result.facts.path,
         "advice": advice(result),
-        "evidence": Section(columns=("question", "found", "so"), rows=tuple(evidence_checks(result))),
+        "evidence": Section(columns=("question", "finding", "verdict"), rows=tuple(evidence_checks(result))),
         "groups": result.groups or None,
         "statistics": [*(each for each in statistics if each.title not in ("By group", "Evidence")), reading],
         "method": WORDS["method"]["log"],

@@ -1,4 +1,4 @@
-"""Everything that is said about an analysis, written once for the terminal, Markdown, the page and notebooks."""
+"""The statements of a report, written once for the terminal, Markdown, the page and notebooks."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def to_markdown(result: Analysis, *, figures: tuple[str, ...] = ()) -> str:
 
 
 def sections(result: Analysis, *, full: bool = False, groups: int = BRIEF_GROUPS) -> list[Section]:
-    """The report of an analysis, the decision first and at most so many `groups`; if `full`, what it rests on too."""
+    """The report, the decision first: with at most `groups` groups, or `full`, with evidence and statistics."""
     report = advice(result).sections()
     if result.groups:
         report.append(groups_section(result, None if full else groups))
@@ -241,7 +241,7 @@ def _joined(words: Sequence[str], last: str) -> str:
 
 
 def _cautions(result: Analysis) -> tuple[tuple[str, str], ...]:
-    """The warnings that the verdict has not said already, the most important first."""
+    """The warnings that the verdict does not already cover, the most important first."""
     codes = result.timeout.withheld
     if (name := _verdict(result)) in FIXED_FATE:
         codes = (name, "not-identified", "mixed", "dependence", "drift")
@@ -249,6 +249,7 @@ def _cautions(result: Analysis) -> tuple[tuple[str, str], ...]:
     if "mixed" in codes or result.groups:
         messages.pop("groups-differ", None)
     remedies = WORDS["remedies"].items()
+    messages |= {code: text for code, text in WORDS["cautions"].items() if code in messages}
     return tuple((sentence(messages[code]), remedy) for code, remedy in remedies if code in messages)
 
 
@@ -268,7 +269,9 @@ def _steps(result: Analysis, verdict: str, more: int) -> tuple[tuple[str, str], 
     names = {"log": shlex.quote(printable(path)), "where": where}
     names["column"] = shlex.quote(mixing.column.name) if mixing else ""
     command, purpose = WORDS["next"][verdict]
-    rest = f"everything, with {counted(more, 'more caution')}, and a page" if more else "everything, and a page"
+    rest = (
+        f"the full report, with {counted(more, 'more caution')}, and a page" if more else "the full report and a page"
+    )
     return (command.format(**names), purpose), (f"latfit analyze {names['log']} --full -o DIR", rest)
 
 
@@ -408,7 +411,7 @@ def evidence_checks(result: Analysis) -> list[tuple[str, str, str]]:
 def still_out(ratio: OutlierRatio, sample: LatencySample, when: str) -> str:
     """The share still out at the cutoff: an estimate, unlike the count, if some failed or were given up before."""
     sure = f"95 % interval {100 * ratio.low:.2f} to {percent(ratio.high)}, {ratio.method}"
-    count = f"{ratio.count} seen to be out"
+    count = f"{ratio.count} counted"
     if ratio.method == "wilson":
         probes = counted(ratio.n, "probe", "was", "were")
         return f"{percent(ratio.estimate)} of {probes} still out at {when} ({sure}; {count})."
@@ -436,7 +439,7 @@ def _outliers_section(result: Analysis) -> Section:
 
 def _latency_section(result: Analysis) -> Section:
     latency, resolution = result.decision.latency, result.decision.whole.resolution
-    clock = f"The clock has steps of {seconds(resolution)}." if resolution else "The clock is fine."
+    clock = f"The clock has steps of {seconds(resolution)}." if resolution else "The clock shows no steps."
     if latency is None:
         return Section("Latency", (clock,))
     moments = f"mean {seconds(latency.mean)}, standard deviation {seconds(latency.std)}"
@@ -470,9 +473,10 @@ def fits_section(fits: Sequence[FittedLaw], title: str = "Fitted laws, best firs
             row["BIC−"] = number(fit.bic, lambda bic: f"{bic - min(bics):.0f}")
         else:
             row["sse"] = number(fit.sse, "{:.4g}".format)
-        row["KS"] = number(ks and ks.statistic, "{:.3f}".format)
-        row["p known"], row["p boot"] = p_value(ks and ks.p_asymptotic), p_value(ks and ks.p_bootstrap)
-        row["timeout"] = timeout or number(optimum and optimum.timeout)
+        row["KS"] = number(ks.statistic if ks else None, "{:.3f}".format)
+        row["p known"] = p_value(ks.p_asymptotic if ks else None)
+        row["p boot"] = p_value(ks.p_bootstrap if ks else None)
+        row["timeout"] = timeout or number(optimum.timeout if optimum else None)
         row["regret"] = number(each.regret, lambda share: f"{100 * share:.1f} %", "" if each.regret is None else "∞")
         rows.append(row)
     table = table_of(rows)
@@ -542,12 +546,14 @@ def _groups_summary(result: Analysis) -> str:
 
 def _group_cells(decision: Decision) -> dict[str, str]:
     """Probes, the share still out, the schedule, what a job takes with it and by waiting, and the largest loss."""
-    retry, probes = _retry(decision), sum(decision.counts.values())
-    cells = {"probes": Number(str(probes), probes)}
-    cells["out"] = number(decision.outliers and decision.outliers.estimate, percent)
-    if retry is None:
-        few = decision.timeout is None or _few(decision)
-        return cells | {"resubmit after": Number("too few" if few else "wait", None)}
-    cells["resubmit after"] = Number(times_in_words(retry.timeouts), retry.timeouts[0])
-    cells |= {"takes": number(retry.expected_duration), "waiting": number(retry.waiting)}
-    return cells | {"at worst": Number(f"+{100 * retry.worst_loss:.0f} %", retry.worst_loss)}
+    retry, out, probes = _retry(decision), decision.outliers, sum(decision.counts.values())
+    few = decision.timeout is None or _few(decision)
+    schedule = Number(times_in_words(retry.timeouts), retry.timeouts[0]) if retry else None
+    return {
+        "probes": Number(str(probes), probes),
+        "out": number(out.estimate if out else None, percent),
+        "resubmit after": schedule or Number("too few" if few else "wait", None),
+        "takes": number(retry.expected_duration if retry else None),
+        "waiting": number(retry.waiting if retry else None),
+        "at worst": number(retry.worst_loss if retry else None, lambda loss: f"+{100 * loss:.0f} %"),
+    }

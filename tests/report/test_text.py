@@ -188,7 +188,7 @@ def test_an_estimate_is_not_reported_as_a_count(failed, censored, why):
     assert why in shown
     assert ("10.00 % of 600 probes" in shown) == (not why)
     assert shown.startswith("An estimated ") == bool(why)
-    assert "60 seen to be out" in shown
+    assert "60 counted" in shown
 
 
 def test_a_law_that_could_not_be_fitted_is_only_named():
