@@ -1,4 +1,4 @@
-"""What a latency law is, and the registry that makes a new law one new file."""
+"""What a latency law is, and the registry of laws."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,16 +15,18 @@ from scipy.special import expit
 from latfit.errors import LawError
 from latfit.laws.kernel import DifferencesKernel, Kernel
 from latfit.laws.quadrature import quadrature_moment
-from latfit.laws.steps import Steps, check_order
-from latfit.numbers import Floats
+from latfit.numbers import Floats, is_count, is_number
+
+if TYPE_CHECKING:
+    from latfit.laws.discrete import Steps
 
 
 class Law(ABC):
     """A latency law: a cdf that may be defective, F̃(t) → 1 − rho.
 
-    This is all that `latfit.restart` knows of a law. A law must state `name`, `cdf` and `partial_moment`, and `support`
-    where it does not reach from 0 to ∞; the rest follows, and whatever it knows better it states too. Every method
-    takes scalars or arrays of times t ≥ 0, t = ∞ included, and returns float64 of the same shape.
+    This is all that `latfit.restart` knows of a law. A law defines `name`, `cdf` and `partial_moment`, and `support` if
+    that is not [0, ∞). The rest is derived, and can be overridden by better formulas. Every method takes a scalar or an
+    array of times t ≥ 0, ∞ included, and returns float64 of the same shape.
 
     Examples
     --------
@@ -40,9 +42,11 @@ class Law(ABC):
     support: tuple[float, float] = (0.0, np.inf)
     """The smallest and the largest latency that can occur."""
     jumps: Floats | None = None
-    """The times at which F̃ jumps, between which it is flat; None for a continuous law."""
+    """The times at which F̃ jumps, if it is flat between them; None for a continuous law."""
     kinks: tuple[float, ...] = ()
     """The times at which the density of a continuous law jumps."""
+    failures: Steps | None = None
+    """The probabilities of failing visibly, whose sum is G̃; None if attempts cannot fail."""
 
     @abstractmethod
     def cdf(self, t: ArrayLike) -> Floats:
@@ -53,7 +57,7 @@ class Law(ABC):
         """M̃ₙ(t) = ∫₀ᵗ uⁿ dF̃(u)."""
 
     def pdf(self, t: ArrayLike) -> Floats:
-        """f̃(t), by five-point differences of F̃ in log t where a law does not state it: about 10 digits."""
+        """f̃(t), by default from five-point differences of F̃ in log t, which give about 10 digits."""
         if self.jumps is not None:
             raise LawError(f"the {self.name} law has jumps and no density")
         times = np.asarray(t, dtype=np.float64)
@@ -70,47 +74,23 @@ class Law(ABC):
         return 1.0 - self.cdf(t)
 
     def hazard(self, t: ArrayLike) -> Floats:
-        """f̃(t)/S̃(t), the rate of completion of what is still out; not a number where nothing is."""
+        """f̃(t)/S̃(t), the completion rate of attempts still out; NaN where none is."""
         with np.errstate(all="ignore"):
             return np.asarray(self.pdf(t) / self.still_out(t))
 
     def failed(self, t: ArrayLike) -> Floats:
         """G̃(t): the probability of having failed visibly by t."""
-        return np.zeros(np.shape(t))
+        return self.failed_moment(0, t)
 
     def failed_moment(self, n: int, t: ArrayLike) -> Floats:
         """∫₀ᵗ uⁿ dG̃(u), the partial moment of visible failures."""
-        return np.zeros(np.shape(t))
+        return np.zeros(np.shape(t)) if self.failures is None else self.failures.moment(n, t)
 
 
-class StepLaw(Law):
-    """A law that completes at known times only: F̃ is the sum of the steps `completions`."""
-
-    completions: Steps
-    jumps: Floats
-
-    def _set_completions(self, completions: Steps, **more: Any) -> None:
-        times = completions.times
-        support = float(times[0]), float(times[-1])
-        vars(self).update(completions=completions, jumps=times, support=support, **more)
-
-    def cdf(self, t: ArrayLike) -> Floats:
-        return self.completions.moment(0, t)
-
-    def partial_moment(self, n: int, t: ArrayLike) -> Floats:
-        return self.completions.moment(n, t)
-
-
-class FailingLaw(Law):
-    """A law under which attempts can fail visibly: G̃ is the sum of the steps `failures`."""
-
-    failures: Steps
-
-    def failed(self, t: ArrayLike) -> Floats:
-        return self.failures.moment(0, t)
-
-    def failed_moment(self, n: int, t: ArrayLike) -> Floats:
-        return self.failures.moment(n, t)
+def check_order(n: int) -> None:
+    """Refuse an order of a moment that is not a whole number ≥ 0."""
+    if not is_count(n):
+        raise LawError(f"the order of a moment is {n!r}; it must be a whole number, 0 or more")
 
 
 Domain = Literal["real", "positive", "non-negative", "count"]
@@ -125,11 +105,11 @@ _DOMAINS: dict[Domain, tuple[Callable[[float], bool], str]] = {
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a law: its name, which values are allowed, whether it is a list of such values, and its unit.
+    """A parameter of a law: its name, the values allowed, whether it is a list of such values (`many`), and its unit.
 
-    The `unit` says how the law of factor · T is written: a `time` is multiplied by the factor, a `rate` is divided by
-    it, to a `log-time` its logarithm is added. A list may have to rise strictly or to add up to 1 (`rule`); all lists
-    of a law have the same number of entries, not counting `extra` ones.
+    The `unit` determines the parameter of the law of factor · T: a `time` is multiplied by the factor, a `rate` divided
+    by it, and its logarithm is added to a `log-time`. The `rule` of a list is that it rises strictly or adds up to 1.
+    All lists of a law have the same number of entries, apart from `extra` ones.
     """
 
     name: str
@@ -140,7 +120,7 @@ class Parameter:
     extra: int = 0
 
     def read(self, law: str, value: Any) -> Any:
-        """`value` as float, int (counts) or tuple of them, or a LawError that says what is wrong."""
+        """`value` as a float, an int (for counts) or a tuple of them; a LawError if it is not allowed."""
         if not self.many:
             return self._read_one(f"{law}: {self.name}", value)
         if isinstance(value, str) or not np.iterable(value):
@@ -164,7 +144,7 @@ class Parameter:
 
     def _read_one(self, what: str, value: Any) -> float:
         allows, allowed = _DOMAINS[self.domain]
-        if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        if not is_number(value):
             raise LawError(f"{what} is {value!r}; it must be {allowed}")
         number = float(value)
         if not (np.isfinite(number) and allows(number)):
@@ -201,29 +181,32 @@ class ParametricLaw(Law):
         return type(self)(**{each.name: each.scaled(self.params[each.name], factor) for each in self.parameters})
 
     @abstractmethod
+    def _ppf(self, q: Floats) -> Floats: ...
+
     def ppf(self, q: ArrayLike) -> Floats:
         """The smallest t with F(t) ≥ q."""
-
-    def check_levels(self, q: ArrayLike) -> Floats:
         levels = np.asarray(q, dtype=np.float64)
         if not ((levels >= 0) & (levels <= 1)).all():
             raise LawError(f"{self.name}: a probability must lie in [0, 1], to ask for its quantile")
-        return levels
+        low, high = self.support
+        with np.errstate(all="ignore"):
+            inside = np.clip(self._ppf(levels), low, high)
+        return np.where(levels == 0, low, np.where(levels == 1, high, inside))
 
     @abstractmethod
     def std(self) -> float:
-        """The standard deviation, ∞ where it does not exist."""
+        """The standard deviation, ∞ if it does not exist."""
 
     def sf(self, t: ArrayLike) -> Floats:
         """S(t) = 1 − F(t), accurate in the upper tail."""
         return self.still_out(t)
 
     def moment(self, n: int) -> float:
-        """E[Tⁿ], ∞ where it does not exist."""
+        """E[Tⁿ], ∞ if it does not exist."""
         return float(self.partial_moment(n, np.inf))
 
     def mean(self) -> float:
-        """E[T], ∞ where it does not exist."""
+        """E[T], ∞ if it does not exist."""
         return self.moment(1)
 
     def sample(self, size: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
@@ -234,16 +217,16 @@ class ParametricLaw(Law):
 class ContinuousLaw(ParametricLaw):
     """A proper law with a density.
 
-    A law must state `_logpdf`, and `_cdf` or `_logsf`; it states `_sf`, `_ppf`, `_partial_moment` and `draw` too
-    where a formula is better than the general way. They are called with arrays of times ≥ 0, ∞ included, and with
-    floating-point warnings off. A law that can be fitted states `start(q1, q2, q3)`, rough parameters from the
-    quartiles; `kernel` makes that fast and many samples at once.
+    A law defines `_logpdf`, and `_cdf` or `_logsf`; also `_sf`, `_ppf`, `_partial_moment` and `draw` if a formula
+    is better than the general method. They are called with arrays of times ≥ 0, ∞ included, and with floating-point
+    warnings off. A law can be fitted if it has a `kernel`, or a classmethod `start(q1, q2, q3)` that returns rough
+    parameters for given quartiles.
     """
 
     kernel: ClassVar[Kernel | None] = None
-    """How batched fitting sees the law; where it states `start` only, derivatives are taken by differences."""
+    """The law as batched fitting uses it; if it has only `start`, derivatives are finite differences."""
     tried_by: ClassVar[tuple[str, ...]] = ("mle", "ls")
-    """The methods of fitting that try this law, if it can be fitted, without being asked to."""
+    """The methods that try this law by default, if it can be fitted."""
 
     @abstractmethod
     def _logpdf(self, t: Floats) -> Floats: ...
@@ -259,7 +242,7 @@ class ContinuousLaw(ParametricLaw):
         return np.log(self._sf(t))
 
     def _cdf_above(self, v: Floats) -> Floats:
-        """F at the lower end of the support + v, for laws that know it more exactly in v."""
+        """F at the lower end of the support plus v, for laws that compute it more accurately from v."""
         return self._cdf(self.support[0] + v)
 
     def _logpdf_above(self, v: Floats) -> Floats:
@@ -268,7 +251,7 @@ class ContinuousLaw(ParametricLaw):
     _partial_moment = quadrature_moment
 
     def _ppf(self, q: Floats) -> Floats:
-        """F⁻¹ by bisection on log(t − lower end), with S instead of F above the median."""
+        """F⁻¹ by bisection in log(t − lower end), with S instead of F above the median."""
         bottom, top = self.support
         low = np.full(q.shape, -740.0)
         high = np.full(q.shape, min(709.0, np.log(top - bottom)))
@@ -287,7 +270,7 @@ class ContinuousLaw(ParametricLaw):
         return _at(self._sf, t, 1.0)
 
     def logsf(self, t: ArrayLike) -> Floats:
-        """Logarithm of S(t), finite where S(t) is below the smallest float."""
+        """The logarithm of S(t), finite even if S(t) is below the smallest float."""
         return _at(self._logsf, t, 0.0)
 
     def pdf(self, t: ArrayLike) -> Floats:
@@ -300,15 +283,8 @@ class ContinuousLaw(ParametricLaw):
         check_order(n)
         return self.cdf(t) if n == 0 else _at(lambda u: self._partial_moment(int(n), u), t, 0.0)
 
-    def ppf(self, q: ArrayLike) -> Floats:
-        levels = self.check_levels(q)
-        low, high = self.support
-        with np.errstate(all="ignore"):
-            inside = np.clip(self._ppf(levels), low, high)
-        return np.where(levels == 0, low, np.where(levels == 1, high, inside))
-
     def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
-        """Latencies for simulations, several times faster than `sample`: by interpolation in a table of quantiles."""
+        """Latencies for simulations, interpolated in a table of quantiles: several times faster than `sample`."""
         table, reach = _quantiles_by_logit(self)
         place = (np.clip(rng.logistic(size=size), -reach, reach) + reach) * ((table.size - 1) / (2 * reach))
         at = np.minimum(place.astype(np.intp), table.size - 2)
@@ -345,7 +321,7 @@ REGISTRY: dict[str, type[Law]] = {}
 
 
 def register(law: L) -> L:
-    """Class decorator: make a law known by its name to the command line, the parser and the tests."""
+    """Class decorator: make a law available by its name to the command line, the parser and the tests."""
     if law.name in REGISTRY:
         raise LawError(f"two laws are called {law.name!r}")
     if issubclass(law, ParametricLaw) and not any(parameter.unit for parameter in law.parameters):

@@ -1,4 +1,4 @@
-"""Laws derived from another one: a share never returns, or an independent risk of failing visibly is added."""
+"""Laws derived from another law: a share never returns, or attempts can also fail visibly."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from latfit.errors import LawError
-from latfit.laws.base import FailingLaw, Law, ParametricLaw
-from latfit.laws.steps import Steps, check_order
-from latfit.numbers import Floats
+from latfit.laws.base import Law, ParametricLaw, check_order
+from latfit.laws.discrete import Steps
+from latfit.numbers import Floats, is_number
 
 
 @dataclass(frozen=True)
 class Defective(Law):
     """F̃ = (1 − rho) F: a share rho of the jobs never returns. Glatard et al. 2006, §2.
 
-    `law` is anything that can be read as a law: a text, a fit, a frozen distribution of scipy.stats. If it is
-    defective itself, the shares that return are multiplied.
+    `law` is anything that stands for a law: a text, a fit, a frozen distribution of scipy.stats. If it is defective
+    itself, the shares that return are multiplied.
 
     Examples
     --------
@@ -35,7 +35,7 @@ class Defective(Law):
 
     def __post_init__(self) -> None:
         rho = self.rho
-        if isinstance(rho, bool) or not isinstance(rho, (int, float, np.integer, np.floating)) or not 0 <= rho < 1:
+        if not (is_number(rho) and 0 <= rho < 1):
             raise LawError(f"the outlier ratio rho is {rho!r}; it must lie in [0, 1)")
         from latfit.laws.empirical import as_law  # which makes defective laws itself
 
@@ -59,7 +59,7 @@ class Defective(Law):
         return (1.0 - self.rho) * self.law.pdf(t)
 
     def sample(self, size: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
-        """Independent latencies, ∞ for what never returns."""
+        """Independent latencies, ∞ for attempts that never return."""
         if not isinstance(self.law, ParametricLaw):
             raise LawError(f"the {self.law.name} law cannot be sampled")
         latencies = self.law.sample(size, rng)
@@ -67,8 +67,8 @@ class Defective(Law):
 
 
 @dataclass(frozen=True, eq=False)
-class Competing(FailingLaw):
-    """A continuous law F̃₀ of completion, and a time of failure that is independent of it and jumps at known times.
+class Competing(Law):
+    """A continuous law F̃₀ of completion, and an independent time of failure with a step law.
 
     An attempt completes if its latency comes first: F̃(t) = ∫₀ᵗ S_f dF̃₀. It fails visibly if the failure comes first:
     G̃(t) = Σ S₀(τ_i) ΔF_f(τ_i) over the times of failure τ_i ≤ t, S₀ = 1 − F̃₀. It is still out with S₀ S_f. With S_f
@@ -97,7 +97,7 @@ class Competing(FailingLaw):
 
     @classmethod
     def of(cls, law: Law, times: ArrayLike, probabilities: ArrayLike) -> Competing:
-        """From the times of failure, in order, and the probability of each."""
+        """From the times of failure in rising order, and their probabilities."""
         at, masses = np.asarray(times, dtype=np.float64), np.asarray(probabilities, dtype=np.float64)
         if at.shape != masses.shape or at.ndim != 1 or not (np.diff(at, prepend=-1.0) > 0).all() or (masses < 0).any():
             raise LawError("the times of failure must rise from 0, each with a probability that is not negative")

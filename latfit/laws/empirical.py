@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from latfit.curve import hazards, kaplan_meier, masses, survival
 from latfit.errors import LawError, SampleError, none_of
-from latfit.laws.base import ContinuousLaw, FailingLaw, Law, StepLaw, register
+from latfit.laws.base import ContinuousLaw, Law, register
 from latfit.laws.competing import Defective
+from latfit.laws.discrete import StepLaw, Steps
 from latfit.laws.parse import parse_law
-from latfit.laws.steps import Steps
 from latfit.numbers import Floats
 from latfit.sample import LatencySample
 
@@ -61,7 +61,7 @@ class FrozenLaw(ContinuousLaw):
 
 @register
 @dataclass(frozen=True, eq=False)
-class Empirical(StepLaw, FailingLaw):
+class Empirical(StepLaw):
     """Kaplan–Meier law of a sample, failures as a competing risk.
 
     F̃(t) = Σ S(t_i−) d_i/n_i over the completions t_i ≤ t, G̃(t) the same over the failures,
@@ -79,7 +79,7 @@ class Empirical(StepLaw, FailingLaw):
 
     name: ClassVar[str] = "empirical"
     completions: Steps
-    failures: Steps
+    failures: Steps = field()
     never: float
     completed: NDArray[np.int64]
     """The number of completions at or below each jump."""

@@ -16,7 +16,7 @@ from latfit.laws.base import Law, ParametricLaw
 from latfit.laws.competing import Defective
 from latfit.laws.empirical import Empirical
 from latfit.laws.quadrature import gauss_legendre
-from latfit.laws.steps import Steps
+from latfit.laws.discrete import Steps
 from latfit.numbers import Floats, is_number
 
 MAX_COPIES = 10**9
@@ -46,14 +46,12 @@ def completion_probability(law: Law) -> float:
 
 def has_failures(law: Law) -> bool:
     """Whether an attempt can fail visibly, G̃(∞) > 0."""
-    failures: Steps | None = getattr(law, "failures", None)
-    return float(law.failed(np.inf)) > 0 if failures is None else failures.total > 0
+    return float(law.failed(np.inf)) > 0 if law.failures is None else law.failures.total > 0
 
 
 def failure_times(law: Law) -> Floats:
     """The times at which an attempt can fail visibly."""
-    failures: Steps | None = getattr(law, "failures", None)
-    return np.empty(0) if failures is None else failures.times
+    return np.empty(0) if law.failures is None else law.failures.times
 
 
 def still_out(law: Law, t: ArrayLike) -> Floats:
@@ -138,7 +136,7 @@ class _Derived(Law):
     rho: float = field(init=False)
 
     @cached_property
-    def failures(self) -> Steps:
+    def failures(self) -> Steps:  # type: ignore[override]
         times = failure_times(self.law)
         cumulative = self.failed(times)
         return Steps(times, np.diff(cumulative, prepend=0.0), cumulative)
@@ -146,9 +144,6 @@ class _Derived(Law):
     @property
     def resolution(self) -> float:
         return float(getattr(self.law, "resolution", 0.0))
-
-    def failed_moment(self, n: int, t: ArrayLike) -> Floats:
-        return self.failures.moment(n, t)
 
 
 @lru_cache(maxsize=16)
