@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -170,9 +171,7 @@ class DifferencesKernel(Kernel):
 
     def starts(self, batch: SampleBatch) -> list[Floats]:
         """Those of the quartiles, and of quartiles twice as far apart; a latency of 0 counts as half a step."""
-        x, weights = np.broadcast_arrays(batch.x, batch.weights)
-        quartiles = np.quantile(x, (0.25, 0.5, 0.75), axis=1, weights=weights, method="inverted_cdf")
-        quartiles = np.broadcast_to(np.maximum(quartiles, batch.step / 2), (3, batch.size))
+        quartiles = np.maximum(batch.quantiles((0.25, 0.5, 0.75)), batch.step / 2)
         spread = np.array([[0.5], [1.0], [2.0]])
         rough = [[self.kind.start(*map(float, q)) for q in some.T] for some in (quartiles, spread * quartiles)]
         return [
@@ -180,29 +179,24 @@ class DifferencesKernel(Kernel):
         ]
 
     def _jet(self, formula: Callable[[Any, int], Any], shape: tuple[int, ...], u: Floats) -> Jet:
-        """`formula` of the law of each column, of that shape, and its derivatives; NaN where u is not a law."""
+        """`formula` of the law in each column, an array of this shape, and its derivatives; NaN if u is not a law."""
         h, p = 3e-4, len(u)
-        step = h * np.eye(p)
+        steps = h * np.eye(p)
 
-        def column(row: int) -> tuple[Floats, list[Floats], list[Floats]]:
-            def at(move: Floats) -> Floats:
-                try:
-                    return np.asarray(formula(self.build(u[:, row] + move), row))
-                except (LawError, OverflowError):
-                    return np.full(shape, np.nan)
+        def at(move: Floats) -> Floats:
+            values = np.full((u.shape[1], *shape), np.nan)
+            for row, moved in enumerate(u.T + move):
+                with suppress(LawError, OverflowError):
+                    values[row] = formula(self.build(moved), row)
+            return values
 
-            centre, above, below = at(0 * step[0]), [at(e) for e in step], [at(-e) for e in step]
-            grad = [(a - b) / (2 * h) for a, b in zip(above, below, strict=True)]
-            hess = []
-            for i in range(p):
-                hess.append((above[i] - 2 * centre + below[i]) / h**2)
-                for e in step[i + 1 :]:
-                    f = step[i]
-                    hess.append((at(f + e) - at(f - e) - at(e - f) + at(-f - e)) / (4 * h**2))
-            return centre, grad, hess
-
-        values, grads, hesses = zip(*map(column, range(u.shape[1])), strict=True)
-        return Jet.of(np.array(values), list(np.stack(grads, axis=1)), list(np.stack(hesses, axis=1)))
+        centre, above, below = at(np.zeros(p)), [at(e) for e in steps], [at(-e) for e in steps]
+        grad = [(a - b) / (2 * h) for a, b in zip(above, below, strict=True)]
+        hess = []
+        for i, e in enumerate(steps):
+            hess.append((above[i] - 2 * centre + below[i]) / h**2)
+            hess += [(at(e + f) - at(e - f) - at(f - e) + at(-e - f)) / (4 * h**2) for f in steps[i + 1 :]]
+        return Jet.of(centre, grad, hess)
 
     def density(self, batch: SampleBatch, u: Floats) -> Jet:
         x, weights = (np.broadcast_to(part, (batch.size, part.shape[1])) for part in (batch.x, batch.weights))

@@ -79,12 +79,6 @@ class Pareto(ContinuousLaw):
     a: float
     nu: float
 
-    @classmethod
-    def start(cls, q1: float, q2: float, q3: float) -> dict[str, float]:
-        """Rough parameters from the quartiles: q3/q2 = 2^(1/nu) + 1."""
-        nu = log(2) / log(max(q3 / q2 - 1, 2 ** (1 / 20)))
-        return {"a": q2 / (2 ** (1 / nu) - 1), "nu": nu}
-
     def _logsf(self, t: Floats) -> Floats:
         return -self.nu * log1p_ratio(t, self.a)
 
@@ -178,11 +172,10 @@ class _HybridKernel(Kernel):
 
     def starts(self, batch: SampleBatch) -> list[Floats]:
         """32 starts: 4 weights k × 4 Pareto tails through the 90th centile × 2 log-normal bodies from the quartiles."""
-        x, weights = np.broadcast_arrays(batch.x, batch.weights)
-        q = np.quantile(x, (0.25, 0.5, 0.75, 0.9), axis=1, weights=weights, method="inverted_cdf")
         t_min, top = self.read(batch)
-        q9 = np.maximum(q[3], 1e-3 * top)
-        low, middle, high = np.log(np.maximum(q[:3] - t_min, 1e-6 * q9))
+        *quartiles, q9 = batch.quantiles((0.25, 0.5, 0.75, 0.9))
+        q9 = np.maximum(q9, 1e-3 * top)
+        low, middle, high = np.log(np.maximum(quartiles - t_min, 1e-6 * q9))
         sigma = np.maximum((high - low) / 1.349, 1e-3)
         starts = []
         for k, nu, shift in product((0.1, 0.4, 1.3, 3.5), (0.5, 1.0, 2.0, 5.0), (0.0, 0.4)):

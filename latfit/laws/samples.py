@@ -109,6 +109,12 @@ class SampleBatch:
         low, high = above.min(axis=1, initial=np.inf), below.max(axis=1, initial=-np.inf)
         return np.broadcast_to(low, (self.size,)), np.broadcast_to(high, (self.size,))
 
+    def quantiles(self, levels: Sequence[float]) -> Floats:
+        """(levels, B) quantiles of the completions of each sample."""
+        x, weights = np.broadcast_arrays(self.x, self.weights)
+        found = np.quantile(x, levels, axis=1, weights=weights, method="inverted_cdf")
+        return np.broadcast_to(found, (len(levels), self.size))
+
     def take(self, rows: NDArray[np.intp] | slice) -> SampleBatch:
         parts = {
             name: array if array.shape[0] == 1 and self.size > 1 else array[rows]

@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike
 from latfit.errors import RestartError
 from latfit.laws.base import Law, ParametricLaw
 from latfit.laws.competing import Defective
+from latfit.laws.discrete import Steps
 from latfit.laws.empirical import Empirical
 from latfit.laws.quadrature import gauss_legendre
-from latfit.laws.discrete import Steps
 from latfit.numbers import Floats, is_number
 
 MAX_COPIES = 10**9
