@@ -15,17 +15,17 @@ from latfit.laws.kernel import ExponentialLimit, Kernel
 from latfit.laws.samples import SampleBatch
 from latfit.numbers import Bools, Floats
 
-EXPONENTIAL_DISTANCE = 1e-12  # the distance at which a law is its exponential limit to rounding
+EXPONENTIAL_DISTANCE = 1e-12  # at which a law is its exponential limit to rounding
 
 
 @dataclass(frozen=True, eq=False)
 class BatchFit:
     """One law fitted to B samples by maximum likelihood.
 
-    `params` is (B, p) in the order of `parameters`; `covariance` is (B, p+1, p+1) for (free params, ρ), not a number
-    where the information is not positive definite or the estimate lies on a boundary. `at_limit` marks estimates
-    at which the law is an exponential: its `params` are those of the limit to rounding. Where `error` is not
-    empty it says why there is no estimate, and the numbers are NaN.
+    `params` is (B, p) in the order of `parameters`. `covariance` is (B, p+1, p+1) for (free params, ρ), NaN if the
+    information is not positive definite or the estimate lies on a boundary. `at_limit` marks laws that are at their
+    exponential limit, to rounding. If `error` is not empty, it is the reason why there is no estimate, and the numbers
+    are NaN.
     """
 
     law: str
@@ -40,7 +40,7 @@ class BatchFit:
 
 
 def law_class(name: str) -> Any:
-    """The class of a law that can be fitted: it has a density, and states `start` or a kernel."""
+    """The class of a law that can be fitted: one with a density and a kernel."""
     law = get_law(name)
     if not issubclass(law, ContinuousLaw) or not law.kernel:
         raise FitError(f"{name} cannot be fitted: the law states no rough parameters to start from")
@@ -48,9 +48,9 @@ def law_class(name: str) -> Any:
 
 
 def fit_batch(law: str, batch: SampleBatch, *, start: Floats | None = None, errors: bool = True) -> BatchFit:
-    """The most likely `law` for every sample of `batch`, with ρ unless that is given with the samples.
+    """The most likely `law` for every sample of `batch`, with ρ unless the batch gives it.
 
-    `start` are parameters near all estimates, (p,), as a bootstrap knows them; without `errors` there is no covariance.
+    `start` (p,) are parameters near all estimates, for a bootstrap; without `errors` there is no covariance.
     """
     kernel, size, (unit, blocks), end = law_class(law).kernel, batch.size, batch.prepared, 0
     p = len(kernel.free) + 1
@@ -80,7 +80,7 @@ def fit_batch(law: str, batch: SampleBatch, *, start: Floats | None = None, erro
 
 
 def _unfit(kernel: Kernel, batch: SampleBatch) -> NDArray[np.object_]:
-    """Why a sample cannot have an estimate, "" where it can."""
+    """The reason why a sample has no estimate, "" if it has one."""
     low, high = batch.extremes
     no_clock = "latencies of 0 without a known clock: give the sample its resolution"
     reasons = [
@@ -98,7 +98,7 @@ def _unfit(kernel: Kernel, batch: SampleBatch) -> NDArray[np.object_]:
 
 
 def _maximum(kernel: Kernel, batch: SampleBatch, start: Floats | None) -> tuple[Maximum, Bools]:
-    """The maximum, and where it is the limit in which the law is an exponential."""
+    """The maximum, and whether it is at the exponential limit of the law."""
     nowhere = np.zeros(batch.size, dtype=bool)
     exact = kernel.closed_form(batch) if batch.complete or (batch.rho is None and not kernel.regular) else None
     if exact is not None:
@@ -126,7 +126,7 @@ def _exponential(batch: SampleBatch) -> Maximum:
 
 
 def _maximum_or_limit(kernel: ExponentialLimit, batch: SampleBatch, start: Floats | None) -> tuple[Maximum, Bools]:
-    """Newton's method only where some start beats the exponential law that is the limit of this one."""
+    """The maximum if some start beats the exponential law that is the limit of this one, else that limit."""
     simple = _exponential(batch)
     starts = [kernel.near_exponential(simple.u[0], share) for share in (1e-6, 1e-3, 0.03)]
     if start is not None:
@@ -141,12 +141,12 @@ def _maximum_or_limit(kernel: ExponentialLimit, batch: SampleBatch, start: Float
     return Maximum(u, best.at._replace(value=value, rho=ratio), best.converged | limit), limit
 
 
-@np.errstate(all="ignore")  # what is not finite has no standard error
+@np.errstate(all="ignore")  # values that are not finite give no standard error
 def _covariance(at: Likelihood, jacobian: Floats, *, joint: bool) -> Floats:
-    """The inverse of the observed information of (params, ρ); ρ is left out where it is given.
+    """The inverse of the observed information of (params, ρ), without ρ if it is given.
 
-    Where ρ is estimated to be 0 it has no variance, but the parameters vary with it: without that their standard
-    errors are those of a known ρ, and ±1.96 of them covered as little as 75 % in small samples.
+    An estimate ρ = 0 has no variance of its own, but the parameters vary with ρ: with the standard errors for a known
+    ρ, ±1.96 of them covered as little as 75 % in small samples.
     """
     p, size = at.grad.shape
     free = (at.rho > 0) & joint
@@ -158,8 +158,8 @@ def _covariance(at: Likelihood, jacobian: Floats, *, joint: bool) -> Floats:
         information[:, p, p] = -at.curve
     diagonal = np.einsum("bii->bi", information)
     scale = np.sqrt(diagonal[:, :, None] * diagonal[:, None, :])
-    scaled, cov = information / scale, np.full_like(information, np.nan)  # stays so where it is not positive definite
-    fine = (diagonal > 0).all(axis=1) & (np.abs(scaled) < 2).all(axis=(1, 2))  # correlations, if they are any
+    scaled, cov = information / scale, np.full_like(information, np.nan)  # NaN if it is not positive definite
+    fine = (diagonal > 0).all(axis=1) & (np.abs(scaled) < 2).all(axis=(1, 2))  # correlations
     fine[fine] = np.linalg.eigvalsh(scaled[fine])[:, 0] > 1e-12
     cov[fine] = np.linalg.inv(scaled[fine]) / scale[fine]
     full = np.zeros((size, p + 1, p + 1))

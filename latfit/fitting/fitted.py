@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -22,14 +21,14 @@ if TYPE_CHECKING:
     from latfit.fitting.kolmogorov import GoodnessOfFit
 
 Cdf = Callable[[Floats], Floats]
-MAX_FAILURE_STEPS = 500  # of the law of failures; neighbouring times beyond that are merged
+MAX_FAILURE_STEPS = 500  # in the law of failures; more times are merged with their neighbours
 SYMBOLS = {"mu": r"\mu", "sigma": r"\sigma", "nu": r"\nu", "rate": r"\lambda", "shape": "k", "scale": r"\lambda"}
 LATEX_ESCAPES = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 METHODS = {"mle": "maximum likelihood", "ls": "least squares on the cdf"}
 
 
 def written(value: float, digits: int = 4) -> str:
-    """A number with `digits` digits as people write it: 260, not 2.6e+02; with a power of ten if it is far from 1.
+    """A number with `digits` digits, as people write it: 260, not 2.6e+02; with a power of ten only if far from 1.
 
     >>> written(260.4, 2), written(0.00123456), written(1.5e12)
     ('260', '0.001235', '1.5e+12')
@@ -40,7 +39,7 @@ def written(value: float, digits: int = 4) -> str:
 
 
 class Summary(str):
-    """Text that a prompt and a notebook show without quotes."""
+    """Text that a prompt or a notebook shows without quotes."""
 
     __slots__ = ()
 
@@ -53,12 +52,11 @@ class Fit:
     """A law fitted to a sample, or the reason why it could not be.
 
     `law` is proper and does not include `rho`: the fitted law of latency is `Defective(law, rho)`. `n` counts all
-    probes. `std_errors` has an entry for each parameter, and for `rho` where it was estimated; an entry is None on a
-    boundary. For positive parameters they are to be used on the log scale, and for small samples `profile_interval` is
-    better (docs/calibration.md). `at_limit` is true where the law is at the exponential that it contains as a limit.
-    `bic` counts the parameters, and ρ where it was estimated. Where `error` is not None there is no law and no score.
-    `sample` is what it was fitted to, where that is known. `optimal_timeout` and all other functions
-    that take a law take a fit in its place.
+    probes. `std_errors` has an entry for each parameter, and for `rho` if it was estimated; an entry is None on a
+    boundary. Use those of positive parameters on the log scale, and `profile_interval` for small samples
+    (docs/calibration.md). `at_limit` means that the law is the exponential that it has as a limit. `bic` counts the
+    parameters, and ρ if it was estimated. If `error` is not None, there is no law and no score. `sample` is what the
+    law was fitted to, if known. Every function that accepts a law, such as `optimal_timeout`, accepts a fit.
 
     Examples
     --------
@@ -90,44 +88,44 @@ class Fit:
         return f"<Fit of {self.name} ({self.method}) to {counted(self.n, 'probe')}: {self.describe()}{ratio}{score}>"
 
     def as_law(self) -> Law:
-        """The law of an attempt, with ρ and the failures of the sample; an error where the fit failed."""
+        """The law of an attempt, with ρ and the failures of the sample; an error if the fit failed."""
         return Defective(*self.law_and_rho) if self.sample is None else fitted_law(self.sample, self)
 
     @property
     def d_n(self) -> float | None:
-        """√n sup |F̃ − (1−ρ)F| over the probes of its sample; None where that is not known."""
+        """√n sup |F̃ − (1−ρ)F| over the probes of the sample; None if that is unknown."""
         if self.sample is None or self.law is None or self.rho is None:
             return None
         distance = ks_distance(self.sample, self.law.cdf, self.rho, round_up=self.method == "ls")
         return float(np.sqrt(self.n)) * distance
 
     def summary(self) -> Summary:
-        """The fit as a table: estimates, standard errors and 95 % intervals, scores and the distance from the data."""
+        """The fit as a table: scores, distance from the data, estimates with standard errors and 95 % intervals."""
         law, rho = self.law_and_rho
-        left = [f"probes: {self.n}", f"outlier ratio: {rho:.4f}", f"method: {METHODS.get(self.method, self.method)}"]
-        scores = {"log-likelihood": self.log_likelihood, "AIC": self.aic, "BIC": self.bic, "sum of squares": self.sse}
-        if self.sample is not None:
-            left.append(f"completed: {self.sample.completed.total}")
-            scores["√n sup|F − model|"] = self.d_n
-        right = [f"{name}: {written(value, 6)}" for name, value in scores.items() if value is not None]
-        wide = max(map(len, left)) + 4
-        facts = [f"{a:{wide}}{b}".rstrip() for a, b in zip_longest(left, right, fillvalue="")]
-        head = "".join(f"{title:>12}" for title in ("", "estimate", "std error", "2.5 %", "97.5 %"))
+        facts: dict[str, float | None] = {
+            "probes": self.n,
+            "completed": self.sample and self.sample.completed.total,
+            "log-likelihood": self.log_likelihood,
+            "AIC": self.aic,
+            "BIC": self.bic,
+            "sum of squares": self.sse,
+            "√n sup|F − model|": self.d_n,
+        }
+        title = f"{law.name}{' (at its exponential limit)' if self.at_limit else ''}"
+        lines = [f"{title} by {METHODS.get(self.method, self.method)}"]
+        lines += [f"{name}: {written(value, 6)}" for name, value in facts.items() if value is not None]
+        lines.append("".join(f"{name:>12}" for name in ("", "estimate", "std error", "2.5 %", "97.5 %")))
         positive = {parameter.name for parameter in law.parameters if parameter.domain != "real"}
-        rows = []
         for name, value in {**self.params, "rho": rho}.items():
-            error = (self.std_errors or {}).get(name)
-            cells = [written(value, 5)]
-            if error is not None and name in positive and value > 0:  # of positive parameters on the log scale
+            error, numbers = (self.std_errors or {}).get(name), [value]
+            if error is not None and name in positive and value > 0:  # on the log scale
                 factor = math.exp(min(1.96 * error / value, 700.0))
-                cells += map(written, (error, value / factor, value * factor))
+                numbers += [error, value / factor, value * factor]
             elif error is not None:
                 low = value - 1.96 * error
-                cells += map(written, (error, max(low, 0.0) if name == "rho" else low, value + 1.96 * error))
-            rows.append(f"{name:12}" + "".join(f"{cell:>12}" for cell in cells + [""] * (4 - len(cells))))
-        rule = "=" * len(head)
-        title = f"{law.name}{' (at its exponential limit)' if self.at_limit else ''}".center(len(head)).rstrip()
-        return Summary("\n".join([title, rule, *facts, "-" * len(head), head, *rows, rule]))
+                numbers += [error, max(low, 0.0) if name == "rho" else low, value + 1.96 * error]
+            lines.append(f"{name:12}" + "".join(f"{written(number, 5):>12}" for number in numbers))
+        return Summary("\n".join(lines))
 
     def to_latex(self) -> str:
         r"""The fit as a LaTeX table (package booktabs), each standard error in brackets after its parameter.
@@ -141,19 +139,19 @@ class Fit:
 
     @property
     def law_and_rho(self) -> tuple[ContinuousLaw, float]:
-        """The law and ρ; an error that says why there is none where the fit failed."""
+        """The law and ρ; if the fit failed, an error with the reason."""
         if self.law is None or self.rho is None:
             raise FitError(f"the {self.name} fit failed: {self.error}")
         return self.law, self.rho
 
     @property
     def score(self) -> float:
-        """The score that ranks fits of one method, smaller is better: BIC or the sum of squares; ∞ for a failed fit."""
+        """The score that ranks fits of one method: BIC or the sum of squares, ∞ for a failed fit."""
         value = self.bic if self.method == "mle" else self.sse
         return np.inf if value is None else value
 
     def describe(self, digits: int = 6, between: str = ", ") -> str:
-        """The fitted law as a person reads it; at its exponential limit it is that exponential, not a huge parameter.
+        """The fitted law in a line; at its exponential limit that exponential, not a huge parameter.
 
         >>> from latfit.fitting import fit
         >>> from latfit.sample import LatencySample
@@ -167,7 +165,7 @@ class Fit:
         return between.join(f"{name}={value:.{digits}g}" for name, value in self.params.items())
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON: `law` is the registry name, numbers are finite or None."""
+        """Plain values for JSON: `law` is the registry name, and numbers are finite or None."""
         return {
             "law": self.name,
             "method": self.method,
@@ -182,13 +180,12 @@ class Fit:
 
 
 def fitted_law(sample: LatencySample, fit: Fit) -> Law:
-    """The law of an attempt under `fit`: `Defective`, or `Competing` where probes of `sample` failed visibly.
+    """The law of an attempt under `fit`: `Defective`, or `Competing` if probes of `sample` failed visibly.
 
-    A fit sees a failure as censored at its time, so its law is that of completion in a world without failures. Here
-    the failures come back as an independent risk: their Kaplan–Meier estimate, with completions and whatever was
-    censored as censoring, and lost probes at risk for ever. Without it a fitted law would promise the submissions of
-    a system that never fails. Where the last probe of all failed, half of its share is taken to go on, so that no
-    answer rests on every attempt ending by itself.
+    A fit censors failures at their time, so its law is that of completion in a world without failures. Here they are
+    an independent risk again: their Kaplan–Meier estimate, censored by completions, with lost probes at risk forever.
+    If the last probe of all failed, half of its mass is taken to go on, so that no answer requires every attempt to
+    end by itself.
     """
     law = Defective(*fit.law_and_rho)
     if not sample.failed.values.size:
@@ -196,7 +193,7 @@ def fitted_law(sample: LatencySample, fit: Fit) -> Law:
     others = Tally.sum([sample.completed, sample.censored])
     curve = kaplan_meier(LatencySample(completed=sample.failed, censored=others, lost=sample.lost))
     masses = -np.diff(curve.still_out, prepend=1.0)
-    if curve.still_out[-1] <= 0:  # the last probe failed: a longer log might show one that outlives it
+    if curve.still_out[-1] <= 0:  # the last probe failed
         masses[-1] /= 2
     starts = np.unique(np.linspace(0, masses.size, MAX_FAILURE_STEPS, endpoint=False).astype(np.intp))
     merged = np.add.reduceat(masses, starts)
@@ -206,13 +203,13 @@ def fitted_law(sample: LatencySample, fit: Fit) -> Law:
 def ks_distance(sample: LatencySample, cdf: Cdf, rho: float, *, round_up: bool = False) -> float:
     """The sup |F̃(t) − (1−ρ)F(t)|, before and after each jump of F̃.
 
-    On a clock so coarse that latencies are cells, the cells' ends are compared: (t − step/2, t + step/2], or
-    (t − step, t] with `round_up`, as least squares reads the clock.
+    If the clock is so coarse that latencies are cells, F is compared at their ends: (t − step/2, t + step/2], or
+    (t − step, t] with `round_up`, the reading of least squares.
     """
     curve = kaplan_meier(sample.failures_censored())
     times, after = curve.times, 1 - curve.still_out
     cell = cell_width(sample)
-    if round_up and times.size > 1 and times[0] == 0:  # a latency of 0 lies in the first step too
+    if round_up and times.size > 1 and times[0] == 0:  # a latency of 0 also lies in the first step
         times, after = times[1:], after[1:]
     shift = 0.0 if round_up else cell / 2
     high, low = times + shift, np.maximum(times + shift - cell, 0.0)
@@ -223,9 +220,9 @@ def ks_distance(sample: LatencySample, cdf: Cdf, rho: float, *, round_up: bool =
 
 
 def fits_table(results: Sequence[tuple[Fit, GoodnessOfFit | None]], kind: Literal["latex", "markdown"]) -> str:
-    """Fits with their tests as a table for a paper; a standard error follows its parameter in brackets.
+    """Fits with their tests as a table for a paper, with standard errors in brackets.
 
-    A law that could not be fitted has the reason in place of its parameters; `latex` needs the package booktabs.
+    A failed fit has the reason in place of its parameters; `latex` needs the package booktabs.
 
     >>> import latfit
     >>> fits = latfit.fit(latfit.example_log().sample(cutoff=10_000), laws=["lognormal"])

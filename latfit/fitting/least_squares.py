@@ -1,7 +1,7 @@
 """Least squares on the cdf, the paper's criterion: Σ over the clock's steps of (F(t) − F̃(t)/(1−ρ̂))².
 
-Glatard et al. 2006, §4.3. The steps run from the smallest to the largest latency, one resolution apart, at most
-10⁴ of them. Starts are compared on blocks of steps and the best is polished on all of them. Resamples are fitted from
+Glatard et al. 2006, §4.3. The steps run from the smallest to the largest latency, one resolution apart, at most 10⁴ of
+them. Starts are compared on blocks of steps, and the best is polished on all steps. Resamples are fitted on blocks from
 the fit of the log, for standard errors and tests of fit.
 """
 
@@ -26,16 +26,16 @@ from latfit.resample import interval, resamples
 from latfit.sample import LatencySample
 
 MAX_GRID_STEPS = 10_000
-COARSE_BLOCKS, FINE_BLOCKS = 100, 250  # blocks of steps, finer towards t_min
-POLISHED_STARTS = 4  # how many of the starts go on from the coarse to the fine blocks
-GRID_VALUES = 40_000  # steps that are polished at once: they stay in the cache
+COARSE_BLOCKS, FINE_BLOCKS = 100, 250  # blocks of steps, narrower towards t_min
+POLISHED_STARTS = 4  # starts that are followed from the coarse to the fine blocks
+GRID_VALUES = 40_000  # steps that are polished at once, so that they stay in the cache
 MAX_DAMPED_STEPS = 200
 
 
 class Target(NamedTuple):
-    """What F is fitted to: at times `t` the values `y`, `weight` steps each; arrays of shape (B, k).
+    """What F is fitted to: the values `y` at times `t`, each for `weight` steps; arrays of shape (B, k).
 
-    `rho` is the outlier ratio of a sample, with which its F̃ was scaled.
+    `rho` is the outlier ratio with which the F̃ of a sample was scaled.
     """
 
     t: Floats
@@ -54,17 +54,17 @@ class Target(NamedTuple):
         if sample.resolution:
             steps = int(min(MAX_GRID_STEPS, max(1, np.rint(span / sample.resolution))))
         t = values[0] + span * np.arange(steps + 1) / steps
-        # a grid point that rounding has put just below a latency still counts as at it
+        # a grid point just below a latency by rounding is at it
         reached = np.searchsorted(t * (1 + 1e-12), curve.times, side="left")
         F = np.repeat(1 - np.append(1.0, curve.still_out), np.diff(reached, prepend=0, append=t.size))
         ratio = float(curve.still_out[-1]) if rho is None else rho
-        # with t_min at the smallest latency, F is 0 there whatever the parameters: just above it F has derivatives
+        # F is 0 at t_min whatever the parameters, so a t_min at the smallest latency needs a time just above it
         least = np.nextafter(t[0], np.inf) if paper else 0.0
         return cls(np.maximum(t, max(least, 1e-300))[None] / unit, F[None] / (1 - ratio), np.ones((1, t.size)), ratio)
 
     @classmethod
     def stacked(cls, targets: Sequence[Target]) -> Target:
-        """Targets of different lengths as rows: the last step is repeated with weight 0."""
+        """Targets of different lengths as rows, padded with their last step at weight 0."""
         width = max(goal.t.shape[1] for goal in targets)
         t, y, weight = (np.empty((len(targets), width)) for _ in range(3))
         for row, goal in enumerate(targets):
@@ -87,12 +87,12 @@ class Target(NamedTuple):
 
 
 def counted_ratio(sample: LatencySample) -> float:
-    """ρ̂ = 1 − F_KM at the largest latency: the share still out then, failures read as censored."""
+    """ρ̂ = 1 − F_KM at the largest latency: the share still out then, with failures censored."""
     return float(kaplan_meier(sample.failures_censored()).still_out[-1])
 
 
 class LeastSquares(NamedTuple):
-    """Where the weighted sum of squares of each sample is smallest."""
+    """The parameters that minimise the weighted sum of squares of each sample."""
 
     u: Floats
     sse: Floats
@@ -100,9 +100,9 @@ class LeastSquares(NamedTuple):
 
 
 def finalists(model: Kernel, goals: Sequence[Target], starts: Sequence[Floats]) -> tuple[NDArray[np.intp], Floats]:
-    """The best few fits of each sample from many starts (p, B): rows, best first, and parameters (p, rows).
+    """The best few fits of each sample from many starts (p, B): their rows, best first, and parameters (p, rows).
 
-    All starts are followed on coarse blocks of steps, the best of each sample on fine ones.
+    All starts are followed on coarse blocks of steps, and the best of each sample on fine ones.
     """
     size = len(goals)
     u = np.concatenate([np.broadcast_to(start, (start.shape[0], size)) for start in starts], axis=1)
@@ -118,7 +118,7 @@ def finalists(model: Kernel, goals: Sequence[Target], starts: Sequence[Floats]) 
 
 
 def levenberg_marquardt(model: Kernel, goal: Target, start: Floats, *, tolerance: float = 1e-9) -> LeastSquares:
-    """Damped Gauss–Newton steps until one promises to gain less than `tolerance`; F stays a cdf."""
+    """Damped Gauss–Newton steps until one promises a relative gain below `tolerance`; F stays a cdf."""
     u = start.copy()
     sse, gradient, normal = _normal_equations(model, goal, u)
     damping = np.full(u.shape[1], 1e-3)
@@ -144,13 +144,13 @@ def levenberg_marquardt(model: Kernel, goal: Target, start: Floats, *, tolerance
         damping[rows] = np.maximum(damping[rows] * np.where(better, 0.2, 6.0), 1e-13)
         converged[rows] = small
         alive[rows] = ~small & (damping[rows] < 1e14)
-    converged |= np.isfinite(sse) & (damping >= 1e14)  # no step of any size is better
+    converged |= np.isfinite(sse) & (damping >= 1e14)  # no step of any size improves it
     return LeastSquares(u, sse, converged)
 
 
 @np.errstate(all="ignore")
 def _normal_equations(model: Kernel, goal: Target, u: Floats, *, slopes: bool = True) -> tuple[Floats, Floats, Floats]:
-    """Σ w r², Jᵀ w r (B, p) and Jᵀ w J (B, p, p) with r = F − y, J = 0 without `slopes`; ∞ where F is not a cdf."""
+    """Σ w r² (∞ if F is not a cdf), Jᵀ w r (B, p) and Jᵀ w J (B, p, p) with r = F − y; J = 0 without `slopes`."""
     F, J = (
         model.cdf(goal.t, u) if slopes else (model.probability(goal.t, u), np.zeros((len(model.free), u.shape[1], 1)))
     )
@@ -164,7 +164,7 @@ def _normal_equations(model: Kernel, goal: Target, u: Floats, *, slopes: bool = 
 
 
 def fit_least_squares(name: str, samples: Sequence[LatencySample], rho: float | None, *, paper: bool) -> list[Fit]:
-    """Least squares on the cdf, or the exponential law where that is the limit of this one and no worse."""
+    """Least squares on the cdf, or the exponential limit of the law if that is no worse."""
     fits, kernel = _free_ls(name, samples, rho, paper), law_class(name).kernel
     if not isinstance(kernel, ExponentialLimit):
         return fits
@@ -179,9 +179,9 @@ def fit_least_squares(name: str, samples: Sequence[LatencySample], rho: float | 
 def _measured(
     kernel: Kernel, samples: Sequence[LatencySample], rho: float | None, paper: bool
 ) -> tuple[float, SampleBatch, list[Target]]:
-    """A typical latency, and the samples and what F is fitted to in this unit.
+    """A typical latency as the unit, and the samples and their targets in it.
 
-    As in the `paper`, t_min may be the smallest latency itself, as if the clock had no steps.
+    As in the `paper`, t_min can be the smallest latency itself, as if the clock had no steps.
     """
     paper = paper and "t_min" in kernel.held
     batch = SampleBatch.of_samples(samples)
@@ -192,7 +192,7 @@ def _measured(
 
 
 def _free_ls(name: str, samples: Sequence[LatencySample], rho: float | None, paper: bool) -> list[Fit]:
-    """Least squares on the cdf of each sample; the best start whose law is a cdf everywhere wins."""
+    """Least squares on the cdf of each sample, from the best start whose law is a cdf everywhere."""
     law = law_class(name)
     kernel = law.kernel
     unit, batch, goals = _measured(kernel, samples, rho, paper)
@@ -227,12 +227,8 @@ def _free_ls(name: str, samples: Sequence[LatencySample], rho: float | None, pap
 
 
 def refit_least_squares(samples: Sequence[LatencySample], fit: Fit, rho: float | None = None) -> tuple[Floats, Floats]:
-    """The parameters (p, B) and ρ (B,), counted or given, of samples fitted on blocks of steps, from those of `fit`.
-
-    Parameters are NaN where that fails.
-    """
+    """The parameters (p, B), NaN if the fit fails, and ρ (B,) of samples fitted on blocks of steps, starting at `fit`."""
     kernel = law_class(fit.name).kernel
-    # as in the paper, t_min may be the smallest latency itself and not one step of the clock below it
     paper = fit.sample is not None and fit.params.get("t_min") == fit.sample.completed.values[0]
     params, ratios = np.full((len(kernel.parameters), len(samples)), np.nan), np.full(len(samples), np.nan)
     usable = [at for at, sample in enumerate(samples) if sample.completed.values.size > 1]
@@ -259,9 +255,9 @@ def with_std_errors(
 ) -> Fit:
     """A least-squares fit with the standard errors of its parameters and of the counted ρ, by `count` resamples.
 
-    The residuals of a cdf depend on each other, so no formula helps. An error is half the range that holds the middle
-    68 % of the refitted values, for positive parameters on the log scale times the estimate; None at the exponential
-    limit, for parameters read off the sample, and where more than a tenth of the resamples cannot be fitted.
+    The residuals of a cdf are correlated, so there is no formula. An error is half the range of the middle 68 % of the
+    refitted values, for positive parameters on the log scale times the estimate. It is None at the exponential limit,
+    for parameters read off the sample, and if more than a tenth of the resamples cannot be fitted.
     """
     if fit.law is None:
         return fit
@@ -279,11 +275,11 @@ def with_std_errors(
 
 
 def _spread(values: Floats, count: int, scale: float | None) -> float | None:
-    """Half the range of the middle 68 %; with a scale that of the logarithms, times the scale."""
+    """Half the range of the middle 68 %; with a scale, of the logarithms times the scale."""
     with np.errstate(divide="ignore", invalid="ignore"):
         usable = values if scale is None else scale * np.log(values)
     usable = usable[np.isfinite(usable)]
     if usable.size < 0.9 * count:  # too many resamples have no fit
         return None
-    low, high = interval(usable, 0.682689)  # as much as a normal law has within one standard deviation
+    low, high = interval(usable, 0.682689)  # a normal law's share within one standard deviation
     return float(high - low) / 2

@@ -1,4 +1,4 @@
-"""The likelihood of defective, censored samples, with ρ profiled out, and its batched maximum.
+"""The profile likelihood (over ρ) of defective, censored samples, and its maximum in batches.
 
 ℓ(θ, ρ) = Σ log((1−ρ) f(x_i)) + Σ log(ρ + (1−ρ) S(c_j)) + lost · log ρ.
 """
@@ -14,9 +14,9 @@ from latfit.laws.samples import SampleBatch, weighted_sum
 from latfit.numbers import Bools, Floats
 
 MAX_NEWTON_STEPS = 100
-SMALL_SAMPLE = 64  # samples of at most this many latencies are searched from every start
+SMALL_SAMPLE = 64  # up to this many latencies, samples are searched from every start
 DECREMENT = 1e-7  # Newton converges quadratically: after a step that gains this much the next gains 1e-14
-REFIT_DECREMENT = 1e-2  # for resamples, whose own error is a gain of about 1: the next step gains 1e-4 at most
+REFIT_DECREMENT = 1e-2  # for resamples, whose sampling error is a gain of about 1: the next step gains 1e-4
 
 
 class Likelihood(NamedTuple):
@@ -41,9 +41,9 @@ class Likelihood(NamedTuple):
             target[..., rows] = source[..., others]
 
 
-@np.errstate(all="ignore")  # a step may go too far; what is not finite is refused by the caller
+@np.errstate(all="ignore")  # a step may go too far; the caller refuses values that are not finite
 def log_likelihood(kernel: Kernel, batch: SampleBatch, u: Floats) -> Likelihood:
-    """ℓ of each sample at u; ρ is profiled out where it is not given."""
+    """ℓ of each sample at u, maximised over ρ unless that is given."""
     done = kernel.completions(batch, u) if batch.cell else kernel.density(batch, u)
     late = kernel.survival(batch.c, u)
     log_s = np.where(batch.c_weights > 0, late.value, 0.0)
@@ -70,16 +70,16 @@ def log_likelihood(kernel: Kernel, batch: SampleBatch, u: Floats) -> Likelihood:
 
 
 def _over_last(values: Floats) -> Floats:
-    """The sum over the last axis, which mostly has one element: all that were out were cut at one time."""
+    """The sum over the last axis, which usually has one element: the common cutoff."""
     return values[..., 0] if values.shape[-1] == 1 else np.asarray(values.sum(axis=-1))
 
 
 @np.errstate(all="ignore")
 def profile_rho(batch: SampleBatch, log_s: Floats) -> Floats:
-    """The ρ that maximises ℓ given S(c_j): max(0, 1 − p/F(T)), p = n/(n+m), when all m were cut at one T.
+    """The ρ that maximises ℓ given S(c_j): max(0, 1 − p/F(T)), p = n/(n+m), if all m were cut at one T.
 
-    With l lost and none cut it is l/(n + l). Otherwise it is the root of the score in ρ, which is concave: Newton's
-    steps inside a shrinking bracket.
+    With l lost and none cut it is l/(n + l). Otherwise it is the root of the score, by Newton's method inside a
+    shrinking bracket: ℓ is concave in ρ.
     """
     n, lost = batch.n, batch.lost
     if not batch.c_weights.any():
@@ -89,7 +89,7 @@ def profile_rho(batch: SampleBatch, log_s: Floats) -> Floats:
         return np.where((batch.n_out > 0) & (rho > 0), rho, 0.0)
     S = np.exp(np.broadcast_to(log_s, (batch.size, log_s.shape[1])))
     F = -np.expm1(np.broadcast_to(log_s, S.shape))
-    # ρ is 0 where the score at 0 is not positive, and cannot exceed the share that did not return
+    # ρ is 0 if the score at 0 is not positive, and at most the share that did not return
     rising = (lost > 0) | (weighted_sum(batch.c_weights, np.where(batch.c_weights > 0, F / S, 0.0)) > n)
     low, high = np.zeros(batch.size), np.where(rising, 1 - n / batch.probes, 0.0)
     rho = high / 2
@@ -113,7 +113,7 @@ def moved(u: Floats, step: Floats) -> Floats:
 
 
 class Maximum(NamedTuple):
-    """Where the likelihood of each sample is largest, and whether Newton's method arrived there."""
+    """The parameters that maximise the likelihood of each sample, and whether Newton's method converged."""
 
     u: Floats
     at: Likelihood
@@ -123,10 +123,10 @@ class Maximum(NamedTuple):
 def maximise(
     kernel: Kernel, batch: SampleBatch, starts: list[Floats], *, above: Floats | None = None, rough: bool = False
 ) -> Maximum:
-    """The maximum of each sample's likelihood, from its best start, or from several where there may be several maxima.
+    """The maximum of each sample's likelihood, from its best start, or from several if there may be several maxima.
 
-    A small sample can have several maxima, and so can a law that wants several starts `followed`. Of others those of
-    which no start is `above` are left there. A `rough` search is good enough for resamples.
+    That is so in small samples, and for laws that want several starts `followed`. Otherwise samples whose best start is
+    not `above` these values stay at it. A `rough` search is good enough for resamples.
     """
     decrement = REFIT_DECREMENT if rough else DECREMENT
     if batch.thinned is not None:
@@ -136,7 +136,7 @@ def maximise(
     elif batch.x.shape[1] > SMALL_SAMPLE or len(starts) == 1:
         return _newton(kernel, batch, starts, above, decrement)
     tried = _newton(kernel, batch.repeated(len(starts)), [np.concatenate(starts, axis=1)], None, decrement)
-    # a likelihood without bound has local maxima only: one that was reached counts
+    # an unbounded likelihood has only local maxima: prefer one that was reached
     value = np.where(np.isfinite(tried.at.value), tried.at.value, -np.inf)
     value -= np.where(tried.converged, 0.0, 1e-9 if kernel.followed == 1 else 1e300)
     value = value.reshape(len(starts), batch.size)
@@ -148,13 +148,13 @@ def maximise(
 def _newton(
     kernel: Kernel, batch: SampleBatch, starts: list[Floats], above: Floats | None, decrement: float
 ) -> Maximum:
-    """Newton's method with eigenvalues made negative and step halving, from the best start of each sample."""
+    """Newton's method from the best start of each sample, with negative eigenvalues enforced and steps shortened."""
     u, at = best_start(kernel, batch, starts)
     step, gain = _newton_step(kernel, u, at)
     share = kernel.limit_step(u, step)
     converged = np.zeros(batch.size, dtype=bool)
     alive = np.isfinite(at.value) if above is None else at.value > above
-    rows, part = np.arange(batch.size), batch  # what is evaluated: all that are alive, and some others
+    rows, part = np.arange(batch.size), batch  # evaluated: all that are alive, and some others
     for _ in range(MAX_NEWTON_STEPS):
         if not alive.any():
             break
@@ -193,7 +193,7 @@ def _best_starts(kernel: Kernel, batch: SampleBatch, starts: list[Floats]) -> li
 
 
 def best_start(kernel: Kernel, batch: SampleBatch, starts: list[Floats]) -> tuple[Floats, Likelihood]:
-    """The start of each sample at which its likelihood is largest."""
+    """The most likely start of each sample."""
     if batch.size == 1 and len(starts) > 1:  # all starts of one sample in one call
         all_u = np.concatenate(starts, axis=1)
         tried = log_likelihood(kernel, batch.repeated(len(starts)), all_u)
@@ -211,7 +211,7 @@ def best_start(kernel: Kernel, batch: SampleBatch, starts: list[Floats]) -> tupl
 
 
 def _newton_step(kernel: Kernel, u: Floats, at: Likelihood) -> tuple[Floats, Floats]:
-    """The step (p, B) along −|H|⁻¹ in the eigenvectors of H, and what it should gain, gᵀ|H|⁻¹g/2."""
+    """The step |H|⁻¹g (p, B), with absolute eigenvalues, and the gain gᵀ|H|⁻¹g/2 that it promises."""
     size = kernel.curvature_scale(u)[: len(kernel.free)]
     hess = (at.hess * (size[:, None] * size[None])).transpose(2, 0, 1)
     grad = (at.grad * size).T

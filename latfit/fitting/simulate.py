@@ -1,4 +1,4 @@
-"""Samples that a fitted law would have produced: rounded, cut and censored like the log."""
+"""Samples simulated from a fitted law, rounded, cut and censored like the log."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Rows:
     """B simulated samples of n probes: `time` of return or of the last observation (B, n), and the state then.
 
     A probe that is neither `returned` nor `lost` was still out at its time. Rows that are `ordered` have their
-    returns first, in order, and lost no one from sight before the last of them.
+    returns first, in order, and no probe was censored before the last of them.
     """
 
     time: Floats
@@ -28,7 +28,7 @@ class Rows:
     ordered: bool
 
     def batch(self, cell: float, step: float) -> SampleBatch:
-        """The rows as a batch to fit; with cells distinct values, with their numbers."""
+        """The rows as a batch to fit; with cells, distinct values with their counts."""
         out = ~self.returned & ~self.lost
         x, weights = self.time, np.ones((1, self.time.shape[1]))
         if cell:
@@ -50,7 +50,7 @@ class Rows:
 
 
 def _packed(time: Floats, chosen: Bools) -> tuple[Floats, Floats]:
-    """The times chosen in each row with their numbers: a column for each if few differ, else moved to the front."""
+    """The chosen times of each row with their counts: shared columns if few differ, else moved to the front."""
     counts = chosen.sum(axis=1)
     values, where = np.unique(time[chosen], return_inverse=True)
     if values.size <= counts.max():
@@ -64,10 +64,10 @@ def _packed(time: Floats, chosen: Bools) -> tuple[Floats, Floats]:
 class Simulator:
     """Draws samples of n probes from a fit as the log would have recorded them.
 
-    Latencies come from (1−ρ)F. Early censoring times are drawn from the Kaplan–Meier estimate of the censoring
-    distribution; what is out at the cutoff is censored there; of those that never return as many are known to be lost
-    as in the log. The clock rounds to the nearest step, for least squares up to the next one, because that fits F(t)
-    to what was recorded at or below t.
+    Latencies come from (1−ρ)F. Early censoring times come from the Kaplan–Meier estimate of the censoring
+    distribution, and probes still out at the cutoff are censored there. Of those that never return, as many are known to
+    be lost as in the log. The clock rounds to the nearest step; for least squares up to the next one, because that fits
+    F(t) to the latencies recorded at or below t.
     """
 
     def __init__(self, sample: LatencySample, fit: Fit) -> None:
@@ -90,13 +90,13 @@ class Simulator:
             raise FitError(
                 f"{self.law.spec()} has latencies too small or too large for a number: it cannot be simulated"
             )
-        if self.resolution:  # as the log's clock shows it; a 0 that the log cannot contain becomes half a step
+        if self.resolution:  # as the log's clock shows it; if the log cannot contain 0, that becomes half a step
             steps = np.ceil(time / self.resolution) if self.round_up else np.rint(time / self.resolution)
             time = self.resolution * (steps if self.cell else np.maximum(steps, 0.5))
         if self.complete:
             time.sort(axis=1)
             return Rows(time, np.ones(time.shape, dtype=bool), np.zeros(time.shape, dtype=bool), ordered=True)
-        # the probes of a sample are alike, so its outliers may be the first ones
+        # probes are exchangeable, so the outliers can be the first ones
         time[np.arange(self.n) < rng.binomial(self.n, self.rho, (count, 1))] = np.inf
         limit: Floats | float = self.cutoff
         if self.loss_times.size:
@@ -107,7 +107,7 @@ class Simulator:
         never = np.isinf(time)
         returned = (time <= limit) & ~never
         time = np.where(returned, time, limit)
-        # with outliers and no cutoff nothing ends the observation: probes that never return are known to be lost
+        # without a cutoff nothing ends the observation, so probes that never return are known to be lost
         lost = np.isinf(time)
         if self.known_lost:
             lost |= never & (rng.random(time.shape) < self.known_lost)

@@ -71,9 +71,9 @@ class Competing(Law):
     """A continuous law F̃₀ of completion, and an independent time of failure with a step law.
 
     An attempt completes if its latency comes first: F̃(t) = ∫₀ᵗ S_f dF̃₀. It fails visibly if the failure comes first:
-    G̃(t) = Σ S₀(τ_i) ΔF_f(τ_i) over the times of failure τ_i ≤ t, S₀ = 1 − F̃₀. It is still out with S₀ S_f. With S_f
-    the Kaplan–Meier estimate of the failures (`risk`) this is the smooth counterpart of the `Empirical` law.
-    `rho` = 1 − F̃(∞) contains the failures, since a failed attempt never completes; `never` leaves them out.
+    G̃(t) = Σ S₀(τ_i) ΔF_f(τ_i) over the times of failure τ_i ≤ t, S₀ = 1 − F̃₀. It is still out with probability S₀ S_f.
+    If S_f is the Kaplan–Meier estimate of the failures (`risk`), this is the smooth counterpart of `Empirical`.
+    `rho` = 1 − F̃(∞) includes failures, since a failed attempt never completes; `never` does not.
     """
 
     name: ClassVar[str] = "competing"
@@ -91,7 +91,7 @@ class Competing(Law):
             raise LawError(f"the probabilities of failure add up to {self.risk.total:g}; they must not exceed 1")
         times, (low, high) = self.risk.times, self.law.support
         failures = Steps.of(times, self.law.still_out(times) * self.risk.masses)
-        end = float(times[self._unfailed(times) <= 0].min(initial=high))  # a certain failure leaves nothing out
+        end = float(times[self._unfailed(times) <= 0].min(initial=high))  # after a certain failure none is out
         vars(self).update(failures=failures, support=(low, end), kinks=(*self.law.kinks, *map(float, times)))
         vars(self)["rho"] = 1.0 - float(self.cdf(np.inf))
 

@@ -1,4 +1,4 @@
-"""The empirical law of a sample, and the conversion of anything that can be read as a law."""
+"""The empirical law of a sample, and the conversion of anything that stands for a law."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from latfit.sample import LatencySample
 
 
 def is_frozen(value: Any) -> bool:
-    """Whether a value is a distribution of scipy.stats with its parameters, such as `scipy.stats.lognorm(1.0)`."""
+    """Whether a value is a frozen distribution of scipy.stats, such as `scipy.stats.lognorm(1.0)`."""
     return type(value).__module__.startswith("scipy.stats") and hasattr(value, "dist") and hasattr(value, "cdf")
 
 
 @dataclass(frozen=True, eq=False)
 class FrozenLaw(ContinuousLaw):
-    """The law of a frozen scipy.stats distribution: continuous, with one value for each parameter, and T ≥ 0."""
+    """The law of a frozen scipy.stats distribution that is continuous, scalar and not negative."""
 
     name = "scipy"
     parameters = ()
@@ -66,8 +66,8 @@ class Empirical(StepLaw):
 
     F̃(t) = Σ S(t_i−) d_i/n_i over the completions t_i ≤ t, G̃(t) the same over the failures,
     S(t) = 1 − F̃(t) − G̃(t) (Aalen and Johansen 1978). It is defective: `rho` = 1 − F̃(T), the
-    probability of not completing by T, the end of the observation. That includes the failures,
-    since a failed attempt never completes; `never` leaves them out.
+    probability of not completing by T, the end of the observation. That includes failures,
+    since a failed attempt never completes; `never` does not.
 
     Examples
     --------
@@ -92,9 +92,9 @@ class Empirical(StepLaw):
 
     @classmethod
     def of(cls, data: Any) -> Empirical:
-        """The Kaplan–Meier law of a sample, or of what `latfit.as_sample` takes."""
+        """The Kaplan–Meier law of a sample, or of anything that `latfit.as_sample` accepts."""
         if not isinstance(data, LatencySample):
-            from latfit.logs import as_sample  # reads frames as logs, which takes all readers
+            from latfit.logs import as_sample  # loads all readers
 
             data = as_sample(data)
         sample: LatencySample = data
@@ -109,7 +109,7 @@ class Empirical(StepLaw):
             if sample.censored_early:
                 at = cumulative[np.searchsorted(estimate.times, tally.values)]
                 steps.append(Steps(tally.values, np.diff(at, prepend=0.0), at))
-            else:  # the product telescopes, and the quotients are exact
+            else:  # the product telescopes to exact quotients
                 steps.append(Steps(tally.values, tally.counts / n, np.cumsum(tally.counts) / n))
         never = float(estimate.still_out[-1])
         return cls(steps[0], steps[1], never, np.cumsum(sample.completed.counts), sample.resolution)
@@ -119,15 +119,15 @@ class Empirical(StepLaw):
 
     @property
     def rho_without_failures(self) -> float:
-        """The share that would never return if nothing failed: 1 − F₀(T), failures read as censored at their time."""
+        """The share that would never return if nothing failed: 1 − F₀(T), with failures censored at their time."""
         return float(1.0 - self._apart()[1][-1])
 
     def rescaled(self, rho: float) -> Empirical:
         """The same law with another share `rho` that never returns among the attempts that do not fail.
 
-        Completions and failures are independent risks. Without failures an attempt would complete by t with
-        F₀(t) = 1 − Π (1 − d_i/n_i), `rho_without_failures` = 1 − F₀(T); that becomes (1 − rho) F₀(t)/F₀(T), and the
-        hazard of failing stays as it is. Where nothing failed, `rho` is the share that does not complete.
+        Completions and failures are independent risks. Without failures an attempt would complete by t with probability
+        F₀(t) = 1 − Π (1 − d_i/n_i), and `rho_without_failures` = 1 − F₀(T). That becomes (1 − rho) F₀(t)/F₀(T), and the
+        hazard of failing is unchanged. If nothing failed, `rho` is the share that does not complete.
         """
         if not 0 <= rho < 1:
             raise LawError(f"the outlier ratio rho is {rho:g}; it must lie in [0, 1)")
@@ -147,13 +147,13 @@ class Empirical(StepLaw):
         return Empirical(completions, failures, never, self.completed, self.resolution)
 
     def _apart(self) -> tuple[Floats, Floats, Floats]:
-        """The risks taken apart: all times, F₀ at each and the hazard of failing at each; completions come first."""
+        """All times, F₀ and the hazard of failing at each; at equal times completions come first."""
         times = np.union1d(self.completions.times, self.failures.times)
         at_risk = 1.0 - np.concatenate([[0.0], (self.cdf(times) + self.failed(times))[:-1]])
         done, gone = np.zeros(times.size), np.zeros(times.size)
         done[np.searchsorted(times, self.completions.times)] = self.completions.masses
         gone[np.searchsorted(times, self.failures.times)] = self.failures.masses
-        # the last share at risk is a difference of sums: what all of it did is 1, whatever the rounding
+        # the last share at risk is a difference of sums, and may round to 0: then all of it did this
         completing, failing = (
             np.clip(np.where((mass > 0) & (share <= 0), 1.0, hazards(mass, share)), 0.0, 1.0)
             for mass, share in ((done, at_risk), (gone, at_risk - done))
@@ -161,16 +161,16 @@ class Empirical(StepLaw):
         return times, 1.0 - survival(completing), failing
 
     def conditional(self) -> Empirical:
-        """The law of those that completed, F̃/F̃(T)."""
+        """The law of the attempts that completed, F̃/F̃(T)."""
         return replace(self, failures=Steps.of(np.empty(0), np.empty(0))).rescaled(0.0)
 
 
 def as_law(data: Any, **params: Any) -> Law:
     """The law that an argument stands for.
 
-    A law, a fit, a text such as `lognormal(mu=5.5,sigma=1)`, a name with its parameters (and `rho`), the pair of a name
-    and a dict of them, a frozen distribution of scipy.stats; or the empirical law of what `latfit.as_sample` takes: a
-    sample, a log, a frame, an array.
+    It can be a law, a fit, a text such as `lognormal(mu=5.5,sigma=1)`, a name with its parameters (and `rho`), a pair
+    of a name and a dict of them, a frozen distribution of scipy.stats, or data that `latfit.as_sample` accepts (a
+    sample, a log, a frame, an array), which give their empirical law.
 
     >>> as_law("exponential", rate=0.1, rho=0.2).rho, as_law(("exponential", {"rate": 0.1})).mean()
     (0.2, 10.0)

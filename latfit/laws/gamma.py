@@ -17,14 +17,14 @@ from latfit.numbers import Floats
 
 
 class _ExponentialKernel(Kernel):
-    """u = log rate, log f = u − e^u x and log S = −e^u t: n and Σx are enough."""
+    """u = log rate, log f = u − e^u x and log S = −e^u t; n and Σx are sufficient."""
 
     log_params = ((1,),)
     min_distinct = 1
     zero_allowed = True
 
     def starts(self, batch: SampleBatch) -> list[Floats]:
-        """The rate with all that are still out being outliers, and with none of them."""
+        """The rate if all probes still out are outliers, and if none is."""
         waited = batch.mean_x * batch.n + (batch.c_weights * batch.c).sum(axis=1)
         return [-np.log(batch.mean_x)[None], np.log(batch.n / waited)[None]]
 
@@ -41,9 +41,9 @@ class _ExponentialKernel(Kernel):
 
 
 def log_gammaincc(a: ArrayLike, x: ArrayLike) -> Floats:
-    """Logarithm of Q(a, x), the regularised upper incomplete gamma function, also where Q is below the smallest float.
+    """The logarithm of the regularised upper incomplete gamma function Q(a, x), even below the smallest float.
 
-    There x lies far above a and Legendre's continued fraction converges at once:
+    There x is far above a, and Legendre's continued fraction converges quickly:
     Γ(a, x) = e⁻ˣ xᵃ / (x + 1 − a − 1(1 − a)/(x + 3 − a − 2(2 − a)/(x + 5 − a − …))).
     """
     a, x = np.broadcast_arrays(np.asarray(a, dtype=np.float64), np.asarray(x, dtype=np.float64))
@@ -63,15 +63,15 @@ def log_gammaincc(a: ArrayLike, x: ArrayLike) -> Floats:
 
 
 class _GammaKernel(Kernel):
-    """log f = (k−1) log x − k x/m − log Γ(k) − k log(m/k): n, Σx and Σlog x are enough.
+    """log f = (k−1) log x − k x/m − log Γ(k) − k log(m/k); n, Σx and Σlog x are sufficient.
 
-    u = (log shape, log mean), m = shape · scale: the two hardly depend on each other, however narrow the law is.
+    u = (log shape, log mean), m = shape · scale, are nearly uncorrelated, however narrow the law is.
     """
 
     log_params = ((1, 0), (-1, 1))
 
     def starts(self, batch: SampleBatch) -> list[Floats]:
-        """Minka's approximation of the complete sample's estimate, wider laws, the exponential, and a longer tail."""
+        """Minka's approximation for complete samples, wider laws, the exponential, and a longer tail."""
         log_mean, ones = np.log(batch.mean_x), np.ones(batch.size)
         s = np.maximum(log_mean - batch.mean_log, 1e-12)
         log_k = np.log((3 - s + np.sqrt((s - 3) ** 2 + 24 * s)) / (12 * s))
@@ -80,7 +80,7 @@ class _GammaKernel(Kernel):
         return [moments, *wider, np.array([0 * ones, log_mean]), np.array([-0.5 * ones, log_mean + 1.0])]
 
     def density(self, batch: SampleBatch, u: Floats) -> Jet:
-        """Of all: n (k (mean log x − log m + 1 − x̄/m) − mean log x − (log Γ(k) − k log k + k))."""
+        """N (k (mean log x − log m + 1 − x̄/m) − mean log x − (log Γ(k) − k log k + k))."""
         n, k, log_k = batch.n, np.exp(u[0]), u[0]
         ratio = batch.mean_x * np.exp(-u[1])
         off = batch.mean_log - u[1] + 1 - ratio
@@ -119,9 +119,9 @@ class _GammaKernel(Kernel):
 
 
 class StageLaw(ContinuousLaw):
-    """A gamma law, however it is written: `shape` exponential stages in turn, each of mean `scale`.
+    """A gamma law in any parametrisation: `shape` exponential stages in turn, each of mean `scale`.
 
-    A mixture has an array of both, and the formulas an axis for its parts.
+    In a mixture both are arrays, and the formulas have an axis for its parts.
     """
 
     shape: Any

@@ -1,7 +1,7 @@
-"""What batched maximum likelihood needs to know of a law: log f and log S with two derivatives.
+"""What batched fitting needs from a law: log f and log S with two derivatives.
 
-A kernel is the fitter's view of a law, in unconstrained parameters u of shape (p, B): one column a
-sample. It is in the law's file, and the law names it (`kernel`); a law without one is fitted one sample at a time.
+A kernel is the fitter's view of a law, in unconstrained parameters u of shape (p, B), one column per sample. It is
+defined in the law's file and is the law's `kernel`; a law without one is fitted one sample at a time.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Jet(NamedTuple):
 
 
 class Kernel(ABC):
-    """A law in unconstrained parameters u (p, B), times measured in any one unit.
+    """A law in unconstrained parameters u (p, B), with times in any unit.
 
-    Parameters that are `held`, read off the sample and not estimated, follow in u as they are; nothing has derivatives
-    in them.
+    Parameters that are `held`, that is, read off the sample instead of estimated, come last in u, unchanged, and have
+    no derivatives.
     """
 
     law: str
@@ -48,9 +48,9 @@ class Kernel(ABC):
     free: tuple[str, ...]
     """The parameters that are estimated."""
     log_params: ClassVar[Any] = ()
-    """The matrix that gives the free parameters: exp(log_params @ u), or log_params @ u where they are real."""
+    """The matrix that gives the free parameters: exp(log_params @ u), or log_params @ u for real ones."""
     held: ClassVar[tuple[str, ...]] = ()
-    """The last parameters, where they are read off the sample and not estimated."""
+    """The last parameters, if they are read off the sample instead of estimated."""
     min_distinct: ClassVar[int] = 2
     """With fewer distinct latencies the likelihood has no maximum."""
     zero_allowed: ClassVar[bool] = False
@@ -58,7 +58,7 @@ class Kernel(ABC):
     followed: ClassVar[int] = 1
     """How many of the best starts are followed to their maximum."""
     regular: ClassVar[bool] = True
-    """Whether the estimate has standard errors; if not, `closed_form` holds for censored samples too if ρ is free."""
+    """Whether the estimate has standard errors. If not, `closed_form` also holds for censored samples, if ρ is free."""
 
     def __set_name__(self, law: Any, _: str) -> None:
         self.law, self.parameters = law.name, tuple(each.name for each in law.parameters)
@@ -76,21 +76,21 @@ class Kernel(ABC):
         return np.concatenate([free, self.read(batch)]) if self.held else free
 
     def refused(self, batch: SampleBatch) -> list[tuple[Bools, str]]:
-        """Which samples (B,) have no estimate that this law could give, and why."""
+        """The samples (B,) to which this law cannot be fitted, and why."""
         return []
 
     @abstractmethod
     def starts(self, batch: SampleBatch) -> list[Floats]:
-        """Starting points (p, B); the best of them is used."""
+        """Starting points (p, B), of which the best is used."""
 
     @abstractmethod
     def density(self, batch: SampleBatch, u: Floats) -> Jet:
         """Σ w log f(x) over the completions of each sample."""
 
     def completions(self, batch: SampleBatch, u: Floats) -> Jet:
-        """Σ w log f(x) over completions that are points, Σ w log(P(cell)/width) over cells, P = S(low) − S(high)."""
+        """Σ w log f(x) over points plus Σ w log(P(cell)/width) over cells, P = S(low) − S(high)."""
         points, cells = batch.points_and_cells
-        start, end = np.maximum(cells.x - cells.cell / 2, 1e-300), cells.x + cells.cell / 2  # of each cell, cut above 0
+        start, end = np.maximum(cells.x - cells.cell / 2, 1e-300), cells.x + cells.cell / 2
         low, high = self.survival(start, u), self.survival(end, u)
         ratio = np.exp(high.value - low.value)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -108,7 +108,7 @@ class Kernel(ABC):
         """Log S(t) for t of shape (B, k) or (1, k)."""
 
     def to_params(self, u: Floats, unit: float) -> tuple[Floats, Floats]:
-        """The law's parameters in seconds, where `unit` seconds were 1, and ∂(free parameters)/∂u (p, p, B)."""
+        """The parameters in seconds, if u is for times in units of `unit` seconds, and ∂(free ones)/∂u (p, p, B)."""
         p, matrix = len(self.free), np.array(self.log_params, dtype=np.float64)
         values = matrix @ u[:p]
         values = np.where(self._real, values, np.exp(values))
@@ -123,11 +123,11 @@ class Kernel(ABC):
         return np.concatenate([np.linalg.solve(np.array(self.log_params, dtype=np.float64), logs), values[p:]])
 
     def _in_unit(self, values: Sequence[Floats] | Floats, unit: float) -> Floats:
-        """The parameters, or the first of them, of the laws of unit · T."""
+        """The first parameters of the laws of unit · T."""
         return np.array([each.scaled(value, unit) for each, value in zip(self._declared, values, strict=False)])
 
     def closed_form(self, batch: SampleBatch) -> Floats | None:
-        """The estimate of complete samples, where a formula gives it."""
+        """The estimate of complete samples, if there is a formula."""
         return None
 
     def probability(self, t: Floats, u: Floats) -> Floats:
@@ -140,24 +140,24 @@ class Kernel(ABC):
         return -np.expm1(jet.value), -np.exp(jet.value) * jet.grad
 
     def limit_step(self, u: Floats, step: Floats) -> Floats:
-        """(B,) the largest share of a Newton step that is safe; the parameters are logarithms or nearly so."""
+        """(B,) the largest safe share of a Newton step; by default u are logarithms."""
         return np.asarray(np.minimum(1.0, 1.5 / np.maximum(np.abs(step).max(axis=0), 1e-300)))
 
     def curvature_scale(self, u: Floats) -> Floats:
-        """(p, B) the natural size of each parameter, 1 for logarithms."""
+        """(p, B) the natural scale of each parameter, 1 for logarithms."""
         return np.ones_like(u)
 
 
 class ExponentialLimit(Kernel):
-    """A law that tends to the exponential law, which is not one of its members."""
+    """A law that has the exponential law as a limit but not as a member."""
 
     @abstractmethod
     def near_exponential(self, log_rate: Floats, distance: float) -> Floats:
-        """The u (p, B) at this distance from the exponential of this rate; at 1e-12 it is that law to rounding."""
+        """The u (p, B) at this distance from the exponential law; 1e-12 is that law to rounding."""
 
 
 class DifferencesKernel(Kernel):
-    """A law without a kernel: u are its parameters, positive ones by their logarithm; slopes are differences."""
+    """A law without a kernel: u are its parameters, positive ones in logarithms; derivatives are differences."""
 
     def __init__(self, law: Any) -> None:
         self.kind = law
@@ -170,7 +170,7 @@ class DifferencesKernel(Kernel):
             return self.kind(*map(float, np.where(self._real[:, 0], u, np.exp(u))))
 
     def starts(self, batch: SampleBatch) -> list[Floats]:
-        """Those of the quartiles, and of quartiles twice as far apart; a latency of 0 counts as half a step."""
+        """From the quartiles, and from quartiles twice as far apart; a latency of 0 counts as half a step."""
         quartiles = np.maximum(batch.quantiles((0.25, 0.5, 0.75)), batch.step / 2)
         spread = np.array([[0.5], [1.0], [2.0]])
         rough = [[self.kind.start(*map(float, q)) for q in some.T] for some in (quartiles, spread * quartiles)]
@@ -204,7 +204,7 @@ class DifferencesKernel(Kernel):
         return self._jet(lambda law, row: weights[row, used[row]] @ law.logpdf(x[row, used[row]]), (), u)
 
     def survival(self, t: Floats, u: Floats) -> Jet:
-        # log S = −∞ has no differences; where S is negligible beside ρ it has no weight either
+        # log S = −∞ has no differences; an S so small has no weight beside ρ
         return self._jet(lambda law, row: np.maximum(law.logsf(t[row % len(t)]), -700.0), t.shape[1:], u)
 
     def probability(self, t: Floats, u: Floats) -> Floats:

@@ -18,9 +18,9 @@ from latfit.numbers import Floats
 
 
 class LocationScaleKernel(Kernel):
-    """Laws whose logarithm has a location and a scale: the standard law gives log f₀ and log S₀, with two derivatives.
+    """Laws of log x with a location m and a scale s, derived from the standard law's log f₀ and log S₀.
 
-    u = (m, log s), and z = (log x − m)/s has a standard law. With l = log f₀(z) the derivatives of
+    u = (m, log s), and z = (log x − m)/s has the standard law. With l = log f₀(z) the derivatives of
     log f = l − log s − log x are ∂m: −l′/s; ∂log s: −z l′ − 1; ∂m²: l″/s²; ∂m ∂log s: (l′ + z l″)/s;
     ∂log s²: z l′ + z² l″, and those of log S = log S₀(z) are the same without the −1.
     """
@@ -83,13 +83,13 @@ class LocationScaleKernel(Kernel):
 
 
 class LocationScaleLaw(ContinuousLaw):
-    """log T = m + s Z with Z of the standard law that the kernel knows; u = (m, log s) there."""
+    """log T = m + s Z, where Z has the standard law of the kernel."""
 
     kernel: ClassVar[LocationScaleKernel]
 
     @classmethod
     def start(cls, q1: float, q2: float, q3: float) -> dict[str, float]:
-        """Rough parameters from the quartiles; degenerate ones are kept apart."""
+        """Rough parameters from the quartiles; equal quartiles are spread."""
         spread = np.clip(np.log(max(q3, 1e-300) / max(q1, 1e-300)), 1e-3, 10.0)
         low, middle, high = cls.kernel.standard_ppf(np.array([0.25, 0.5, 0.75]))
         s = spread / (high - low)
@@ -99,7 +99,7 @@ class LocationScaleLaw(ContinuousLaw):
     @cached_property
     def _place(self) -> tuple[float, float]:
         m, log_s = self.kernel.from_params(np.array([[value] for value in self.params.values()]), 1.0)[:, 0]
-        with np.errstate(over="ignore"):  # refused where it is used
+        with np.errstate(over="ignore"):
             return float(m), float(np.exp(log_s))
 
     def _z(self, t: Floats) -> Floats:
@@ -118,7 +118,7 @@ class LocationScaleLaw(ContinuousLaw):
 
     def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
         m, s = self._place
-        with np.errstate(over="ignore"):  # what is beyond all floats is ∞
+        with np.errstate(over="ignore"):  # latencies beyond all floats are ∞
             return np.asarray(np.exp(m + s * self.kernel.standard_draws(size, rng)))
 
 
@@ -138,7 +138,7 @@ class ShapeScaleLaw(LocationScaleLaw):
 
 
 class _LognormalKernel(LocationScaleKernel):
-    """l = −z²/2 − log √(2π): n, the mean and the variance of log x are enough; S₀ = Φ(−z)."""
+    """l = −z²/2 − log √(2π), S₀ = Φ(−z); n, the mean and the variance of log x are sufficient."""
 
     log_params = ((1, 0), (0, 1))
     spread, middle = 1.0, 0.0
@@ -197,16 +197,16 @@ class LogNormal(LocationScaleLaw):
 
 
 class _WeibullKernel(LocationScaleKernel):
-    """l = z − e^z, l″ = −e^z = log S₀: three sums over e^z a step."""
+    """l = z − e^z, l″ = −e^z = log S₀: three sums per step."""
 
     spread, middle = np.pi / np.sqrt(6), -float(np.euler_gamma)
 
     def starts(self, batch: SampleBatch) -> list[Floats]:
-        """Those of the family, and the exponential law, so that the fit cannot end below it."""
+        """The usual ones, and the exponential law, so that the fit is never worse than that."""
         return [*super().starts(batch), np.array([np.log(batch.mean_x), np.zeros(batch.size)])]
 
     def density_moments(self, batch: SampleBatch, u: Floats) -> tuple[Floats, ...]:
-        """From the sums of e^z, e^z log x and e^z (log x)², the last two turned into those of z e^z and z² e^z."""
+        """From the sums of e^z, e^z log x and e^z (log x)², which give those of z e^z and z² e^z."""
         m, inverse = u[0], np.exp(-u[1])
         with np.errstate(over="ignore", invalid="ignore"):
             e = self.standard(batch.log_x, u)
@@ -297,7 +297,7 @@ class _LogLogisticKernel(LocationScaleKernel):
 @register
 @dataclass(frozen=True)
 class LogLogistic(ShapeScaleLaw):
-    """The logarithm of the latency is logistic: power tail, moments below shape only."""
+    """Logistic in the logarithm: power tail, moments of orders below shape only."""
 
     name = "log-logistic"
     formula = "F(t) = 1/(1 + (t/scale)^-shape)"

@@ -1,4 +1,4 @@
-"""Power tails: the Pareto law of the second kind, from 0 on, and the log-normal–Pareto law of Glatard et al."""
+"""Power tails: the Pareto law of the second kind (Lomax) and the log-normal–Pareto law of Glatard et al."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NORMAL_REACH = 38.0  # standard deviations beyond which Φ is 0 or 1 in floating
 
 
 def log1p_ratio(t: Floats, a: float) -> Floats:
-    """log(1 + t/a), also where t/a is beyond the largest float."""
+    """log(1 + t/a), even if t/a is beyond the largest float."""
     with np.errstate(all="ignore"):
         return np.where(t > a, np.log(t) - np.log(a) + np.log1p(a / t), np.log1p(t / a))
 
@@ -97,12 +97,12 @@ class Pareto(ContinuousLaw):
         return share * float(np.prod([i * self.a / (self.nu - i) for i in range(1, n + 1)]))
 
     def draw(self, size: tuple[int, ...], rng: np.random.Generator) -> Floats:
-        with np.errstate(over="ignore"):  # what is beyond all floats is ∞
+        with np.errstate(over="ignore"):  # latencies beyond all floats are ∞
             return np.asarray(self.a * np.expm1(rng.standard_exponential(size) / self.nu))
 
 
 class _Hybrid:
-    """The log-normal–Pareto law at the times t = t_min + v, for parameters u, t_min and t_max that broadcast with them.
+    """The log-normal–Pareto law at times t = t_min + v, for parameters u, t_min and t_max that broadcast with them.
 
     With α = min(1, v/(t_max − t_min))^k: `rest` = 1 − α, z = (log v − mu)/sigma, A = −log S of the Pareto law =
     (r/b) log(1 + b t) with r = nu/a and b = 1/a, and e = e^−A.
@@ -121,18 +121,18 @@ class _Hybrid:
     def density(self) -> Floats:
         """D = v f = (1 − α) φ(z)/sigma + α (v f_Pareto + k (F_Pareto − Φ(z))) up to t_max.
 
-        The terms stay: g = φ(z)/sigma, p = v f_Pareto, `gap` = F_Pareto − Φ(z), the larger one of the two in `wide`.
+        Stores g = φ(z)/sigma, p = v f_Pareto, `gap` = F_Pareto − Φ(z), and the larger term of that in `wide`.
         """
         self.phi = np.exp(-0.5 * self.z * self.z) / np.sqrt(2 * np.pi)
         self.g = self.phi / self.sigma
         self.p = self.v * self.r / (1 + self.b * self.t) * self.e
-        low = self.z < 0  # the difference is taken on the side on which it keeps its digits
+        low = self.z < 0  # take the difference of cdfs or of survival functions, whichever are small
         more, less = np.where(low, -np.expm1(-self.A), ndtr(-self.z)), np.where(low, ndtr(self.z), self.e)
         self.gap, self.wide = more - less, np.maximum(more, less)
         return np.asarray(self.rest * self.g + self.alpha * (self.p + self.k * self.gap))
 
     def slopes(self) -> list[Floats]:
-        """The derivatives of F in u, after `density`; those of A in log b stay."""
+        """The derivatives of F in u, after `density`; stores those of A in log b."""
         H, self.q = self.r * self.t / (1 + self.b * self.t), self.b * self.t / (1 + self.b * self.t)
         self.A_b, self.A_bb = H - self.A, self.A - H * (1 + self.q)
         tail = self.alpha * self.e
@@ -141,15 +141,15 @@ class _Hybrid:
 
 
 def _log_curvature(grad: list[Floats], second: dict[tuple[int, int], Floats]) -> list[Floats]:
-    """The upper triangle of the Hessian of log D from D_i/D and D_ij/D, leaving out those that are 0."""
+    """The upper triangle of the Hessian of log D from D_i/D and D_ij/D; missing ones are 0."""
     pairs = combinations_with_replacement(range(5), 2)
     return [second.get((i, j), 0.0) - grad[i] * grad[j] for i, j in pairs]
 
 
 class _HybridKernel(Kernel):
-    """u = (mu, log sigma, log nu/a, log 1/a, log k, t_min, t_max): in these the ridge between a and nu disappears.
+    """u = (mu, log sigma, log nu/a, log 1/a, log k, t_min, t_max), which removes the ridge between a and nu.
 
-    t_min, the smallest latency less one step of the clock, and t_max, the largest latency, are held.
+    t_min, one step of the clock below the smallest latency, and t_max, the largest latency, are held.
     """
 
     log_params = ((1, 0, 0, 0, 0), (0, 1, 0, 0, 0), (0, 0, 0, -1, 0), (0, 0, 1, -1, 0), (0, 0, 0, 0, 1))
@@ -189,7 +189,7 @@ class _HybridKernel(Kernel):
         return _Hybrid(t, np.maximum(t - t_min, 1e-300), free, t_min, t_max)
 
     def _is_law(self, u: Floats) -> Bools:
-        """Whether the density is nowhere negative, on a grid; one narrowed to a latency has infinite likelihood."""
+        """Whether the density is nowhere negative on a grid, and not concentrated on a single latency."""
         mu, log_sigma, *_, t_min, t_max = u[:, :, None]
         top = np.log(t_max - t_min)
         body = mu + np.exp(log_sigma) * np.linspace(-9, 9, 73)
@@ -275,8 +275,8 @@ class LogNormalPareto(ContinuousLaw):
     """Interpolation from a log-normal law at t_min to a Pareto law at t_max and beyond.
 
     F(t) = (1 − α) Φ((log(t − t_min) − mu)/sigma) + α (1 − (a/(a + t))^nu),
-    α(t) = ((t − t_min)/(t_max − t_min))^k, and 1 beyond t_max so that F is proper.
-    Glatard et al. 2006, eq. 14. Parameters for which F falls somewhere are refused.
+    α(t) = ((t − t_min)/(t_max − t_min))^k up to t_max, and 1 beyond it, so that F is proper.
+    Glatard et al. 2006, eq. 14. Parameters for which F decreases somewhere are refused.
     """
 
     name = "lognormal-pareto"
@@ -317,7 +317,7 @@ class LogNormalPareto(ContinuousLaw):
     def _at(self, v: Floats) -> _Hybrid:
         u = self.mu, log(self.sigma), log(self.nu) - log(self.a), -log(self.a), log(self.k)
         m = _Hybrid(self.t_min + v, v, u, self.t_min, self.t_max)
-        m.A = self.nu * log1p_ratio(m.t, self.a)  # also where t/a is beyond the largest float
+        m.A = self.nu * log1p_ratio(m.t, self.a)
         m.e = np.exp(-m.A)
         return m
 
@@ -341,7 +341,7 @@ class LogNormalPareto(ContinuousLaw):
         return np.where(v <= self.t_max - self.t_min, inside, np.log(self.nu / (self.a + m.t)) - m.A)
 
     def _lowest_density(self) -> tuple[float, float]:
-        """Where dF/d(log v) is lowest relative to its terms, and how low; below the grid Φ is 0 and it is positive."""
+        """Where dF/d(log v) is lowest relative to its terms, and how low; below the grid it is positive."""
         top = log(self.t_max - self.t_min)
         low = min(max(self.mu - NORMAL_REACH * self.sigma, -700.0), top)  # e^−700 s is not a latency
         reach = np.linspace(-NORMAL_REACH, NORMAL_REACH, 1200)

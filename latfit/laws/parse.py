@@ -1,4 +1,4 @@
-"""Laws by name, and laws written as text: `lognormal(mu=5.5,sigma=1)`."""
+"""Laws by name, and laws as text: `lognormal(mu=5.5,sigma=1)`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from latfit.errors import LawError, hint
 from latfit.laws.base import REGISTRY, Law, ParametricLaw
 
-# no two neighbours match the same characters: that would take time quadratic in a long run of spaces
+# neighbouring parts match different characters, so that a long run of spaces does not take quadratic time
 _CALL = re.compile(r"\s*([A-Za-z][\w-]*)\s*(?:\((.*)\))?", re.DOTALL)
 _ARGUMENT = re.compile(r"\s*([A-Za-z_]\w*)\s*=(\s*\[[^\[\]]*\]\s*|[^,\[\]=]+)(,|$)")
 
@@ -29,19 +29,19 @@ def get_law(name: str) -> type[Law]:
 
 
 def parse_law(text: str, **params: Any) -> ParametricLaw:
-    """The law that `text` writes, such as `lognormal(mu=5.5,sigma=1)`; lists are in brackets.
+    """The law written as `text`, such as `lognormal(mu=5.5,sigma=1)`; lists are in brackets.
 
     Parameters
     ----------
     text
-        The name of one of `latfit laws` with its parameters, or the name alone and
+        The name of one of `latfit laws`, with its parameters in parentheses or without.
     params
-        the parameters.
+        The parameters, if `text` is a name only.
 
     Returns
     -------
     ParametricLaw
-        A frozen value; an unknown name or parameter is a `LawError` that lists the known ones.
+        A frozen value. An unknown name or parameter is a `LawError` that lists the known ones.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def parse_law(text: str, **params: Any) -> ParametricLaw:
 
 
 def parse_call(text: str, example: str) -> tuple[str, dict[str, Any]]:
-    """The name and the arguments of anything that is written like a law, such as `hedge(d=300,t_inf=900)`."""
+    """The name and the arguments of any text in the form of a law, such as `hedge(d=300,t_inf=900)`."""
     call = _CALL.fullmatch(text.rstrip())
     if call is None:
         raise LawError(f"{text!r} cannot be read: write it like {example}")

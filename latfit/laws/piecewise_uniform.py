@@ -1,4 +1,4 @@
-"""Densities that are constant between edges: the uniform and the piecewise-uniform law, such as a histogram."""
+"""Densities that are constant between edges: the uniform and the piecewise-uniform law."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class StepDensity(ContinuousLaw):
     def _logpdf(self, t: Floats) -> Floats:
         edges, probs = self._pieces
         heights: Floats = np.concatenate([[0.0], probs / np.diff(edges), [0.0]])
-        # a piece holds its upper edge; the first piece holds its lower edge too
+        # a piece includes its upper edge, and the first one its lower edge too
         i = np.searchsorted(edges, t, side="left")
         return np.log(np.take(heights, np.where(t == edges[0], 1, i)))
 
@@ -63,7 +63,7 @@ class StepDensity(ContinuousLaw):
 @register
 @dataclass(frozen=True)
 class PiecewiseUniform(StepDensity):
-    """Step density: probability probs[i], evenly spread from edges[i] to edges[i+1]. Chalasani et al., the examples."""
+    """Step density: probability probs[i] spread evenly from edges[i] to edges[i+1]. Chalasani et al., the examples."""
 
     name = "piecewise-uniform"
     parameters = (
@@ -85,10 +85,10 @@ class PiecewiseUniform(StepDensity):
 
 
 class _UniformKernel(Kernel):
-    """u = (a, log(b − a)), a being the smallest latency.
+    """u = (a, log(b − a)), where a is the smallest latency.
 
-    With ρ free b is the largest latency: any law that goes on beyond it loses to more outliers. With ρ given, b may lie
-    beyond, and is searched for. On a coarse clock the ends are those of cells.
+    If ρ is free, b is the largest latency: a larger b is less likely than more outliers. If ρ is given, b may be larger
+    and is searched. On a coarse clock the ends are those of cells.
     """
 
     zero_allowed = True
@@ -108,7 +108,7 @@ class _UniformKernel(Kernel):
         return self.density(batch, u)
 
     def density(self, batch: SampleBatch, u: Floats) -> Jet:
-        """−n log(b − a), −∞ where b is below a latency or the end of its cell; a stays where it is."""
+        """−n log(b − a), −∞ if b is below a latency or the end of its cell; a is not varied."""
         zero = np.zeros_like(u[0])
         inside = u[0] + np.exp(u[1]) >= (batch.extremes[1] + batch.cell / 2) * (1 - 1e-14)
         return Jet.of(np.where(inside, -batch.n * u[1], -np.inf), [zero, -batch.n], [zero, zero, zero])
@@ -121,14 +121,14 @@ class _UniformKernel(Kernel):
             return Jet.of(np.log1p(-F), [zero, odds], [zero, zero, -odds * (1 + odds)])
 
     def cdf(self, t: Floats, u: Floats) -> tuple[Floats, Floats]:
-        """(t − a)/(b − a) within [0, 1] and its gradient; a below 0 counts as 0."""
+        """(t − a)/(b − a), clipped to [0, 1], and its gradient; a negative a counts as 0."""
         a, width = u[0][:, None], np.exp(u[1])[:, None]
         F = np.clip((t - np.maximum(a, 0.0)) / width, 0.0, 1.0)
         inside = (F > 0) & (F < 1)
         return F, np.array([np.where(inside & (a > 0), -1 / width, 0.0), np.where(inside, -F, 0.0)])
 
     def to_params(self, u: Floats, unit: float) -> tuple[Floats, Floats]:
-        """The ends a and b = a + e^u₁, rounded outwards so that no latency falls out of them."""
+        """The ends a and b = a + e^u₁, rounded outwards so that they include every latency."""
         a, width = np.maximum(u[0], 0.0), np.exp(u[1])
         ones, zero = np.ones_like(width), np.zeros_like(width)
         jacobian = np.array([np.array([ones, zero]), np.array([ones, width])])
@@ -141,7 +141,7 @@ class _UniformKernel(Kernel):
 @register
 @dataclass(frozen=True)
 class Uniform(StepDensity):
-    """Evenly spread between a and b. Glatard et al. 2006, §3.1."""
+    """Constant density between a and b. Glatard et al. 2006, §3.1."""
 
     name = "uniform"
     parameters = (Parameter("a", "non-negative", unit="time"), Parameter("b", "positive", unit="time"))

@@ -1,4 +1,4 @@
-"""The shared quadrature: partial moments of a law from its density alone."""
+"""Partial moments of a law by quadrature of its density."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 
 def gauss_legendre(f: Callable[[Floats], Floats], a: Floats, b: Floats) -> Floats:
-    """∫ₐᵇ f with 24 nodes, for arrays of limits."""
+    """∫ₐᵇ f for arrays of limits, with 24 nodes."""
     half = 0.5 * (b - a)
     x = (0.5 * (a + b))[..., None] + half[..., None] * NODES
     return half * (f(x) @ WEIGHTS)
 
 
 class Panels(NamedTuple):
-    """Cumulative integral of h over panels of x = log(v/m), h(x) = (t/median)ⁿ f(t) v.
+    """The cumulative integral of h(x) = (t/median)ⁿ f(t) v over panels of x = log(v/m).
 
-    v = t − the lower end of the support and m is its median: both tails of a latency law are smooth
-    in x, whatever their power, and x does not depend on the unit of time.
+    v is t minus the lower end of the support, and m is its median. Both tails of a latency law are smooth in x,
+    whatever their power, and x does not depend on the unit of time.
     """
 
     h: Callable[[Floats], Floats]
@@ -48,7 +48,7 @@ def quadrature_moment(law: ContinuousLaw, n: int, t: Floats) -> Floats:
     moment = np.where(v > 0, scale * (cumulative[j] + gauss_legendre(h, edges[j], x)), 0.0)
     if top < np.inf or not (v == np.inf).any():
         return moment
-    # beyond the panels h is continued as a power, ∞ where that diverges
+    # beyond the panels h continues as a power; the integral is ∞ if that diverges
     at_end, before = h(edges[-1] - np.array([0.0, 50.0]))
     slope = np.log(at_end / before) / 50.0 if at_end > 0 else -np.inf
     whole = scale * float(cumulative[-1] - at_end / slope) if slope < -1e-12 else np.inf
@@ -56,7 +56,7 @@ def quadrature_moment(law: ContinuousLaw, n: int, t: Floats) -> Floats:
 
 
 @lru_cache(maxsize=256)
-@np.errstate(all="ignore")  # what is not finite does not pass the comparison with the cdf
+@np.errstate(all="ignore")  # values that are not finite fail the comparison with the cdf
 def _panels(law: ContinuousLaw, n: int) -> Panels:
     bottom, top = law.support
     median = float(law.ppf(0.5))
@@ -72,20 +72,20 @@ def _panels(law: ContinuousLaw, n: int) -> Panels:
     high = min(-low, np.log((top - bottom) / m))
     even = np.linspace(low, high, int(np.ceil((high - low) / widest)) + 1)
     kinks = np.log([(kink - bottom) / m for kink in law.kinks if bottom < kink < top])
-    near = widest / 2.0 ** np.arange(50)  # so that a narrow law is not missed between two nodes
+    near = widest / 2.0 ** np.arange(50)  # so that the nodes do not miss a narrow law
     edges, areas = _refined(h, np.unique(np.concatenate([even, kinks, -near, near]).clip(low, high)))
     first, last = law._cdf_above(m * np.exp(np.array([low, high])))
     mass = gauss_legendre(lambda x: h(x, 0), edges[:-1], edges[1:]).sum()
     if not abs(mass - (last - first)) < 1e-8:
         raise LawError(f"{law.name}: its density, integrated, is not its cdf: too narrow for floating point, or wrong")
-    # what lies below the panels is at the lower end, to rounding
+    # to rounding, the mass below the panels is at the lower end
     sums = float(first) * (bottom / median) ** n + np.concatenate([[0.0], np.cumsum(areas)])
     return Panels(h, edges, sums, m, float(np.power(median, n)))
 
 
 def _refined(h: Callable[[Floats], Floats], edges: Floats) -> tuple[Floats, Floats]:
-    """Halve panels until halving no longer changes the integral up to their end, or rounding stops it."""
-    tolerance, most = 1e-14, 4000  # a density that is all rounding noise would be halved for ever
+    """Halve panels until that no longer changes the integral up to their end, apart from rounding."""
+    tolerance, most = 1e-14, 4000  # panels of rounding noise would be halved forever
     areas = gauss_legendre(h, edges[:-1], edges[1:])
     while True:
         a, b = edges[:-1], edges[1:]
@@ -93,7 +93,7 @@ def _refined(h: Callable[[Floats], Floats], edges: Floats) -> tuple[Floats, Floa
         left, right = gauss_legendre(h, a, middle), gauss_legendre(h, middle, b)
         change, below = np.abs(left + right - areas), np.cumsum(left + right)
         rough = (change > tolerance * below) & (areas + left + right > 1e-290)
-        if edges.size + rough.sum() > most:  # rounding noise in a tail: only the whole counts now
+        if edges.size + rough.sum() > most:  # rounding noise in a tail: compare with the whole integral
             rough &= change > tolerance * below[-1]
         if not rough.any() or edges.size > 4 * most:
             break

@@ -1,9 +1,7 @@
-"""Many samples at once: the arrays that batched fitting works on.
+"""The arrays that batched fitting works on: many samples as padded rows.
 
-A `SampleBatch` holds B samples as padded rows. Bootstrap weightings of one sample share the row of
-values and differ in their weights; groups of unequal sizes are padded with weight 0; one sample is a
-batch of one. Failures (`LatencySample.failed`) are a competing risk: for the law of completion they are
-right-censored at their time, as what was still out then.
+Bootstrap weightings of one sample share a row of values and differ in their weights. Groups of unequal sizes are padded
+with weight 0. Failures are a competing risk: for the law of completion they are censored at their time.
 """
 
 from __future__ import annotations
@@ -20,20 +18,20 @@ from latfit.errors import FitError
 from latfit.numbers import Floats
 from latfit.sample import LatencySample, Tally
 
-COARSE_CLOCK = 0.05  # a clock whose step exceeds this share of the median makes cells of the latencies
-MAX_CELL_STEPS = 64.5  # beyond this many steps of a coarse clock, latencies are points again
+COARSE_CLOCK = 0.05  # latencies are cells if the clock's step exceeds this share of the median
+MAX_CELL_STEPS = 64.5  # longer latencies on a coarse clock are points again
 
 
 @dataclass(frozen=True, eq=False)
 class SampleBatch:
     """B samples as rows; every array has B rows, or one row that all samples share.
 
-    `x`: latencies of completions with `weights`; `c`: times at which probes were still out with
-    `c_weights`; `lost`: (B,) probes known never to return. With `cell` > 0 a latency x of at most 64 cells stands
-    for the cell (x − cell/2, x + cell/2], cut at 0, and its likelihood is P(cell)/width(cell). Beyond that f(x) is
-    the same: they differ by (cell/x)² x² f″/(24 f), 1e-5 where f goes like a power of x. `step` is the clock's step,
-    one for all or one for each sample, 0 where it is too fine to see. `rho` is (B,) the outlier ratio where it is
-    given, None where it is estimated with the law. `memory` keeps what the fit of one law finds and another can use.
+    `x` are latencies of completions with `weights`, `c` times at which probes were still out with `c_weights`, and
+    `lost` (B,) probes known never to return. If `cell` > 0, a latency x of at most 64 cells stands for the cell
+    (x − cell/2, x + cell/2], cut at 0, with the likelihood P(cell)/width(cell). For longer ones f(x) differs from that
+    only by (cell/x)² x² f″/(24 f), 1e-5 if f is a power of x. `step` is the clock's step, for all samples or for each,
+    0 if it is too fine to see. `rho` (B,) is a given outlier ratio, or None if it is estimated with the law. `memory`
+    keeps results for the fits of other laws.
     """
 
     x: Floats
@@ -65,12 +63,12 @@ class SampleBatch:
 
     @cached_property
     def log_x(self) -> Floats:
-        """Log x; a 0 that stands for a cell counts as a quarter of it."""
+        """Log x; a latency of 0 is a quarter of its cell."""
         return np.log(self.inner)
 
     @cached_property
     def inner(self) -> Floats:
-        """The latencies, those at 0 moved into the middle of their cell."""
+        """The latencies, with those at 0 moved to the middle of their cell."""
         return np.where(self.x > 0, self.x, self.cell / 4) if self.cell else self.x
 
     @cached_property
@@ -84,7 +82,7 @@ class SampleBatch:
         return parts[0], parts[1]
 
     def mean_of(self, values: Floats) -> Floats:
-        """(B,) the weighted mean over the completions of each sample, 0 where there are none."""
+        """(B,) the weighted mean over the completions of each sample, 0 if there are none."""
         return np.asarray(weighted_sum(self.weights, values) / np.where(self.n > 0, self.n, 1.0))
 
     @cached_property
@@ -130,7 +128,7 @@ class SampleBatch:
         return self.take(np.tile(np.arange(self.size), times))
 
     def given(self, rho: float | Floats | None) -> SampleBatch:
-        """The same samples with their outlier ratio known, one for all or one for each; None: it is estimated."""
+        """The same samples with a known outlier ratio, for all or for each; None: it is estimated."""
         return replace(self, rho=None if rho is None else np.broadcast_to(rho, (self.size,)).astype(np.float64))
 
     @cached_property
@@ -139,7 +137,7 @@ class SampleBatch:
 
     @cached_property
     def thinned(self) -> SampleBatch | None:
-        """The same samples with runs of neighbouring values at their means, to start from, where values are many."""
+        """The same samples with runs of neighbouring values merged, for starting values; None if there are few."""
         if self.x.shape[0] > 1 or self.x.shape[1] <= 4000 or self.cell:
             return None
         starts = np.unique(np.linspace(0, self.x.shape[1], 1000, endpoint=False).astype(np.intp))
@@ -149,11 +147,11 @@ class SampleBatch:
 
     @cached_property
     def prepared(self) -> tuple[float, list[SampleBatch]]:
-        """A typical latency, and the blocks of samples measured in it: what fits of several laws share."""
+        """A typical latency, and blocks of samples measured in it, which fits of several laws share."""
         means = self.mean_x[self.n > 0] if self.n.any() else np.ones(1)
         unit = power_of_two(np.exp(np.mean(np.log(np.maximum(means, 1e-300)))))
         values = max(1, self.x.shape[1] + self.c.shape[1])
-        rows = max(1, (1 << 17) // values)  # this many values stay in the processor's cache
+        rows = max(1, (1 << 17) // values)  # so that a block stays in the processor's cache
         return unit, [self.take(slice(at, at + rows)).scaled(unit) for at in range(0, self.size, rows)]
 
     def scaled(self, unit: float) -> SampleBatch:
@@ -161,7 +159,7 @@ class SampleBatch:
 
     @classmethod
     def of_samples(cls, samples: Sequence[LatencySample]) -> SampleBatch:
-        """Several samples as padded rows; if one of them needs cells, all are read in cells."""
+        """Several samples as padded rows; if one needs cells, all are in cells."""
         widths = {cell_width(sample) for sample in samples} - {0.0}
         if widths and (len(widths) > 1 or {sample.resolution for sample in samples} != widths):
             raise FitError("samples of different coarse clocks cannot be fitted in one batch: fit them one by one")
@@ -173,7 +171,7 @@ class SampleBatch:
 
     @classmethod
     def of_rows(cls, latencies: Floats, cutoff: float | None = None) -> SampleBatch:
-        """One sample a row; what lies beyond `cutoff` was still out at it."""
+        """One sample per row; latencies beyond `cutoff` are censored there."""
         if cutoff is None:
             none = np.empty((1, 0))
             return cls(latencies, np.ones((1, latencies.shape[1])), none, none, np.zeros(latencies.shape[0]))
@@ -185,7 +183,7 @@ class SampleBatch:
 
 @dataclass(frozen=True, eq=False)
 class LogBatch(SampleBatch):
-    """Samples whose `x` is already the logarithm: enough for laws of log x, and for nothing else."""
+    """Samples of which `x` is already the logarithm, for laws of log x only."""
 
     @cached_property
     def log_x(self) -> Floats:
@@ -193,7 +191,7 @@ class LogBatch(SampleBatch):
 
 
 def power_of_two(value: float) -> float:
-    """The nearest power of 2: to measure times in it rounds nothing."""
+    """The nearest power of 2: a unit of time that causes no rounding."""
     return float(2.0 ** np.clip(np.rint(np.log2(value)), -1000, 1000))
 
 
@@ -205,7 +203,7 @@ def weighted_sum(weights: Floats, values: Floats) -> Floats:
 
 
 def cell_width(sample: LatencySample) -> float:
-    """The clock's step where latencies are cells (some are 0, or the step exceeds 5 % of the median), 0 elsewhere."""
+    """The clock's step if latencies are cells (some are 0, or the step exceeds 5 % of the median), else 0."""
     step, values = sample.resolution, sample.completed.values
     if not step or not values.size:
         return 0.0

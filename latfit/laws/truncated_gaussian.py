@@ -1,4 +1,4 @@
-"""The truncated Gaussian law: a normal law kept above 0."""
+"""The truncated Gaussian law: a normal law conditioned on t ≥ 0."""
 
 from __future__ import annotations
 
@@ -17,19 +17,18 @@ from latfit.numbers import Floats
 
 
 class _TruncatedGaussianKernel(ExponentialLimit):
-    """f ∝ exp(−r x − c x²/2), u = (r, c) with c = 1/σ² > 0 and r = −μ/σ²: n, Σx and Σx² are enough.
+    """f ∝ exp(−r x − c x²/2), u = (r, c) with c = 1/σ² > 0 and r = −μ/σ²; n, Σx and Σx² are sufficient.
 
-    c → 0 is the exponential law.
-
-    The natural parameters of the exponential family: in (μ/σ, log σ) the estimate drifts along a ridge to −∞ when the
-    data are nearly exponential. With z = r/√c and Mills' ratio M(z) = Φ(−z)/φ(z),
+    c → 0 is the exponential law. These are the natural parameters of the exponential family: in (μ/σ, log σ) the
+    estimate would drift along a ridge to −∞ for nearly exponential data. With z = r/√c and Mills' ratio
+    M(z) = Φ(−z)/φ(z),
     log Z(r, c) = log ∫₀^∞ exp(−r x − c x²/2) dx = log M(z) − log(c)/2.
     """
 
     zero_allowed = True
 
     def starts(self, batch: SampleBatch) -> list[Floats]:
-        """The moments of the completions, those of longer tails, and a law near the exponential."""
+        """From the moments of the completions, of longer tails, and near the exponential law."""
         mean = batch.mean_x
         variance = np.maximum(batch.mean_square - mean**2, 1e-12 * mean**2)
         starts = [np.array([-mean * share / (variance * wide), 1 / (variance * wide)]) for share, wide in _SHAPES]
@@ -65,7 +64,7 @@ class _TruncatedGaussianKernel(ExponentialLimit):
         return np.array([-mu / sigma**2, 1 / sigma**2])
 
     def limit_step(self, u: Floats, step: Floats) -> Floats:
-        """The precision c stays positive, and changes by a factor of at most 5."""
+        """The precision c stays positive and changes by at most a factor of 5."""
         change = step[1] / u[1]
         return np.asarray(np.minimum(1.0, np.where(change < 0, 0.8, 4.0) / np.maximum(np.abs(change), 1e-300)))
 
@@ -105,7 +104,7 @@ def log_normaliser(r: Floats, c: Floats) -> Jet:
     slope = 1 + m / M
     one_plus_zm, curve = 1 + z * m, m + z * slope
     cc = one_plus_zm / 2 + z * curve / 4
-    far = z > 30  # beyond that the differences lose their digits, and the asymptotic series has them all
+    far = z > 30  # there the differences cancel, and the asymptotic series is exact
     if far.any():
         v = np.where(far, z, 30.0)
         w = v**-2
@@ -120,7 +119,7 @@ def log_normaliser(r: Floats, c: Floats) -> Jet:
 @register
 @dataclass(frozen=True)
 class TruncatedGaussian(ContinuousLaw):
-    """Normal law conditioned on t ≥ 0: close to exponential where mu is far below 0. Glatard et al. 2006, §3.2."""
+    """Normal law conditioned on t ≥ 0, nearly exponential if mu is far below 0. Glatard et al. 2006, §3.2."""
 
     name = "truncated-gaussian"
     parameters = (Parameter("mu", "real", unit="time"), Parameter("sigma", "positive", unit="time"))
@@ -149,7 +148,7 @@ class TruncatedGaussian(ContinuousLaw):
         return np.where(t == np.inf, -np.inf, np.log(ratio) - s * (alpha + 0.5 * s))
 
     def _cdf(self, t: Floats) -> Floats:
-        """1 − S(t), and by one Gauss–Legendre panel near 0, where that difference would cancel."""
+        """1 − S(t); near 0, where that would cancel, by one Gauss–Legendre panel."""
         alpha = -self.mu / self.sigma
         below_mu = (ndtr((t - self.mu) / self.sigma) - ndtr(alpha)) / ndtr(-alpha)
         whole = np.where(t < self.mu, below_mu, -np.expm1(self._logsf(t)))
@@ -159,7 +158,7 @@ class TruncatedGaussian(ContinuousLaw):
         return whole
 
     def _ppf(self, q: Floats) -> Floats:
-        """By mu + sigma Φ⁻¹, near 0 by q/f(0), then three steps of Newton on F or, above the median, on log S."""
+        """By mu + sigma Φ⁻¹, near 0 by q/f(0), then three Newton steps on F or, above the median, on log S."""
         alpha = -self.mu / self.sigma
         log_upper = np.log1p(-q) + log_ndtr(-alpha)
         z = np.where(log_upper < -0.7, -ndtri_exp(log_upper), ndtri(ndtr(alpha) + q * ndtr(-alpha)))
