@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from latfit.curve import Counts, StepCurves, expected_duration, hazards, masses, survival
+from latfit.curve import NOTHING, Counts, StepCurves, expected_duration, hazards, masses, survival
 from latfit.errors import SampleError
 from latfit.numbers import Bools, Floats, Ints
 from latfit.sample import CENSORED, COMPLETED, FAILED, LOST, LatencySample, Tally
@@ -22,23 +22,23 @@ from latfit.sample import CENSORED, COMPLETED, FAILED, LOST, LatencySample, Tall
 if TYPE_CHECKING:
     from latfit.outliers import OutlierRatio
 
-RESAMPLES = 199  # wherever their number is not asked for: intervals were calibrated with as many
+RESAMPLES = 199  # the default number: intervals were calibrated with it
 LEVEL = 0.95  # the confidence of every interval
-RESAMPLED_ROWS = 64  # resamples worked on at once, so that they stay in the cache
-MAX_RESAMPLED_TIMES = 2048  # of a resampled curve, and bins of a blurred one: narrow beside what is unknown
-NOBODY = 1e-9  # an expected count, or a share, that is none: the far ends of a blur, of which 1/n would overflow
-FEW_OUT = 5  # with fewer out at the cutoff, the best timeout at either end of the interval of ρ counts too
+RESAMPLED_ROWS = 64  # resamples that are computed at once, so that they stay in the cache
+MAX_RESAMPLED_TIMES = 2048  # times of a resampled curve, or bins of a blurred one
+NOBODY = 1e-9  # a smaller expected count or share is 0: at the far ends of a blur 1/n would overflow
+FEW_OUT = 5  # with fewer out at the cutoff, the best timeouts at both ends of the interval of ρ count too
 
 Limits = tuple[float, float]
 Centred = tuple[float, float, float]  # low, estimate, high
-Replicates = tuple[Floats, Limits]  # logs of a figure over what was resampled; the largest and least shift by choosing
+Replicates = tuple[Floats, Limits]  # logs of resampled over original values; the largest and smallest shift by choosing
 
 
 def interval(values: Floats, level: float = LEVEL) -> Floats:
     """The ends (2, …) of the central share `level` of resampled values, along the last axis.
 
-    Each end is the least value with the share (1 ∓ level)/2 of the values at or below it: a value that occurred, so
-    that ∞ is an end where enough values are. What is not a number does not count.
+    Each end is the smallest value with the share (1 ∓ level)/2 of the values at or below it, so it is ∞ if enough
+    values are. NaN values do not count.
     """
     ordered = np.sort(values, axis=-1)  # NaN comes last
     count = np.count_nonzero(~np.isnan(values), axis=-1)
@@ -48,7 +48,7 @@ def interval(values: Floats, level: float = LEVEL) -> Floats:
 
 
 def weights(expected: Floats | Ints, size: int, rng: np.random.Generator) -> Floats:
-    """(size, …) how often each unit is drawn: Poisson counts with these expectations, most of which may be 0."""
+    """(size, …) how often each unit is drawn: Poisson counts with these expectations, many of which may be 0."""
     drawn = np.zeros((size, *expected.shape))
     some = expected > 0
     drawn[:, some] = rng.poisson(expected[some], (size, int(np.count_nonzero(some))))
@@ -56,7 +56,7 @@ def weights(expected: Floats | Ints, size: int, rng: np.random.Generator) -> Flo
 
 
 def resamples(sample: LatencySample, count: int, rng: np.random.Generator) -> Iterator[LatencySample]:
-    """The sample drawn again, `count` times; one of few probes may come without a completion."""
+    """`count` resamples; those of a small sample may have no completion."""
     for _ in range(count):
         yield _counted_anew(sample, lambda counts: weights(counts, 1, rng)[0])
 
@@ -79,7 +79,7 @@ def _counted_anew(sample: LatencySample, count: Callable[[Floats], Any]) -> Late
 def resampled_curves(
     counts: Counts, at: Sequence[float], rng: np.random.Generator, *, count: int = RESAMPLES
 ) -> Iterator[StepCurves]:
-    """The curves of resamples of one row at the times `at`, some rows at a time; many other times are merged first."""
+    """The curves of resamples of one row, in blocks; if there are many times, those other than `at` are merged."""
     if counts.times.size > MAX_RESAMPLED_TIMES:
         counts = counts.merged(np.searchsorted(counts.times[0], at, side="right"), MAX_RESAMPLED_TIMES)
     for start in range(0, count, RESAMPLED_ROWS):
@@ -88,7 +88,7 @@ def resampled_curves(
 
 
 def _drawn(counts: Counts, size: int, rng: np.random.Generator) -> Counts:
-    """Rows drawn from one row of expected counts; lost probes as they are."""
+    """Rows drawn from one row of expected counts, all with its lost probes."""
     parts = (counts.completed, counts.failed, counts.censored)
     completed, failed, censored = (weights(part[0], size, rng) for part in parts)
     return Counts(counts.times, completed, failed, censored, np.broadcast_to(counts.lost, size))
@@ -101,17 +101,15 @@ def _drawn(counts: Counts, size: int, rng: np.random.Generator) -> Counts:
 class Intervals:
     """Confidence intervals for the optimum of a sample; ∞ where no timeout is as good as any.
 
-    `timeout` is about the best timeout, `expected_duration` about E_J at the timeout that was chosen, `speed_up` about
-    that over waiting until the cutoff; `optimism` is by how much the least of a noisy curve lies below the truth, as
-    a share. `blocks` is how many blocks of consecutive probes were resampled, None where probes were.
+    `timeout` is the interval of the best timeout, `expected_duration` of E_J at the chosen timeout, and `speed_up`
+    of its gain over waiting until the cutoff. `optimism` is the relative bias of the minimum of a noisy curve. `blocks`
+    is the number of blocks of consecutive probes that were resampled, None if probes were.
     """
 
     timeout: Limits
     expected_duration: Limits
     speed_up: Limits
     optimism: float
-    level: float
-    resamples: int
     blocks: int | None = None
 
 
@@ -126,25 +124,23 @@ def bootstrap(
     rng: np.random.Generator,
     blocks: Blocks | None = None,
 ) -> Intervals:
-    """Intervals for the best timeout, for E_J at the `timeout` chosen (∞ for none), and for the speed-up it brings.
+    """Intervals for the best timeout, for E_J at the chosen `timeout` (∞ for none), and for its speed-up.
 
     The best timeout: percentiles of the optima of Poisson resamples of the blurred sample, and every timeout at which
-    E_J is not clearly above its least; beyond the last completion until enough was seen there to tell (`tail_limit`).
-    E_J: the bias-corrected and accelerated interval on the log scale at the fixed timeout, moved by the bootstrap
-    estimate of the optimism, since a chosen minimum is biased low. The speed-up: the same. How many are out at the end
-    is not resampled, which says nothing where few are; the interval of ρ is combined with the rest instead. With
-    `blocks`, blocks of consecutive probes are resampled, those that are out too, which holds where slow ones follow
-    slow ones.
+    E_J is not clearly above its minimum; beyond the last completion as far as the log cannot rule out (`tail_limit`).
+    E_J and the speed-up: the bias-corrected and accelerated interval on the log scale at the fixed timeout, shifted by
+    the bootstrap estimate of the optimism, since a chosen minimum is biased low. The share that is out at the end is
+    not resampled, which would say nothing if it is small; the interval of ρ is combined with the rest instead. With
+    `blocks`, whole blocks of consecutive probes are resampled, for logs in which slow probes follow slow ones.
     """
     from latfit.outliers import outlier_ratio  # with pandas, which a tracker does not need
 
     bins = Bins.of(sample, 0.35)  # calibrated
-    unblurred = bins.unblurred(sample)
     ratio = outlier_ratio(sample, level=LEVEL)
     draws = _draws(bins, blocks, resamples, rng)
     optima, best, flat, of_duration, of_speed_up = _replicates(sample, bins, timeout, cost, draws)
     stretch = 1.0 if blocks is None else blocks.stretch
-    a = accelerations(unblurred, bins.index(timeout), cost)
+    a = accelerations(bins.unblurred, bins.index(timeout), cost)
     duration, optimism = corrected(expected_duration, of_duration, a[0], stretch)
     faster, _ = corrected(speed_up, of_speed_up, a[1], stretch)
     low, high = (best * (interval(optima) / best) ** stretch).tolist()
@@ -155,7 +151,7 @@ def bootstrap(
         duration, faster = combined(duration, slower), combined(faster, more)
         if few:
             low, high = min(low, extremes[0]), max(high, extremes[1])
-    slowest = min(faster[0], speed_up * unseen_tail_factor(sample, unblurred, timeout, cost))
+    slowest = min(faster[0], speed_up * unseen_tail_factor(sample, bins.unblurred, timeout, cost))
     if high >= sample.completed.values[-1]:
         high = max(high, tail_limit(sample, expected_duration))
     if step := sample.resolution:
@@ -166,8 +162,6 @@ def bootstrap(
         expected_duration=(min(duration[0], expected_duration), max(duration[2], expected_duration)),
         speed_up=(min(slowest, speed_up), max(faster[2], speed_up)),
         optimism=max(optimism, 0.0),  # a chosen minimum is not too high
-        level=LEVEL,
-        resamples=resamples,
         blocks=None if blocks is None else blocks.count,
     )
 
@@ -177,12 +171,13 @@ def bootstrap(
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """A sample as one row of expected counts in narrow bins of log time: a resample costs the same for any sample.
+    """A sample as one row of expected counts in narrow bins of log time, so that every resample costs the same.
 
-    The first bin is the time 0; `width` is that of the others in the logarithm. Returns are spread by `kernel`, except
-    in the bins that are `sharp`, where the clock itself blurs more; what would pass bin `end` stays in it.
+    The first bin is the time 0; `width` is that of the others in the logarithm. In `counts` returns are spread by
+    `kernel`, except in the `sharp` bins, where the clock itself blurs more, and not beyond bin `end`.
     """
 
+    unblurred: Counts
     counts: Counts
     width: float
     kernel: Floats | None
@@ -204,22 +199,17 @@ class Bins:
         width = float(edges[1] - edges[0])
         times = np.append(0.0, np.exp(edges[1:] - width / 2))
         kernel = np.exp(-0.5 * (np.arange(-size // 2, size // 2 + 1) * width / h) ** 2) if h > width / 4 else None
-        nothing = np.zeros((1, size + 1))
-        empty = Counts(times[None], nothing, nothing, nothing, np.array([float(sample.lost)]))
-        bins = cls(
-            empty, width, None if kernel is None else kernel / kernel.sum(), times[1:] * h < sample.resolution, size
-        )
-        counts = bins.unblurred(sample)
-        # after the last one censored nobody is at risk: no return may be blurred beyond it
-        if sample.censored.total and not sample.lost and sample.censored.values[-1] >= returned.values[-1]:
-            bins = replace(bins, end=max(1, int(np.flatnonzero(counts.censored[0])[-1])))
-        completed, failed = bins.blurred(counts.completed[0]), bins.blurred(counts.failed[0])
-        return replace(bins, counts=replace(counts, completed=completed[None], failed=failed[None]))
-
-    def unblurred(self, sample: LatencySample) -> Counts:
+        empty = Counts(times[None], NOTHING, NOTHING, NOTHING, np.array([float(sample.lost)]))
+        kernel = None if kernel is None else kernel / kernel.sum()
+        bins = cls(empty, empty, width, kernel, times[1:] * h < sample.resolution, size)
         tallies = (sample.completed, sample.failed, sample.censored)
-        completed, failed, censored = (self.binned(tally.values, tally.counts)[None] for tally in tallies)
-        return Counts(self.counts.times, completed, failed, censored, self.counts.lost)
+        completed, failed, censored = (bins.binned(tally.values, tally.counts) for tally in tallies)
+        # after the last censored probe nobody is at risk: no return may be blurred beyond it
+        if sample.censored.total and not sample.lost and sample.censored.values[-1] >= returned.values[-1]:
+            bins = replace(bins, end=max(1, int(np.flatnonzero(censored)[-1])))
+        unblurred = replace(empty, completed=completed[None], failed=failed[None], censored=censored[None])
+        counts = replace(unblurred, completed=bins.blurred(completed)[None], failed=bins.blurred(failed)[None])
+        return replace(bins, unblurred=unblurred, counts=counts)
 
     def binned(self, values: Floats, weights: Floats | Ints) -> Floats:
         first, size = self.counts.times[0, 1], self.sharp.size
@@ -260,7 +250,7 @@ def silverman(sample: LatencySample) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """The probes in their order, in `count` blocks that are resampled whole; `time` is their autocorrelation time."""
+    """Probes in their order, in `count` blocks that are resampled whole; `time` is their autocorrelation time."""
 
     latency: Floats
     status: Ints
@@ -274,8 +264,8 @@ class Blocks:
 
     @property
     def stretch(self) -> float:
-        """Student's over the normal quantile, b/(b−1), and the τ/(2l) that neighbouring blocks of length l share."""
-        from scipy.special import stdtrit  # a tracker does without scipy
+        """Student's over the normal quantile, √(b/(b−1)), and the share τ/(2l) that neighbours of length l share."""
+        from scipy.special import stdtrit  # a tracker needs no scipy
 
         b, length = self.count, self.latency.size / self.count
         missed = min(self.time / (2 * length), 0.5)
@@ -283,20 +273,20 @@ class Blocks:
         return float(stdtrit(b - 1, p) / NormalDist().inv_cdf(p) * np.sqrt(b / (b - 1) / (1 - missed)))
 
     def counts(self, bins: Bins) -> Counts:
-        """A row for each block, its returns blurred like those of the bins."""
+        """A row for each block, with its returns blurred like those of the bins."""
         block = np.arange(self.latency.size) * self.count // self.latency.size
-        rows = []
-        for code in (COMPLETED, FAILED, CENSORED):
+
+        def rows(code: int) -> Floats:
             inside = [self.latency[(block == at) & (self.status == code)] for at in range(self.count)]
             binned = [bins.binned(values, np.ones(values.size)) for values in inside]
-            rows.append(np.array([bins.blurred(each) if code != CENSORED else each for each in binned]))
+            return np.array(binned if code == CENSORED else [bins.blurred(each) for each in binned])
+
         lost = np.bincount(block[self.status == LOST], minlength=self.count).astype(np.float64)
-        completed, failed, censored = rows
-        return Counts(bins.counts.times, completed, failed, censored, lost)
+        return Counts(bins.counts.times, rows(COMPLETED), rows(FAILED), rows(CENSORED), lost)
 
 
 def _draws(bins: Bins, blocks: Blocks | None, count: int, rng: np.random.Generator) -> Iterator[StepCurves]:
-    """Curves of resamples: of the blocks, or of the bins with the share out at the end kept."""
+    """Curves of resamples of the blocks, or of the bins with a fixed share out at the end."""
     counts, of_block = bins.counts, None if blocks is None else blocks.counts(bins)
     out = counts.curves().S[0, -1]
     for start in range(0, count, RESAMPLED_ROWS):
@@ -312,26 +302,26 @@ def _draws(bins: Bins, blocks: Blocks | None, count: int, rng: np.random.Generat
             yield drawn.curves().with_outliers(np.full(size, out), exactly=True)
 
 
-# What the resamples say
+# Resampled values
 
 
-@np.errstate(divide="ignore", invalid="ignore")  # a resample may complete nothing; what is not finite is left out
+@np.errstate(divide="ignore", invalid="ignore")  # a resample may complete nothing; values not finite are left out
 def _replicates(
     sample: LatencySample, bins: Bins, timeout: float, cost: float, draws: Iterator[StepCurves]
 ) -> tuple[Floats, float, Limits, Replicates, Replicates]:
-    """The optima of resamples and of what was resampled, the range not told from it, E_J at the timeout, the speed-up.
+    """Resampled optima, the original one, the timeouts as good as that, and resampled E_J and speed-up at the timeout.
 
-    What choosing a minimum does to E_J is seen in two ways: with E_J as the sample has it, in which a lucky timeout
-    looks like a good one and choosing it like no luck; and with E_J as flat as it may be, every timeout that is not two
-    standard errors above the least as good as that.
+    The effect of choosing a minimum is estimated in two ways: with E_J of the sample as the truth, where a lucky
+    timeout seems to be a good one; and with E_J as flat as it may be, where every timeout less than two standard errors
+    above the minimum is as good.
     """
     at, times = bins.index(timeout), bins.counts.times[0]
     step = sample.resolution * np.exp(-bins.width)
-    whole, unblurred = bins.counts.curves(), bins.unblurred(sample).curves()
+    whole, unblurred = bins.counts.curves(), bins.unblurred.curves()
     plain, floored, allowed = whole.E_J(cost)[0], _floored(whole), whole.allowed(step)
     log_E = np.log(floored.E_J(cost)[0])
-    least = int(floored.exact(cost, allowed)[0][0]) if allowed.any() else at  # a blur may leave too few completions
-    lowest = np.minimum(log_E, np.log(_floored(unblurred).E_J(cost)[0]))  # a blur hides the edge of a law
+    least = int(floored.exact(cost, allowed)[0][0]) if allowed.any() else at  # blurring may leave too few completions
+    lowest = np.minimum(log_E, np.log(_floored(unblurred).E_J(cost)[0]))  # blurring hides the edge of a law
     chunks: list[tuple[Floats, ...]] = []
     tilt, total, squares = np.zeros((3, times.size))
     for curves in draws:
@@ -349,7 +339,7 @@ def _replicates(
         chunks.append((_optima(floor, cost, may), E[:, at], E[:, -1], *views))
     optima, fixed, waiting, *lucks = (np.concatenate(parts) for parts in zip(*chunks, strict=True))
     spread = np.sqrt(squares / optima.size - (total / optima.size) ** 2)
-    # a timeout that only the last tenth of the completions miss is waiting, which must be clearly worse
+    # a timeout that only the last tenth of the completions miss counts as waiting, which must be clearly worse
     early = whole.completed[0] < 0.9 * whole.completed[0, -1]
     alike = times[allowed[0] & (lowest - log_E[least] <= np.where(early, 1.0, 1.645) * spread)]
     flat = (float(alike[0]), float(alike[-1])) if alike.size else (np.inf, 0.0)
@@ -368,14 +358,14 @@ def _floored(curves: StepCurves) -> StepCurves:
 
 
 def _optima(curves: StepCurves, cost: float, allowed: Bools) -> Floats:
-    """(B,) the timeouts with the least E_J, ∞ where none is better than waiting."""
+    """(B,) the timeouts with the smallest E_J, ∞ if none is better than waiting."""
     k, least = curves.exact(cost, allowed)
     nobody_out = curves.S[np.arange(k.size), k] < NOBODY
     return np.where(nobody_out | ~np.isfinite(least), np.inf, curves.times[0, k])
 
 
 def _shift(logs: Floats, lucks: list[Floats], chosen_log_F: list[Floats], centre: float) -> Limits:
-    """How far choosing moves a value, most and least by view; resamples near `centre` in log F count, 20 or more."""
+    """The largest and smallest shift of a value by choosing, from at least 20 resamples near `centre` in log F."""
     usual = logs[np.isfinite(logs)]
     shifts = []
     for luck, log_F in zip(lucks, chosen_log_F, strict=True):
@@ -388,17 +378,16 @@ def _shift(logs: Floats, lucks: list[Floats], chosen_log_F: list[Floats], centre
     return max(shifts), min(shifts)
 
 
-# From resampled values to limits, and what few outliers and the unseen tail add to them
+# From resampled values to limits; the effects of few outliers and of the unobserved tail
 
 
 def corrected(estimate: float, values: Replicates, a: float, stretch: float) -> tuple[Centred, float]:
     """The bias-corrected and accelerated interval of the logarithm (Efron 1987) less the optimism, and the optimism.
 
-    z₀ = Φ⁻¹(P(resampled < resampled from)) and the quantile at z₀ + w/(1 − a w), w = z₀ ± z. Quantiles are
-    those of Cornish and Fisher by mean, spread and skewness of the resampled, which vary less than order statistics;
-    up to a skewness of 1 and |z| of 3 they rise with their probability.
-    The spread is taken `stretch` times. The optimism is taken in the middle of what it may be, for each end as that
-    moves it outwards.
+    z₀ = Φ⁻¹(P(resampled < original)), and the ends are the quantiles at z₀ + w/(1 − a w), w = z₀ ± z. Quantiles are
+    those of Cornish and Fisher from mean, spread and skewness, which vary less than order statistics; up to a skewness
+    of 1 and |z| of 3 they rise with their probability. The spread is multiplied by `stretch`. Each end uses the
+    estimate of the optimism that moves it outwards, the middle their mean.
     """
     logs, shifts = values[0][np.isfinite(values[0])], values[1]
     if not np.isfinite(estimate) or logs.size < 20:
@@ -433,7 +422,7 @@ def influence(counts: Counts, at: int, cost: float) -> Floats:
     """∂ log E_J(t) for one more completion, failure or censored probe in each bin (3, bins + 1), t that of bin `at`.
 
     A probe seen in bin i moves the hazards λ = d/n of the bins j ≤ i by (1{j = i and it returned} − λ_j)/n_j, and
-    E_J = (W + c(1−F̃))/F̃ has W = Σ S₋ Δt, F̃ = Σ S₋ λ₁, S = Π (1 − λ). A lost probe counts as censored in the last bin.
+    E_J = (W + c(1−F̃))/F̃ with W = Σ S₋ Δt, F̃ = Σ S₋ λ₁, S = Π (1 − λ). A lost probe counts as censored in the last bin.
     """
     curve, upto = counts.curves(), slice(at + 1)
     W, F = curve.W[0, upto], curve.F[0, upto]
@@ -451,11 +440,11 @@ def influence(counts: Counts, at: int, cost: float) -> Floats:
 
 
 def tail_limit(sample: LatencySample, E: float) -> float:
-    """The latest that the best timeout may be, where it may lie beyond the last completion L.
+    """The upper limit of the best timeout, if it may lie beyond the last completion L.
 
     If it is at t > L then E_J(t) ≤ E_J(L), so the share that completes after L is at least (1/E_J) ∫_L^t S du: one
-    completion in E_J seconds at risk. That none was seen has the probability exp(−(seconds at risk after L)/E_J): t is
-    where this is (1 − level)/2, and ∞ where so many seconds were never seen.
+    completion in E_J seconds at risk. The probability of observing none is exp(−(seconds at risk after L)/E_J). The
+    limit is where this is (1 − level)/2, and ∞ if the log has too few seconds at risk.
     """
     last = float(sample.completed.values[-1])
     ends = Tally.sum([sample.failed, sample.censored])
@@ -471,11 +460,11 @@ def tail_limit(sample: LatencySample, E: float) -> float:
 
 
 def unseen_tail_factor(sample: LatencySample, counts: Counts, timeout: float, cost: float) -> float:
-    """By how much completions after the timeout t, of which none was seen, may shorten waiting until the cutoff T.
+    """The factor by which unobserved completions after the timeout t may shorten waiting until the cutoff T.
 
-    With m at risk after t, that none completes has the probability (1 − q)ᵐ where a share q of them would; it is
-    (1 − level)/2 for q = 1 − ((1 − level)/2)^(1/m). If they do so at once, F̃(T) becomes F̃ + q S(t), and ∫ₜᵀ S a share
-    1 − q of what it is. 1 where completions after t were seen: then those are resampled.
+    If a share q of the m probes at risk after t would complete, the probability of observing none is (1 − q)ᵐ; it is
+    (1 − level)/2 for q = 1 − ((1 − level)/2)^(1/m). If they complete at once, F̃(T) becomes F̃ + q S(t), and ∫ₜᵀ S is
+    multiplied by 1 − q. The factor is 1 if completions after t were observed: then those are resampled.
     """
     later = Tally.sum([sample.failed, sample.censored])
     out = int(later.counts[later.values > timeout].sum()) + sample.lost
@@ -492,7 +481,7 @@ def unseen_tail_factor(sample: LatencySample, counts: Counts, timeout: float, co
 def _by_ratio(
     sample: LatencySample, ratio: OutlierRatio, counts: Counts, timeout: float, cost: float
 ) -> tuple[Limits, Limits, Limits]:
-    """Optima, factors of E_J and speed-up at the limits of ρ: F̃ → s F̃, S → (1 − s) S_f + s S, S_f: not failing."""
+    """Optima, and factors of E_J and of the speed-up, at the limits of ρ: F̃ → s F̃, S → (1 − s) S_f + s S."""
     curve, times = counts.curves(), counts.times[0]
     failing = hazards(counts.failed[0], counts.at_risk[0])
     unfailed = StepCurves.of_masses(times, np.zeros_like(failing), masses(survival(failing), failing))
@@ -505,7 +494,7 @@ def _by_ratio(
         scaled = replace(curve, F=share * curve.F, S=S, W=W)
         optima.append(float(_optima(scaled, cost, curve.allowed(sample.resolution))[0]))
         E, waiting = float(scaled.E_J_at(t, cost)[0]), float(scaled.E_J(cost)[0, -1])
-        figures.append((E, waiting / E if E else 1.0))  # on a clock that shows E_J as 0
+        figures.append((E, waiting / E if E else 1.0))  # a coarse clock may show E_J as 0
     duration, speed_up = (
         (low / middle, high / middle) if middle else (1.0, 1.0) for low, middle, high in zip(*figures, strict=True)
     )
@@ -513,11 +502,11 @@ def _by_ratio(
 
 
 def _lower_ratio(ratio: OutlierRatio) -> float:
-    """The lower limit of ρ: where fewer than five out were counted, the mid-P one (Lancaster 1961).
+    """The lower limit of ρ: by mid-P (Lancaster 1961) if fewer than five are out.
 
-    Wilson's lower limit is too high there: where fewer than five are to be expected his interval covers as little as
-    83.8 %, with the other limit at least 92.8 %. It is where P(K > k) + ½ P(K = k) = ½ I_ρ(k, n−k+1) + ½ I_ρ(k+1, n−k)
-    is (1 − level)/2, I the incomplete beta function.
+    Wilson's lower limit is too high then: if fewer than five are expected, his interval covers as little as 83.8 %, and
+    at least 92.8 % with this limit. P(K > k) + ½ P(K = k) = ½ I_ρ(k, n−k+1) + ½ I_ρ(k+1, n−k) is (1 − level)/2 there,
+    with the incomplete beta function I.
     """
     from scipy.special import betainc, betaincinv
 
@@ -533,7 +522,7 @@ def _lower_ratio(ratio: OutlierRatio) -> float:
 
 
 def combined(limits: Centred, factors: Limits) -> Centred:
-    """The limits of a product (Zou and Donner 2008): log distances from the estimates add in quadrature."""
+    """The limits of a product: log distances from the estimates add in quadrature (Zou and Donner 2008)."""
     low, middle, high = limits
     with np.errstate(divide="ignore", invalid="ignore"):
         distances = np.log([low / middle, high / middle])

@@ -1,7 +1,7 @@
-"""Stage 1: what was observed, and what was not.
+"""Stage 1: a `LatencySample` is the compressed form of a log.
 
-A `LatencySample` is the compressed form of a log: for each status the sorted distinct latencies with their counts. Two
-of them add up to the sample of both logs, which is what bootstraps, chunked reading and clusters rest on.
+It holds, for each status, the sorted distinct latencies with their counts. Two samples add up to the sample of both
+logs, which makes bootstraps, chunked reading and clusters simple.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ COMPLETED, FAILED, CENSORED, LOST = range(len(STATUSES))
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """Sorted distinct values and how often each was seen."""
+    """Sorted distinct values with their counts."""
 
     values: Floats = field(default_factory=lambda: np.empty(0))
     counts: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def __post_init__(self) -> None:
-        values = np.array(self.values, dtype=np.float64, order="C")  # copies: the caller's arrays stay the caller's
+        values = np.array(self.values, dtype=np.float64, order="C")  # copies, since the arrays become read-only
         counts = np.array(self.counts, dtype=np.int64, order="C")
         if values.shape != counts.shape or values.ndim != 1:
             raise SampleError("a tally needs one count for each value")
@@ -52,17 +52,16 @@ class Tally:
     @classmethod
     def of(cls, values: ArrayLike) -> Tally:
         try:
-            ordered = np.sort(np.asarray(values, dtype=np.float64).ravel())
+            distinct, counts = np.unique(np.asarray(values, dtype=np.float64), return_counts=True)
         except (TypeError, ValueError) as problem:
             raise SampleError(f"latencies must be numbers in seconds ({problem})") from None
-        if ordered.size and not (ordered[0] >= 0 and np.isfinite(ordered[-1])):  # NaN sorts last
-            odd = ordered[-1] if ordered[0] >= 0 else ordered[0]
+        if distinct.size and not (distinct[0] >= 0 and np.isfinite(distinct[-1])):  # NaN sorts last
+            odd = distinct[-1] if distinct[0] >= 0 else distinct[0]
             raise SampleError(
                 f"latencies must be finite and not negative, and one is {odd}: probes that never came back are `lost` "
                 "(a count), those still out are `censored`"
             )
-        first = _first_of_each(ordered)
-        return cls.trusted(ordered[first], np.diff(first, append=ordered.size))
+        return cls.trusted(distinct, counts)
 
     @classmethod
     def sum(cls, tallies: Iterable[Tally]) -> Tally:
@@ -73,12 +72,12 @@ class Tally:
         values, counts = (np.concatenate([getattr(part, name) for part in parts]) for name in ("values", "counts"))
         order = np.argsort(values, kind="stable")  # a merge: the parts are sorted already
         values = values[order]
-        first = _first_of_each(values)
+        first = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
         return cls.trusted(values[first], np.add.reduceat(counts[order], first))
 
     @classmethod
     def trusted(cls, values: Floats, counts: Ints) -> Tally:
-        """From arrays that are a tally's and no caller's: nothing is checked or copied."""
+        """From arrays that nobody else changes: they are neither checked nor copied."""
         return object.__new__(cls)._set(values, counts)
 
     @cached_property
@@ -86,7 +85,7 @@ class Tally:
         return int(self.counts.sum())
 
     def quantiles(self, levels: Sequence[float]) -> Floats:
-        """For each level the least value with at least that share of the observations at or below it."""
+        """For each level the smallest value with at least that share of the observations at or below it."""
         reached = np.cumsum(self.counts, dtype=np.float64)
         reached /= reached[-1]
         return self.values[np.minimum(np.searchsorted(reached, levels), self.values.size - 1)]
@@ -107,19 +106,13 @@ class Tally:
     __hash__ = None  # type: ignore[assignment]
 
 
-def _first_of_each(ordered: Floats) -> Ints:
-    new = np.ones(ordered.size, dtype=bool)
-    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
-    return np.flatnonzero(new)
-
-
 @dataclass(frozen=True)
 class LatencySample:
-    """Counts of what returned, what failed, what was still out, and what was lost.
+    """Counts of probes that returned, failed, were still out, and were lost.
 
     `completed`, `failed` and `censored` are tallies of latencies in seconds: returned with a result, returned without a
-    usable one, and still out when last seen. `lost` counts probes known never to return. `cutoff` is the time beyond
-    which nothing was observed, or None; `resolution` the step of the clock that measured (0: too fine to see).
+    usable one, and still out when last observed. `lost` counts probes known never to return. `cutoff` is the time
+    beyond which nothing was observed, or None. `resolution` is the step of the clock (0: too fine to see).
 
     Examples
     --------
@@ -163,7 +156,7 @@ class LatencySample:
         cutoff: float | None = None,
         resolution: float | None = None,
     ) -> LatencySample:
-        """A sample of raw latencies in any order; what lies beyond `cutoff` becomes censored at it."""
+        """A sample of raw latencies in any order; those beyond `cutoff` are censored at it."""
         returned, broken = Tally.of(completed), Tally.of(failed)
         step = clock_resolution([returned, broken]) if resolution is None else resolution
         sample = cls(returned, broken, Tally.of(censored), lost=lost, resolution=step)
@@ -206,7 +199,7 @@ class LatencySample:
 
     @property
     def returned(self) -> int:
-        """How many came back, with a result or without."""
+        """How many returned, with a result or without."""
         return self.completed.total + self.failed.total
 
     @cached_property
@@ -219,13 +212,13 @@ class LatencySample:
 
     @property
     def censored_early(self) -> int:
-        """How many were censored before the cutoff, or at all where there is none."""
+        """How many were censored before the cutoff, or at all if there is none."""
         return self.censored.total - (self.out_at_cutoff - self.lost)
 
     def cut(self, cutoff: float) -> LatencySample:
-        """What would have been seen by someone who stopped looking at `cutoff`.
+        """The sample as observed until `cutoff` only.
 
-        What was still out then becomes censored there; a latency equal to it did return; what is lost stays lost.
+        Probes still out then are censored there; a latency equal to it did return; lost probes stay lost.
         """
         if not (isinstance(cutoff, (int, float, np.number)) and np.isfinite(cutoff) and cutoff > 0):
             raise SampleError(f"the cutoff is {cutoff!r}; it must be a positive, finite time in seconds")
@@ -248,7 +241,7 @@ class LatencySample:
 
     @classmethod
     def sum(cls, samples: Iterable[LatencySample]) -> LatencySample:
-        """The sample of several logs; their cutoffs must agree, the finest clock counts."""
+        """The sample of several logs, whose cutoffs must agree; it has the finest of their clocks."""
         parts = list(samples)
         if not parts:
             raise SampleError("there is no sample to add up")
@@ -276,7 +269,7 @@ class LatencySample:
         raise SampleError(f"failures can be read as retry, completed or lost, not as {treat_as!r}")
 
     def failures_censored(self) -> LatencySample:
-        """The sample with its failures censored at their time, which is how the law of completion sees them."""
+        """The sample with its failures censored at their time, for the law of completion."""
         if not self.failed.total:
             return self
         return replace(self, failed=Tally(), censored=Tally.sum([self.censored, self.failed]))
@@ -284,11 +277,11 @@ class LatencySample:
 
 @np.errstate(over="ignore")  # near the largest float there is no step to see
 def clock_resolution(tallies: Iterable[Tally]) -> float:
-    """The step of the clock that measured these latencies, 0 when it is too fine to see.
+    """The step of the clock that measured these latencies, 0 if it is too fine to see.
 
-    It is the largest one of which all values are multiples, and then the largest multiple of it (by factors 2, 3, 5) of
-    which 99 % of the observations are: a batch system that looks at its queue once a minute has a clock of 60 s though
-    a few waits are odd. With fewer than ten distinct values a coarse step may be chance: the decimals written count.
+    It is the largest step of which all values are multiples, or its largest multiple (by factors 2, 3, 5) of which 99 %
+    of the observations are multiples: a batch system that checks its queue once a minute has a clock of 60 s, although
+    a few waits are odd. Fewer than ten distinct values may be multiples by chance, so only their decimals count.
     """
     tally = Tally.sum(tallies)
     above = int(np.searchsorted(tally.values, 0.0, side="right"))
@@ -313,7 +306,7 @@ def clock_resolution(tallies: Iterable[Tally]) -> float:
 def _decimal_step(values: Floats) -> float:
     """10^-k with the fewest decimals k ≤ 9 that write all values, or 0."""
     k = 0
-    for part in (values[:: max(1, values.size // 1000)], values):  # some of them first: most k fail at once
+    for part in (values[:: max(1, values.size // 1000)], values):  # a part is enough to rule out most k
         while True:
             scaled = part * 10.0**k
             if scaled[-1] < 1e13 and (np.abs(scaled - np.rint(scaled)) <= 1e-15 * scaled).all():
@@ -325,7 +318,7 @@ def _decimal_step(values: Floats) -> float:
 
 
 def _common_divisor(values: Floats) -> float:
-    """Euclid's algorithm on floats, for clocks that are not decimal (seconds written as hours), or 0."""
+    """Euclid's algorithm on floats, for clocks that are not decimal (seconds written as hours); 0 if it fails."""
     step = min(values[0], np.diff(values).min())
     while values[-1] / step < 1e6:
         rest = np.abs(values - step * np.rint(values / step))

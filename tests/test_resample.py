@@ -165,7 +165,7 @@ def test_no_return_after_the_last_censoring():
     sample = LatencySample.of(x[x <= gone], censored=gone[x > gone], cutoff=10_000)
     bins, law = Bins.of(sample, 0.35), Empirical.of(sample)
     assert bins.counts.curves().S[0, -1] == pytest.approx(law.rho, rel=0.05)
-    assert all(abs(a) <= 1 / 6 for a in accelerations(bins.unblurred(sample), bins.index(400.0), 0.0))
+    assert all(abs(a) <= 1 / 6 for a in accelerations(bins.unblurred, bins.index(400.0), 0.0))
     _, found = intervals(sample, rng)
     assert found.speed_up[0] < 1.5 < 2 < found.speed_up[1]
 
@@ -285,7 +285,7 @@ def test_completions_that_were_never_seen():
     waiting = (x.sum() + 50 * 1000) / n, 200 / n
     sooner = (x.sum() + 50 * 100 + 50 * (1 - q) * 900) / n, (200 + 50 * q) / n
     expected = sooner[0] / sooner[1] / (waiting[0] / waiting[1])
-    counts = Bins.of(sample, 0.35).unblurred(sample)
+    counts = Bins.of(sample, 0.35).unblurred
     assert unseen_tail_factor(sample, counts, 100.0, 0.0) == pytest.approx(expected, rel=0.02)
     assert unseen_tail_factor(sample, counts, 90.0, 0.0) == 1  # later ones were seen
     all_back = LatencySample.of(x)

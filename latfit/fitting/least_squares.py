@@ -227,7 +227,7 @@ def _free_ls(name: str, samples: Sequence[LatencySample], rho: float | None, pap
 
 
 def refit_least_squares(samples: Sequence[LatencySample], fit: Fit, rho: float | None = None) -> tuple[Floats, Floats]:
-    """The parameters (p, B), NaN if the fit fails, and ρ (B,) of samples fitted on blocks of steps, starting at `fit`."""
+    """The parameters (p, B), NaN if the fit fails, and ρ (B,) of samples fitted on blocks of steps, from `fit` on."""
     kernel = law_class(fit.name).kernel
     paper = fit.sample is not None and fit.params.get("t_min") == fit.sample.completed.values[0]
     params, ratios = np.full((len(kernel.parameters), len(samples)), np.nan), np.full(len(samples), np.nan)

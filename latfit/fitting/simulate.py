@@ -65,9 +65,9 @@ class Simulator:
     """Draws samples of n probes from a fit as the log would have recorded them.
 
     Latencies come from (1−ρ)F. Early censoring times come from the Kaplan–Meier estimate of the censoring
-    distribution, and probes still out at the cutoff are censored there. Of those that never return, as many are known to
-    be lost as in the log. The clock rounds to the nearest step; for least squares up to the next one, because that fits
-    F(t) to the latencies recorded at or below t.
+    distribution, and probes still out at the cutoff are censored there. Of those that never return, as many are known
+    to be lost as in the log. The clock rounds to the nearest step; for least squares up to the next one, because that
+    fits F(t) to the latencies recorded at or below t.
     """
 
     def __init__(self, sample: LatencySample, fit: Fit) -> None:

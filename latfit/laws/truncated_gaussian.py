@@ -133,6 +133,10 @@ class TruncatedGaussian(ContinuousLaw):
     mu: float
     sigma: float
 
+    @classmethod
+    def start(cls, q1: float, q2: float, q3: float) -> dict[str, float]:
+        return {"mu": q2, "sigma": max(q3 - q1, 1e-3 * q3) / (2 * float(ndtri(0.75)))}
+
     def _logpdf(self, t: Floats) -> Floats:
         s, alpha = t / self.sigma, -self.mu / self.sigma
         if alpha < 0:
