@@ -104,7 +104,7 @@ class Fit:
         law, rho = self.law_and_rho
         facts: dict[str, float | None] = {
             "probes": self.n,
-            "completed": self.sample and self.sample.completed.total,
+            "completed": None if self.sample is None else self.sample.completed.total,
             "log-likelihood": self.log_likelihood,
             "AIC": self.aic,
             "BIC": self.bic,
