@@ -173,8 +173,7 @@ class _Worlds:
         shrunk = (self.sizes * missed + missed[pool]) / (self.sizes + 1)
         waiting = (spent + missed * (cost + (1 - stays) * W[self.log])) / (1 - shrunk * stays)
         waiting[self.first_row] = W
-        timed = self.span if np.isfinite(self.span).any() else None
-        taken = grid.durations(curves, waiting, cost, log=self.log, pool=pool, span=timed)
+        taken = grid.durations(curves, waiting, cost, log=self.log, pool=pool, span=self.span)
         share = self.sizes**2 / (self.sizes + 1) / self.n[self.log]
         share[self.first_row] = 1.0
         starts = np.flatnonzero(np.diff(self.world, prepend=-1))

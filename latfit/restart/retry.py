@@ -28,8 +28,6 @@ MAX_CANCELLATIONS = 7
 COARSE_TIMEOUTS = 32  # first timeouts that a search looks at before it looks at every one near the best
 
 _FACTORS = np.array(GROWTHS)[:, None] ** np.arange(MAX_CANCELLATIONS)
-_MULTIPLES = np.unique(_FACTORS)
-_STEPS = np.searchsorted(_MULTIPLES, _FACTORS)  # (growth, cancellation) place among the multiples
 
 
 class Attempt(NamedTuple):
@@ -120,27 +118,29 @@ def retry_of(attempt: Attempt, timeouts: tuple[float, ...], cost: float) -> Retr
 def schedule_figures(attempt: Attempt, timeouts: Sequence[float], cost: float) -> tuple[Floats, Floats, Floats]:
     """E if attempts are independent, W, and Σ_j (τ_j + c) P(the j-th is cancelled), for every row of `attempt`."""
     waiting = attempt.waiting(cost)
-    duration, loss, reached = np.zeros_like(waiting), np.zeros_like(waiting), np.ones_like(waiting)
-    for j, cancelled in enumerate(_cancelled(attempt, range(len(timeouts)))):
-        missed, _, spent = attempt.at(j)
-        duration = duration + reached * (spent + cost * missed)
-        loss = loss + (timeouts[j] + cost) * cancelled
-        reached = reached * missed
+    missed, _, spent = steps = attempt.at(slice(-1))
+    reached = np.cumprod(missed, axis=-1)
+    before = np.concatenate([np.ones_like(reached[..., :1]), reached], axis=-1)
     with np.errstate(invalid="ignore"):
-        duration = duration + np.where(reached > 0, reached * waiting, 0.0)
+        last = np.where(before[..., -1] > 0, before[..., -1] * waiting, 0.0)
+    duration = (before[..., :-1] * (spent + cost * missed)).sum(axis=-1) + last
+    loss = ((np.asarray(timeouts) + cost) * _cancelled(steps)).sum(axis=-1)
     return duration, waiting, loss
 
 
-def _cancelled(attempt: Attempt, steps: Sequence[int | Ints]) -> list[Floats]:
-    """P(the j-th attempt is cancelled) if a fate stays until the job completes, fails visibly or reaches the cutoff."""
+def _cancelled(attempt: Attempt) -> Floats:
+    """P(the j-th attempt is cancelled) if a fate stays until the job completes, fails visibly or reaches the cutoff.
+
+    The timeouts of a schedule are along the last axis of `attempt`.
+    """
     if np.array_equal(attempt.missed, attempt.out):
-        return [attempt.out[..., step] for step in steps]
-    chances: list[Floats] = []
+        return attempt.out
+    chances = np.empty_like(attempt.out)
     same, failed, G_before = np.ones(()), np.zeros(()), np.zeros(())
-    for step in steps:
-        Q, S, _ = attempt.at(step)
+    for j in range(chances.shape[-1]):
+        Q, S, _ = attempt.at(j)
         G, tried = Q - S, same + failed
-        chances.append(tried * S)
+        chances[..., j] = tried * S
         failed = same * (G - G_before) + failed * G
         same, G_before = np.where(S > 0, tried, 0.0), G
     return chances
@@ -149,53 +149,36 @@ def _cancelled(attempt: Attempt, steps: Sequence[int | Ints]) -> list[Floats]:
 class ScheduleGrid:
     """Every schedule τ₁, g τ₁, g² τ₁ … of at most 7 cancellations, g of 1, 1.5 and 2, for some `first` timeouts.
 
-    `first` is (log, timeout), `cutoff` (log,): many logs are rows of one array. Arrays over schedules have the axes
-    (growth, number of cancellations − 1, first timeout). `limits` are the timeouts (multiple, log, first timeout), none
-    beyond the cutoff, `times` (log, …) those at which an `Attempt` must be known, sorted, the cutoff last, and `place`
-    is where each timeout is among the times of its log.
+    `first` is (log, timeout), `cutoff` (log,): many logs are rows of one array. Figures of schedules have the axes
+    (growth, first timeout, number of cancellations − 1) after that of the row. So have the `limits` of each log, the
+    last timeout of each schedule, none beyond the cutoff. `times` (log, …) are those at which an `Attempt` must be
+    known, sorted, the cutoff last, and `place` is where each limit is among the times of its log.
     """
 
     def __init__(self, first: Floats, cutoff: Floats) -> None:
-        self.limits: Floats = np.minimum(_MULTIPLES[:, None, None] * first, cutoff[:, None])
-        times = np.concatenate([self.limits.swapaxes(0, 1).reshape(len(first), -1), cutoff[:, None]], axis=1)
-        order = np.argsort(times, axis=1, kind="stable")
-        self.times = np.take_along_axis(times, order, axis=1)
-        place = np.argsort(order, axis=1)[:, :-1].reshape(len(first), *self.limits.shape[::2])
-        self.place: Ints = place.swapaxes(0, 1)
-        self.shape = (*_STEPS.shape, first.shape[1])
+        self.limits: Floats = np.minimum(_FACTORS[:, None] * first[:, None, :, None], cutoff[:, None, None, None])
+        multiples = (np.unique(_FACTORS)[:, None] * first[:, None]).reshape(len(first), -1)
+        self.times = np.sort(np.minimum(np.append(multiples, cutoff[:, None], axis=1), cutoff[:, None]), axis=1)
+        self.place: Ints = np.stack([np.searchsorted(*each) for each in zip(self.times, self.limits, strict=True)])
 
     def durations(
-        self,
-        attempt: Attempt,
-        waiting: Floats,
-        cost: Floats,
-        *,
-        log: Ints | None = None,
-        pool: Ints | None = None,
-        span: Floats | None = None,
+        self, attempt: Attempt, waiting: Floats, cost: Floats, *, log: Ints, pool: Ints, span: Floats
     ) -> Floats:
-        """(rows, *shape) E for each row of `attempt`, of the `log` that it belongs to (default: a row a log).
-
-        With a `span` jobs leave for the row `pool` at the rate 1/span.
-        """
-        rows = np.arange(waiting.size)
-        place, limits = (self.place, self.limits) if log is None else (self.place[:, log], self.limits[:, log])
-        missed, _, spent = (values[rows[:, None], place] for values in attempt)  # (multiple, row, timeout)
-        taken, last = spent + cost[:, None] * missed, waiting[:, None]
-        result = np.empty((self.shape[0], rows.size, *self.shape[1:]))
-        stays = None if span is None else np.exp(-(limits + cost[:, None]) / span[:, None])
+        """E for each row of `attempt`, of the `log` that it belongs to; jobs leave for the row `pool` at rate 1/span."""
+        rows = np.arange(waiting.size)[:, None, None]
+        last, cost, span = (values[:, None, None] for values in (waiting, cost, span))
+        result = np.empty((waiting.size, *self.limits.shape[1:]))
         here, gone, total = np.ones(()), np.zeros(()), np.zeros(())
-        for j, step in enumerate(_STEPS.T):
-            total = total + here * taken[step]
-            here = here * missed[step]
-            if stays is None:
-                result[:, :, j] = total + here * last
-                continue
-            total = total + gone * taken[step][:, pool]
-            gone = gone * missed[step][:, pool] + here * (1 - stays[step])
-            here = here * stays[step]
-            result[:, :, j] = total + here * last + gone * last[pool]
-        return result.swapaxes(0, 1)
+        for j in range(MAX_CANCELLATIONS):
+            missed, _, spent = (values[rows, self.place[log, ..., j]] for values in attempt)
+            taken = spent + cost * missed
+            stays = np.exp(-(self.limits[log, ..., j] + cost) / span)
+            total = total + here * taken + gone * taken[pool]
+            here = here * missed
+            gone = gone * missed[pool] + here * (1 - stays)
+            here = here * stays
+            result[..., j] = total + here * last + gone * last[pool]
+        return result
 
     def worst_case(self, attempt: Attempt, waiting: Floats, cost: Floats) -> tuple[Floats, Floats, Floats]:
         """If every retry repeats the first fate: ℓ = Σ_j (τ_j + c) P(still out at τ_j)/W, Σ_j P(…), Σ_j (τ_j + c)/W.
@@ -203,21 +186,11 @@ class ScheduleGrid:
         The second is the extra load in submissions per job, the third the loss of a job that is cancelled every time.
         `attempt` has a row a log; so have the results.
         """
-        rows = np.arange(len(waiting))[:, None]
-        at = Attempt(*(np.moveaxis(values[rows, self.place], 0, -1) for values in attempt))  # (log, timeout, multiple)
-        cancelled = np.stack(_cancelled(at, list(_STEPS.T)), axis=-1).transpose(0, 2, 3, 1)
-        price = (self.limits[_STEPS].transpose(2, 0, 1, 3) + _by_log(cost)) / _by_log(waiting)
-        loss, load, stake = (np.cumsum(parts, axis=2) for parts in (price * cancelled, cancelled, price))
+        rows, waiting, cost = (values[:, None, None, None] for values in (np.arange(len(waiting)), waiting, cost))
+        cancelled = _cancelled(Attempt(*(values[rows, self.place] for values in attempt)))
+        price = (self.limits + cost) / waiting
+        loss, load, stake = (np.cumsum(parts, axis=-1) for parts in (price * cancelled, cancelled, price))
         return loss, load, stake
-
-    def schedule(self, log: int, flat: int) -> tuple[float, ...]:
-        g, j, t = np.unravel_index(flat, self.shape)
-        return tuple(self.limits[_STEPS[g, : j + 1], log, t].tolist())
-
-
-def _by_log(values: Floats) -> Floats:
-    """(log,) beside arrays over schedules of each log."""
-    return values[:, None, None, None]
 
 
 def search_schedules(
@@ -240,13 +213,15 @@ def search_schedules(
         repeated = (np.append(places[log], np.full(width - places[log].size, places[log][-1])) for log in todo)
         rows = np.array([first[log][some] for log, some in zip(todo, repeated, strict=True)])
         grid = ScheduleGrid(rows, cutoff[todo])
-        values = objective(grid, todo).reshape(len(todo), -1)
+        values = objective(grid, todo).swapaxes(2, 3).reshape(len(todo), -1)  # of equals the shortest schedule
         left = []
         for row, (log, best) in enumerate(zip(todo, values.argmin(axis=1).tolist(), strict=True)):
             tried, k = places[log], best % width
             low, high = int(tried[max(k - 1, 0)]), int(tried[min(k + 1, tried.size - 1)])
             if high - low <= 2 and not (continuous and first[log][high] > first[log][low] * (1 + 1e-7)):
-                results[log] = grid.schedule(row, best), best // width, float(values[row, best])
+                growth, count = divmod(best // width, MAX_CANCELLATIONS)
+                timeouts = grid.limits[row, growth, k, : count + 1]
+                results[log] = tuple(timeouts.tolist()), best // width, float(values[row, best])
                 continue
             chosen = int(tried[k])
             if high - low <= 2:
@@ -286,14 +261,14 @@ def best_retry(
     True
     """
     times = _first_timeouts(law, cutoff) if first is None else first
-    waiting, costs = np.array([float(Attempt.of(law, np.array([cutoff])).waiting(cost))]), np.array([cost])
+    waiting, costs, row = Attempt.of(law, np.array([[cutoff]])).waiting(cost), np.array([cost]), np.array([0])
     if not times.size or not np.isfinite(waiting[0]):
         return None
 
     def objective(grid: ScheduleGrid, logs: Sequence[int]) -> Floats:
-        attempt = Attempt(*(values[None] for values in Attempt.of(law, grid.times[0])))
+        attempt = Attempt.of(law, grid.times)
         losses, load, _ = grid.worst_case(attempt, waiting, costs)
-        ratios = grid.durations(attempt, waiting, costs) / waiting
+        ratios = grid.durations(attempt, waiting, costs, log=row, pool=row, span=np.array([np.inf])) / waiting
         allowed = (losses <= risk) & (load <= max_load)
         return np.where(allowed, (1 - suspicion) * ratios + suspicion * (1 + losses), np.inf)
 

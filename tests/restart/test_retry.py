@@ -124,14 +124,16 @@ def test_grid_agrees_with_single_schedules(bundled):
     first, cutoffs, costs = np.array([[200.0, 358.0, 900.0], [100.0, 500.0, 500.0]]), [CUTOFF, 5000.0], [3.0, 0.0]
     grid = ScheduleGrid(first, np.array(cutoffs))
     attempt = Attempt(*map(np.stack, zip(*(Attempt.of(bundled, times) for times in grid.times), strict=True)))
-    waiting = attempt.waiting(np.array(costs))
-    durations = grid.durations(attempt, waiting, np.array(costs))
+    waiting, rows, never = attempt.waiting(np.array(costs)), np.arange(2), np.full(2, np.inf)
+    durations = grid.durations(attempt, waiting, np.array(costs), log=rows, pool=rows, span=never)
     losses, load, _ = grid.worst_case(attempt, waiting, np.array(costs))
-    for log, flat in product(range(2), range(durations[0].size)):
-        retry = evaluate_retry(bundled, grid.schedule(log, flat), cutoff=cutoffs[log], cost=costs[log])
-        assert durations[log].flat[flat] == pytest.approx(retry.expected_duration)
-        assert losses[log].flat[flat] == pytest.approx(retry.worst_loss)
-        assert load[log].flat[flat] == pytest.approx(bundled.still_out(np.array(retry.timeouts)).sum())
+    for log, growth, at, count in np.ndindex(durations.shape):
+        timeouts = grid.limits[log, growth, at, : count + 1]
+        retry = evaluate_retry(bundled, timeouts, cutoff=cutoffs[log], cost=costs[log])
+        place = log, growth, at, count
+        assert durations[place] == pytest.approx(retry.expected_duration)
+        assert losses[place] == pytest.approx(retry.worst_loss)
+        assert load[place] == pytest.approx(bundled.still_out(timeouts).sum())
 
 
 def test_without_limits_a_continuous_law_gives_the_finite_schedule_of_van_moorsel_and_wolter():
