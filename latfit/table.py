@@ -278,6 +278,16 @@ class ProbeTable:
     def __post_init__(self) -> None:
         object.__setattr__(self, "status", np.asarray(self.status, dtype=np.int8))
 
+    @classmethod
+    def of_sample(cls, sample: LatencySample) -> ProbeTable:
+        """A row for each probe of a sample, of which nothing but the latencies is known."""
+        parts = [tally.expand() for tally in (sample.completed, sample.failed, sample.censored)]
+        parts.append(np.full(sample.lost, np.nan))
+        status = np.repeat(np.arange(4, dtype=np.int8), [part.size for part in parts])
+        table = cls(np.concatenate(parts), status, clock=sample.resolution)
+        table.__dict__["sample"] = sample
+        return table
+
     @property
     def n(self) -> int:
         return int(self.latency.size)
@@ -317,8 +327,8 @@ class ProbeTable:
 
     def with_failed(self, treat_as: str) -> ProbeTable:
         """Failures read as `retry` (as they are), `completed` or `lost`."""
-        code = {"completed": COMPLETED, "lost": LOST}.get(treat_as, FAILED)
-        return self.with_status(self.status == FAILED, code)
+        codes = {"completed": COMPLETED, "lost": LOST}
+        return self.with_status(self.status == FAILED, codes[treat_as]) if treat_as in codes else self
 
     def with_status(self, rows: Bools, code: int) -> ProbeTable:
         return replace(self, status=np.where(rows, np.int8(code), self.status)) if rows.any() else self

@@ -34,7 +34,6 @@ def replay(log: str, policy: tuple[str, ...], by: str | None, as_json: bool, **p
     policies = [parse_policy(spec) for spec in policy]
     table = cli.load_log(log, parsed)
     case = prepare(probes_of(table), cli.call(latfit.Options, **parsed))
-    assert case.seen is not None
     require_times(case.seen)
     groups = None if by is None else group_column(table, by)
     if groups is None and (mixed := mixing(case.seen)) is not None:

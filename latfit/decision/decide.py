@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -25,14 +26,13 @@ from latfit.decision.schedule import (
 from latfit.decision.warn import warnings_of
 from latfit.errors import FitError, LatfitError, SampleError, counted
 from latfit.evidence import dependence, mixing
-from latfit.evidence.changes import changes_of_logs
+from latfit.evidence.changes import find_changes
 from latfit.evidence.replay import replay_logs
 from latfit.evidence.worlds import Survey, survey
 from latfit.fitting import Fit, fit, fitted_law
 from latfit.laws import Empirical
 from latfit.numbers import finite
 from latfit.restart import expected_duration, optimal_timeout, variation_interval
-from latfit.restart.objectives import Objective
 from latfit.restart.retry import best_retry
 from latfit.sample import STATUSES, LatencySample
 from latfit.table import ProbeTable
@@ -76,44 +76,35 @@ def decide(
         timeouts.law_named(options.law)
     if keys is None:
         keys = [()] if len(samples) == 1 else [(str(at),) for at in range(len(samples))]
-    decisions: list[Decision] = []
-    cases: dict[int, Prepared] = {}
-    for at, (key, sample) in enumerate(zip(keys, samples, strict=True)):
-        whole = sample.sample if isinstance(sample, ProbeTable) else sample
-        tallies = (whole.completed.total, whole.failed.total, whole.censored.total, whole.lost)
-        decision = Decision(key, dict(zip(STATUSES, tallies, strict=True)), whole)
-        try:
-            case = cases[at] = prepare(sample, options, key)
-            decision = replace(decision, whole=case.whole, sample=case.sample, latency=LatencySummary.of(case.sample))
-            decisions.append(replace(decision, cutoff=case.cutoff, outliers=case.ratio))
-        except LatfitError as problem:
-            decisions.append(replace(decision, error=str(problem)))
-    usable = [at for at, case in cases.items() if case.sample.completed.total >= MIN_COMPLETIONS]
-    some = [cases[at] for at in usable]
+    started = [_started(sample, options, key) for key, sample in zip(keys, samples, strict=True)]
+    decisions = [decision for decision, _ in started]
+    places = [at for at, (_, case) in enumerate(started) if case is not None]
+    cases = [case for _, case in started if case is not None]
     # resamples of small groups in which nothing completes, and latencies near the largest number
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        recommended = dict(zip(usable, timeouts.recommend(some, options), strict=True))
-        fits = dict(zip(usable, ranked(some, options), strict=True))
-        formulas = [recommended[at] if at in fits else (_too_few(case), ()) for at, case in cases.items()]
-        evidence = collect_evidence(list(cases.values()), formulas, options)
-        for (at, case), formula, (judged, choice) in zip(cases.items(), formulas, evidence, strict=True):
+        formulas = timeouts.recommend(cases)
+        fits = iter(ranked([case for case in cases if case.enough], options))
+        evidence = collect_evidence(cases, formulas, options)
+        for at, case, formula, (judged, choice) in zip(places, cases, formulas, evidence, strict=True):
             decision = replace(decisions[at], evidence=judged)
-            if at in fits:
-                decisions[at] = _decided(decision, case, judged, formula, fits[at], choice, detail, figures or detail)
+            if case.enough:
+                decisions[at] = _decided(decision, case, judged, formula, next(fits), choice, detail, figures or detail)
             else:
                 decisions[at] = _undecided(decision, case, judged, formula[0])
     return decisions
 
 
-def _too_few(case: Prepared) -> Recommendation:
-    return Recommendation(
-        verdict="withheld",
-        rho=case.ratio.estimate,
-        law="empirical",
-        cost=case.cost,
-        objective={"name": str(Objective.parse(case.options.objective)), "value": None},
-        withheld=("few-completions",),
-    )
+def _started(sample: LatencySample | ProbeTable, options: Options, key: Key) -> tuple[Decision, Prepared | None]:
+    whole = sample.sample if isinstance(sample, ProbeTable) else sample
+    tallies = (whole.completed.total, whole.failed.total, whole.censored.total, whole.lost)
+    decision = Decision(key, dict(zip(STATUSES, tallies, strict=True)), whole)
+    try:
+        case = prepare(sample, options, key)
+        summary = LatencySummary.of(case.sample)
+    except LatfitError as problem:
+        return replace(decision, error=str(problem)), None
+    facts: dict[str, Any] = {"whole": case.whole, "sample": case.sample, "latency": summary}
+    return replace(decision, cutoff=case.cutoff, outliers=case.ratio, **facts), case
 
 
 def _undecided(decision: Decision, case: Prepared, evidence: Evidence, withheld: Recommendation) -> Decision:
@@ -188,22 +179,20 @@ def _implausible(judged: Recommendation, case: Prepared) -> str | None:
     retry, probes = judged.retry, case.seen
     if retry is None:
         return None
-    when = None if probes is None or probes.submitted is None else probes.submitted
+    when = probes.submitted
     span = np.inf if when is None else float(np.nanmax(when) - np.nanmin(when))
     if retry.waiting > MAX_PLAUSIBLE_GAIN * retry.expected_duration:
         what = f"jobs would be {retry.waiting / retry.expected_duration:.3g} times faster than by waiting"
-    elif retry.timeouts[0] > span > 0 and probes is not None and probes.facts.unit in (None, "s"):
+    elif retry.timeouts[0] > span > 0 and probes.facts.unit in (None, "s"):
         what = f"the timeout of {seconds(retry.timeouts[0])} is longer than the log ({seconds(span)})"
     else:
         return None
     rows = []
-    if probes is not None:
-        for at in np.argsort(-np.nan_to_num(probes.latency, nan=-1.0, posinf=-1.0), kind="stable")[:3]:
-            sent = "" if when is None else f", submitted {np.datetime64(int(when[at]), 's')}Z"
-            rows.append(f"{probes.latency[at]:g} s ({STATUSES[probes.status[at]]}{sent})")
-    longest = "; ".join(rows) or f"{case.sample.completed.values[-1]:g} s"
-    text = f"{what}: that is not plausible. The longest rows: {longest}. Check the column and the unit of the latency "
-    return f"{text}(`latfit read` shows them), or accept this with --accept-implausible"
+    for at in np.argsort(-np.nan_to_num(probes.latency, nan=-1.0, posinf=-1.0), kind="stable")[:3]:
+        sent = "" if when is None else f", submitted {np.datetime64(int(when[at]), 's')}Z"
+        rows.append(f"{probes.latency[at]:g} s ({STATUSES[probes.status[at]]}{sent})")
+    text = f"{what}: that is not plausible. The longest rows: {'; '.join(rows)}. Check the column and the unit of the "
+    return f"{text}latency (`latfit read` shows them), or accept this with --accept-implausible"
 
 
 def _by_law(case: Prepared, fits: Sequence[Fit]) -> Recommendation:
@@ -224,62 +213,56 @@ def _by_law(case: Prepared, fits: Sequence[Fit]) -> Recommendation:
 def collect_evidence(
     cases: Sequence[Prepared], formulas: Sequence[timeouts.Recommended], options: Options
 ) -> list[tuple[Evidence, Choice | None]]:
-    """The evidence on each log and its best schedule.
-
-    Where the clock does not tell which timeout is best, a restart is taken to cost a step of it. If then the answer is
-    to wait, and it would not be if restarts were free, it depends on the cost.
-    """
+    """The evidence on each log and its best schedule."""
     surveys = [survey_case(case) for case in cases]
-    choices: list[Choice | None] = [None] * len(cases)
+    logs = [strata for _, strata in surveys]
+    choices: Sequence[Choice | None] = [None] * len(cases)
     if options.plain and options.rho is None:
-        logs = [strata for _, strata in surveys]
-        steps = [s.shortest if unclear else 0.0 for s, (_, unclear) in zip(logs, formulas, strict=True)]
-        costed = [replace(s, cost=s.cost + step) for s, step in zip(logs, steps, strict=True)]
-        choices = choose_schedules(costed, risk=options.risk)
-        waits = {at: each for at, each in enumerate(choices) if steps[at] and each is not None and each.retry is None}
-        free = choose_schedules([logs[at] for at in waits], risk=options.risk)
-        for (at, wait), choice in zip(waits.items(), free, strict=True):
-            choices[at] = replace(wait, cost_decides=choice is not None and choice.retry is not None)
-    recommended = [formula for formula, _ in formulas]
-    limited = [at for at, formula in enumerate(recommended) if formula.timeout]
-    limits = [min(recommended[at].timeout or np.inf, cases[at].cutoff.cutoff) for at in limited]
-    ratios = dict(zip(limited, unlimited([surveys[at][1] for at in limited], limits), strict=True))
-    forever = [ratios.get(at) for at in range(len(cases))]
-    evidence = [
-        _worlds_and_order(case, *seen, choice, ever)
-        for case, seen, choice, ever in zip(cases, surveys, choices, forever, strict=True)
-    ]
-    timed = {
-        at: case.seen for at, case in enumerate(cases) if case.seen is not None and case.seen.submitted is not None
-    }
-    probed = [(probes, cases[at].cutoff.cutoff) for at, probes in timed.items()]
-    for at, changes in zip(timed, changes_of_logs(probed), strict=True):
-        evidence[at] = replace(evidence[at], drift=changes)
+        choices = _choices(logs, [bool(unclear) for _, unclear in formulas], options.risk)
+    repeated = [formula.timeout for formula, _ in formulas]
+    limits = [min(t or np.inf, case.cutoff.cutoff) for t, case in zip(repeated, cases, strict=True)]
+    rows = zip(cases, surveys, choices, repeated, unlimited(logs, limits), strict=True)
+    evidence = [_of_log(case, *known, choice, ratios if t else None) for case, known, choice, t, ratios in rows]
     if options.plain and options.law is None:
         asked = []
-        for at, log in zip(timed, probed, strict=True):
-            t, mixed = recommended[at].timeout, evidence[at].mixing
-            asked.append((*log, [] if t is None else [t], mixed.column.codes if mixed else None))
-        for at, replayed in zip(timed, replay_logs(asked, cost=options.cost), strict=True):
-            evidence[at] = replace(evidence[at], replay=replayed)
+        for case, each, t in zip(cases, evidence, repeated, strict=True):
+            groups = each.mixing.column.codes if each.mixing else None
+            asked.append((case.seen, case.cutoff.cutoff, [] if t is None else [t], groups))
+        replays = replay_logs(asked, cost=options.cost)
+        evidence = [replace(each, replay=replayed) for each, replayed in zip(evidence, replays, strict=True)]
     return list(zip(evidence, choices, strict=True))
 
 
-def _worlds_and_order(
-    case: Prepared, known: Survey, strata: Strata, choice: Choice | None, unlimited: Sequence[float] | None
+def _choices(logs: Sequence[Strata], unclear: Sequence[bool], risk: float) -> list[Choice | None]:
+    """The best schedules. Where the clock does not tell which timeout is best, a restart costs a step of it.
+
+    If then the answer is to wait, and it would not be if restarts were free, it depends on the cost.
+    """
+    steps = [log.shortest if coarse else 0.0 for log, coarse in zip(logs, unclear, strict=True)]
+    costed = [replace(log, cost=log.cost + step) for log, step in zip(logs, steps, strict=True)]
+    choices = choose_schedules(costed, risk=risk)
+    waits = {at: each for at, each in enumerate(choices) if steps[at] and each is not None and each.retry is None}
+    for (at, wait), free in zip(waits.items(), choose_schedules([logs[at] for at in waits], risk=risk), strict=True):
+        choices[at] = replace(wait, cost_decides=free is not None and free.retry is not None)
+    return choices
+
+
+def _of_log(
+    case: Prepared, known: Survey, strata: Strata, choice: Choice | None, repeated: Sequence[float] | None
 ) -> Evidence:
-    """The evidence but for what describes it over time, which is computed for many logs at once."""
-    probes = case.seen
-    absent: list[float | None] = [None] * len(strata.names)
-    forever = absent if unlimited is None else unlimited
+    """The evidence but for the replay; `repeated` is the formula's timeout without limit over waiting, by world."""
+    probes, absent = case.seen, [None] * len(strata.names)
+    forever: Sequence[float | None] = absent if repeated is None else repeated
     kinds = [(INDEPENDENT, None), *((world.kind, world.z) for world in known.worlds)]
     rows = zip(strata.names, kinds, choice.ratios if choice else absent, forever, strict=True)
+    drift = None
+    if probes.submitted is not None:
+        drift = find_changes(probes.submitted, probes.latency, probes.status, case.cutoff.cutoff)
     return Evidence(
         case.censoring,
-        mixing=mixing(probes, known.worlds, dict(zip(strata.names, forever, strict=True)))
-        if probes is not None
-        else None,
-        dependence=dependence(probes) if probes is not None else None,
+        mixing=mixing(probes, known.worlds, dict(zip(strata.names, forever, strict=True))),
+        dependence=dependence(probes),
+        drift=drift,
         worlds=tuple(JudgedWorld(name, *kind, ratio, ever) for name, kind, ratio, ever in rows),
         binding=choice.binding if choice else None,
         columns_used=known.used,
@@ -289,47 +272,40 @@ def _worlds_and_order(
 
 def survey_case(case: Prepared) -> tuple[Survey, Strata]:
     """What the log of a case says, before any schedule is chosen: its worlds, and their strata."""
-    probes, sample, known = case.seen, case.sample, Survey()
-    if probes is not None:
-        known = survey(probes, case.cutoff.cutoff)
-        latency, status = probes.latency, probes.status
-    else:
-        parts = [tally.expand() for tally in (sample.completed, sample.failed, sample.censored)]
-        parts.append(np.full(sample.lost, np.inf))
-        latency, status = np.concatenate(parts), np.repeat(np.arange(4, dtype=np.int8), [part.size for part in parts])
-    strata = Strata.of(latency, status, case.cutoff.cutoff, known.worlds, case.cost)
-    pi = min(_suspicion(probes, latency.size, known), 1.0)
-    return known, replace(strata, suspicion=pi, shortest=sample.resolution)
+    probes, cutoff = case.seen, case.cutoff.cutoff
+    known = Survey() if case.bare else survey(probes, cutoff)
+    strata = Strata.of(probes.latency, probes.status, cutoff, known.worlds, case.cost)
+    return known, replace(strata, suspicion=_suspicion(probes, known), shortest=case.sample.resolution)
 
 
-def _suspicion(probes: ProbeTable | None, n: int, known: Survey) -> float:
+def _suspicion(probes: ProbeTable, known: Survey) -> float:
     """π: queues, work and sticky jobs repeat their fate; what a blind or small log cannot have shown stays suspect."""
-    if probes is not None and (
-        probes.facts.queue or probes.facts.work or any(world.kind == "job" for world in known.worlds)
-    ):
+    facts = probes.facts
+    if facts.queue or facts.work or any(world.kind == "job" for world in known.worlds):
         return SUSPICION["repeats"]
-    blind = probes is None or (probes.submitted is None and not known.used) or not probes.facts.has_outcomes
-    plain = max(SUSPICION["unseen" if blind else "plain"], PRIOR_PROBES / n)
-    return min(plain, max(SUSPICION["fresh"], PRIOR_PROBES / known.fresh)) if known.fresh else plain
+    blind = (probes.submitted is None and not known.used) or not facts.has_outcomes
+    plain = max(SUSPICION["unseen" if blind else "plain"], PRIOR_PROBES / probes.n)
+    fresh = max(SUSPICION["fresh"], PRIOR_PROBES / known.fresh) if known.fresh else plain
+    return min(plain, fresh, 1.0)
 
 
 def apply_evidence(
     formula: Recommendation, case: Prepared, evidence: Evidence, choice: Choice | None
 ) -> Recommendation:
     """The recommendation, withheld where a supported world makes it, repeated for ever, slower than waiting."""
-    facts, retry = case.seen.facts if case.seen is not None else None, choice.retry if choice is not None else None
+    facts, retry = case.seen.facts, choice.retry if choice is not None else None
     against = [world for world in evidence.worlds[1:] if (world.unlimited or 0.0) > 1]
     if formula.timeout == 0 and choice is not None and retry is None and evidence.binding != INDEPENDENT:
         against = [world for world in evidence.worlds if world is evidence.binding_world]
     codes = ["dependent" if world.kind in ("job", "time", "spell") else "mixed" for world in against]
-    if facts is not None and (facts.queue or facts.work) and formula.verdict == "finite":
+    if (facts.queue or facts.work) and formula.verdict == "finite":
         codes.insert(0, "queue" if facts.queue else "work")
     early = case.sample.censored_early
     if early > case.sample.returned and early > 0.5 * case.sample.n:  # more given up than came back
         codes.insert(0, "censored")
         retry = None
     quick = formula.timeout is not None and formula.timeout < case.sample.completed.quantiles([0.5])[0] / QUICK_RETURN
-    if quick and facts is not None and not facts.has_outcomes:  # such returns may be errors
+    if quick and not facts.has_outcomes:  # such returns may be errors
         codes.insert(0, "no-outcomes")
         retry = None
     if (formula.timeout == 0 and not codes) or (choice is not None and choice.cost_decides):

@@ -150,8 +150,8 @@ def _shared_maximum(completed: Tally) -> float | None:
 class Prepared:
     """A sample with its outcomes read, its cutoff, and what is out there.
 
-    `whole` is the sample before the cut, `sample` after it; `seen` are the probes in their order, read alike, None
-    where only a sample is known. `options` are what is asked of it.
+    `whole` is the sample before the cut, `sample` after it; `seen` are the probes, read alike, in their order unless
+    they are `bare`: then nothing but a sample is known. `options` are what is asked of it.
     """
 
     options: Options
@@ -161,7 +161,13 @@ class Prepared:
     cutoff: CutoffChoice
     ratio: OutlierRatio
     censoring: Censoring
-    seen: ProbeTable | None = None
+    seen: ProbeTable
+    bare: bool
+
+    @property
+    def enough(self) -> bool:
+        """Whether enough probes completed for a timeout."""
+        return self.sample.completed.total >= MIN_COMPLETIONS
 
     @property
     def cost(self) -> float:
@@ -180,40 +186,26 @@ def generator(seed: int, *names: str) -> np.random.Generator:
 
 def prepare(log: LatencySample | ProbeTable, options: Options, key: Key = ()) -> Prepared:
     """Read the outcomes, choose the cutoff, cut, and count the outliers; random numbers will depend on the `key`."""
-    probes = log if isinstance(log, ProbeTable) else None
-    sample = log.sample if isinstance(log, ProbeTable) else log
-    given_up = censoring(sample, has_outcomes=probes is None or probes.facts.has_outcomes)
-    sample, probes = _read_given_up(sample, probes, given_up, options.censoring)
-    sample = sample.with_failed(options.failed)
-    if not sample.n:
+    bare = isinstance(log, LatencySample)
+    probes = ProbeTable.of_sample(log) if isinstance(log, LatencySample) else log
+    given_up = censoring(probes.sample, has_outcomes=probes.facts.has_outcomes)
+    seen = _read_given_up(probes, given_up, options.censoring).with_failed(options.failed)
+    logged = probes.sample
+    whole = logged if seen is probes else replace(seen.sample, resolution=logged.resolution, cutoff=logged.cutoff)
+    if not whole.n:
         raise SampleError("the sample is empty: there is no probe to decide on")
-    choice = default_cutoff(sample) if options.cutoff is None else CutoffChoice(options.cutoff, "given")
-    cut = sample.cut(choice.cutoff)
-    probes = probes and probes.with_failed(options.failed)
-    return Prepared(options, key, sample, cut, choice, outlier_ratio(cut), given_up, probes)
+    choice = default_cutoff(whole) if options.cutoff is None else CutoffChoice(options.cutoff, "given")
+    sample = whole.cut(choice.cutoff)
+    return Prepared(options, key, whole, sample, choice, outlier_ratio(sample), given_up, seen, bare)
 
 
-def _read_given_up(
-    sample: LatencySample, probes: ProbeTable | None, given_up: Censoring, reading: str
-) -> tuple[LatencySample, ProbeTable | None]:
+def _read_given_up(probes: ProbeTable, given_up: Censoring, reading: str) -> ProbeTable:
     if reading == "independent":
-        return sample, probes
+        return probes
     if given_up.cut_at is not None:  # so many at the largest value can only be a timeout
-        done = sample.completed
-        cut, rest = Tally(done.values[-1:], done.counts[-1:]), Tally(done.values[:-1], done.counts[:-1])
-        if probes is not None:
-            probes = probes.with_status((probes.status == COMPLETED) & (probes.latency == given_up.cut_at), CENSORED)
-        return replace(sample, completed=rest, censored=cut), probes
-    low, high = (given_up.window if reading == "auto" else None) or (0.0, float("inf"))
-    if reading == "auto" and not given_up.informative:
-        return sample, probes
-    values, counts = sample.censored.values, sample.censored.counts
-    inside = (values >= low) & (values <= high)
-    moved, rest = (Tally.trusted(values[rows], counts[rows]) for rows in (inside, ~inside))
-    code = LOST if reading == "lost" else FAILED
-    if probes is not None:
-        rows = (probes.status == CENSORED) & (probes.latency >= low) & (probes.latency <= high)
-        probes = probes.with_status(rows, code)
-    if code == LOST:
-        return replace(sample, censored=rest, lost=sample.lost + moved.total), probes
-    return replace(sample, censored=rest, failed=Tally.sum([sample.failed, moved])), probes
+        return probes.with_status((probes.status == COMPLETED) & (probes.latency == given_up.cut_at), CENSORED)
+    rows = probes.status == CENSORED
+    if reading == "auto":
+        low, high = given_up.window if given_up.informative and given_up.window else (np.inf, np.inf)
+        rows &= (probes.latency >= low) & (probes.latency <= high)
+    return probes.with_status(rows, LOST if reading == "lost" else FAILED)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from latfit.curve import MIN_COMPLETIONS, Counts
-from latfit.decision.prepare import Options, Prepared
+from latfit.decision.prepare import Prepared
 from latfit.decision.result import Recommendation, Warned
 from latfit.errors import LawError, SampleError
 from latfit.evidence import Dependence
@@ -18,6 +18,7 @@ from latfit.laws import Empirical, Law, get_law
 from latfit.numbers import Floats, finite
 from latfit.resample import Blocks, bootstrap
 from latfit.restart import Optimum, evaluate_timeout, optimal_timeout
+from latfit.restart.objectives import Objective
 from latfit.sample import CENSORED, LOST, LatencySample
 
 MAX_SHIFT = 0.1  # an optimum that moves by a larger share when one step of the clock is its cost is not identified
@@ -25,24 +26,37 @@ MAX_SHIFT = 0.1  # an optimum that moves by a larger share when one step of the 
 Recommended = tuple[Recommendation, tuple[Warned, ...]]
 
 
-def recommend(cases: Sequence[Prepared], options: Options) -> list[Recommended]:
-    """The recommendation of each sample with enough completions, from the data themselves; without intervals."""
-    if not options.plain or options.rho is not None:
-        return [_by_objective(case, options) for case in cases]
-    sizes: dict[int, list[int]] = defaultdict(list)
-    for at, case in enumerate(cases):
-        sizes[case.sample.completed.values.size.bit_length()].append(at)
+def recommend(cases: Sequence[Prepared]) -> list[Recommended]:
+    """The recommendation of each sample from the data themselves; without intervals."""
     results: dict[int, Recommended] = {}
+    sizes: dict[int, list[int]] = defaultdict(list)  # samples of about one size are rows of one array
+    for at, case in enumerate(cases):
+        if not case.enough:
+            results[at] = _too_few(case), ()
+        elif case.options.plain and case.options.rho is None:
+            sizes[case.sample.completed.values.size.bit_length()].append(at)
+        else:
+            results[at] = _by_objective(case)
     for members in sizes.values():
-        results |= zip(members, _together([cases[at] for at in members], options), strict=True)
+        results |= zip(members, _together([cases[at] for at in members]), strict=True)
     return [results[at] for at in range(len(cases))]
 
 
-def _together(cases: Sequence[Prepared], options: Options) -> list[Recommended]:
-    """The recommendations of samples of about one size, as rows of one array."""
-    samples = [case.sample for case in cases]
+def _too_few(case: Prepared) -> Recommendation:
+    return Recommendation(
+        verdict="withheld",
+        rho=case.ratio.estimate,
+        law="empirical",
+        cost=case.cost,
+        objective={"name": str(Objective.parse(case.options.objective)), "value": None},
+        withheld=("few-completions",),
+    )
+
+
+def _together(cases: Sequence[Prepared]) -> list[Recommended]:
+    samples, cost = [case.sample for case in cases], cases[0].cost
     curves = Counts.of_samples(samples).curves()
-    step, cost = np.array([sample.resolution for sample in samples]), options.cost
+    step = np.array([sample.resolution for sample in samples])
     allowed = curves.allowed(step)
     k, t = curves.robust_argmin(cost, allowed)
     rows = np.arange(k.size)
@@ -74,7 +88,7 @@ def _together(cases: Sequence[Prepared], options: Options) -> list[Recommended]:
             speed_up=finite(E_R[row] / E[row]),
             at_cutoff=finite(at_cutoff[row]),
         )
-        results.append((recommendation, (_not_identified(case.sample, cost),) if unclear[row] else ()))
+        results.append((recommendation, _not_identified(case) if unclear[row] else ()))
     return results
 
 
@@ -86,20 +100,21 @@ def with_figures(chosen: Recommendation, law: Law, case: Prepared) -> Recommenda
     return replace(chosen, **figures, waiting=waiting, source=law)
 
 
-def _not_identified(sample: LatencySample, cost: float) -> Warned:
+def _not_identified(case: Prepared) -> tuple[Warned]:
+    sample = case.sample
     message = (
-        f"the optimum is not identified: give --cost. A clock of {sample.resolution:g} s and a cost of {cost:g} s for "
-        "each restart do not tell which of the shortest waits is worth a restart"
+        f"the optimum is not identified: give --cost. A clock of {sample.resolution:g} s and a cost of {case.cost:g} s "
+        "for each restart do not tell which of the shortest waits is worth a restart"
     )
     if not sample.completed.values[-1]:
         zeros = f"all {sample.completed.total} latencies are 0"
         message = f"{zeros}: the clock is too coarse for a timeout; record finer times"
-    return Warned("not-identified", message)
+    return (Warned("not-identified", message),)
 
 
-def _by_objective(case: Prepared, options: Options) -> Recommended:
+def _by_objective(case: Prepared) -> Recommended:
     """The optimum of one sample under any objective and policy: exact, since there the robust rule is not known."""
-    law = Empirical.of(case.sample)
+    options, law = case.options, Empirical.of(case.sample)
     law = law if options.rho is None else law.rescaled(options.rho)
     step, shortest = case.sample.resolution, case.sample.resolution + options.wall_clock
     limits: dict[str, Any] = {"max_submissions": options.max_submissions, "min_completions": MIN_COMPLETIONS}
@@ -112,8 +127,7 @@ def _by_objective(case: Prepared, options: Options) -> Recommended:
             clear = best.timeout is dearer.timeout
         else:
             clear = best.timeout > shortest and abs(dearer.timeout - best.timeout) <= MAX_SHIFT * best.timeout
-    warnings = () if clear else (_not_identified(case.sample, options.cost),)
-    return of_optimum(best, law, case), warnings
+    return of_optimum(best, law, case), () if clear else _not_identified(case)
 
 
 def of_optimum(best: Optimum, law: Law, case: Prepared) -> Recommendation:
@@ -134,7 +148,7 @@ def with_intervals(chosen: Recommendation, case: Prepared, depends: Dependence |
     t = np.inf if chosen.timeout is None else chosen.timeout
     E, factor = chosen.expected_duration or np.inf, chosen.speed_up_vs_cutoff or np.inf
     probes, cutoff, blocks = case.seen, case.cutoff.cutoff, None
-    if depends is not None and depends.found and probes is not None:
+    if depends is not None and depends.found:
         late = (probes.latency > cutoff) & (probes.status != LOST)
         latency = np.where(late, cutoff, np.nan_to_num(probes.latency))
         blocks = Blocks.of(latency, np.where(late, CENSORED, probes.status), depends.autocorrelation_time)

@@ -43,7 +43,7 @@ class Attempt(NamedTuple):
         waited = np.where(np.isinf(times), 0.0, times) * out
         return cls(1.0 - law.cdf(times), out, law.partial_moment(1, times) + law.failed_moment(1, times) + waited)
 
-    def at(self, index: int | Ints) -> Attempt:
+    def at(self, index: int | slice | Ints) -> Attempt:
         return Attempt(self.missed[..., index], self.out[..., index], self.spent[..., index])
 
     def waiting(self, cost: float) -> Floats:
@@ -164,7 +164,7 @@ class ScheduleGrid:
     def durations(
         self, attempt: Attempt, waiting: Floats, cost: Floats, *, log: Ints, pool: Ints, span: Floats
     ) -> Floats:
-        """E for each row of `attempt`, of the `log` that it belongs to; jobs leave for the row `pool` at rate 1/span."""
+        """E for each row of `attempt`, that of a `log`; jobs leave the row for the row `pool` at the rate 1/span."""
         rows = np.arange(waiting.size)[:, None, None]
         last, cost, span = (values[:, None, None] for values in (waiting, cost, span))
         result = np.empty((waiting.size, *self.limits.shape[1:]))
@@ -186,7 +186,8 @@ class ScheduleGrid:
         The second is the extra load in submissions per job, the third the loss of a job that is cancelled every time.
         `attempt` has a row a log; so have the results.
         """
-        rows, waiting, cost = (values[:, None, None, None] for values in (np.arange(len(waiting)), waiting, cost))
+        rows = np.arange(len(waiting))[:, None, None, None]
+        waiting, cost = (values[:, None, None, None] for values in (waiting, cost))
         cancelled = _cancelled(Attempt(*(values[rows, self.place] for values in attempt)))
         price = (self.limits + cost) / waiting
         loss, load, stake = (np.cumsum(parts, axis=-1) for parts in (price * cancelled, cancelled, price))
@@ -243,14 +244,12 @@ def best_retry(
     suspicion: float = 0.1,
     max_load: float = np.inf,
     cost: float = 0.0,
-    first: Floats | None = None,
 ) -> Retry | None:
     """The schedule with the least (1 − π) E/W + π (1 + ℓ) of those with ℓ ≤ risk, None where waiting is as good.
 
     ℓ is the loss if every retry takes as long as the first attempt would have, π = `suspicion` the weight of that case,
     `max_load` the most extra submissions per job in it.
-    The last attempt ends at the `cutoff`; ∞ is allowed for a law without outliers. `first` are the first timeouts to
-    choose from, sorted; by default the latencies of an empirical law.
+    The last attempt ends at the `cutoff`; ∞ is allowed for a law without outliers.
 
     >>> import latfit
     >>> law = latfit.Empirical.of(latfit.example_log().sample(cutoff=10_000.0))
@@ -260,7 +259,7 @@ def best_retry(
     >>> best_retry(law, cutoff=10_000.0, risk=0.05) is None
     True
     """
-    times = _first_timeouts(law, cutoff) if first is None else first
+    times = _first_timeouts(law, cutoff)
     waiting, costs, row = Attempt.of(law, np.array([[cutoff]])).waiting(cost), np.array([cost]), np.array([0])
     if not times.size or not np.isfinite(waiting[0]):
         return None

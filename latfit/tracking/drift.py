@@ -159,7 +159,7 @@ def _of_group(key: dict[str, str], probes: ProbeTable, window: str | None, optio
             f"{MIN_PROBES_FOR_DRIFT}: name the column with --column submitted=NAME"
         )
     prepared = prepare(probes.take(timed), options)
-    probes, T = prepared.seen or probes, prepared.cutoff.cutoff
+    probes, T = prepared.seen, prepared.cutoff.cutoff
     assert probes.submitted is not None
     changes = find_changes(probes.submitted, probes.latency, probes.status, T)
     change_times = np.array([change.at for change in changes.changes], dtype="datetime64[us]").astype(np.int64) / 1e6
