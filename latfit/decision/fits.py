@@ -64,7 +64,7 @@ def tested(case: Prepared, fits: Sequence[Fit], *, every: bool) -> list[FittedLa
     """The fits, tested until one is accepted, and the best simple one; p depends on sample, law and seed alone."""
     test = case.options.test
     resamples = RESAMPLES if test and case.options.resamples else 0
-    best_simple = next(iter(simple_fits(fits)), None)
+    best_simple = next(iter(simple_fits(fits)), None) if test else None
     results: list[FittedLaw] = []
     accepted = False
     for each in fits:

@@ -16,9 +16,7 @@ taken out first.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -32,7 +30,6 @@ from latfit.table import A_MONDAY, CENSORED, COMPLETED, FAILED, LOST, Codes, Pro
 
 RARE = 0.01  # the chance that a log without changes, or without a cycle, shows one
 CYCLES = ((86_400, 24), (7 * 86_400, 7))  # a day by hours, a week by days
-MAX_SEGMENTS_TOGETHER = 500_000  # of several logs: arrays of some ten megabytes
 
 
 @dataclass(frozen=True)
@@ -82,79 +79,37 @@ def find_changes(submitted: Floats | None, latency: Floats, status: Codes, cutof
     censored before it, a probe counts with its expected scores given that. Nothing is found in fewer than 40 probes, or
     10 completions.
     """
-    return changes_of_logs([(ProbeTable(latency, status, submitted), cutoff)])[0]
-
-
-def changes_of_logs(logs: Sequence[tuple[ProbeTable, float | None]]) -> list[Changes]:
-    """`find_changes` of several logs: segments are searched together in those that have the same number of blocks."""
-    scored = [_Scored.of(*log) for log in logs]
-    results = [Changes((), log.daily, log.weekly, log.probes, log.blocks) for log in scored]
-    alike: dict[int, list[int]] = defaultdict(list)
-    for at, log in enumerate(scored):
-        alike[log.blocks].append(at)
-    alike.pop(0, None)
-    for blocks, members in alike.items():
-        size = max(1, MAX_SEGMENTS_TOGETHER // blocks**2)
-        for some in (members[start : start + size] for start in range(0, len(members), size)):
-            table = _Blocks.of([scored[at].scores for at in some], blocks)
-            for row, cuts in enumerate(table.segments()):
-                if cuts:
-                    changes = tuple(scored[some[row]].changes(table, row, cuts))
-                    results[some[row]] = replace(results[some[row]], changes=changes)
-    return results
-
-
-@dataclass(frozen=True, eq=False)
-class _Scored:
-    """The probes of a log in order with the scores of each, cycles taken out; `blocks` is 0 where too few are known."""
-
-    rows: Ints
-    latency: Floats
-    completed: Bools
-    scores: Floats
-    when: Floats | None
-    daily: float | None
-    weekly: float | None
-    probes: int
-    blocks: int
-
-    @classmethod
-    def of(cls, probes: ProbeTable, cutoff: float | None) -> _Scored:
-        latency, status, submitted = probes.latency, probes.status, probes.submitted
-        order = np.arange(latency.size)
-        if submitted is not None and np.isfinite(submitted).any():
-            order = np.argsort(submitted, kind="stable")[: np.count_nonzero(np.isfinite(submitted))]
-        else:
-            submitted = None
-        T = cutoff if cutoff is not None else float(np.nanmax(latency[order], initial=0.0))
-        rows = evenly(order.size)
-        x, codes = latency[order[rows]], status[order[rows]]
-        when = None if submitted is None else submitted[order[rows]]
-        out = (codes == LOST) | (x > T) | ((codes == CENSORED) & (x >= T))
-        done = (codes == COMPLETED) & ~out
-        if x.size < MIN_PROBES_TO_DESCRIBE or np.count_nonzero(done) < 10 or not T > 0:
-            return cls(rows, x, done, np.empty((4, 0)), when, None, None, order.size, 0)
-        scores = _scores(x, codes, out)
-        daily = weekly = None
-        if when is not None:
-            logs = np.log(np.maximum(x[done], np.min(x[done & (x > 0)], initial=np.inf) if x[done].any() else 1.0))
-            daily, weekly = (_take_out(scores, done, when[done], logs, *cycle) for cycle in CYCLES)
-        blocks = min(400, x.size // max(5, math.isqrt(x.size)))  # of 5 and of √n probes or more
-        return cls(rows, x, done, scores, when, daily, weekly, order.size, blocks)
-
-    def changes(self, table: _Blocks, row: int, cuts: Sequence[int]) -> Iterator[Change]:
-        left, cut, right = np.array([0, *cuts[:-1]]), np.array(cuts), np.array([*cuts[1:], table.n])
-        gains = table.costs(row, left, right) - table.costs(row, left, cut) - table.costs(row, cut, right)
-        chances = (right - left) * chdtrc(table.dimensions[row], np.maximum(gains.sum(axis=-1), 0.0))
-        places = table.edges[row][np.stack([left, cut, right], axis=1)].tolist()
-        for gain, chance, (start, index, end) in zip(gains, chances.tolist(), places, strict=True):
-            sides = slice(start, index), slice(index, end)
-            completed = [self.latency[side][self.completed[side]] for side in sides]
-            before, after = (float(np.median(x)) if x.size else None for x in completed)
-            ratio = (1 - float(np.mean(self.completed[sides[0]])), 1 - float(np.mean(self.completed[sides[1]])))
-            at = None if self.when is None else np.datetime64(int(self.when[index] * 1e6), "us")
-            kind = ("scale", "shape", "outliers", "failures")[int(np.argmax(gain))]
-            yield Change(at, int(self.rows[index]), kind, min(1.0, chance), (before, after), ratio)
+    order, when = np.arange(latency.size), None
+    if submitted is not None and np.isfinite(submitted).any():
+        order = np.argsort(submitted, kind="stable")[: np.count_nonzero(np.isfinite(submitted))]
+        when = submitted
+    T = cutoff if cutoff is not None else float(np.nanmax(latency[order], initial=0.0))
+    rows = evenly(order.size)
+    x, codes, when = latency[order[rows]], status[order[rows]], None if when is None else when[order[rows]]
+    out = (codes == LOST) | (x > T) | ((codes == CENSORED) & (x >= T))
+    done = (codes == COMPLETED) & ~out
+    if x.size < MIN_PROBES_TO_DESCRIBE or np.count_nonzero(done) < 10 or not T > 0:
+        return Changes((), None, None, order.size, 0)
+    scores = _scores(x, codes, out)
+    daily = weekly = None
+    if when is not None:
+        logs = np.log(np.maximum(x[done], np.min(x[done & (x > 0)], initial=np.inf) if x[done].any() else 1.0))
+        daily, weekly = (_take_out(scores, done, when[done], logs, *cycle) for cycle in CYCLES)
+    blocks = _Blocks.of(scores, min(400, x.size // max(5, math.isqrt(x.size))))  # of 5 and of √n probes or more
+    edges = [0, *blocks.cuts(), blocks.n]
+    changes = []
+    for left, cut, right in zip(edges, edges[1:], edges[2:], strict=False):
+        gain = blocks.costs(left, right) - blocks.costs(left, cut) - blocks.costs(cut, right)
+        chance = (right - left) * float(chdtrc(blocks.dimensions, max(gain.sum(), 0.0)))
+        start, index, end = blocks.edges[[left, cut, right]].tolist()
+        sides = [slice(start, index), slice(index, end)]
+        completed = [x[side][done[side]] for side in sides]
+        before, after = (float(np.median(each)) if each.size else None for each in completed)
+        ratio, later = (1 - float(np.mean(done[side])) for side in sides)
+        at = None if when is None else np.datetime64(int(when[index] * 1e6), "us")
+        kind = ("scale", "shape", "outliers", "failures")[int(np.argmax(gain))]
+        changes.append(Change(at, int(rows[index]), kind, min(1.0, chance), (before, after), (ratio, later)))
+    return Changes(tuple(changes), daily, weekly, order.size, blocks.n)
 
 
 def _scores(x: Floats, codes: Codes, out: Bools) -> Floats:
@@ -190,106 +145,89 @@ def _mid_distribution(x: Floats, weight: Floats) -> Floats:
     return shares
 
 
-def _take_out(scores: Floats, done: Bools, when: Floats, logs: Floats, period: int, parts: int) -> float | None:
-    """The ratio of a cycle of the completions, taken out of the scores for scale in place; None where there is none."""
-    cycle = find_cycle(when, scores[0, done], logs, period=period, parts=parts)
-    if cycle is None:
-        return None
-    part = ((when - A_MONDAY) % period * parts // period).astype(np.int64)
-    means = np.bincount(part, scores[0, done], minlength=parts) / np.maximum(np.bincount(part, minlength=parts), 1)
-    scores[0, done] -= means[part]
-    scores[1, done] = np.abs(scores[0, done]) - np.mean(np.abs(scores[0, done]))
-    return cycle.ratio
-
-
 class _Blocks(NamedTuple):
-    """Cumulative sums over the probes of the `n` blocks of each of several logs."""
+    """Cumulative sums over the probes of `n` blocks."""
 
-    edges: Ints  # (logs, n + 1) where blocks begin, and the end
-    white: Floats  # (logs, n + 1, 2) their whitened scores for scale and shape
-    counts: Floats  # (logs, n + 1, 2) their outliers and failures
-    dispersion: Floats  # (logs, 1, 2)
-    n: int
+    edges: Ints  # (n + 1,) where blocks begin, and the end
+    white: Floats  # (n + 1, 2) their whitened scores for scale and shape
+    counts: Floats  # (n + 1, 2) their outliers and failures
+    dispersion: Floats  # (2,)
 
     @classmethod
-    def of(cls, logs: Sequence[Floats], n: int) -> _Blocks:
-        """From the scores of each log, in `n` blocks of equal size."""
-        probes = np.array([scores.shape[1] for scores in logs])
-        first, scores = np.append(0, np.cumsum(probes)[:-1]), np.concatenate(logs, axis=1)
-        edges = np.linspace(0, probes, n + 1, axis=1).round().astype(np.int64)
-        sums = np.add.reduceat(scores, (edges[:, :-1] + first[:, None]).ravel(), axis=1).reshape(4, -1, n)
-        size = np.diff(edges)
-        means = sums / size
+    def of(cls, scores: Floats, n: int) -> _Blocks:
+        """From the scores of each probe, in `n` blocks of equal size."""
+        probes = scores.shape[1]
+        edges = np.linspace(0, probes, n + 1).round().astype(np.int64)
+        sums = np.add.reduceat(scores, edges[:-1], axis=1)
+        means = sums / np.diff(edges)
         # from differences, which a change hardly touches; dependence makes those of blocks larger
-        steps = np.diff(scores, axis=1, append=0.0) ** 2
-        steps[:, first + probes - 1] = 0.0  # from one log to the next
-        variances = [np.add.reduceat(steps, first, axis=1) / (2 * (probes - 1))]
+        variances = [np.mean(np.diff(scores, axis=1) ** 2, axis=1) / 2]
         for lag in (lag for lag in (1, 2, 4) if n > 4 * lag):
-            variances.append(probes / n * np.mean((means[..., lag:] - means[..., :-lag]) ** 2, axis=-1) / 2)
+            variances.append(probes / n * np.mean((means[:, lag:] - means[:, :-lag]) ** 2, axis=1) / 2)
         noise = np.max(variances, axis=0)
-        p = sums[2:].mean(axis=-1) / size.mean(axis=-1)
+        p = sums[2:].sum(axis=1) / probes
         dispersion = np.maximum(noise[2:] / np.maximum(p * (1 - p), 1e-300), 1.0)
-        sums[:2] /= np.sqrt(np.maximum(noise[:2], 1e-300))[..., None]
-        whole = np.moveaxis(np.cumsum(np.concatenate([np.zeros_like(sums[..., :1]), sums], axis=-1), axis=-1), 0, -1)
-        return cls(edges, whole[..., :2], whole[..., 2:], dispersion.T[:, None], n)
+        sums[:2] /= np.sqrt(np.maximum(noise[:2], 1e-300))[:, None]
+        whole = np.append(np.zeros((4, 1)), np.cumsum(sums, axis=1), axis=1).T
+        return cls(edges, whole[:, :2], whole[:, 2:], dispersion)
 
     @property
-    def dimensions(self) -> Ints:
-        return np.asarray(2 + np.count_nonzero(self.counts[:, -1], axis=-1))
+    def n(self) -> int:
+        return self.edges.size - 1
 
     @property
-    def penalty(self) -> Floats:
-        least = chdtri(self.dimensions, RARE / self.n)  # what makes a change significant
-        return np.asarray(np.maximum(2 * self.dimensions + 3.5 * math.log(self.n), least))
+    def dimensions(self) -> int:
+        return 2 + int(np.count_nonzero(self.counts[-1]))
 
-    def costs(self, rows: int | slice, start: Ints, end: Ints) -> Floats:
+    @property
+    def penalty(self) -> float:
+        least = float(chdtri(self.dimensions, RARE / self.n))  # what makes a change significant
+        return max(2 * self.dimensions + 3.5 * math.log(self.n), least)
+
+    def costs(self, start: Ints | int, end: Ints | int) -> Floats:
         """The cost of segments by score, up to a constant: −‖Σw‖²/n of the two, the deviances of the others."""
-        size = (self.edges[rows, end] - self.edges[rows, start])[..., None]
-        gauss = -((self.white[rows, end] - self.white[rows, start]) ** 2) / size
-        hits = self.counts[rows, end] - self.counts[rows, start]
+        size = np.asarray(self.edges[end] - self.edges[start])[..., None]
+        gauss = -((self.white[end] - self.white[start]) ** 2) / size
+        hits = self.counts[end] - self.counts[start]
         entropy = -2 * (xlogy(hits, hits / size) + xlogy(size - hits, 1 - hits / size))
-        return np.concatenate([gauss, entropy / self.dispersion[rows]], axis=-1)
+        return np.append(gauss, entropy / self.dispersion, axis=-1)
 
-    def segments(self) -> list[list[int]]:
-        """The blocks at which each log changes."""
+    def cuts(self) -> list[int]:
+        """The blocks at which the log changes."""
         n, penalty = self.n, self.penalty
-        best, came = np.zeros((penalty.size, n + 1)), np.zeros((penalty.size, n + 1), dtype=np.int64)
-        best[:, 0] = -penalty
-        costs, (end_of, start_of) = np.empty((penalty.size, n + 1, n + 1)), _pairs(n + 1)
-        costs[:, end_of, start_of] = self.costs(slice(None), start_of, end_of).sum(axis=-1)
+        costs, (end_of, start_of) = np.empty((n + 1, n + 1)), np.tril_indices(n + 1, -1)
+        costs[end_of, start_of] = self.costs(start_of, end_of).sum(axis=-1)
+        best, came = np.zeros(n + 1), [0]
+        best[0] = -penalty
         for end in range(1, n + 1):
-            total = best[:, :end] + costs[:, end, :end] + penalty[:, None]
-            came[:, end] = np.argmin(total, axis=1)
-            best[:, end] = total.min(axis=1)
-        every = []
-        for before in came.tolist():
-            cuts, at = list[int](), n
-            while (at := before[at]) > 0:
-                cuts.append(at)
-            every.append(cuts[::-1])
-        return every
+            total = best[:end] + costs[end, :end] + penalty
+            came.append(int(total.argmin()))
+            best[end] = total[came[-1]]
+        cuts, at = list[int](), n
+        while (at := came[at]) > 0:
+            cuts.append(at)
+        return cuts[::-1]
 
 
-@lru_cache(maxsize=8)
-def _pairs(n: int) -> tuple[Ints, Ints]:
-    return np.tril_indices(n, -1)
+def _take_out(scores: Floats, done: Bools, when: Floats, logs: Floats, period: int, parts: int) -> float | None:
+    """The ratio of a cycle of the completions, taken out of the scores for scale in place; None where there is none."""
+    ratio = find_cycle(when, scores[0, done], logs, period=period, parts=parts)
+    if ratio is not None:
+        part = ((when - A_MONDAY) % period * parts // period).astype(np.int64)
+        means = np.bincount(part, scores[0, done], minlength=parts) / np.maximum(np.bincount(part, minlength=parts), 1)
+        scores[0, done] -= means[part]
+        scores[1, done] = np.abs(scores[0, done]) - np.mean(np.abs(scores[0, done]))
+    return ratio
 
 
-class Cycle(NamedTuple):
-    """A repeating pattern: `ratio` is that of its slowest to its fastest part, `effects` the parts' log offsets."""
+def find_cycle(submitted: Floats, scores: Floats, logs: Floats, *, period: int, parts: int) -> float | None:
+    """How many times slower the slowest part of a cycle is than the fastest, or None where no cycle is significant.
 
-    ratio: float
-    p_value: float
-    effects: Floats
-
-
-def find_cycle(submitted: Floats, scores: Floats, logs: Floats, *, period: int, parts: int) -> Cycle | None:
-    """The cycle of length `period` seconds in `parts` equal parts, or None where none is significant.
-
-    The statistic is the spread of the parts' mean scores. Its distribution without a cycle is that of periods each
-    turned by a random number of parts, which keeps how the parts of one period depend on each other; p ≤ 0.01 counts.
-    Four periods or more are needed, with a probe a part on average and in a quarter of all parts.
-    The offsets in log latency are shrunk towards 0 by the share of their spread that noise explains.
+    A cycle has the length `period` seconds in `parts` equal parts. The statistic is the spread of the parts' mean
+    scores. Its distribution without a cycle is that of periods each turned by a random number of parts, which keeps how
+    the parts of one period depend on each other; p ≤ 0.01 counts. Four periods or more are needed, with a probe a part
+    on average and in a quarter of all parts. The offsets of parts in log latency are shrunk towards 0 by the share of
+    their spread that noise explains.
     """
     since = submitted - A_MONDAY
     if submitted.size < 4 * parts or np.ptp(since // period) < 3:
@@ -306,7 +244,6 @@ def find_cycle(submitted: Floats, scores: Floats, logs: Floats, *, period: int, 
     rest = sums - counts * (sums.sum(axis=1) / counts.sum(axis=1))[:, None]  # a slow day is not a cycle
     if np.count_nonzero(counts) < counts.size / 4 or not rest.any():
         return None
-
     turned = [np.lib.stride_tricks.sliding_window_view(np.tile(table, 2), parts, axis=1) for table in (rest, counts)]
 
     def spread(turns: Ints) -> Floats:
@@ -328,7 +265,7 @@ def find_cycle(submitted: Floats, scores: Floats, logs: Floats, *, period: int, 
     noise = float(np.var(logs - means[part])) / np.maximum(count, 1)
     between = max(0.0, float(np.var(means[known])) - float(np.mean(noise[known])))
     effects = np.where(known, means * between / np.maximum(between + noise, 1e-300), 0.0)
-    return Cycle(float(np.exp(np.ptp(effects))), exceeded / (1 + len(turns)), effects)
+    return float(np.exp(np.ptp(effects)))
 
 
 @lru_cache(maxsize=64)

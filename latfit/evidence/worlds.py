@@ -260,11 +260,10 @@ def _time_worlds(rank: Floats, submitted: Floats | None) -> Iterator[World]:
         place, ordered, when = np.argsort(order), rank[order], submitted[order]
     if n < 3 or abs(_correlation(np.arange(n), ordered)) > SAME_QUANTITY:  # sorted by latency
         return
-    below, row = np.append(0.0, np.cumsum(ordered)), np.arange(n + 1)
+    below = np.append(0.0, np.cumsum(ordered))
     for count in (count for count in NEIGHBOURS if 4 * count + 2 <= n):
-        ends, sums = (np.pad(values, count, mode="edge") for values in (row, below))
-        beyond = 2 * count + 1
-        score = (sums[beyond:] - sums[:n] - ordered) / (ends[beyond:] - ends[:n] - 1)
+        first, last = np.maximum(np.arange(n) - count, 0), np.minimum(np.arange(n) + count + 1, n)
+        score = (below[last] - below[first] - ordered) / (last - first - 1)
         z = float(np.sqrt(n / 2)) * _correlation(ordered, score)  # each pair counts twice: √n r has variance 2
         if z > BEYOND_CHANCE:
             span = np.inf if when is None else max(float(np.median(when[count:] - when[:-count])), 1e-9)

@@ -56,26 +56,18 @@ def test_a_change_is_found_at_its_time(kind, after):
         assert nearest.p_value < 0.01
 
 
-def blocks_of(scores):
-    """The blocks of a log that stands between two others."""
-    n = scores.shape[1]
-    other = np.random.default_rng(0).normal(5, 9, (4, n + 3))
-    return module._Blocks.of([other, scores, other], n // max(5, int(n**0.5)))
-
-
 def test_segments_are_the_cheapest_ones():
     """Dynamic programming against every pair of cuts, on a small table."""
     rng = np.random.default_rng(3)
-    table = blocks_of(rng.standard_normal((4, 150)) * [[1], [1], [0], [0]] + (np.arange(150) > 70))
-    penalty = table.penalty[1]
+    table = module._Blocks.of(rng.standard_normal((4, 150)) * [[1], [1], [0], [0]] + (np.arange(150) > 70), 12)
 
     def total(cuts):
         ends = [0, *cuts, table.n]
-        return sum(table.costs(1, [a], [b]).sum() for a, b in pairwise(ends)) + penalty * len(cuts)
+        return sum(table.costs(a, b).sum() for a, b in pairwise(ends)) + table.penalty * len(cuts)
 
     pairs = [(a, b) for a in range(1, table.n) for b in range(a + 1, table.n)]
     every = [(), *((a,) for a in range(1, table.n)), *pairs]
-    assert total(table.segments()[1]) <= min(map(total, every)) + 1e-9
+    assert total(table.cuts()) <= min(map(total, every)) + 1e-9
 
 
 def test_censoring_that_changes_is_not_a_change_of_the_law():
@@ -159,11 +151,11 @@ def test_costs_by_loops(n, runs):
     scores = rng.normal(0, [[1.0], [3.0], [0], [0]], (4, n)).cumsum(axis=1) * 0.3 + rng.normal(size=(4, n))
     scores[2] = np.repeat(rng.random(n) < 0.3, runs)[:n]
     scores[3] = rng.random(n) < 0.2
-    table = blocks_of(scores)
     blocks = n // max(5, int(n**0.5))
+    table = module._Blocks.of(scores, blocks)
     starts = [round(k * n / blocks) for k in range(blocks + 1)]
     assert table.n == blocks
-    assert table.edges[1].tolist() == starts
+    assert table.edges.tolist() == starts
     noise = []
     for row in scores.tolist():
         means = [sum(row[a:b]) / (b - a) for a, b in pairwise(starts)]
@@ -180,7 +172,7 @@ def test_costs_by_loops(n, runs):
         want = [-(part[k].sum() ** 2) / size / noise[k] for k in (0, 1)]
         for hits, spread in zip(part[2:].mean(axis=1), dispersion, strict=True):
             want.append(2 * size * stats.entropy([hits, 1 - hits]) / spread)
-        assert table.costs(1, [first], [last])[0] == pytest.approx(want, rel=1e-9, abs=1e-9)
+        assert table.costs(first, last) == pytest.approx(want, rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize(("outliers", "failures", "d"), [(0, 0, 2), (1, 0, 3), (1, 1, 4)])
@@ -191,7 +183,7 @@ def test_what_a_change_costs(n, outliers, failures, d):
     scores[2], scores[3] = outliers * (np.arange(n) % 9 == 0), failures * (np.arange(n) % 7 == 0)
     blocks = n // max(5, int(n**0.5))
     least = stats.chi2.isf(0.01 / blocks, d)
-    assert blocks_of(scores).penalty[1] == pytest.approx(max(2 * d + 3.5 * np.log(blocks), least))
+    assert module._Blocks.of(scores, blocks).penalty == pytest.approx(max(2 * d + 3.5 * np.log(blocks), least))
 
 
 def test_a_change_is_described():
@@ -238,17 +230,3 @@ def test_at_least_forty_probes_and_ten_completions_are_needed():
         status = np.where(np.arange(60) % 6 == 0, 0, 1).astype(np.int8)
         status[np.flatnonzero(status == 0)[completed:]] = 1
         assert find_changes(None, x, status).blocks == blocks
-
-
-def test_logs_searched_together_are_each_as_alone():
-    """Of different sizes, with and without times, with probes given up early, and one that says nothing."""
-    rng = np.random.default_rng(4)
-    logs = []
-    for n in (60, 500, 520, 2000, 30):
-        x, status = joined(probes(rng, n // 2), probes(rng, n - n // 2, scale=2.5))
-        status = np.where(rng.random(n) < 0.1, 2, status).astype(np.int8)
-        when = None if n == 520 else 1.6e9 + np.cumsum(rng.exponential(3600, n))
-        logs.append((module.ProbeTable(x, status, when), CUTOFF))
-    alone = [find_changes(table.submitted, table.latency, table.status, cutoff) for table, cutoff in logs]
-    assert module.changes_of_logs(logs) == alone
-    assert any(each.changes for each in alone)

@@ -1,4 +1,4 @@
-"""Cycles: what is needed to see one, and the offsets of its parts by loops."""
+"""Cycles: what is needed to see one, and how much slower its slowest part is, by loops."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def test_each_hour_needs_a_probe_a_day_on_four_days():
     rng = np.random.default_rng(1)
     hourly = np.arange(96) * 3600.0
     values = wave(hourly, rng)
-    assert cycle(hourly, values).p_value == pytest.approx(1 / 500)
+    assert cycle(hourly, values) > 1
     assert cycle(hourly[:95], values[:95]) is None
     three = np.arange(300) * 864.0
     assert cycle(three, wave(three, rng)) is None
@@ -35,7 +35,7 @@ def test_days_without_a_probe_do_not_count():
     rng = np.random.default_rng(2)
     hourly = np.arange(96) * 3600.0 + np.repeat([0, 5, 11, 30], 24) * DAY
     values = wave(hourly, rng)
-    assert np.array_equal(cycle(hourly, values).effects, cycle(np.arange(96) * 3600.0, values).effects)
+    assert cycle(hourly, values) == cycle(np.arange(96) * 3600.0, values)
 
 
 @pytest.mark.parametrize(("hours", "said"), [(5, False), (6, True)])
@@ -51,9 +51,7 @@ def test_a_week_begins_on_monday():
     rng = np.random.default_rng(4)
     seconds = np.arange(8 * 7 * 6) * DAY / 6
     values = np.where(seconds % WEEK >= 5 * DAY, 1.0, 0.0) + rng.normal(0, 0.1, seconds.size)
-    found = cycle(seconds, values, period=WEEK, parts=7)
-    assert found.effects == pytest.approx([-2 / 7] * 5 + [5 / 7] * 2, abs=0.05)
-    assert found.ratio == pytest.approx(np.exp(max(found.effects) - min(found.effects)))
+    assert cycle(seconds, values, period=WEEK, parts=7) == pytest.approx(np.e, rel=0.1)
 
 
 @pytest.mark.parametrize(("noise", "step"), [(0.3, 2500.0), (1.5, 2500.0), (0.5, 3.1 * 3600.0)])
@@ -64,7 +62,6 @@ def test_offsets_by_loops(noise, step):
     seconds = seconds[(seconds % DAY < 19 * 3600) | (seconds % DAY > 21 * 3600)]
     seconds = np.append(seconds, [40.9 * DAY, 41.85 * DAY, 42.9 * DAY])  # alone on their days; one is alone in its hour
     values = 1.5 * wave(seconds, rng, noise) + rng.normal(0, 2, 43)[(seconds // DAY).astype(int)]
-    found = cycle(seconds, values)
     days, hours = (seconds // DAY).astype(int).tolist(), (seconds % DAY // 3600).astype(int).tolist()
     level = {day: np.mean([v for v, d in zip(values, days, strict=True) if d == day]) for day in set(days)}
     rest = [v - level[d] for v, d in zip(values, days, strict=True)]
@@ -77,7 +74,7 @@ def test_offsets_by_loops(noise, step):
     between = max(0.0, np.var([*offset.values()]) - np.mean([*error.values()]))
     want = [offset[h] * between / (between + error[h]) if h in offset else 0.0 for h in range(24)]
     assert (len(mine[19]), len(mine[20])) == (0, 1)
-    assert found.effects == pytest.approx(want, rel=1e-9, abs=1e-12)
+    assert cycle(seconds, values) == pytest.approx(np.exp(max(want) - min(want)), rel=1e-9)
 
 
 def spread(sums, counts):
@@ -105,4 +102,3 @@ def test_p_value_of_a_cycle_by_a_loop(strength):
         exceeded += spread(*(np.sum(each, axis=0) for each in turned)) >= observed
     p_value = (1 + exceeded) / (500)
     assert (found is None) == (p_value > 0.01)
-    assert found is None or found.p_value == p_value
