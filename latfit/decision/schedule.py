@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -81,6 +82,15 @@ class Strata:
             shared=np.array([0.0, *(world.shared for world in worlds)]),
         )
 
+    @cached_property
+    def first_timeouts(self) -> Floats:
+        """The latencies that a schedule may begin with."""
+        latencies = np.sort(self.latency[self.completed])
+        # attempts that complete less often than once in as many as there may be cannot be worth it
+        fewest = max(MIN_COMPLETIONS, -(-latencies.size // (retries.MAX_CANCELLATIONS + 1)))
+        first = np.unique(latencies[fewest - 1 :])
+        return first[(first >= self.shortest) & (first > 0) & (first < self.cutoff)]
+
     def independent(self) -> Strata:
         """The pool alone, without suspicion."""
         first = {name: getattr(self, name)[:1] for name in ("names", "rows", "sizes", "world", "span", "shared")}
@@ -115,9 +125,9 @@ def unlimited(logs: Sequence[Strata], timeouts: Sequence[float]) -> list[list[fl
     """(worlds + 1) E_w/W_w of each log under one timeout, repeated for ever; ∞ where some jobs never end."""
     if not logs:
         return []
-    worlds, durations = _Worlds(logs), []
-    limits, cost, pool, sizes = np.array([timeouts, worlds.cutoff]), worlds.cost[worlds.log], worlds.pool, worlds.sizes
-    curves = curves_of(logs, limits.T)
+    worlds = _Worlds(logs)
+    cost, pool, sizes, limits = worlds.cost[worlds.log], worlds.pool, worlds.sizes, [np.array(timeouts), worlds.cutoff]
+    curves, durations = curves_of(logs, np.stack(limits, axis=1)), []
     for at, limit in enumerate(limits):
         missed, _, spent = curves.at(at)
         shrunk = (sizes * missed + missed[pool]) / (sizes + 1)
@@ -131,8 +141,8 @@ def unlimited(logs: Sequence[Strata], timeouts: Sequence[float]) -> list[list[fl
     here, waiting = durations
     waiting = np.where(np.isfinite(waiting), waiting, waiting[pool] * (sizes + 1))  # nothing came back: not yet
     with np.errstate(invalid="ignore"):
-        totals = [np.bincount(worlds.world, sizes * values) for values in (here, waiting)]
-    return [ratios.tolist() for ratios in np.split(totals[0] / totals[1], worlds.first_world[1:])]
+        ratios = np.bincount(worlds.world, sizes * here) / np.bincount(worlds.world, sizes * waiting)
+    return [each.tolist() for each in np.split(ratios, worlds.first_world[1:])]
 
 
 class _Worlds:
@@ -220,48 +230,36 @@ def choose_schedules(logs: Sequence[Strata], *, risk: float) -> list[Choice | No
     if len(logs) > 1 and sum(strata.sizes.size for strata in logs) > MAX_STRATA_TOGETHER:
         half = len(logs) // 2
         return [*choose_schedules(logs[:half], risk=risk), *choose_schedules(logs[half:], risk=risk)]
-    first = [_first_timeouts(strata) for strata in logs]
-    some = [at for at, times in enumerate(first) if times.size]
     choices: list[Choice | None] = [None] * len(logs)
-    if not some:
+    places = [at for at, strata in enumerate(logs) if strata.first_timeouts.size]
+    if not places:
         return choices
-    schedules = _search({at: logs[at] for at in some}, first, risk)
-    value_of = {at: value for at, (_, _, value) in schedules.items()}
+    some = [logs[at] for at in places]
+    best = _search(some, risk)
     # what cancelling would be best for if attempts were independent: the world that speaks against it
-    waits = [at for at in some if value_of[at] > 1 - NEGLIGIBLE]
-    schedules |= _search({at: logs[at].independent() for at in waits}, first, np.inf)
-    worlds = _Worlds([logs[at] for at in some])
-    grid = ScheduleGrid(np.array([schedules[at][0][:1] for at in some]), worlds.cutoff)
+    waits = [row for row, schedule in enumerate(best) if schedule.value > 1 - NEGLIGIBLE]
+    judged, worlds = list(best), _Worlds(some)
+    for row, schedule in zip(waits, _search([some[row].independent() for row in waits], np.inf), strict=True):
+        judged[row] = schedule
+    grid = ScheduleGrid(np.array([schedule.timeouts[:1] for schedule in judged]), worlds.cutoff)
     ratios, attempt, _ = worlds.ratios(grid)
-    for row, at in enumerate(some):
-        timeouts, index, _ = schedules[at]
-        places = np.append(np.searchsorted(grid.times[row], timeouts), grid.times.shape[1] - 1)
-        retry = retries.retry_of(Attempt(*(part[row, places] for part in attempt)), timeouts, logs[at].cost)
-        of_log = ratios[worlds.log_of_world == row].reshape(len(logs[at].names), -1)[:, index].tolist()
-        binding = logs[at].names[int(np.argmax(of_log))]
-        choices[at] = Choice(retry, value_of[at], tuple(of_log), binding)
+    for row, (at, strata) in enumerate(zip(places, some, strict=True)):
+        timeouts, place, _ = judged[row]
+        steps = np.append(np.searchsorted(grid.times[row], timeouts), grid.times.shape[1] - 1)
+        retry = retries.retry_of(Attempt(*(part[row, steps] for part in attempt)), timeouts, strata.cost)
+        of_log = ratios[worlds.log_of_world == row].reshape(len(strata.names), -1)[:, place].tolist()
+        choices[at] = Choice(retry, best[row].value, tuple(of_log), strata.names[int(np.argmax(of_log))])
     return choices
 
 
-def _first_timeouts(strata: Strata) -> Floats:
-    latencies = np.sort(strata.latency[strata.completed])
-    # attempts that complete less often than once in as many as there may be cannot be worth it
-    fewest = max(MIN_COMPLETIONS, -(-latencies.size // (retries.MAX_CANCELLATIONS + 1)))
-    first = np.unique(latencies[fewest - 1 :])
-    return first[(first >= strata.shortest) & (first > 0) & (first < strata.cutoff)]
-
-
-def _search(
-    logs: dict[int, Strata], first: Sequence[Floats], risk: float
-) -> dict[int, tuple[tuple[float, ...], int, float]]:
-    """The best schedule of each log, as `search_schedules` gives it."""
-    strata = list(logs.values())
+def _search(logs: Sequence[Strata], risk: float) -> list[retries.Scheduled]:
+    """The best schedule of each log."""
 
     def objective(grid: ScheduleGrid, which: Sequence[int]) -> Floats:
-        return _Worlds([strata[at] for at in which]).values(grid, risk)
+        return _Worlds([logs[at] for at in which]).values(grid, risk)
 
-    cutoffs = np.array([each.cutoff for each in strata])
-    return dict(zip(logs, retries.search_schedules([first[at] for at in logs], cutoffs, objective), strict=True))
+    cutoffs = np.array([each.cutoff for each in logs])
+    return retries.search_schedules([each.first_timeouts for each in logs], cutoffs, objective)
 
 
 def with_retry_intervals(

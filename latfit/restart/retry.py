@@ -194,21 +194,29 @@ class ScheduleGrid:
         return loss, load, stake
 
 
+class Scheduled(NamedTuple):
+    """A schedule, its place in the grid of its own first timeout alone, and its value of the objective."""
+
+    timeouts: tuple[float, ...]
+    place: int
+    value: float
+
+
 def search_schedules(
     first: Sequence[Floats],
     cutoff: Floats,
     objective: Callable[[ScheduleGrid, Sequence[int]], Floats],
     *,
     continuous: bool = False,
-) -> list[tuple[tuple[float, ...], int, float]]:
-    """For each log the schedule with the least objective, its index but for the first timeout, and that value.
+) -> list[Scheduled]:
+    """For each log the schedule with the least objective.
 
     32 of the `first` timeouts of a log are tried, then all between the neighbours of the best; of a continuous law
     those between come closer until they agree to seven digits. The objective is given a grid and which logs it has.
     """
     first, todo = list(first), list(range(len(first)))
     places = [np.unique(np.linspace(0, each.size - 1, COARSE_TIMEOUTS).astype(np.int64)) for each in first]
-    results: dict[int, tuple[tuple[float, ...], int, float]] = {}
+    results: dict[int, Scheduled] = {}
     while todo:
         width = max(places[log].size for log in todo)
         repeated = (np.append(places[log], np.full(width - places[log].size, places[log][-1])) for log in todo)
@@ -222,7 +230,7 @@ def search_schedules(
             if high - low <= 2 and not (continuous and first[log][high] > first[log][low] * (1 + 1e-7)):
                 growth, count = divmod(best // width, MAX_CANCELLATIONS)
                 timeouts = grid.limits[row, growth, k, : count + 1]
-                results[log] = tuple(timeouts.tolist()), best // width, float(values[row, best])
+                results[log] = Scheduled(tuple(timeouts.tolist()), best // width, float(values[row, best]))
                 continue
             chosen = int(tried[k])
             if high - low <= 2:
