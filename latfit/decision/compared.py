@@ -13,7 +13,6 @@ from latfit.evidence import Replayed, replay_policies
 from latfit.laws import Empirical, Law
 from latfit.numbers import finite
 from latfit.resample import RESAMPLES, interval, resamples
-from latfit.restart import PolicyOutcome
 from latfit.restart.compare import Comparison
 from latfit.restart.derived import coarse, with_wall_clock
 from latfit.restart.policies import Policy, Written, in_seconds, parse_policy
@@ -54,18 +53,17 @@ class Standing:
         log = decision.evidence.replay if decision.evidence and not rescaled else None
         if log is None:
             return cls(withheld, decision.warnings, clear=clear)
-
-        def replayed(choice: PolicyOutcome) -> dict[str, Any]:
-            (on_log,) = replay_policies(log, [choice.policy], against=table.reference.policy)
-            document = {**on_log.to_dict(), "formula": choice.expected_duration, "over": table.reference.policy.spec(4)}
-            if choice is table.reference:
-                document |= dict.fromkeys(("over", "gain_low", "gain_high"))
-            stands = not queue and not _clearly_slower(on_log, choice.expected_duration)
-            return {**document, "waiting": finite(log.waiting.expected_duration), "stands": stands}
-
-        choice, faster = replayed(table.chosen(clear)), table.faster(clear)
-        withheld += () if choice["stands"] else ("replay",)
-        return cls(withheld, decision.warnings, choice, faster is None or replayed(faster)["stands"], clear)
+        chosen, faster = table.chosen(clear), table.faster(clear)
+        outcomes = [chosen] if faster is None else [chosen, faster]
+        replays = replay_policies(log, [each.policy for each in outcomes], against=table.reference.policy)
+        formulas = [each.expected_duration for each in outcomes]
+        stands = [not queue and not _clearly_slower(*pair) for pair in zip(replays, formulas, strict=True)]
+        document = {**replays[0].to_dict(), "formula": formulas[0], "over": table.reference.policy.spec(4)}
+        if chosen is table.reference:
+            document |= dict.fromkeys(("over", "gain_low", "gain_high"))
+        document |= {"waiting": finite(log.waiting.expected_duration), "stands": stands[0]}
+        withheld += () if stands[0] else ("replay",)
+        return cls(withheld, decision.warnings, document, stands[-1] or faster is None, clear)
 
     def sentence(self, table: Comparison, time: Written = in_seconds) -> str:
         if not self.withheld:

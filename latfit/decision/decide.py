@@ -90,7 +90,7 @@ def decide(
             if case.enough:
                 decisions[at] = _decided(decision, case, judged, formula, next(fits), choice, detail, figures or detail)
             else:
-                decisions[at] = _undecided(decision, case, judged, formula[0])
+                decisions[at] = _undecided(decision, case, judged, formula)
     return decisions
 
 
@@ -119,15 +119,16 @@ def _decided(
     decision: Decision,
     case: Prepared,
     evidence: Evidence,
-    recommended: timeouts.Recommended,
+    formula: Recommendation,
     fits: list[Fit],
     choice: Choice | None,
     detail: bool,
     figures: bool,
 ) -> Decision:
     options, sample, cutoff = case.options, case.sample, case.cutoff.cutoff
-    formula, unidentified = recommended
-    formula, no_interval = timeouts.with_intervals(formula, case, evidence.dependence)
+    least = formula.expected_duration
+    formula = timeouts.with_intervals(formula, case, evidence.dependence)
+    about_formula = formula.warnings
     law = Empirical.of(sample) if figures or options.law or options.current is not None else None
     if law is not None and formula.source is None:
         formula = timeouts.with_figures(formula, law, case)
@@ -145,15 +146,15 @@ def _decided(
         return replace(decision, error=problem, evidence=None)
     warnings = warnings_of(case, judged, evidence, together, fitted)
     if detail and law is not None:
-        fitted = [put_to_use(each, case, law, recommended[0].expected_duration) for each in fitted]
+        fitted = [put_to_use(each, case, law, least) for each in fitted]
         if not any(warning.code == "rho-disagree" for warning in warnings):
             decision = replace(decision, without_outliers=_without_outliers(case, law))
         if options.resamples and decision.latency is not None:
             spread = variation_interval(law.conditional(), case.rng("variation"))
             decision = replace(decision, latency=replace(decision.latency, variation_interval=spread))
     if options.current is not None and formula.source is not None:
-        E, least = float(expected_duration(formula.source, options.current, cost=case.cost)), formula.expected_duration
-        regret = max(0.0, E / least - 1) if least else None
+        E = float(expected_duration(formula.source, options.current, cost=case.cost))
+        regret = max(0.0, E / formula.expected_duration - 1) if formula.expected_duration else None
         decision = replace(decision, current=Current(options.current, finite(E), regret))
     return replace(
         decision,
@@ -161,7 +162,7 @@ def _decided(
         fits=tuple(fitted),
         best=next((each for each in fitted if each.fit.error is None and each.fit.method == "mle"), None),
         timeout=judged,
-        warnings=(*warnings, *unidentified, *no_interval),
+        warnings=(*warnings, *about_formula),
     )
 
 
@@ -211,15 +212,15 @@ def _by_law(case: Prepared, fits: Sequence[Fit]) -> Recommendation:
 
 
 def collect_evidence(
-    cases: Sequence[Prepared], formulas: Sequence[timeouts.Recommended], options: Options
+    cases: Sequence[Prepared], formulas: Sequence[Recommendation], options: Options
 ) -> list[tuple[Evidence, Choice | None]]:
     """The evidence on each log and its best schedule."""
     surveys = [survey_case(case) for case in cases]
     logs = [strata for _, strata in surveys]
     choices: Sequence[Choice | None] = [None] * len(cases)
     if options.plain and options.rho is None:
-        choices = _choices(logs, [bool(unclear) for _, unclear in formulas], options.risk)
-    repeated = [formula.timeout for formula, _ in formulas]
+        choices = _choices(logs, [bool(formula.warnings) for formula in formulas], options.risk)
+    repeated = [formula.timeout for formula in formulas]
     limits = [min(t or np.inf, case.cutoff.cutoff) for t, case in zip(repeated, cases, strict=True)]
     rows = zip(cases, surveys, choices, repeated, unlimited(logs, limits), strict=True)
     evidence = [_of_log(case, *known, choice, ratios if t else None) for case, known, choice, t, ratios in rows]
@@ -300,8 +301,7 @@ def apply_evidence(
     codes = ["dependent" if world.kind in ("job", "time", "spell") else "mixed" for world in against]
     if (facts.queue or facts.work) and formula.verdict == "finite":
         codes.insert(0, "queue" if facts.queue else "work")
-    early = case.sample.censored_early
-    if early > case.sample.returned and early > 0.5 * case.sample.n:  # more given up than came back
+    if case.sample.censored_early > case.sample.n / 2:  # more given up than came back
         codes.insert(0, "censored")
         retry = None
     quick = formula.timeout is not None and formula.timeout < case.sample.completed.quantiles([0.5])[0] / QUICK_RETURN

@@ -23,16 +23,14 @@ from latfit.sample import CENSORED, LOST, LatencySample
 
 MAX_SHIFT = 0.1  # an optimum that moves by a larger share when one step of the clock is its cost is not identified
 
-Recommended = tuple[Recommendation, tuple[Warned, ...]]
 
-
-def recommend(cases: Sequence[Prepared]) -> list[Recommended]:
+def recommend(cases: Sequence[Prepared]) -> list[Recommendation]:
     """The recommendation of each sample from the data themselves; without intervals."""
-    results: dict[int, Recommended] = {}
+    results: dict[int, Recommendation] = {}
     sizes: dict[int, list[int]] = defaultdict(list)  # samples of about one size are rows of one array
     for at, case in enumerate(cases):
         if not case.enough:
-            results[at] = _too_few(case), ()
+            results[at] = _too_few(case)
         elif case.options.plain and case.options.rho is None:
             sizes[case.sample.completed.values.size.bit_length()].append(at)
         else:
@@ -53,7 +51,7 @@ def _too_few(case: Prepared) -> Recommendation:
     )
 
 
-def _together(cases: Sequence[Prepared]) -> list[Recommended]:
+def _together(cases: Sequence[Prepared]) -> list[Recommendation]:
     samples, cost = [case.sample for case in cases], cases[0].cost
     curves = Counts.of_samples(samples).curves()
     step = np.array([sample.resolution for sample in samples])
@@ -69,7 +67,7 @@ def _together(cases: Sequence[Prepared]) -> list[Recommended]:
     unclear = (t == 0) | ((step > cost) & ((t <= step) | (np.abs(dearer - t) > MAX_SHIFT * t)))
     windows = curves.windows(k, [share * E for share in (1.01, 1.05)], cost)
     at_cutoff = curves.E_J_at(np.array([case.cutoff.cutoff for case in cases]), cost)
-    results: list[Recommended] = []
+    results = []
     for row, case in enumerate(cases):
         within_1pct, within_5pct = ((float(low[row]), float(high[row])) for low, high in windows)
         recommendation = Recommendation(
@@ -87,8 +85,9 @@ def _together(cases: Sequence[Prepared]) -> list[Recommended]:
             exact_timeout=finite(exact_t[row]),
             speed_up=finite(E_R[row] / E[row]),
             at_cutoff=finite(at_cutoff[row]),
+            warnings=_not_identified(case) if unclear[row] else (),
         )
-        results.append((recommendation, _not_identified(case) if unclear[row] else ()))
+        results.append(recommendation)
     return results
 
 
@@ -112,7 +111,7 @@ def _not_identified(case: Prepared) -> tuple[Warned]:
     return (Warned("not-identified", message),)
 
 
-def _by_objective(case: Prepared) -> Recommended:
+def _by_objective(case: Prepared) -> Recommendation:
     """The optimum of one sample under any objective and policy: exact, since there the robust rule is not known."""
     options, law = case.options, Empirical.of(case.sample)
     law = law if options.rho is None else law.rescaled(options.rho)
@@ -127,7 +126,7 @@ def _by_objective(case: Prepared) -> Recommended:
             clear = best.timeout is dearer.timeout
         else:
             clear = best.timeout > shortest and abs(dearer.timeout - best.timeout) <= MAX_SHIFT * best.timeout
-    return of_optimum(best, law, case), () if clear else _not_identified(case)
+    return replace(of_optimum(best, law, case), warnings=() if clear else _not_identified(case))
 
 
 def of_optimum(best: Optimum, law: Law, case: Prepared) -> Recommendation:
@@ -140,11 +139,11 @@ def of_optimum(best: Optimum, law: Law, case: Prepared) -> Recommendation:
     return Recommendation(**shared, exact_timeout=best.timeout, at_cutoff=end, waiting=waiting, source=law)
 
 
-def with_intervals(chosen: Recommendation, case: Prepared, depends: Dependence | None) -> Recommended:
+def with_intervals(chosen: Recommendation, case: Prepared, depends: Dependence | None) -> Recommendation:
     """The recommendation with its bootstrap intervals, by blocks where the log has an order and dependence in it."""
     options = case.options
     if not options.resamples or not options.plain or options.rho is not None or chosen.law != "empirical":
-        return chosen, ()
+        return chosen
     t = np.inf if chosen.timeout is None else chosen.timeout
     E, factor = chosen.expected_duration or np.inf, chosen.speed_up_vs_cutoff or np.inf
     probes, cutoff, blocks = case.seen, case.cutoff.cutoff, None
@@ -156,8 +155,9 @@ def with_intervals(chosen: Recommendation, case: Prepared, depends: Dependence |
     try:
         ends = bootstrap(case.sample, t, E, factor, cost=options.cost, **drawn)
     except SampleError as problem:
-        return chosen, (Warned("no-interval", f"there are no intervals: {problem}"),)
-    return replace(chosen, intervals=ends), ()
+        warning = Warned("no-interval", f"there are no intervals: {problem}")
+        return replace(chosen, warnings=(*chosen.warnings, warning))
+    return replace(chosen, intervals=ends)
 
 
 def group_costs(samples: Sequence[LatencySample], timeout: float, cutoff: float, cost: float) -> Floats:

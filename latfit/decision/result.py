@@ -67,7 +67,7 @@ class Recommendation(Optimum):
     the codes, `if_independent` what the formula gives. `timeout` is the best one if repeated without limit,
     `exact_timeout` the plain argmin of E_J on the data, `at_cutoff` what waiting until the cutoff brings and `waiting`
     all figures of it. `retry` is what to set: a finite schedule that ends in waiting; None: wait. `source` is the law
-    that the figures are of, where it was asked for.
+    that the figures are of, where it was asked for; `warnings` are those about how it was found.
     """
 
     verdict: str  # type: ignore[assignment]
@@ -85,6 +85,7 @@ class Recommendation(Optimum):
     if_independent: Recommendation | None = None
     source: Law | None = field(default=None, repr=False, compare=False)
     retry: Retry | None = None
+    warnings: tuple[Warned, ...] = field(default=(), repr=False)
     basis: ClassVar[str] = "independent"  # replay describes and does not decide
 
     @property
