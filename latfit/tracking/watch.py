@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,7 @@ class Notice:
         return plain_values(self) | {"retry": self.retry and self.retry.to_dict(), "withheld": list(self.withheld)}
 
 
-class Watch:
+class Watch(AbstractContextManager["Watch"]):
     r"""A tracker fed with the lines of a growing log.
 
     Parameters
@@ -103,7 +104,10 @@ class Watch:
         self.reader: OpenReader | None = None
         self.skipped_lines = 0  # the reader's first lines: the head of the file, which an earlier watch has read
         self.refused = 0
-        self.decision: Decision | None = None  # of the last review
+        # by the last review: the schedule to set (None: wait), and why not to set the timeout without limit
+        self.reviewed = False
+        self.retry: Retry | None = None
+        self.withheld: tuple[str, ...] = ()
         self.next_review_at = 1  # observations
         self.announced: float | None = None
         self.announced_timeouts: tuple[float, ...] = ()
@@ -112,9 +116,6 @@ class Watch:
         self.trouble: LogError | None = None  # why a log with few lines cannot be read yet
         if self.file is not None and self.file.exists():
             self._restore(self.file)
-
-    def __enter__(self) -> Watch:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.tail.close()
@@ -189,18 +190,6 @@ class Watch:
             self.reader.close()
             self.reader = None
 
-    @property
-    def withheld(self) -> tuple[str, ...]:
-        """Why the timeout for unlimited resubmission must not be set, by the last review."""
-        if self.decision is None:
-            return ()
-        return self.decision.timeout.withheld if self.decision.timeout else ("implausible",)
-
-    @property
-    def retry(self) -> Retry | None:
-        """The schedule to set, by the last review; None means wait."""
-        return self.decision.timeout.retry if self.decision and self.decision.timeout else None
-
     def review(self) -> LogFacts | None:
         """Decide on the log if the attempts have doubled; None if it is too early or the log cannot be read."""
         tracker = self.tracker
@@ -209,9 +198,11 @@ class Watch:
         self.next_review_at = tracker.observations + REFRESH_EVERY
         how = {"cutoff": tracker.cutoff, "cost": tracker.cost}
         try:
-            self.decision, facts = review(self.path, format=self.format, options=self.read_options, **how)
+            decision, facts = review(self.path, format=self.format, options=self.read_options, **how)
         except (LatfitError, OSError):  # perhaps it was rotated just now
             return None
+        best, self.reviewed = decision.timeout, True
+        self.retry, self.withheld = (best.retry, best.withheld) if best else (None, ("implausible",))
         self.next_review_at = max(2 * tracker.observations, REFRESH_EVERY)
         return facts
 
@@ -278,7 +269,7 @@ def cutoff_of_state(file: str | Path) -> float | None:
 def prometheus(watch: Watch) -> str:
     """The current figures in Prometheus' text format, for node_exporter's textfile collector."""
     now = watch.figures()
-    retry = now.retry.to_dict() if now.retry else {"timeouts": (), "attempts": 1 if watch.decision else None}
+    retry = now.retry.to_dict() if now.retry else {"timeouts": (), "attempts": 1 if watch.reviewed else None}
     figures: list[tuple[str, str, Any]] = [
         ("retry_timeout_seconds", "After what to cancel each attempt but the last.", retry["timeouts"]),
         ("retry_attempts", "Attempts of the schedule to set; 1: wait.", retry["attempts"]),
