@@ -1,6 +1,6 @@
 // The page: charts, a curve to drag, sliders, tables that sort and search. Text goes in by textContent only.
 (function () {
-  const $ = (id) => document.getElementById(id);
+  const $ = (id) => document.getElementById(id), HINT = "Point at the figure to read values.";
   const given = JSON.parse($("data").textContent);
   const numbers = (text) => {
     const bytes = Uint8Array.from(atob(text || ""), (c) => c.charCodeAt(0)), view = new DataView(bytes.buffer);
@@ -111,6 +111,7 @@
     figure.querySelector(".drawing").replaceChildren(svg);
     const readout = element("p", { className: "readout soft" }, figure);
     readout.setAttribute("role", "status");
+    readout.textContent = HINT;
     let view = null, cursor = null, width = 0;
     function draw() {
       width = Math.max(figure.clientWidth - 30, 240);
@@ -122,7 +123,7 @@
       }
       for (const line of chart.lines) {
         shape("path", { class: line.style, d: view.path(line.x, line.y, line.steps) }, view.inside);
-        if (line.dots) line.x.forEach((v, i) => { if (line.y[i] !== null) shape("circle", { class: "small", cx: view.x(v), cy: view.y(line.y[i]), r: 3 }, view.inside); });
+        if (line.dots) line.x.forEach((v, i) => { if (line.y[i] !== null) shape("circle", { class: "small of-" + line.style, cx: view.x(v), cy: view.y(line.y[i]), r: 3 }, view.inside); });
       }
       chart.marks.forEach((mark, i) => {
         if (mark.y === null) view.upright(mark.x, mark.style, mark.name, i % 3);
@@ -148,7 +149,7 @@
       cursor.setAttribute("x2", view.x(at));
       cursor.setAttribute("visibility", "visible");
     }
-    const clear = () => { cursor.setAttribute("visibility", "hidden"); readout.textContent = ""; };
+    const clear = () => { cursor.setAttribute("visibility", "hidden"); readout.textContent = HINT; };
     svg.addEventListener("pointermove", (event) => {
       const box = svg.getBoundingClientRect(), px = (event.clientX - box.left) * width / box.width;
       place = Math.min(Math.max((px - view.edge.left) / (view.right - view.edge.left), 0), 1);
@@ -265,7 +266,7 @@
           shape("line", { class: "limit", x1: edge.left, x2: right, y1: y(marks.waiting), y2: y(marks.waiting) }, inside);
           shape("text", { class: "mark", x: right - 4, y: y(marks.waiting) - 5, "text-anchor": "end" }, svg, "waiting " + seconds(marks.waiting));
         }
-        marks.schedule.forEach((t, i) => view.upright(t, "set", (i ? "then " : "resubmit after ") + seconds(t), i + 1));
+        marks.schedule.forEach((t, i) => view.upright(t, "set", (i ? "then " : "resubmit ") + seconds(t), i + 1));
         if (marks.current) view.upright(marks.current, "change", "now " + seconds(marks.current), marks.schedule.length + 1);
       }
       handle = shape("g", { class: "handle", tabindex: 0, role: "slider", "aria-label": "Timeout", "aria-valuemin": low,
@@ -294,7 +295,8 @@
       const t = timeAt(event);
       readout.textContent = "A timeout of " + seconds(t) + ", repeated: " + seconds(expectedDuration(law, t, state.c)) + " a job, " + submissions(law, t).toFixed(2) + " submissions.";
     });
-    svg.addEventListener("pointerleave", () => { readout.textContent = ""; });
+    readout.textContent = HINT;
+    svg.addEventListener("pointerleave", () => { readout.textContent = HINT; });
     svg.addEventListener("pointerup", say);
     return { draw };
   }
