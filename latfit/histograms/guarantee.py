@@ -22,6 +22,7 @@ from latfit.laws.kernel import DifferencesKernel
 from latfit.laws.piecewise_uniform import PiecewiseUniform
 from latfit.numbers import Floats
 from latfit.restart import Optimum, evaluate_timeout, expected_duration, optimal_timeout
+from latfit.units import seconds
 
 EVEN = "histogram"  # the law of latencies spread evenly inside each bucket
 LAWS = ("exponential", "lognormal", "weibull", "gamma", "log-logistic")
@@ -247,7 +248,7 @@ def guaranteed_timeout(histogram: Histogram, *, cost: float = 0.0) -> Guarantee:
 
 def _warnings(histogram: Histogram, regret: float, fitted: Likely | None) -> Iterator[Warned]:
     if np.isinf(regret):
-        text = f"the first bucket begins at 0 s, ends at {histogram.edges[1]:g} s, and restarts are free, so that a "
+        text = f"the first bucket ends at {seconds(histogram.edges[1])}, and restarts are free, so that a "
         text += "much shorter timeout might be best: give --cost, the seconds that a restart costs"
         yield Warned("not-identified", text)
     if not histogram.lost and not histogram.failed:

@@ -330,12 +330,10 @@ def optimum_section(best: Mapping[str, Any], title: str = "", sentences: Sequenc
     goal, value = best["objective"]["name"], best["objective"]["value"]
     if goal != "mean":
         rows.append((goal, "infinite" if value is None else Objective.parse(goal).text(value)))
-    factor, compared = (
-        best.get("speed_up_vs_cutoff"),
-        f"{seconds(at_cutoff.get('expected_duration'))} by waiting until the cutoff",
-    )
-    if factor is None:
-        factor, compared = best["speed_up"], "no timeout"
+    factor, compared = best["speed_up"], "no timeout"
+    if best.get("speed_up_vs_cutoff") is not None:
+        factor = best["speed_up_vs_cutoff"]
+        compared = f"{seconds(at_cutoff.get('expected_duration'))} by waiting until the cutoff"
     if factor is not None and float(f"{factor:.3g}") > 1:  # as it is written
         sure = interval("speed_up_vs_cutoff_", lambda low, high: f"{low:.3g} to {high:.3g}")
         rows.append(("gain", f"{factor:.3g} × faster than {compared}{sure}"))
