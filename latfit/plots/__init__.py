@@ -173,7 +173,7 @@ def _overview(result: Analysis) -> Figure:
         draw_chart(chart, left, missing="too few completions for a curve")
         FIGURES["jobs-tail" if decided and not withheld else "time"](result, right)
         page.suptitle(words.headline, fontsize=24, fontweight="bold", x=0.02, ha="left")
-        shown = [f"{key}: {text}" for key, text in words.figures]
+        shown = [f"{key}: {text}" for key, text in words.figures if key != "variation"]
         lines = [printable(line) for line in (*words.log, *words.reasons, *shown)][:5]
         page.supxlabel("\n".join(textwrap.fill(line, 150) for line in lines), fontsize=11, x=0.02, ha="left")
     return page

@@ -149,7 +149,7 @@ def advice(result: Analysis) -> Advice:
         by = "" if chosen.verdict == "finite" and retry else ", if attempts were independent"
         figures.append(("today", f"a timeout of {seconds(now.timeout)}, repeated without limit: {duration}{by}."))
     if name not in FIXED_FATE:
-        figures.append(("confidence", _confidence(result)))
+        figures += [*_variation(result), ("confidence", _confidence(result))]
     cautions = _cautions(result)
     steps = _steps(result, name, more=len(cautions[MAX_CAUTIONS:]))
     return Advice(
@@ -162,6 +162,18 @@ def advice(result: Analysis) -> Advice:
         cautions[:MAX_CAUTIONS],
         steps,
     )
+
+
+def _variation(result: Analysis) -> list[tuple[str, str]]:
+    """Whether some timeout lowers the mean of independent attempts even if nothing is lost (Pal & Reuveni 2017)."""
+    latency = result.decision.latency
+    if latency is None or latency.variation is None or latency.variation_interval is None:
+        return []
+    low, high = latency.variation_interval
+    meaning = "above 1, retries pay if they are independent" if low > 1 else "it may be above or below 1"
+    meaning = "below 1, by itself no reason to cancel" if high < 1 else meaning
+    ratio = f"standard deviation {latency.variation:.2f} × the mean ({low:.2f} to {high:.2f})"
+    return [("variation", f"{ratio}: {meaning}.")]
 
 
 def _verdict(result: Analysis) -> str:
@@ -441,18 +453,11 @@ def _latency_section(result: Analysis) -> Section:
     if latency is None:
         return Section("Latency", (clock,))
     moments = f"mean {seconds(latency.mean)}, standard deviation {seconds(latency.std)}"
-    sentences = [f"Those that returned: {moments}, from {between(latency.min, latency.max)}.", clock]
-    if latency.variation is not None:
-        ratio = f"Their coefficient of variation is {latency.variation:.2f}"
-        if latency.variation_interval is not None:  # Pal and Reuveni 2017
-            low, high = latency.variation_interval
-            meaning = "above 1: retries pay if they are independent" if low > 1 else "which may be above or below 1"
-            meaning = "below 1: by itself no reason to cancel" if high < 1 else meaning
-            ratio += f" (95 % interval {low:.2f} to {high:.2f}), {meaning}"
-        sentences.append(f"{ratio}.")
+    moments += "" if latency.variation is None else f" ({latency.variation:.2f} × the mean)"
+    summary = f"Those that returned: {moments}, from {between(latency.min, latency.max)}. {clock}"
     columns = tuple(f"{100 * float(q):g} %" for q in latency.quantiles)
     quantiles = tuple(map(seconds, latency.quantiles.values()))
-    return Section("Latency", tuple(sentences), columns, (quantiles,), keys=0)
+    return Section("Latency", (summary,), columns, (quantiles,), keys=0)
 
 
 def fits_section(fits: Sequence[FittedLaw], title: str = "Fitted laws, best first") -> Section:
