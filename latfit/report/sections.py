@@ -222,23 +222,18 @@ def _confidence(result: Analysis) -> str:
     parts = []
     if retry is not None and world is not None and world.kind != "independent" and world.ratio is not None:
         change = f"{100 * abs(1 - world.ratio):.0f} % {'less' if world.ratio < 1 else 'more'} than by waiting"
-        kinds = {"job": "job", "time": "neighbours in time", "spell": "slow spells"}
-        reading = f"by {kinds.get(world.kind, world.name)}"
-        parts.append(f"in the least favourable reading of the log ({reading}) jobs take {change}")
+        reading = {"time": "neighbours in time", "spell": "slow spells"}.get(world.kind, world.name)
+        parts.append(f"in the least favourable reading of the log (by {reading}) jobs take {change}")
     elif world is not None and world.kind == "independent" and retry is not None:
         from latfit.evidence.probes import MIN_PROBES_TO_DESCRIBE
 
-        few = probes.n < MIN_PROBES_TO_DESCRIBE
-        parts.append(
-            f"{counts} are too few to show whether retries are independent"
-            if few
-            else "the log shows no dependence between attempts"
-        )
+        few = f"{counts} are too few to show whether retries are independent"
+        shown = "the log shows no dependence between attempts"
+        parts.append(few if probes.n < MIN_PROBES_TO_DESCRIBE else shown)
     if replay is not None and replay.at and retry is not None and result.timeout.verdict == "finite":
         E, formula = replay.at[0].expected_duration, result.timeout.expected_duration or math.nan
-        agrees = abs(E / formula - 1) <= REPLAY_AGREES
-        finding = "agrees" if agrees else f"gives {seconds(E)} instead of {seconds(formula)}"
-        parts.append(f"replaying the log {finding}")
+        differs = f"gives {seconds(E)} instead of {seconds(formula)} for one timeout, repeated"
+        parts.append(f"replaying the log {'agrees' if abs(E / formula - 1) <= REPLAY_AGREES else differs}")
     checked = [*evidence.columns_used[:4], f"order in {'the file' if probes.submitted is None else 'time'}"]
     parts.append(f"checked {_joined(checked, 'and')} on {counts}")
     timed, outcomes = probes.submitted is not None, probes.facts.has_outcomes
