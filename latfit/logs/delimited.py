@@ -86,7 +86,7 @@ class Csv(InferredFormat):
                 frame[name] = frame[name].astype("string").str.replace(r"(?<=\d),(?=\d)", ".", regex=True)
             return reader.records(frame, line)
 
-        kept = [name for name in names if name in {*roles.used, *options.kept(names)}]
+        kept = [name for name in names if name in {*roles.columns, *options.kept(names)}]
         tables = delimited_tables(source, delimiter, names, types, above=len(comments) + header, kept=kept)
         is_empty = True
         for records in records_of(tables, convert):
@@ -159,7 +159,7 @@ def _has_decimal_commas(rows: pd.DataFrame, roles: Roles, log: str) -> bool:
 
 def _types(rows: pd.DataFrame, roles: Roles) -> dict[str, pa.DataType]:
     """The types to try first; a block that does not fit is read as text and looked at row by row."""
-    first = {name: next((str(cell) for cell in rows[name] if cell and str(cell).strip()), "") for name in roles.used}
+    first = {name: next((str(cell) for cell in rows[name] if cell and str(cell).strip()), "") for name in roles.columns}
     types: dict[str, pa.DataType] = {}
     for name in filter(None, (*roles.latency, roles.submitted, roles.ended)):
         if shape(first[name] or "0") == "number":  # 1m 20s is text

@@ -1,8 +1,8 @@
 """Which column of a table is what: evidence adds up, and a near-tie is a question.
 
-Each pair of a column and a role has one score: what the user said settles it, words in the column's name count with
-their weights in `vocabulary.toml`, and so does what the sampled cells hold. The unit of a latency is inferred in
-the same way. The best reading is used if it leads by `margin`; otherwise there is a question with the options.
+Each pair of a column and a role has one score. What the user says settles it. Otherwise the words of the column's name
+count with their weights in `vocabulary.toml`, and so does what the sampled cells hold. The unit of a latency is
+inferred in the same way. The best reading is used if it leads by `margin`; otherwise the user is asked to choose.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 import re
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations, product
 from typing import Any
@@ -22,6 +22,7 @@ import pandas as pd
 from latfit.errors import LogError, MissingColumn, listed
 from latfit.logs.cells import NOT_A_TIME, Cells
 from latfit.logs.formats import ReadOptions
+from latfit.logs.times import MICROSECONDS
 from latfit.logs.vocabulary import (
     NO,
     USUAL_UNITS,
@@ -65,7 +66,7 @@ class Score:
             self.reasons.append((weight, why))
 
     def add_content(self, **shares: float) -> None:
-        """Evidence in the cells: the kinds of `[content]` that apply, in full or a share of their weight."""
+        """Add evidence in the cells: kinds of `[content]`, each with the share of its weight that applies."""
         for kind, share in shares.items():
             self.add(CONTENT[kind]["weight"] * float(share), CONTENT[kind]["why"])
 
@@ -87,15 +88,24 @@ class Candidate:
     columns: tuple[str, ...]
     score: Score
     ended: str | None = None
-    unit: str | None = None  # where the rows themselves prove it
+    unit: str | None = None  # where the rows prove it
+
+    def __str__(self) -> str:
+        return f"{self.ended!r} minus {self.columns[0]!r}" if self.ended else repr(self.columns[0])
+
+    @property
+    def options(self) -> str:
+        """The options that choose this reading."""
+        roles = {"submitted": self.columns[0], "ended": self.ended} if self.ended else {"latency": self.columns[0]}
+        return " ".join(f"--column {shlex.quote(f'{role}={name}')}" for role, name in roles.items())
 
 
 @dataclass(frozen=True)
 class Roles:
-    """Which columns hold what; `unit` is that of the latency, `unit_evidence` what says so (see `LogFacts`).
+    """The column of each role; `unit` is that of the latency, `unit_evidence` the reason for it (see `LogFacts`).
 
-    `has_outcomes` says whether anything tells how a probe ended; `measures` whether the latency is a wait in a `queue`
-    or the run time of `work`; `time_formats` are those of the columns of times, where they are known; `why` has the
+    `has_outcomes`: whether the log tells how a probe ended. `measures`: `queue` if the latency is a wait in a queue,
+    `work` if it is the run time of work. `time_formats`: those of the columns of times, where known. `why`: the
     evidence for each role, in words.
     """
 
@@ -117,36 +127,26 @@ class Roles:
 
     @property
     def columns(self) -> dict[str, tuple[str, str]]:
+        """Each column that has a role, with the role and the reason."""
         roles = dict.fromkeys(self.latency, "latency")
-        for role in ("submitted", "ended", "status", "id"):
-            if name := getattr(self, role):
-                roles[name] = role
+        roles |= {getattr(self, role): role for role in ("submitted", "ended", "status", "id") if getattr(self, role)}
         return {name: (role, self.why.get(role) or "as the options or the format say") for name, role in roles.items()}
-
-    @property
-    def used(self) -> set[str]:
-        return set(self.columns)
-
-    def changes(self, later: Roles) -> dict[str, tuple[str, str]]:
-        """The roles that `later` gives to columns that had none: what was read as each, and what would be."""
-        before = {role: name for name, (role, _) in self.columns.items()}
-        new = {role: name for name, (role, _) in later.columns.items() if name not in self.used}
-        return {role: (before.get(role, ""), name) for role, name in new.items()}
 
 
 def resolve_roles(
     names: list[str], options: ReadOptions, log: str, rows: pd.DataFrame, *, named: bool = True
 ) -> tuple[Roles, list[str]]:
-    """Which column is what, by the user's word, by names and by what the sampled rows hold, and the guesses made.
+    """The role of each column, by the user's options, the names and the sampled rows; and notes on what was guessed.
 
-    Unless the columns are `named` by the log, their names are no evidence.
+    Unless the columns are `named` by the log, their names are not evidence.
     """
     if not names:
         raise MissingColumn(f"{log}: there is no column with a name and plain values")
     check_named(options, names, log)
-    if _as_converted(names):
+    is_converted = tuple(names[:3]) == CANONICAL  # as `convert` writes them
+    if is_converted:
         options = replace(options, columns={**dict(zip(CANONICAL, CANONICAL, strict=True)), **options.columns})
-    resolver = _Resolver(names, options, log, rows, named)
+    resolver = _Resolver(names, options, log, rows, named, is_converted)
     latency = resolver.latency()
     submitted = resolver.submitted(latency)
     id_column = resolver.id(latency, submitted)
@@ -155,9 +155,9 @@ def resolve_roles(
     formats = {}
     for name in filter(None, (submitted, latency.ended)):  # as the user says, or its name: `start_ms`
         in_name = split_name(name)[1] or (options.unit if latency.ended else None)
-        epoch = {"s": "epoch", "ms": "epoch-ms", "us": "epoch-us", "ns": "epoch-ns"}.get(in_name or "")
-        if options.time_format or epoch:
-            formats[name] = options.time_format or str(epoch)
+        epoch = f"epoch-{in_name}".removesuffix("-s")
+        if options.time_format or epoch in MICROSECONDS:
+            formats[name] = options.time_format or epoch
     roles = Roles(
         latency=() if latency.ended else latency.columns,
         submitted=submitted,
@@ -174,20 +174,15 @@ def resolve_roles(
     return roles, [*_guesses(roles, options, attempt_column(names)), *resolver.notes]
 
 
-def _as_converted(names: Sequence[str]) -> bool:
-    """Whether the columns are those of a table that `convert` wrote."""
-    return tuple(names[:3]) == CANONICAL
-
-
 def check_named(options: ReadOptions, names: Sequence[str], log: str) -> None:
-    """An error if a column that the user named is not there."""
+    """Raise an error if a column that the user named is missing."""
     for name, role in options.named_columns.items():
         if name not in names:
             raise MissingColumn(f"{log}: there is no column {name!r} for {role}; there are: {listed(names)}")
 
 
 def sample_rows(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows to judge columns by: evenly spread, and more where a column is blank in all of those."""
+    """Evenly spread rows to judge columns by, with more rows for columns that are blank in all of these."""
     if len(frame) <= SAMPLED_ROWS:
         return frame
     rows = np.linspace(0, len(frame) - 1, SAMPLED_ROWS).astype(np.int64)
@@ -197,44 +192,44 @@ def sample_rows(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def outcome_columns(table: ProbeTable) -> tuple[str, ...]:
-    """The log's own columns that may be outcomes too, by their names and cells; none where all completed."""
+    """The log's own columns that may be outcomes too, by their names and cells; none if all probes completed."""
     if (table.status == COMPLETED).all():
         return ()
     some = table.take(slice(None, None, 1 + table.n // LOOKED_AT_ROWS))
     rows = sample_rows(pd.DataFrame({name: some.columns[name].cells() for name in some.columns if name != OWN_STATUS}))
-    return tuple(
-        str(name) for name in rows if _weigh_outcomes(Cells(str(name), rows[name]), {}).total >= THRESHOLD - MARGIN
-    )
+    scores = {str(name): _weigh_outcomes(Cells(str(name), rows[name]), {}) for name in rows}
+    return tuple(name for name, score in scores.items() if score.total >= THRESHOLD - MARGIN)
 
 
-def _guesses(roles: Roles, options: ReadOptions, attempts: str | None) -> list[str]:
-    notes = []
+def _guesses(roles: Roles, options: ReadOptions, attempts: str | None) -> Iterator[str]:
     if roles.latency and "latency" not in options.columns and roles.latency != ("latency",):
         evidence = UNIT_REASONS.get(roles.unit_evidence, roles.unit_evidence)
         unit = "the units in its cells" if roles.unit is None else f"{roles.unit} ({evidence})"
-        notes.append(f"column {roles.latency[0]!r} is read as the latency in {unit}")
+        yield f"column {roles.latency[0]!r} is read as the latency in {unit}"
     if roles.ended:
-        notes.append(f"latency is {roles.ended!r} minus {roles.submitted!r}")
+        yield f"latency is {roles.ended!r} minus {roles.submitted!r}"
     if not options.time_format:
-        notes += [f"column {name!r} is read as {kind}" for name, kind in roles.time_formats.items()]
+        yield from (f"column {name!r} is read as {kind}" for name, kind in roles.time_formats.items())
     if not roles.has_outcomes:
-        notes.append(NO_OUTCOMES)
+        yield NO_OUTCOMES
     for role in ("submitted", "status", "id"):
         name = getattr(roles, role)
         if role == "id" and name and attempts is not None:
-            notes.append(f"each attempt is a probe: column {name!r} names the job, {attempts!r} numbers its attempts")
+            yield f"each attempt is a probe: column {name!r} names the job, {attempts!r} numbers its attempts"
         elif name and name.lower() != role and role not in options.columns:
             hint = " (one probe each; switch off with --column id=)" if role == "id" else ""
-            notes.append(f"column {name!r} is read as {role}{hint}")
-    return notes
+            yield f"column {name!r} is read as {role}{hint}"
 
 
 class _Resolver:
-    """Weighs the columns of one log for each role; `why` has the evidence for a role, `notes` what is to be said."""
+    """Weighs the columns of one log for each role; `why` has the evidence for each role, `notes` are for the user."""
 
-    def __init__(self, names: list[str], options: ReadOptions, log: str, rows: pd.DataFrame, named: bool) -> None:
+    def __init__(
+        self, names: list[str], options: ReadOptions, log: str, rows: pd.DataFrame, named: bool, is_converted: bool
+    ) -> None:
         self.names, self.options, self.log, self.named = names, options, log, named
-        self.logged_names = named and not options.pattern  # a pattern has the names that latfit asks for
+        self.is_converted = is_converted
+        self.logged_names = named and not options.pattern  # the groups of a pattern are called as latfit suggests
         self.cells = {
             name: Cells(name, rows[name], options.time_format)
             for name in names
@@ -244,35 +239,33 @@ class _Resolver:
         self.notes: list[str] = []
 
     def latency(self) -> Candidate:
-        candidates, said = self._latencies(), self.options.columns
-        if said.get("latency"):
-            columns = tuple(said["latency"].split("+"))
-            named = (each for each in candidates if each.columns == columns and not each.ended)
-            return next(named, Candidate(columns, Score()))
-        start, end = said.get("submitted") or None, said.get("ended")
+        candidates, by_user = self._latencies(), self.options.columns
+        if by_user.get("latency"):
+            columns = tuple(by_user["latency"].split("+"))
+            same = (each for each in candidates if each.columns == columns and not each.ended)
+            return next(same, Candidate(columns, Score()))
+        start, end = by_user.get("submitted") or None, by_user.get("ended")
         pairs = [each for each in candidates if each.ended and start in (None, each.columns[0])]
         if end:
             start = start or next((each.columns[0] for each in pairs if each.ended == end), None)
             if start is None:
                 raise MissingColumn(f"{self.log}: name the start of {end!r} too: --column submitted=NAME")
             return Candidate((start,), Score(), ended=end)
-        # an empty name switches the latency off: a start and an end are asked for
-        readings = [each for each in candidates if each in pairs or (not each.ended and "latency" not in said)]
+        # an empty name switches the latency off: then only a start and an end will do
+        readings = [each for each in candidates if each in pairs or (not each.ended and "latency" not in by_user)]
         good = [each for each in readings if each.score.total >= THRESHOLD]
-        if len(good) == 1 or (good and good[0].score.total - good[1].score.total >= MARGIN):
-            return good[0]
-        raise MissingColumn(self._question(good, candidates))
+        close = [each for each in good if good[0].score.total - each.score.total < MARGIN]
+        if len(close) == 1:
+            return close[0]
+        raise MissingColumn(self._question(close[:MAX_CHOICES], candidates))
 
-    def _question(self, good: Sequence[Candidate], candidates: Sequence[Candidate]) -> str:
-        """What to choose from: the `good` readings that are about as likely as the best, or else any column."""
-        unnamed = listed(f"{name} ({each.text[0][:20]})" for name, each in self.cells.items() if each.text)
-        log = f"{self.log}: " if self.named else f"{self.log}: no header names the columns; they are: {unnamed}; "
-        if good:
-            close = [each for each in good[:MAX_CHOICES] if good[0].score.total - each.score.total < MARGIN]
-            names = (
-                f"{each.ended!r} minus {each.columns[0]!r}" if each.ended else repr(each.columns[0]) for each in close
-            )
-            return f"{log}the latency may be {' or '.join(names)}. Choose one: {', or '.join(self._options(close))}"
+    def _question(self, close: Sequence[Candidate], candidates: Sequence[Candidate]) -> str:
+        """What to choose from: the readings that are about as likely as the best, or else any column."""
+        cells = listed(f"{name} ({each.text[0][:20]})" for name, each in self.cells.items() if each.text)
+        log = f"{self.log}: " if self.named else f"{self.log}: no header names the columns; they are: {cells}; "
+        if close:
+            names, options = " or ".join(map(str, close)), ", or ".join(self._options(close))
+            return f"{log}the latency may be {names}. Choose one: {options}"
         text = f"{log}no column looks like a latency, nor a pair like a submission and an end"
         text += f"; there are: {listed(self.names)}" if self.named else ""
         likely = [each for each in candidates if not each.ended and 2 * each.score.total >= THRESHOLD][:1]
@@ -281,34 +274,29 @@ class _Resolver:
         return f"{text}. Name it: --column latency=NAME, or --column submitted=NAME --column ended=NAME"
 
     def _options(self, readings: Sequence[Candidate]) -> list[str]:
-        """The options that choose each reading; where the unit would be the next question, the likeliest for all."""
+        """The options that choose each reading, with the likeliest unit where that would be the next question."""
         options, unit = [], ""
         for each in readings:
-            name = each.columns[0]
-            if each.ended:
-                options.append(
-                    f"--column {shlex.quote(f'submitted={name}')} --column {shlex.quote(f'ended={each.ended}')}"
-                )
-                continue
-            units = self._units(each, self.submitted(each))[0]
+            units = [] if each.ended else self._units(each, self.submitted(each))[0]
             unit = unit or (f" --unit {units[0]}" if len(units) > 1 else "")
-            options.append(f"--column {shlex.quote(f'latency={name}')}" + (unit if len(units) > 1 else ""))
+            options.append(each.options + (unit if len(units) > 1 else ""))
         return options
 
     def measures(self, latency: Candidate) -> str:
         """`queue` for a wait from submission to start, `work` for a run time, empty for the rest."""
         if latency.ended:
-            waits = latency.ended in self.cells and self.cells[latency.ended].stage == "started"
-            return "queue" if waits else ""
-        words = split_name(latency.columns[0])[0]
-        if _as_converted(self.names):
+            end = self.cells.get(latency.ended)
+            return "queue" if end and end.stage == "started" else ""
+        if self.is_converted:
             return next((kind for kind, name in MEASURES.items() if name in self.names), "")
-        return next((kind for kind in ("queue", "work") if weigh(kind, words)[0]), "")
+        words = split_name(latency.columns[0])[0]
+        return next((kind for kind in MEASURES if weigh(kind, words)[0]), "")
 
     def _latencies(self) -> list[Candidate]:
+        """Every reading with its score, the best first."""
         pairs, candidates = self._pairs(), []
         summaries = any({"max", "avg", "mean", "average", "mdev"} & set(each.words) for each in self.cells.values())
-        explained: set[tuple[str, str | None]] = set()
+        explained: list[Candidate] = []
         timed = len(self.cells) == 1 or any(each.is_time for each in self.cells.values())  # as rows of a log are
         for name, each in self.cells.items():
             canonical = each.words == ("latency",)
@@ -333,13 +321,14 @@ class _Resolver:
                 **_evidence_in_numbers(each, units=self.named or timed),
             )
             if pair is not None and score.total >= THRESHOLD:
-                explained.add((pair.columns[0], pair.ended))
+                explained.append(pair)
                 score.add(max(0.0, pair.score.total - score.total), pair.score.why)
             candidates.append(Candidate((name,), score, unit=unit or proof))
-        kept = [pair for pair in pairs if (pair.columns[0], pair.ended) not in explained]
-        return sorted([*candidates, *kept], key=lambda each: -each.score.total)
+        candidates += [pair for pair in pairs if pair not in explained]
+        return sorted(candidates, key=lambda each: -each.score.total)
 
     def _pairs(self) -> list[Candidate]:
+        """Each start and end whose difference may be the latency, the best first."""
         times = [
             each
             for each in self.cells.values()
@@ -374,9 +363,9 @@ class _Resolver:
             if np.count_nonzero(known) < 3:
                 continue
             ratio = each.cell_values[known] / spent[known]
-            middle = float(np.median(ratio))
             for unit in ("s", "ms", "us", "ns", "min", "h") if each.kind == "number" else ("s",):
-                if abs(middle * UNITS[unit] - 1) < 0.1 and (np.abs(ratio * UNITS[unit] - 1) < 0.25).mean() > 0.7:
+                off = np.abs(ratio * UNITS[unit] - 1)
+                if abs(np.median(ratio) * UNITS[unit] - 1) < 0.1 and (off < 0.25).mean() > 0.7:
                     return pair, unit if each.kind == "number" else None
         return None, None
 
@@ -397,9 +386,8 @@ class _Resolver:
             return [], "cells"
         if latency.unit:
             return [latency.unit], "name" if latency.unit == column.unit else "times"
-        if self.logged_names and (
-            _as_converted(self.names) or (name == "latency" and {"submitted", "status"} & set(self.cells))
-        ):
+        canonical = self.is_converted or (name == "latency" and {"submitted", "status"} & set(self.cells))
+        if self.logged_names and canonical:
             return ["s"], "name"
         scores = {unit: Score(prior) for unit, prior in VOCABULARY["units"].items()}
         self._weigh_units(scores, column, submitted)
@@ -418,7 +406,8 @@ class _Resolver:
         middle, largest = float(np.median(values)), float(np.quantile(values, 0.95))
         systems = self._systems()
         times = self.cells[submitted].seconds if submitted in self.cells else np.empty(0)
-        span = float(np.ptp(times[np.isfinite(times)])) if np.isfinite(times).any() else 0.0
+        times = times[np.isfinite(times)]
+        span = float(np.ptp(times)) if times.size else 0.0
         for unit, score in scores.items():
             at = math.log10(middle * UNITS[unit])
             density = sum(
@@ -427,7 +416,7 @@ class _Resolver:
             )
             score.add(max(-8.0, math.log(density + 1e-9)) + 3, "a usual latency for what the other columns hold")
             if span > 0:  # and how many of its rows would be out at a time, up to a hundred
-                at_once = middle * UNITS[unit] * np.isfinite(times).sum() / span
+                at_once = middle * UNITS[unit] * times.size / span
                 score.add_content(
                     longer_than_log=min(1.0, max(0.0, math.log10(2 * largest * UNITS[unit] / span))),
                     many_at_once=min(1.0, max(0.0, math.log10(at_once) / 2)),
@@ -438,19 +427,17 @@ class _Resolver:
         usual = next((USUAL_UNITS[phrase] for _, phrase in phrases(column.words) if phrase in USUAL_UNITS), None)
         if usual:
             scores[usual].add_content(usual_unit=1)
-        fractions = bool((values % 1).any())
-        decimals = max(
-            (len(text.partition(".")[2]) for text in column.text[:100] if "e" not in text.lower()), default=0
-        )
-        scores["s"].add_content(
-            many_decimals=fractions and decimals >= 5, fractions=fractions and decimals < 5 and middle < 10
-        )
-        if not fractions and np.unique(values).size >= 5:
+        if (values % 1).any():
+            decimals = (len(text.partition(".")[2]) for text in column.text[:100] if "e" not in text.lower())
+            many = max(decimals, default=0) >= 5
+            scores["s"].add_content(many_decimals=many, fractions=not many and middle < 10)
+        elif np.unique(values).size >= 5:
             in_ms = sum(w for w, system in systems if system["unit"] == "ms") / sum(w for w, _ in systems)
             scores["ms"].add_content(whole_numbers=in_ms)
             scores["s"].add_content(whole_numbers=1 - in_ms)
 
     def _systems(self) -> list[tuple[float, dict[str, Any]]]:
+        """The kinds of systems that the log may come from, weighed by the words in the names of its columns."""
         words = Counter(phrase for each in self.cells.values() for phrase in {run[1] for run in phrases(each.words)})
         for each in self.cells.values():
             some = each.text[:50]
@@ -470,7 +457,7 @@ class _Resolver:
         scores: dict[str, Score] = {}
         for name, each in others.items():
             relative = each.kind == "number" and each.rises and not each.epoch
-            if not each.is_day and (each.is_time or relative):
+            if relative or (each.is_time and not each.is_day):
                 score = scores[name] = Score()
                 weight = -each.stage_weight if each.stage == "ended" else each.stage_weight
                 score.add(weight, f"{' '.join(each.words)!r} is the name of a time")
@@ -482,14 +469,14 @@ class _Resolver:
                 self.notes.append(f"column {name!r} {without_date}")
             elif each.kind == "text" and each.stage_weight >= 5 and not scores:
                 self.notes.append(f"column {name!r} is not used: {each.text[0][:40]!r} {NOT_A_TIME}")
-        times = [name for name in scores if others[name].is_time and np.isfinite(others[name].seconds).any()]
-        if len(times) > 1:
-            first = min(times, key=lambda name: float(np.nanmedian(others[name].seconds)))
-            scores[first].add_content(earliest=1)
+        readable = [name for name in scores if others[name].is_time and np.isfinite(others[name].seconds).any()]
+        middles = {name: np.nanmedian(others[name].seconds) for name in readable}
+        if len(middles) > 1:
+            scores[min(middles, key=lambda name: middles[name])].add_content(earliest=1)
         best = max(scores, key=lambda name: scores[name].total, default=None)
         if best is None or scores[best].total < THRESHOLD:
             return None
-        times = [name for name in times if others[name].stage != "ended"]
+        times = [name for name in readable if others[name].stage != "ended"]
         if len(times) > 1 and not others[best].stage_weight:
             self.notes.append(f"{listed(times)} may be the time of submission: choose one with --column submitted=NAME")
             return None
@@ -504,9 +491,11 @@ class _Resolver:
     def id(self, latency: Candidate, submitted: str | None) -> str | None:
         if "id" in self.options.columns:
             return self.options.columns["id"] or None
-        others = (each for each in self.cells.values() if each.name not in latency.columns)
-        named = [each for each in others if "".join(each.words) in WEIGHTS["id"]]
-        column = min(named, key=lambda each: [*WEIGHTS["id"]].index("".join(each.words)), default=None)
+        order = [*WEIGHTS["id"]]
+        named = {
+            "".join(each.words): each for each in reversed(self.cells.values()) if each.name not in latency.columns
+        }
+        column = next((named[name] for name in order if name in named), None)
         if column is None:
             return None
         if len(set(column.text)) < len(column.text) / 2:
@@ -525,15 +514,15 @@ class _Resolver:
     def status(self, used: set[str | None]) -> str | None:
         if "status" in self.options.columns:
             return self.options.columns["status"] or None
-        said = self.options.lowered_statuses
-        scores = {name: _weigh_outcomes(each, said) for name, each in self.cells.items() if name not in used}
+        by_user = self.options.lowered_statuses
+        scores = {name: _weigh_outcomes(each, by_user) for name, each in self.cells.items() if name not in used}
         ranked = sorted(scores, key=lambda name: -scores[name].total)
         good = [name for name in ranked if scores[name].total >= THRESHOLD]
         for name in (name for name in ranked if name not in good[:1] and scores[name].total >= THRESHOLD - MARGIN):
             use = f"--column {shlex.quote(f'status={name}')} uses it instead"
             self.notes.append(f"column {name!r} may be an outcome and is ignored: {use}")
         if not good and "latency" in self.cells and "status" in scores and self.cells["status"].text:
-            good = ["status"]  # latfit's own names: unknown words are reported, not passed over
+            good = ["status"]  # the names are latfit's own: report unknown words instead of ignoring the column
         if not good:
             return None
         self.why["status"] = scores[good[0]].why

@@ -90,7 +90,7 @@ class TableReader:
         records.latency[np.isposinf(records.latency)] = np.nan
         if roles.id is not None:
             records.ids, records.id_column = self._ids(frame, roles.id), roles.id
-        taken = {*MEASURES.values(), *roles.used} - {roles.id}
+        taken = {*MEASURES.values(), *roles.columns} - {roles.id}
         own = [str(name) for name in frame.columns if name not in taken]
         records.extras = {name: frame[name] for name in self.options.kept(own)}
         if self.words is not None:
@@ -178,7 +178,7 @@ class TableReader:
         if column.dtype.kind not in "iu" and blank.any():
             column = column.astype(object).where(~blank, None)
         number = attempt_column(map(str, frame.columns))
-        if number is not None and number not in self.roles.used:
+        if number is not None and number not in self.roles.columns:
             column = column.astype("string") + "#" + frame[number].astype("string").fillna("")
         ids: Ids = column.array if isinstance(column.dtype, pd.StringDtype) else column.to_numpy()
         return ids
@@ -292,18 +292,19 @@ def read_tables(
         elif new:
             rows = pd.concat([first_rows, sample_rows(frame)])
             later, notes = resolve_roles(list({**names, **dict.fromkeys(to_come)}), options, log, rows)
-            if changes := roles.changes(later):
+            first_roles = {role: name for name, (role, _) in roles.columns.items()}
+            changes = {role: name for name, (role, _) in later.columns.items() if name not in roles.columns}
+            if changes:
                 line = numbers[frame[new].notna().any(axis=1).to_numpy().argmax()]
-                better = listed(f"{name!r} as the {role}" for role, (_, name) in changes.items())
-                options_for = (
-                    " ".join(f"--column {role}={names[at]}" for role, names in changes.items()) for at in (0, 1)
-                )
+                better = listed(f"{name!r} as the {role}" for role, name in changes.items())
+                as_first = " ".join(f"--column {role}={first_roles.get(role, '')}" for role in changes)
+                as_later = " ".join(f"--column {role}={name}" for role, name in changes.items())
                 raise LogError(
                     f"{log}: {listed(new)} first {'appears' if len(new) == 1 else 'appear'} in line {line}; the best "
-                    f"reading from there on has {better}. Choose one: {', or '.join(options_for)}"
+                    f"reading from there on has {better}. Choose one: {as_first}, or {as_later}"
                 )
             reader.notes = list(dict.fromkeys([*reader.notes, *notes]))
-        for name in roles.used - set(frame.columns):
+        for name in roles.columns.keys() - set(frame.columns):
             frame[name] = None
         if every_line:
             yield reader.records(frame, numbers)
