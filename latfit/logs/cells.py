@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from latfit.errors import LatfitError
-from latfit.logs.times import MOMENT, MONTHS, UNKNOWN_TIMES, numeric, parse_times, time_format_of
+from latfit.logs.times import MOMENT, MONTHS, UNKNOWN_TIMES, parse_times, time_format_of
 from latfit.logs.vocabulary import NEVER, NOTHING, OUTCOME_PATTERNS, split_name, weigh, word_of
 from latfit.numbers import Bools, Floats
 from latfit.units import LONGEST, UNITS, parse_duration
@@ -26,70 +26,63 @@ EPOCH_RANGES = {"s": (6e8, 4.2e9), "ms": (6e11, 4.2e12), "us": (6e14, 4.2e15), "
 class Cells:
     """What the sampled cells of one column hold: `kind` is number, duration, clock, time, text or empty.
 
-    `stage` says whether a time is that of a submission, a start, an end or just a moment, by its name, and
-    `stage_weight` how sure that is. `trouble` says why times cannot be read.
+    `stage` says by its name whether a time is that of a submission, a start, an end or just a moment, and
+    `stage_weight` how sure that is. `epoch` is the unit of times since 1970. `seconds` has times and durations in
+    seconds, `cell_values` numbers as they are and the rest in seconds. `trouble` says why times cannot be read.
     """
 
     def __init__(self, name: str, column: pd.Series[Any], time_format: str | None = None) -> None:
         self.name, self.column, self.time_format = name, column, time_format
         self.words, self.unit = split_name(name)
         stages = {stage: weigh(stage, self.words)[0] for stage in ("submitted", "started", "ended")}
-        self.stage = max(stages, key=lambda stage: stages[stage])
-        self.stage_weight = stages[self.stage]
+        self.stage, self.stage_weight = max(stages.items(), key=lambda stage: stage[1])
         if self.stage_weight < 4:
             self.stage, self.stage_weight = "moment", weigh("moment", self.words)[0]
-        self.numbers: Floats = np.full(len(column), np.nan)
-        self.seconds: Floats = np.full(len(column), np.nan)  # of times and of durations with units
         self.trouble, self.order_is_open = "", False  # day and month may be either way round
-        self.text: list[str] = []
-        self.known: Bools = column.notna().to_numpy()
-        if column.dtype.kind in "mM":
-            self.kind = "empty" if not self.known.any() else "duration" if column.dtype.kind == "m" else "time"
-        else:
-            texts = [str(cell)[:MAX_CELL_CHARACTERS].strip() for cell in column]
-            self.known = self.known & np.array([text.lower() not in NOTHING for text in texts], dtype=bool)
-            self.text = [text for text, known in zip(texts, self.known, strict=True) if known]
-            self.kind = self._kind()
-            if time_format and self.kind in ("text", "number") and self.stage_weight:
-                self.kind = "time"
+        self.is_typed = column.dtype.kind in "mM"
+        texts = [str(cell)[:MAX_CELL_CHARACTERS].strip() for cell in column]
+        self.known: Bools = column.notna().to_numpy() & np.array([text.lower() not in NOTHING for text in texts], bool)
+        self.text = [text for text, known in zip(texts, self.known, strict=True) if known and not self.is_typed]
+        self.kind = self._kind()
+        numbers: Floats = np.full(len(column), np.nan)
         if self.kind == "number":
-            self.numbers = np.where(self.known, numeric(column), np.nan)
-            if self.text and not np.isfinite(self.numbers).any():  # decimal commas
-                self.numbers[self.known] = [number_of(text) for text in self.text]
-        self.numbers[np.abs(self.numbers) > LONGEST * 1e9] = np.nan  # no time in any unit, and too large to add up
-        stamps = np.where(np.isin(self.numbers, UNKNOWN_TIMES) | ~(self.numbers > 0), np.nan, self.numbers)
+            numbers[self.known] = [number_of(text) for text in self.text]
+        numbers[np.abs(numbers) > LONGEST * 1e9] = np.nan  # not a time in any unit, and too large to add up
+        stamps = np.where((numbers > 0) & ~np.isin(numbers, UNKNOWN_TIMES), numbers, np.nan)
         self.epoch = _epoch(stamps[np.isfinite(stamps)])
+        self.seconds: Floats = np.full(len(column), np.nan)
         if self.kind in ("duration", "clock"):
-            typed = column.dtype.kind == "m"
-            self.seconds[self.known] = (
-                column[self.known].dt.total_seconds()
-                if typed
-                else [duration(text.replace(",", ".")) for text in self.text]
-            )
+            spent = [duration(text.replace(",", ".")) for text in self.text]
+            self.seconds[self.known] = column[self.known].dt.total_seconds() if self.is_typed else spent
         elif self.epoch:
             self.seconds = stamps * UNITS[self.epoch]
         elif self.kind == "time":
             self.seconds = self._times()
         elif self.is_relative:
-            self.seconds = self.numbers * UNITS[self.unit or "s"]
-        self.cell_values = self.numbers if self.kind == "number" else self.seconds
+            self.seconds = numbers * UNITS[self.unit or "s"]
+        self.cell_values = numbers if self.kind == "number" else self.seconds
         self.measures: Floats = self.cell_values[np.isfinite(self.cell_values)]
 
     def _kind(self) -> str:
-        if not self.text:
+        if not self.known.any():
             return "empty"
+        if self.is_typed:
+            return "duration" if self.column.dtype.kind == "m" else "time"
         shapes = [shape(text) for text in self.text[:50]]
+        common = max(set(shapes) - {"word"} or {"text"}, key=shapes.count)
         if self.column.dtype.kind == "b" or not most(shapes):
-            return "text"
-        if most(each == "time" for each in shapes):
-            return "time"
-        return "duration" if "duration" in shapes else max(set(shapes) - {"word"} or {"text"}, key=shapes.count)
+            kind = "text"
+        elif most(each == "time" for each in shapes):
+            kind = "time"
+        else:
+            kind = "duration" if "duration" in shapes else common
+        return "time" if self.time_format and self.stage_weight and kind in ("text", "number") else kind
 
     def _times(self) -> Floats:
+        """The times in seconds since 1970; sets `trouble` if they cannot be read."""
         text = self.column.where(self.known)
         try:
-            written = self.time_format or time_format_of(text, self.name)
-            parsed, bad = parse_times(text, self.name, written, None)
+            parsed, bad = parse_times(text, self.name, self.time_format or time_format_of(text, self.name), None)
         except LatfitError as error:
             self.trouble, self.order_is_open = str(error), True
             return self.seconds
@@ -104,7 +97,7 @@ class Cells:
 
     @property
     def is_relative(self) -> bool:
-        """Whether these are numbers that count from the beginning of the log, by their name."""
+        """Whether, by their name, these are times that count from the beginning of the log."""
         named = self.stage != "moment" and self.stage_weight >= 7 and weigh("latency", self.words)[0] < 7
         return self.kind == "number" and self.epoch is None and named
 
@@ -133,13 +126,13 @@ def _epoch(stamps: Floats) -> str | None:
 
 
 def most(answers: Iterable[Any]) -> bool:
-    """Whether at least seven tenths are true; there may be a word for a lost probe among numbers."""
+    """Whether at least seven tenths are true: there may be words for lost probes among numbers."""
     known = [bool(answer) for answer in answers]
     return sum(known) >= 0.7 * len(known) - 0.5
 
 
 def shape(text: str) -> str:
-    """What a cell is: a number, a clock, a duration, a time, a word for what never came back, or empty: other text."""
+    """What a cell is: number, clock, duration, time, word (for what never came back); empty for any other text."""
     if re.match(MOMENT, text) or re.fullmatch(WRITTEN_DATE, text.lower()) or re.fullmatch(COMPACT_DATE, text):
         return "time"
     if math.isfinite(number_of(text)):
@@ -152,7 +145,7 @@ def shape(text: str) -> str:
 
 
 def number_of(text: str) -> float:
-    """A number, also with a decimal comma; NaN for anything else."""
+    """The number that a text means, also with a decimal comma; NaN for any other text."""
     try:
         return float(text.replace(",", "."))
     except ValueError:
@@ -160,7 +153,7 @@ def number_of(text: str) -> float:
 
 
 def duration(word: Any) -> float:
-    """A duration with a unit of its own in seconds, ∞ for `timeout` and the like, NaN for what is none."""
+    """The seconds of a duration with a unit of its own, ∞ for `timeout` and the like, NaN for any other text."""
     plain = word_of(word)
     if plain in NEVER or OUTCOME_PATTERNS["censored"].search(plain):
         return math.inf
