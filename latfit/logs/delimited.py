@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain
 from typing import ClassVar
 
 import numpy as np
@@ -20,7 +20,7 @@ from latfit.logs.formats import DELIMITERS, Head, InferredFormat, ReadOptions, r
 from latfit.logs.lines import CellFormat, chosen
 from latfit.logs.records import Records, shown
 from latfit.logs.schema import SAMPLED_ROWS, Roles, resolve_roles
-from latfit.logs.source import HEAD_BYTES, MAX_LINE_BYTES, Block, Source, open_source
+from latfit.logs.source import MAX_LINE_BYTES, Block, Source
 from latfit.logs.tabular import Rows, TableReader, records_of
 from latfit.logs.times import MOMENT, OFFSET
 from latfit.logs.vocabulary import NOTHING, split_name, weigh
@@ -58,23 +58,16 @@ class Csv(InferredFormat):
         delimiter = max(DELIMITERS, key=head.split("\n", 1)[0].count)
         names = head_fields(head, delimiter)
         above = _header_above(comments, names, delimiter)
-        lines = head.split("\n")[: SAMPLED_ROWS + 1]
-        header = above is None and is_header(names, [head_fields(line, delimiter) for line in lines[1:50]])
+        lines = head.split("\n")[1:50]
+        header = above is None and is_header(names, [head_fields(line, delimiter) for line in lines])
         names = above or (names if header else named_fields(names))
         if names.count("") <= MAX_UNNAMED_COLUMNS:  # of an export by pandas or a spreadsheet
             names = [name or f"column{at}" for at, name in enumerate(names, start=1)]
         _check_names(names, source.name)
-        how = {"named": header or above is not None}
-        rows = _sampled(lines[int(header) :], delimiter, names)
-        try:
-            roles, notes = resolve_roles(names, options, source.name, rows, **how)
-        except MissingColumn:  # the first rows may be blank where later ones are not
-            if source.path is None or len(source.text) < HEAD_BYTES / 2:
-                raise
-            with open_source(source.path) as again:
-                lines = [line for block in islice(again.blocks(quoted=True), 3) for line in block.lines()]
-            rows = _sampled(lines[1 :: max(1, len(lines) // SAMPLED_ROWS)], delimiter, names)
-            roles, notes = resolve_roles(names, options, source.name, rows, **how)
+        blocks, skipped = source.blocks(quoted=True), len(comments) + header
+        first = next(blocks)
+        rows = _sampled(_below(first, skipped)[0].lines(), delimiter, names)
+        roles, notes = resolve_roles(names, options, source.name, rows, named=header or above is not None)
         notes += [] if header or above or len(names) == 1 else [f"there is no header: columns are {listed(names)}"]
         commas = _has_decimal_commas(rows, roles, source.name) and delimiter != ","
         notes += ["numbers are read with a decimal comma"] if commas else []
@@ -87,7 +80,7 @@ class Csv(InferredFormat):
             return reader.records(frame, line)
 
         kept = [name for name in names if name in {*roles.columns, *options.kept(names)}]
-        tables = delimited_tables(source, delimiter, names, types, above=len(comments) + header, kept=kept)
+        tables = delimited_tables(chain([first], blocks), delimiter, names, types, above=skipped, kept=kept)
         is_empty = True
         for records in records_of(tables, convert):
             is_empty = False
@@ -139,7 +132,9 @@ def named_fields(fields: list[str]) -> list[str]:
 
 
 def _sampled(lines: list[str], delimiter: str, names: list[str]) -> pd.DataFrame:
-    fields = [head_fields(line, delimiter) for line in lines if line.strip()]
+    """Evenly spread rows."""
+    places = np.linspace(0, len(lines) - 1, min(len(lines), SAMPLED_ROWS)).astype(np.int64)
+    fields = [head_fields(lines[at], delimiter) for at in places if lines[at].strip()]
     return pd.DataFrame([row for row in fields if len(row) == len(names)], columns=names, dtype="str")
 
 
@@ -198,7 +193,8 @@ class TableFormat(CellFormat):
         text = [*"|".join(self.needed or self.header).split("|"), *self.columns.values()]
         types = dict.fromkeys(text, pa.string())
         types |= {self.columns["latency"]: pa.float64()} if "latency" in self.columns else {}
-        return delimited_tables(source, self.delimiter, self.names, types, above=int(self.named))
+        _check_names(self.names, source.name)
+        return delimited_tables(source.blocks(quoted=True), self.delimiter, self.names, types, above=int(self.named))
 
 
 def _no_rows(names: Sequence[str]) -> str:
@@ -206,7 +202,7 @@ def _no_rows(names: Sequence[str]) -> str:
 
 
 def delimited_tables(
-    source: Source,
+    blocks: Iterable[Block],
     delimiter: str,
     names: Sequence[str],
     types: dict[str, pa.DataType],
@@ -218,9 +214,8 @@ def delimited_tables(
 
     Columns that are not `kept` may be left out, unless that is empty.
     """
-    _check_names(names, source.name)
     types = {name: types.get(name, pa.dictionary(pa.int32(), pa.string())) for name in names}
-    for block in source.blocks(quoted=True):
+    for block in blocks:
         rows, above = _below(block, above)
         if not rows.data.isspace() or delimiter.encode() in rows.data:
             yield (

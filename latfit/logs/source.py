@@ -136,13 +136,17 @@ class Source:
         for chunk in self._chunks(BLOCK_BYTES):
             yield decoder.decode(chunk)
 
+    def _more(self, size: int) -> bytes:
+        with _reading(self.name):
+            data = self.stream.read(size)
+        self.bytes_read += len(data)
+        self.report()
+        return data
+
     def _chunks(self, size: int) -> Iterator[bytes]:
-        data, held = self.head, b""
+        data, held = self.head + self._more(size), b""
         while data:
-            with _reading(self.name):
-                following = self.stream.read(size)
-                self.bytes_read += len(following)
-                self.report()
+            following = self._more(size)
             data = held + data
             held = b"\r" if following and data.endswith(b"\r") else b""  # half a line end, perhaps
             if b"\r" in data:
