@@ -102,9 +102,9 @@ class LogFacts:
     unchosen : how many rows `where`, `since` and `until` leave out.
     has_outcomes : whether the log tells how a probe ended.
     as_lost : how many rows without a usable latency are read as lost.
-    unit, unit_evidence : the unit of the latencies as logged, and what says so: the `option` of the user, the column's
-        `name`, its `cells`, the `times` beside it, the `format`, or `assumed` where nothing does.
-    columns : what each column with a role was taken for, and why: the name to (role, reason).
+    unit, unit_evidence : the unit of the latencies as logged, and the evidence for it: the `option` of the user, the
+        column's `name`, its `cells`, the `times` beside it, the `format`, or a sentence.
+    columns : the role of each column that has one, and why: the name to (role, reason).
     outcome_columns : further columns that may tell how a probe ended, by their names and cells.
     """
 
@@ -125,16 +125,10 @@ class LogFacts:
     columns: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     outcome_columns: tuple[str, ...] = ()
 
-    @property
-    def unit_guessed(self) -> bool:
-        """Whether nothing said that the latencies are in seconds."""
-        return self.unit_evidence == "assumed"
-
     def __add__(self, other: LogFacts) -> LogFacts:
         def joined(some: str, more: str) -> str:
             return some if more in some.split(", ") else f"{some}, {more}"
 
-        guessed = self.unit_guessed or other.unit_guessed
         return LogFacts(
             path=joined(self.path, other.path),
             format=joined(self.format, other.format),
@@ -146,10 +140,9 @@ class LogFacts:
             unchosen=self.unchosen + other.unchosen,
             has_outcomes=self.has_outcomes and other.has_outcomes,
             as_lost=self.as_lost + other.as_lost,
-            unit_evidence="assumed" if guessed else self.unit_evidence or other.unit_evidence,
             columns={**other.columns, **self.columns},
             outcome_columns=tuple(dict.fromkeys(self.outcome_columns + other.outcome_columns)),
-            **{name: getattr(self, name) or getattr(other, name) for name in ("queue", "work", "unit")},
+            **{name: getattr(self, name) or getattr(other, name) for name in ("queue", "work", "unit", "unit_evidence")},
         )
 
 

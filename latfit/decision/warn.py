@@ -50,12 +50,6 @@ def _about_log(case: Prepared, chosen: Recommendation, evidence: Evidence) -> Co
         text = f"the column {mixed.column.name} explains {100 * mixed.share:.0f} % of how the latencies rank"
         yield "groups-differ", f"{text}; see --by {mixed.column.name} for the decision of each group"
     probes = case.seen
-    if probes.submitted is not None and probes.facts.unit_guessed and case.sample.returned:
-        length = float(np.nanmax(probes.submitted) - np.nanmin(probes.submitted))
-        longest = float(case.sample.completed.values[-1])
-        if longest > length / 2:
-            text = f"latencies of up to {longest:g} s are long beside the log, {length:g} s from first to last"
-            yield "unit", f"{text} submission: if they are not in seconds, give --unit"
     if probes.facts.queue:
         text = "these are waits in a queue: resubmitting loses the place in it, which the formula does not count"
         yield "queue", text
