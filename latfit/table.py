@@ -142,7 +142,8 @@ class LogFacts:
             as_lost=self.as_lost + other.as_lost,
             columns={**other.columns, **self.columns},
             outcome_columns=tuple(dict.fromkeys(self.outcome_columns + other.outcome_columns)),
-            **{name: getattr(self, name) or getattr(other, name) for name in ("queue", "work", "unit", "unit_evidence")},
+            unit_evidence=self.unit_evidence or other.unit_evidence,
+            **{name: getattr(self, name) or getattr(other, name) for name in ("queue", "work", "unit")},
         )
 
 

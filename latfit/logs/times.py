@@ -39,7 +39,7 @@ Times = NDArray[np.datetime64]
 def parse_times(
     column: pd.Series[Any], name: str, time_format: str | None, timezone: str | None
 ) -> tuple[Times, Bools]:
-    """Naive UTC times of a column, and which of its cells hold something that is no time.
+    """Naive UTC times of a column, and which of its cells hold something that is not a time.
 
     Numbers are seconds, milliseconds, microseconds or nanoseconds since 1970 by their size, unless
     `time_format` says which; text is ISO 8601, `day-first` (31/12/2026 10:00), `month-first`,
@@ -47,7 +47,7 @@ def parse_times(
     """
     time_format = time_format or epoch_format(column)
     if column.dtype.kind == "M":
-        times = _to_utc(column, name, timezone)
+        times = _to_utc(column, timezone)
     elif time_format in MICROSECONDS:
         with np.errstate(over="ignore"):
             micro = numeric(column) * MICROSECONDS[time_format]
@@ -62,9 +62,9 @@ def parse_times(
 
 
 def time_format_of(column: pd.Series[Any], name: str) -> str | None:
-    """How a column of times is written, where its cells tell: epochs by their size, the order of day and month.
+    """The format of a column of times, by its cells: epochs by their size, dates by the order of day and month.
 
-    None for ISO 8601 and what is unknown. Dates such as 01/02/2026 of which none proves the order are an error.
+    None for ISO 8601 and unknown formats. Dates such as 01/02/2026 of which none proves the order are an error.
     """
     if epoch := epoch_format(column):
         known = numeric(column)
@@ -111,7 +111,7 @@ def has_offset(column: pd.Series[Any]) -> bool | None:
 
 
 def without_zero_epochs(columns: list[Times]) -> list[Times]:
-    """Times of 0 or −1 since 1970 mean "never" where others of the log are of our days: they become NaT."""
+    """The times with NaT for 0 and −1 since 1970: they mean "never" if other times of the log are after 1980."""
     if not any((times > np.datetime64("1980-01-01")).any() for times in columns):
         return columns
     zero, second, never = np.datetime64("1970-01-01T00:00:00"), np.timedelta64(1, "s"), np.datetime64("NaT", "s")
@@ -119,9 +119,9 @@ def without_zero_epochs(columns: list[Times]) -> list[Times]:
 
 
 def numeric(column: pd.Series[Any]) -> Floats:
-    """The numbers of a column, NaN for what is none."""
-    # integers beyond 64 bits are objects, which pandas cannot convert but as text
-    # and of true, dates and complex numbers it would make numbers that they are not
+    """The numbers of a column, NaN for anything else."""
+    # pandas converts integers beyond 64 bits, which are objects, from text only;
+    # from True, dates and complex numbers it would make numbers
     plain = column.astype("string") if column.dtype.kind in "ObMc" else column
     return pd.to_numeric(plain, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
 
@@ -176,18 +176,15 @@ def _from_text(column: pd.Series[Any], name: str, time_format: str | None, timez
         for rows, utc in ((has_offset, True), (present & ~has_offset, False)):
             if rows.any():
                 parsed = pd.to_datetime(text[rows], format=written, errors="coerce", utc=utc)
-                times[rows.to_numpy()] = _to_utc(parsed, name, timezone)
+                times[rows.to_numpy()] = _to_utc(parsed, timezone)
     except (ValueError, re.error) as error:  # such as %d given twice
         raise LogError(f"column {name!r}: {time_format!r} is not a time format that can be read ({error})") from error
     return times
 
 
-def _to_utc(parsed: pd.Series[Any], name: str, timezone: str | None) -> Times:
+def _to_utc(parsed: pd.Series[Any], timezone: str | None) -> Times:
     if parsed.dt.tz is None and timezone is not None:
-        try:
-            parsed = parsed.dt.tz_localize(timezone, ambiguous="NaT", nonexistent="shift_forward")
-        except (KeyError, ValueError) as error:
-            raise LogError(f"{timezone!r} is not a time zone known here (for column {name!r})") from error
+        parsed = parsed.dt.tz_localize(timezone, ambiguous="NaT", nonexistent="shift_forward")
     if parsed.dt.tz is not None:
         parsed = parsed.dt.tz_convert("UTC").dt.tz_localize(None)
     return parsed.to_numpy(dtype="datetime64[us]")
