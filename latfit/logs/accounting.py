@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 
 from latfit.errors import MissingColumn
-from latfit.logs.delimited import TableFormat, head_fields
-from latfit.logs.formats import Head, register
+from latfit.logs.delimited import TableFormat
+from latfit.logs.formats import Head, head_fields, register
 from latfit.logs.jsonlines import JsonRows
 from latfit.logs.lines import EventFormat, LineFormat, Row, chosen, either, epoch, waited
 from latfit.logs.records import Records

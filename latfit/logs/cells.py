@@ -49,7 +49,9 @@ class Cells:
             numbers[self.known] = [number_of(text) for text in self.text]
         numbers[np.abs(numbers) > LONGEST * 1e9] = np.nan  # not a time in any unit, and too large to add up
         stamps = np.where((numbers > 0) & ~np.isin(numbers, UNKNOWN_TIMES), numbers, np.nan)
-        self.epoch = _epoch(stamps[np.isfinite(stamps)])
+        least, middle = (np.nanmin(stamps), np.nanmedian(stamps)) if np.isfinite(stamps).any() else (0.0, 0.0)
+        ranges = EPOCH_RANGES.items()
+        self.epoch = next((unit for unit, (low, high) in ranges if low <= middle <= high and least >= low / 100), None)
         self.seconds: Floats = np.full(len(column), np.nan)
         if self.kind in ("duration", "clock"):
             spent = [duration(text.replace(",", ".")) for text in self.text]
@@ -114,15 +116,6 @@ class Cells:
     def rises(self) -> bool:
         steps = np.diff(self.measures)
         return steps.size > 3 and bool((steps >= 0).all()) and bool(steps.any())
-
-
-def _epoch(stamps: Floats) -> str | None:
-    if stamps.size:
-        middle = float(np.median(stamps))
-        for unit, (low, high) in EPOCH_RANGES.items():
-            if low <= middle <= high and stamps.min() >= low / 100:
-                return unit
-    return None
 
 
 def most(answers: Iterable[Any]) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
@@ -16,7 +15,7 @@ import pyarrow.csv
 
 from latfit.errors import LogError, MissingColumn, listed
 from latfit.logs.cells import most, number_of, shape
-from latfit.logs.formats import DELIMITERS, Head, InferredFormat, ReadOptions, register
+from latfit.logs.formats import DELIMITERS, Head, InferredFormat, ReadOptions, head_fields, register, split_record
 from latfit.logs.lines import CellFormat, chosen
 from latfit.logs.records import Records, shown
 from latfit.logs.schema import SAMPLED_ROWS, Roles, resolve_roles
@@ -55,8 +54,7 @@ class Csv(InferredFormat):
 
     def read(self, source: Source, options: ReadOptions) -> Iterator[Records]:
         comments, head = _below_comments(source.text)
-        delimiter = max(DELIMITERS, key=head.split("\n", 1)[0].count)
-        names = head_fields(head, delimiter)
+        delimiter, names = Head(head).table
         above = _header_above(comments, names, delimiter)
         lines = head.split("\n")[1:50]
         header = above is None and is_header(names, [head_fields(line, delimiter) for line in lines])
@@ -299,20 +297,3 @@ def _record(lines: list[str], at: int, delimiter: str, width: int) -> tuple[int,
     except csv.Error:
         pass
     return 1, split_record(lines[at], delimiter, quoting=csv.QUOTE_NONE)[1]
-
-
-def split_record(text: str, delimiter: str, *, quoting: int = csv.QUOTE_MINIMAL) -> tuple[int, list[str]]:
-    """How many lines the first record of a text takes, and its fields."""
-    if text and not any(mark in text for mark in '"\n\r'):
-        return 1, text.split(delimiter)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting)  # type: ignore[arg-type]
-    try:
-        fields = next(reader, [])
-        return reader.line_num, fields
-    except csv.Error:
-        return 1, text.split(delimiter)
-
-
-def head_fields(head: str, delimiter: str) -> list[str]:
-    """The fields of a log's first line that is not blank."""
-    return [field.strip() for field in split_record(head.lstrip().split("\n", 1)[0], delimiter)[1]]

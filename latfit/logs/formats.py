@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
 import warnings
 from abc import ABC, abstractmethod
@@ -19,8 +20,7 @@ import pandas as pd
 from latfit.errors import LatfitError, LogError, MissingColumn, UnknownFormat, listed
 from latfit.logs.records import Records
 from latfit.logs.source import Source
-from latfit.logs.vocabulary import ABSENT, attempt_column, job_columns, split_name, weigh, word_of
-from latfit.numbers import Bools
+from latfit.logs.vocabulary import ABSENT, attempt_column, by_word, job_columns, split_name, weigh, word_of
 from latfit.table import ONLY_COMPLETED, OWN_STATUS, STATUSES
 from latfit.units import UNITS, parse_duration
 
@@ -122,11 +122,6 @@ class Condition:
             regular_expression(condition.value)
         return condition
 
-    def holds(self, column: pd.Series[Any]) -> Bools:
-        words = column.astype("category")
-        table = np.array([self.is_met(word) for word in words.cat.categories] + [self.is_met(None)], dtype=bool)
-        return np.asarray(table[words.cat.codes.to_numpy()])
-
     def is_met(self, value: Any) -> bool:
         empty = value is None or word_of(value) in ABSENT
         if self.operator == "~":
@@ -136,7 +131,7 @@ class Condition:
 
 
 class RowFilter:
-    """Picks the rows that `where`, `since` and `until` ask for, from one chunk after another."""
+    """Picks the rows that `where`, `since` and `until` ask for, chunk by chunk; all rows if these are empty."""
 
     def __init__(self, options: ReadOptions, log_end: Callable[[], np.datetime64 | None]) -> None:
         self.conditions = [Condition.parse(text) for text in options.where]
@@ -147,17 +142,13 @@ class RowFilter:
             raise LogError(ONLY_COMPLETED)
         self.columns: dict[str, None] = {}
 
-    @classmethod
-    def of(cls, options: ReadOptions, log_end: Callable[[], np.datetime64 | None]) -> RowFilter | None:
-        return cls(options, log_end) if options.where or options.since or options.until else None
-
     def __call__(self, records: Records) -> tuple[Records, int]:
         """The wanted rows, and how many others there were; lines that could not be split stay, to be refused."""
         if not records.line.size or (records.raw is None and not records.extras and records.submitted is None):
             return records, 0
         wanted = np.ones(records.line.size, dtype=bool)
         for condition in self.conditions:
-            wanted &= condition.holds(self._column(condition.column, records))
+            wanted &= by_word(self._column(condition.column, records), condition.is_met, condition.is_met(None))
         if self.since is not None or self.until is not None:
             if records.submitted is None:
                 raise LogError(NO_SUBMISSIONS)
@@ -234,13 +225,25 @@ class Head(str):
     @cached_property
     def table(self) -> tuple[str, list[str]]:
         """The most frequent delimiter of the first line, and its fields."""
-        first = self.start.split("\n", 1)[0]
-        delimiter = max(DELIMITERS, key=first.count)
-        try:
-            fields = next(csv.reader([first], delimiter=delimiter), [])
-        except csv.Error:
-            fields = first.split(delimiter)
-        return delimiter, [field.strip() for field in fields]
+        delimiter = max(DELIMITERS, key=self.start.split("\n", 1)[0].count)
+        return delimiter, head_fields(self, delimiter)
+
+
+def split_record(text: str, delimiter: str, *, quoting: int = csv.QUOTE_MINIMAL) -> tuple[int, list[str]]:
+    """How many lines the first record of a text takes, and its fields."""
+    if text and not any(mark in text for mark in '"\n\r'):
+        return 1, text.split(delimiter)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting)  # type: ignore[arg-type]
+    try:
+        fields = next(reader, [])
+        return reader.line_num, fields
+    except csv.Error:
+        return 1, text.split(delimiter)
+
+
+def head_fields(head: str, delimiter: str) -> list[str]:
+    """The fields of a log's first line that is not blank."""
+    return [field.strip() for field in split_record(head.lstrip().split("\n", 1)[0], delimiter)[1]]
 
 
 class Format(ABC):

@@ -60,7 +60,7 @@ def from_frame(
     chunks = list(read_tables(iter([(rows, np.arange(1, len(rows) + 1), {})]), FRAME, how))
     times = chunks[0].submitted
     last = None if times is None or np.isnat(times).all() else np.nanmax(times)
-    tables = probe_tables(iter(chunks), LogFacts(FRAME, "frame"), RowFilter.of(how, lambda: last))
+    tables = probe_tables(iter(chunks), LogFacts(FRAME, "frame"), RowFilter(how, lambda: last))
     return joined_log(tables, max_refused)
 
 

@@ -15,8 +15,8 @@ import pandas as pd
 
 from latfit.buckets import from_cumulative
 from latfit.errors import LogError
-from latfit.logs.delimited import TableFormat, split_record
-from latfit.logs.formats import Format, Head, ReadOptions, register
+from latfit.logs.delimited import TableFormat
+from latfit.logs.formats import Format, Head, ReadOptions, register, split_record
 from latfit.logs.histogram_format import HistogramFormat, Series
 from latfit.logs.lines import LineFormat, Row, epoch, json_object, named
 from latfit.logs.records import Records

@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from latfit.logs.delimited import split_record
-from latfit.logs.formats import DELIMITERS, SNIFFED_LINES, Head, InferredFormat, ReadOptions, register
+from latfit.logs.formats import DELIMITERS, SNIFFED_LINES, Head, InferredFormat, ReadOptions, register, split_record
 from latfit.logs.jsonlines import read_lines
 from latfit.logs.lines import MAX_CHARACTERS, LineFormat, Row
 from latfit.logs.records import Records

@@ -13,8 +13,7 @@ import numpy as np
 
 from latfit.buckets import Histogram, from_cumulative
 from latfit.errors import LogError, SampleError, listed
-from latfit.logs.delimited import split_record
-from latfit.logs.formats import Head, register
+from latfit.logs.formats import Head, register, split_record
 from latfit.logs.histogram_format import HistogramFormat, Key, Series, with_sum
 from latfit.logs.source import Source, numbered_lines
 from latfit.logs.vocabulary import split_name

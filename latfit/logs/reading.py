@@ -62,7 +62,7 @@ def open_log(
                 if isinstance(kind, HistogramFormat):
                     histograms.append(kind.parse(source, how.unit))
                 else:
-                    row_filter = row_filter or RowFilter.of(how, lambda: _log_end(path, format, options))
+                    row_filter = row_filter or RowFilter(how, lambda: _log_end(path, format, options))
                     queue = kind.waits_in_queue(source.text)
                     facts = LogFacts(source.name, kind.name, kind=kind.kind, queue=queue, work=kind.work)
                     tables += probe_tables(kind.read(source, how), facts, row_filter)
@@ -79,11 +79,10 @@ def open_log(
     return joined_log(tables, max_refused)
 
 
-def probe_tables(chunks: Iterator[Records], facts: LogFacts, row_filter: RowFilter | None) -> list[ProbeTable]:
+def probe_tables(chunks: Iterator[Records], facts: LogFacts, row_filter: RowFilter) -> list[ProbeTable]:
     """The checked probes of a log that its options ask for, chunk by chunk."""
     tables = [records.table(of_chunk) for records, of_chunk in checked(chunks, facts, row_filter)]
-    if row_filter is not None:
-        row_filter.finish(facts.path)
+    row_filter.finish(facts.path)
     return tables
 
 

@@ -13,8 +13,9 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -54,7 +55,7 @@ class Block:
 
 
 @dataclass
-class Source:
+class Source(AbstractContextManager["Source"]):
     """One log, opened once. `head` is its beginning, for sniffing; `blocks()` yields all of it."""
 
     name: str
@@ -78,9 +79,6 @@ class Source:
             vegeta = b"Timestamp" in self.head and b"Attack" in self.head
             hint = "; convert vegeta's results with: vegeta encode --to csv" if vegeta else ""
             raise LogError(f"{self.name}: this is a binary file, not a log in a format that latfit reads{hint}")
-
-    def __enter__(self) -> Source:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.opened.close()
@@ -109,7 +107,7 @@ class Source:
         """The lines in blocks; with `quoted`, no block ends inside a field in double quotes."""
         line, rest = 1, b""
         chunks = self._chunks(size)
-        chunk = next(chunks, None)
+        chunk: bytes | None = b"".join(islice(chunks, 2))  # the head is small
         while chunk is not None:
             data, chunk = rest + chunk, next(chunks, None)
             if chunk is None and not data.endswith(b"\n"):
@@ -136,17 +134,13 @@ class Source:
         for chunk in self._chunks(BLOCK_BYTES):
             yield decoder.decode(chunk)
 
-    def _more(self, size: int) -> bytes:
-        with _reading(self.name):
-            data = self.stream.read(size)
-        self.bytes_read += len(data)
-        self.report()
-        return data
-
     def _chunks(self, size: int) -> Iterator[bytes]:
-        data, held = self.head + self._more(size), b""
+        data, held = self.head, b""
         while data:
-            following = self._more(size)
+            with _reading(self.name):
+                following = self.stream.read(size)
+                self.bytes_read += len(following)
+                self.report()
             data = held + data
             held = b"\r" if following and data.endswith(b"\r") else b""  # half a line end, perhaps
             if b"\r" in data:

@@ -96,7 +96,7 @@ class Watch(AbstractContextManager["Watch"]):
         options: Mapping[str, Any] | None = None,
     ) -> None:
         self.path, self.format, self.read_options = Path(path), format, dict(options or {})
-        self.row_filter = RowFilter.of(ReadOptions(**self.read_options), lambda: None)
+        self.row_filter = RowFilter(ReadOptions(**self.read_options), lambda: None)
         self.file = None if state is None else Path(state)
         self.tracker = Tracker(initial=cutoff, cutoff=cutoff, cost=cost)
         self.tracker.guard_nothing()
@@ -169,7 +169,7 @@ class Watch(AbstractContextManager["Watch"]):
         for chunk in self.reader.records(data):
             chunk.check()
             rows += chunk.line.size
-            records = chunk if self.row_filter is None else self.row_filter(chunk)[0]
+            records, _ = self.row_filter(chunk)
             new = records.line > self.skipped_lines
             kept = new & records.kept
             self.refused += int(np.count_nonzero(new) - np.count_nonzero(kept))

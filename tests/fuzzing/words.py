@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable
 
 import numpy as np
-import pandas as pd
 
 from fuzzing.mutate import NUMBERS, TEXTS, TIMES, nasty
 from latfit.errors import LatfitError
@@ -107,12 +106,16 @@ def _duration(text: str) -> list[str]:
 def _where(text: str) -> list[str]:
     found = Condition.parse(text)
     plain = [text for text in TEXTS if not re.search("[\ud800-\udfff]", text)]  # readers replace halves of characters
-    column = pd.Series([*plain, None, "", "ce1", "GET", "/api/x"], dtype=object)
-    holds = found.holds(column)
+    cells = [*plain, None, "", "ce1", "GET", "/api/x"]
+    holds = [found.is_met(cell) for cell in cells]
     if found.operator == "~" or not found.value:
         return []
-    other = Condition(found.column, "!=" if found.operator == "=" else "=", found.value).holds(column)
-    return [] if bool((holds ^ other).all()) else [f"{text!r} and its opposite overlap"]
+    other = Condition(found.column, "!=" if found.operator == "=" else "=", found.value)
+    return (
+        [f"{text!r} and its opposite overlap"]
+        if any(holds[at] == other.is_met(cell) for at, cell in enumerate(cells))
+        else []
+    )
 
 
 def _policy_round(text: str) -> list[str]:
