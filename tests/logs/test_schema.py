@@ -97,6 +97,15 @@ def test_seconds_that_would_overlap_a_hundredfold_are_asked_about(tmp_path):
     path = tmp_path / "pings.csv"
     rows = [f"2026-03-02 06:{at // 15:02d}:{at % 15 * 4:02d},eu-{at % 3},{300 + 37 * at % 200}" for at in range(300)]
     path.write_text("\n".join(["datetime,to,latency", *rows]))
+    with pytest.raises(latfit.LatfitError, match=r"may be in ms or s.*--unit ms, or --unit s"):
+        latfit.read_log(path)
+
+
+def test_a_column_called_latency_beside_times_of_another_name_may_be_in_milliseconds(tmp_path):
+    """Only a log that latfit wrote has its names, and there the times are called `submitted`."""
+    path = tmp_path / "pings.csv"
+    rows = [f"2026-03-02 06:{at // 3:02d}:{at % 3 * 17:02d};{90 + 37 * at % 200},5;1" for at in range(80)]
+    path.write_text("\n".join(["time;latency;ok", *rows]))
     with pytest.raises(latfit.LatfitError, match=r"may be in s or ms.*--unit s, or --unit ms"):
         latfit.read_log(path)
 
