@@ -67,7 +67,7 @@ def is_blank(column: pd.Series[Any], absent: tuple[str, ...] = ABSENT) -> Bools:
 
 
 def cells_with(column: pd.Series[Any], pattern: str) -> Bools:
-    """Which cells a regular expression is found in, in lower case; not those that hold nothing."""
+    """Which cells match a regular expression, in lower case; empty cells do not."""
     return by_word(column, lambda word: re.search(pattern, str(word).strip().lower()) is not None, False)
 
 
@@ -121,7 +121,7 @@ KNOWN_WORDS = {
 
 
 def phrases(words: Sequence[str]) -> Iterator[tuple[slice, str]]:
-    """All runs of up to four words: where they stand, and the words joined, the longest first."""
+    """All runs of up to four words, the longest first: their place, and the words joined."""
     for size in range(min(LONGEST_PHRASE, len(words)), 0, -1):
         for at in range(len(words) - size + 1):
             yield slice(at, at + size), "".join(words[at : at + size])
@@ -176,39 +176,41 @@ def word_of(value: Any) -> str:
     return str(value).strip().lower()
 
 
-def http_outcome(code: str, said: Mapping[str, str] | None = None) -> str | None:
-    """The outcome of a request that was answered with `code`, such as 200 or 5xx; None if it is no HTTP code.
+def http_outcome(code: str, by_user: Mapping[str, str] | None = None) -> str | None:
+    """The outcome of a request that was answered with `code`, such as 200 or 5xx; None if it is not an HTTP code.
 
-    `said` maps codes (`404`) and classes (`4xx`), in lower case, to outcomes by the user's word; a code
-    goes before its class, and both before the vocabulary.
+    `by_user` maps codes (`404`) and classes (`4xx`), in lower case, to outcomes; a code goes before its class, and
+    both before the vocabulary.
 
     >>> http_outcome("200"), http_outcome("504"), http_outcome("404", {"4xx": "failed"}), http_outcome("soon")
     ('completed', 'censored', 'failed', None)
     """
-    said, word = said or {}, code.strip().lower()
+    by_user, word = by_user or {}, code.strip().lower()
     match = HTTP_CODE.fullmatch(word)
     if match is None:
-        return said.get(word) or ("failed" if word in NO_ANSWER else None)
+        return by_user.get(word) or ("failed" if word in NO_ANSWER else None)
     plain, family, usual = word.split(".", 1)[0], f"{match[1]}xx", VOCABULARY["http"]
-    return said.get(plain) or said.get(family) or usual.get(plain) or str(usual[family])
+    return by_user.get(plain) or by_user.get(family) or usual.get(plain) or str(usual[family])
 
 
 def is_http_column(words: Iterable[str]) -> bool:
-    """Whether every number among these words can be an HTTP code, and at least one is nothing else."""
+    """Whether every number among these words can be an HTTP code, and at least one cannot be anything else."""
     numbers = {word.removesuffix(".0") for word in words if re.fullmatch(r"-?\d+(\.0)?|[1-5]xx", word)}
     can_be = all(HTTP_CODE.fullmatch(word) or word in NO_ANSWER for word in numbers)
     return can_be and any(HTTP_PROOF.fullmatch(word) for word in numbers)
 
 
 class OutcomeWords:
-    """What the words of a column mean: by the user's word, by known words, by codes, by what the column is called.
+    """What the words of a column mean: by the user's options, by known words and codes, by the column's name.
 
-    A column that is called so may hold yes and no, errors in words (empty where there is none), or exit codes. Where
-    the latency is a wait in a `queue`, a job that is running has completed it.
+    By its name a column may hold yes and no, error messages (empty if there is no error), or exit codes. If the
+    latency is a wait in a `queue`, a running job has completed it.
     """
 
-    def __init__(self, name: str, said: Mapping[str, str], words: Iterable[str] = (), *, queue: bool = False) -> None:
-        self.said = said
+    def __init__(
+        self, name: str, by_user: Mapping[str, str], words: Iterable[str] = (), *, queue: bool = False
+    ) -> None:
+        self.by_user = by_user
         self.kinds = {kind for kind, names in KIND_NAMES.items() if ends_in(name, names)}
         yes, no = next((meaning for names, meaning in FLAG_NAMES.items() if ends_in(name, names)), (None, None))
         self.flags = {**dict.fromkeys(YES, yes), **dict.fromkeys(NO, no)} if yes else {}
@@ -217,47 +219,42 @@ class OutcomeWords:
             self.table |= {word.replace("_", ""): outcome for word, outcome in OUTCOME_WORDS.items()}
         for known in [VOCABULARY["kinds"][kind] for kind in self.kinds] + [VOCABULARY["begun"]] * queue:
             self.table |= {word: outcome for outcome in STATUSES for word in known.get(outcome, ())}
-        self.table |= said
+        self.table |= by_user
         self.is_http = is_http_column(word for word in words if word not in self.table)
 
     def outcome(self, word: str) -> str | None:
         status = self.table.get(word)
         if status is None and self.is_http and word:
-            status = http_outcome(word, self.said)
+            status = http_outcome(word, self.by_user)
         if status is None and "exits" in self.kinds and re.fullmatch(r"-?\d+(:\d+)?", word):
             status = self.table.get(word.split(":")[0], "failed")
         if status is None and (code := CODE_AND_WORDS.fullmatch(word)) and not word.isdigit():
-            status = http_outcome(code[1], self.said)
+            status = http_outcome(code[1], self.by_user)
         if status is None:
             status = next((outcome for outcome, known in OUTCOME_PATTERNS.items() if known.search(word)), None)
         return "failed" if status is None and "errors" in self.kinds and word else status
 
 
 class OutcomeTally(OutcomeWords):
-    """The outcomes of a log's words (HTTP codes, states of jobs), with the counts of both for a note.
+    """The outcomes of the words in a column (HTTP codes, states of jobs), and the counts of both.
 
-    The words are those of a `column`, or of a format that says what they are (`what`). `answers` says that a word is
-    what was answered, and not what became of the probe: asked again, it is the same. `last()` is the chunk without
-    rows, that a reader yields when it is through, to say it.
+    `answers` says that a word is what the system answered (asked again, it would answer the same), and not what became
+    of the probe. `last()` is a chunk without rows, with a note of the counts.
     """
 
-    def __init__(
-        self, options: ReadOptions, column: str = "", *, what: str = "", http: bool = False, queue: bool = False
-    ) -> None:
+    def __init__(self, options: ReadOptions, column: str, *, queue: bool = False) -> None:
         super().__init__(column, options.lowered_statuses, queue=queue)
-        self.column, self.what, self.change = column, what or f"outcomes by {column!r}", CHANGE if http else ""
-        self.is_http, self.answers = http, http or "grpc" in self.kinds
+        self.column, self.answers = column, "grpc" in self.kinds
         self.counts: Counter[tuple[str, str]] = Counter()
         self.unknown: Counter[str] = Counter()
 
     def statuses(self, column: pd.Series[Any], records: Records, out: Bools | None = None) -> NDArray[np.int8]:
-        """The codes of a column of words; of rows that are `out`, which have no end, the word need not be known."""
+        """The status codes of a column of words; rows that are `out` have no end, and may have an unknown word."""
         cells = column.astype("category")
         used = np.bincount(cells.cat.codes + 1, minlength=len(cells.cat.categories) + 1)[1:] > 0
         words = map(word_of, cells.cat.categories[used])
         if self.is_http or is_http_column(word for word in words if word not in self.table):
-            self.is_http = True
-            self.answers, self.change = True, CHANGE
+            self.is_http = self.answers = True
 
         def code(word: Any) -> int:
             text = word_of(word)
@@ -272,8 +269,8 @@ class OutcomeTally(OutcomeWords):
         return status
 
     def add(self, words: pd.Series[Any], records: Records) -> None:
-        """Count the words of the rows that were not refused so far, and will not be for want of a latency."""
-        out = (records.status == CENSORED) | (records.status == LOST)
+        """Count the words of the rows that are not refused, neither so far nor for lack of a latency."""
+        out = np.isin(records.status, (CENSORED, LOST))
         kept = records.kept & (records.status >= 0) & ((records.latency >= 0) | (np.isnan(records.latency) & out))
         cells = words.astype("category").cat
         names = [*cells.categories, "none"]
@@ -287,14 +284,15 @@ class OutcomeTally(OutcomeWords):
             records.answer = pd.Series(answers, dtype="str").where(kept & (records.status == COMPLETED))
 
     def last(self) -> Records:
-        """For example: `HTTP code: 200 (2358), 404 (2604) completed; 502 (2) failed`, and what was not known."""
+        """For example: `outcomes by 'code': 200 (2358), 404 (2604) completed; 502 (2) failed`; unknown words, too."""
         records, parts = Records.unusable({}), []
         for status in STATUSES:
             words = sorted((word, count) for (word, outcome), count in self.counts.items() if outcome == status)
             if words:
                 parts.append(f"{listed(f'{word[:40]} ({count})' for word, count in words)} {status}")
-        if parts and (not self.column or any(word.lower() != status for word, status in self.counts)):
-            records.notes.append(f"{self.what}: {'; '.join(parts)}{self.change}")
+        if any(word.lower() != status for word, status in self.counts):
+            change = CHANGE if self.is_http else ""
+            records.notes.append(f"outcomes by {self.column!r}: {'; '.join(parts)}{change}")
         if self.unknown:
             common = [(str(word)[:40], count) for word, count in self.unknown.most_common(MAX_UNKNOWN_WORDS)]
             unknown = listed(f"{word!r} ({count})" for word, count in common)

@@ -40,8 +40,9 @@ def test_user_statuses_come_first_and_codes_before_classes():
 
 
 def test_code_counts_are_reported_and_unknown_codes_refused():
-    outcomes = OutcomeTally(ReadOptions(statuses={"3XX": "failed"}), what="HTTP code", http=True)
+    outcomes = OutcomeTally(ReadOptions(statuses={"3XX": "failed"}), "code")
     records = Records(np.arange(7), np.ones(7), np.zeros(7, dtype=np.int8))
+    outcomes.statuses(pd.Series(["200", "404"]), records)  # after these, numbers are HTTP codes
     codes = pd.Series(["200", "404", "200", "302", None, "999", "504"])
     records.status = outcomes.statuses(codes.fillna("-"), records)
     outcomes.add(codes, records)
