@@ -101,7 +101,7 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class Condition:
-    """What a cell of a column must be: `=` a value, `!=` another one, or `~` hold a match of a regular expression."""
+    """What a cell of a column must be: `=` equal to a value, `!=` different, or `~` matching a regular expression."""
 
     column: str
     operator: str
@@ -143,7 +143,7 @@ class RowFilter:
         self.columns: dict[str, None] = {}
 
     def __call__(self, records: Records) -> tuple[Records, int]:
-        """The wanted rows, and how many others there were; lines that could not be split stay, to be refused."""
+        """The wanted rows, and how many others there were; lines that could not be split stay and are refused later."""
         if not records.line.size or (records.raw is None and not records.extras and records.submitted is None):
             return records, 0
         wanted = np.ones(records.line.size, dtype=bool)
@@ -211,7 +211,7 @@ def regular_expression(text: str) -> re.Pattern[str]:
 
 
 class Head(str):
-    """The beginning of a log; what several formats ask of it is worked out once."""
+    """The beginning of a log, with cached properties that several formats use."""
 
     @cached_property
     def start(self) -> str:
@@ -278,7 +278,7 @@ class Format(ABC):
         return self.queue
 
     def recognises(self, head: Head) -> bool:
-        """Whether a log that begins with `head` is in this format: by all that the format declares, and by `sniff`."""
+        """Whether a log that begins with `head` is in this format, by all declarations of the format and `sniff`."""
         some = head.lines[:SNIFFED_LINES]
         return (
             re.match(self.begins, head.start) is not None
@@ -291,7 +291,7 @@ class Format(ABC):
         )
 
     def sniff(self, head: Head) -> bool:
-        """What declarations cannot say about a log that they fit; a format without any needs a `sniff` of its own."""
+        """What declarations cannot express; a format without declarations needs a `sniff` of its own."""
         return bool(self.begins or self.signs or self.most_lines or self.header)
 
     @abstractmethod
@@ -304,7 +304,7 @@ class Format(ABC):
 
 
 class InferredFormat(Format):
-    """A format of named values: the user, or else the evidence of names and cells, says which is what."""
+    """A format of named values: the user's options, or else names and cells, determine the roles of columns."""
 
     roles: ClassVar[tuple[str, ...]] = ROLES
     uses: ClassVar[tuple[str, ...]] = ("statuses", "unit", "time_format", "timezone")
@@ -320,9 +320,9 @@ def register(kind: type[Format]) -> type[Format]:
 
 
 def suggested_pattern(text: str) -> str | None:
-    r"""The option that reads durations in lines of text, tested on these; None where few of them hold one.
+    r"""The option that reads the durations in these lines of text; None if few lines hold one.
 
-    The words before a duration, or the end of the line, say which is meant; one that never varies is none. A number
+    The word before a duration, or the end of the line, identifies it; one that never varies does not count. A number
     without a unit keeps its name, from which its unit may be inferred.
 
     >>> suggested_pattern("job 1 took 12\njob 2 took 9\nidle\n")
@@ -351,7 +351,7 @@ def suggested_pattern(text: str) -> str | None:
 
 
 def find_format(source: Source, name: str | None = None, *, pattern: str | None = None) -> Format:
-    """The format called `name`, the one that takes a pattern where there is one, or the one that knows the content."""
+    """The format called `name`, the one for a `pattern`, or the first that recognises the content."""
     name = name or ("pattern" if pattern else None)
     ordered = sorted(FORMATS.values(), key=lambda f: f.rank)
     if name is not None:

@@ -34,10 +34,10 @@ APACHE_TIME = "%d/%b/%Y:%H:%M:%S %z"
 
 
 class CellFormat(Format):
-    """A format that knows which of its cells is the latency, submitted, ended, status and id; others are extra columns.
+    """A format whose cells have known roles: latency, submitted, ended, status, id; other cells are extra columns.
 
-    Times are ISO 8601 or seconds since 1970, unless `time_style` says otherwise. For each log there is a reader, a
-    copy of the format with the `options` and the `columns` of roles; `begin` keeps what holds for the whole log.
+    Times are ISO 8601 or seconds since 1970, unless `time_style` says otherwise. Each log is read by a copy of the
+    format with the `options` and the `columns` of roles; `begin` keeps what holds for the whole log.
     """
 
     cells: ClassVar[str] = "latency submitted status"  # roles, with the name of the column if that is another: `id=job`
@@ -58,10 +58,10 @@ class CellFormat(Format):
     table: TableReader
 
     def begin(self, source: Source) -> None:
-        """Look at the beginning of a log."""
+        """Learn from the beginning of a log."""
 
     def finish(self, source: Source) -> Records | None:
-        """Look back when a log is through: an error, or records that are known only now."""
+        """Called at the end of a log: raise an error, or return records that are known only now."""
 
     def left_out(self, frame: pd.DataFrame) -> Bools | None:
         """Which rows are not probes."""
@@ -75,7 +75,7 @@ class CellFormat(Format):
         return None if cells.get("submitted") is None else self.probe(cells)
 
     def probe(self, cells: Row) -> Row | str | None:
-        """The cells of a probe, by those of a record; why it is refused (`kind: detail`); None: it is not a probe."""
+        """The cells of a probe, from those of a record; a text says why it is refused; None: it is not a probe."""
         return cells
 
     def adjust(self, frame: pd.DataFrame) -> pd.DataFrame:
@@ -83,7 +83,7 @@ class CellFormat(Format):
         return frame
 
     def amend(self, records: Records, frame: pd.DataFrame) -> None:
-        """What only this format knows of records, beyond their cells."""
+        """Change records by what only this format knows, beyond their cells."""
 
     def reader(self, source: Source, options: ReadOptions) -> Self:
         reader = copy.copy(self)
@@ -111,7 +111,7 @@ class CellFormat(Format):
         return reader
 
     def records(self, frame: pd.DataFrame, line: NDArray[np.int64]) -> Records:
-        """The records of a block of rows, and what the format says of them: nothing was guessed."""
+        """The records of a block of rows, with the notes of the format: nothing was guessed."""
         out = self.left_out(frame)
         if out is not None:
             frame, line = frame[~out].reset_index(drop=True), line[~out]
@@ -159,7 +159,7 @@ class CellFormat(Format):
 
 
 class LineFormat(CellFormat):
-    """One probe a line: the groups of the pattern `line` are its cells, or it is an object with them at `paths`."""
+    """One probe a line: its cells are the groups of the pattern `line`, or at `paths` in an object of JSON."""
 
     line: ClassVar[re.Pattern[str]] = re.compile("(?!)")
     broken: ClassVar[str] = "(?!)"  # what other lines begin with that are refused
@@ -167,7 +167,7 @@ class LineFormat(CellFormat):
     others: ClassVar[str] = "lines without a probe"  # empty: not counted
 
     def row(self, line: str) -> Row | Sequence[str | None] | str | None:
-        """The cells of a line, why it is refused (`kind: detail`), or None: it is not a probe."""
+        """The cells of a line; a text (`kind: detail`) says why it is refused; None: it is not a probe."""
         entry = json_line(line) if self.paths else None
         if entry is not None:
             return self.cells_of(entry)
@@ -209,7 +209,7 @@ def line_tables(source: Source, parse: Callable[[str], Any], last: Records, othe
 
 
 def waited(submitted: Any, started: Any, ended: Any, **cells: Any) -> Row:
-    """A job that waited in a queue until it started, or was gone without: censored then, or when the log ends."""
+    """A job that waited in a queue until it started; one that ended without is censored then, or when the log ends."""
     status = "completed" if started else "censored"
     return {"submitted": submitted, "ended": started or ended, "status": status, **cells}
 
@@ -238,7 +238,7 @@ def named(text: str) -> dict[str, str]:
 
 
 def json_object(line: str) -> dict[str, Any] | str:
-    """The object of a line of JSON, or the reason for which there is none."""
+    """The object of a line of JSON, or why there is none."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as error:

@@ -38,11 +38,10 @@ Ids = NDArray[np.generic] | pd.api.extensions.ExtensionArray
 class Records:
     """A chunk of records as a format understood them; `refuse` marks the rows that cannot be used.
 
-    `latency` is NaN where the record has none; `status` holds the codes of `STATUSES`; a censored
-    record without a latency was still out when the log ended. `submitted` is naive UTC. `extras` are the
-    log's own columns, `raw` all of them as they were read. `answer` is the log's own word for completed ones; it
-    becomes a column if none is called so. `notes` say what was guessed, `advice` what to do
-    about refused rows.
+    `latency` is NaN if the record has none; `status` holds the codes of `STATUSES`; a censored record without a
+    latency was still out when the log ended. `submitted` is naive UTC. `extras` are the log's own columns, `raw` all
+    columns as they were read. `answer` is the log's own word for completed records; it becomes a column unless another
+    has its name. `notes` say what was guessed, `advice` what to do about refused rows.
     """
 
     line: NDArray[np.int64]
@@ -75,7 +74,7 @@ class Records:
         return records
 
     def refuse(self, rows: Bools, reason: str | Callable[[int], str]) -> None:
-        """Mark rows as refused; the first reason given to a row stands, and only the first rows have a detail."""
+        """Mark rows as refused; the first reason for a row stays, and only the first rows have a detail."""
         text = ""
         for at, row in enumerate(row for row in np.flatnonzero(rows).tolist() if row not in self.reasons):
             if at <= SHOWN_REFUSALS:
@@ -89,22 +88,22 @@ class Records:
         return kept
 
     def check(self) -> None:
-        """Refuse rows that cannot be probes: no status, no latency, or one that nothing takes."""
+        """Refuse rows that cannot be probes: no status, no latency, or an implausible one."""
         if self.answer is not None and "status" not in self.extras:  # which would have the same name
             self.extras.setdefault(OWN_STATUS, self.answer)
-        if self.submitted is not None:  # the end less the latency may lie before every calendar
+        if self.submitted is not None:  # the end minus the latency may lie before every calendar
             self.refuse(self.submitted < np.datetime64("0001-01-01"), "implausible time: it lies before the year 1")
         self.refuse(self.status == UNKNOWN, "no status")
         x = self.latency
-        odd = out_of_range(x)
-        if not odd.any():
+        implausible = out_of_range(x)
+        if not implausible.any():
             return
         x = self.latency = np.where(np.isinf(x), np.nan, x)
         absent = np.isnan(x) & (self.status != LOST)
         if self.submitted is not None:
             absent &= (self.status != CENSORED) | np.isnat(self.submitted)  # the others were out when the log ended
         self.refuse(x < 0, lambda row: f"negative latency: {x[row]:g} s")
-        self.refuse(odd & ~np.isnan(x), lambda row: f"implausible latency: {x[row]:g} s")
+        self.refuse(implausible & ~np.isnan(x), lambda row: f"implausible latency: {x[row]:g} s")
         self.refuse(absent, "no latency")
 
     def take(self, rows: Bools) -> Records:
@@ -162,7 +161,7 @@ def shown(earlier: int, reason: str) -> str:
 def checked(
     chunks: Iterator[Records], facts: LogFacts, choose: Callable[[Records], tuple[Records, int]] | None = None
 ) -> Iterator[tuple[Records, LogFacts]]:
-    """The probes of every chunk and what is to be said of it; what was out at the end of the log comes last.
+    """The probes and facts of every chunk; what was still out when the log ended comes last.
 
     The end of the log is the last time in it, also in rows that `choose` leaves out.
     """
@@ -197,7 +196,7 @@ def checked(
 
 
 def latest(end: np.datetime64 | None, records: Records, kept: Bools) -> np.datetime64 | None:
-    """The latest time so far: `end`, the records' own word, or when the last kept one returned."""
+    """The latest time so far: `end`, what the records say themselves, or when the last kept one returned."""
     times = [time for time in (end, records.last_seen) if time is not None]
     if records.submitted is not None:
         known = kept & ~np.isnat(records.submitted)
@@ -232,7 +231,7 @@ class RepeatedIds:
 
 
 def _keys(ids: Ids) -> NDArray[np.uint64]:
-    """Whole numbers stand for themselves, also where they are text (1, and not 01); any other id for its hash."""
+    """Whole numbers as they are, also those written as text (1, but not 01); the hashes of any other ids."""
     if ids.dtype.kind in "iu":
         return np.asarray(ids).astype(np.uint64)
     text = pd.Series(ids, dtype="str")

@@ -43,10 +43,10 @@ Rows = tuple[pd.DataFrame, NDArray[np.int64], dict[int, str]]  # their line numb
 class TableReader:
     """Makes records of one table after another.
 
-    What holds for the whole log (the unit of epoch times, the order of day and month) is settled by the first
-    rows that tell. `last()` is the chunk that a reader yields when it is through: what was counted over the log.
-    With `blank_is_lost`, a probe that has a time of submission and no latency is lost, where nothing else in
-    the log says what became of it. Outcomes are counted by the words of the column `counted_by`, or of the status.
+    What holds for the whole log (the unit of epoch times, the order of day and month) is settled by the first rows that
+    show it. `last()` is the chunk to yield at the end: what was counted over the log. With `blank_is_lost`, a probe
+    with a time of submission and no latency is lost, unless the log says otherwise what became of it. Outcomes are
+    counted by the words of the column `counted_by`, or else of the status.
     """
 
     def __init__(
@@ -59,25 +59,24 @@ class TableReader:
         counted_by: str = "",
     ) -> None:
         self.roles, self.options, self.notes, self.settled = roles, options, list(notes), False
+        self.times = [name for name in (roles.submitted, roles.ended) if name is not None]
         queue = roles.measures == "queue"
         self.counted_by = counted_by or roles.status or ""
         self.words = None if roles.status is None else OutcomeTally(options, self.counted_by, queue=queue)
         self.blank_is_lost = blank_is_lost and not roles.status and not roles.ended and roles.submitted is not None
         self.as_lost: Counter[str] = Counter()
-        self.minus_one = False  # whether −1 stands for what never came back
+        self.minus_one = False  # whether −1 means that a probe never came back
 
     def records(self, frame: pd.DataFrame, line: NDArray[np.int64]) -> Records:
         if not self.settled:
             self._settle(frame)
-        roles = self.roles
-        shared = {
-            name: getattr(roles, name) for name in ("unit", "unit_evidence", "has_outcomes", "measures", "columns")
-        }
-        completed = np.full(line.size, COMPLETED, dtype=np.int8)
-        records = Records(line, np.empty(0), completed, notes=list(self.notes), raw=frame, **shared)
-        names = [name for name in (roles.submitted, roles.ended) if name is not None]
+        roles, completed = self.roles, np.full(line.size, COMPLETED, dtype=np.int8)
+        records = Records(line, np.empty(0), completed, notes=list(self.notes), raw=frame)
+        for name in ("unit", "unit_evidence", "has_outcomes", "measures", "columns"):
+            setattr(records, name, getattr(roles, name))
+        zone = self.options.timezone
         times = without_zero_epochs(
-            [moments(frame[name], name, roles.time_formats.get(name), self.options.timezone, records) for name in names]
+            [moments(frame[name], name, roles.time_formats.get(name), zone, records) for name in self.times]
         )
         if roles.submitted is not None:
             records.submitted = times[0]
@@ -116,23 +115,20 @@ class TableReader:
     def _settle(self, frame: pd.DataFrame) -> None:
         """Decide by these rows how times are written; this is settled once every column of times had some."""
         formats = dict(self.roles.time_formats)
-        times = [name for name in (self.roles.submitted, self.roles.ended) if name is not None]
-        for name in times:
+        for name in self.times:
             if name not in formats and (written := time_format_of(frame[name], name)):
                 formats[name] = written
-        zoned = {name: has_offset(frame[name]) for name in times} if self.options.timezone is None else {}
-        if {True, False} <= set(zoned.values()):
-            with_one = next(name for name, known in zoned.items() if known)
-            raise LogError(
-                f"of the columns {listed(times)} only {with_one!r} has an offset from UTC; give the zone of the "
-                "other: --timezone UTC"
-            )
+        with_offset = [name for name in self.times if has_offset(frame[name])]
+        without = [name for name in self.times if has_offset(frame[name]) is False]
+        if with_offset and without and self.options.timezone is None:
+            only = f"only {with_offset[0]!r} has an offset from UTC"
+            raise LogError(f"{only}; give the zone of the times in {without[0]!r}: --timezone UTC")
         if self.words is None and len(self.roles.latency) == 1:
             numbers = numeric(frame[self.roles.latency[0]])
             below = numbers[numbers < 0]
             self.minus_one = bool(MIN_DUMMIES <= below.size < numbers.size / 2 and (below == -1).all())
         self.roles = replace(self.roles, time_formats=formats)
-        self.settled = all(frame[name].notna().any() for name in times)
+        self.settled = all(frame[name].notna().any() for name in self.times)
 
     def _lose(self, rows: NDArray[np.int64], kind: str, records: Records) -> None:
         records.status[rows] = LOST
@@ -140,14 +136,14 @@ class TableReader:
 
     def _infer_status(self, records: Records, ended: Times | None) -> None:
         self._lose(np.flatnonzero(np.isposinf(records.latency)), "never", records)
-        if ended is not None:  # submitted, and never seen again
+        if ended is not None:  # without an end, a probe is still out
             records.status[np.isnat(ended) & (records.status == COMPLETED) & records.kept] = CENSORED
         elif self.blank_is_lost and records.submitted is not None:
             blank = np.isnan(records.latency) & ~np.isnat(records.submitted) & records.kept
             self._lose(np.flatnonzero(blank), "blank", records)
 
     def _read_status(self, column: pd.Series[Any], records: Records, ended: Times | None) -> None:
-        """The outcomes by the words of a column; where nobody knows when a probe was given up, it is lost."""
+        """The outcomes by the words of a column; a probe that was given up at an unknown time is lost."""
         assert self.words is not None
         records.status = self.words.statuses(column, records, None if ended is None else np.isnat(ended))
         rows = np.flatnonzero(records.status != COMPLETED)
@@ -157,7 +153,7 @@ class TableReader:
         cells, kept = column.iloc[rows], records.kept[rows]
         if ended is not None:
             status[np.isnat(ended[rows]) & np.isin(status, (CENSORED, UNKNOWN)) & kept] = CENSORED
-        else:  # latencies that stand for none: −1 of what did not complete, and 0 of a timeout
+        else:  # numbers that are not latencies: −1 of what did not complete, and 0 of a timeout
             dummy = (latency == -self.roles.seconds) & (status != UNKNOWN)
             at_once = (latency == 0) & (status == CENSORED) & cells_with(cells, TIMED_OUT)
             status[(dummy & (status == CENSORED)) | at_once] = LOST
@@ -167,13 +163,13 @@ class TableReader:
         if records.submitted is not None:
             unknown &= np.isnat(records.submitted[rows])
         status[unknown & (status == CENSORED)] = LOST
-        if ended is None:  # an answer that came has its time, which is not in the log
+        if ended is None:  # an answer came at a time that the log does not have
             untimed &= ~cells_with(cells, CAME_BACK)
         records.status[rows], records.latency[rows] = status, latency
         self._lose(rows[untimed], "failed", records)
 
     def _ids(self, frame: pd.DataFrame, name: str) -> Ids:
-        """The ids of the probes, absent where there is none: where attempts are numbered, each attempt is one."""
+        """The ids of the probes, None for blank cells; if attempts are numbered, each attempt has an id of its own."""
         column, blank = frame[name], is_blank(frame[name])
         if column.dtype.kind not in "iu" and blank.any():
             column = column.astype(object).where(~blank, None)
@@ -199,7 +195,7 @@ class TableReader:
 
 
 def moments(column: pd.Series[Any], name: str, style: str | None, timezone: str | None, records: Records) -> Times:
-    """The times of a column in naive UTC, NaT where it holds nothing; rows with anything else are refused."""
+    """The times of a column in naive UTC, NaT for empty cells; rows with anything else are refused."""
     if column.dtype.kind not in "Mfiu":
         column = column.astype("string").mask(is_blank(column, NOTHING))
     times, bad = parse_times(column, name, style, timezone)
@@ -214,14 +210,14 @@ def moments(column: pd.Series[Any], name: str, style: str | None, timezone: str 
 
 
 def seconds_of(column: pd.Series[Any], name: str, unit: str, records: Records) -> Floats:
-    """A column of latencies in seconds: numbers in its unit, or durations that say their own (`1m 20s`)."""
+    """A column of latencies in seconds: numbers in its unit, or durations with units of their own (`1m 20s`)."""
     if column.dtype.kind == "m":
         return np.asarray(column.to_numpy() / np.timedelta64(1, "s"))
     numbers = column.to_numpy(dtype=np.float64) if column.dtype.kind == "f" else numeric(column)
     with np.errstate(over="ignore"):
         seconds = in_seconds(numbers, unit)
     records.refuse(np.isinf(seconds) & np.isfinite(numbers), f"too large {name}")
-    if column.dtype.kind == "f":  # a cell that is no number would have made it text
+    if column.dtype.kind == "f":  # a cell that is not a number would have made it text
         return seconds
     text = np.isnan(seconds) & ~is_blank(column, NOTHING)
     if text.any():
@@ -270,10 +266,10 @@ def read_tables(
     every_line: bool = True,
     nothing: str = "no line holds a JSON object",
 ) -> Iterator[Records]:
-    """The records of tables whose columns are judged by the first of them.
+    """The records of tables; the columns are judged by the first of them.
 
-    Unless `every_line` is a probe, those without the latency's key are left out, and counted. `nothing` is the error
-    of a log without a row.
+    Unless `every_line` is a probe, lines without the key of the latency are skipped, and counted. `nothing` is the
+    error for a log without a row.
     """
     reader: TableReader | None = None
     names: dict[str, None] = {}  # every key so far, in order
