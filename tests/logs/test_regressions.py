@@ -41,7 +41,7 @@ def test_words_for_missing_are_missing_where_a_value_is_needed(tmp_path):
 
 
 def test_a_key_that_comes_late_is_not_ignored(tmp_path):
-    lines = [json.dumps({"latency": i, "padding": "x" * 100}) for i in range(2000)]
+    lines = [json.dumps({"latency": i, "padding": "x" * 4500}) for i in range(2000)]  # more than a block
     lines += [json.dumps({"latency": i, "status": "lost"}) for i in range(1000)]
     with pytest.raises(LogError, match=r"status first appears in line 2001; .* --column status=, or"):
         read(tmp_path, "\n".join(lines))
