@@ -83,7 +83,7 @@ def second_moment(timeouts, cost=0.0):
     return first, second
 
 
-@pytest.mark.parametrize("restarts", [1, 2])
+@pytest.mark.parametrize("restarts", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_schedules_for_other_objectives(restarts):
     best = latfit.optimal_schedule(V, restarts, objective="moment:2")
     start = [0.2, 0.3][:restarts]
