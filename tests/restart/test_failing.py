@@ -142,13 +142,13 @@ def test_refusals_say_why_and_what_to_do():
 @pytest.mark.slow
 def test_the_best_one_against_a_grid(kind):
     rng = np.random.default_rng(4)
-    law = Empirical.of(LatencySample.of(rng.lognormal(1, 1, 60), failed=rng.uniform(0, 4, 12), lost=3))
+    law = Empirical.of(LatencySample.of(rng.lognormal(1, 1, 150), failed=rng.uniform(0, 4, 30), lost=7))
     best = optimal_policy(law, kind)
     first, second = ("d", "t_inf") if kind == "hedge" else ("t0", "t_inf")
     grid = [
         evaluate_policy(law, f"{kind}({first}={a},{second}={a * r})").expected_duration
         for a in np.geomspace(0.2, 10, 10)
-        for r in np.linspace(1.05, 2.0 if kind == "delayed" else 12, 8)
+        for r in np.linspace(1.05, 2.0 if kind == "delayed" else 12, 8)[::2]
     ]
     assert best.expected_duration <= min(grid) * 1.003
 
