@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,12 +96,13 @@ def _compare_log(log: str, parsed: dict[str, Any]) -> tuple[Comparison, list[Spr
     decision = decide([probes], options)[0].require()
     law = latfit.Empirical.of(sample)
     comparison = _compare(law if rho is None else law.rescaled(rho), parsed, None if rho else advised_policy(decision))
-    spreads = clear = None
+    spreads = None
     if rho is None:
         rng = np.random.default_rng(parsed["seed"])
         spreads = cli.call(comparison_intervals, sample, comparison, rng=rng, **parsed)
         clear = tuple(spread.ratio_high is not None and spread.ratio_high < 1 for spread in spreads)
-    standing = Standing.of(comparison, decision, queue=probes.facts.queue, clear=clear, rescaled=rho is not None)
+        comparison = replace(comparison, clear=clear)
+    standing = Standing.of(comparison, decision, queue=probes.facts.queue, rescaled=rho is not None)
     return comparison, spreads, standing
 
 

@@ -34,26 +34,23 @@ class Standing:
     """What a log says on a comparison: why its choice is withheld, the warnings, and the choice replayed on it.
 
     `replay` has the figures of the choice, its gain over the first strategy (`over`, None where that is the choice),
-    the mean by the `formula` and by `waiting`, and whether the choice `stands`. `clear` says of each strategy whether
-    its gain is beyond chance (None: not known), `faster_stands` whether the best one without a limit stands, too.
+    the mean by the `formula` and by `waiting`, and whether the choice `stands`. `faster_stands` says whether the
+    best one without a limit stands, too.
     """
 
     withheld: tuple[str, ...] = ()
     warnings: tuple[Warned, ...] = ()
     replay: dict[str, Any] | None = None
     faster_stands: bool = True
-    clear: tuple[bool, ...] | None = None
 
     @classmethod
-    def of(
-        cls, table: Comparison, decision: Decision, *, queue: bool, clear: tuple[bool, ...] | None, rescaled: bool
-    ) -> Standing:
+    def of(cls, table: Comparison, decision: Decision, *, queue: bool, rescaled: bool) -> Standing:
         """With a law that was `rescaled`, nothing is replayed."""
         withheld = decision.timeout.withheld if decision.timeout is not None else ()
         log = decision.evidence.replay if decision.evidence and not rescaled else None
         if log is None:
-            return cls(withheld, decision.warnings, clear=clear)
-        chosen, faster = table.chosen(clear), table.faster(clear)
+            return cls(withheld, decision.warnings)
+        chosen, faster = table.chosen(), table.faster()
         outcomes = [chosen] if faster is None else [chosen, faster]
         replays = replay_policies(log, [each.policy for each in outcomes], against=table.reference.policy)
         formulas = [each.expected_duration for each in outcomes]
@@ -63,11 +60,11 @@ class Standing:
             document |= dict.fromkeys(("over", "gain_low", "gain_high"))
         document |= {"waiting": finite(log.waiting.expected_duration), "stands": stands[0]}
         withheld += () if stands[0] else ("replay",)
-        return cls(withheld, decision.warnings, document, stands[-1] or faster is None, clear)
+        return cls(withheld, decision.warnings, document, stands[-1] or faster is None)
 
     def sentence(self, table: Comparison, time: Written = in_seconds) -> str:
         if not self.withheld:
-            return table.decision(self.clear, time)
+            return table.decision(time)
         codes = [code for code in self.withheld if code != "replay"]
         why = f"{', '.join(codes)} (see latfit analyze)" if codes else "the log, replayed, does not bear out the choice"
         advised = [row.outcome.policy for row in table.rows if row.role == "advised"]

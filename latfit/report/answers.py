@@ -199,13 +199,13 @@ def compare_sections(
 ) -> list[Section]:
     """The sentence that decides, what a log and its replay say of it, the table, and what no strategy can do."""
     if standing is None:
-        sentences, beyond, clear = [comparison.decision(time=seconds)], True, None
+        sentences, beyond = [comparison.decision(seconds)], True
     else:
-        sentences, clear = [standing.sentence(comparison, seconds)], standing.clear
+        sentences = [standing.sentence(comparison, seconds)]
         if (replayed := standing.replay_sentence(seconds)) is not None:
             sentences.append(replayed)
         beyond = not standing.withheld and standing.faster_stands
-    if beyond and (more := comparison.beyond(clear, seconds)) is not None:
+    if beyond and (more := comparison.beyond(seconds)) is not None:
         sentences.append(more)
     table = table_of(compared_table(comparison, spreads))
     sections = [Section("", tuple(sentences), **table, below="strategy")]

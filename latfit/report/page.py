@@ -176,7 +176,7 @@ def _chart_data(chart: Chart | Band) -> dict[str, Any]:
 def _strategies_section(view: View) -> Section:
     comparison = view.strategies
     assert comparison is not None
-    decision = comparison.decision(time=seconds).replace(comparison.reference.policy.spec(4), "this timeout")
+    decision = comparison.decision(seconds).replace(comparison.reference.policy.spec(4), "this timeout")
     note = "All of them assume independent attempts. Job-time is the time that all copies of a job occupy the system."
     if view.thinned is not view.law:
         note += f" Computed on about {STRATEGY_STEPS} steps that stand for all latencies: figures may be 0.5 % off."

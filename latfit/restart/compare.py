@@ -1,4 +1,4 @@
-"""Strategies side by side: what one has now, and the best of each kind at the same load and without a limit."""
+"""Strategies side by side: the present one, and the best of each kind with the same load and without a limit."""
 
 from __future__ import annotations
 
@@ -23,13 +23,12 @@ Role = Literal["given", "reference", "advised", "same", "free"]
 
 @dataclass(frozen=True)
 class Load:
-    """The utilisation of a system if all its clients ran a strategy, answered for both kinds of cancelling.
+    """The utilisation a of a system if all its clients used a strategy.
 
-    `if_cancelled`: a cancelled job is removed from the system, which then carries the job-seconds of the strategy.
-    `if_served`: cancelling does not reach the server, and every submission is served whole. Both start from today's
-    utilisation. `safe_share` is the share of clients for which the system is stable whatever its latency law, when
-    submissions are served whole: a (1 + φ (m − 1)) < 1 with at most m submissions a job, and with a `retry_budget`
-    β = N − 1 for strategies without a limit: φ < (1/a − 1)/β.
+    `if_cancelled`: cancelled jobs are removed from the system, which then carries the strategy's job-seconds.
+    `if_served`: cancelling does not reach the server, and every submission is served whole. Then `safe_share` is the
+    share φ of clients up to which the system is stable whatever its latency law: a (1 + φ (m − 1)) < 1 with at most m
+    submissions a job or, without such a limit, φ < (1/a − 1)/β with a `retry_budget` of β = N − 1.
     """
 
     policy: str
@@ -40,7 +39,7 @@ class Load:
 
 
 def load_of(outcome: PolicyOutcome, now: PolicyOutcome, utilisation: float) -> Load:
-    """What a strategy makes of a system whose utilisation is `utilisation` under the strategy `now`."""
+    """The load of a strategy on a system whose utilisation is `utilisation` under the strategy `now`."""
     if not 0 < utilisation < 1:
         raise RestartError(f"the utilisation is {utilisation}; it is the busy share of the system, between 0 and 1")
     work, requests = ratio(outcome.job_seconds, now.job_seconds), ratio(outcome.submissions, now.submissions)
@@ -57,7 +56,7 @@ def load_of(outcome: PolicyOutcome, now: PolicyOutcome, utilisation: float) -> L
 
 @dataclass(frozen=True)
 class Compared:
-    """One strategy of a comparison: given, the reference, advised, the best of its kind at the same load or of all."""
+    """One strategy of a comparison and why it is there: `same` and `free` are the best of a kind, by load."""
 
     role: Role
     outcome: PolicyOutcome
@@ -68,6 +67,7 @@ class Comparison:
     """Strategies on one law, the reference first.
 
     `least_job_seconds` is E_J(t*) at no cost, below which no strategy of independent copies can keep the job-seconds.
+    `clear` says of each row whether its gain over the reference is beyond chance; None: not tested.
     """
 
     objective: Objective
@@ -76,25 +76,26 @@ class Comparison:
     least_job_seconds: float | None
     loads: tuple[Load, ...]
     notes: tuple[str, ...]
+    clear: tuple[bool, ...] | None = None
 
     @property
     def reference(self) -> PolicyOutcome:
         return self.rows[0].outcome
 
-    def best(self, clear: Sequence[bool] | None = None) -> Compared:
-        """The best row within the budget; the reference where none is better, or none is `clear` to be."""
-        sure = [True] * len(self.rows) if clear is None else clear
-        within = [row for row, is_clear in zip(self.rows, sure, strict=True) if row.role == "same" and is_clear]
-        return min([self.rows[0], *within], key=lambda row: row.outcome.figure)
+    def best(self, role: Role = "same") -> Compared:
+        """The best of the reference and the rows of a role that clearly gain over it."""
+        clear = self.clear or (True,) * len(self.rows)
+        rows = [row for row, is_clear in zip(self.rows, clear, strict=True) if row.role == role and is_clear]
+        return min([self.rows[0], *rows], key=lambda row: row.outcome.figure)
 
-    def chosen(self, clear: Sequence[bool] | None = None) -> PolicyOutcome:
-        """The strategy that the decision names: the best one, the reference where it gains less than 1 % over that."""
-        best = self.best(clear).outcome
+    def chosen(self) -> PolicyOutcome:
+        """The recommended strategy: the best one within the budget, or the reference where that gains less than 1 %."""
+        best = self.best().outcome
         gain = self.gain(best)
         return self.reference if gain is not None and gain < 0.01 else best
 
     def gain(self, outcome: PolicyOutcome) -> float | None:
-        """By which share its figure is below the reference's; None where that is infinite or 0."""
+        """The share by which its figure is below the reference's; None where that is infinite or 0."""
         figure, reference = outcome.figure, self.reference.figure
         share = ratio(figure, reference) if reference < float("inf") else None
         return None if share is None else 1.0 - share
@@ -110,9 +111,9 @@ class Comparison:
             "notes": list(self.notes),
         }
 
-    def decision(self, clear: Sequence[bool] | None = None, time: Written = in_seconds) -> str:
-        """The sentence that decides; `clear` says of each row whether its gain is beyond chance."""
-        best = self.chosen(clear)
+    def decision(self, time: Written = in_seconds) -> str:
+        """The recommendation in one sentence."""
+        best = self.chosen()
         gain, order, other = self.gain(best), best.policy.sentence(time), self.reference.policy.spec(4)
         if best is self.reference and self.rows[0].role == "advised" and best.policy.name == "timeout":
             order = "Wait"
@@ -132,17 +133,14 @@ class Comparison:
         }.get(self.objective.name, f"{self.objective} {percent} lower")
         return f"{order}: {better} with {load} than {other}."
 
-    def faster(self, clear: Sequence[bool] | None = None) -> PolicyOutcome | None:
-        """The best without a limit, if it is better than what is decided on (and `clear` to be); None otherwise."""
-        sure = [True] * len(self.rows) if clear is None else clear
-        free = [row.outcome for row, is_clear in zip(self.rows, sure, strict=True) if row.role == "free" and is_clear]
-        best = min(free, key=lambda outcome: outcome.figure, default=None)
-        better = best is not None and best.submissions is not None and best.figure < self.best(clear).outcome.figure
-        return best if better else None
+    def faster(self) -> PolicyOutcome | None:
+        """The best strategy without a limit, if it is better than the best within the budget; None otherwise."""
+        best = self.best("free").outcome
+        return best if best.submissions is not None and best.figure < self.best().outcome.figure else None
 
-    def beyond(self, clear: Sequence[bool] | None = None, time: Written = in_seconds) -> str | None:
-        """What more submissions would bring, if they bring more than what is decided on; None otherwise."""
-        if (best := self.faster(clear)) is None:
+    def beyond(self, time: Written = in_seconds) -> str | None:
+        """What more submissions would bring, if they beat the best strategy within the budget; None otherwise."""
+        if (best := self.faster()) is None:
             return None
         gain, order = self.gain(best), best.policy.sentence(time)
         more = "" if gain is None else f", {100 * gain:.0f} % better"
@@ -161,30 +159,26 @@ def compare_policies(
     min_time: float = 0.0,
     advised: Policy | None = None,
 ) -> Comparison:
-    """Compare given policies, and the best of each kind at the same load and without a limit.
+    """Compare given policies with the best of each kind, both with the same load and without a limit.
 
     Parameters
     ----------
-    law
-        The law of one attempt.
     policies
-        What to compare, the present one first; without any, the reference is `advised`, else the best timeout.
-    cost, wall_clock, objective
-        As in `evaluate_policy`.
+        The policies to compare, the present one first. Without any, the reference is `advised` or the best timeout.
     same
-        The load that the best of each kind may make: `submissions` or `job-seconds` of the reference (of the best
-        timeout where it never ends), or a share of extra requests such as `5%`.
+        The load allowed to the best of each kind: `submissions` or `job-seconds` of the reference (of the best
+        timeout if the reference never ends), or a share of extra requests such as `5%`.
     utilisation
-        The busy share of the system today, to tell what each strategy makes of it.
-    min_time
-        As in `optimal_policy`.
+        The busy share of the system today, to compute it under each strategy.
     advised
-        What is recommended for this law: the reference where nothing is given, else a row after the given ones.
+        The recommendation for this law.
+    law, cost, wall_clock, objective, min_time
+        As in `optimal_policy`.
 
     Returns
     -------
     Comparison
-        Rows in the order of roles; kinds that cannot be computed for this law are named in `notes`.
+        Rows by role; `notes` names the kinds that cannot be computed for this law.
 
     Examples
     --------
@@ -211,8 +205,8 @@ def compare_policies(
             "includes it. The tails of hedge and delayed are not computed either"
         )
     searched = kinds if rows[0].role == "reference" else [*kinds, "timeout"]
-    rows += _best_of_kinds(law, searched, rows, budget, min_time, options)
-    rows += _best_of_kinds(law, ["timeout", *kinds], rows, None, min_time, options)
+    rows += _best_of_kinds(law, searched, rows, budget, {"min_time": min_time, **options})
+    rows += _best_of_kinds(law, ["timeout", *kinds], rows, None, {"min_time": min_time, **options})
     notes += [
         f"{row.outcome.policy.spec(4)} gives up on {100 * (1 - row.outcome.success):.3g} % of the jobs; its mean is "
         "that of the time until success or giving up"
@@ -220,9 +214,7 @@ def compare_policies(
         if row.outcome.success is not None and row.outcome.success < 1 - 1e-6
     ]
     if law.jumps is None and optimal_timeout(law, min_timeout=min_time, **options).verdict == "immediate":
-        notes.append(
-            "under this law a timeout is the better the smaller it is: times are sought from the 1 % quantile on"
-        )
+        notes.append("under this law the smaller a timeout the better: the search for times begins at the 1 % quantile")
     least = optimal_timeout(law, wall_clock=wall_clock, min_timeout=min_time).job_seconds
     loads: tuple[Load, ...] = ()
     if utilisation is not None:
@@ -232,20 +224,15 @@ def compare_policies(
 
 
 def _best_of_kinds(
-    law: Law,
-    kinds: Sequence[str],
-    rows: Sequence[Compared],
-    budget: Budget | None,
-    min_time: float,
-    options: dict[str, Any],
+    law: Law, kinds: Sequence[str], rows: Sequence[Compared], budget: Budget | None, options: dict[str, Any]
 ) -> list[Compared]:
-    """The best of each kind, better ones first, without those in the table already, not allowed, or of another kind."""
+    """The best of each kind, in order of merit, unless it is not allowed, of another kind, or in the table already."""
     outcomes: list[PolicyOutcome] = []
     for kind in kinds:
         if budget is None and REGISTRY[kind].needs_budget:
             continue
         try:
-            best = optimal_policy(law, kind, budget=budget, min_time=min_time, **options)
+            best = optimal_policy(law, kind, budget=budget, **options)
         except RestartError:  # no parameters of this kind are allowed, or none ends
             continue
         if best.policy.name == kind:
