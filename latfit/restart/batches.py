@@ -1,8 +1,10 @@
-"""Many jobs at once: when the last of them is done, and how many to put into one submission."""
+"""A batch of jobs: when the last of them is done, and how many to put into one submission."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,8 @@ from latfit.errors import RestartError
 from latfit.laws.empirical import as_law
 from latfit.numbers import finite
 from latfit.restart import derived
-from latfit.restart.completion import log_survival, refuse_failures
+from latfit.restart.completion import refuse_failures
+from latfit.restart.distribution import log_survival
 from latfit.restart.optimum import optimal_timeout
 from latfit.restart.plan import knots, quadrature
 
@@ -21,19 +24,9 @@ MAX_PERIODS = 5_000  # attempts that the slowest of many jobs is followed throug
 def expected_maximum(
     law: Any, jobs: int, t_inf: float = np.inf, *, cost: float = 0.0, wall_clock: float = 0.0, **params: Any
 ) -> float:
-    """E[max(J₁, …, J_n)] = ∫ 1 − F_J(x)ⁿ dx: when the last of n independent jobs is done.
+    """E[max(J₁, …, J_n)] = ∫ 1 − F_J(x)ⁿ dx, n = `jobs`: the mean time until the last of n independent jobs is done.
 
-    Parameters
-    ----------
-    law, t_inf, cost, wall_clock, params
-        As in `expected_duration`, with one timeout; ∞ is none.
-    jobs
-        n, how many there are.
-
-    Returns
-    -------
-    float
-        Seconds; ∞ where a job may never end.
+    The other parameters are as in `expected_duration`, with one timeout. ∞ if a job may never end.
 
     Examples
     --------
@@ -43,9 +36,7 @@ def expected_maximum(
     """
     job = derived.with_wall_clock(as_law(law, **params), wall_clock)
     refuse_failures(job, "the maximum of several jobs")
-    t, c = float(derived.check_timeouts(t_inf)), derived.check_time("cost", cost)
-    if jobs < 1 or jobs != int(jobs):
-        raise RestartError(f"the number of jobs is {jobs}; it must be a whole number of at least 1")
+    t, c, jobs = float(derived.check_timeouts(t_inf)), derived.check_time("cost", cost), _checked(jobs)
     F = float(job.cdf(t))
     if not F > 0 or (np.isinf(t) and derived.completion_probability(job) < 1 - 1e-12):
         return np.inf
@@ -67,13 +58,19 @@ def expected_maximum(
     return float((unfinished.reshape(periods, -1) * w).sum())
 
 
+def _checked(jobs: int) -> int:
+    if jobs < 1 or jobs != int(jobs):
+        raise RestartError(f"the number of jobs is {jobs}; it must be a whole number of at least 1")
+    return int(jobs)
+
+
 @dataclass(frozen=True)
 class Grouping:
     """How many jobs of a batch to put into one submission, and when the last submission is done.
 
-    `size` jobs run one after the other in each of `submissions`; each submission is cancelled at `timeout` and tried
-    again (None: never). `expected_duration` is the mean time until all are done, `ungrouped` that of one job in each
-    submission, with its own best timeout.
+    Each of the `submissions` runs `size` jobs one after the other; it is cancelled at `timeout` (None: never) and tried
+    again. `expected_duration` is the mean time until all jobs are done, `ungrouped` that with one job per submission
+    and the best timeout for that.
     """
 
     jobs: int
@@ -93,27 +90,12 @@ class Grouping:
 def optimal_grouping(
     law: Any, jobs: int, *, wall_clock: float, cost: float = 0.0, copies: int = 1, **params: Any
 ) -> Grouping:
-    """The number of jobs in a submission with which a batch of jobs is done soonest, on average.
+    """The number of jobs per submission with which a batch of jobs is done soonest, on average.
 
-    n jobs that run r seconds each, in groups of g: ⌈n/g⌉ submissions run g r seconds after their latency, and the batch
-    is done with the last of them. Large groups meet fewer slow latencies and run longer. Each size has the timeout of
-    its own least mean. After Glatard, Montagnat and Pennec, PDP 2006, with resubmission.
-
-    Parameters
-    ----------
-    law, cost, params
-        As in `expected_duration`.
-    jobs
-        n, how many jobs there are.
-    wall_clock
-        Seconds r that each job runs.
-    copies
-        Copies of each submission that are made at once (multi-submission).
-
-    Returns
-    -------
-    Grouping
-        The best size, its timeout, and the mean time until the last job is done.
+    n = `jobs` jobs that run r = `wall_clock` seconds each, in groups of g: ⌈n/g⌉ submissions run g r seconds after
+    their latency, and the batch is done with the last of them. Large groups meet fewer slow latencies but run longer.
+    Each size has the timeout with the smallest mean. `copies` of each submission are made at once (multi-submission);
+    the other parameters are as in `expected_duration`. After Glatard et al., PDP 2006, with resubmission.
 
     Examples
     --------
@@ -122,27 +104,24 @@ def optimal_grouping(
     >>> best.size, best.submissions, round(best.timeout)
     (2, 50, 832)
     """
-    latency = as_law(law, **params)
-    if jobs < 1 or jobs != int(jobs):
-        raise RestartError(f"the number of jobs is {jobs}; it must be a whole number of at least 1")
-    durations: dict[int, tuple[float, float | None]] = {}
+    latency, jobs = as_law(law, **params), _checked(jobs)
 
-    def duration(size: int) -> float:
-        if size not in durations:
-            how: dict[str, Any] = {"cost": cost, "wall_clock": size * wall_clock}
-            best = optimal_timeout(latency, copies=copies, figures=False, **how)
-            timeout = np.inf if best.timeout is None else best.timeout
-            durations[size] = (
-                expected_maximum(derived.with_copies(latency, copies), -(-int(jobs) // size), timeout, **how),
-                best.timeout,
-            )
-        return durations[size][0]
+    @cache
+    def grouped(size: int) -> Grouping:
+        how: dict[str, Any] = {"cost": cost, "wall_clock": size * wall_clock}
+        timeout = optimal_timeout(latency, copies=copies, figures=False, **how).timeout
+        end, job = np.inf if timeout is None else timeout, derived.with_copies(latency, copies)
+        duration = expected_maximum(job, -(-jobs // size), end, **how)
+        return Grouping(jobs, size, timeout, duration, duration if size == 1 else grouped(1).expected_duration)
 
-    sizes = sorted({-(-int(jobs) // m) for m in np.unique(np.geomspace(1, jobs, 60).astype(int)).tolist()})
-    best = min(sizes, key=duration)
-    place = sizes.index(best)
+    def best_of(sizes: Sequence[int]) -> Grouping:
+        return min(map(grouped, sizes), key=lambda grouping: grouping.expected_duration)
+
+    sizes = sorted({-(-jobs // m) for m in np.unique(np.geomspace(1, jobs, 60).astype(int)).tolist()})
+    best = best_of(sizes)
+    place = sizes.index(best.size)
     near = range(sizes[max(place - 1, 0)], sizes[min(place + 1, len(sizes) - 1)] + 1)
-    best = min(near if len(near) <= 200 else [best], key=duration)
-    if not np.isfinite(duration(best)):
+    best = best_of(near) if len(near) <= 200 else best
+    if not np.isfinite(best.expected_duration):
         raise RestartError("no group of jobs has a finite mean time: no timeout of this law has")
-    return Grouping(int(jobs), best, durations[best][1], duration(best), duration(1))
+    return best

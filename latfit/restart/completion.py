@@ -1,4 +1,4 @@
-"""The completion time J under restart with one timeout: moments, cdf, quantiles, submissions, sampling.
+"""Moments of the completion time J under restart with one timeout.
 
 One attempt with timeout t completes at u ≤ t (F̃), fails visibly at u ≤ t (G̃, the attempt is over at
 once) or is cut at t (S, still out). Whatever did not complete is followed, after the cost c, by the
@@ -76,19 +76,8 @@ def moments(law: Any, t_inf: ArrayLike, order: int = 3, *, cost: float = 0.0, **
 
     E[Jⁿ] F̃ = M̃ₙ + Σ_{l<n} C(n,l) [∫₀ᵗ (u+c)ⁿ⁻ˡ dG̃ + S (t+c)ⁿ⁻ˡ] E[Jˡ].
 
-    van Moorsel & Wolter 2004, Theorem 1 and Algorithm 1 (there without G̃).
-
-    Parameters
-    ----------
-    law, t_inf, cost, params
-        As in `expected_duration`.
-    order
-        The highest moment.
-
-    Returns
-    -------
-    Floats
-        Seconds to the n-th, in the shape (order + 1, …).
+    van Moorsel & Wolter 2004, Theorem 1 and Algorithm 1 (there without G̃). `law`, `t_inf`, `cost` and `params` are
+    as in `expected_duration`. Returns an array in the shape (order + 1, …).
 
     Examples
     --------
@@ -121,7 +110,7 @@ def moments_of(
     with np.errstate(all="ignore"):
         for n in range(1, order + 1):
             known = range(n if after is None else n + 1)
-            total = completing(n, t) + sum(comb(n, k) * _product(lost[n - k], following[k]) for k in known)
+            total = completing(n, t) + sum(comb(n, k) * product(lost[n - k], following[k]) for k in known)
             E.append(np.where(F > 0, total / F, np.inf) if after is None else total)
     return np.array(E)
 
@@ -129,7 +118,7 @@ def moments_of(
 def moment_bounds(
     law: Any, t_inf: ArrayLike, order: int = 3, *, cost: float = 0.0, **params: Any
 ) -> tuple[Floats, Floats]:
-    """Bounds A ≤ E[Jⁿ] ≤ B for n = 0…order, for which F̃(t) alone is needed: each number of restarts is geometric.
+    """Bounds A ≤ E[Jⁿ] ≤ B for n = 0…order from F̃(t) alone: the number of restarts is geometric.
 
     The attempt that completes takes no time in A, and the whole timeout in B. van Moorsel & Wolter 2004, eq. 8. `law`,
     `t_inf`, `order`, `cost` and `params` are as in `moments`. Returns both bounds, each in its shape.
@@ -145,21 +134,30 @@ def moment_bounds(
     law = as_law(law, **params)
     refuse_failures(law, "a geometric bound")
     low = moments_of(law, t_inf, order, cost, completing=lambda n, t: np.zeros(t.shape))
-    return low, moments_of(law, t_inf, order, cost, completing=lambda n, t: _product(law.cdf(t), t**n))
+    return low, moments_of(law, t_inf, order, cost, completing=lambda n, t: product(law.cdf(t), t**n))
 
 
 def lost_moments(law: Law, t: Floats, cost: float, order: int) -> list[Floats]:
     """∫₀ᵗ (u+c)ᵐ dG̃(u) + S(t) (t+c)ᵐ for m = 0…order: what the attempts that did not complete took."""
     S = derived.still_out(law, t)
-    cut = [_product(S, (t + cost) ** m) for m in range(order + 1)]
+    cut = [product(S, (t + cost) ** m) for m in range(order + 1)]
     if not derived.has_failures(law):
         return cut
     G = [law.failed_moment(m, t) for m in range(order + 1)]
     powers = [np.float64(cost) ** m for m in range(order + 1)]
-    return [cut[m] + sum(comb(m, j) * _product(G[j], powers[m - j]) for j in range(m + 1)) for m in range(order + 1)]
+    return [cut[m] + sum(comb(m, j) * product(G[j], powers[m - j]) for j in range(m + 1)) for m in range(order + 1)]
 
 
-def _product(weight: Floats, value: ArrayLike) -> Floats:
+def refuse_failures(law: Law, what: str) -> None:
+    """Say that something is not computed for laws with visible failures."""
+    if derived.has_failures(law):
+        raise RestartError(
+            f"{what} is not computed for a law with visible failures, whose attempts last differently long: "
+            "read failures as completed or as lost, or ask for mean, std or a moment"
+        )
+
+
+def product(weight: Floats, value: ArrayLike) -> Floats:
     """The product weight × value, where a weight of 0 wins over an infinite value."""
     return np.where(weight > 0, weight * np.where(weight > 0, value, 0.0), 0.0)
 
@@ -182,121 +180,7 @@ def std_duration(law: Any, t_inf: ArrayLike, *, cost: float = 0.0) -> Floats:
         mean, square = (law.partial_moment(n, t) / F for n in (1, 2))
         D, D2 = (np.where(out > 0, spent / out, 0.0) for spent in lost)
         spread = np.maximum(D2 - D * D, 0.0) if derived.has_failures(law) else np.zeros(t.shape)
-        waited = _product(q, D)
-        variance = np.maximum(square - mean * mean, 0.0) + _product(q, spread) + waited * (waited + D)
+        waited = product(q, D)
+        variance = np.maximum(square - mean * mean, 0.0) + product(q, spread) + waited * (waited + D)
     finite = (F > 0) & np.isfinite(square) & np.isfinite(D)
     return np.sqrt(np.where(finite, variance, np.inf))
-
-
-def completion_cdf(law: Any, x: ArrayLike, t_inf: float, *, cost: float = 0.0, **params: Any) -> Floats:
-    """F_J(x) = 1 − (1−F̃(t))ⁿ (1−F̃(min(x − n(t+c), t))), n = ⌊x/(t+c)⌋.
-
-    van Moorsel & Wolter 2004, eq. 2; Glatard et al. 2006, eq. 5. Not for laws with visible failures,
-    whose attempts last differently long.
-
-    Parameters
-    ----------
-    law, cost, params
-        As in `expected_duration`.
-    x
-        Times in seconds, a number or an array.
-    t_inf
-        One timeout, in seconds.
-
-    Returns
-    -------
-    Floats
-        The share of jobs done by each time.
-
-    Examples
-    --------
-    >>> import latfit
-    >>> law = latfit.Defective(latfit.parse_law("lognormal(mu=5.5,sigma=1)"), 0.025)
-    >>> latfit.completion_cdf(law, [100.0, 358.0, 1000.0], 358.0).round(3).tolist()
-    [0.181, 0.632, 0.938]
-    """
-    law = as_law(law, **params)
-    t, c = derived.check_timeouts(t_inf), derived.check_time("cost", cost)
-    at = np.asarray(x, dtype=np.float64)
-    return np.where(at < 0, 0.0, -np.expm1(log_survival(law, np.maximum(at, 0.0), t, c)))
-
-
-def completion_pdf(law: Any, x: ArrayLike, t_inf: float, *, cost: float = 0.0, **params: Any) -> Floats:
-    """f_J(x) = (1−F̃(t))ⁿ f̃(x − n(t+c)), n = ⌊x/(t+c)⌋, and 0 while a restart is under way.
-
-    van Moorsel & Wolter 2004, eq. 3. `law`, `x`, `t_inf`, `cost` and `params` are as in `completion_cdf`. Returns an
-    array in the shape of `x`.
-
-    Examples
-    --------
-    >>> import latfit
-    >>> latfit.completion_pdf("exponential", [1.0, 3.5, 5.0], 3.0, cost=1.0, rate=0.5).round(4).tolist()
-    [0.3033, 0.0, 0.0677]
-    """
-    law, t, c = as_law(law, **params), float(derived.check_timeouts(t_inf)), derived.check_time("cost", cost)
-    refuse_failures(law, "the density of the completion time")
-    at = np.asarray(x, dtype=np.float64)
-    n = np.floor(np.maximum(at, 0.0) / (t + c)) if 0 < t < np.inf else np.zeros(at.shape)
-    age = at - n * (t + c if np.isfinite(t) else 0.0)
-    reached = np.exp(-_product(n, -log_not_completed(law, np.array(t))))
-    return np.where((at >= 0) & (age < t), reached * law.pdf(np.clip(age, 0.0, t)), 0.0)
-
-
-def log_survival(law: Law, x: Floats, t: Floats, cost: float) -> Floats:
-    """The log of P(J > x) with timeout t, both vectorised."""
-    refuse_failures(law, "the distribution of the completion time")
-    period = t + cost
-    if law.jumps is not None:  # 0.3 + 0.3 + 0.1 must reach 0.7 in spite of rounding
-        x = x * (1 + 1e-12)
-    with np.errstate(all="ignore"):
-        n = np.where(np.isfinite(period) & (period > 0), np.floor(x / period), 0.0)
-    n = np.where(np.isfinite(n), n, 0.0)
-    rest = np.clip(np.where(n > 0, x - n * np.where(n > 0, period, 0.0), x), 0.0, t)
-    log_out = -_product(n, -log_not_completed(law, t)) + log_not_completed(law, rest)
-    at_once = (period == 0) & (law.cdf(t) > 0)  # any number of attempts at 0 takes no time
-    return np.where(at_once, -np.inf, log_out)
-
-
-def log_not_completed(law: Law, t: Floats) -> Floats:
-    """The log of 1 − F̃(t) without failures, accurate in both tails."""
-    F = law.cdf(t)
-    with np.errstate(all="ignore"):
-        return np.where(F < 0.5, np.log1p(-np.minimum(F, 0.5)), np.log(derived.still_out(law, t)))
-
-
-def refuse_failures(law: Law, what: str) -> None:
-    """Say that something is not computed for laws with visible failures."""
-    if derived.has_failures(law):
-        raise RestartError(
-            f"{what} is not computed for a law with visible failures, whose attempts last differently long: "
-            "read failures as completed or as lost, or ask for mean, std or a moment"
-        )
-
-
-def completion_quantile(law: Law, q: float, t_inf: ArrayLike, *, cost: float = 0.0) -> Floats:
-    """The smallest x with F_J(x) ≥ q: n (t+c) + F̃⁻¹(1 − (1−q)/(1−F̃(t))ⁿ), n failed attempts before it."""
-    if not 0 < q < 1:
-        raise RestartError(f"the level of a quantile is {q}; it must lie between 0 and 1")
-    refuse_failures(law, "a quantile of the completion time")
-    t, c = derived.check_timeouts(t_inf), derived.check_time("cost", cost)
-    F, target, log_out = law.cdf(t), np.log1p(-q), log_not_completed(law, t)
-    with np.errstate(all="ignore"):
-        attempts = np.where(F > 0, target / log_out, 1.0)
-    n = np.maximum(np.ceil(attempts * (1 - 1e-12)) - 1.0, 0.0)
-    level = np.minimum(-np.expm1(target + _product(n, -log_out)), F)
-    # a timeout of ∞ that is never reached at this level (ρ ≥ 1 − q) leaves the quantile infinite
-    reached = (F > 0) & ((n == 0) | np.isfinite(t)) & ((n > 0) | (q * (1 - 1e-12) <= F))
-    u = np.minimum(derived.inverse_cdf(law, np.where(reached, level, 0.0)), t)
-    with np.errstate(all="ignore"):
-        return np.where(reached, _product(n, t + c) + u, np.inf)
-
-
-def draw(law: Law, size: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Latency and time of visible failure of `size` attempts; ∞ for what does not happen."""
-    p, F = rng.random(size), derived.completion_probability(law)
-    latency = np.where(p <= F, derived.inverse_cdf(law, np.minimum(p, F)), np.inf)
-    if not derived.has_failures(law):
-        return latency, np.full(size, np.inf)
-    times = derived.failure_times(law)
-    failure = np.append(times, np.inf)[np.searchsorted(law.failed(times), p - F, side="left")]
-    return latency, np.where(p > F, failure, np.inf)

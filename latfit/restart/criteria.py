@@ -1,4 +1,4 @@
-"""When a restart helps at all: criteria that need little of the law, and bounds that hold whatever it is."""
+"""Whether a restart helps at all: criteria that need little knowledge of the law, and bounds that hold for any law."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 from latfit.errors import RestartError
 from latfit.laws.base import Law
 from latfit.laws.empirical import Empirical, as_law
-from latfit.restart.completion import completion_quantile, log_not_completed
 from latfit.restart.derived import check_time, check_timeouts, completion_probability, has_failures, inverse_cdf
+from latfit.restart.distribution import completion_quantile, log_not_completed
 from latfit.restart.result import Optimum
 
 
@@ -39,12 +39,12 @@ def variation(law: Any, **params: Any) -> float:
 
 
 def variation_interval(law: Empirical, rng: np.random.Generator, *, resamples: int = 199) -> tuple[float, float]:
-    """The 95 % interval of the coefficient of variation of a sample in which all completed, by its bootstrap."""
+    """The 95 % bootstrap interval of the coefficient of variation of a sample in which every attempt completed."""
     if has_failures(law) or law.rho > 0:
         raise RestartError("the coefficient of variation has an interval only where every attempt completed")
     counts = np.diff(law.completed, prepend=0)
     powers = [counts * law.jumps**n for n in (1, 2)]
-    if counts.size > 4096:  # the others of a large sample in groups; the largest latencies matter each
+    if counts.size > 4096:  # of a large sample only the largest latencies matter one by one: group the others
         groups = np.linspace(0, counts.size - 2048, 2048, endpoint=False).astype(np.int64)
         starts = np.append(groups, np.arange(counts.size - 2048, counts.size))
         counts, *powers = (np.add.reduceat(values, starts) for values in (counts, *powers))
@@ -79,14 +79,14 @@ def tail_rate(law: Any, t_inf: float = np.inf, *, cost: float = 0.0, **params: A
 
 
 def tail_quantiles(law: Law, t_inf: float, *, level: float = 0.99, cost: float = 0.0) -> tuple[float, float] | None:
-    """The quantile of the completion time with a timeout, and that without one; None where either is not known."""
+    """The quantile of the completion time with a timeout and without one; None if either is unknown."""
     if has_failures(law) or completion_probability(law) < level:
         return None
     return float(completion_quantile(law, level, t_inf, cost=cost)), float(inverse_cdf(law, level))
 
 
 def _final_hazard(law: Law) -> float:
-    """The limit of −ln S(x)/x by its growth over factors of ten in x: 0 or ∞ where it goes on falling or rising."""
+    """The limit of −ln S(x)/x from its growth over factors of ten in x: 0 or ∞ if it keeps falling or rising."""
     start = float(inverse_cdf(law, 0.999))
     x = start * 10.0 ** np.arange(1, 60)
     with np.errstate(all="ignore"):
@@ -100,9 +100,9 @@ def _final_hazard(law: Law) -> float:
 
 @dataclass(frozen=True)
 class QuantileBound:
-    """A timeout at a known quantile, with what is certain of it: at most `expected_duration` and `submissions`.
+    """A timeout at a known quantile, with upper bounds on its `expected_duration` and `submissions`.
 
-    `least` is below the mean of every timeout at a known quantile, and `waiting` below the mean without a timeout.
+    `least` is a lower bound on the mean with any timeout at a known quantile, `waiting` on the mean without a timeout.
     """
 
     timeout: float
@@ -127,7 +127,7 @@ class QuantileBound:
 
 
 def quantile_bound(quantiles: Mapping[float, float], *, cost: float = 0.0) -> QuantileBound:
-    """The timeout with the least upper bound on E_J, where nothing but some quantiles of the latency are known.
+    """The timeout with the smallest upper bound on E_J if only some quantiles of the latency are known.
 
     E_J(t) = (∫₀ᵗ S + c S(t))/F̃(t), and between two quantiles t_i < t_{i+1} S lies in [1−q_{i+1}, 1−q_i]. With one
     quantile this is E_J ≤ (t + c (1−q))/q: twice the median. Starkov and Belan, arXiv:2209.06611 (2022).
@@ -139,11 +139,6 @@ def quantile_bound(quantiles: Mapping[float, float], *, cost: float = 0.0) -> Qu
         are beyond every level.
     cost
         Seconds between a cancellation and the next attempt.
-
-    Returns
-    -------
-    QuantileBound
-        The timeout, and bounds that hold for every law with these quantiles.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a strategy asks of a law (its quantiles, a grid over its range), and laws made from another one."""
+"""Quantiles of a law, a grid over its range, and laws derived from another one: copies, a wall-clock time, steps."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def failure_times(law: Law) -> Floats:
 
 
 def still_out(law: Law, t: ArrayLike) -> Floats:
-    """S(t); on a step law what is below any share of a sample is rounding and counts as 0."""
+    """S(t); on a step law a value too small for any sample is rounding and counts as 0."""
     S = law.still_out(t)
     return S if law.jumps is None else np.where(S < 1e-14, 0.0, S)
 
@@ -101,8 +101,8 @@ def inverse_cdf(law: Law, p: ArrayLike) -> Floats:
 def scan_times(law: Law) -> Floats:
     """Times over the whole range of a law with a density, dense where it has mass.
 
-    Levels of F̃ even on the log scale below and on the logit scale above, times even in log t
-    between them, times far beyond, and the kinks: a grid that follows the law, not the unit.
+    Quantiles at levels evenly spaced in log F̃ and then in logit F̃, times evenly spaced in log t between them, times far
+    beyond, and the kinks: the grid does not depend on the unit of time.
     """
     start, end = law.support
     low = np.linspace(-650, -16, 250, endpoint=False)
@@ -118,9 +118,9 @@ def scan_times(law: Law) -> Floats:
 
 
 def beyond_power_tail(last: float, before: float, total: float) -> float:
-    """The rest of an integral after its last two panels, even in log t, if the tail is a power of t (geometric series).
+    """The rest of an integral after its last two panels, which have the same width in log t, for a power tail.
 
-    0 where the last panel is negligible beside the `total`, ∞ where the panels do not fall.
+    A geometric series; 0 if the last panel is negligible beside the `total`, ∞ if the panels do not fall.
     """
     if not last > 1e-30 * total:
         return 0.0
@@ -130,7 +130,7 @@ def beyond_power_tail(last: float, before: float, total: float) -> float:
 
 @dataclass(frozen=True)
 class _Derived(Law):
-    """A law made from another one; subclasses state when that one's failures are theirs."""
+    """A law derived from another one; subclasses state `failed`, with steps at the failures of that law."""
 
     law: Law
     rho: float = field(init=False)
@@ -156,9 +156,9 @@ def with_copies(law: Law, copies: int) -> Law:
 
 @dataclass(frozen=True)
 class Copies(_Derived):
-    """The first of b independent copies: F̃_b = 1 − (1−F̃)ᵇ; it has failed when all have, G̃_b = G̃ᵇ.
+    """The first of b independent copies: F̃_b = 1 − (1−F̃)ᵇ; the attempt has failed when all have, G̃_b = G̃ᵇ.
 
-    Then E_J = ∫₀ᵗ (1−F̃)ᵇ / (1 − (1−F̃(t))ᵇ) when c = 0 and nothing fails.
+    With c = 0 and no failures E_J = ∫₀ᵗ (1−F̃)ᵇ / (1 − (1−F̃(t))ᵇ).
     """
 
     name: ClassVar[str] = "copies"
@@ -236,10 +236,7 @@ def with_wall_clock(law: Law, r: float) -> Law:
 
 @dataclass(frozen=True)
 class Shifted(_Derived):
-    """F̃(t − r): the job itself runs r seconds once its latency is over. Failures come before that.
-
-    Glatard et al. 2006, eq. 2.
-    """
+    """F̃(t − r): the job runs r seconds after its latency, failures come before. Glatard et al. 2006, eq. 2."""
 
     name: ClassVar[str] = "shifted"
     r: float
@@ -277,7 +274,7 @@ class Shifted(_Derived):
 
 
 def coarse(law: Law, cells: int) -> Law:
-    """The law in about `cells` steps, finer in both tails, each at the mean of the latencies that it stands for."""
+    """The law in about `cells` steps, finer in both tails, each at the mean of the latencies that it replaces."""
     failed_at = failure_times(law)
     if law.jumps is not None and law.jumps.size + failed_at.size <= cells:
         return law

@@ -1,4 +1,4 @@
-"""What a policy brings on a law, and jobs followed under it, copy by copy: drawn from a law, or taken from a log."""
+"""The figures of a policy on a law, and jobs followed copy by copy under a policy: drawn from a law or from a log."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from latfit.errors import RestartError
 from latfit.laws.base import Law
 from latfit.laws.empirical import as_law
 from latfit.numbers import Bools, Floats, Ints, finite
-from latfit.restart.completion import draw
 from latfit.restart.derived import ROUNDING, check_time, completion_probability, has_failures, with_wall_clock
+from latfit.restart.distribution import draw
 from latfit.restart.objectives import Objective
 from latfit.restart.policies import Policy, parse_policy
 from latfit.restart.result import QUANTILES, Figures, label
@@ -21,18 +21,16 @@ from latfit.restart.result import QUANTILES, Figures, label
 DRAWN_JOBS = 50_000  # their p99 is known to about 1 %
 
 Attempts = Callable[[Ints, Floats, float], tuple[Floats, Floats]]
-"""Latency and time of visible failure of attempts, ∞ for what does not happen, NaN where nothing is known of one.
+"""Latency and time of visible failure of attempts, ∞ for what does not happen, NaN for an unknown attempt.
 
-The arguments: whose attempts, when they start (since the job began), at which age they are cancelled.
+The arguments are the jobs that try, when their attempts start (since the job began), and the age at which they are
+cancelled.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyOutcome(Figures):
-    """What a policy brings on a law; None where a figure is infinite or is not computed.
-
-    The fields are those of `Figures`; `objective` is the figure that was asked for, as a user reads it.
-    """
+    """The `Figures` of a policy on a law; `objective` is the requested figure as a user reads it."""
 
     policy: Policy
     objective: dict[str, Any]
@@ -66,18 +64,16 @@ def evaluate_policy(
     objective: str = "mean",
     **params: Any,
 ) -> PolicyOutcome:
-    """What a policy brings: duration, tail, submissions and the load on the system.
+    """The figures of a policy: duration, tail, submissions and the load on the system.
 
     Parameters
     ----------
-    law
-        The law of one attempt, as in `expected_duration`; `params` are its parameters where it is given by its name.
     policy
         A policy, or its text, such as `hedge(d=300,t_inf=900)`.
+    law, wall_clock, params
+        As in `expected_duration`.
     cost
         Seconds between the decision to submit again and the start of the new copy.
-    wall_clock
-        Seconds that each job itself runs, beside its latency.
     objective
         The figure to report beside the others: `mean`, `quantile:0.95`, `deadline:600`…
 
@@ -113,7 +109,7 @@ class Followed:
     """Jobs under a policy.
 
     `durations` are the completion times, ∞ where a job was not done; `spent` the times until completion or giving up.
-    `off` are the jobs of which an attempt is not known, or that needed too many: there `spent` is what they had spent.
+    Jobs that are `off` needed an unknown attempt or too many attempts; their `spent` is the time until then.
     """
 
     durations: Floats
@@ -126,13 +122,12 @@ class Followed:
 def follow(
     policy: Policy, size: int, attempts: Attempts, rng: np.random.Generator, *, cost: float = 0.0, most: float = np.inf
 ) -> Followed:
-    """`size` jobs under a policy, all of them one copy at a time.
+    """Follow `size` jobs under a policy, all of them one copy at a time.
 
-    `rng` draws who makes a copy that is made with a probability, and sleeps with jitter. A job that is not done after
-    `most` submissions counts as `off`. Where a job has no copy out because all of them failed visibly, the next one
-    begins at once: after the pause that the policy makes between the end of the last copy and the start of the next,
-    after the cost where these overlap. A copy that is only made beside another (the second request of a hedge) is
-    left out then.
+    `rng` draws sleeps with jitter and which jobs make a copy that has a probability. A job that is not done after
+    `most` submissions is `off`. If all copies of a job have failed visibly, the next one begins early: after the pause
+    that the policy makes between the end of the last copy and the start of the next, or after the cost where these
+    overlap. A copy that is only made beside another (the second request of a hedge) is then left out.
     """
     done, left = np.full((2, size), np.inf)  # when a job is done or goes off; ∞ until it is known
     over, begins, planned_start, planned_end, submitted = np.zeros((5, size))
@@ -180,8 +175,7 @@ def simulate_policy(
 ) -> Followed:
     """Draw `size` jobs under a policy, copy by copy.
 
-    `law`, `policy` and `cost` are as in `evaluate_policy`, `rng` makes the random numbers. Returns the jobs' durations,
-    submissions and job-seconds.
+    `law`, `policy` and `cost` are as in `evaluate_policy`.
 
     >>> import latfit
     >>> import numpy as np

@@ -13,9 +13,9 @@ import numpy as np
 from latfit.errors import LatfitError, RestartError
 from latfit.laws.base import Law
 from latfit.numbers import Floats
-from latfit.restart.completion import completion_quantile, log_survival, moments_of, std_duration
-from latfit.restart.derived import has_failures, inverse_cdf
-from latfit.restart.lattice import lattice_quantile, lattice_survival
+from latfit.restart.completion import moments_of, std_duration
+from latfit.restart.derived import inverse_cdf
+from latfit.restart.distribution import completion_quantile, survival
 from latfit.restart.plan import Plan
 from latfit.units import parse_duration
 
@@ -178,8 +178,6 @@ class Quantile(Objective):
         return 0 < value < 1
 
     def value(self, law: Law, t: Floats, cost: float) -> Floats:
-        if has_failures(law):
-            return lattice_quantile(law, self.parameter, t, cost)
         return completion_quantile(law, self.parameter, t, cost=cost)
 
     def of_plan(self, plan: Plan) -> float:
@@ -220,9 +218,7 @@ class Deadline(Objective):
         return self.parameter
 
     def value(self, law: Law, t: Floats, cost: float) -> Floats:
-        if has_failures(law):
-            return lattice_survival(law, self.latest, t, cost)
-        return np.exp(log_survival(law, np.full(np.shape(t), self.latest), np.asarray(t), cost))
+        return survival(law, self.latest, t, cost)
 
     def of_plan(self, plan: Plan) -> float:
         return plan.survival(self.parameter)

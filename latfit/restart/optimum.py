@@ -1,4 +1,4 @@
-"""The optimal timeout for unbounded restarts, what it brings, and how flat the figure is around it."""
+"""The optimal timeout for unbounded restarts, its figures, and how flat the objective is around it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 
 from latfit.curve import MIN_COMPLETIONS
-from latfit.errors import RestartError, counted
+from latfit.errors import RestartError
 from latfit.laws.base import Law
 from latfit.laws.discrete import Discrete
 from latfit.laws.empirical import Empirical, as_law
@@ -41,46 +41,37 @@ def optimal_timeout(
 ) -> Optimum:
     """The timeout t̂ that minimises E_J (or another objective) when restarts are unbounded.
 
-    Exact on step laws (empirical, discrete): the optimum is one of the times at which they
-    complete. Global on laws with a density, limits at 0 and ∞ included. Equal figures: the smallest E_J, then the
-    smallest t. van Moorsel & Wolter 2004, §3.1; Glatard et al. 2006, §3.
+    Exact on step laws (empirical, discrete), where the optimum is a time at which an attempt can complete; global on
+    laws with a density, including the limits at 0 and ∞. Ties go to the smallest E_J, then to the smallest t.
+    van Moorsel & Wolter 2004, §3.1; Glatard et al. 2006, §3.
 
     Parameters
     ----------
-    law
-        As in `expected_duration`: a law, a fit, a name with its `params`, a frozen distribution of scipy.stats; a
-        sample, a log or an array stands for its `Empirical` law.
-    cost
-        Seconds between a cancellation and the next attempt.
-    wall_clock
-        Seconds that each job itself runs, beside its latency.
-    copies
-        Copies that are submitted at once.
+    law, cost, wall_clock, copies, params
+        As in `expected_duration`.
     objective
         What to minimise: `mean`, `std`, `moment:n`, `quantile:q` or `deadline:D`.
     max_submissions
         B, the largest mean number of submissions: F̃(t) ≥ 1/B.
     min_completions
-        On empirical laws, the observed completions needed at or below t̂.
+        The number of completions that an empirical law needs at or below t̂.
     min_timeout
-        Seconds; nothing is cancelled earlier.
+        The earliest timeout, in seconds.
     figures
-        Whether quantiles, standard deviation and windows are computed too.
-    params
-        The parameters of a law that is given by its name.
+        Whether to compute quantiles, standard deviation and windows too.
 
     Returns
     -------
     Optimum
-        The timeout with its verdict, what it brings, and the windows within 1 % and 5 %.
+        The timeout with its verdict, its figures, and the windows within 1 % and 5 %.
 
     Examples
     --------
     >>> import latfit
     >>> law = latfit.Defective(latfit.parse_law("lognormal(mu=5.5,sigma=1)"), 0.025)
     >>> best = latfit.optimal_timeout(law)
-    >>> round(best.timeout), round(best.expected_duration), round(best.submissions, 2)
-    (384, 375, 1.52)
+    >>> best.verdict, round(best.timeout), round(best.expected_duration), [round(t) for t in best.within_5pct]
+    ('finite', 384, 375, [213, 820])
     >>> latfit.optimal_timeout("lognormal", mu=5.5, sigma=1, rho=0.025).timeout == best.timeout
     True
     """
@@ -126,21 +117,9 @@ def evaluate_timeout(
     objective: str = "mean",
     **params: Any,
 ) -> Optimum:
-    """What a given timeout brings, with verdict `given`; ∞ is no timeout.
+    """The figures of a given timeout (∞: none), with the verdict `given` and without windows.
 
-    Parameters
-    ----------
-    timeout
-        Seconds; ∞ is no timeout.
-    law, cost, wall_clock, copies, params
-        As in `optimal_timeout`.
-    objective
-        The figure to report beside the others: `mean`, `quantile:0.95`, `deadline:600`…
-
-    Returns
-    -------
-    Optimum
-        What the timeout brings; no windows, since nothing was optimised.
+    The parameters are those of `optimal_timeout`; `objective` is the figure to report beside the others.
 
     Examples
     --------
@@ -158,9 +137,10 @@ def evaluate_timeout(
 
 
 def earliest_timeout(law: Law) -> float:
-    """On data, the first completion from the step of the clock on with five at or below it, else the last; 0 on laws.
+    """The earliest timeout that data support: at least one step of the clock, with five completions at or below it.
 
-    A latency of 0 means one below the step of the clock, and the minimum of a sample may rest on one lucky latency.
+    A recorded latency of 0 is one below the step of the clock, and the minimum of a sample may be one lucky latency. On
+    other laws any timeout is supported: 0.
     """
     if not isinstance(law, Empirical):
         return 0.0
@@ -170,7 +150,7 @@ def earliest_timeout(law: Law) -> float:
 
 @dataclass(frozen=True)
 class _Problem:
-    """The figure to minimise: `data` is the law of a latency, `law` that of an attempt of b copies, each running r."""
+    """The figure to minimise. `data` is the law of a latency, `law` that of an attempt of b copies that each run r."""
 
     data: Law
     law: Law
@@ -211,15 +191,14 @@ def _earliest(problem: _Problem, max_submissions: float | None, min_completions:
         completions = int(law.completed[-1])
         if min_completions > completions:
             raise RestartError(
-                f"only {counted(completions, 'completion', 'was', 'were')} seen, and {min_completions} are needed at "
-                "or below the timeout"
+                f"{min_completions} completions are needed at or below the timeout; the sample has only {completions}"
             )
         limits.append(problem.r + float(law.jumps[np.searchsorted(law.completed, min_completions)]))
     return max(limits)
 
 
 def _argmin(problem: _Problem, t: Floats) -> float:
-    """The t of the smallest figure; among equal ones that of the smallest E_J, then the smallest."""
+    """The t of the smallest figure; ties go to the smallest E_J, then to the smallest t."""
     v = problem.value(t)
     v = np.where(np.isnan(v), np.inf, v)
     if not np.isfinite(v).any():
@@ -230,11 +209,11 @@ def _argmin(problem: _Problem, t: Floats) -> float:
 
 
 def _is_constant(problem: _Problem, at_zero: float) -> bool:
-    no_timeout = float(problem.value(np.array(np.inf)))
-    if not np.isfinite(no_timeout) or abs(at_zero - no_timeout) > MIN_GAIN * no_timeout:
+    """Whether the figure is the same for every timeout."""
+    untimed = float(problem.value(np.array(np.inf)))
+    if not np.isfinite(untimed) or abs(at_zero - untimed) > MIN_GAIN * untimed:
         return False
-    v = problem.value(derived.scan_times(problem.law))
-    return bool((np.abs(v - no_timeout) <= MIN_GAIN * no_timeout).all())
+    return bool(np.allclose(problem.value(derived.scan_times(problem.law)), untimed, rtol=MIN_GAIN, atol=0.0))
 
 
 def _origin_limit(law: Law, cost: float) -> float:
@@ -266,7 +245,7 @@ def _outcome(
     E_0: float | None = None,
     figures: bool = True,
 ) -> Optimum:
-    """What a timeout brings; with E_0 in the limit t → 0, in which the mean is E_0."""
+    """The figures of a timeout; with E_0, the mean in the limit t → 0, those of the limit."""
     law, cost, b, goal = problem.law, problem.cost, problem.b, problem.objective
     untimed = float(problem.value(np.array([t, np.inf]))[1])
     J, end, c = (law, np.array(t), cost) if E_0 is None else (_limit_law(E_0), np.array(np.inf), 0.0)

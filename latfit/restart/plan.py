@@ -1,9 +1,9 @@
-"""A strategy on a law as a row of rounds, and the completion time J that follows from it.
+"""A strategy on a law as a sequence of rounds, and the completion time J that follows from it.
 
 A round is a stretch of time with its own chance to complete: an attempt with its timeout, an attempt with a hedge,
-the stretch between two submissions of copies that overlap. A round that does not complete is followed, after a
-pause, by the next one; the last one may be repeated for ever. What is known of each round (the probability of
-not completing, two moments of the time spent, submissions, job-seconds) gives the same of the whole by recursion.
+or the stretch between two submissions of copies that overlap. A round that does not complete is followed, after a
+pause, by the next one; the last one may be repeated for ever. The figures of the rounds (the probability of not
+completing, two moments of the time spent, submissions, job-seconds) give those of the plan by recursion.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +22,7 @@ from latfit.laws.base import Law
 from latfit.numbers import Floats, finite
 from latfit.restart import derived
 from latfit.restart.completion import lost_moments
-from latfit.restart.lattice import lattice_quantile, lattice_survival
+from latfit.restart.distribution import completion_quantile, survival
 from latfit.restart.result import QUANTILES
 
 TAIL_PANELS = 600  # from the end of the range of a law with a power tail to HUGE
@@ -81,7 +81,7 @@ class Round:
 
 
 class Totals(NamedTuple):
-    """What follows from some round on."""
+    """The figures of the rest of a plan."""
 
     mean: float = 0.0
     second_moment: float = 0.0
@@ -92,7 +92,7 @@ class Totals(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Rounds in the order of use; with `repeats` the last one is repeated for ever, otherwise one gives up after it.
+    """Rounds in the order of use; the last one is repeated for ever (`repeats`) or is where the job is given up.
 
     `lattice` is the law, the timeout and the cost of a plan whose attempts may fail visibly: its distribution is that
     of a lattice. `starts` has a row of starting times for each draw of random pauses: the distribution is then the
@@ -119,8 +119,14 @@ class Plan:
         for this in reversed(self.rounds if total is None else self.rounds[:-1]):
             total = _followed(this, total)
         assert total is not None
-        for name, value in total._asdict().items():
-            object.__setattr__(self, name, value)
+        vars(self).update(total._asdict())
+
+    @cached_property
+    def _beginnings(self) -> tuple[Floats, Floats]:
+        """When each round begins, and the probability that it does."""
+        before = self.rounds[:-1]
+        starts = np.cumsum([0.0, *(this.length + this.pause for this in before)])
+        return starts, np.cumprod([1.0, *(this.p_incomplete for this in before)])
 
     @property
     def std(self) -> float:
@@ -146,50 +152,46 @@ class Plan:
         """The smallest x with P(J ≤ x) ≥ q, ∞ where it is not reached."""
         if self.lattice is not None:
             law, t, cost = self.lattice
-            return float(lattice_quantile(law, q, np.array(t), cost))
+            return float(completion_quantile(law, q, t, cost=cost))
         self._refuse_failures()
-        *before, last = self.rounds
-        start, reached, target = 0.0, 1.0, (1 - q) * (1 + derived.ROUNDING)
+        target = (1 - q) * (1 + derived.ROUNDING)
         if self.starts is not None:
-            low, high = 0.0, float(self.starts[:, -1].max()) + last.length
+            low, high = 0.0, float(self.starts[:, -1].max()) + self.rounds[-1].length
             for _ in range(50):
                 middle = 0.5 * (low + high)
                 low, high = (middle, high) if self.survival(middle) > target else (low, middle)
             return high if self.survival(high) <= target else np.inf
-        for this in before:
-            if reached * this.p_incomplete <= target:
-                return start + this.inverse(1.0 - (1.0 - q) / reached)
-            start, reached = start + this.length + this.pause, reached * this.p_incomplete
-        if reached * last.p_incomplete > target:
-            if not self.repeats or last.p_incomplete >= 1 or np.isinf(last.length):
+        starts, chances = self._beginnings
+        i = int(np.count_nonzero(chances[1:] > target))
+        start, reached, this = float(starts[i]), float(chances[i]), self.rounds[i]
+        if reached * this.p_incomplete > target:  # after all rounds
+            if not self.repeats or this.p_incomplete >= 1 or np.isinf(this.length):
                 return np.inf
-            attempts = np.log((1 - q) / reached) / np.log(last.p_incomplete)
+            attempts = np.log((1 - q) / reached) / np.log(this.p_incomplete)
             more = np.ceil(attempts * (1 - derived.ROUNDING)) - 1.0
-            start, reached = start + more * (last.length + last.pause), reached * last.p_incomplete**more
-        return float(start + last.inverse(1.0 - (1.0 - q) / reached))
+            start, reached = start + more * (this.length + this.pause), reached * this.p_incomplete**more
+        return float(start + this.inverse(1.0 - (1.0 - q) / reached))
 
     def survival(self, x: float) -> float:
         if self.lattice is not None:
             law, t, cost = self.lattice
-            return float(lattice_survival(law, x, np.array(t), cost))
+            return float(survival(law, x, np.array(t), cost))
         self._refuse_failures()
         if self.starts is not None:
             ages = (x - self.starts).T
             chances = [np.where(age >= 0, this.alive(age), 1.0) for this, age in zip(self.rounds, ages, strict=True)]
             return float(np.prod(chances, axis=0).mean())
-        *before, last = self.rounds
-        start, reached, at = 0.0, 1.0, x * (1 + derived.ROUNDING)
-        for this in before:
-            if at < start + this.length + this.pause:
-                return reached * float(this.alive(at - start))
-            start, reached = start + this.length + this.pause, reached * this.p_incomplete
-        period = last.length + last.pause
-        if self.repeats and not period > 0:
-            return 0.0 if last.p_incomplete < 1 else 1.0
-        if self.repeats and at - start >= period:
+        starts, chances = self._beginnings
+        at = x * (1 + derived.ROUNDING)
+        i = int(np.count_nonzero(starts[1:] <= at))
+        start, reached, this = float(starts[i]), float(chances[i]), self.rounds[i]
+        period = this.length + this.pause
+        if self.repeats and i == starts.size - 1 and at - start >= period:
+            if not period > 0:
+                return 0.0 if this.p_incomplete < 1 else 1.0
             more = np.floor((at - start) / period)
-            start, reached = start + more * period, reached * last.p_incomplete**more
-        return float(reached * last.alive(at - start))
+            start, reached = start + more * period, reached * this.p_incomplete**more
+        return float(reached * this.alive(at - start))
 
     def _refuse_failures(self) -> None:
         if any(this.survival is None for this in self.rounds):
@@ -200,7 +202,7 @@ class Plan:
 
 
 def _followed(this: Round, after: Totals | None) -> Totals:
-    """What follows from a round on, if `after` follows it; None: the round itself, again and again."""
+    """The figures of a round with `after` as the rest of the plan; None: the round is repeated for ever."""
     goes_on, done = this.goes_on, 1.0 - this.p_incomplete
     if goes_on <= 0:  # a weight of 0 wins over ∞
         return Totals(this.mean, this.second_moment, this.submissions, this.job_seconds, done)
@@ -241,11 +243,11 @@ def attempt(law: Law, length: float, *, pause: float = 0.0, copies: int = 1) -> 
 
 
 class Ages(NamedTuple):
-    """P(no copy has completed and not all have failed), the mean copies out, P(one has completed) if not 1 − alive."""
+    """A round with several copies at age u: P(it is under way), the mean number of copies out, P(all have failed)."""
 
     alive: Floats
     running: Floats
-    done: Floats | None = None
+    failed: Floats
 
 
 def overlapping(
@@ -265,27 +267,27 @@ def overlapping(
     """
     edges = _edges(law, ages, length)
     u, w = quadrature(edges, steps=law.jumps is not None)
-    alive, running, done = at(np.append(u, length))
-    under_way, tail = float(alive[-1]), bool(edges[-1] == derived.HUGE)
+    alive, running, failed = at(np.append(u, length))
+    under_way, tail, failing = float(alive[-1]), bool(edges[-1] == derived.HUGE), derived.has_failures(law)
     mean = second = lost = used = np.inf
     if np.isfinite(length) or not under_way > 0:
         with np.errstate(over="ignore"):
             mean, second, used = (_integral(w, y, tail=tail) for y in (alive[:-1], 2 * u * alive[:-1], running[:-1]))
         lost = under_way * length if under_way > 0 else 0.0
-        if done is not None:
-            fails_later = alive[:-1] - alive[-1] + done[:-1] - done[-1]
+        if failing:
+            fails_later = failed[-1] - failed[:-1]
             # less is rounding, and the tail is long
             lost += _integral(w, np.where(fails_later > 1e-14, fails_later, 0.0), tail=tail)
     return Round(
         length,
-        p_incomplete=under_way if done is None else 1.0 - float(done[-1]),
+        p_incomplete=under_way + float(failed[-1]),
         mean=mean,
         second_moment=second,
         lost_time=lost,
         submissions=submissions,
         job_seconds=used,
-        survival=(lambda u: at(u).alive) if done is None else None,
-        ages=edges if done is None else np.empty(0),
+        survival=None if failing else (lambda u: at(u).alive),
+        ages=np.empty(0) if failing else edges,
         pause=pause,
         p_under_way=under_way,
     )

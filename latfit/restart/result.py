@@ -1,4 +1,4 @@
-"""What a strategy brings, as a value: the figures that all results share, and the result of one timeout."""
+"""Results as values: the figures that all strategies have, and the result for one timeout."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ QUANTILES = (0.5, 0.95, 0.99)
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """What any strategy brings; None where a figure is infinite or is not computed.
+    """The figures of a strategy; None where a figure is infinite or is not computed.
 
     `expected_duration` and `std_duration` are those of the completion time J (of a finite schedule: of the time until
     success or giving up), `quantiles` its quantiles by level, `submissions` the mean number of jobs submitted,
@@ -44,7 +44,7 @@ class Figures:
 
 @dataclass(frozen=True, kw_only=True)
 class Optimum(Figures):
-    """A timeout and what it brings.
+    """A timeout and its figures.
 
     `verdict` is `finite`, `never` (no timeout helps), `any` (the timeout does not matter),
     `immediate` (the smaller the better; figures are limits) or `given` (evaluated, not optimised).
@@ -53,14 +53,6 @@ class Optimum(Figures):
     to miss it) stays within 1 % and 5 % of its value there, ∞ (None in `to_dict`) where every later timeout
     qualifies. `conservative_timeout` is the end of the 5 % window: waiting up to it costs at most 5 % more; None where
     there is no limit. `speed_up` is the objective's figure without a timeout over the one with it.
-
-    Examples
-    --------
-    >>> import latfit
-    >>> law = latfit.Defective(latfit.parse_law("lognormal(mu=5.5,sigma=1)"), 0.025)
-    >>> best = latfit.optimal_timeout(law)
-    >>> best.verdict, round(best.timeout), round(best.expected_duration), [round(t) for t in best.within_5pct]
-    ('finite', 384, 375, [213, 820])
     """
 
     verdict: Verdict

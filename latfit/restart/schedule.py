@@ -27,15 +27,7 @@ MAX_DESCENT_RESTARTS, MAX_DESCENT_ROUNDS = 20, 50  # of a descent along one time
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule(Optimum):
-    """Timeouts τ_K…τ_1 in the order of use (∞: let it run), then one attempt without timeout; what they bring.
-
-    Examples
-    --------
-    >>> import latfit
-    >>> best = latfit.optimal_schedule(latfit.parse_law("pareto(a=10,nu=1.5)"), restarts=2)
-    >>> [round(t, 1) for t in best.timeouts], round(best.expected_duration, 2)
-    ([8.5, 20.0], 10.18)
-    """
+    """Timeouts τ_K…τ_1 in the order of use (∞: let it run) before one attempt without a timeout, and their figures."""
 
     timeouts: tuple[float, ...]
 
@@ -55,30 +47,19 @@ def optimal_schedule(
     min_timeout: float = 0.0,
     **params: Any,
 ) -> Schedule:
-    """The K timeouts of the least mean (or another objective) when only K restarts are allowed.
+    """The K timeouts with the smallest mean (or another objective) when at most K = `restarts` restarts are allowed.
 
     For the mean τ_k minimises M₁(τ) + (1−F(τ)) (τ + c + E_{k−1}), from E_0 = E[T] on (van Moorsel & Wolter 2004,
-    Algorithm 3). For other objectives the best τ_k depends on what was spent before it, so that no such recursion
-    holds (§4): each timeout is optimised in turn, the others kept, until none of them improves.
-
-    Parameters
-    ----------
-    law, cost, objective, min_timeout, params
-        As in `optimal_timeout`.
-    restarts
-        K, how often at most.
-
-    Returns
-    -------
-    Schedule
-        K timeouts and what they bring; an error for moments where ρ > 0, because then a last attempt may never end.
+    Algorithm 3). For other objectives the best τ_k depends on the time spent before it, so there is no such recursion
+    (§4): each timeout is optimised in turn while the others stay, until none of them improves. The other parameters
+    are those of `optimal_timeout`. With ρ > 0 the last attempt may never end and moments are infinite: an error.
 
     Examples
     --------
     >>> import latfit
-    >>> best = latfit.optimal_schedule(latfit.parse_law("weibull(shape=0.5,scale=10)"), restarts=2, cost=1.0)
-    >>> len(best.timeouts), best.expected_duration < 20.0  # the mean without restarts
-    (2, True)
+    >>> best = latfit.optimal_schedule("pareto", restarts=2, a=10, nu=1.5)
+    >>> [round(t, 1) for t in best.timeouts], round(best.expected_duration, 2)
+    ([8.5, 20.0], 10.18)
     """
     law, c, goal = as_law(law, **params), derived.check_time("cost", cost), Objective.parse(objective)
     _check_restarts(restarts, 1)
@@ -112,15 +93,13 @@ def _schedule(law: Law, goal: Objective, timeouts: list[float], cost: float, fig
 
 
 def _by_objective(law: Law, goal: Objective, restarts: int, cost: float, at_least: float) -> Schedule:
-    """The best schedule for any objective, from equal timeouts: one timeout after another, until none gains."""
+    """The best schedule for any objective: from equal timeouts, improve one after another until none gains."""
     if restarts > MAX_DESCENT_RESTARTS:
         raise RestartError(f"with {goal}, at most {MAX_DESCENT_RESTARTS} restarts are optimised: allow unbounded ones")
-    order = {"moment": int(goal.parameter), "std": 2}.get(goal.name, 0)
 
     def figure(timeouts: Sequence[float]) -> float:
-        if order:
-            E = schedule_moments(law, timeouts, order, cost=cost)
-            return float(E[order] if goal.name == "moment" else np.sqrt(max(E[2] - E[1] ** 2, 0.0)))
+        if goal.name == "moment":  # of any order
+            return float(schedule_moments(law, timeouts, int(goal.parameter), cost=cost)[-1])
         return goal.of_plan(_plan(law, timeouts, cost))
 
     times = law.jumps if law.jumps is not None else derived.scan_times(law)
@@ -148,7 +127,7 @@ def _by_objective(law: Law, goal: Objective, restarts: int, cost: float, at_leas
 def _improved(
     law: Law, figure: Callable[[list[float]], float], times: Floats, best: float, timeouts: list[float], i: int
 ) -> tuple[float, list[float]]:
-    """The i-th timeout at its best of these times and ∞, and between the neighbours of the best."""
+    """The i-th timeout at the best of these times, between the neighbours of that, or at ∞."""
 
     def at(t: float) -> tuple[float, list[float]]:
         changed = [*timeouts[:i], t, *timeouts[i + 1 :]]
@@ -210,10 +189,8 @@ def _plan(law: Law, schedule: Sequence[float], cost: float) -> Plan:
 def schedule_cdf(law: Law, x: ArrayLike, schedule: Sequence[float], *, cost: float = 0.0) -> Floats:
     """P(J ≤ x) with timeouts τ_K…τ_1 in the order of use and a last attempt without one.
 
-    1 − Π_{i>k} (1−F̃(τ_i)) (1−F̃(x − s_k)) within attempt k, which starts at s_k, and
-    1 − Π_{i≥k} (1−F̃(τ_i)) while it is being replaced. van Moorsel & Wolter 2004, eq. 10, whose second
-    branch prints i > k. Parameters: `law`, times `x` in seconds, the `schedule` of timeouts, `cost`. Returns an array
-    in the shape of `x`.
+    1 − Π_{i>k} (1−F̃(τ_i)) (1−F̃(x − s_k)) within attempt k, which starts at s_k, and 1 − Π_{i≥k} (1−F̃(τ_i)) while it
+    is being replaced. van Moorsel & Wolter 2004, eq. 10, whose second branch prints i > k. `x` is a time or an array.
 
     >>> import latfit
     >>> round(float(latfit.schedule_cdf(latfit.parse_law("exponential", rate=0.5), 4.0, [3.0])), 6)  # as without it
@@ -227,8 +204,7 @@ def schedule_moments(law: Law, schedule: Sequence[float], order: int = 2, *, cos
     """E[Jⁿ], n = 0…order, with timeouts τ_K…τ_1 in the order of use and a last attempt without one.
 
     E_k[Jⁿ] = Mₙ(τ_k) + (1−F(τ_k)) Σ_{l≤n} C(n,l) (τ_k+c)ⁿ⁻ˡ E_{k−1}[Jˡ], backward from E_0[Jⁿ] = E[Tⁿ].
-    van Moorsel & Wolter 2004, Theorem 3 and Algorithm 2. Parameters: `law`, the `schedule` of timeouts, the highest
-    `order`, `cost`. Returns the order + 1 moments.
+    van Moorsel & Wolter 2004, Theorem 3 and Algorithm 2.
 
     >>> import latfit
     >>> latfit.schedule_moments(latfit.parse_law("exponential", rate=0.5), [3.0]).round(6).tolist()
@@ -244,26 +220,13 @@ def schedule_moments(law: Law, schedule: Sequence[float], order: int = 2, *, cos
 def restart_helps(law: Any, tau: ArrayLike, *, cost: float = 0.0, order: int = 1, **params: Any) -> NDArray[np.bool_]:
     """Whether one restart at τ lowers the n-th moment: E[(T + τ + c)ⁿ] < E[Tⁿ | T > τ].
 
-    For the mean this is E[T] + c < E[T − τ | T > τ], and then any number of restarts at τ helps, the
-    more the better. Where E[Tⁿ] is infinite (ρ > 0, or a tail too heavy) restarts for ever make it finite
-    (Corollary 1), so the answer is yes wherever something completes by τ.
+    For the mean this is E[T] + c < E[T − τ | T > τ], and then any number of restarts at τ helps, the more the better.
+    Where E[Tⁿ] is infinite (ρ > 0, or a tail too heavy) unlimited restarts make it finite (Corollary 1), so the answer
+    is yes wherever something completes by τ. `tau` is a time in seconds or an array of them, `order` is n; `law`,
+    `cost` and `params` are as in `expected_duration`. Returns booleans in the shape of `tau`.
 
     van Moorsel & Wolter 2004, eq. 1 and 13, and §5 for n ≥ 2, where they print E[(T+c)ⁿ] < E[(T−τ)ⁿ | T > τ];
     Chalasani et al. 1998, eq. 6.
-
-    Parameters
-    ----------
-    law, cost, params
-        As in `expected_duration`.
-    tau
-        When the restart would be made, in seconds; a number or an array.
-    order
-        n, the moment in question.
-
-    Returns
-    -------
-    NDArray
-        Booleans in the shape of `tau`.
 
     Examples
     --------
@@ -303,9 +266,9 @@ def _late_moment(law: Law, n: int, tau: Floats, total: float) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class Strategy(Figures):
-    """Whom to ask and how long to wait, in the order of use; the last timeout of a finite strategy is None.
+    """Which agent to ask and how long to wait, in the order of use; the last timeout of a finite strategy is None.
 
-    With unbounded restarts there is one step, repeated for ever; a timeout of 0 is the limit: the sooner the better.
+    With unbounded restarts one step is repeated for ever; a timeout of 0 means the sooner the better.
     """
 
     steps: tuple[tuple[str, float | None], ...]
@@ -323,26 +286,22 @@ def optimal_strategy(
     cost: float = 0.0,
     min_timeouts: Mapping[str, float] | None = None,
 ) -> Strategy:
-    """The strategy of the least expected duration over several agents, none cut before its `min_timeouts`.
+    """The strategy with the smallest expected duration over several agents.
 
-    E*_k = min over agents i and timeouts τ of M̃₁ᵢ(τ) + (1−F̃ᵢ(τ)) (τ + c + E*_{k−1}), from
-    E*_0 = min E[Tᵢ] on; without a limit on restarts the best agent's own E_J.
-
-    Chalasani et al. 1998, eqs. 2–4, whose remaining term drops the time τ that was waited.
+    E*_k = min over agents i and timeouts τ of M̃₁ᵢ(τ) + (1−F̃ᵢ(τ)) (τ + c + E*_{k−1}), from E*_0 = min E[Tᵢ] on;
+    without a limit on restarts the E_J of the best agent. Chalasani et al. 1998, eqs. 2–4, whose remaining term omits
+    the waiting time τ.
 
     Parameters
     ----------
     agents
         The law of each agent by its name.
     restarts
-        K, how often at most (default: no limit).
+        K, the number of restarts allowed (default: no limit).
     cost
         Seconds between a cancellation and the next attempt.
-
-    Returns
-    -------
-    Strategy
-        Agents and timeouts in the order of use, and the expected duration.
+    min_timeouts
+        The earliest timeout of each agent, in seconds.
 
     Examples
     --------

@@ -28,19 +28,14 @@ BUDGET_SLACK = 1e-7  # a load this little above the budget is within it
 
 @dataclass(frozen=True)
 class Budget:
-    """The load that a policy may make: at most `value` submissions or job-seconds a job."""
+    """The largest mean load that a policy may cause: `value` submissions or job-seconds per job."""
 
     name: Literal["submissions", "job_seconds"]
     value: float
 
-    def excess(self, plan: Plan) -> float:
-        """By which share the load of a plan goes beyond it; negative within it."""
-        load = getattr(plan, self.name)
-        return load / self.value - 1.0 if np.isfinite(load) else np.inf
-
 
 class _Point(NamedTuple):
-    """Two free times and the figure there, ∞ where it is not allowed or not computable."""
+    """A time, the ratio of the second free time to it, and the figure there: ∞ if not allowed or not computable."""
 
     figure: float
     time: float
@@ -53,7 +48,7 @@ def _best(*points: _Point) -> _Point:
 
 @dataclass(frozen=True)
 class _Search:
-    """One kind of policy on one law: the figure at the two free times, to a precision of their logarithms."""
+    """A search for the best policy of one kind on one law; `precision` is that of the logarithm of a time."""
 
     kind: type[Policy]
     law: Law
@@ -66,7 +61,7 @@ class _Search:
     _plans: dict[tuple[float, float], Plan | None] = field(default_factory=dict, init=False)
 
     def plan(self, time: float, ratio: float) -> Plan | None:
-        """None where it is too early or has no plan."""
+        """The plan of the policy with these times; None where they are too early or the plan cannot be computed."""
         if (time, ratio) not in self._plans:
             plan = None
             if time >= self.min_time and time * ratio >= self.earliest_end:
@@ -76,10 +71,12 @@ class _Search:
         return self._plans[time, ratio]
 
     def excess(self, time: float, ratio: float) -> float:
+        """The share by which the load exceeds the budget; negative within it."""
         if self.budget is None:
             return -1.0
         plan = self.plan(time, ratio)
-        return np.inf if plan is None else self.budget.excess(plan)
+        load = np.inf if plan is None else getattr(plan, self.budget.name)
+        return load / self.budget.value - 1.0 if np.isfinite(load) else np.inf
 
     def at(self, time: float, ratio: float) -> _Point:
         plan = self.plan(time, ratio)
@@ -132,7 +129,7 @@ class _Search:
         return _best(best, self.along(near, best.ratio), self.along(near, float(np.exp(inner))))
 
     def finished(self, start: _Point) -> tuple[Policy | None, float]:
-        """From the best point of a coarse law to the best policy on the law itself, and its figure."""
+        """The best policy near the best point on a coarse law, and its figure."""
         if not np.isfinite(start.figure):
             return None, np.inf
         times = start.time * np.geomspace(1 / 1.15, 1.15, 5 if self.law.jumps is None else 25)
@@ -157,7 +154,7 @@ class _Search:
         return at(best.x)
 
     def on_border(self, start: _Point) -> _Point:
-        """Along the border of the budget, if that is what limits: the best ratio near the one of `start`."""
+        """The best point along the border of the budget, if `start` is on it."""
         low, high = np.log(self.kind.ratios or (1.0, 1.0))
         if self.excess(start.time, start.ratio) < -1e-3:
             return start
@@ -174,7 +171,7 @@ class _Search:
         return _best(start, at(inner))
 
     def snapped(self, point: _Point) -> list[_Point]:
-        """On a step law: the same with the end moved back to the last time at which something can complete."""
+        """On a step law: the same points with the end moved back to the last time at which a copy can complete."""
         if self.law.jumps is None or not np.isfinite(point.figure):
             return []
         earlier = self.law.jumps[self.law.jumps <= point.time * point.ratio][-1:]
@@ -199,29 +196,27 @@ def optimal_policy(
     min_time: float = 0.0,
     max_copies: int = 2,
 ) -> PolicyOutcome:
-    """The best policy of one kind, and what it brings.
+    """The best policy of one kind, and its figures.
 
     Parameters
     ----------
-    law
-        The law of one attempt.
     kind
         The name of a policy with free times: `timeout`, `delayed`, `hedge`, `resubmit`, `copies` or `luby`.
-    cost, wall_clock, objective
+    law, cost, wall_clock, objective
         As in `evaluate_policy`.
     budget
-        The submissions or job-seconds that a job may take on average. Under a budget of submissions and a quantile
-        as the objective, a hedge may be one that is made with a probability and never cancelled (SingleR).
+        The mean submissions or job-seconds allowed per job. With a budget of submissions and a quantile as the
+        objective, a hedge may be one with a probability that is never cancelled (SingleR).
     min_time
-        Nothing is cancelled or submitted again before; on a log the step of its clock, or its fifth completion.
+        The earliest time to cancel or submit again; on a log, `earliest_timeout`.
     max_copies
-        Of `copies` under a budget of submissions, how many at once are tried.
+        The largest number of `copies` to try under a budget of submissions.
 
     Returns
     -------
     PolicyOutcome
-        A kind whose optimum is another kind (a hedge at once is two copies) gives that one. An error where no
-        parameters are allowed or finite.
+        If the optimum is a policy of another kind (an immediate hedge is two copies), that one. An error if no
+        parameters are allowed, or none has a finite figure.
 
     Examples
     --------
@@ -259,7 +254,7 @@ def optimal_policy(
 def _exact_optimum(
     law: Law, kind: type[Policy], budget: Budget | None, max_copies: int, **options: Any
 ) -> Policy | None:
-    """The optimum of a policy with one timeout, where it is a time or none; None where it is to be sought."""
+    """The optimum of a policy with one timeout, if that is a time or waiting; None if a search must find it."""
     if kind.copies_at_once is None or (budget is not None and budget.name != "submissions"):
         return None
     limit = None if budget is None else budget.value * (1 + BUDGET_SLACK)
@@ -269,7 +264,7 @@ def _exact_optimum(
     for b in range(least, most + 1):  # with a budget of submissions, as many copies as are best
         try:
             optima[b] = optimal_timeout(law, copies=b, max_submissions=limit, figures=False, **options)
-        except RestartError:  # even without a timeout these are too many
+        except RestartError:  # too many, even without a timeout
             if b == least:
                 raise
     b = min(optima, key=lambda b: np.inf if (value := optima[b].objective["value"]) is None else report(value))
@@ -287,7 +282,7 @@ def _times(law: Law, least: float) -> Floats:
 
 
 def single_r(law: Law, level: float, extra: float) -> tuple[Hedge, float]:
-    """The hedge with the least quantile `level` and at most a share `extra` of extra requests; and that quantile.
+    """The hedge with the smallest quantile `level` and at most a share `extra` of extra requests, and that quantile.
 
     P(J ≤ t) = F̃(t) + q S(t) F̃(t−d) with q S(d) ≤ B: for fixed t the best d, and bisection on t. Kaler et al. 2017.
     """

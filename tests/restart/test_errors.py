@@ -103,7 +103,7 @@ def test_deadline_shorter_than_the_job():
 def test_questions_that_visible_failures_rule_out():
     for call in (
         lambda: completion_cdf(FAILING, 3.0, 2.0),
-        lambda: completion_quantile(FAILING, 0.5, 2.0),
+        lambda: completion_quantile(OFF_THE_CLOCK, 0.5, 2.0),
         lambda: schedule_cdf(FAILING, 3.0, (2.0,)),
         lambda: optimal_timeout(OFF_THE_CLOCK, objective="deadline:5"),
         lambda: optimal_timeout(OFF_THE_CLOCK, objective="quantile:0.5"),

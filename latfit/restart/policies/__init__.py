@@ -1,4 +1,4 @@
-"""What can be done about a slow job: the base class of policies and their registry. A new file here is a new policy."""
+"""Policies, that is what to do about a slow job: base class and registry. A new file here is a new policy."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def in_seconds(time: float) -> str:
 
 
 class Submission(NamedTuple):
-    """One copy of the job: when it starts, at which age it is cancelled, with which probability it is made.
+    """One copy of a job: when it starts, at which age it is cancelled, and with which probability it is made.
 
-    One that begins so long `after` the copy before it does so whenever that began: in a round that began early, too,
-    because all copies of the round before failed. One that is made `beside` another is left out where none is out.
+    `after` is the delay since the copy before it started, which may be early because all copies of the round before
+    failed. A copy that is only made `beside` another is left out if no copy is out.
     """
 
     start: float | Floats
@@ -44,23 +44,23 @@ class Submission(NamedTuple):
 class Policy(ABC):
     """A strategy with all its numbers: what is submitted when, and what is cancelled when.
 
-    With a cost c, every submission after the first begins to run c seconds after it was decided on. All figures follow
-    from the `plan` on a law; the `submissions` are simulated, and share no formula with it.
+    With a cost c, every submission after the first starts to run c seconds after the decision to make it. All figures
+    follow from the `plan` on a law; simulations use the `submissions`, which share no formula with it.
     """
 
     name: ClassVar[str]
     parameters: ClassVar[tuple[Parameter, ...]]
     example: ClassVar[str]
     ratios: ClassVar[tuple[float, float] | None] = None
-    """Within which limits the second of two free times may be a multiple of the first; None: one free time."""
+    """The limits of the ratio of the second free time to the first; None: one free time."""
     searched: ClassVar[bool] = False
     """Whether there are parameters to optimise: `from_times` makes the policy of one or two numbers."""
     needs_budget: ClassVar[bool] = False
-    """Whether its optimum is only one under a budget: without it, the more submissions the better."""
+    """Whether an optimum needs a budget: without one, the more submissions the better."""
     compared: ClassVar[bool] = True
     """Whether a comparison of all kinds shows its optimum."""
     copies_at_once: ClassVar[int | None] = None
-    """Of a policy with one timeout, how many copies run side by side: its exact optimum is known."""
+    """The copies that run side by side under a policy with one timeout, whose exact optimum is known."""
 
     def __post_init__(self) -> None:
         for parameter in self.parameters:
@@ -96,7 +96,7 @@ class Policy(ABC):
         return {name: value for name, value in values.items() if value is not None and value != ()}
 
     def spec(self, digits: int = 17) -> str:
-        """The text that `parse_policy` turns back into an equal policy; with fewer digits into a similar one."""
+        """The text that `parse_policy` reads as an equal policy; with fewer digits, as a similar one."""
         values = {name: _rounded(value, digits) for name, value in self.params.items()}
         return f"{self.name}({','.join(f'{name}={_written(value)}' for name, value in values.items())})"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 
@@ -23,14 +23,13 @@ MAX_COPIES_OUT = 2000  # at a time
 def _beside(law: Law, gap: float, S: Floats, older: Floats, younger: Floats) -> Ages:
     """A copy that was out at age `gap`, now out with probability S, and one beside it that started then; times S(gap).
 
-    A = P(the older one has not completed since), B = P(it has failed since).
+    B = P(the older one has failed since), the younger one is out with S_2 and has failed with G_2.
     """
     S_2 = still_out(law, younger)
     if not has_failures(law):
-        return Ages(S * S_2, 2 * S * S_2)
-    N_2, B = not_completed(law, younger), law.failed(older) - law.failed(np.array(gap))
-    A = S + B
-    return Ages(S * N_2 + B * S_2, S * N_2 + A * S_2, law.still_out(np.array(gap)) - A * N_2)
+        return Ages(S * S_2, 2 * S * S_2, np.zeros_like(S))
+    G_2, B = law.failed(younger), law.failed(older) - law.failed(np.array(gap))
+    return Ages(S * (S_2 + G_2) + B * S_2, S * (S_2 + G_2) + (S + B) * S_2, B * G_2)
 
 
 @register
@@ -70,11 +69,9 @@ class Hedge(Policy):
         def at(u: Floats) -> Ages:
             S = still_out(law, u)
             two, second = _beside(law, start, S, u, np.maximum(u - start, 0.0)), np.where(u < start, 0.0, q)
-            alive, running = ((1 - second) * S + second * both for both in two[:2])
-            if two.done is None:
-                return Ages(alive, running)
-            F, F_start = law.cdf(u), law.cdf(np.array(start))
-            return Ages(alive, running, (1 - second) * F + second * (F_start + two.done))
+            one = Ages(S, S, law.failed(u))
+            two = two._replace(failed=law.failed(np.array(start)) + two.failed)
+            return Ages(*((1 - second) * alone + second * both for alone, both in zip(one, two, strict=True)))
 
         S_start = float(law.still_out(np.array(start)))
         this = overlapping(law, (0.0, -start), end, at, submissions=1.0 + q * S_start, pause=cost)
@@ -144,18 +141,14 @@ class Delayed(Policy):
         return Plan((attempt(law, gap), two), repeats=True)
 
     def _two_copies(self, law: Law, gap: float) -> Callable[[Floats], Ages]:
-        """From one submission to the next, given that the copy before is still out at age `gap`."""
+        """The stretch between two submissions, given that the older copy is still out at age `gap`."""
         left, S_gap = self.t_inf - gap, float(still_out(law, gap))
         older = float(not_completed(law, np.array(self.t_inf)) - law.failed(np.array(gap)))
 
         def at(u: Floats) -> Ages:
             age, S_younger = gap + np.minimum(u, left), still_out(law, u)
-            two = _beside(law, gap, still_out(law, age), age, u)
-            alive, running = (np.where(u < left, both, older * S_younger) / S_gap for both in two[:2])
-            if two.done is None:
-                return Ages(alive, running)
-            never = not_completed(law, np.array(left)) + law.cdf(np.array(left)) - law.cdf(u)
-            return Ages(alive, running, np.where(u < left, two.done, S_gap - older * never) / S_gap)
+            two, one = _beside(law, gap, still_out(law, age), age, u), (S_younger, S_younger, law.failed(u))
+            return Ages(*(np.where(u < left, b, older * a) / S_gap for a, b in zip(one, two, strict=True)))
 
         return at
 
@@ -163,20 +156,18 @@ class Delayed(Policy):
         """Until one completes or none is out: the first copy alone, then again and again an older and a younger one."""
         one = attempt(law, gap)
         two = overlapping(law, (0.0, gap, gap - self.t_inf), gap, self._two_copies(law, gap))
-        S_gap, ends = float(law.still_out(np.array(gap))), 1.0 - two.p_under_way
-        if ends <= 0:
-            return Round(np.inf, one.p_incomplete, np.inf, np.inf, np.inf, np.inf, np.inf, pause=cost)
-        done, mean = (1.0 - two.p_incomplete) / ends, two.mean / ends
-        second = (two.second_moment + 2 * gap * two.p_under_way * mean) / ends
-        lost = (two.lost_time - two.p_under_way * gap * done) / ends
+        stretches = (replace(r, p_incomplete=r.p_under_way, lost_time=r.p_under_way * gap) for r in (one, two))
+        whole, S_gap, ends = Plan(tuple(stretches), repeats=True), one.p_under_way, 1.0 - two.p_under_way
+        done = (1.0 - two.p_incomplete) / ends if ends > 0 else 0.0
+        lost = (two.lost_time - gap * done) / ends if ends > 0 else np.inf
         return Round(
             np.inf,
             p_incomplete=one.p_incomplete - S_gap * done,
-            mean=one.mean + S_gap * mean,
-            second_moment=one.second_moment + S_gap * (2 * gap * mean + second),
-            lost_time=one.lost_time + S_gap * (lost - gap * done),
-            submissions=1.0 + S_gap / ends,
-            job_seconds=one.job_seconds + S_gap * two.job_seconds / ends,
+            mean=whole.mean,
+            second_moment=whole.second_moment,
+            lost_time=one.lost_time + S_gap * lost,
+            submissions=whole.submissions,
+            job_seconds=whole.job_seconds,
             pause=cost,
         )
 

@@ -22,7 +22,7 @@ MAX_LUBY_ATTEMPTS = 200_000
 @register
 @dataclass(frozen=True)
 class Timeout(Shorthand):
-    """Each attempt is cancelled at age t and followed by the next; without t one attempt runs for as long as it takes.
+    """Cancel each attempt at age t and submit again; without t one attempt runs for as long as it takes.
 
     E = (∫₀ᵗ S + c S(t))/F̃(t), N = 1/F̃(t). van Moorsel & Wolter 2004, eq. 7; Glatard et al. 2006, eq. 6.
     """
