@@ -75,7 +75,13 @@ def tail_rate(law: Any, t_inf: float = np.inf, *, cost: float = 0.0, **params: A
         return 0.0
     if np.isfinite(law.support[1]):  # nothing is slower than its last latency
         return np.inf
-    return _final_hazard(law)
+    # the limit of −ln S(x)/x from its growth over factors of ten in x: 0 or ∞ if it keeps falling or rising
+    x = float(inverse_cdf(law, 0.999)) * 10.0 ** np.arange(1, 60)
+    with np.errstate(all="ignore"):
+        logsf = law.logsf(x) if hasattr(law, "logsf") else np.log(law.still_out(x))
+        rates = (-logsf / x)[np.isfinite(logsf)]
+    growth = rates[-1] / rates[-2] if rates.size > 1 else np.inf
+    return 0.0 if growth < 1 - 1e-3 else np.inf if growth > 1 + 1e-3 else float(rates[-1])
 
 
 def tail_quantiles(law: Law, t_inf: float, *, level: float = 0.99, cost: float = 0.0) -> tuple[float, float] | None:
@@ -83,19 +89,6 @@ def tail_quantiles(law: Law, t_inf: float, *, level: float = 0.99, cost: float =
     if has_failures(law) or completion_probability(law) < level:
         return None
     return float(completion_quantile(law, level, t_inf, cost=cost)), float(inverse_cdf(law, level))
-
-
-def _final_hazard(law: Law) -> float:
-    """The limit of −ln S(x)/x from its growth over factors of ten in x: 0 or ∞ if it keeps falling or rising."""
-    start = float(inverse_cdf(law, 0.999))
-    x = start * 10.0 ** np.arange(1, 60)
-    with np.errstate(all="ignore"):
-        logsf = law.logsf(x) if hasattr(law, "logsf") else np.log(law.still_out(x))
-        rates = (-logsf / x)[np.isfinite(logsf)]
-    if rates.size < 2:
-        return np.inf
-    ratio = rates[-1] / rates[-2]
-    return 0.0 if ratio < 1 - 1e-3 else np.inf if ratio > 1 + 1e-3 else float(rates[-1])
 
 
 @dataclass(frozen=True)

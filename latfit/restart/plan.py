@@ -125,8 +125,9 @@ class Plan:
     def _beginnings(self) -> tuple[Floats, Floats]:
         """When each round begins, and the probability that it does."""
         before = self.rounds[:-1]
-        starts = np.cumsum([0.0, *(this.length + this.pause for this in before)])
-        return starts, np.cumprod([1.0, *(this.p_incomplete for this in before)])
+        lengths = [0.0, *(this.length + this.pause for this in before)]
+        chances = [1.0, *(this.p_incomplete for this in before)]
+        return np.cumsum(np.array(lengths)), np.cumprod(np.array(chances))
 
     @property
     def std(self) -> float:
@@ -179,8 +180,8 @@ class Plan:
         self._refuse_failures()
         if self.starts is not None:
             ages = (x - self.starts).T
-            chances = [np.where(age >= 0, this.alive(age), 1.0) for this, age in zip(self.rounds, ages, strict=True)]
-            return float(np.prod(chances, axis=0).mean())
+            alive = [np.where(age >= 0, this.alive(age), 1.0) for this, age in zip(self.rounds, ages, strict=True)]
+            return float(np.prod(alive, axis=0).mean())
         starts, chances = self._beginnings
         at = x * (1 + derived.ROUNDING)
         i = int(np.count_nonzero(starts[1:] <= at))
