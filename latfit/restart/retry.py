@@ -120,7 +120,7 @@ def schedule_figures(attempt: Attempt, timeouts: Sequence[float], cost: float) -
     waiting = attempt.waiting(cost)
     missed, _, spent = steps = attempt.at(slice(-1))
     reached = np.cumprod(missed, axis=-1)
-    before = np.concatenate([np.ones_like(reached[..., :1]), reached], axis=-1)
+    before = np.concatenate([np.ones((*reached.shape[:-1], 1)), reached], axis=-1)
     with np.errstate(invalid="ignore"):
         last = np.where(before[..., -1] > 0, before[..., -1] * waiting, 0.0)
     duration = (before[..., :-1] * (spent + cost * missed)).sum(axis=-1) + last
