@@ -11,6 +11,12 @@ from hypothesis import settings
 
 from latfit.cli import main
 
+# Every worker, and every `latfit` that a test starts, would compile the package anew where bytecode is not written: it
+# goes to the environment, and not into the tree.
+sys.dont_write_bytecode, sys.pycache_prefix = False, str(Path(sys.prefix) / "pycache")
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
+
 # the same examples in every run; HYPOTHESIS_PROFILE=explore looks for new ones
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
