@@ -253,28 +253,39 @@ def _interval(mean: float, log_error: float, z: float = Z) -> tuple[float, float
 # What the jobs of a log took
 
 
-@dataclass(frozen=True, eq=False)
 class Jobs:
-    """The jobs of a log of attempts.
+    """A log of attempts by job: `attempts` is a table in the order of the jobs, numbered, with times and latencies.
 
     `durations` are those of the jobs that were done, from the first submission to the completion. `given_up` has the
     number of attempts of each abandoned job, `spent` the time so far of each job that is not done; `in_flight` counts
-    the jobs still under way when the log ended, `tried` the attempts of all jobs. `cuts` are the times at which first,
-    second … attempts were cut, () if none was, `longest` the longest times that they took; `pause` is the mean wait
-    between two attempts of a job, `overlap` whether attempts of a job overlap.
+    the jobs still under way when the log ended. `cuts` are the times at which first, second … attempts were cut, () if
+    none was, `longest` the longest times that they took; `pause` is the mean wait between two attempts of a job,
+    `overlap` whether attempts of a job overlap.
     """
 
-    durations: Floats
-    given_up: Ints
-    spent: Floats
-    in_flight: int
-    tried: int
-    cuts: tuple[float, ...]
-    longest: tuple[float, ...]
-    pause: float
-    overlap: bool
-    first: LatencySample
-    later: LatencySample
+    def __init__(self, attempts: ProbeTable) -> None:
+        when, job, number, latency = attempts.submitted, attempts.job, attempts.attempt, attempts.latency
+        assert when is not None
+        assert job is not None
+        assert number is not None
+        begins, sizes = np.flatnonzero(number == 1), np.bincount(job)
+        followed = np.append(number[1:] > 1, False)
+        ends = when - when[begins][job] + latency
+        pauses = (np.diff(when) - latency[:-1])[followed[:-1]]
+        finished = np.minimum.reduceat(np.where(attempts.status == COMPLETED, ends, np.inf), begins)
+        done = np.isfinite(finished)
+        self.attempts = attempts
+        self.cuts = _cuts(latency, number, followed & (attempts.status >= CENSORED) & (latency > 0))
+        # a last attempt censored well before the usual cut was in flight when the log ended
+        last, usual = begins + sizes - 1, np.array(self.cuts or [0.0])
+        early = latency[last] < 0.9 * usual[np.minimum(sizes, usual.size) - 1]
+        in_flight = ~done & (attempts.status[last] == CENSORED) & early
+        self.durations, self.spent = finished[done], np.maximum.reduceat(ends, begins)[~done]
+        self.given_up, self.in_flight = sizes[~done & ~in_flight], int(in_flight.sum())
+        self.longest = tuple(float(latency[number == n].max()) for n in range(1, int(number.max()) + 1))
+        self.pause = float(np.maximum(pauses, 0.0).mean()) if pauses.size else 0.0
+        self.overlap = bool(pauses.size and (pauses < -0.05 * np.median(latency)).mean() > 0.1)
+        self.first, self.later = attempts.take(number == 1).sample, attempts.take(number > 1).sample
 
     @property
     def cuts_in_words(self) -> str:
@@ -308,58 +319,35 @@ def jobs_of(log: ProbeLog, *, job: str | None = None, attempt: str | None = None
     codes = [log.table.columns[name].as_text().codes for name in names]
     # the first column in which a value recurs
     name = next((each for each in codes if np.unique(each).size < each.size), codes[0])
-    order, begins = _in_order(log.table, name, attempt or attempt_column(columns))
-    probes = log.table.take(order)
-    sizes = np.diff(np.append(begins, probes.n))
-    key = np.repeat(np.arange(begins.size), sizes)
-    number = np.arange(probes.n) - begins[key] + 1
-    last = begins + sizes - 1
-    followed = np.append(key[:-1] == key[1:], False)
-    when, latency, status = probes.submitted, probes.latency, probes.status
-    if when is None or np.isnan(when).any():  # without times, attempts follow each other without a pause
-        latency = np.nan_to_num(latency)
-        when = np.cumsum(latency) - latency
-    else:  # an attempt without a latency was cut when the next one was submitted
-        until_next = np.append(np.diff(when), 0.0)
-        latency = np.nan_to_num(np.where(followed & np.isnan(latency), until_next, latency))
-    ends = when - np.minimum.reduceat(when, begins)[key] + latency
-    pauses = (np.diff(when) - latency[:-1])[followed[:-1]]
-    cuts = _cuts(latency, number, followed & (status >= CENSORED) & (latency > 0))
-    finished = np.minimum.reduceat(np.where(status == COMPLETED, ends, np.inf), begins)
-    done = np.isfinite(finished)
-    if done.sum() < 2:
-        were_done = f"only {counted(int(done.sum()), 'job', 'was', 'were')} done"
+    jobs = Jobs(_numbered(log.table, name, attempt or attempt_column(columns)))
+    if jobs.durations.size < 2:
+        were_done = f"only {counted(jobs.durations.size, 'job', 'was', 'were')} done"
         raise SampleError(f"{log.facts.path}: {were_done}: there is nothing to compare with")
-    # a last attempt censored well before the usual cut was in flight when the log ended
-    usual = np.asarray(cuts)[np.minimum(sizes, len(cuts)) - 1] if cuts else 0.0
-    in_flight = ~done & (status[last] == CENSORED) & (latency[last] < 0.9 * usual)
-    return Jobs(
-        durations=finished[done],
-        given_up=sizes[~done & ~in_flight],
-        spent=np.maximum.reduceat(ends, begins)[~done],
-        in_flight=int(in_flight.sum()),
-        tried=probes.n,
-        cuts=cuts,
-        longest=tuple(float(latency[number == n].max()) for n in range(1, int(number.max()) + 1)),
-        pause=float(np.maximum(pauses, 0.0).mean()) if pauses.size else 0.0,
-        overlap=bool((pauses < -0.05 * np.median(latency)).mean() > 0.1) if pauses.size else False,
-        first=probes.take(number == 1).sample,
-        later=probes.take(number > 1).sample,
-    )
+    return jobs
 
 
-def _in_order(table: ProbeTable, name: Ints, attempt: str | None) -> tuple[Ints, Ints]:
-    """Rows by job and attempt, and where each job begins; a name that recurs after a completion is a new job."""
-    submitted = np.full(table.n, np.nan) if table.submitted is None else table.submitted
-    if attempt is None:
-        order = np.lexsort((submitted, name))
-        again = table.status[order][:-1] == COMPLETED
-    else:
+def _numbered(table: ProbeTable, name: Ints, attempt: str | None) -> ProbeTable:
+    """Attempts in the order of their jobs; a name that recurs after a completion, or with a lower number, is a new job.
+
+    Without times, attempts follow each other as logged, without a pause.
+    """
+    timed = table.submitted is not None and not np.isnan(table.submitted).any()
+    when = np.asarray(table.submitted if timed else np.arange(table.n))
+    numbers = np.zeros(table.n)
+    if attempt is not None:
         numbers = pd.to_numeric(table.columns[attempt].cells(), errors="coerce").fillna(0).to_numpy()
-        timed = not np.isnan(submitted).any()
-        order = np.lexsort((numbers, submitted, name)) if timed else np.argsort(name, kind="stable")
-        again = np.diff(numbers[order]) <= 0
-    return order, np.flatnonzero(np.append(True, (np.diff(name[order]) != 0) | again))
+    order = np.lexsort((numbers, when, name))
+    table, when = table.take(order), when[order]
+    again = table.status[:-1] == COMPLETED if attempt is None else np.diff(numbers[order]) <= 0
+    begins = np.append(True, (np.diff(name[order]) != 0) | again)
+    latency = table.latency
+    if timed:  # an attempt without a latency was cut when the next one was submitted
+        next_one = np.where(np.append(begins[1:], True), np.nan, np.append(when[1:], np.nan))
+        latency = np.where(np.isnan(latency), next_one - when, latency)
+    latency, job = np.nan_to_num(latency), np.cumsum(begins) - 1
+    number = np.arange(table.n) - np.flatnonzero(begins)[job] + 1
+    when = when if timed else np.cumsum(latency) - latency
+    return replace(table, latency=latency, submitted=when, job=job, attempt=number)
 
 
 def _cuts(latency: Floats, number: Ints, cut: Bools) -> tuple[float, ...]:
@@ -384,7 +372,7 @@ def _measured(jobs: Jobs) -> tuple[Measured, float]:
     measured = Measured(
         mean,
         *_interval(mean, error, float(stdtrit(n - 1, 0.5 + LEVEL / 2))),
-        submissions=jobs.tried / every.size,
+        submissions=jobs.attempts.n / every.size,
         quantiles={str(q): finite(every[int(np.ceil(q * every.size)) - 1]) for q in QUANTILES},
         undone=undone / every.size,
         jobs=n,
