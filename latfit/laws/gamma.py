@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
+from math import log, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -168,6 +168,11 @@ class Exponential(StageLaw):
         super().__post_init__()
         vars(self).update(shape=1.0, scale=1 / self.rate)
 
+    @classmethod
+    def start(cls, q1: float, q2: float, q3: float) -> dict[str, float]:
+        """The rate from the median; histograms are fitted from here."""
+        return {"rate": log(2) / q2}
+
     _cdf = ContinuousLaw._cdf
 
     def _logsf(self, t: Floats) -> Floats:
@@ -186,6 +191,12 @@ class Gamma(StageLaw):
     kernel = _GammaKernel()
     shape: float
     scale: float
+
+    @classmethod
+    def start(cls, q1: float, q2: float, q3: float) -> dict[str, float]:
+        """Rough parameters from the quartiles, by mean ≈ their mean and sd ≈ their range / 1.349, for histograms."""
+        mean, std = (q1 + q2 + q3) / 3, max(q3 - q1, 1e-3 * q3) / 1.349
+        return {"shape": (mean / std) ** 2, "scale": std**2 / mean}
 
 
 @register

@@ -253,7 +253,7 @@ def windows(probes: ProbeTable, edges: Floats, options: Options) -> list[Window]
         E_J, T = best.expected_duration, options.cutoff or np.inf
         low, high = best.intervals.timeout if best.intervals else (None, None)
         law = Empirical.of(sample) if E_J else None  # nothing completed: there is no law
-        regrets = [regret(law, t and min(t, T), E_J, cost=options.cost) for t in (previous, options.current)]
+        regrets = [regret(law, min(t, T) if t else None, E_J, cost=options.cost) for t in (previous, options.current)]
         span = float(edges[i]), float(edges[i + 1])
         rows.append(Window(*span, sample.n, ratio.estimate, best.timeout, low, high, E_J, *regrets))
         previous = best.timeout or previous
