@@ -13,7 +13,7 @@ from conftest import EGEE, REPO
 
 MODULES = sorted(m.name for m in pkgutil.walk_packages(latfit.__path__, "latfit.") if not m.name.endswith("__main__"))
 SECONDS_LONG = ("latfit.report.page", "latfit.report.sections", "latfit.restart.compare", "latfit.tracking.drift")
-PAGES = ("start.md", "gallery.md", pytest.param("howto-research.md", marks=pytest.mark.slow))
+PAGES = ("start.md", "howto-figure.md", pytest.param("howto-research.md", marks=pytest.mark.slow))
 
 
 def with_examples():

@@ -475,7 +475,7 @@ def test_a_table_of_a_batch_holds_names_as_they_are(canary):
     latfit.batch.write_table(result, Path("t.csv"))
     with Path("t.csv").open(newline="") as file:
         assert sorted(row["site"] for row in csv.DictReader(file)) == sorted(COMMANDS)
-    assert "spreadsheet" in (REPO / "docs" / "cluster.md").read_text()
+    assert "spreadsheet" in (REPO / "docs" / "howto-batch.md").read_text()
 
 
 def test_names_that_are_not_text_are_written(canary):

@@ -129,8 +129,8 @@ def test_the_command_knows_every_figure():
     assert set(choices) == {"overview", "summary", *FIGURES}
 
 
-def test_the_gallery_shows_every_figure():
-    text = (Path(__file__).parents[2] / "docs" / "gallery.md").read_text()
+def test_the_page_on_figures_shows_every_figure():
+    text = (Path(__file__).parents[2] / "docs" / "howto-figure.md").read_text()
     assert all(f"--figure {name}" in text for name in FIGURES)
 
 
