@@ -26,7 +26,8 @@ def expected_maximum(
 ) -> float:
     """E[max(J₁, …, J_n)] = ∫ 1 − F_J(x)ⁿ dx, n = `jobs`: the mean time until the last of n independent jobs is done.
 
-    The other parameters are as in `expected_duration`, with one timeout. ∞ if a job may never end.
+    `law`, `t_inf` (one timeout), `cost`, `wall_clock` and `params` are as in `expected_duration`. Returns seconds, ∞ if
+    a job may never end.
 
     Examples
     --------
@@ -95,7 +96,8 @@ def optimal_grouping(
     n = `jobs` jobs that run r = `wall_clock` seconds each, in groups of g: ⌈n/g⌉ submissions run g r seconds after
     their latency, and the batch is done with the last of them. Large groups meet fewer slow latencies but run longer.
     Each size has the timeout with the smallest mean. `copies` of each submission are made at once (multi-submission);
-    the other parameters are as in `expected_duration`. After Glatard et al., PDP 2006, with resubmission.
+    `law`, `cost` and `params` are as in `expected_duration`. Returns a `Grouping`: the `size` of a group, the number of
+    submissions, their timeout and the expected duration. After Glatard et al., PDP 2006, with resubmission.
 
     Examples
     --------

@@ -133,6 +133,11 @@ def quantile_bound(quantiles: Mapping[float, float], *, cost: float = 0.0) -> Qu
     cost
         Seconds between a cancellation and the next attempt.
 
+    Returns
+    -------
+    QuantileBound
+        The timeout with its bounds on the expected duration and the submissions.
+
     Examples
     --------
     >>> import latfit

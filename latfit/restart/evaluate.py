@@ -175,7 +175,8 @@ def simulate_policy(
 ) -> Followed:
     """Draw `size` jobs under a policy, copy by copy.
 
-    `law`, `policy` and `cost` are as in `evaluate_policy`.
+    `law`, `policy` and `cost` are as in `evaluate_policy`; `rng` draws the latencies. Returns the jobs as arrays:
+    `durations`, `submissions`, `job_seconds`.
 
     >>> import latfit
     >>> import numpy as np

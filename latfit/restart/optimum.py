@@ -119,7 +119,8 @@ def evaluate_timeout(
 ) -> Optimum:
     """The figures of a given timeout (∞: none), with the verdict `given` and without windows.
 
-    The parameters are those of `optimal_timeout`; `objective` is the figure to report beside the others.
+    `law`, `cost`, `wall_clock`, `copies` and `params` are those of `optimal_timeout`; `objective` is the figure to
+    report beside the others. Returns an `Optimum`.
 
     Examples
     --------

@@ -53,6 +53,11 @@ class Optimum(Figures):
     to miss it) stays within 1 % and 5 % of its value there, ∞ (None in `to_dict`) where every later timeout
     qualifies. `conservative_timeout` is the end of the 5 % window: waiting up to it costs at most 5 % more; None where
     there is no limit. `speed_up` is the objective's figure without a timeout over the one with it.
+
+    >>> import latfit
+    >>> best = latfit.optimal_timeout("lognormal", mu=5.5, sigma=1, rho=0.025)
+    >>> best.verdict, round(best.timeout), round(best.expected_duration), round(best.submissions, 2)
+    ('finite', 384, 375, 1.52)
     """
 
     verdict: Verdict

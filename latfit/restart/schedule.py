@@ -27,7 +27,13 @@ MAX_DESCENT_RESTARTS, MAX_DESCENT_ROUNDS = 20, 50  # of a descent along one time
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule(Optimum):
-    """Timeouts τ_K…τ_1 in the order of use (∞: let it run) before one attempt without a timeout, and their figures."""
+    """Timeouts τ_K…τ_1 in the order of use (∞: let it run) before one attempt without a timeout, and their figures.
+
+    >>> import latfit
+    >>> schedule = latfit.optimal_schedule("pareto", restarts=2, a=10, nu=1.5)
+    >>> [round(t, 1) for t in schedule.timeouts], schedule.timeout == schedule.timeouts[0]
+    ([8.5, 20.0], True)
+    """
 
     timeouts: tuple[float, ...]
 
@@ -51,8 +57,9 @@ def optimal_schedule(
 
     For the mean τ_k minimises M₁(τ) + (1−F(τ)) (τ + c + E_{k−1}), from E_0 = E[T] on (van Moorsel & Wolter 2004,
     Algorithm 3). For other objectives the best τ_k depends on the time spent before it, so there is no such recursion
-    (§4): each timeout is optimised in turn while the others stay, until none of them improves. The other parameters
-    are those of `optimal_timeout`. With ρ > 0 the last attempt may never end and moments are infinite: an error.
+    (§4): each timeout is optimised in turn while the others stay, until none of them improves. `law`, `cost`,
+    `min_timeout` and `params` are those of `optimal_timeout`. Returns a `Schedule`. With ρ > 0 the last attempt may
+    never end and moments are infinite: an error.
 
     Examples
     --------
@@ -190,7 +197,8 @@ def schedule_cdf(law: Law, x: ArrayLike, schedule: Sequence[float], *, cost: flo
     """P(J ≤ x) with timeouts τ_K…τ_1 in the order of use and a last attempt without one.
 
     1 − Π_{i>k} (1−F̃(τ_i)) (1−F̃(x − s_k)) within attempt k, which starts at s_k, and 1 − Π_{i≥k} (1−F̃(τ_i)) while it
-    is being replaced. van Moorsel & Wolter 2004, eq. 10, whose second branch prints i > k. `x` is a time or an array.
+    is being replaced. van Moorsel & Wolter 2004, eq. 10, whose second branch prints i > k. `x` is a time or an array,
+    `schedule` the timeouts and `cost` the pause c before a restart. Returns an array in the shape of `x`; any `law`.
 
     >>> import latfit
     >>> round(float(latfit.schedule_cdf(latfit.parse_law("exponential", rate=0.5), 4.0, [3.0])), 6)  # as without it
@@ -204,7 +212,8 @@ def schedule_moments(law: Law, schedule: Sequence[float], order: int = 2, *, cos
     """E[Jⁿ], n = 0…order, with timeouts τ_K…τ_1 in the order of use and a last attempt without one.
 
     E_k[Jⁿ] = Mₙ(τ_k) + (1−F(τ_k)) Σ_{l≤n} C(n,l) (τ_k+c)ⁿ⁻ˡ E_{k−1}[Jˡ], backward from E_0[Jⁿ] = E[Tⁿ].
-    van Moorsel & Wolter 2004, Theorem 3 and Algorithm 2.
+    van Moorsel & Wolter 2004, Theorem 3 and Algorithm 2. `schedule` holds the timeouts, `cost` is the pause c before a
+    restart. Returns an array of order + 1 moments, for any `law`.
 
     >>> import latfit
     >>> latfit.schedule_moments(latfit.parse_law("exponential", rate=0.5), [3.0]).round(6).tolist()
@@ -302,6 +311,11 @@ def optimal_strategy(
         Seconds between a cancellation and the next attempt.
     min_timeouts
         The earliest timeout of each agent, in seconds.
+
+    Returns
+    -------
+    Strategy
+        `steps`: which agent to ask and how long to wait, in the order of use.
 
     Examples
     --------
