@@ -62,8 +62,13 @@ def resamples(sample: LatencySample, count: int, rng: np.random.Generator) -> It
 
 
 def thinned(sample: LatencySample, size: int, rng: np.random.Generator) -> LatencySample:
-    """About `size` probes of a larger sample, drawn without replacement."""
-    return _counted_anew(sample, lambda counts: rng.binomial(counts.astype(np.int64), size / sample.n))
+    """`size` probes of a larger sample, drawn without replacement."""
+    chosen = rng.choice(sample.n, size, replace=False, shuffle=False)
+
+    def counted(counts: Floats) -> Ints:
+        return np.bincount(np.searchsorted(np.cumsum(counts), chosen, side="right"), minlength=counts.size)
+
+    return _counted_anew(sample, counted)
 
 
 def _counted_anew(sample: LatencySample, count: Callable[[Floats], Any]) -> LatencySample:

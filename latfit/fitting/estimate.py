@@ -67,7 +67,8 @@ def fit_batch(law: str, batch: SampleBatch, *, start: Floats | None = None, erro
             continue
         if usable.size < rows.size:
             rows, block = rows[usable], block.take(usable)
-        best, limit = _maximum(kernel, block, None if start is None else kernel.from_params(start[:, None], unit))
+        near = None if start is None else kernel.from_params(start[:, None], unit)
+        best, limit = maximum(kernel, block, near, rough=True)
         estimates, jacobian = kernel.to_params(best.u, unit)
         fits.params[rows], fits.rho[rows] = estimates.T, best.at.rho
         fits.log_likelihood[rows] = best.at.value - block.n * np.log(unit)
@@ -97,8 +98,8 @@ def _unfit(kernel: Kernel, batch: SampleBatch) -> NDArray[np.object_]:
     return error
 
 
-def _maximum(kernel: Kernel, batch: SampleBatch, start: Floats | None) -> tuple[Maximum, Bools]:
-    """The maximum, and whether it is at the exponential limit of the law."""
+def maximum(kernel: Kernel, batch: SampleBatch, start: Floats | None, *, rough: bool) -> tuple[Maximum, Bools]:
+    """The maximum, and whether it is at the exponential limit of the law; `rough`: near a `start`, ends early."""
     nowhere = np.zeros(batch.size, dtype=bool)
     exact = kernel.closed_form(batch) if batch.complete or (batch.rho is None and not kernel.regular) else None
     if exact is not None:
@@ -111,7 +112,7 @@ def _maximum(kernel: Kernel, batch: SampleBatch, start: Floats | None) -> tuple[
     if isinstance(kernel, ExponentialLimit):
         return _maximum_or_limit(kernel, batch, start)
     starts = kernel.starts(batch) if start is None else [kernel.placed(start, batch)]
-    best = maximise(kernel, batch, starts, rough=start is not None)
+    best = maximise(kernel, batch, starts, rough=rough and start is not None)
     if start is not None and not best.converged.all():
         best = maximise(kernel, batch, [best.u, *kernel.starts(batch)])
     return best, nowhere

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from latfit.curve import kaplan_meier
+from latfit.curve import Counts, kaplan_meier
 from latfit.errors import FitError, counted
 from latfit.laws import Competing, ContinuousLaw, Defective, Law
 from latfit.laws.samples import cell_width
-from latfit.numbers import Floats, finite
+from latfit.numbers import Floats, Ints, finite
 from latfit.sample import LatencySample, Tally
 
 if TYPE_CHECKING:
@@ -206,17 +206,32 @@ def ks_distance(sample: LatencySample, cdf: Cdf, rho: float, *, round_up: bool =
     If the clock is so coarse that latencies are cells, F is compared at their ends: (t − step/2, t + step/2], or
     (t − step, t] with `round_up`, the reading of least squares.
     """
-    curve = kaplan_meier(sample.failures_censored())
-    times, after = curve.times, 1 - curve.still_out
+    curve = Counts.of_sample(sample.failures_censored()).curves()
+    times, after = curve.times[0], 1 - curve.S[0]
     cell = cell_width(sample)
     if round_up and times.size > 1 and times[0] == 0:  # a latency of 0 also lies in the first step
         times, after = times[1:], after[1:]
-    shift = 0.0 if round_up else cell / 2
-    high, low = times + shift, np.maximum(times + shift - cell, 0.0)
     before = np.concatenate([[0.0], after[:-1]])
-    F = cdf(high)
-    ends = (np.abs(after - (1 - rho) * F), np.abs(before - (1 - rho) * (cdf(low) if cell else F)))
-    return float(max(gap.max(initial=0.0) for gap in ends))
+    high = times + (0.0 if round_up else cell / 2)
+    if not times.size:
+        return 0.0
+
+    def laws(at: Ints) -> tuple[Floats, Floats]:
+        F = (1 - rho) * cdf(high[at])
+        return F, (1 - rho) * cdf(np.maximum(high[at] - cell, 0.0)) if cell else F
+
+    def largest(at: Ints, F: Floats, F_low: Floats) -> float:
+        return float(max(np.abs(after[at] - F).max(), np.abs(before[at] - F_low).max()))
+
+    # both cdfs rise, so that between two times the gap is at most that of one's begin and the other's end
+    ends = np.unique(np.linspace(0, times.size - 1, min(times.size, 2000)).astype(np.int64))
+    F, F_low = laws(ends)
+    distance = largest(ends, F, F_low)
+    reach = np.maximum(after[ends[1:]] - F_low[:-1], F[1:] - after[ends[:-1]])
+    between = np.repeat(reach >= distance, np.diff(ends))
+    between[ends[:-1]] = False
+    inside = np.flatnonzero(between)
+    return max(distance, largest(inside, *laws(inside))) if inside.size else distance
 
 
 def fits_table(results: Sequence[tuple[Fit, GoodnessOfFit | None]], kind: Literal["latex", "markdown"]) -> str:

@@ -12,7 +12,7 @@ import scipy
 from scipy.special import chdtri
 
 from latfit.errors import FitError
-from latfit.fitting.estimate import fit_batch, law_class
+from latfit.fitting.estimate import law_class, maximum
 from latfit.fitting.fitted import Fit
 from latfit.fitting.likelihood import log_likelihood
 from latfit.fitting.ranking import fit
@@ -40,7 +40,8 @@ def profile_interval(sample: LatencySample, fitted: Fit, parameter: str, *, leve
         )
     top, root = fitted.log_likelihood, math.sqrt(chdtri(1, 1 - level))
     if parameter == "rho":
-        batch, estimate, limits = SampleBatch.of_samples([sample]), fitted.rho, (0.0, 1 - 1e-9)
+        value_at = profile_ratio(sample, fitted)
+        estimate, limits = fitted.rho, (0.0, 1 - 1e-9)
         step = max(estimate, 1.0 / sample.n)
     else:
         value_at = profile_likelihood(sample, fitted, parameter)
@@ -50,11 +51,7 @@ def profile_interval(sample: LatencySample, fitted: Fit, parameter: str, *, leve
 
     def excess(values: Floats) -> Floats:
         """The signed root of the likelihood ratio, which is nearly linear, beyond what is allowed."""
-        if parameter == "rho":
-            wide = batch.repeated(values.size).given(values)
-            likelihood = fit_batch(fitted.name, wide, errors=False).log_likelihood
-        else:
-            likelihood = np.array([value_at(float(value)) for value in values])
+        likelihood = np.array([value_at(float(value)) for value in values])
         with np.errstate(invalid="ignore"):
             fall = 2 * (top - np.where(np.isnan(likelihood), -np.inf, likelihood))
         return np.sqrt(np.clip(fall, 0.0, 1e6)) - root
@@ -92,6 +89,23 @@ def _roots(excess: Callable[[Floats], Floats], inside: float, step: float, limit
     if low.size:
         ends[outside] = root
     return float(ends[0]), float(ends[1])
+
+
+def profile_ratio(sample: LatencySample, fitted: Fit) -> Callable[[float], float]:
+    """Max ℓ over the parameters of the law at a ratio ρ, each search starting at the fit."""
+    kernel, (unit, (batch,)) = law_class(fitted.name).kernel, SampleBatch.of_samples([sample]).prepared
+    start = kernel.from_params(np.array([[value] for value in fitted.params.values()]), unit)
+    start = None if fitted.at_limit else start
+
+    def value_at(rho: float) -> float:
+        if rho == 0 and sample.lost:
+            return -np.inf
+        best, _ = maximum(kernel, batch.given(rho), start, rough=False)
+        value = best.at.value[0] - batch.n[0] * np.log(unit)
+        return float(value)
+
+    maximum(kernel, batch, start, rough=False)  # makes what every ratio needs
+    return value_at
 
 
 def profile_likelihood(sample: LatencySample, fitted: Fit, parameter: str) -> Callable[[float], float]:

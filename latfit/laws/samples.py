@@ -124,12 +124,20 @@ class SampleBatch:
     def repeated(self, times: int) -> SampleBatch:
         if self.size == 1:
             rho = None if self.rho is None else np.repeat(self.rho, times)
-            return replace(self, lost=np.repeat(self.lost, times), rho=rho)
+            return self._with(lost=np.repeat(self.lost, times), rho=rho)
         return self.take(np.tile(np.arange(self.size), times))
 
     def given(self, rho: float | Floats | None) -> SampleBatch:
         """The same samples with a known outlier ratio, for all or for each; None: it is estimated."""
-        return replace(self, rho=None if rho is None else np.broadcast_to(rho, (self.size,)).astype(np.float64))
+        return self._with(rho=None if rho is None else np.broadcast_to(rho, (self.size,)).astype(np.float64))
+
+    def _with(self, **out: Any) -> SampleBatch:
+        """The same completions with other numbers of who is out; what only depends on completions is not made again."""
+        other = replace(self, **out)
+        for name in {"inner", "log_x", "thinned"} & vars(self).keys():
+            value = vars(self)[name]
+            vars(other)[name] = value._with(**out) if isinstance(value, SampleBatch) else value
+        return other
 
     @cached_property
     def mean_square(self) -> Floats:

@@ -207,7 +207,7 @@ def _log_end(path: Paths, format: str | None, options: dict[str, Any]) -> np.dat
         with open_source(file) as source:
             kind = find_format(source, format, pattern=plain.pattern)
             for records, _ in checked(kind.read(source, plain), LogFacts(source.name, kind.name)):
-                end = latest(end, records, records.kept)
+                end = latest(end, records)
     return end
 
 

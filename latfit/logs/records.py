@@ -168,10 +168,8 @@ def checked(
     repeated, pending, end = RepeatedIds(), [], None
     for records in chunks:
         records.check()
-        unchosen = 0
-        if choose is not None:
-            end = latest(end, records, records.kept)
-            records, unchosen = choose(records)
+        end = latest(end, records)
+        records, unchosen = (records, 0) if choose is None else choose(records)
         if records.ids is not None:
             ids = records.ids
             again = repeated.among(ids, records.kept)
@@ -181,7 +179,6 @@ def checked(
                     f"--column id= takes rows that repeat an id (column {records.id_column!r}) as probes of their own"
                 )
         kept = records.kept
-        end = latest(end, records, kept)
         out = kept & (records.status == CENSORED) & np.isnan(records.latency)
         if out.any():
             pending.append(records.take(out))
@@ -195,11 +192,11 @@ def checked(
         yield records, replace(facts, notes=(note,))
 
 
-def latest(end: np.datetime64 | None, records: Records, kept: Bools) -> np.datetime64 | None:
+def latest(end: np.datetime64 | None, records: Records) -> np.datetime64 | None:
     """The latest time so far: `end`, what the records say themselves, or when the last kept one returned."""
     times = [time for time in (end, records.last_seen) if time is not None]
     if records.submitted is not None:
-        known = kept & ~np.isnat(records.submitted)
+        known = records.kept & ~np.isnat(records.submitted)
         if known.any():
             spent = np.where(np.isfinite(records.latency), records.latency, 0.0)[known]
             ends = records.submitted[known] + (np.minimum(spent, A_CENTURY) * 1e6).astype("timedelta64[us]")

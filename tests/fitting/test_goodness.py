@@ -57,6 +57,19 @@ def test_censored_distance_by_hand():
     assert ks_distance(sample, lambda t: np.asarray(t) / 10, 0.2) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("step", [0, 1])
+@pytest.mark.parametrize("shape", [1.0, 1.01, 1.5])
+def test_the_distance_of_a_large_sample_is_that_at_each_of_its_times(step, shape):
+    """Most times of a large sample are passed over; here none is, for a law that fits and laws that do not."""
+    x = np.random.default_rng(7).weibull(1.0, 30_000) * 20
+    sample = LatencySample.of(np.ceil(x) if step else x, resolution=step)
+    law = stats.weibull_min(shape, scale=20)
+    times, after = sample.completed.values, np.cumsum(sample.completed.counts) / sample.n
+    before = np.append(0.0, after[:-1])
+    gaps = [after - 0.99 * law.cdf(times + step / 2), before - 0.99 * law.cdf(times - step / 2)]
+    assert ks_distance(sample, law.cdf, 0.01) == pytest.approx(np.abs(gaps).max(), rel=1e-12)
+
+
 def test_cells_are_compared_at_their_ends():
     """Exact cell probabilities have distance 0 though the recorded values are far apart."""
     sample = LatencySample.of([60.0] * 3 + [120.0] * 2 + [180.0] * 5, resolution=60.0)
