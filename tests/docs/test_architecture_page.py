@@ -19,7 +19,7 @@ def defined(path):
 
 @pytest.mark.parametrize(("file", "names"), NAMED, ids=str)
 def test_what_the_page_names_exists(file, names):
-    paths = [path for path in REPO.glob(f"**/{file}") if path.parts[len(REPO.parts)] in ("latfit", "tests")]
+    paths = [*REPO.glob(f"latfit/**/{file}"), *REPO.glob(file)]
     assert paths
     for name in filter(None, names.split(", ")):
         assert any(name in defined(path) for path in paths), (file, name)
