@@ -24,6 +24,7 @@ extensions = [
 ]
 exclude_patterns = ["_build", "examples", "README.md"]
 default_role = "code"
+smartquotes = False  # options keep their two dashes
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
 nb_execution_mode = "auto"  # execute notebooks when they are new or have changed: they are stored without output
@@ -97,9 +98,7 @@ def generated(app, config):
     for name in main.modules:
         command = main.get_command(click.Context(main), name)
         module = command.callback.__module__
-        texts[f"commands/{name}.md"] = (
-            f"# {name}\n\n```{{eval-rst}}\n.. click:: {module}:{name}\n   :prog: latfit {name}\n   :nested: full\n```\n"
-        )
+        texts[f"commands/{name}.rst"] = f".. click:: {module}:{name}\n   :prog: latfit {name}\n   :nested: full\n"
     for kind, name, rest in re.findall(DIRECTIVE, (here / "api.md").read_text(encoding="utf-8"), re.MULTILINE):
         directive = f".. {kind}:: {name}\n{rest}"
         texts[f"api/{name}.md"] = f"# {name}\n\n```{{eval-rst}}\n{directive}```\n"
