@@ -149,27 +149,25 @@ def verify(
     decision = analyze(before, laws=(), test=False, cost=cost, cutoff=cutoff, failed=failed).decision
     assert decision.sample is not None
     assert decision.cutoff is not None
-    sample, longest, jobs = decision.sample, decision.cutoff.cutoff, jobs_of(after, job=job, attempt=attempt)
-    limits, basis = _limits(jobs, decision.timeout, longest)
+    best, sample, longest = decision.timeout, decision.sample, decision.cutoff.cutoff
+    jobs = jobs_of(after, job=job, attempt=attempt)
+    limits, basis = _limits(jobs, best, longest)
     if timeout is not None:
         limits, basis = (timeout,) if isinstance(timeout, (int, float)) else tuple(timeout), "given"
     waiting, waiting_error = predict(sample, (longest,), cost=cost, rng=rng)
     retry, retry_error = predict(sample, tuple(min(t, longest) for t in limits), cost=cost, rng=rng)
     measured, error = _measured(jobs)
-    took, W = measured.expected_duration, waiting.expected_duration
-    low, high = _interval(W / took, float(np.hypot(error, waiting_error)))
-    loss = {"measured": took / W - 1, "low": 1 / high - 1, "high": 1 / low - 1}
+    took, W, centre = measured.expected_duration, waiting.expected_duration, retry.expected_duration
+    speed_low, speed_high = _interval(W / took, float(np.hypot(error, waiting_error)))
+    loss = {"measured": took / W - 1, "low": 1 / speed_high - 1, "high": 1 / speed_low - 1}
     promised = retry.worst_loss if len(limits) > 1 else None
     within = None if promised is None else loss["low"] <= promised
     cut = jobs.cuts[0] if jobs.cuts else limits[0]
     tests = {"drift": _log_rank(sample, jobs.first, cut), "later_attempts": _log_rank(jobs.first, jobs.later, cut)}
-    predicted = _estimate(retry, retry_error, sample, limits, cost, int(jobs.given_up.max(initial=0)))
-    centre = retry.expected_duration
-    if basis == "timeout" and decision.timeout and decision.timeout.intervals:
-        # this interval is corrected for the optimism of having chosen the minimum
-        ends = decision.timeout.intervals.expected_duration
-        predicted = replace(predicted, low=ends[0], high=ends[1])
-        centre, retry_error = float(np.sqrt(ends[0] * ends[1])), float(np.log(ends[1] / ends[0])) / (2 * Z)
+    low, high = _interval(centre, retry_error)
+    if basis == "timeout" and best and best.intervals:  # corrected for the optimism of having chosen the minimum
+        low, high = best.intervals.expected_duration
+        centre, retry_error = float(np.sqrt(low * high)), float(np.log(high / low)) / (2 * Z)
     distance, both = abs(np.log(took / centre)), float(np.hypot(error, retry_error))
     p_value = float(2 * ndtr(-distance / both)) if both > 0 else float(distance == 0)
     agrees = p_value >= 0.025  # so that at most 5 % of unchanged systems are called different (docs/closed-loop.md)
@@ -177,10 +175,10 @@ def verify(
         timeout=limits[0],
         limits=limits,
         basis=basis,
-        predicted=predicted,
+        predicted=_predicted(retry, (low, high), sample, limits, cost, int(jobs.given_up.max(initial=0))),
         measured=measured,
         before=Estimate(W, *_interval(W, waiting_error), waiting.submissions),
-        speed_up={"predicted": W / centre, "measured": W / took, "low": low, "high": high},
+        speed_up={"predicted": W / centre, "measured": W / took, "low": speed_low, "high": speed_high},
         loss={**loss, "promised": promised, "within": within},
         agrees=agrees,
         p_value=p_value,
@@ -188,19 +186,21 @@ def verify(
         sentence="",
         reasons=() if agrees else _reasons(jobs, limits, cost, tests),
         tests=tests,
-        warnings=_warnings(jobs, basis, decision.timeout),
+        warnings=_warnings(jobs, basis, best),
     )
     return replace(verification, sentence=_sentence(verification))
 
 
 def _limits(jobs: Jobs, decided: Recommendation | None, cutoff: float) -> tuple[tuple[float, ...], str]:
     """The limits of BEFORE's schedule, or of its timeout, unless AFTER shows others; and their source."""
-    options: list[tuple[tuple[float, ...], str]] = [(jobs.cuts[:1], "detected"), (jobs.cuts, "detected")]
-    if decided is not None and decided.timeout:
-        options.insert(0, ((decided.timeout,), "timeout"))
-    if decided is not None and decided.retry is not None:
-        options.insert(0, ((*decided.retry.timeouts, cutoff), "schedule"))
-    return next((each for each in options if each[0] and jobs.ran(each[0])), ((*jobs.cuts, cutoff), "detected"))
+    options: list[tuple[tuple[float, ...], str]] = []
+    if decided and decided.retry:
+        options.append(((*decided.retry.timeouts, cutoff), "schedule"))
+    if decided and decided.timeout:
+        options.append(((decided.timeout,), "timeout"))
+    if jobs.cuts:
+        options += [(jobs.cuts[:1], "detected"), (jobs.cuts, "detected")]
+    return next((each for each in options if jobs.ran(each[0])), ((*jobs.cuts, cutoff), "detected"))
 
 
 # What a sample predicts
@@ -226,8 +226,13 @@ def predict(
     return retry, float(np.std(logs)) if logs.size else np.inf
 
 
-def _estimate(
-    retry: Retry, error: float, sample: LatencySample, limits: tuple[float, ...], cost: float, attempts: int
+def _predicted(
+    retry: Retry,
+    ends: tuple[float, float],
+    sample: LatencySample,
+    limits: tuple[float, ...],
+    cost: float,
+    attempts: int,
 ) -> Estimate:
     """The prediction for jobs that are given up after a number of attempts; 0: they never are."""
     law = Empirical.of(sample)
@@ -238,7 +243,7 @@ def _estimate(
     quantiles = evaluate_policy(law, policy, cost=cost).quantiles
     return Estimate(
         retry.expected_duration,
-        *_interval(retry.expected_duration, error),
+        *ends,
         submissions=float(np.append(1.0, missed[:-1].cumprod()).sum()) if undone else retry.submissions,
         quantiles={q: within if float(q) <= 1 - undone else None for q, within in quantiles.items()},
         undone=undone,
@@ -412,14 +417,16 @@ def _reasons(jobs: Jobs, limits: tuple[float, ...], cost: float, tests: dict[str
     if jobs.pause > cost + 0.02 * limits[0]:
         message = f"{seconds(jobs.pause)} passed between two attempts of a job, which the prediction does not include"
         reasons.append(Reason("waits", message))
-    drifted = "first attempts are no longer like the probes of BEFORE{}: the system has drifted"
-    sticky = "later attempts are not like first ones{}: a slow job is slow again"
-    for (name, p), message in zip(tests.items(), (drifted, sticky), strict=True):
+    differ = {
+        "drift": "first attempts are no longer like the probes of BEFORE{}: the system has drifted",
+        "later_attempts": "later attempts are not like first ones{}: a slow job is slow again",
+    }
+    for name, p in tests.items():
         if p is not None and p < 0.01:
             test = f" (log-rank test, p {'< 0.001' if p < 0.001 else f'= {p:.3f}'})"
-            reasons.append(Reason(name.replace("_", "-"), message.format(test), p))
-    message = "none of the tested causes (rounding, waits, drift, later attempts) explains it"
-    return tuple(reasons) or (Reason("unexplained", message),)
+            reasons.append(Reason(name.replace("_", "-"), differ[name].format(test), p))
+    none_found = "none of the tested causes (rounding, waits, drift, later attempts) explains it"
+    return tuple(reasons) or (Reason("unexplained", none_found),)
 
 
 def _warnings(jobs: Jobs, basis: str, decided: Recommendation | None) -> tuple[str, ...]:
@@ -439,24 +446,24 @@ def _warnings(jobs: Jobs, basis: str, decided: Recommendation | None) -> tuple[s
 
 
 def _sentence(result: Verification) -> str:
-    def with_interval(estimate: Estimate) -> str:
-        return f"{seconds(estimate.expected_duration)} ({seconds(estimate.low)} to {seconds(estimate.high)})"
-
-    took = f"jobs take {with_interval(result.measured)}"
+    took, predicted = (
+        f"{seconds(each.expected_duration)} ({seconds(each.low)} to {seconds(each.high)})"
+        for each in (result.measured, result.predicted)
+    )
     policy = f"a timeout of {seconds(result.timeout)}"
     if len(result.limits) > 1:
         policy = f"resubmitting after {times_in_words(result.limits[:-1])}, then waiting"
-    expected = f"{with_interval(result.predicted)} were predicted for {policy}"
     faster, low, high = (result.speed_up[name] for name in ("measured", "low", "high"))
     gain = f"{faster:.3g} × ({low:.3g} to {high:.3g}) the speed of waiting until the cutoff"
     if result.agrees:
-        text = f"As predicted: {took}, and {expected}; {gain}."
+        text = f"As predicted: jobs take {took}, and {predicted} were predicted for {policy}; {gain}."
     else:
         because = "; ".join(reason.message for reason in result.reasons)
-        text = f"{result.verdict.capitalize()} than predicted: {took}, where {expected}; {because}; {gain}."
+        text = f"{result.verdict.capitalize()} than predicted: jobs take {took}, where {predicted} were predicted for "
+        text += f"{policy}; {because}; {gain}."
     if high >= 1 or any(reason.code == "not-applied" for reason in result.reasons):
         return text
-    slower, promised = " Jobs are slower than by waiting until the cutoff", result.loss["promised"]
-    if result.loss["within"] and promised is not None:
-        return f"{text}{slower}, but not beyond the promised {100 * promised:.3g} %: wait instead."
-    return f"{text}{slower}: take the timeout back."
+    text += " Jobs are slower than by waiting until the cutoff"
+    if result.loss["within"]:
+        return f"{text}, but not beyond the promised {100 * float(result.loss['promised'] or 0.0):.3g} %: wait instead."
+    return f"{text}: take the timeout back."

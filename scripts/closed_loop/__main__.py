@@ -44,7 +44,7 @@ async def loop(setup: Setup, system: str, seed: int, n: int, k: int, folder: Pat
     row, arms = advice(analysis, system, seed, setup.cutoff)
     through = arms.pop("schedule", None) if system == "haproxy" else None
     lag.mean()
-    await jobs(setup, service.port, k, arms, ATTEMPTS, folder, rng)
+    pairs = await jobs(setup, service.port, k, arms, ATTEMPTS, folder, rng)
     if through:
         written = settings_for("haproxy", log, cutoff=setup.cutoff)
         row["written"] = f"{written.attempts} × {written.written}"
@@ -54,7 +54,19 @@ async def loop(setup: Setup, system: str, seed: int, n: int, k: int, folder: Pat
     server.close()
     if service.others:
         service.others.cancel()
-    return row | await asyncio.to_thread(measured, setup.cutoff, log, folder)
+    result = row | await asyncio.to_thread(measured, setup.cutoff, log, folder)
+    for name in set(pairs) - {"waiting"}:
+        result["took"][name]["paired_error"] = paired_error(pairs[name], pairs["waiting"])
+    return result
+
+
+def paired_error(arm: list[tuple[float, bool]], waiting: list[tuple[float, bool]]) -> float:
+    """The standard error of the logarithm of time over jobs done, relative to waiting with the same jobs."""
+    shares = []
+    for each in (arm, waiting):
+        time, done = np.array(each).T
+        shares.append(time / time.sum() - done / done.sum())
+    return float(np.sqrt(((shares[0] - shares[1]) ** 2).sum()))
 
 
 def advice(analysis: dict, system: str, seed: int, cutoff: float) -> tuple[dict, dict[str, list[float]]]:
@@ -92,7 +104,7 @@ def line(row: dict) -> str:
     seed = f"{row['seed']} (lag {1000 * row['lag']:.0f} ms)" if late(row) else str(row["seed"])
     if not row["retry"]:
         why = ", ".join(row["codes"]) or row["binding"]
-        return f"| {row['system']} | {seed} | wait ({why}) | | | | | 1 | {_gain(row, 'constant')} |"
+        return f"| {row['system']} | {seed} | wait ({why}) | | | | | | 1 | {_gain(row, 'constant')} |"
     verification = row["verification"]
     predicted, seen = verification["predicted"], verification["measured"]
     inside = seen["low"] <= predicted["expected_duration"] <= seen["high"]
@@ -102,10 +114,11 @@ def line(row: dict) -> str:
     if "written" in row:
         schedule += f" ({row['written']})"
     loss, error = _loss(row)
-    promised = 100 * row["retry"]["worst_loss"]
-    exceeded = loss * math.exp(-1.96 * error) > 1 + promised / 100
+    low, high = (100 * (loss * math.exp(z * error) - 1) for z in (-1.96, 1.96))
+    promised, most = 100 * row["retry"]["worst_loss"], 100 * row["retry"]["worst_loss_interval"][1]
     cells = [row["system"], seed, schedule, _ms(predicted), f"{_ms(seen)}{' ·' if inside else ''}", verdict,
-             f"{promised:.0f} %, {100 * (loss - 1):+.0f} %{' **exceeded**' if exceeded else ''}",
+             f"{promised:.0f} (at most {most:.0f})",
+             f"{100 * (loss - 1):+.0f} ({low:+.0f} to {high:+.0f}){' **exceeded**' if low > most else ''}",
              _gain(row, "schedule"), _gain(row, "constant")]  # fmt: skip
     return f"| {' | '.join(cells)} |"
 
@@ -123,7 +136,8 @@ def _ms(estimate: dict) -> str:
 def _loss(row: dict, arm: str = "schedule") -> tuple[float, float]:
     """The mean of an arm over that of waiting in the same minutes, and the standard error of its logarithm."""
     waiting, other = row["took"]["waiting"], row["took"][arm]
-    return other["mean"] / waiting["mean"], math.hypot(waiting["error"], other["error"])
+    unpaired = math.hypot(waiting["error"], other["error"])
+    return other["mean"] / waiting["mean"], other.get("paired_error", unpaired)
 
 
 def _gain(row: dict, arm: str) -> str:
@@ -135,8 +149,8 @@ def _gain(row: dict, arm: str) -> str:
 
 
 HEAD = """\
-| system | seed | schedule, ms | predicted, ms | measured, ms | verify | loss: promised, seen | schedule | formula |
-|---|---|---|---|---|---|---|---|---|"""
+| system | seed | schedule, ms | predicted, ms | measured, ms | verify | promised loss, % | measured loss, % | schedule | formula |
+|---|---|---|---|---|---|---|---|---|---|"""
 
 
 def one(setup: Setup, system: str, seed: int, n: int, k: int) -> dict:

@@ -114,21 +114,30 @@ def new_session() -> aiohttp.ClientSession:
 
 
 async def jobs(setup: Setup, port: int, count: int, arms: dict[str, list[float]], attempts: int, folder: Path,
-               rng: np.random.Generator) -> None:  # fmt: skip
-    """Jobs under several policies in turn, so that all see the same system; a log for each."""
+               rng: np.random.Generator) -> dict[str, list[tuple[float, bool]]]:  # fmt: skip
+    """The same jobs under several policies in turn, so that all see the same system; a log for each.
+
+    Returns what each job took under each policy, and whether it was done.
+    """
     errors = (Broken, aiohttp.ClientError)
     runs = {
         name: Retrying(times, attempts=attempts, failures=errors, log=folder / f"{name}.jsonl")
         for name, times in arms.items()
     }
 
+    took = {name: [(0.0, False)] * count for name in runs}
+
     async def job(number: int) -> None:
-        run = runs[list(runs)[number % len(runs)]]
+        name, same = list(runs)[number % len(runs)], number // len(runs)
+        start, done = time.monotonic(), False
         with suppress(TimeoutError, *errors):
-            await run.acall(lambda _: get(session, f"http://127.0.0.1:{port}/{100_000 + number // len(runs)}"))
+            await runs[name].acall(lambda _: get(session, f"http://127.0.0.1:{port}/{100_000 + same}"))
+            done = True
+        took[name][same] = time.monotonic() - start, done
 
     async with new_session() as session:
         await many(setup, count * len(runs), job, rng)
+    return took
 
 
 async def through_haproxy(
