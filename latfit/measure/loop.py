@@ -213,7 +213,7 @@ class Loop:
     failure: BaseException | None = None
     over: asyncio.Event = field(default_factory=asyncio.Event)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
-    due: float = field(default_factory=time.monotonic)
+    due: float = 0.0  # when the next job may begin
     precision: Precision | None = None
     lags: deque[float] = field(default_factory=lambda: deque([0.0], maxlen=20_000))  # of about 17 minutes
     worst_lag: float = 0.0
@@ -223,7 +223,7 @@ class Loop:
         self.over.set()
 
     async def run(self, probe: Probe) -> str:
-        self.probe = probe
+        self.probe, self.due = probe, time.monotonic()
         feeding = asyncio.create_task(self._closed() if self.pace.arrivals == "closed" else self._poisson())
         stopping = asyncio.create_task(self.over.wait())
         first, seconds = asyncio.FIRST_COMPLETED, self.limits.duration

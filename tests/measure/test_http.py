@@ -41,15 +41,16 @@ def test_every_outcome_matches_the_service(tmp_path, run_anew):
     for end in ends(log):
         # a single probe has the number of its job; one that is cut while it connects never reaches the service
         what = did.get(f"/{end['end']}", "hang")
-        if what == "hang":
+        if what == "hang" or end["status"] == "censored":  # any answer may come too late
             assert (end["status"], end["latency"], end["detail"]) == ("censored", 0.6, "timeout")
         elif isinstance(what, float):
             assert (end["status"], end["detail"]) == ("completed", "HTTP 200")
-            assert what <= end["latency"] < 0.6
+            assert what <= end["latency"] <= 0.6
         else:
             assert end["status"] == "failed"
             assert end["detail"] in {"500": ("HTTP 500",), "cut": ("ServerDisconnectedError", "reset")}[what]
     assert latfit.read_log(log).counts == told["outcomes"]
+    assert min(told["outcomes"][status] for status in ("completed", "failed", "censored")) > 0
 
 
 def test_expected_codes_and_connections(tmp_path, run):
@@ -158,49 +159,3 @@ def test_behind_haproxy_the_gain_is_measured(tmp_path, run):
     waited = latfit.read_log(before).frame
     waiting = waited["latency"].sum() / (waited["status"] == "completed").sum()
     assert spent < 0.7 * waiting
-
-
-def sticky(share):
-    """A share of the jobs has a sick server, whatever the attempt: 20 ms, or 400 ms with some jitter."""
-
-    def draw(path, rng):
-        job = path.rpartition("/")[2]
-        sick = hash_of(job) < share
-        return 0.4 + 0.1 * rng.random() if sick else 0.02 + 0.01 * rng.random()
-
-    return draw
-
-
-def hash_of(text):
-    """A number in [0, 1) that is always the same for a text."""
-    import zlib
-
-    return zlib.crc32(f"salt{text}".encode()) / 2**32
-
-
-def test_jobs_on_a_sticky_service_are_stopped_by_the_breaker(tmp_path, run):
-    with Service(sticky(0.25)).running() as service:
-        done = run(
-            "probe", "http", service.url + "/{job}", "-o", tmp_path / "log", "--in-flight", 10, "--probes", 400,
-            "--pause", 0, "--policy", "timeout(t=0.1)", "--seed", 1,
-        )  # fmt: skip
-    assert done.returncode == 1
-    assert "is not a new draw" in done.stderr
-    frame = latfit.read_log(tmp_path / "log").frame
-    assert 10 <= (frame["attempt"] > 1).sum() < 100
-    assert frame["job"].nunique() < 400
-
-
-@pytest.mark.slow
-def test_the_careful_schedule_completes_jobs_on_a_sticky_service(tmp_path, run):
-    with Service(sticky(0.25)).running() as service:
-        done = run(
-            "probe", "http", service.url + "/{job}", "-o", tmp_path / "log", "--in-flight", 10, "--probes", 60,
-            "--pause", 0, "--timeout", "100ms", "--no-breaker", "--json",
-        )  # fmt: skip
-    assert json.loads(done.stdout)["jobs_done"] == 60
-    frame = latfit.read_log(tmp_path / "log").frame
-    sick = frame[[hash_of(str(job)) < 0.25 for job in frame["job"]]]
-    assert sick["attempt"].max() >= 4  # 100, 200, 400, 800 ms: the fourth is long enough, unless the machine stalls
-    limits = 0.1 * 2.0 ** (sick["attempt"] - 1)
-    assert sick.loc[sick["attempt"] <= 3, "latency"].to_numpy() == pytest.approx(limits[sick["attempt"] <= 3])

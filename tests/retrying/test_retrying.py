@@ -64,7 +64,7 @@ def test_a_coroutine_is_really_cut(tmp_path):
         return "done"
 
     path = tmp_path / "attempts.jsonl"
-    assert asyncio.run(Retrying([0.05, 0.1], attempts=4, log=path).acall(hang)) == "done"
+    assert asyncio.run(Retrying([0.05, 0.1, 60.0], attempts=4, log=path).acall(hang)) == "done"
     assert cancelled == [0.05, 0.1]
     told = rows(path)
     assert [row["attempt"] for row in told] == [1, 2, 3]

@@ -1,0 +1,3 @@
+"""Fixtures of measurements."""
+
+from virtual import clock as clock
