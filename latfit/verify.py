@@ -463,7 +463,8 @@ def _sentence(result: Verification) -> str:
         text += f"{policy}; {because}; {gain}."
     if high >= 1 or any(reason.code == "not-applied" for reason in result.reasons):
         return text
-    text += " Jobs are slower than by waiting until the cutoff"
-    if result.loss["within"]:
-        return f"{text}, but not beyond the promised {100 * float(result.loss['promised'] or 0.0):.3g} %: wait instead."
-    return f"{text}: take the timeout back."
+    loss = {name: f"{100 * share:.3g}" for name, share in result.loss.items() if share is not None}
+    slower = f"Jobs are {loss['measured']} % ({loss['low']} to {loss['high']} %) slower than by waiting until the cutoff"
+    if "promised" in loss:
+        return f"{text} {slower}; the promised maximum is {loss['promised']} %: wait instead."
+    return f"{text} {slower}: take the timeout back."
