@@ -93,6 +93,7 @@ def test_a_failed_fit_gives_its_reason(tmp_path):
         run_batch(logs, by="site", laws=["discrete"], method="mle", workers=1)
 
 
+@pytest.mark.slow
 def test_groups_of_a_frame_are_the_rows_of_batch():
     rows = run_batch(EGEE, by="broker", laws=["gamma"], method="mle", **QUICK).rows
     frame = latfit.example_log().frame.rename(columns={"latency": "rtt"})

@@ -310,6 +310,7 @@ def test_finished_groups_are_not_computed_again(logs, tmp_path):
         assert run_batch(logs, resume=True, **options).rows == want
 
 
+@pytest.mark.slow
 def test_a_journal_of_another_run_is_refused(logs, tmp_path):
     options = {"by": "site", "workers": 1, "journal": tmp_path / "j", "resume": True}
     run_batch(logs, resamples=0, **options)

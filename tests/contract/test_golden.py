@@ -172,7 +172,10 @@ def test_batch(name, logs, tmp_path):
     check(name, "batch", batched(logs[name], tmp_path, *(("--by", by) if by else ())))
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+LONG = {"compare", "drift"}
+
+
+@pytest.mark.parametrize("command", [pytest.param(c, marks=pytest.mark.slow) if c in LONG else c for c in COMMANDS])
 def test_bundled_log(command):
     check("egee-2006", command, run([word.format(log=EGEE) for word in COMMANDS[command]]))
 

@@ -172,6 +172,7 @@ def test_independent_attempts_agree_with_the_formulas():
         assert one.ran_off < 0.01
 
 
+@pytest.mark.slow
 def test_independent_failures_agree_with_the_formulas():
     rng = np.random.default_rng(7)
     x, status = rng.lognormal(5.5, 1, 50_000), rng.choice([0, 1, 3], 50_000, p=[0.8, 0.17, 0.03])

@@ -38,6 +38,7 @@ def test_errors_are_the_spread_of_fresh_samples(spec, logs):
     assert np.mean([each["rho"] for each in errors]) == pytest.approx(np.sqrt(0.05 * 0.95 / 300), rel=0.25)
 
 
+@pytest.mark.slow
 def test_given_ratios_and_held_parameters_have_no_standard_error():
     sample = drawn("lognormal(mu=5.5,sigma=0.8)", 400, 0.05, 10_000.0, np.random.default_rng(2))
     given = with_std_errors(sample, fit(sample, "lognormal", method="ls", rho=0.05)[0], rho=0.05, count=20)

@@ -46,6 +46,7 @@ def test_joint_ratio_where_the_count_is_wrong():
     assert not joint.confounded
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [25, 400])
 def test_the_ends_for_rho_are_where_a_test_begins_to_reject(n):
     """Each end given to a plain fit of one sample: the likelihood has fallen by χ²/2; or the end is 0."""

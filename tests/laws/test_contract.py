@@ -133,6 +133,7 @@ def test_shapes(law, shape):
     assert np.shape(law.cdf([1, 2])) == (2,)  # whole numbers are times too
 
 
+@pytest.mark.slow
 @smooth_law
 def test_partial_moments_against_adaptive_quadrature(law):
     """∫ uⁿ f(u) du in x = log(u − lower end), by scipy's adaptive rule; n = 0 ties the density to the cdf."""

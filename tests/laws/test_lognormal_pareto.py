@@ -83,6 +83,7 @@ def random_parameters(rng):
     }
 
 
+@pytest.mark.slow
 def test_refused_parameters_give_a_falling_cdf_and_accepted_ones_do_not():
     """Against F itself: on a fine grid if accepted, in 60 digits at the place that the error names if refused."""
     rng = np.random.default_rng(14)

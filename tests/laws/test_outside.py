@@ -105,6 +105,7 @@ class Erlang2(Law):
         return rising * gammainc(2 + n, np.maximum(np.asarray(t, dtype=float), 0) / 50)
 
 
+@pytest.mark.slow
 def test_a_cdf_and_partial_moments_are_enough():
     full = parse_law("gamma(shape=2,scale=50)")
     t = np.geomspace(0.01, 2000, 30)

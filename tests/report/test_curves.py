@@ -45,6 +45,7 @@ def test_fitted_laws_have_the_failures_of_the_log():
     assert law.cdf(end)[0] == pytest.approx(Empirical.of(sample).cdf(end)[0], abs=0.03)
 
 
+@pytest.mark.slow
 def test_tails_of_strategies():
     law = Empirical.of(analysed("bundled").decision.sample)
     view = View(analysed("bundled"), 20)

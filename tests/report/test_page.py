@@ -66,6 +66,7 @@ def test_one_file_with_its_own_script_only(name):
         assert not any(key.startswith("on") for key in attributes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOGS)
 def test_ids_are_unique_and_headings_are_in_order(name):
     found = read(name)

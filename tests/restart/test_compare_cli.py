@@ -18,6 +18,7 @@ def call(*args):
     return CliRunner().invoke(main, ["compare", *map(str, args)])
 
 
+@pytest.mark.slow
 def test_given_policies_come_first():
     done = call(*LAW, "--policy", "hedge(d=300,t_inf=900,q=1)", "--policy", "delayed(t0=300,t_inf=450)", "--json")
     assert done.exit_code == 0
@@ -89,6 +90,7 @@ def test_one_failure_leaves_p95_and_p99_known(tmp_path):
             assert row["quantiles"][q] == pytest.approx(np.quantile(took, float(q)), rel=0.04)
 
 
+@pytest.mark.slow
 def test_the_first_sentence_is_the_decision():
     done = call(*LAW, "--utilisation", 0.7)
     text = " ".join(done.output.split())
@@ -178,6 +180,7 @@ def test_the_page_on_strategies_runs():
         exec(compile(block, "strategies.md", "exec"), {})
 
 
+@pytest.mark.slow
 def test_the_load_is_that_of_the_recommendation(tmp_path):
     """Exponential latencies: nothing can be gained, and nobody is told to flood the service."""
     rng, log = np.random.default_rng(1), tmp_path / "exponential.csv"

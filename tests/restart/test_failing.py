@@ -42,6 +42,7 @@ def test_rounds_that_only_failures_end(policy, cost):
     test_against_copies_drawn_one_by_one(policy, law, cost)
 
 
+@pytest.mark.slow
 def test_two_copies_of_a_smooth_law_that_are_never_cancelled():
     """The same as a hedge at once; no clock, and so no lattice: quantiles are those of drawn jobs."""
     copies, hedge = (evaluate_policy(SMOOTH, policy) for policy in ("copies(b=2)", "hedge(d=0)"))
@@ -53,6 +54,7 @@ def test_two_copies_of_a_smooth_law_that_are_never_cancelled():
         evaluate_policy(SMOOTH, "copies(b=2)", objective="quantile:0.9")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nu", [1.2, 1.5, 2.2])
 def test_a_power_tail_beside_failures(nu):
     """A hedge that is never made is one attempt, of which the moments are known without a quadrature."""
@@ -64,6 +66,7 @@ def test_a_power_tail_beside_failures(nu):
         assert hedge.std_duration == pytest.approx(one.std_duration, rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("nu", "b"), [(0.6, 2), (1.5, 3), (2.3, 2), (3.0, 3)])
 def test_copies_that_are_never_cancelled_under_a_power_tail_and_failures(nu, b):
     """All that are left may be one copy beside failed ones: the mean is infinite for ν < 1, and the spread for ν < 2.
@@ -122,6 +125,7 @@ def test_a_plain_job_by_hand():
     assert evaluate_policy(law, "hedge(d=3,t_inf=20)").expected_duration == pytest.approx(once / (2 / 3))
 
 
+@pytest.mark.slow
 def test_without_failures_it_is_the_plain_formula():
     plain = Empirical.of(LatencySample.of([1, 2, 3, 5, 8.0] * 400, lost=100))
     rare = Empirical.of(LatencySample.of([1, 2, 3, 5, 8.0] * 400_000, failed=[0.5], lost=100_000))
