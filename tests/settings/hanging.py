@@ -103,6 +103,28 @@ class HangingCommand:
         pass
 
 
+class Lateness:
+    """How late this machine wakes a thread at worst, in seconds: what a tool may be late without being wrong."""
+
+    def __init__(self):
+        self.worst, self._over = 0.0, threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def _watch(self):
+        begun = time.monotonic()
+        while not self._over.wait(0.01):
+            now = time.monotonic()
+            self.worst, begun = max(self.worst, now - begun - 0.01), now
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._over.set()
+        self._thread.join()
+
+
 def gaps(target):
     """The times between the arrivals."""
     times = target.arrivals

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import latfit
-from hanging import gaps
+from hanging import Lateness, gaps
 from latfit.settings import TOOLS, settings_for
 from real_tools import CHECKS, RUNNERS, missing
 
@@ -52,11 +52,12 @@ def test_attempts_arrive_as_scheduled(name, tmp_path, hanging_log):
         pytest.skip(f"not here: {', '.join(absent)}")
     settings = settings_for(name, hanging_log, cutoff=20.0, attempts=3)
     assert settings.timeouts[-1] == 20.0
-    target = run(settings.snippet, tmp_path)
+    with Lateness() as late:
+        target = run(settings.snippet, tmp_path)
     assert len(target.arrivals) == 3
     jitter = 0.1 * settings.timeouts[0]
     for gap, limit in zip(gaps(target), settings.timeouts, strict=False):
-        assert 0.5 * limit < gap < 1.05 * limit + jitter + 0.8  # a busy machine is late
+        assert 0.5 * limit < gap < 1.05 * limit + jitter + 0.8 + 10 * late.worst  # a start takes many turns
 
 
 @pytest.mark.slow

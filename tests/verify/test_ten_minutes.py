@@ -1,4 +1,4 @@
-"""docs/ten-minutes.md, run as it stands."""
+"""docs/ten-minutes.md, run as it stands, but for the length of a hang."""
 
 import os
 import re
@@ -14,7 +14,8 @@ from conftest import REPO
 @pytest.mark.slow
 def test_the_page_runs(tmp_path):
     page = (REPO / "docs" / "ten-minutes.md").read_text()
-    (tmp_path / "flaky.sh").write_text(re.search(r"```sh\n(.*?)```", page, re.DOTALL)[1])
+    script = re.search(r"```sh\n(.*?)```", page, re.DOTALL)[1]
+    (tmp_path / "flaky.sh").write_text(script.replace("sleep 60", "sleep 6"))  # also far beyond the cutoff of 2 s
     blocks = re.findall(r"```console\n(.*?)```", page, re.DOTALL)
     commands = [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
     assert [command.split()[1] for command in commands] == [
