@@ -464,7 +464,9 @@ def _sentence(result: Verification) -> str:
     if high >= 1 or any(reason.code == "not-applied" for reason in result.reasons):
         return text
     loss = {name: f"{100 * share:.3g}" for name, share in result.loss.items() if share is not None}
-    slower = f"Jobs are {loss['measured']} % ({loss['low']} to {loss['high']} %) slower than by waiting until the cutoff"
+    slower = (
+        f"Jobs are {loss['measured']} % ({loss['low']} to {loss['high']} %) slower than by waiting until the cutoff"
+    )
     if "promised" in loss:
         return f"{text} {slower}; the promised maximum is {loss['promised']} %: wait instead."
     return f"{text} {slower}: take the timeout back."
