@@ -149,7 +149,7 @@ def _gain(row: dict, arm: str) -> str:
 
 
 HEAD = """\
-| system | seed | schedule, ms | predicted, ms | measured, ms | verify | promised loss, % | measured loss, % | schedule | formula |
+| system | seed | schedule, ms | predicted, ms | measured, ms | verify | promised loss | loss, % | schedule | formula |
 |---|---|---|---|---|---|---|---|---|---|"""
 
 
