@@ -31,7 +31,7 @@ from latfit.restart.policies.schedule import SchedulePolicy
 from latfit.restart.policies.timeout import Timeout
 from latfit.restart.result import QUANTILES
 from latfit.restart.retry import Retry, evaluate_retry
-from latfit.sample import CENSORED, COMPLETED, LatencySample
+from latfit.sample import CENSORED, COMPLETED, LOST, LatencySample
 from latfit.table import ProbeTable
 from latfit.units import seconds, times_in_words
 
@@ -163,7 +163,8 @@ def verify(
     promised = retry.worst_loss if len(limits) > 1 else None
     within = None if promised is None else loss["low"] <= promised
     cut = jobs.cuts[0] if jobs.cuts else limits[0]
-    tests = {"drift": _log_rank(sample, jobs.first, cut), "later_attempts": _log_rank(jobs.first, jobs.later, cut)}
+    probes = ProbeTable.of_sample(sample)
+    tests = {"drift": _log_rank(probes, jobs.first, cut), "later_attempts": _log_rank(jobs.first, jobs.later, cut)}
     low, high = _interval(centre, retry_error)
     if basis == "timeout" and best and best.intervals:  # corrected for the optimism of having chosen the minimum
         low, high = best.intervals.expected_duration
@@ -290,7 +291,7 @@ class Jobs:
         self.longest = tuple(float(latency[number == n].max()) for n in range(1, int(number.max()) + 1))
         self.pause = float(np.maximum(pauses, 0.0).mean()) if pauses.size else 0.0
         self.overlap = bool(pauses.size and (pauses < -0.05 * np.median(latency)).mean() > 0.1)
-        self.first, self.later = attempts.take(number == 1).sample, attempts.take(number > 1).sample
+        self.first, self.later = attempts.take(number == 1), attempts.take(number > 1)
 
     @property
     def cuts_in_words(self) -> str:
@@ -392,17 +393,17 @@ def _measured(jobs: Jobs) -> tuple[Measured, float]:
 # Why they differ, and in words
 
 
-def _log_rank(first: LatencySample, second: LatencySample, t: float) -> float | None:
-    """The log-rank p-value of two samples up to t; failures count as given up, cuts within 5 % of t as cuts at t."""
+def _log_rank(first: ProbeTable, second: ProbeTable, t: float) -> float | None:
+    """The log-rank p-value of two tables up to t; failures count as given up, cuts within 5 % of t as cuts at t."""
     from scipy.stats import CensoredData, logrank
 
     if not first.n or not second.n:
         return None
     groups = []
-    for sample in (first, second):
-        done, lost = sample.completed.expand(), np.full(sample.lost, t)
-        out = np.concatenate([sample.failed.expand(), sample.censored.expand(), lost, done[done > t]])
-        groups.append(CensoredData(done[done <= t], right=np.where(out >= (1 - SAME_TIME) * t, t, out)))
+    for table in (first, second):
+        out = (table.status != COMPLETED) | (table.latency > t)
+        at_end = out & ((table.status == LOST) | (table.latency >= (1 - SAME_TIME) * t))
+        groups.append(CensoredData.right_censored(np.where(at_end, t, table.latency), out))
     with np.errstate(divide="ignore", invalid="ignore"):  # there may be no time at which both are at risk
         return float(np.nan_to_num(logrank(groups[0], groups[1]).pvalue, nan=1.0))
 

@@ -172,13 +172,13 @@ class Laws:
         S, effective = survival(done + gone), counts.sum(axis=(0, 2)) + lost
         return cls(done, gone, np.cumsum(masses(S, done), axis=1), S, limit.tolist(), edges, effective)
 
-    def masses(self, level: int, *, splice: bool = True) -> tuple[Floats, Floats, int]:
+    def masses(self, level: int) -> tuple[Floats, Floats, int]:
         """The masses of completing and failing by bucket, and the first bucket with an effective five completions.
 
-        They are those of the memory `level`, continued by longer memories (`splice`).
+        They are those of the memory `level`, continued by longer memories.
         """
         source = np.zeros(0, dtype=np.int64)
-        for k in range(level, LEVELS if splice else level + 1):
+        for k in range(level, LEVELS):
             source = np.append(source, np.full(max(0, self.limit[k] - source.size), k))
         at = np.arange(source.size)
         done, gone = self.done[source, at], self.gone[source, at]
@@ -211,11 +211,9 @@ def choose(memories: Memories, laws: Laws) -> tuple[int, bool]:
     return 0, changed
 
 
-def best(
-    laws: Laws, level: int, *, cost: float, slack: float, blur: bool = True, splice: bool = True
-) -> Estimate | None:
+def best(laws: Laws, level: int, *, cost: float, slack: float, blur: bool = True) -> Estimate | None:
     """The timeout of one memory, blurred, with E_J and the share still out as observed; None if too few completed."""
-    completed, failed, enough = laws.masses(level, splice=splice)
+    completed, failed, enough = laws.masses(level)
     effective = float(laws.effective[level])
     if enough >= completed.size:
         return None
@@ -257,13 +255,13 @@ def _kernel(mass: Floats, effective: float) -> Floats:
     return np.asarray(kernel / kernel.sum())
 
 
-def estimate(memories: Memories, *, cost: float, slack: float, splice: bool = True) -> Estimate | None:
+def estimate(memories: Memories, *, cost: float, slack: float) -> Estimate | None:
     """The current timeout, or None if too few attempts completed."""
     laws = Laws.of(*memories.effective())
     if not laws.F.size:
         return None
     level, changed = choose(memories, laws)
-    chosen = best(laws, level, cost=cost, slack=slack, splice=splice)
+    chosen = best(laws, level, cost=cost, slack=slack)
     return chosen and replace(chosen, changed=changed)
 
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-import latfit.tracking.tracker as module
 from calibration.cases import Floats, Row, Task, coverage
 from calibration.rivals import RIVALS, optimum
 from calibration.systems import ATTEMPTS, CHANGE, CUTOFF, GOLDENS, Scenario, scenarios
 from latfit import Tracker
 from latfit.evidence.changes import find_changes
-from latfit.tracking.estimate import estimate
+from latfit.tracking.estimate import Laws
 from latfit.tracking.tracker import Guard
 
 SEEDS = 0.1  # of the rounds: 20 of 200
+MASSES = Laws.masses
 
 
 class Unguarded(Guard):
@@ -27,16 +27,21 @@ class Unguarded(Guard):
         return False
 
 
+def unspliced(laws: Laws, level: int) -> tuple[Floats, Floats, int]:
+    """The masses of one memory alone: longer ones know no more buckets."""
+    return MASSES(replace(laws, limit=[laws.limit[level]] * len(laws.limit)), level)
+
+
 def tracked(x: Floats, start: float, seed: int, *, guard: bool = True, splice: bool = True, **options: Any) -> Floats:
     """The timeouts of a tracker that is fed with the attempts that it cuts short."""
     tracker = Tracker(initial=min(1.5 * start, CUTOFF), cutoff=CUTOFF, seed=seed, **options)
     if not guard:
         tracker._guard = Unguarded(tracker.initial, 0)
-    module.estimate = estimate if splice else partial(estimate, splice=False)
+    Laws.masses = MASSES if splice else unspliced  # type: ignore[method-assign]
     try:
         return _attempts(x, tracker.next, lambda y, done: tracker.observe(y, "completed" if done else "censored"))
     finally:
-        module.estimate = estimate
+        Laws.masses = MASSES  # type: ignore[method-assign]
 
 
 def _attempts(x: Floats, following: Callable[[], float], observe: Callable[[float, bool], None]) -> Floats:
