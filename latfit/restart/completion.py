@@ -65,7 +65,7 @@ def expected_duration(
 
 
 def regret(law: Any, timeout: float | None, least: float | None, *, cost: float = 0.0) -> float | None:
-    """By what share jobs take longer with a timeout than the `least` E_J; None if one of the two is unknown, or the least is 0."""
+    """By what share jobs take longer with a timeout than the `least` E_J; None if one is unknown, or the least is 0."""
     if timeout is None or not least:
         return None
     return max(0.0, float(expected_duration(law, timeout, cost=cost)) / least - 1)
