@@ -29,6 +29,7 @@ def read(log: str, as_json: bool, **parsed: Any) -> None:
     """Show how each column of a log was read, its unit, why, and the option that changes it."""
     from latfit.report.answers import reading_document, reading_sections
 
+    parsed["max_refused"] = 1.0  # refused rows are what one looks for here
     document = reading_document(cli.load_log(log, parsed, quiet=True))
     cli.show(document, reading_sections(document), as_json=as_json)
 

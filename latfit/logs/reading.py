@@ -104,7 +104,7 @@ def joined_log(tables: Sequence[ProbeTable], max_refused: float) -> ProbeLog:
         raise LogError(f"{facts.path}: the log contains no probes")
     if refused.count > max(1.0, max_refused * (table.n + refused.count)):
         first = refused.earliest
-        advice = advice or "Fix the log or the options, or accept this with --max-refused 1."
+        advice = advice or "Fix the log or the options, choose rows with --where, or accept this with --max-refused 1."
         raise TooManyRefused(
             f"{facts.path}: {refused.count} of {table.n + refused.count} rows were refused, more than "
             f"{max_refused:.0%}. {advice} The first, line {first.line}: {first.reason}"

@@ -130,7 +130,7 @@ class Roles:
         """Each column that has a role, with the role and the reason."""
         roles = dict.fromkeys(self.latency, "latency")
         roles |= {getattr(self, role): role for role in ("submitted", "ended", "status", "id") if getattr(self, role)}
-        return {name: (role, self.why.get(role) or "as the options or the format say") for name, role in roles.items()}
+        return {name: (role, self.why.get(role) or "the options or the format say so") for name, role in roles.items()}
 
 
 def resolve_roles(

@@ -124,3 +124,16 @@ def test_the_progress_line_is_cleared_before_anything_is_printed(capsys):
     cli.say("done")
     out, err = capsys.readouterr()
     assert (out, err) == ("done\n", f"\r{' ' * 12}\r")
+
+
+def test_read_shows_a_log_that_other_commands_refuse(run, tmp_path):
+    calls = [
+        {"ts": 1_770_000_000 + k, "level": "error" if k % 9 == 0 else "info", "elapsed": f"{k}.5ms"} for k in range(20)
+    ]
+    others = [{"ts": 1_770_000_100 + k, "level": "debug", "msg": "cache refreshed"} for k in range(10)]
+    (tmp_path / "app.jsonl").write_text("".join(json.dumps(row) + "\n" for row in (*calls, *others)))
+    done = run("analyze", tmp_path / "app.jsonl")
+    assert done.returncode == 1
+    assert "choose rows with --where" in done.stderr
+    done = run("read", tmp_path / "app.jsonl", "--json")
+    assert json.loads(done.stdout)["refused_count"] == 10
