@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -48,7 +49,7 @@ def _about_log(case: Prepared, chosen: Recommendation, evidence: Evidence) -> Co
         yield "mixed", f"{text}ever, would be slower than waiting"
     elif (mixed := evidence.mixing) is not None:
         text = f"the column {mixed.column.name} explains {100 * mixed.share:.0f} % of how the latencies rank"
-        yield "groups-differ", f"{text}; see --by {mixed.column.name} for the decision of each group"
+        yield "groups-differ", f"{text}; see --by {shlex.quote(mixed.column.name)} for the decision of each group"
     probes = case.seen
     if probes.facts.queue:
         text = "these are waits in a queue: resubmitting loses the place in it, which the formula does not count"

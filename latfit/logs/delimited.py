@@ -133,7 +133,9 @@ def _sampled(lines: list[str], delimiter: str, names: list[str]) -> pd.DataFrame
     """Evenly spread rows."""
     places = np.linspace(0, len(lines) - 1, min(len(lines), SAMPLED_ROWS)).astype(np.int64)
     fields = [head_fields(lines[at], delimiter) for at in places if lines[at].strip()]
-    return pd.DataFrame([row for row in fields if len(row) == len(names)], columns=names, dtype="str")
+    sample = pd.DataFrame([row for row in fields if len(row) == len(names)], columns=names, dtype="str")
+    sample.attrs["sampled from"] = len(lines)
+    return sample
 
 
 def _has_decimal_commas(rows: pd.DataFrame, roles: Roles, log: str) -> bool:

@@ -334,6 +334,8 @@ def suggested_pattern(text: str) -> str | None:
         for match in DURATION.finditer(line):
             word, link, spent = match.groups(default="")
             says_so = weigh("latency", split_name(word)[0])[0] > 0
+            if weigh("other", split_name(word)[0])[0] > 0 and not says_so:  # an average, a limit, an uptime
+                continue
             link = re.escape(link) if link in ("(", "[") else r"\W+in " if link.endswith("in ") else r"\W+"
             if spent and not word and match.end() == len(line):
                 candidates[says_so, rf"\W(?P<latency>{SPENT})$"] += 1

@@ -70,7 +70,7 @@ class Traefik(LineFormat):
     )
 
     def begin(self, source: Source) -> None:
-        self.time_style = None if source.text.startswith("{") else APACHE_TIME
+        self.time_style = None if '"DownstreamStatus":' in source.text else APACHE_TIME
 
 
 @register

@@ -37,7 +37,7 @@ from latfit.logs.vocabulary import (
     weigh,
     word_of,
 )
-from latfit.table import CANONICAL, COMPLETED, MEASURES, OWN_STATUS, ProbeTable
+from latfit.table import CANONICAL, COMPLETED, MEASURES, OWN_STATUS, STATUSES, ProbeTable
 from latfit.units import UNITS
 
 THRESHOLD: float = VOCABULARY["decide"]["threshold"]
@@ -188,7 +188,9 @@ def sample_rows(frame: pd.DataFrame) -> pd.DataFrame:
     rows = np.linspace(0, len(frame) - 1, SAMPLED_ROWS).astype(np.int64)
     blank = frame.columns[frame.iloc[rows].isna().all()]
     filled = [np.flatnonzero(frame[name].notna())[:50] for name in blank]
-    return frame.iloc[np.unique(np.concatenate([rows, *filled]))]
+    sample = frame.iloc[np.unique(np.concatenate([rows, *filled]))]
+    sample.attrs["sampled from"] = len(frame)
+    return sample
 
 
 def outcome_columns(table: ProbeTable) -> tuple[str, ...]:
@@ -235,6 +237,7 @@ class _Resolver:
             for name in names
             if name and isinstance(rows.get(name), pd.Series)
         }
+        self.n_rows = rows.attrs.get("sampled from", len(rows))
         self.why: dict[str, str] = {}
         self.notes: list[str] = []
 
@@ -382,12 +385,11 @@ class _Resolver:
         name, column = latency.columns[0], self.cells.get(latency.columns[0])
         if self.options.unit:
             return [self.options.unit], "option"
-        if column is None or (column.kind in ("duration", "clock", "text") and not column.unit):
+        if column is None or (column.kind in ("duration", "clock", "time", "text") and not column.unit):
             return [], "cells"
         if latency.unit:
             return [latency.unit], "name" if latency.unit == column.unit else "times"
-        canonical = self.is_converted or (name == "latency" and {"submitted", "status"} & set(self.cells))
-        if self.logged_names and canonical:
+        if self.logged_names and name == "latency" and self._is_own_schema():
             return ["s"], "name"
         scores = {unit: Score(prior) for unit, prior in VOCABULARY["units"].items()}
         self._weigh_units(scores, column, submitted)
@@ -395,9 +397,13 @@ class _Resolver:
         best, margin = scores[ranked[0]], MARGIN if self.logged_names else 2 * MARGIN  # sizes alone prove little
         return [unit for unit in ranked if best.total - scores[unit].total < margin], best.why
 
+    def _is_own_schema(self) -> bool:
+        """Whether more names than `latency`, which many logs have, are those of latfit's schema."""
+        words = set(map(word_of, self.cells["status"].text)) if "status" in self.cells else set()
+        return self.is_converted or "submitted" in self.cells or (bool(words) and words <= {*STATUSES})
+
     def _weigh_units(self, scores: dict[str, Score], column: Cells, submitted: str | None) -> None:
-        if column.name == "latency" and self.logged_names:  # if latfit wrote the log, the times are called `submitted`
-            scores["s"].add_content(own_name=0.5 if submitted else 1)
+        scores["s"].add_content(own_name=self.logged_names and column.name == "latency")
         if column.name in VOCABULARY["exact_units"]:
             scores[VOCABULARY["exact_units"][column.name]].add_content(exact_unit=1)
         values = column.measures[column.measures > 0]
@@ -416,7 +422,7 @@ class _Resolver:
             )
             score.add(max(-8.0, math.log(density + 1e-9)) + 3, "a usual latency for what the other columns hold")
             if span > 0:  # and how many of its rows would be out at a time, up to a hundred
-                at_once = middle * UNITS[unit] * times.size / span
+                at_once = middle * UNITS[unit] * self.n_rows / span
                 score.add_content(
                     longer_than_log=min(1.0, max(0.0, math.log10(2 * largest * UNITS[unit] / span))),
                     many_at_once=min(1.0, max(0.0, math.log10(at_once) / 2)),

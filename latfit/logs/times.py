@@ -23,7 +23,7 @@ NAMED_DATE = re.compile(
 DATE = re.compile(r"^\s*(\d{1,2})([/.-])(\d{1,2})\2(\d{4})(?:\D|$)")
 SERIAL_DAYS = 25_569, 73_050  # from 1970 to 2100, counted from 1900
 COMPACT = {14: "%Y%m%d%H%M%S", 12: "%Y%m%d%H%M"}  # 20260302060624 is no number of milliseconds
-MOMENT = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d"  # a date with a time of day
+MOMENT = r"\d{4}-\d\d-\d\d[T ]\d?\d:\d\d"  # a date with a time of day
 HALF = re.compile(r"(?<=[ T])(\d\d)(:[\d:.,]*?) ?([AaPp])[Mm]$")
 OFFSET = re.compile(r":\d\d(?:\.\d+)?\s*(?:Z|[+-]\d\d(?::?\d\d)?)$")
 TO_ISO = {  # what is left to rewrite in times that are nearly ISO 8601

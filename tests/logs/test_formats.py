@@ -324,10 +324,10 @@ def test_duplicate_ids_are_found_across_chunks(monkeypatch, tmp_path):
     (tmp_path / "x.csv").write_text("id,latency\n" + "\n".join(lines) + "\n")
     monkeypatch.setattr("latfit.logs.source.HEAD_BYTES", 500)
     monkeypatch.setitem(latfit.logs.source.Source.blocks.__kwdefaults__, "size", 600)
-    log = read(tmp_path / "x.csv")
+    log = read(tmp_path / "x.csv", unit="s")
     assert log.counts["completed"] == 700
     assert [r.line for r in log.facts.refused.first] == list(range(702, 1002))
-    assert read(tmp_path / "x.csv", columns={"id": ""}).counts["completed"] == 1000
+    assert read(tmp_path / "x.csv", columns={"id": ""}, unit="s").counts["completed"] == 1000
 
 
 def test_windows_begin_at_their_start(tmp_path):

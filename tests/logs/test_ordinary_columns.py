@@ -291,7 +291,7 @@ def test_marks_of_thousands_are_an_error(text, tmp_path):
 @pytest.mark.parametrize("first", ["203.125", "0.203", "1.203"])
 def test_three_decimals_are_not_thousands_separators(first, tmp_path):
     (tmp_path / "x.csv").write_text(f"latency;x\n{first};a\n392.250;b\n999;c\n1.779;d\n")
-    assert latfit.read_log(tmp_path / "x.csv").frame["latency"].tolist() == [float(first), 392.25, 999, 1.779]
+    assert latfit.read_log(tmp_path / "x.csv", unit="s").frame["latency"].tolist() == [float(first), 392.25, 999, 1.779]
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
@@ -509,12 +509,12 @@ def test_codes_of_grpc_are_outcomes(name, tmp_path):
     """As numbers they mean what they mean as words: https://grpc.github.io/grpc/core/md_doc_statuscodes.html."""
     codes = np.array([0, 5, 14, 4] * 5)
     counts = {"completed": 10, "failed": 5, "censored": 5, "lost": 0}
-    assert read(tmp_path, latency=np.arange(1, 21), **{name: codes}).counts == counts
+    assert read(tmp_path, latency=np.arange(1, 21) / 64, **{name: codes}).counts == counts
     for words in (
         ["OK", "NOT_FOUND", "UNAVAILABLE", "DEADLINE_EXCEEDED"],
         ["OK", "NotFound", "Unknown", "DeadlineExceeded"],
     ):
-        assert read(tmp_path, latency=np.arange(1, 21), **{name: np.array(words * 5)}).counts == counts
+        assert read(tmp_path, latency=np.arange(1, 21) / 64, **{name: np.array(words * 5)}).counts == counts
 
 
 def test_error_counts_and_flags_are_not_outcomes(tmp_path):

@@ -136,3 +136,11 @@ def test_a_number_without_a_unit_is_not_taken_for_seconds(log):
     with pytest.raises(LogError, match="--unit ms"):
         latfit.read_log(log, pattern=option[1])
     assert latfit.read_log(log, pattern=option[1], unit="ms").frame["latency"].min() == 0.037
+
+
+def test_averages_and_limits_are_not_suggested(tmp_path):
+    (tmp_path / "log").write_text("".join(f"Minimum = {10 + i}ms, Average = {i + 14}ms\n" for i in range(9)))
+    with pytest.raises(LogError) as raised:
+        latfit.read_log(tmp_path / "log")
+    assert "Minimum\\W" not in str(raised.value)
+    assert "Average\\W" not in str(raised.value)

@@ -44,10 +44,10 @@ def test_a_key_that_comes_late_is_not_ignored(tmp_path):
     lines = [json.dumps({"latency": i, "padding": "x" * 4500}) for i in range(2000)]  # more than a block
     lines += [json.dumps({"latency": i, "status": "lost"}) for i in range(1000)]
     with pytest.raises(LogError, match=r"status first appears in line 2001; .* --column status=, or"):
-        read(tmp_path, "\n".join(lines))
-    assert read(tmp_path, "\n".join(lines), columns={"status": "status"}).counts["lost"] == 1000
+        read(tmp_path, "\n".join(lines), unit="s")
+    assert read(tmp_path, "\n".join(lines), columns={"status": "status"}, unit="s").counts["lost"] == 1000
     with pytest.raises(LogError, match="there is no column 'state' for status"):
-        read(tmp_path, "\n".join(lines), columns={"status": "state"})
+        read(tmp_path, "\n".join(lines), columns={"status": "state"}, unit="s")
 
 
 def test_a_key_that_comes_late_and_changes_nothing_is_noted(tmp_path):

@@ -4,6 +4,7 @@ import importlib.util
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -123,3 +124,18 @@ def test_columns_of_one_question_are_offered_in_one_unit(tmp_path):
     offered = str(error.value).split("Choose one: ")[1].split(", or ")
     assert len(offered) > 1
     assert len({option.partition("--unit ")[2] for option in offered} - {""}) <= 1
+
+
+def test_a_latency_between_whole_milliseconds_and_latfits_own_seconds_is_a_question(tmp_path):
+    """Many logs call a column `latency` that is in milliseconds; only the other names of latfit's schema settle it."""
+    rng = np.random.default_rng(4)
+    when = pd.Timestamp("2026-03-02") + pd.to_timedelta(np.arange(3000) * 4, unit="s")
+    table = pd.DataFrame({"datetime": when.strftime("%Y-%m-%d %-H:%M:%S"), "to": "eu", "latency": 0})
+    table["latency"] = rng.lognormal(6, 0.4, len(table)).astype(int)
+    table.to_csv(path := tmp_path / "x.csv", index=False)
+    with pytest.raises(latfit.LatfitError, match="--unit ms, or --unit s"):
+        latfit.read_log(path)
+    log = latfit.read_log(path, unit="ms")
+    assert log.frame["submitted"].iloc[1] == pd.Timestamp("2026-03-02 00:00:04Z")
+    table.rename(columns={"datetime": "submitted"}).to_csv(path, index=False)
+    assert latfit.read_log(path).frame["latency"].max() == table["latency"].max()
