@@ -74,14 +74,13 @@ def rival(against: str, path: str, suffix: str) -> tuple[str, Callable[[], Timed
 
 
 def command(key: str, asked: Command, rows: int, quick: bool) -> list[Row]:
-    """One command on 10⁶ rows, or 10⁷ (a tenth with --quick): processor time, and peak memory."""
-    n = rows // 10 if quick else rows
-    path = str(command_log(n, asked.suffix))
+    """One command: processor time, and peak memory; two rounds, one with --quick or on 10⁷ rows."""
+    path = str(command_log(rows, asked.suffix))
     told, theirs = rival(asked.against, path, asked.suffix)
     words = [word.replace("LOG", path).replace("OUT", result("ours")) for word in asked.words.split()]
-    a, b = in_turns(1 if n >= 10**6 else 2, theirs, latfit(*words))
+    a, b = in_turns(1 if quick or rows > 10**6 else 2, theirs, latfit(*words))
     shown = asked.words.replace("LOG", f"LOG.{asked.suffix}")
-    work = f"`latfit {shown}`, {n:.0e} rows"
+    work = f"`latfit {shown}`, {rows:.0e} rows"
     found = [Row(key, work, told, asked.target, seconds(a), seconds(b), "processor s")]
     if asked.memory is not None:
         peaks = [[one.result.peak for one in side] for side in (a, b)]
@@ -105,8 +104,8 @@ def intervals(key: str, quick: bool) -> list[Row]:
 
 def limited(key: str, words: str, rows: int, limit: float, quick: bool) -> list[Row]:
     """A command on so many rows, or on the bundled log (0), against a number of processor seconds."""
-    path = LOG if not rows else command_log(rows // 10 if quick else rows, "csv")
-    (found,) = in_turns(2, latfit(*words.split(), str(path)))
+    path = LOG if not rows else command_log(rows, "csv")
+    (found,) = in_turns(1 if quick else 2, latfit(*words.split(), str(path)))
     where = f"{rows:.3g} rows" if rows else "the bundled log"
     return [Row(key, f"`latfit {words}` on {where}", f"{limit:g} s", "≤ 1 ×", [limit], seconds(found), "processor s")]
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from benchmarks.commands import LARGE, latfit
+from benchmarks.commands import LARGE, PLAIN, latfit, result
 from benchmarks.data import command_log, probe_csv
 from benchmarks.reading import READ
 from benchmarks.reading import SETUP as READING
@@ -52,10 +51,6 @@ class Growth:
     peaks: list[float]
     imports: float
 
-    @property
-    def medians(self) -> list[float]:
-        return [statistics.median(each) for each in self.seconds]
-
     def exponent(self, values: list[float]) -> float:
         """The slope of the logarithms over the last three sizes."""
         return float(np.polyfit(np.log(self.sizes[-3:]), np.log(np.maximum(values[-3:], 1e-9)), 1)[0])
@@ -63,7 +58,7 @@ class Growth:
     def told(self) -> str:
         """The exponents in words."""
         above = [peak - self.imports for peak in self.peaks]
-        time, memory = self.exponent(self.medians), self.exponent(above)
+        time, memory = self.exponent([min(each) for each in self.seconds]), self.exponent(above)
         each = above[-1] * 2**20 / self.sizes[-1]
         return (
             f"{self.work}: time grows like n^{time:.2f} over the last three sizes, memory above the "
@@ -97,21 +92,31 @@ def grow(key: str, work: Work, quick: bool) -> Growth:
         rounds = 1 if quick or n >= sizes[-2] else 3
         (found,) = in_turns(rounds, partial(in_process, work.setup(n), work.code(n)))
         times.append(seconds(found))
-        peaks.append(statistics.median(one.result.peak for one in found))
+        peaks.append(min(one.result.peak for one in found))
     imports = in_process(work.setup(0), "pass").result.peak
     return Growth(key, work.told, work.unit, sizes, times, peaks, imports)
 
 
-def grow_command(key: str, name: str, quick: bool) -> Growth:
-    """A whole command on the log of `commands`, in processor time; `timeout` and `outliers` on 10⁷ rows too."""
-    sizes = [10**3, 10**4, 10**5, 250_000, 10**6, *([10**7] if name in LARGE else [])][: 3 if quick else None]
-    found = [latfit(name, str(command_log(n, "csv", sites=max(20, min(2000, n // 500)))), "--json")() for n in sizes]
+def grow_command(key: str, words: str, quick: bool) -> Growth:
+    """A whole command on the log of `commands`, in processor time: twice up to 10⁵ rows, once beyond.
+
+    `timeout` and `outliers` read 10⁷ rows too, and batches have a group for each 500 rows.
+    """
+    name, sizes, times, peaks = words.split()[0], [10**3, 10**4, 10**5, 250_000, 10**6], [], []
+    if name in LARGE and not quick:
+        sizes.append(10**7)
+    for n in sizes:
+        log = str(command_log(n, "csv", sites=max(2, n // 500) if name == "batch" else max(20, min(2000, n // 500))))
+        run = latfit(*(word.replace("LOG", log).replace("OUT", result("ours.csv")) for word in words.split()))
+        (found,) = in_turns(1 if quick or n > 10**5 else 2, run)
+        times.append(seconds(found))
+        peaks.append(min(one.result.peak for one in found))
     imports = latfit("timeout", str(LOG))().result.peak
-    times, peaks = [[one.seconds] for one in found], [one.result.peak for one in found]
-    return Growth(key, f"`latfit {name}`, processor time of the whole command", "row", sizes, times, peaks, imports)
+    return Growth(key, f"`latfit {words}`, processor time of the whole command", "row", sizes, times, peaks, imports)
 
 
-COMMANDS = ("timeout", "outliers", "analyze", "replay", "drift", "compare")
+COMMANDS = {name: f"{name} LOG --json" for name in ("timeout", "outliers", "analyze", "replay", "drift", "compare")}
+COMMANDS["batch"] = "batch LOG --by site -o OUT " + " ".join(PLAIN)
 BENCHES = {f"growth/{name}": partial(grow, work=work) for name, work in WORKS.items()} | {
-    f"growth/command-{name}": partial(grow_command, name=name) for name in COMMANDS
+    f"growth/command-{name}": partial(grow_command, words=words) for name, words in COMMANDS.items()
 }

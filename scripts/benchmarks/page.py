@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import statistics
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -18,11 +17,12 @@ PACKAGES = ("latfit", "numpy", "scipy", "pandas", "pyarrow", "distributed", "sur
             "fitter")  # fmt: skip
 VERDICT = {True: "met", False: "**missed**", None: "–"}
 INTRO = """Written by `scripts/bench`; do not edit. latfit and its rival take turns in one run on the same data.
-Figures are medians, with the smallest and the largest in brackets. A ratio with ≥ is rival / latfit; one with ≤ is
-latfit / rival. A target counts as met only if latfit's answer is not worse either. If the rival did only part of the
-work, "5 groups × 200" says which part and by what its time was multiplied. Rows in processor seconds cover whole
-processes and their workers. `scripts/bench KEY…` measures some rows (`commands`, `growth`, …), `--quick` smaller ones.
-Only a complete run, or `--write`, writes this page."""
+Figures are the smallest of the rounds, with the largest in brackets, because other work on the machine can only add to
+them. A ratio with ≥ is rival / latfit; one with ≤ is latfit / rival. A target counts as met only if latfit's answer is
+not worse either. If the rival did only part of the work, "5 groups × 200" says which part and by what its time was
+multiplied. Rows in processor seconds cover whole processes and their workers. `scripts/bench KEY…` measures some rows
+(`commands`, `growth`, …), `scripts/bench --quick` whole commands up to 10⁶ rows, in a few minutes and without other
+packages. Only a complete run, or `--write`, writes this page."""
 
 
 def number(value: float) -> str:
@@ -30,11 +30,11 @@ def number(value: float) -> str:
 
 
 def measured(values: list[float]) -> str:
-    """Median (smallest–largest)."""
+    """The smallest, and the largest in brackets."""
     if not values:
         return "–"
-    middle = number(statistics.median(values))
-    return middle if len(values) == 1 else f"{middle} ({number(min(values))}–{number(max(values))})"
+    least = number(min(values))
+    return least if len(values) == 1 else f"{least} ({number(max(values))})"
 
 
 def ratio(row: Row) -> str:
@@ -96,8 +96,8 @@ def growth(grown: list[Growth]) -> list[str]:
     """Times and peaks by size, and the exponents."""
     found = ["| key | work | n | time, s | peak, MiB | n per second |", "|---|---|---|---|---|---|"]
     for one in grown:
-        for n, times, middle, peak in zip(one.sizes, one.seconds, one.medians, one.peaks, strict=True):
-            cells = (f"`{one.key}`", one.work, f"{n:,}", measured(times), f"{peak:.0f}", f"{n / middle:.2g}")
+        for n, times, peak in zip(one.sizes, one.seconds, one.peaks, strict=True):
+            cells = (f"`{one.key}`", one.work, f"{n:,}", measured(times), f"{peak:.0f}", f"{n / min(times):.2g}")
             found.append("| " + " | ".join(cells) + " |")
     return [*found, "", *(f"- {one.told()}." for one in grown)]
 
@@ -117,17 +117,19 @@ def missed(rows: list[Row]) -> list[str]:
     return found or ["Nothing."]
 
 
-def of_the_run(left: list[str], *, quick: bool) -> list[str]:
-    """What a run left out, or measured on less."""
-    told = ["Measured with `--quick`, on smaller sizes than the targets."] if quick else []
+def of_the_run(left: list[str], spent: dict[str, float]) -> list[str]:
+    """How long the run took, what of it took longest, and what it left out."""
+    slowest = sorted(spent.items(), key=lambda each: -each[1])[:8]
+    parts = ", ".join(f"`{key}` {seconds:.0f} s" for key, seconds in slowest)
     keys = ", ".join(f"`{key}`" for key in left)
-    return [*told, f"Not measured in this run: {keys}."] if left else told
+    took = f"The run took {sum(spent.values()) / 60:.0f} minutes; longest: {parts}."
+    return [took, f"Not measured in this run: {keys}."] if left else [took]
 
 
-def page(rows: list[Row], grown: list[Growth], load: float, left: list[str], *, quick: bool) -> str:
-    """The whole page."""
+def page(rows: list[Row], grown: list[Growth], load: float, left: list[str], spent: dict[str, float]) -> str:
+    """The whole page; `spent` has the seconds that each key took."""
     sections = {
-        "Machine and versions": [*machine(load), *of_the_run(left, quick=quick)],
+        "Machine and versions": [*machine(load), *of_the_run(left, spent)],
         "Scoreboard": scoreboard(rows),
         **({"How cost grows": growth(grown)} if grown else {}),
         "What other packages can do": cannot.table(),
