@@ -21,8 +21,8 @@ Figures are the smallest of the rounds, with the largest in brackets, because ot
 them. A ratio with ≥ is rival / latfit; one with ≤ is latfit / rival. A target counts as met only if latfit's answer is
 not worse either. If the rival did only part of the work, "5 groups × 200" says which part and by what its time was
 multiplied. Rows in processor seconds cover whole processes and their workers. `scripts/bench KEY…` measures some rows
-(`commands`, `growth`, …), `scripts/bench --quick` whole commands up to 10⁶ rows, in a few minutes and without other
-packages. Only a complete run, or `--write`, writes this page."""
+(`commands`, `growth`, …), `scripts/bench --quick` whole commands up to 10⁶ rows, in a few minutes, without the rows
+against other packages. Only a complete run, or `--write`, writes this page."""
 
 
 def number(value: float) -> str:
